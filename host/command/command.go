@@ -1,0 +1,72 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A Command is one named operation on the world. Steps, models (as tools), the
+// CLI, HTTP and MCP all call the same value. Make one with [New].
+type Command struct {
+	Name       string          // family/verb: "code/read"
+	Summary    string          // one sentence, shown to people and models
+	Input      json.RawMessage // JSON Schema of the parameters
+	Output     json.RawMessage // JSON Schema of the result
+	ReadOnly   bool            // reads, changes nothing
+	Idempotent bool            // a second call with the same key changes nothing more
+	InStore    bool            // its whole effect is in Call.Records: never in doubt
+	Shell      []string        // parameters that are shell lines
+	Raw        []string        // parameters handed over as written: references in them are not resolved
+
+	run func(ctx context.Context, call *Call) (any, error)
+}
+
+// A Call is one call of a command. Params are valid under the command's schema
+// when the command sees them.
+type Call struct {
+	Command   string
+	Params    json.RawMessage
+	By        By
+	Run       sentinels.RunID // empty when no run called
+	Sentinel  sentinels.ID
+	Path      string            // execution path of the calling step
+	Attempt   int               // attempt of the calling step, from 1
+	Key       string            // idempotency key: equal for every repetition of this call
+	Workspace string            // absolute folder the files and processes of the call live in
+	Env       map[string]string // variables for the shell lines of this call
+	Deadline  time.Time         // zero is none; ctx has it too
+	Records   Records           // nil unless the command needs the store
+	Tools     []string          // with ByModel: the step's allow-list; nil allows every public command
+}
+
+// By says who wants a call.
+type By string
+
+// The callers.
+const (
+	ByStep  By = "step"
+	ByModel By = "model" // held to the step's tools, and to the write rules for models
+	ByUser  By = "user"  // CLI, API
+)
+
+// Records are documents in the host's store as one call sees them: its own
+// writes at once, and all of them become durable together when it succeeds.
+type Records interface {
+	Get(ctx context.Context, collection, id string) (sentinels.Document, error)
+	List(ctx context.Context, collection string, q Query) ([]sentinels.Document, error)
+	// Put writes data. expect is the revision it was made on, 0 for a new
+	// document, or sentinels.AnyRevision.
+	Put(ctx context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error)
+	Delete(ctx context.Context, collection, id string, expect uint64) error
+}
+
+// A Query selects documents of a collection, in the order of their ids.
+type Query struct {
+	Filter  map[string]json.RawMessage // top-level field equals value
+	After   string                     // ids greater than this one
+	Limit   int                        // 0 is 100; at most 1,000
+	Reverse bool
+}

@@ -1,0 +1,7 @@
+// Package runtime is the ENGINE: it carries out sentinels, durably, with every
+// step a sandboxed plugin.
+//
+// [Open] makes a [Runtime] from [Options]; [Runtime.Start] begins a run;
+// what the outside world is, commands, models and shells, comes in through the
+// small interfaces of Options. The engine knows no step type by name.
+package runtime

@@ -1,0 +1,99 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Commands is everything a step can ask of the world by name. The host
+// implements it with its registry; an embedder may bring their own.
+//
+// Call is safe for concurrent use, honours ctx, and returns *abi.Error values
+// where it can say what kind of error it was.
+type Commands interface {
+	Lookup(name string) (CommandInfo, bool)
+	Call(ctx context.Context, call CommandCall) (json.RawMessage, error)
+}
+
+// CommandInfo is what the engine needs to know of a command to decide about
+// durability, references and model tools.
+type CommandInfo struct {
+	Name       string
+	Summary    string
+	Input      json.RawMessage // JSON Schema of the parameters
+	ReadOnly   bool            // repeating it after a crash is safe
+	Idempotent bool            // likewise
+	InStore    bool            // its writes go through CommandCall.Records alone and commit with its answer
+	Shell      []string        // parameters that are shell lines
+	Raw        []string        // parameters handed over as written
+}
+
+// CommandCall is one call. See host/command.Call, which mirrors it.
+type CommandCall struct {
+	Command   string
+	Params    json.RawMessage
+	ByModel   bool
+	Tools     []string // with ByModel: the step's allow-list, nil for every public command
+	Run       sentinels.RunID
+	Sentinel  sentinels.ID
+	Path      string
+	Attempt   int
+	Key       string
+	Workspace string
+	Env       map[string]string
+	Deadline  time.Time
+	Records   *RecordsTx
+}
+
+// Models answers turns of language models.
+type Models interface {
+	// Quote says what a turn may cost at worst, and with which model, before
+	// it is made. Priced is false for a model whose price is not known.
+	Quote(ctx context.Context, turn sentinels.Turn) (ModelQuote, error)
+	// Turn makes it. delta, if not nil, receives the text as it arrives; it
+	// may block the stream and is not called after Turn returned.
+	Turn(ctx context.Context, turn sentinels.Turn, delta func(text string)) (sentinels.Reply, error)
+}
+
+// ModelQuote is the worst case of one turn.
+type ModelQuote struct {
+	Provider string
+	Model    string
+	Worst    sentinels.Usage
+	Priced   bool
+}
+
+// Executions are the shell executions that commands started for a run.
+type Executions interface {
+	// Watch blocks until the condition of the request holds. Request and
+	// answer are clause A6.5 of sdk/ABI.md.
+	Watch(ctx context.Context, run sentinels.RunID, request json.RawMessage) (json.RawMessage, error)
+	// EndRun ends every process tree the run started and returns when they
+	// are gone. It is called when a run ends or stops, and for every run that
+	// is resumed after a crash, before anything of it starts again.
+	EndRun(ctx context.Context, run sentinels.RunID) error
+	// Memory returns the resident bytes of the run's process trees.
+	Memory(run sentinels.RunID) int64
+}
+
+// Contexts builds $ragContext before an iteration.
+type Contexts interface {
+	Build(ctx context.Context, request ContextRequest) (json.RawMessage, error)
+}
+
+// ContextRequest says what context a definition wants.
+type ContextRequest struct {
+	Recipe    string
+	Sources   []string
+	Workspace string
+	Run       sentinels.RunID
+	Variables map[string]json.RawMessage
+}
+
+// HTTP makes a plugin's outgoing request, within the hosts of its grant.
+type HTTP interface {
+	Do(ctx context.Context, hosts []string, request json.RawMessage) (json.RawMessage, error)
+}

@@ -1,0 +1,97 @@
+// Package abi holds the constants that a step plugin and its host share: the
+// names of exports and host functions, the error codes and the schema keywords.
+//
+// It imports nothing, so that a guest which uses it stays small, and it says
+// nothing about encoding: shapes and limits are clauses of ../ABI.md.
+package abi
+
+// Version is the plugin ABI's number. It is in every manifest and every run
+// input; a host refuses a manifest with another one.
+const Version = 1
+
+// Namespace is the import module of every host function.
+const Namespace = "extism:host/user"
+
+// The functions a plugin exports. Each takes no parameters and returns an i32
+// status, 0 for success, as the Extism PDKs have it.
+const (
+	ExportDescribe = "describe"
+	ExportRun      = "run"
+	ExportValidate = "validate" // optional
+)
+
+// The host functions. Each takes and returns one i64 handle of a JSON text in
+// kernel memory. The answer is {"ok": value} or {"error": error object}.
+const (
+	FuncCommand    = "sentinel_command"
+	FuncLLM        = "sentinel_llm"
+	FuncWatch      = "sentinel_watch"
+	FuncEval       = "sentinel_eval"
+	FuncVar        = "sentinel_var"
+	FuncBlock      = "sentinel_block"
+	FuncSpawn      = "sentinel_spawn"
+	FuncEmit       = "sentinel_emit"
+	FuncWait       = "sentinel_wait"
+	FuncCheckpoint = "sentinel_checkpoint"
+	FuncHTTP       = "sentinel_http"
+	FuncLog        = "sentinel_log"
+	FuncNow        = "sentinel_now"
+)
+
+// Funcs returns the names of all host functions, in the order of ABI.md.
+func Funcs() []string {
+	return []string{
+		FuncCommand, FuncLLM, FuncWatch, FuncEval, FuncVar, FuncBlock, FuncSpawn,
+		FuncEmit, FuncWait, FuncCheckpoint, FuncHTTP, FuncLog, FuncNow,
+	}
+}
+
+// Use names a kind of permission in a manifest's asks. A function that is not
+// the subject of any Use (eval, var, block, wait, checkpoint, log, now) reaches
+// nothing outside the run and needs no grant.
+type Use string
+
+// The uses a manifest may ask for, each guarding one host function.
+const (
+	UseCommand Use = "command" // names: command names, "code/*" or "*"
+	UseLLM     Use = "llm"
+	UseWatch   Use = "watch"
+	UseSpawn   Use = "spawn"
+	UseEmit    Use = "emit"
+	UseHTTP    Use = "http" // names: hosts
+)
+
+// UseOf returns the permission that guards a host function; ok is false for a
+// function that needs none.
+func UseOf(function string) (use Use, ok bool) {
+	switch function {
+	case FuncCommand:
+		return UseCommand, true
+	case FuncLLM:
+		return UseLLM, true
+	case FuncWatch:
+		return UseWatch, true
+	case FuncSpawn:
+		return UseSpawn, true
+	case FuncEmit:
+		return UseEmit, true
+	case FuncHTTP:
+		return UseHTTP, true
+	}
+	return "", false
+}
+
+// Keyword is the JSON Schema keyword with which a manifest marks a field whose
+// value is more than plain data. Its value is one of the Mark constants.
+const Keyword = "x-sentinel"
+
+// The marks of a step field.
+const (
+	MarkExpression = "expression" // a JavaScript condition: handed over as source, evaluated by sentinel_eval
+	MarkSteps      = "steps"      // a nested step list, run by sentinel_block
+	MarkBranches   = "branches"   // a list of nested step lists
+	MarkShell      = "shell"      // a shell line: references become environment variables
+	MarkRaw        = "raw"        // handed over as written, nothing is resolved
+	MarkDefinition = "definition" // an inline definition, or {"$ref": name}
+	MarkTools      = "tools"      // the step's allow-list of commands for its model
+)

@@ -1,0 +1,50 @@
+package sentinels
+
+import "encoding/json"
+
+// A Turn is one request to a language model: the whole conversation so far and
+// what may be answered.
+type Turn struct {
+	Model       string          `json:"model,omitempty"` // "provider/name", "auto" or empty for the configured one
+	System      string          `json:"system,omitempty"`
+	Messages    []Message       `json:"messages"`
+	Tools       []ToolSpec      `json:"tools,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"` // JSON Schema the reply must have
+	Temperature *float64        `json:"temperature,omitempty"`
+	MaxTokens   int64           `json:"maxTokens,omitempty"` // 0 is the model's configured default
+}
+
+// A Message is one entry of a conversation.
+type Message struct {
+	Role       string     `json:"role"` // user, assistant, tool
+	Content    string     `json:"content"`
+	ToolCalls  []ToolCall `json:"toolCalls,omitempty"`  // of an assistant
+	ToolCallID string     `json:"toolCallId,omitempty"` // of a tool's answer
+	Name       string     `json:"name,omitempty"`       // of a tool's answer: the command
+	IsError    bool       `json:"isError,omitempty"`
+}
+
+// A ToolSpec offers one command to a model.
+type ToolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"` // JSON Schema of the parameters
+}
+
+// A ToolCall is a model's wish to run a command.
+type ToolCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// A Reply is a model's answer to a Turn.
+type Reply struct {
+	Text      string          `json:"text"`
+	JSON      json.RawMessage `json:"json,omitempty"` // the text read as JSON, see sdk/ABI.md A6.4
+	ToolCalls []ToolCall      `json:"toolCalls"`
+	Finish    string          `json:"finish"` // stop, tools, length
+	Usage     Usage           `json:"usage"`
+	Provider  string          `json:"provider"`
+	Model     string          `json:"model"`
+}

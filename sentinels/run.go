@@ -1,0 +1,65 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// RunID is a UUIDv7 in its text form.
+type RunID string
+
+// Status is where a run stands.
+type Status string
+
+// The statuses of a run. A sentinel without a run is "idle", which no run has.
+const (
+	StatusRunning     Status = "running"
+	StatusPaused      Status = "paused"
+	StatusCompleted   Status = "completed"
+	StatusFailed      Status = "failed"
+	StatusStopped     Status = "stopped"
+	StatusTimedOut    Status = "timed_out"
+	StatusWaiting     Status = "waiting" // for a person
+	StatusQuarantined Status = "quarantined"
+)
+
+// Final reports whether a run with this status is over.
+func (s Status) Final() bool {
+	switch s {
+	case StatusCompleted, StatusFailed, StatusStopped, StatusTimedOut, StatusQuarantined:
+		return true
+	}
+	return false
+}
+
+// Usage is what model calls cost.
+type Usage struct {
+	InputTokens  int64   `json:"inputTokens"`
+	OutputTokens int64   `json:"outputTokens"`
+	CostUSD      float64 `json:"costUsd"`
+	Calls        int64   `json:"calls"`
+}
+
+// Add adds o to u.
+func (u *Usage) Add(o Usage) {
+	u.InputTokens += o.InputTokens
+	u.OutputTokens += o.OutputTokens
+	u.CostUSD += o.CostUSD
+	u.Calls += o.Calls
+}
+
+// An Event is a CloudEvents 1.0 record. Name is the CloudEvents type, such as
+// "git:push". ID is derived from the call that emitted it, so a repeated
+// attempt makes the same event.
+type Event struct {
+	ID     string          `json:"id"`
+	Name   string          `json:"type"`
+	Source string          `json:"source"`
+	Time   time.Time       `json:"time"`
+	Data   json.RawMessage `json:"data,omitempty"`
+	Hops   int             `json:"hops,omitempty"` // how many runs the chain has passed through
+}
+
+// MatchEvent reports whether name fits pattern, segment by segment between
+// colons; "*" stands for one segment, a final "**" for the rest.
+func MatchEvent(pattern, name string) bool { return matchSegments(pattern, name) }
