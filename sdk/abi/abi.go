@@ -94,4 +94,5 @@ const (
 	MarkRaw        = "raw"        // handed over as written, nothing is resolved
 	MarkDefinition = "definition" // an inline definition, or {"$ref": name}
 	MarkTools      = "tools"      // the step's allow-list of commands for its model
+	MarkParams     = "params"     // parameters of the command that the field "command" names: resolved by that command's own schema
 )
