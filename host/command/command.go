@@ -21,6 +21,16 @@ type Command struct {
 	Shell      []string        // parameters that are shell lines
 	Raw        []string        // parameters handed over as written: references in them are not resolved
 
+	// Private commands are not offered to models by default: a step that wants
+	// its model to have one names it, or its family ("sentinel/*"), in tools.
+	Private bool
+	// Aliases are further accepted names of parameters, alias to real name.
+	// They are renamed before validation. A shell line cannot have one: the
+	// engine treats it by its name.
+	Aliases map[string]string
+	// Timeout holds when the call brings no deadline of its own; 0 is none.
+	Timeout time.Duration
+
 	run func(ctx context.Context, call *Call) (any, error)
 }
 

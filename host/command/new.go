@@ -1,0 +1,69 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Options are the properties of a command that its Go types cannot say. The
+// zero value is a public command that changes something outside the store, is
+// not idempotent and has no time limit of its own. The fields are documented
+// at [Command].
+type Options struct {
+	ReadOnly   bool              // default false
+	Idempotent bool              // default false
+	InStore    bool              // default false
+	Private    bool              // default false: offered to models
+	Shell      []string          // default none
+	Raw        []string          // default none
+	Aliases    map[string]string // default none
+	Timeout    time.Duration     // default none
+}
+
+// New makes a command of fn. In is a struct; its JSON tags name the parameters,
+// omitempty or omitzero makes one optional, and these tags refine its schema:
+//
+//	jsonschema:"words"   the description
+//	enum:"a,b,c"         the allowed strings
+//	minimum:"1" maximum:"50"
+//
+// New panics if a type has no JSON Schema: that is a mistake in the program.
+func New[In, Out any](name, summary string, opt Options, fn func(ctx context.Context, call *Call, in In) (Out, error)) Command {
+	c := opt.command(name, summary)
+	c.Input = mustSchema[In](name, input)
+	c.Output = mustSchema[Out](name, output)
+	c.run = func(ctx context.Context, call *Call) (any, error) {
+		var in In
+		if err := json.Unmarshal(call.Params, &in); err != nil {
+			// Valid under the schema, yet not for Go: a number out of range.
+			return nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("call %q: %v", name, err)}
+		}
+		return fn(ctx, call, in)
+	}
+	return c
+}
+
+// NewDynamic makes a command whose schemas are known only while the program
+// runs, such as a tool of an MCP server. A nil schema accepts any object, or
+// says nothing of the result.
+func NewDynamic(name, summary string, in, out json.RawMessage, opt Options, fn func(ctx context.Context, call *Call) (json.RawMessage, error)) Command {
+	c := opt.command(name, summary)
+	if len(in) == 0 {
+		in = json.RawMessage(`{"type":"object"}`)
+	}
+	c.Input, c.Output = in, out
+	c.run = func(ctx context.Context, call *Call) (any, error) { return fn(ctx, call) }
+	return c
+}
+
+func (o Options) command(name, summary string) Command {
+	return Command{
+		Name: name, Summary: summary,
+		ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, InStore: o.InStore, Private: o.Private,
+		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, Timeout: o.Timeout,
+	}
+}

@@ -1,0 +1,143 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// A Registry holds commands by name.
+//
+// # Concurrency
+//
+// Every method is safe for concurrent use. A call that has begun goes on with
+// the command it found, also when that is removed meanwhile.
+type Registry struct {
+	mu       sync.RWMutex
+	commands map[string]*entry
+}
+
+// entry is a command with what is computed once when it is added.
+type entry struct {
+	Command
+	schema     *jsonschema.Schema
+	shape      map[string]any // the input schema as JSON, for coercion
+	properties []string       // sorted
+}
+
+// validName allows what MCP servers call their tools, beside our own names.
+var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,127}){0,4}$`)
+
+// NewRegistry returns a registry of cmds. The error joins every problem found.
+func NewRegistry(cmds ...Command) (*Registry, error) {
+	r := &Registry{commands: map[string]*entry{}}
+	if err := r.Add(cmds...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Add adds all of cmds or none. A name that is taken is an error.
+func (r *Registry) Add(cmds ...Command) error {
+	fresh := make(map[string]*entry, len(cmds))
+	var problems []error
+	for _, c := range cmds {
+		e, err := compile(c)
+		if err == nil && fresh[c.Name] != nil {
+			err = errors.New("given twice")
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("add command %q: %w", c.Name, err))
+			continue
+		}
+		fresh[c.Name] = e
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range fresh {
+		if r.commands[name] != nil {
+			problems = append(problems, fmt.Errorf("add command %q: name is taken", name))
+		}
+	}
+	if len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	for name, e := range fresh {
+		r.commands[name] = e
+	}
+	return nil
+}
+
+// Remove takes a command out; an unknown name is no error.
+func (r *Registry) Remove(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.commands, name)
+}
+
+// Lookup returns the command called name.
+func (r *Registry) Lookup(name string) (Command, bool) {
+	if e := r.find(name); e != nil {
+		return e.Command, true
+	}
+	return Command{}, false
+}
+
+func (r *Registry) find(name string) *entry {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.commands[name]
+}
+
+// List returns every command, sorted by name.
+func (r *Registry) List() []Command {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list := make([]Command, 0, len(r.commands))
+	for _, e := range r.commands {
+		list = append(list, e.Command)
+	}
+	slices.SortFunc(list, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Offer returns the commands that a model with the allow-list tools may call,
+// sorted by name. See [Allowed].
+func (r *Registry) Offer(tools []string) []Command {
+	return slices.DeleteFunc(r.List(), func(c Command) bool { return !Allowed(tools, c) })
+}
+
+// compile checks a command and compiles its schema.
+func compile(c Command) (*entry, error) {
+	if !validName.MatchString(c.Name) {
+		return nil, errors.New("name is not family/verb")
+	}
+	if c.run == nil {
+		return nil, errors.New("no function: make it with New")
+	}
+	e := &entry{Command: c}
+	schema, shape, err := compileSchema(c.Input)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	e.schema, e.shape = schema, shape
+	e.properties = propertyNames(shape)
+	for _, list := range [][]string{c.Shell, c.Raw} {
+		for _, name := range list {
+			if !slices.Contains(e.properties, name) {
+				return nil, fmt.Errorf("marked parameter %q: not in the input schema", name)
+			}
+		}
+	}
+	for alias, name := range c.Aliases {
+		if !slices.Contains(e.properties, name) || slices.Contains(e.properties, alias) || slices.Contains(c.Shell, name) {
+			return nil, fmt.Errorf("alias %q of %q: must name a parameter that is no shell line and not be one itself", alias, name)
+		}
+	}
+	return e, nil
+}

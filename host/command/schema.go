@@ -1,0 +1,112 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// direction says which side of a command a schema describes. A parameter is
+// never null; a result may hold a nil slice or pointer.
+type direction bool
+
+const (
+	input  direction = true
+	output direction = false
+)
+
+// typeSchemas are the types whose JSON differs from their Go shape.
+var typeSchemas = map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[json.RawMessage](): {Description: "any JSON value"}, // without words it would be written as true, which some models refuse
+	reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
+}
+
+// mustSchema generates the schema of T and panics if there is none.
+func mustSchema[T any](name string, dir direction) json.RawMessage {
+	t := reflect.TypeFor[T]()
+	if t == reflect.TypeFor[json.RawMessage]() || t.Kind() == reflect.Interface {
+		return json.RawMessage(`{}`)
+	}
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: typeSchemas})
+	if err != nil {
+		panic(fmt.Sprintf("command %q: schema of %s: %v", name, t, err))
+	}
+	if err := refine(s, t, dir); err != nil {
+		panic(fmt.Sprintf("command %q: schema of %s: %v", name, t, err))
+	}
+	if dir == input && s.Type != "object" {
+		panic(fmt.Sprintf("command %q: parameters must be a struct, not %s", name, t))
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("command %q: schema of %s: %v", name, t, err))
+	}
+	return text
+}
+
+// refine applies the tags that the generator does not know, and forbids null
+// on the way in. It follows the same types the generator followed, so it ends.
+func refine(s *jsonschema.Schema, t reflect.Type, dir direction) error {
+	if s == nil {
+		return nil
+	}
+	if dir == input && len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if _, fixed := typeSchemas[t]; fixed {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array:
+		return refine(s.Items, t.Elem(), dir)
+	case reflect.Map:
+		return refine(s.AdditionalProperties, t.Elem(), dir)
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" {
+				name = f.Name
+			}
+			p := s.Properties[name]
+			if !f.IsExported() || p == nil {
+				continue
+			}
+			if err := refine(p, f.Type, dir); err != nil {
+				return err
+			}
+			if err := applyTags(p, f.Tag); err != nil {
+				return fmt.Errorf("field %q: %w", f.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// applyTags reads enum, minimum and maximum.
+func applyTags(p *jsonschema.Schema, tag reflect.StructTag) error {
+	if list, ok := tag.Lookup("enum"); ok {
+		for word := range strings.SplitSeq(list, ",") {
+			p.Enum = append(p.Enum, word)
+		}
+	}
+	for key, at := range map[string]**float64{"minimum": &p.Minimum, "maximum": &p.Maximum} {
+		text, ok := tag.Lookup(key)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("tag %s: %w", key, err)
+		}
+		*at = &n
+	}
+	return nil
+}
