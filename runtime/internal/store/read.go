@@ -1,0 +1,210 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// A walk copies this much per read transaction and calls back outside it: a
+// transaction that stays open would stop the writer from growing the file.
+const (
+	chunkPairs = 512
+	chunkBytes = 256 << 10
+)
+
+// view runs fn in a read transaction.
+func (db *DB) view(fn func(tx *bolt.Tx) error) error {
+	if db.isClosed() {
+		return ErrClosed
+	}
+	err := db.bolt.View(fn)
+	if errors.Is(err, bolt.ErrDatabaseNotOpen) {
+		return ErrClosed // Close came in between
+	}
+	return err
+}
+
+// Journal implements [Store].
+func (db *DB) Journal(run string, from uint64, fn func(seq uint64, record []byte) error) error {
+	key, err := parseRun(run)
+	if err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	var chunk pairs
+	for more := true; more; {
+		chunk.reset()
+		err := db.view(func(tx *bolt.Tx) error {
+			start := key.at(from)
+			c := tx.Bucket([]byte(journalBucket)).Cursor()
+			k, v := c.Seek(start[:])
+			for ; bytes.HasPrefix(k, key[:]) && !chunk.full(); k, v = c.Next() {
+				chunk.add(k, v)
+			}
+			more = bytes.HasPrefix(k, key[:])
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("read journal of run %q: %w", run, err)
+		}
+		for i := range chunk.ends {
+			k, v := chunk.at(i)
+			seq := binary.BigEndian.Uint64(k[16:])
+			if err := fn(seq, v); err != nil {
+				return err
+			}
+			from = seq + 1
+		}
+	}
+	return nil
+}
+
+// LastSeq implements [Store].
+func (db *DB) LastSeq(run string) (seq uint64, found bool, err error) {
+	key, err := parseRun(run)
+	if err != nil {
+		return 0, false, fmt.Errorf("read journal: %w", err)
+	}
+	err = db.view(func(tx *bolt.Tx) error {
+		seq = newest(tx.Bucket([]byte(journalBucket)).Cursor(), key)
+		return nil
+	})
+	if err != nil {
+		return 0, false, fmt.Errorf("read journal of run %q: %w", run, err)
+	}
+	return seq, seq != 0, nil
+}
+
+// Get implements [Store].
+func (db *DB) Get(bucket string, key []byte) (value []byte, found bool, err error) {
+	if err := checkPair(bucket, key); err != nil {
+		return nil, false, fmt.Errorf("get: %w", err)
+	}
+	err = db.view(func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte(bucket))
+		if b == nil {
+			return nil
+		}
+		v := b.Get(key)
+		found = v != nil
+		value = bytes.Clone(v)
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("get bucket %q: %w", bucket, err)
+	}
+	return value, found, nil
+}
+
+// Scan implements [Store].
+func (db *DB) Scan(bucket string, prefix, after []byte, reverse bool, fn func(key, value []byte) bool) error {
+	if err := checkBucket(bucket); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	prefix, after = bytes.Clone(prefix), bytes.Clone(after)
+	var chunk pairs
+	for more := true; more; {
+		chunk.reset()
+		err := db.view(func(tx *bolt.Tx) error {
+			more = false
+			b := tx.Bucket([]byte(bucket))
+			if b == nil {
+				return nil
+			}
+			c := b.Cursor()
+			step := c.Next
+			if reverse {
+				step = c.Prev
+			}
+			k, v := startScan(c, prefix, after, reverse)
+			for ; k != nil && bytes.HasPrefix(k, prefix) && !chunk.full(); k, v = step() {
+				chunk.add(k, v)
+			}
+			more = k != nil && bytes.HasPrefix(k, prefix)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("scan bucket %q: %w", bucket, err)
+		}
+		for i := range chunk.ends {
+			k, v := chunk.at(i)
+			if !fn(k, v) {
+				return nil
+			}
+			after = append(after[:0], k...)
+		}
+	}
+	return nil
+}
+
+// startScan puts the cursor on the first pair of a scan; that pair may lie
+// outside the prefix, which ends the scan.
+func startScan(c *bolt.Cursor, prefix, after []byte, reverse bool) (k, v []byte) {
+	if !reverse {
+		from := prefix
+		if bytes.Compare(after, prefix) > 0 {
+			from = after
+		}
+		k, v = c.Seek(from)
+		if after != nil && bytes.Equal(k, after) {
+			k, v = c.Next()
+		}
+		return k, v
+	}
+	end := prefixEnd(prefix)
+	if after != nil && (end == nil || bytes.Compare(after, end) < 0) {
+		end = after
+	}
+	if end == nil {
+		return c.Last()
+	}
+	if k, _ := c.Seek(end); k == nil {
+		return c.Last()
+	}
+	return c.Prev()
+}
+
+// prefixEnd returns the first key behind all that begin with prefix, nil if
+// there is none.
+func prefixEnd(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			end := slices.Clone(prefix[:i+1])
+			end[i]++
+			return end
+		}
+	}
+	return nil
+}
+
+// pairs holds copies of keys and values in one buffer that is used again.
+type pairs struct {
+	buf  []byte
+	ends []pairEnd
+}
+
+type pairEnd struct{ key, value int }
+
+func (p *pairs) reset() { p.buf, p.ends = p.buf[:0], p.ends[:0] }
+
+func (p *pairs) full() bool { return len(p.ends) >= chunkPairs || len(p.buf) >= chunkBytes }
+
+func (p *pairs) add(key, value []byte) {
+	p.buf = append(p.buf, key...)
+	k := len(p.buf)
+	p.buf = append(p.buf, value...)
+	p.ends = append(p.ends, pairEnd{k, len(p.buf)})
+}
+
+func (p *pairs) at(i int) (key, value []byte) {
+	begin := 0
+	if i > 0 {
+		begin = p.ends[i-1].value
+	}
+	e := p.ends[i]
+	return p.buf[begin:e.key:e.key], p.buf[e.key:e.value:e.value]
+}

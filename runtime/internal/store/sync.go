@@ -1,0 +1,40 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error { return syncFile(dir) }
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// writeSynced writes a private file and syncs it, not its folder.
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// makeDir makes a private folder; made is false if it was there.
+func makeDir(dir string) (made bool, err error) {
+	err = os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
