@@ -1,0 +1,146 @@
+package redact
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Mark stands where a secret was. It has no character that JSON, a URL or a
+// shell would read as more than text.
+const Mark = "[redacted]"
+
+// MinLength is the shortest secret that can be registered, in bytes. Hiding
+// "test" or "1234" wherever they occur would destroy what it should protect.
+const MinLength = 8
+
+// indexLength is how many leading bytes of a form are used to find it. Every
+// form is at least this long.
+const indexLength = 4
+
+// A Redactor replaces registered secrets by [Mark]. The zero value is ready
+// and knows none.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. Register builds a new table and
+// swaps it in; readers never wait.
+type Redactor struct {
+	mu    sync.Mutex // serialises Register
+	forms map[string]struct{}
+	table atomic.Pointer[table]
+}
+
+// table finds forms by their first bytes, longest first.
+type table struct {
+	first [256]bool
+	forms map[[indexLength]byte][]string
+}
+
+// Register adds secrets in all their forms. A secret shorter than [MinLength]
+// is an error and is not registered; the others are.
+func (r *Redactor) Register(secrets ...string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.forms == nil {
+		r.forms = map[string]struct{}{}
+	}
+	short := 0
+	for _, secret := range secrets {
+		secret = strings.TrimSpace(secret)
+		if len(secret) < MinLength {
+			short++
+			continue
+		}
+		for _, leaf := range leaves(secret) {
+			for _, form := range forms(leaf) {
+				r.forms[form] = struct{}{}
+			}
+		}
+	}
+	if len(r.forms) > 0 {
+		r.table.Store(newTable(r.forms))
+	}
+	if short > 0 {
+		return fmt.Errorf("register secrets: %d shorter than %d bytes cannot be hidden", short, MinLength)
+	}
+	return nil
+}
+
+// Active reports whether any secret is registered.
+func (r *Redactor) Active() bool { return r != nil && r.table.Load() != nil }
+
+// Redact returns data without the registered secrets. It returns data itself,
+// not a copy, when there is nothing to take out. For JSON use [Redactor.JSON],
+// which keeps the text valid.
+func (r *Redactor) Redact(data []byte) []byte {
+	if !r.Active() {
+		return data
+	}
+	spans := r.table.Load().find(data)
+	if len(spans) == 0 {
+		return data
+	}
+	var out bytes.Buffer
+	end := 0
+	for _, s := range spans {
+		out.Write(data[end:s.from])
+		out.WriteString(Mark)
+		end = s.to
+	}
+	out.Write(data[end:])
+	return out.Bytes()
+}
+
+// String is [Redactor.Redact] for text.
+func (r *Redactor) String(text string) string {
+	if !r.Active() {
+		return text
+	}
+	data := []byte(text)
+	if out := r.Redact(data); len(out) != len(data) || !bytes.Equal(out, data) {
+		return string(out)
+	}
+	return text
+}
+
+func newTable(set map[string]struct{}) *table {
+	t := &table{forms: map[[indexLength]byte][]string{}}
+	for form := range set {
+		t.first[form[0]] = true
+		key := [indexLength]byte([]byte(form[:indexLength]))
+		t.forms[key] = append(t.forms[key], form)
+	}
+	for _, list := range t.forms {
+		slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })
+	}
+	return t
+}
+
+type span struct{ from, to int }
+
+// find returns where forms occur, merged: overlapping secrets must not leave
+// the tail of one behind.
+func (t *table) find(data []byte) []span {
+	var spans []span
+	for i := 0; i+indexLength <= len(data); i++ {
+		if !t.first[data[i]] {
+			continue
+		}
+		for _, form := range t.forms[[indexLength]byte(data[i:i+indexLength])] {
+			if len(data)-i < len(form) || string(data[i:i+len(form)]) != form {
+				continue
+			}
+			if n := len(spans); n > 0 && i < spans[n-1].to {
+				spans[n-1].to = max(spans[n-1].to, i+len(form))
+			} else {
+				spans = append(spans, span{i, i + len(form)})
+			}
+			break // the longest at this place
+		}
+	}
+	return spans
+}

@@ -1,0 +1,154 @@
+package redact_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+)
+
+const secret = `sk-live/"Zx9+Q&\=8vB!`
+
+func register(t *testing.T, secrets ...string) *redact.Redactor {
+	t.Helper()
+	var r redact.Redactor
+	if err := r.Register(secrets...); err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+func TestEveryFormIsHidden(t *testing.T) {
+	r := register(t, secret)
+	quoted, _ := json.Marshal(secret)
+	twice, _ := json.Marshal(string(quoted))
+	texts := map[string]string{
+		"exact":         "key " + secret + " end",
+		"json":          `{"k":` + string(quoted) + `}`,
+		"json twice":    `{"k":` + string(twice) + `}`,
+		"query":         "https://x/?k=" + url.QueryEscape(secret),
+		"path":          "https://x/" + url.PathEscape(secret),
+		"lower escapes": strings.NewReplacer("%2F", "%2f", "%2B", "%2b", "%3D", "%3d", "%5C", "%5c").Replace("?k=" + url.QueryEscape(secret)),
+		"hex":           hex.EncodeToString([]byte(secret)),
+		"upper hex":     strings.ToUpper(hex.EncodeToString([]byte(secret))),
+	}
+	for _, before := range []string{"", "a", "ab", "abc", "user:"} {
+		for _, after := range []string{"", "z", "zz", "zzz"} {
+			texts["base64 "+before+"_"+after] = base64.StdEncoding.EncodeToString([]byte(before + secret + after))
+			texts["base64url "+before+"_"+after] = base64.URLEncoding.EncodeToString([]byte(before + secret + after))
+		}
+	}
+	for name, text := range texts {
+		got := r.String(text)
+		if !strings.Contains(got, redact.Mark) {
+			t.Errorf("%s: %q is not redacted", name, got)
+		}
+	}
+}
+
+func TestLeavesOfStructuredSecrets(t *testing.T) {
+	tests := []struct{ name, secret, leaf string }{
+		{"lines", "-----BEGIN KEY-----\nMIIBVwIBADANBgkq\n-----END KEY-----", "MIIBVwIBADANBgkq"},
+		{"json", `{"user":"someone","deep":[{"token":"t0k3n-t0k3n"}]}`, "t0k3n-t0k3n"},
+		{"assignment", "A=1\nTOKEN=\"abcdefgh12\"", "abcdefgh12"},
+		{"url", "postgres://me:pa55word99@db/x", "pa55word99"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := register(t, tt.secret).String("x " + tt.leaf + " y"); got != "x "+redact.Mark+" y" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestOverlapLeavesNoTail(t *testing.T) {
+	r := register(t, "abcdefghij", "ghijklmnop")
+	if got := r.String("<abcdefghijklmnop>"); got != "<"+redact.Mark+">" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestShortSecretsAreRefused(t *testing.T) {
+	var r redact.Redactor
+	if err := r.Register("test", "long-enough-secret"); err == nil {
+		t.Error("a secret of four bytes was accepted")
+	}
+	if got := r.String("test long-enough-secret"); got != "test "+redact.Mark {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNothingRegisteredReturnsTheSameBytes(t *testing.T) {
+	var r redact.Redactor
+	data := []byte("anything")
+	if got := r.Redact(data); &got[0] != &data[0] {
+		t.Error("a copy was made")
+	}
+	var none *redact.Redactor
+	if got := none.Redact(data); &got[0] != &data[0] {
+		t.Error("a nil redactor changed its input")
+	}
+	if allocs := testing.AllocsPerRun(10, func() { r.Redact(data) }); allocs != 0 {
+		t.Errorf("%v allocations with nothing registered", allocs)
+	}
+}
+
+func TestJSONStaysValid(t *testing.T) {
+	r := register(t, `quo"te-and\slash`, "1234567890")
+	tests := []struct{ name, in, want string }{
+		{"escaped by \\u", `{"a":"quo\u0022te-and\\slash","b":1}`, `{"a":"[redacted]","b":1}`},
+		{"number", `{"n":1234567890}`, `{"n":"[redacted]"}`},
+		{"inside a number", `[71234567890.5]`, `["[redacted]"]`},
+		{"key", `{"1234567890":true}`, `{"[redacted]":true}`},
+		{"untouched keeps its spaces", `{ "n" : 12 }`, `{ "n" : 12 }`},
+		{"not json", `x 1234567890`, `x [redacted]`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := string(r.JSON(json.RawMessage(tt.in))); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	var r redact.Redactor
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			_ = r.Register(strings.Repeat(string(rune('a'+i)), 12))
+			for range 100 {
+				r.Redact([]byte("aaaaaaaaaaaa bbbbbbbbbbbb"))
+			}
+		})
+	}
+	wg.Wait()
+	if got := r.String("cccccccccccc"); got != redact.Mark {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	f.Add(`{"a":"hunter2hunter2"}`)
+	f.Add(`"hunter2\u0068unter2"`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var r redact.Redactor
+		if err := r.Register("hunter2hunter2"); err != nil {
+			t.Fatal(err)
+		}
+		out := r.JSON(json.RawMessage(text))
+		if json.Valid([]byte(text)) && !json.Valid(out) {
+			t.Fatalf("%q became %q, which is not JSON", text, out)
+		}
+		if strings.Contains(string(out), "hunter2hunter2") {
+			t.Fatalf("the secret is in %q", out)
+		}
+	})
+}
