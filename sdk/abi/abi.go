@@ -95,4 +95,5 @@ const (
 	MarkDefinition = "definition" // an inline definition, or {"$ref": name}
 	MarkTools      = "tools"      // the step's allow-list of commands for its model
 	MarkParams     = "params"     // parameters of the command that the field "command" names: resolved by that command's own schema
+	MarkVariable   = "variable"   // the name of a variable that the step sets for its nested steps; its default is set when the field is absent
 )
