@@ -1,11 +1,15 @@
 package command
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // Allowed reports whether a model whose step has the allow-list tools may call
 // c. nil allows every public command, an empty list none. An entry is a name
-// ("code/read"), a family with all below it ("code/*"), or "*" for every
-// public command; a private command must be named by itself or its family.
+// ("code/read"), a family with all below it ("code/*"), or "*" for all. A
+// private command must be named by itself or by its own family: "code/*" does
+// not give a model the shell, "code/shell/*" does.
 func Allowed(tools []string, c Command) bool {
 	if tools == nil {
 		return !c.Private
@@ -14,7 +18,11 @@ func Allowed(tools []string, c Command) bool {
 		if pattern == c.Name || (pattern == "*" && !c.Private) {
 			return true
 		}
-		if family, ok := strings.CutSuffix(pattern, "/*"); ok && family != "" && strings.HasPrefix(c.Name, family+"/") {
+		family, ok := strings.CutSuffix(pattern, "/*")
+		if !ok || family == "" || !strings.HasPrefix(c.Name, family+"/") {
+			continue
+		}
+		if !c.Private || path.Dir(c.Name) == family {
 			return true
 		}
 	}

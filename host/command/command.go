@@ -22,7 +22,7 @@ type Command struct {
 	Raw        []string        // parameters handed over as written: references in them are not resolved
 
 	// Private commands are not offered to models by default: a step that wants
-	// its model to have one names it, or its family ("sentinel/*"), in tools.
+	// its model to have one names it, or its own family ("sentinel/*"), in tools.
 	Private bool
 	// Aliases are further accepted names of parameters, alias to real name.
 	// They are renamed before validation. A shell line cannot have one: the

@@ -152,6 +152,7 @@ func TestAllowed(t *testing.T) {
 		{[]string{"/*"}, false, false},
 		{[]string{"cod*"}, false, false},
 		{[]string{"code/rea"}, false, false},
+		{[]string{"sentinel"}, false, false},
 	}
 	for _, tt := range tests {
 		if got := command.Allowed(tt.tools, public); got != tt.public {
@@ -160,6 +161,16 @@ func TestAllowed(t *testing.T) {
 		if got := command.Allowed(tt.tools, private); got != tt.private {
 			t.Errorf("%q allows sentinel/start: %v", tt.tools, got)
 		}
+	}
+}
+
+func TestWideFamilyLeavesPrivateCommandsOut(t *testing.T) {
+	shell := command.Command{Name: "code/shell/execute", Private: true}
+	if command.Allowed([]string{"code/*", "*"}, shell) {
+		t.Error("code/* gave the shell")
+	}
+	if !command.Allowed([]string{"code/shell/*"}, shell) {
+		t.Error("code/shell/* did not give the shell")
 	}
 }
 
@@ -374,7 +385,7 @@ func TestSteering(t *testing.T) {
 	for _, name := range []string{
 		".git/hooks/pre-commit", ".GIT/config", "sub/.git", ".git./config", "git~1/config", ".git::$DATA", `a\.git\config`, ".sentinel/plugins/x.wasm",
 		".continuum/sentinels/a.json", ".github/workflows/ci.yml", ".gitattributes", "deep/.NPMRC", ".envrc", ".bashrc", ".vscode/tasks.json",
-		".idea/x", ".claude/settings.json", ".mcp.json", "CLAUDE.md", "./a/../.git/config", ".husky/_/x",
+		".idea/x", ".claude/settings.json", ".mcp.json", "CLAUDE.md", "./a/../.git/config", ".husky/_/x", ".g\u200cit/config",
 	} {
 		if !command.Steering(name) {
 			t.Errorf("%q is not seen as steering", name)

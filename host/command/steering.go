@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // steeringFolders hold what git, editors, agents and this program obey.
@@ -25,14 +26,15 @@ var steeringFiles = []string{
 // steers tools rather than being worked on: what git, shells, editors, package
 // managers, coding agents or this program run or obey. A model may not write
 // such a file, also when it does not exist yet. Case does not count, nor do
-// the trailing dots and spaces that some file systems drop.
+// the trailing dots and spaces and the invisible characters that some file
+// systems drop.
 //
 // It looks at the name alone; whoever opens the file must resolve links first.
 func Steering(name string) bool {
 	clean := path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	parts := strings.Split(strings.ToLower(clean), "/")
 	for i, p := range parts {
-		p = strings.TrimRight(p, ". ")
+		p = strings.TrimRight(strings.Map(visible, p), ". ")
 		if stream, _, ok := strings.Cut(p, ":"); ok {
 			p = stream // an alternate data stream of the same file
 		}
@@ -44,4 +46,12 @@ func Steering(name string) bool {
 		}
 	}
 	return false
+}
+
+// visible drops format characters, which HFS+ ignores in names.
+func visible(r rune) rune {
+	if unicode.Is(unicode.Cf, r) {
+		return -1
+	}
+	return r
 }
