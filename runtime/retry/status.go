@@ -1,0 +1,112 @@
+package retry
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A status is a number from 400 to 599 where the text says that it is one: it
+// follows "http" or "status", something that answered, or a URL, or its own
+// reason phrase follows.
+var statusPatterns = []*regexp.Regexp{
+	regexp.MustCompile(`\bhttps?(?:/\d(?:\.\d)?)?(?:[ _-]?(?:error|status|response|code))*['"]?[\s:=(#]*([45]\d\d)\b`),
+	regexp.MustCompile(`\b(?:status(?:[ _-]?code)?|error[ _-]?code)['"]?(?: is| was| of)?\s*[:=(]?\s*([45]\d\d)\b`),
+	regexp.MustCompile(`\b(?:server|api|gateway|upstream|endpoint|service|host|backend|proxy|request|url)s? (?:returned|responded|answered|replied|failed with)(?: with| an?| the| status| code| http| error)*[ :(]+([45]\d\d)\b`),
+	regexp.MustCompile(`\bhttps?://[^\s"']+["']?(?: returned| responded| failed)?(?: with)?[: ]+([45]\d\d)\b`),
+	regexp.MustCompile(`\b([45]\d\d)[ :,-]+\(?(?:bad request|unauthori[sz]ed|payment required|forbidden|not found|method not allowed|not acceptable|request time-?out|conflict|gone|length required|precondition|payload too large|request entity|unsupported media|unprocessable|locked|too early|too many requests|internal server|internal error|not implemented|bad gateway|service unavailable|gateway time-?out)\b`),
+}
+
+// exitBefore is what stands before the status of a process, which is none of
+// HTTP's.
+var exitBefore = regexp.MustCompile(`\b(?:exit(?:ed|s)?|process|signal|returncode)(?: with| code| status|ed)*\s*$`)
+
+// classifyStatus finds the first HTTP status of a text in lower case.
+func classifyStatus(text string) (c Classification, ok bool) {
+	first, status := len(text), 0
+	for _, p := range statusPatterns {
+		for _, at := range p.FindAllStringSubmatchIndex(text, -1) {
+			if at[2] >= first {
+				break
+			}
+			begin := max(0, at[0]-40) // the words right before are enough
+			if exitBefore.MatchString(strings.TrimRight(text[begin:at[0]], " :")) {
+				continue
+			}
+			first = at[2]
+			status, _ = strconv.Atoi(text[at[2]:at[3]])
+			break
+		}
+	}
+	if status == 0 {
+		return Classification{}, false
+	}
+	c = Classification{Category: API, Confidence: confidenceStatus}
+	switch {
+	case status == 401, status == 403, status == 407:
+		c.Subcategory = "auth"
+	case status == 408:
+		c.Category, c.Subcategory = Timeout, "general"
+	case status == 429:
+		c.Subcategory = "rate"
+	case status >= 500:
+		c.Subcategory = "server_error"
+	default:
+		c.Subcategory = "http_" + strconv.Itoa(status)
+	}
+	return c, true
+}
+
+// FromHTTPStatus returns the error code of an HTTP answer, "" for one that is
+// no error. It is the only place where statuses become codes.
+func FromHTTPStatus(status int) abi.Code {
+	switch status {
+	case 401, 403, 407, 451:
+		return abi.Denied
+	case 404, 410:
+		return abi.NotFound
+	case 409, 412, 423, 428:
+		return abi.Conflict
+	case 408:
+		return abi.Timeout
+	case 413:
+		return abi.Limit
+	case 425, 429:
+		return abi.Unavailable
+	case 501, 505:
+		return abi.BadFields
+	}
+	switch {
+	case status >= 100 && status < 400:
+		return ""
+	case status >= 400 && status < 500:
+		return abi.BadFields
+	case status >= 500 && status < 600:
+		return abi.Unavailable
+	}
+	return abi.Internal
+}
+
+// FromExitCode returns the error code of a process that ended with an exit
+// code, "" for 0. It knows the conventions of shells and sysexits that are
+// unmistakable; all else is [abi.Plugin], where the output must tell. It is the
+// only place where exit codes become codes.
+func FromExitCode(code int) abi.Code {
+	switch code {
+	case 0:
+		return ""
+	case 69, 75: // EX_UNAVAILABLE, EX_TEMPFAIL
+		return abi.Unavailable
+	case 77, 126: // EX_NOPERM, not executable
+		return abi.Denied
+	case 124: // timeout(1)
+		return abi.Timeout
+	case 127: // command not found
+		return abi.NotFound
+	case 130: // SIGINT: a person stopped it
+		return abi.Cancelled
+	}
+	return abi.Plugin
+}
