@@ -1,0 +1,117 @@
+package sdk
+
+import "github.com/sentinel-runtime/sentinel/sdk/abi"
+
+// An Error is an error object of the ABI. Every error a [Context] returns is
+// one, and a step that returns one decides what its caller sees. Any other
+// error a step returns is reported with code plugin.
+type Error = abi.Error
+
+// A Code says what kind of thing went wrong.
+type Code = abi.Code
+
+// The codes a step may return; package abi says what each means. The host
+// alone gives the others: trap, memory, output, internal.
+const (
+	CodeBadFields   = abi.BadFields
+	CodeDenied      = abi.Denied
+	CodeNotFound    = abi.NotFound
+	CodeConflict    = abi.Conflict
+	CodeTimeout     = abi.Timeout
+	CodeCancelled   = abi.Cancelled
+	CodeUnavailable = abi.Unavailable
+	CodeLimit       = abi.Limit
+	CodePlugin      = abi.Plugin
+	CodeInterrupted = abi.Interrupted
+)
+
+// Fail returns an error with a code.
+func Fail(code Code, message string) *Error { return abi.New(code, message) }
+
+// BadField returns the error that a step's own field is not as it should be.
+//
+//go:noinline
+func BadField(field, message string) *Error {
+	return &Error{Code: abi.BadFields, Message: field + ": " + message, Field: field, Permanent: true}
+}
+
+// AsError returns err as an error object: the first one in its chain, else one
+// with code plugin and err's text. It returns nil for nil.
+func AsError(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	if e := abi.As(err); e != nil {
+		return e
+	}
+	return abi.New(abi.Plugin, err.Error())
+}
+
+// Permanent marks err: another try cannot help. It returns nil for nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := *AsError(err)
+	e.Permanent = true
+	return &e
+}
+
+// RetryAfter marks err with how long to wait before the next try, in
+// milliseconds, as a server asked for it. It returns nil for nil.
+func RetryAfter(err error, ms int64) error {
+	if err == nil {
+		return nil
+	}
+	e := *AsError(err)
+	e.RetryAfterMs = ms
+	return &e
+}
+
+// Wrap puts what the caller knows before err's message and keeps the rest of
+// it: code, hint, retry advice. It returns nil for nil.
+func Wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := *AsError(err)
+	e.Message = op + ": " + e.Message
+	return &e
+}
+
+// ErrorValue returns an error object as JSON, absent for nil.
+func ErrorValue(e *Error) Value {
+	if e == nil {
+		return Value{}
+	}
+	v := Object(F("code", String(string(e.Code))), F("message", String(e.Message)), F("field", Text(e.Field)))
+	if e.RetryAfterMs > 0 {
+		v = v.With("retryAfterMs", Int(e.RetryAfterMs))
+	}
+	if e.Permanent {
+		v = v.With("permanent", Bool(true))
+	}
+	return v.With("hint", Text(e.Hint))
+}
+
+// ErrorFrom reads an error object; nil for an absent or null value. A code
+// this SDK does not know counts as plugin, as clause A5.1 has it.
+func ErrorFrom(v Value) *Error {
+	if !v.Given() {
+		return nil
+	}
+	e := &Error{
+		Code:         abi.Plugin,
+		Message:      v.Get("message").StringOr("unknown error"),
+		Field:        v.Get("field").StringOr(""),
+		RetryAfterMs: v.Get("retryAfterMs").IntOr(0),
+		Permanent:    v.Get("permanent").BoolOr(false),
+		Hint:         v.Get("hint").StringOr(""),
+	}
+	for _, code := range abi.Codes() {
+		if string(code) == v.Get("code").StringOr("") {
+			e.Code = code
+		}
+	}
+	return e
+}

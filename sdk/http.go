@@ -1,0 +1,40 @@
+package sdk
+
+import "github.com/sentinel-runtime/sentinel/sdk/abi"
+
+// A Request is an outgoing HTTP request, to a host that the plugin's grant
+// names. A header value may be a secret's reference; the host puts the value in
+// and the guest never sees it.
+type Request struct {
+	Method    string // empty is GET
+	URL       string
+	Headers   Value // object of texts, or absent
+	Body      string
+	TimeoutMs int64 // 0 is the host's default
+}
+
+// A Response is the answer, whatever its status.
+type Response struct {
+	Status    int
+	Headers   Value // object of texts, names in lower case
+	Body      string
+	Truncated bool // the body was longer than an answer may be
+}
+
+// HTTP makes a request. A status of 400 or more is a response, not an error.
+func (c *Context) HTTP(r Request) (Response, error) {
+	request := Object(F("method", Text(r.Method)), F("url", String(r.URL)), F("headers", r.Headers), F("body", Text(r.Body)))
+	if r.TimeoutMs > 0 {
+		request = request.With("timeoutMs", Int(r.TimeoutMs))
+	}
+	answer, err := c.call(abi.FuncHTTP, importHTTP, request)
+	if err != nil {
+		return Response{}, err
+	}
+	return Response{
+		Status:    int(answer.Get("status").IntOr(0)),
+		Headers:   answer.Get("headers"),
+		Body:      answer.Get("body").StringOr(""),
+		Truncated: answer.Get("truncated").BoolOr(false),
+	}, nil
+}

@@ -1,0 +1,16 @@
+//go:build !wasip1
+
+package sdk
+
+// Outside a module there is no host: a native build is for tests, which bring
+// a [Caller]. The names below stand for the imports of kernel_wasip1.go.
+
+type hostFunc func()
+
+var importCommand, importLLM, importWatch, importEval, importVar, importBlock, importSpawn,
+	importEmit, importWait, importCheckpoint, importHTTP, importLog, importNow hostFunc
+
+// callHost answers as a host would that has no such function.
+func callHost(hostFunc, string) string {
+	return `{"error":{"code":"unavailable","message":"no host outside a plugin","hint":"use package sdktest"}}`
+}

@@ -1,0 +1,148 @@
+package sdk
+
+import "github.com/sentinel-runtime/sentinel/sdk/abi"
+
+// A Turn is one request to a language model. The conversation lives in the
+// host: the first turn names none and later ones append only what is new.
+type Turn struct {
+	Conversation string // from the [Reply] before; empty starts one
+	Append       []Message
+
+	System  string // only at the start
+	Context bool   // only at the start: the host adds $ragContext and the accumulated variables
+
+	Model       string // "provider/name", "auto", or empty for the configured one
+	Temperature Value  // a number, or absent for the model's own
+	MaxTokens   int64  // 0 is the model's own
+	Tools       []string
+	Schema      Value // JSON Schema of the reply, or absent
+}
+
+// A Message is what a turn adds to a conversation.
+type Message struct {
+	Role       string // user, assistant, tool
+	Content    string
+	ToolCallID string // of a tool's answer
+	Name       string // of a tool's answer: the command
+	IsError    bool   // of a tool's answer
+}
+
+// A Reply is what the model said.
+type Reply struct {
+	Conversation string
+	Text         string // without the text of tool calls
+	JSON         Value  // the text read as JSON, absent if it is none
+	Problems     []string
+	ToolCalls    []ToolCall
+	Finish       string // stop, tools, length
+	Usage        Usage
+	Provider     string
+	Model        string
+}
+
+// A ToolCall is a model's wish to run a command.
+type ToolCall struct {
+	ID        string
+	Name      string
+	Arguments Value
+}
+
+// Usage is what turns cost.
+type Usage struct {
+	InputTokens  int64
+	OutputTokens int64
+	CostUSD      float64
+	Calls        int64
+}
+
+// LLM makes one turn.
+func (c *Context) LLM(turn Turn) (Reply, error) {
+	messages := make([]Value, len(turn.Append))
+	for i, m := range turn.Append {
+		messages[i] = m.value()
+	}
+	request := Object(
+		F("conversation", Text(turn.Conversation)),
+		F("append", List(messages...)),
+		F("system", Text(turn.System)),
+		F("model", Text(turn.Model)),
+		F("temperature", turn.Temperature),
+		F("tools", Strings(turn.Tools)),
+		F("schema", turn.Schema),
+	)
+	if turn.MaxTokens > 0 {
+		request = request.With("maxTokens", Int(turn.MaxTokens))
+	}
+	if turn.Context {
+		request = request.With("context", Bool(true))
+	}
+	answer, err := c.call(abi.FuncLLM, importLLM, request)
+	if err != nil {
+		return Reply{}, err
+	}
+	return replyFrom(answer), nil
+}
+
+func (m Message) value() Value {
+	v := Object(
+		F("role", String(m.Role)),
+		F("content", String(m.Content)),
+		F("toolCallId", Text(m.ToolCallID)),
+		F("name", Text(m.Name)),
+	)
+	if m.IsError {
+		v = v.With("isError", Bool(true))
+	}
+	return v
+}
+
+func replyFrom(v Value) Reply {
+	r := Reply{
+		Conversation: v.Get("conversation").StringOr(""),
+		Text:         v.Get("text").StringOr(""),
+		JSON:         v.Get("json"),
+		Finish:       v.Get("finish").StringOr("stop"),
+		Usage:        UsageFrom(v.Get("usage")),
+		Provider:     v.Get("provider").StringOr(""),
+		Model:        v.Get("model").StringOr(""),
+	}
+	r.Problems, _ = v.Get("problems").AsStrings()
+	for _, call := range v.Get("toolCalls").Items() {
+		r.ToolCalls = append(r.ToolCalls, ToolCall{
+			ID:        call.Get("id").StringOr(""),
+			Name:      call.Get("name").StringOr(""),
+			Arguments: call.Get("arguments"),
+		})
+	}
+	return r
+}
+
+// UsageFrom reads a usage object; what it does not have counts as 0, and an
+// object without calls as one call.
+func UsageFrom(v Value) Usage {
+	cost, _ := v.Get("costUsd").AsFloat()
+	return Usage{
+		InputTokens:  v.Get("inputTokens").IntOr(0),
+		OutputTokens: v.Get("outputTokens").IntOr(0),
+		CostUSD:      cost,
+		Calls:        v.Get("calls").IntOr(1),
+	}
+}
+
+// Add adds o to u.
+func (u *Usage) Add(o Usage) {
+	u.InputTokens += o.InputTokens
+	u.OutputTokens += o.OutputTokens
+	u.CostUSD += o.CostUSD
+	u.Calls += o.Calls
+}
+
+// Value returns u as JSON.
+func (u Usage) Value() Value {
+	return Object(
+		F("inputTokens", Int(u.InputTokens)),
+		F("outputTokens", Int(u.OutputTokens)),
+		F("costUsd", Float(u.CostUSD)),
+		F("calls", Int(u.Calls)),
+	)
+}

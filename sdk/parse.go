@@ -1,0 +1,343 @@
+package sdk
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// MaxDepth is how deep lists and objects may nest in a text that [Parse] reads.
+const MaxDepth = 256
+
+// A SyntaxError says where a text stops being JSON as [Parse] takes it.
+type SyntaxError struct {
+	Offset int // in bytes
+	Reason string
+}
+
+// Error returns the reason and its place.
+func (e *SyntaxError) Error() string {
+	return "json byte " + strconv.Itoa(e.Offset) + ": " + e.Reason
+}
+
+// Parse reads one JSON text. It is strict: UTF-8 only, no duplicate keys, no
+// text after the value, no deeper than [MaxDepth]. Half of a surrogate pair in
+// an escape becomes U+FFFD. Values share the memory of the text.
+func Parse(text string) (Value, error) {
+	p := parser{text: text}
+	v, err := p.value(0)
+	if err != nil {
+		return Value{}, err
+	}
+	p.space()
+	if p.pos < len(text) {
+		return Value{}, p.fail("text after the value")
+	}
+	return v, nil
+}
+
+type parser struct {
+	text string
+	pos  int
+}
+
+//go:noinline
+func (p *parser) fail(reason string) error { return &SyntaxError{Offset: p.pos, Reason: reason} }
+
+func (p *parser) space() {
+	for p.pos < len(p.text) {
+		switch p.text[p.pos] {
+		case ' ', '\t', '\n', '\r':
+			p.pos++
+		default:
+			return
+		}
+	}
+}
+
+// next returns the next byte that is no space, 0 at the end, and stays on it.
+//
+//go:noinline
+func (p *parser) next() byte {
+	p.space()
+	if p.pos < len(p.text) {
+		return p.text[p.pos]
+	}
+	return 0
+}
+
+func (p *parser) value(depth int) (Value, error) {
+	switch b := p.next(); {
+	case b == '{' || b == '[':
+		if depth >= MaxDepth {
+			return Value{}, p.fail("nested too deeply")
+		}
+		if b == '{' {
+			return p.object(depth + 1)
+		}
+		return p.list(depth + 1)
+	case b == '"':
+		s, err := p.str()
+		return scalar(KindString, s), err
+	case b == '-' || (b >= '0' && b <= '9'):
+		return p.number()
+	case b == 0 && p.pos >= len(p.text):
+		return Value{}, p.fail("unexpected end")
+	}
+	for _, word := range [...]struct {
+		text string
+		kind Kind
+	}{{"true", KindBool}, {"false", KindBool}, {"null", KindNull}} {
+		if end := p.pos + len(word.text); end <= len(p.text) && p.text[p.pos:end] == word.text {
+			p.pos = end
+			if word.kind == KindNull {
+				return Null(), nil
+			}
+			return scalar(KindBool, word.text), nil
+		}
+	}
+	return Value{}, p.fail("expected a value")
+}
+
+func (p *parser) list(depth int) (Value, error) {
+	p.pos++ // [
+	n := &node{kind: KindList}
+	if p.next() == ']' {
+		p.pos++
+		return Value{n}, nil
+	}
+	for {
+		item, err := p.value(depth)
+		if err != nil {
+			return Value{}, err
+		}
+		n.items = append(n.items, item)
+		switch p.next() {
+		case ',':
+			p.pos++
+		case ']':
+			p.pos++
+			return Value{n}, nil
+		default:
+			return Value{}, p.fail("expected , or ]")
+		}
+	}
+}
+
+// indexed is the number of fields from which duplicates are looked up in a map
+// instead of by going through the keys.
+const indexed = 16
+
+func (p *parser) object(depth int) (Value, error) {
+	p.pos++ // {
+	n := &node{kind: KindObject}
+	if p.next() == '}' {
+		p.pos++
+		return Value{n}, nil
+	}
+	var seen map[string]bool
+	for {
+		if p.next() != '"' {
+			return Value{}, p.fail("expected a key")
+		}
+		at := p.pos
+		key, err := p.str()
+		if err != nil {
+			return Value{}, err
+		}
+		if len(n.keys) == indexed {
+			seen = make(map[string]bool, 4*indexed)
+			for _, k := range n.keys {
+				seen[k] = true
+			}
+		}
+		if seen[key] || (seen == nil && n.find(key) >= 0) {
+			return Value{}, &SyntaxError{Offset: at, Reason: "duplicate key"}
+		}
+		if seen != nil {
+			seen[key] = true
+		}
+		if p.next() != ':' {
+			return Value{}, p.fail("expected :")
+		}
+		p.pos++
+		item, err := p.value(depth)
+		if err != nil {
+			return Value{}, err
+		}
+		n.keys, n.items = append(n.keys, key), append(n.items, item)
+		switch p.next() {
+		case ',':
+			p.pos++
+		case '}':
+			p.pos++
+			return Value{n}, nil
+		default:
+			return Value{}, p.fail("expected , or }")
+		}
+	}
+}
+
+func (p *parser) digits() bool {
+	start := p.pos
+	for p.pos < len(p.text) && p.text[p.pos] >= '0' && p.text[p.pos] <= '9' {
+		p.pos++
+	}
+	return p.pos > start
+}
+
+func (p *parser) accept(set string) bool {
+	if p.pos < len(p.text) {
+		for i := range len(set) {
+			if p.text[p.pos] == set[i] {
+				p.pos++
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *parser) number() (Value, error) {
+	start := p.pos
+	p.accept("-")
+	if !p.accept("0") && !p.digits() {
+		return Value{}, p.fail("expected a digit")
+	}
+	if p.accept(".") && !p.digits() {
+		return Value{}, p.fail("expected a digit")
+	}
+	if p.accept("eE") {
+		p.accept("+-")
+		if !p.digits() {
+			return Value{}, p.fail("expected a digit")
+		}
+	}
+	return scalar(KindNumber, p.text[start:p.pos]), nil
+}
+
+// str reads a string. One without escapes is a slice of the text.
+func (p *parser) str() (string, error) {
+	p.pos++ // "
+	start := p.pos
+	for p.pos < len(p.text) {
+		switch b := p.text[p.pos]; {
+		case b == '"':
+			s := p.text[start:p.pos]
+			p.pos++
+			return s, nil
+		case b == '\\':
+			return p.escaped(append(make([]byte, 0, 2*(p.pos-start)+32), p.text[start:p.pos]...))
+		default:
+			if err := p.skipRune(b); err != nil {
+				return "", err
+			}
+		}
+	}
+	return "", p.fail("string without an end")
+}
+
+// skipRune moves over one character inside a string.
+func (p *parser) skipRune(b byte) error {
+	if b < ' ' {
+		return p.fail("control character in a string")
+	}
+	if b < utf8.RuneSelf {
+		p.pos++
+		return nil
+	}
+	r, size := utf8.DecodeRuneInString(p.text[p.pos:])
+	if r == utf8.RuneError && size == 1 {
+		return p.fail("not UTF-8")
+	}
+	p.pos += size
+	return nil
+}
+
+// escaped reads the rest of a string that has escapes, standing on the first.
+func (p *parser) escaped(out []byte) (string, error) {
+	for p.pos < len(p.text) {
+		switch b := p.text[p.pos]; {
+		case b == '"':
+			p.pos++
+			return string(out), nil
+		case b == '\\':
+			p.pos++
+			r, err := p.escape()
+			if err != nil {
+				return "", err
+			}
+			out = utf8.AppendRune(out, r)
+		default:
+			start := p.pos
+			if err := p.skipRune(b); err != nil {
+				return "", err
+			}
+			out = append(out, p.text[start:p.pos]...)
+		}
+	}
+	return "", p.fail("string without an end")
+}
+
+func (p *parser) escape() (rune, error) {
+	if p.pos >= len(p.text) {
+		return 0, p.fail("unexpected end")
+	}
+	b := p.text[p.pos]
+	p.pos++
+	switch b {
+	case '"', '\\', '/':
+		return rune(b), nil
+	case 'b':
+		return '\b', nil
+	case 'f':
+		return '\f', nil
+	case 'n':
+		return '\n', nil
+	case 'r':
+		return '\r', nil
+	case 't':
+		return '\t', nil
+	case 'u':
+		r, ok := p.hex(p.pos)
+		if !ok {
+			return 0, p.fail("expected four hex digits")
+		}
+		p.pos += 4
+		return p.pair(r), nil
+	}
+	p.pos--
+	return 0, p.fail("unknown escape")
+}
+
+// pair joins a high surrogate with the low one that follows as an escape.
+func (p *parser) pair(r rune) rune {
+	if r < 0xD800 || r > 0xDFFF {
+		return r
+	}
+	if r < 0xDC00 && p.pos+6 <= len(p.text) && p.text[p.pos:p.pos+2] == `\u` {
+		if low, ok := p.hex(p.pos + 2); ok && low >= 0xDC00 && low <= 0xDFFF {
+			p.pos += 6
+			return 0x10000 + (r-0xD800)<<10 + (low - 0xDC00)
+		}
+	}
+	return utf8.RuneError
+}
+
+func (p *parser) hex(at int) (r rune, ok bool) {
+	if at+4 > len(p.text) {
+		return 0, false
+	}
+	for _, b := range []byte(p.text[at : at+4]) {
+		switch {
+		case b >= '0' && b <= '9':
+			r = r<<4 | rune(b-'0')
+		case b >= 'a' && b <= 'f':
+			r = r<<4 | rune(b-'a'+10)
+		case b >= 'A' && b <= 'F':
+			r = r<<4 | rune(b-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}

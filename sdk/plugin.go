@@ -1,0 +1,80 @@
+package sdk
+
+import "github.com/sentinel-runtime/sentinel/sdk/abi"
+
+// A Plugin is what one module provides.
+type Plugin struct {
+	Name    string // ^[a-z][a-z0-9_]{0,63}$
+	Version string // the author's own
+	Steps   []Step
+	Asks    []Ask // what the host functions it uses need; without an ask they are refused
+
+	// Stateless says that requests and outputs depend on the input alone, so
+	// that an operator may allow instances to be reused.
+	Stateless bool
+}
+
+// A Step is one step type.
+type Step struct {
+	Type    string // lower_snake, unique in the plugin
+	Summary string // one sentence, for people
+
+	// Fields is the JSON Schema, of type object, of the step's own fields.
+	// Properties may carry the keyword x-sentinel with a mark of package abi.
+	// It is text so that describing a plugin, which happens on every fresh
+	// instance, costs a copy and no more.
+	Fields string
+
+	Infer    []string          // a step without a type that has one of these fields is of this type
+	Aliases  map[string]string // accepted field name -> name in Fields
+	ReadOnly bool              // changes nothing outside the run
+
+	// Run carries out one step and returns its output. See [Context].
+	Run func(*Context) (Value, error)
+	// Validate, if not nil, says what is wrong with fields beyond what the
+	// schema says. The fields are as written: a string may still hold
+	// references, nested steps are counts as in clause A2.3 of ABI.md.
+	Validate func(fields Value) []Problem
+}
+
+// An Ask is one permission with its reason, which the operator reads.
+type Ask struct {
+	Use    abi.Use
+	Names  []string // commands or hosts; patterns such as "code/*" and "*"
+	Reason string
+}
+
+// The uses of an [Ask].
+const (
+	UseCommand = abi.UseCommand
+	UseLLM     = abi.UseLLM
+	UseWatch   = abi.UseWatch
+	UseSpawn   = abi.UseSpawn
+	UseEmit    = abi.UseEmit
+	UseHTTP    = abi.UseHTTP
+)
+
+// A Problem is one fault of a step's fields.
+type Problem struct {
+	Field   string // path: "params.path"
+	Message string
+	Hint    string
+}
+
+// BadFields returns the first problem as the error that a run reports, nil for
+// none, so that Run and Validate can share one check.
+func BadFields(problems []Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	e := BadField(problems[0].Field, problems[0].Message)
+	e.Hint = problems[0].Hint
+	return e
+}
+
+// registered is what Main got; the exports serve it.
+var registered Plugin
+
+// Main makes p what this module provides. Call it once, from init: a plugin is
+// a library to its host, whose main function never runs.
+func Main(p Plugin) { registered = p }

@@ -1,0 +1,94 @@
+package sdktest
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/sdk"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+var name = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// common are the fields every step has; clause A2.2 keeps them for the host.
+var common = []string{"type", "id", "name", "condition", "outputTo", "onError", "timeoutMs", "onInterrupt"}
+
+// marks are the values of the keyword x-sentinel.
+var marks = []string{
+	abi.MarkExpression, abi.MarkSteps, abi.MarkBranches, abi.MarkShell, abi.MarkRaw,
+	abi.MarkDefinition, abi.MarkTools, abi.MarkParams, abi.MarkVariable,
+}
+
+// Manifest checks the plugin's manifest against clause A2 of ABI.md and
+// returns it. What an author's users would miss is a fault too: a step or a
+// field without a description, an ask without a reason.
+func Manifest(t testing.TB, p sdk.Plugin) sdk.Value {
+	t.Helper()
+	text := p.Describe()
+	if again := p.Describe(); again != text {
+		t.Fatalf("describe gave two manifests:\n%s\n%s", text, again)
+	}
+	m := parse(t, text)
+	if !name.MatchString(p.Name) {
+		t.Errorf("plugin name %q: want %s", p.Name, name)
+	}
+	if p.Version == "" {
+		t.Errorf("plugin %q: no version", p.Name)
+	}
+	seen := map[string]bool{}
+	for _, step := range m.Get("steps").Items() {
+		typ := step.Get("type").StringOr("")
+		if seen[typ] || !name.MatchString(typ) {
+			t.Errorf("step type %q: named twice, or not as %s", typ, name)
+		}
+		seen[typ] = true
+		checkStep(t, typ, step)
+	}
+	for _, ask := range m.Get("asks").Items() {
+		if ask.Get("reason").StringOr("") == "" {
+			t.Errorf("ask %s: no reason", ask)
+		}
+	}
+	return m
+}
+
+func checkStep(t testing.TB, typ string, step sdk.Value) {
+	t.Helper()
+	if step.Get("summary").StringOr("") == "" {
+		t.Errorf("step type %q: no summary", typ)
+	}
+	schema := step.Get("fields")
+	if schema.Get("type").StringOr("") != "object" {
+		t.Errorf("step type %q: fields: want a JSON Schema of type object", typ)
+	}
+	properties := schema.Get("properties")
+	for field, s := range properties.Fields() {
+		if slices.Contains(common, field) {
+			t.Errorf("step type %q: field %q belongs to the host", typ, field)
+		}
+		if s.Get("description").StringOr("") == "" {
+			t.Errorf("step type %q: field %q: no description", typ, field)
+		}
+		if mark, ok := s.Get(abi.Keyword).AsString(); ok && !slices.Contains(marks, mark) {
+			t.Errorf("step type %q: field %q: unknown mark %q", typ, field, mark)
+		}
+	}
+	has := func(field string) bool { return properties.Get(field).Exists() }
+	for _, field := range schema.Get("required").Items() {
+		if !has(field.StringOr("")) {
+			t.Errorf("step type %q: required field %s is not described", typ, field)
+		}
+	}
+	aliases := step.Get("aliases")
+	for alias, field := range aliases.Fields() {
+		if has(alias) || slices.Contains(common, alias) || !has(field.StringOr("")) {
+			t.Errorf("step type %q: alias %q for %s: hides a field, or its field is not described", typ, alias, field)
+		}
+	}
+	for _, field := range step.Get("infer").Items() {
+		if f := field.StringOr(""); !has(f) && !aliases.Get(f).Exists() {
+			t.Errorf("step type %q: infer %s is no field", typ, field)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package sdk
+
+import "strconv"
+
+// Kind says what a [Value] is.
+type Kind uint8
+
+// The kinds of values. Absent is the zero value: a field that is not there.
+const (
+	KindAbsent Kind = iota
+	KindNull
+	KindBool
+	KindNumber
+	KindString
+	KindList
+	KindObject
+)
+
+// A Value is one JSON value. Its zero value is an absent one, which [Object]
+// and [List] leave out, so optional fields need no branches. Numbers keep their
+// text, so none loses digits on the way through. Objects keep the order of
+// their fields.
+//
+// # Concurrency
+//
+// A Value is immutable and may be shared.
+type Value struct {
+	n *node // nil is absent
+}
+
+// A node is behind a pointer because a guest passes values around a lot, and
+// code that copies structs is most of the size of a Go guest.
+type node struct {
+	kind  Kind
+	text  string   // of a string, number or bool
+	keys  []string // of an object, beside items
+	items []Value  // of a list or an object
+}
+
+// absent is what an absent value's node reads as.
+var absent node
+
+func (v Value) node() *node {
+	if v.n == nil {
+		return &absent
+	}
+	return v.n
+}
+
+//go:noinline
+func scalar(kind Kind, text string) Value { return Value{&node{kind: kind, text: text}} }
+
+// A Field is one member of an object.
+type Field struct {
+	Name  string
+	Value Value
+}
+
+// F makes a Field.
+func F(name string, v Value) Field { return Field{name, v} }
+
+// Null returns JSON's null.
+//
+//go:noinline
+func Null() Value { return scalar(KindNull, "") }
+
+// Bool returns a boolean.
+//
+//go:noinline
+func Bool(b bool) Value {
+	if b {
+		return scalar(KindBool, "true")
+	}
+	return scalar(KindBool, "false")
+}
+
+// Int returns a number.
+func Int(n int64) Value { return scalar(KindNumber, strconv.FormatInt(n, 10)) }
+
+// Float returns a number, or null for NaN and the infinities, which JSON lacks.
+func Float(f float64) Value {
+	if f != f || f-f != 0 {
+		return Null()
+	}
+	return scalar(KindNumber, strconv.FormatFloat(f, 'g', -1, 64))
+}
+
+// String returns a string. Bytes that are not UTF-8 are written as U+FFFD.
+func String(s string) Value { return scalar(KindString, s) }
+
+// Text returns a string, or an absent value for an empty one.
+//
+//go:noinline
+func Text(s string) Value {
+	if s == "" {
+		return Value{}
+	}
+	return String(s)
+}
+
+// List returns a list of the values that are not absent.
+func List(values ...Value) Value {
+	items := make([]Value, 0, len(values))
+	for _, v := range values {
+		if v.Exists() {
+			items = append(items, v)
+		}
+	}
+	return Value{&node{kind: KindList, items: items}}
+}
+
+// Strings returns a list of strings, or an absent value for nil.
+func Strings(list []string) Value {
+	if list == nil {
+		return Value{}
+	}
+	items := make([]Value, len(list))
+	for i, s := range list {
+		items[i] = String(s)
+	}
+	return Value{&node{kind: KindList, items: items}}
+}
+
+// Object returns an object of the fields whose value is not absent. Of two
+// fields with the same name the later one counts.
+func Object(fields ...Field) Value {
+	n := &node{kind: KindObject, keys: make([]string, 0, len(fields)), items: make([]Value, 0, len(fields))}
+	for _, f := range fields {
+		if !f.Value.Exists() {
+			continue
+		}
+		if i := n.find(f.Name); i >= 0 {
+			n.items[i] = f.Value
+			continue
+		}
+		n.keys = append(n.keys, f.Name)
+		n.items = append(n.items, f.Value)
+	}
+	return Value{n}
+}
+
+// With returns the object with one field added or replaced. An absent value
+// removes it. On a value that is no object it starts a new one.
+func (v Value) With(name string, field Value) Value {
+	fields := make([]Field, 0, v.Len()+1)
+	for key, item := range v.Fields() {
+		if key == name {
+			item, field = field, Value{}
+		}
+		fields = append(fields, Field{key, item})
+	}
+	return Object(append(fields, Field{name, field})...)
+}
+
+func (n *node) find(name string) int {
+	for i, key := range n.keys {
+		if key == name {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,18 @@
+package sdk
+
+import "github.com/sentinel-runtime/sentinel/sdk/abi"
+
+// GetVar reads a variable of the step's scope by its path: "build.lines[0]".
+func (c *Context) GetVar(path string) (value Value, found bool, err error) {
+	answer, err := c.call(abi.FuncVar, importVar, Object(F("get", String(path))))
+	if err != nil {
+		return Value{}, false, err
+	}
+	return answer.Get("value"), answer.Get("found").BoolOr(false), nil
+}
+
+// SetVar sets a variable in the step's scope.
+func (c *Context) SetVar(name string, value Value) error {
+	_, err := c.call(abi.FuncVar, importVar, Object(F("set", Object(F(name, orNull(value))))))
+	return err
+}
