@@ -31,13 +31,8 @@ var steeringFiles = []string{
 //
 // It looks at the name alone; whoever opens the file must resolve links first.
 func Steering(name string) bool {
-	clean := path.Clean(strings.ReplaceAll(name, `\`, "/"))
-	parts := strings.Split(strings.ToLower(clean), "/")
+	parts := plainParts(name)
 	for i, p := range parts {
-		p = strings.TrimRight(strings.Map(visible, p), ". ")
-		if stream, _, ok := strings.Cut(p, ":"); ok {
-			p = stream // an alternate data stream of the same file
-		}
 		if slices.Contains(steeringFolders, p) || p == "git~1" {
 			return true
 		}
@@ -48,10 +43,36 @@ func Steering(name string) bool {
 	return false
 }
 
+// plainParts splits a path into its parts as the most careless file system
+// would read them.
+func plainParts(name string) []string {
+	clean := path.Clean(strings.ReplaceAll(name, `\`, "/"))
+	parts := strings.Split(strings.ToLower(clean), "/")
+	for i, p := range parts {
+		p = strings.TrimRight(strings.Map(visible, p), ". ")
+		// What follows a colon is an alternate data stream of the same file.
+		parts[i], _, _ = strings.Cut(p, ":")
+	}
+	return parts
+}
+
 // visible drops format characters, which HFS+ ignores in names.
 func visible(r rune) rune {
 	if unicode.Is(unicode.Cf, r) {
 		return -1
 	}
 	return r
+}
+
+// Secluded reports whether a path, relative to a workspace, lies in the state
+// folder of this program, which holds tokens and the store: models neither
+// read nor write there.
+func Secluded(name string) bool {
+	parts := plainParts(name)
+	for i, p := range parts {
+		if p == ".sentinel" && i+1 < len(parts) && parts[i+1] == "state" {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,128 @@
+package code
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// stage is one program of a verification.
+type stage struct {
+	name string // go build, npm test
+	argv []string
+	test bool // runs with fullTest, or when the project has nothing else
+}
+
+// kinds are the projects we know, by the file that marks one. Make comes last
+// and only alone: beside another kind a Makefile mostly wraps it.
+var kinds = []struct {
+	marker string
+	stages func(data []byte, has func(name string) bool) ([]stage, error)
+	alone  bool
+}{
+	{marker: "go.mod", stages: goStages},
+	{marker: "package.json", stages: nodeStages},
+	{marker: "Cargo.toml", stages: rustStages},
+	{marker: "Makefile", stages: makeStages, alone: true},
+}
+
+// stagesOf finds out how the project in dir is built and tested.
+func (w *workspace) stagesOf(dir string) ([]stage, error) {
+	var all []stage
+	for _, k := range kinds {
+		if k.alone && len(all) > 0 {
+			continue
+		}
+		name := path.Join(dir, k.marker)
+		info, err := w.root.Stat(name)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		data, err := w.slurp(name, info, maxFile)
+		if err != nil {
+			return nil, w.explain(name, err)
+		}
+		stages, err := k.stages(data, func(file string) bool {
+			_, err := w.root.Stat(path.Join(dir, file))
+			return err == nil
+		})
+		if err != nil {
+			return nil, abi.New(abi.BadFields, fmt.Sprintf("verify: read %q: %v", name, err))
+		}
+		all = append(all, stages...)
+	}
+	return all, nil
+}
+
+func goStages([]byte, func(string) bool) ([]stage, error) {
+	return []stage{
+		{name: "go build", argv: []string{"go", "build", "./..."}},
+		{name: "go vet", argv: []string{"go", "vet", "./..."}},
+		{name: "go test", argv: []string{"go", "test", "./..."}, test: true},
+	}, nil
+}
+
+func rustStages([]byte, func(string) bool) ([]stage, error) {
+	return []stage{
+		{name: "cargo build", argv: []string{"cargo", "build", "--all-targets"}},
+		{name: "cargo test", argv: []string{"cargo", "test"}, test: true},
+	}, nil
+}
+
+// nodeStages uses the scripts the project has, with the package manager its
+// lock file belongs to.
+func nodeStages(data []byte, has func(string) bool) ([]stage, error) {
+	var manifest struct {
+		Scripts map[string]string `json:"scripts"`
+	}
+	if err := json.Unmarshal(data, &manifest); err != nil {
+		return nil, err
+	}
+	manager := "npm"
+	switch {
+	case has("pnpm-lock.yaml"):
+		manager = "pnpm"
+	case has("yarn.lock"):
+		manager = "yarn"
+	case has("bun.lock"), has("bun.lockb"):
+		manager = "bun"
+	}
+	var stages []stage
+	for _, script := range []string{"build", "typecheck", "lint", "test"} {
+		line, ok := manifest.Scripts[script]
+		// npm init writes a test script that always fails; it is no test.
+		if !ok || script == "test" && strings.Contains(line, "no test specified") {
+			continue
+		}
+		stages = append(stages, stage{name: manager + " run " + script, argv: []string{manager, "run", script}, test: script == "test"})
+	}
+	return stages, nil
+}
+
+var makeTarget = regexp.MustCompile(`(?m)^([A-Za-z0-9_.-]+)[ \t]*:(?:[^=]|$)`)
+
+// makeStages uses build or all, else the default target, and test or check.
+func makeStages(data []byte, _ func(string) bool) ([]stage, error) {
+	targets := map[string]bool{}
+	for _, m := range makeTarget.FindAllSubmatch(data, -1) {
+		targets[string(m[1])] = true
+	}
+	first := func(test bool, names ...string) []stage {
+		for _, n := range names {
+			if targets[n] {
+				return []stage{{name: "make " + n, argv: []string{"make", n}, test: test}}
+			}
+		}
+		return nil
+	}
+	stages := first(false, "build", "all")
+	tests := first(true, "test", "check")
+	if len(stages) == 0 && len(tests) == 0 {
+		stages = []stage{{name: "make", argv: []string{"make"}}}
+	}
+	return append(stages, tests...), nil
+}

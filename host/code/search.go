@@ -1,0 +1,202 @@
+package code
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+)
+
+const (
+	maxSearchFile = 8 << 20 // larger files are skipped and counted
+	maxPattern    = 1 << 10
+	matchLine     = 500 // bytes of one line in an answer
+)
+
+type searchIn struct {
+	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match"`
+	Path       string `json:"path,omitempty" jsonschema:"folder or file to search, the workspace if not given"`
+	Glob       string `json:"glob,omitempty" jsonschema:"only files whose path matches, such as *.go or src/**/*.{ts,tsx}"`
+	Literal    bool   `json:"literal,omitempty" jsonschema:"take the pattern as plain text"`
+	IgnoreCase bool   `json:"ignoreCase,omitempty" jsonschema:"do not tell upper from lower case"`
+	All        bool   `json:"all,omitempty" jsonschema:"search ignored files too"`
+	Context    int    `json:"context,omitempty" jsonschema:"lines to show before and after a match" minimum:"0" maximum:"10"`
+	MaxResults int    `json:"maxResults,omitempty" jsonschema:"how many matches to return, 100 if not given" minimum:"1" maximum:"1000"`
+}
+
+type searchOut struct {
+	Matches   []match `json:"matches"`
+	Files     int     `json:"files" jsonschema:"how many files were searched"`
+	Skipped   int     `json:"skipped" jsonschema:"files that were binary, too large or unreadable"`
+	Truncated bool    `json:"truncated" jsonschema:"there are more matches"`
+	Text      string  `json:"text" jsonschema:"the matches as path:line: text"`
+}
+
+type match struct {
+	Path   string   `json:"path"`
+	Line   int      `json:"line"`
+	Column int      `json:"column" jsonschema:"byte where the match begins, from 1"`
+	Text   string   `json:"text"`
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
+}
+
+func search(ctx context.Context, call *command.Call, in searchIn) (searchOut, error) {
+	s, err := newSearcher(in)
+	if err != nil {
+		return searchOut{}, err
+	}
+	w, err := openWorkspace(call)
+	if err != nil {
+		return searchOut{}, err
+	}
+	defer w.Close()
+	start, info, err := w.folder(in.Path)
+	if err != nil {
+		return searchOut{}, err
+	}
+	if info.IsDir() {
+		err = w.each(ctx, start, in.All, func(name string, d fs.DirEntry) error {
+			if d.IsDir() || s.glob != nil && !s.glob.MatchString(name) {
+				return nil
+			}
+			info, err := d.Info()
+			if err != nil {
+				s.out.Skipped++
+				return nil
+			}
+			return s.file(w, name, info)
+		})
+	} else if err = s.file(w, start, info); errors.Is(err, fs.SkipAll) {
+		err = nil
+	}
+	s.out.Text = s.text.String()
+	return s.out, err
+}
+
+// anchors finds what makes a pattern match a line yet not the text around it.
+var anchors = regexp.MustCompile(`[\^$]|\\[AzZ]`)
+
+// searcher gathers the matches of one search.
+type searcher struct {
+	re      *regexp.Regexp
+	glob    *regexp.Regexp // nil: every file
+	plain   bool           // no anchors: where no line matches, the whole does not match either
+	max     int
+	context int
+	size    int // bytes of the answer so far
+	text    strings.Builder
+	out     searchOut
+}
+
+func newSearcher(in searchIn) (*searcher, error) {
+	s := &searcher{max: in.MaxResults, context: in.Context, out: searchOut{Matches: []match{}}}
+	if s.max == 0 {
+		s.max = 100
+	}
+	pattern := in.Pattern
+	if pattern == "" || len(pattern) > maxPattern {
+		return nil, badPattern("pattern", errors.New("must have 1 to 1024 bytes"), "")
+	}
+	if in.Literal {
+		pattern = regexp.QuoteMeta(pattern)
+	}
+	if in.IgnoreCase {
+		pattern = "(?i)" + pattern
+	}
+	var err error
+	if s.re, err = regexp.Compile(pattern); err != nil {
+		return nil, badPattern("pattern", err, "set literal to search for it as plain text")
+	}
+	s.plain = !anchors.MatchString(pattern)
+	if in.Glob != "" {
+		if s.glob, err = compileGlob(in.Glob, true); err != nil {
+			return nil, badPattern("glob", err, "")
+		}
+	}
+	return s, nil
+}
+
+// file searches one file; it returns fs.SkipAll once the answer is full.
+func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return nil
+	}
+	if info.Size() > maxSearchFile {
+		s.out.Skipped++
+		return nil
+	}
+	data, err := w.slurp(name, info, maxSearchFile)
+	if err != nil || isBinary(data) {
+		s.out.Skipped++
+		return nil
+	}
+	s.out.Files++
+	if s.plain && !s.re.Match(data) {
+		return nil
+	}
+	lines := splitLines(data)
+	for i, line := range lines {
+		at := s.re.FindIndex(trimEOL(line))
+		if at == nil {
+			continue
+		}
+		m := match{Path: name, Line: i + 1, Column: at[0] + 1, Text: shown(line)}
+		for k := max(i-s.context, 0); k < i; k++ {
+			m.Before = append(m.Before, shown(lines[k]))
+		}
+		for k := i + 1; k <= min(i+s.context, len(lines)-1); k++ {
+			m.After = append(m.After, shown(lines[k]))
+		}
+		if !s.add(m) {
+			s.out.Truncated = true
+			return fs.SkipAll
+		}
+	}
+	return nil
+}
+
+// add takes a match unless the answer is full. Path and text count twice:
+// they are in the readable text too.
+func (s *searcher) add(m match) bool {
+	s.size += 100 + 2*jsonSize(m.Path, m.Text) + 2*jsonSize(m.Before...) + 2*jsonSize(m.After...)
+	if len(s.out.Matches) == s.max || s.size > maxAnswer {
+		return false
+	}
+	s.out.Matches = append(s.out.Matches, m)
+	writeMatch(&s.text, m)
+	return true
+}
+
+func writeMatch(b *strings.Builder, m match) {
+	for i, l := range m.Before {
+		writeLine(b, m.Path, m.Line-len(m.Before)+i, '-', l)
+	}
+	writeLine(b, m.Path, m.Line, ':', m.Text)
+	for i, l := range m.After {
+		writeLine(b, m.Path, m.Line+1+i, '-', l)
+	}
+}
+
+func writeLine(b *strings.Builder, name string, line int, mark byte, text string) {
+	b.WriteString(name)
+	b.WriteByte(mark)
+	b.WriteString(strconv.Itoa(line))
+	b.WriteByte(mark)
+	b.WriteByte(' ')
+	b.WriteString(text)
+	b.WriteByte('\n')
+}
+
+func trimEOL(line []byte) []byte { return bytes.TrimRight(line, "\r\n") }
+
+// shown is a line as an answer has it.
+func shown(line []byte) string {
+	text, _ := clip(trimEOL(line), matchLine)
+	return strings.ToValidUTF8(strings.TrimRight(text, "\n"), "\uFFFD")
+}

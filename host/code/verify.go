@@ -1,0 +1,103 @@
+package code
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// stageTail is how much of one program's output an answer has, in bytes.
+const stageTail = 24 << 10
+
+type verifyIn struct {
+	FullTest bool   `json:"fullTest,omitempty" jsonschema:"run the tests too"`
+	Path     string `json:"path,omitempty" jsonschema:"folder of the project, the workspace if not given"`
+}
+
+type verifyOut struct {
+	Success bool         `json:"success" jsonschema:"every step that ran ended with exit code 0"`
+	Steps   []verifyStep `json:"steps"`
+	Output  string       `json:"output" jsonschema:"output of the step that ended badly, else a line for each step"`
+}
+
+type verifyStep struct {
+	Name       string   `json:"name"`
+	Argv       []string `json:"argv"`
+	ExitCode   int      `json:"exitCode"`
+	Output     string   `json:"output" jsonschema:"the end of what it wrote"`
+	DurationMs int64    `json:"durationMs"`
+	Skipped    bool     `json:"skipped,omitempty" jsonschema:"did not run because a step before it ended badly"`
+}
+
+type verifier struct {
+	run func(ctx context.Context, call *command.Call, dir string, argv []string) (int, string, error)
+}
+
+func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (verifyOut, error) {
+	w, err := openWorkspace(call)
+	if err != nil {
+		return verifyOut{}, err
+	}
+	defer w.Close()
+	dir, _, err := w.folder(in.Path)
+	if err != nil {
+		return verifyOut{}, err
+	}
+	stages, err := w.stagesOf(dir)
+	if err != nil {
+		return verifyOut{}, err
+	}
+	if !in.FullTest && slices.ContainsFunc(stages, func(s stage) bool { return !s.test }) {
+		stages = slices.DeleteFunc(stages, func(s stage) bool { return s.test })
+	}
+	if len(stages) == 0 {
+		return verifyOut{}, &abi.Error{
+			Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("verify %q: no project that can be built or tested", dir),
+			Hint: "it looks for go.mod, package.json with scripts, Cargo.toml or a Makefile; path names another folder",
+		}
+	}
+	out := verifyOut{Success: true, Steps: []verifyStep{}}
+	var lines []string
+	for _, s := range stages {
+		step := verifyStep{Name: s.name, Argv: s.argv, Skipped: !out.Success}
+		if out.Success {
+			begin := time.Now()
+			code, text, err := v.run(ctx, call, dir, s.argv)
+			if err != nil {
+				return verifyOut{}, err
+			}
+			step.ExitCode, step.Output, step.DurationMs = code, tail(text, stageTail), time.Since(begin).Milliseconds()
+			lines = append(lines, fmt.Sprintf("%s: exit code %d", s.name, code))
+			if code != 0 {
+				out.Success = false
+				out.Output = fmt.Sprintf("%s: exit code %d\n%s", s.name, code, step.Output)
+			}
+		}
+		out.Steps = append(out.Steps, step)
+	}
+	if out.Success {
+		out.Output = strings.Join(lines, "\n")
+	}
+	return out, nil
+}
+
+// tail returns the last size bytes of text, from the start of a line.
+func tail(text string, size int) string {
+	if len(text) <= size {
+		return text
+	}
+	cut := text[len(text)-size:]
+	if i := strings.IndexByte(cut, '\n'); i >= 0 && i < len(cut)-1 {
+		cut = cut[i+1:]
+	}
+	for len(cut) > 0 && !utf8.RuneStart(cut[0]) {
+		cut = cut[1:]
+	}
+	return fmt.Sprintf("[%d bytes before]\n%s", len(text)-len(cut), cut)
+}

@@ -1,0 +1,61 @@
+package code
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+type writeIn struct {
+	Path       string `json:"path" jsonschema:"file to write, relative to the workspace"`
+	Content    string `json:"content" jsonschema:"the whole new text"`
+	CreateDirs *bool  `json:"createDirs,omitempty" jsonschema:"make missing folders on the way; true if not given"`
+	IfHash     string `json:"ifHash,omitempty" jsonschema:"write only if the file still has this SHA-256, as code/read gave it"`
+}
+
+type writeOut struct {
+	Path    string `json:"path"`
+	Created bool   `json:"created" jsonschema:"there was no such file before"`
+	Bytes   int    `json:"bytes"`
+	Hash    string `json:"hash" jsonschema:"SHA-256 of the file as written"`
+}
+
+func writeFile(_ context.Context, call *command.Call, in writeIn) (writeOut, error) {
+	w, err := openWorkspace(call)
+	if err != nil {
+		return writeOut{}, err
+	}
+	defer w.Close()
+	p, err := w.locate(in.Path, in.CreateDirs == nil || *in.CreateDirs)
+	if err != nil {
+		return writeOut{}, err
+	}
+	defer p.Close()
+	if in.IfHash != "" {
+		data, err := w.load(p)
+		if err != nil {
+			return writeOut{}, err
+		}
+		if err := unchanged(p.path, data, in.IfHash); err != nil {
+			return writeOut{}, err
+		}
+	}
+	created, err := w.store(p, []byte(in.Content))
+	if err != nil {
+		return writeOut{}, err
+	}
+	return writeOut{Path: p.path, Created: created, Bytes: len(in.Content), Hash: hashOf([]byte(in.Content))}, nil
+}
+
+// unchanged compares a file with the hash its caller has seen.
+func unchanged(name string, data []byte, want string) error {
+	if have := hashOf(data); have != want {
+		return &abi.Error{
+			Code: abi.Conflict, Field: "ifHash", Permanent: true,
+			Message: fmt.Sprintf("write %q: has changed, its hash is now %s", name, have), Hint: "read it again",
+		}
+	}
+	return nil
+}
