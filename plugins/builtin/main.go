@@ -1,0 +1,54 @@
+// Command builtin is the guest that provides all built-in step types: one
+// module, so that one compile and one pool of instances serve them all.
+//
+// It is built by plugins/internal/build and embedded by package plugins.
+package main
+
+import (
+	"github.com/sentinel-runtime/sentinel/plugins/approve"
+	"github.com/sentinel-runtime/sentinel/plugins/command"
+	"github.com/sentinel-runtime/sentinel/plugins/condition"
+	"github.com/sentinel-runtime/sentinel/plugins/emit"
+	"github.com/sentinel-runtime/sentinel/plugins/llm"
+	"github.com/sentinel-runtime/sentinel/plugins/loop"
+	"github.com/sentinel-runtime/sentinel/plugins/parallel"
+	"github.com/sentinel-runtime/sentinel/plugins/sentinel"
+	"github.com/sentinel-runtime/sentinel/plugins/shell"
+	"github.com/sentinel-runtime/sentinel/plugins/wait"
+	"github.com/sentinel-runtime/sentinel/plugins/watch"
+	"github.com/sentinel-runtime/sentinel/sdk"
+)
+
+// plugin lists the types in the order that decides what a step without a type
+// is: approve before llm, so that a prompt with approvers is for a person.
+func plugin() sdk.Plugin {
+	return sdk.Plugin{
+		Name:    "builtin",
+		Version: "1.0.0",
+		Steps: []sdk.Step{
+			command.Step(),
+			approve.Step(),
+			llm.Step(),
+			watch.Step(),
+			condition.Step(),
+			sentinel.Step(),
+			emit.Step(),
+			loop.Step(),
+			parallel.Step(),
+			shell.Step(),
+			wait.Step(),
+		},
+		Asks: []sdk.Ask{
+			{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "Steps of type command and shell, and the tools of models, call the commands a definition names."},
+			{Use: sdk.UseLLM, Reason: "Steps of type llm ask language models."},
+			{Use: sdk.UseWatch, Reason: "Steps of type watch read the output of processes that their run started."},
+			{Use: sdk.UseSpawn, Reason: "Steps of type sentinel start child runs."},
+			{Use: sdk.UseEmit, Reason: "Steps of type emit publish events."},
+		},
+		Stateless: true,
+	}
+}
+
+func init() { sdk.Main(plugin()) }
+
+func main() {}

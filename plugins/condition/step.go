@@ -1,0 +1,55 @@
+// Package condition is the step type that takes one of two branches.
+package condition
+
+import "github.com/sentinel-runtime/sentinel/sdk"
+
+const fields = `{
+  "type": "object",
+  "properties": {
+    "check": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables.", "examples": ["$build.exitCode === 0"]},
+    "then": {"x-sentinel": "steps", "description": "Steps to run if the check is true. None is fine."},
+    "else": {"x-sentinel": "steps", "description": "Steps to run if it is not. None is fine."}
+  },
+  "required": ["check"],
+  "additionalProperties": false
+}`
+
+// Step describes the type.
+func Step() sdk.Step {
+	return sdk.Step{
+		Type:    "condition",
+		Summary: "Runs one list of steps or another.",
+		Fields:  fields,
+		Infer:   []string{"check"},
+		Aliases: map[string]string{"if": "check"},
+		Run:     run,
+	}
+}
+
+// run says which branch it took. A branch without steps is a success of its
+// own kind, "none"; an error inside the branch is the step's error, unchanged.
+func run(c *sdk.Context) (sdk.Value, error) {
+	check, err := c.StringField("check")
+	if err != nil {
+		return sdk.Value{}, err
+	}
+	_, yes, err := c.Eval(check, sdk.Value{})
+	if err != nil {
+		return sdk.Value{}, err
+	}
+	branch := "else"
+	if yes {
+		branch = "then"
+	}
+	output := sdk.Null()
+	if c.Steps(branch) == 0 {
+		branch = "none"
+	} else if output, err = c.Block(branch, sdk.Value{}); err != nil {
+		return sdk.Value{}, err
+	}
+	return sdk.Object(
+		sdk.F("branch", sdk.String(branch)),
+		sdk.F("value", sdk.Bool(yes)),
+		sdk.F("output", output),
+	), nil
+}

@@ -1,0 +1,42 @@
+// Package emit is the step type that publishes an event, which other sentinels
+// may be triggered by.
+package emit
+
+import "github.com/sentinel-runtime/sentinel/sdk"
+
+const fields = `{
+  "type": "object",
+  "properties": {
+    "event": {"type": "string", "minLength": 1, "description": "Name of the event, segments divided by colons.", "examples": ["sentinel:deployed"]},
+    "data": {"description": "What the event carries: any value, often a $reference. Runs that it triggers see it as $event.data."}
+  },
+  "required": ["event"],
+  "additionalProperties": false
+}`
+
+// Step describes the type.
+func Step() sdk.Step {
+	return sdk.Step{
+		Type:    "emit",
+		Summary: "Publishes an event.",
+		Fields:  fields,
+		Infer:   []string{"event"},
+		Aliases: map[string]string{"payload": "data"},
+		Run:     run,
+	}
+}
+
+func run(c *sdk.Context) (sdk.Value, error) {
+	event, err := c.StringField("event")
+	if err != nil {
+		return sdk.Value{}, err
+	}
+	if event == "" {
+		return sdk.Value{}, sdk.BadField("event", "which event?")
+	}
+	id, err := c.Emit(event, c.Field("data"))
+	if err != nil {
+		return sdk.Value{}, err
+	}
+	return sdk.Object(sdk.F("id", sdk.String(id)), sdk.F("event", sdk.String(event))), nil
+}

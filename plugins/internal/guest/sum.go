@@ -1,0 +1,108 @@
+package guest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A Sum is what builtin.sum notes of a built module.
+type Sum struct {
+	Module  string // SHA-256 of the module, not of the compressed file
+	Sources string // see [Digest]
+	Go      string // version that built it
+}
+
+// Noted reads builtin.sum.
+func Noted(root string) (Sum, error) {
+	text, err := os.ReadFile(sumFile(root))
+	if err != nil {
+		return Sum{}, err
+	}
+	var s Sum
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case ok && key == "module":
+			s.Module = value
+		case ok && key == "sources":
+			s.Sources = value
+		case ok && key == "go":
+			s.Go = value
+		default:
+			return Sum{}, fmt.Errorf("read builtin.sum: unknown line %q", line)
+		}
+	}
+	return s, nil
+}
+
+// SumOf returns the SHA-256 of a module in hex.
+func SumOf(module []byte) string {
+	sum := sha256.Sum256(module)
+	return hex.EncodeToString(sum[:])
+}
+
+// Write stores the module, compressed, and its sum beside it.
+func Write(root string, module []byte, s Sum) error {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression) // without name and time
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(module); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	if err := replace(moduleFile(root), packed.Bytes()); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("module %s\nsources %s\ngo %s\n", s.Module, s.Sources, s.Go)
+	return replace(sumFile(root), []byte(text))
+}
+
+// Stored returns the module that [Write] stored.
+func Stored(root string) ([]byte, error) {
+	f, err := os.Open(moduleFile(root))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", moduleFile(root), err)
+	}
+	return io.ReadAll(r)
+}
+
+func moduleFile(root string) string { return filepath.Join(root, "plugins", "builtin.wasm.gz") }
+func sumFile(root string) string    { return filepath.Join(root, "plugins", "builtin.sum") }
+
+// replace writes a file whole or not at all, for another build may embed it
+// at this moment.
+func replace(name string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".build-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(content); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

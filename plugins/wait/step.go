@@ -1,0 +1,69 @@
+// Package wait is the step type that lets time pass, or waits for an event.
+package wait
+
+import "github.com/sentinel-runtime/sentinel/sdk"
+
+const fields = `{
+  "type": "object",
+  "properties": {
+    "durationMs": {"type": "integer", "minimum": 0, "description": "How long, in milliseconds of calendar time; it goes on while the host is down."},
+    "until": {"type": "string", "description": "A moment, RFC 3339. One in the past is over at once.", "examples": ["2026-01-31T08:00:00Z"]},
+    "event": {"type": "string", "minLength": 1, "description": "Pattern of the event to wait for. A * stands for one segment, a final ** for the rest. The step's timeoutMs ends the wait with an error."}
+  },
+  "additionalProperties": false
+}`
+
+// Step describes the type.
+func Step() sdk.Step {
+	return sdk.Step{
+		Type:     "wait",
+		Summary:  "Waits for a time, a moment or an event.",
+		Fields:   fields,
+		Infer:    []string{"durationMs"},
+		ReadOnly: true,
+		Run:      run,
+		Validate: check,
+	}
+}
+
+func check(fields sdk.Value) []sdk.Problem {
+	given := 0
+	for _, name := range [...]string{"durationMs", "until", "event"} {
+		if fields.Get(name).Given() {
+			given++
+		}
+	}
+	if given != 1 {
+		return []sdk.Problem{{Field: "durationMs", Message: "want exactly one of durationMs, until and event"}}
+	}
+	return nil
+}
+
+// run gives {reason} and, for an event, its record.
+func run(c *sdk.Context) (sdk.Value, error) {
+	if err := sdk.BadFields(check(c.Fields())); err != nil {
+		return sdk.Value{}, err
+	}
+	switch {
+	case c.Field("durationMs").Given():
+		ms, err := c.IntField("durationMs", 0, 0)
+		if err != nil {
+			return sdk.Value{}, err
+		}
+		return reason("duration"), c.Sleep(ms)
+	case c.Field("until").Given():
+		moment, err := c.StringField("until")
+		if err != nil {
+			return sdk.Value{}, err
+		}
+		return reason("until"), c.WaitUntil(moment)
+	}
+	pattern, err := c.StringField("event")
+	if err != nil {
+		return sdk.Value{}, err
+	}
+	event, err := c.WaitEvent(pattern, 0)
+	return reason("event").With("event", event), err
+}
+
+func reason(name string) sdk.Value { return sdk.Object(sdk.F("reason", sdk.String(name))) }
