@@ -1,0 +1,73 @@
+package data
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// definitions is the collection that shows the host's sentinels.
+const definitions = "sentinels"
+
+func (f family) definition(ctx context.Context, id string) (sentinels.Document, error) {
+	if f.opt.Definitions == nil {
+		return sentinels.Document{}, abi.New(abi.NotFound, fmt.Sprintf("collection %q has no document %q", definitions, id))
+	}
+	return f.opt.Definitions.Definition(ctx, id)
+}
+
+// queryDefinitions does for definitions what Records do for documents.
+func (f family) queryDefinitions(ctx context.Context, q command.Query) ([]sentinels.Document, error) {
+	if f.opt.Definitions == nil {
+		return nil, nil
+	}
+	docs, err := f.opt.Definitions.Definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	docs = slices.Clone(docs) // sorted below, and the caller's own
+	order := func(a, b string) int {
+		if q.Reverse {
+			a, b = b, a
+		}
+		return strings.Compare(a, b)
+	}
+	slices.SortFunc(docs, func(a, b sentinels.Document) int { return order(a.ID, b.ID) })
+	found := []sentinels.Document{}
+	for _, d := range docs {
+		if q.After != "" && order(d.ID, q.After) <= 0 {
+			continue
+		}
+		if matches(d.Data, q.Filter) {
+			found = append(found, d)
+		}
+		if len(found) == q.Limit {
+			break
+		}
+	}
+	return found, nil
+}
+
+// matches reports whether every field of the filter has its value in data.
+func matches(data json.RawMessage, filter map[string]json.RawMessage) bool {
+	if len(filter) == 0 {
+		return true
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return false
+	}
+	for name, want := range filter {
+		have, ok := fields[name]
+		if !ok || !sameJSON(have, want) {
+			return false
+		}
+	}
+	return true
+}

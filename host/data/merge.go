@@ -1,0 +1,69 @@
+package data
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+)
+
+// merge lays patch over the object in text, as RFC 7396 has it: null removes a
+// field, objects merge, everything else replaces.
+func merge(text json.RawMessage, patch map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	fields, ok := object(text)
+	if !ok {
+		return nil, errors.New("is no object to merge into")
+	}
+	for name, value := range patch {
+		if isNull(value) {
+			delete(fields, name)
+			continue
+		}
+		inner, ok := object(value)
+		if !ok {
+			fields[name] = value
+			continue
+		}
+		under := fields[name]
+		if _, ok := object(under); !ok {
+			under = json.RawMessage("{}") // what is no object gives way; nulls in the patch go too
+		}
+		merged, err := merge(under, inner)
+		if err != nil {
+			return nil, err
+		}
+		if fields[name], err = json.Marshal(merged); err != nil {
+			return nil, err
+		}
+	}
+	return fields, nil
+}
+
+func isNull(text json.RawMessage) bool { return string(bytes.TrimSpace(text)) == "null" }
+
+// object decodes one level of an object.
+func object(text json.RawMessage) (map[string]json.RawMessage, bool) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil || fields == nil {
+		return nil, false
+	}
+	return fields, true
+}
+
+// sameJSON compares values, not their writing. Numbers are the same if they
+// are written the same: 1 and 1.0 differ, and no digit is lost.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, errX := decode(a)
+	y, errY := decode(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+func decode(text json.RawMessage) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
+}
