@@ -4,7 +4,7 @@ import "strings"
 
 // maxMessage bounds what is read of a message, in bytes: half from its begin,
 // half from its end, where the cause of a long log stands.
-const maxMessage = 64 << 10
+const maxMessage = 8 << 10
 
 // ClassifyMessage classifies an error by its text alone. An empty text is
 // manual_review/empty_error, one that nothing is known of

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // Names in the state folder.
@@ -23,7 +24,8 @@ type Options struct {
 	// Default 500 ms, at most 1 s.
 	HeldTimeout time.Duration
 	// MaxBytes caps the size of the database file; a commit that would pass it
-	// stalls as on a full disk. Default 0, no cap.
+	// stalls as on a full disk, until the store is opened with a larger cap:
+	// trims wait behind it, and the file never shrinks. Default 0, no cap.
 	MaxBytes int
 	// CloseGrace is how long Close goes on trying when commits fail.
 	// Default 2 s.
@@ -70,7 +72,7 @@ func Open(path string, o Options) (*DB, error) {
 		NoStatistics:   true,
 	})
 	flag := filepath.Join(path, flagFile)
-	if errors.Is(err, bolt.ErrTimeout) {
+	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, heldBy(file, flag)
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // A walk copies this much per read transaction and calls back outside it: a
@@ -23,7 +24,7 @@ func (db *DB) view(fn func(tx *bolt.Tx) error) error {
 		return ErrClosed
 	}
 	err := db.bolt.View(fn)
-	if errors.Is(err, bolt.ErrDatabaseNotOpen) {
+	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		return ErrClosed // Close came in between
 	}
 	return err

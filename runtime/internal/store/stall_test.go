@@ -93,7 +93,7 @@ func TestDiskFull(t *testing.T) {
 	if err := os.WriteFile(ballast, make([]byte, 500<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fillUntilStalled(t, dir, store.Options{}, syscall.ENOSPC, func(db *store.DB) {
+	fillUntilStalled(t, dir, syscall.ENOSPC, func(db *store.DB) {
 		if _, err := db.PutBlob(make([]byte, 600<<10)); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("put blob: %v", err)
 		}
@@ -103,15 +103,31 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
-// fillUntilStalled appends records of 8 KB until commits fail, calls free and
-// checks that nothing is lost or repeated, also after reopening.
-func fillUntilStalled(t *testing.T, dir string, o store.Options, cause error, free func(*store.DB)) {
-	db, err := store.Open(dir, o)
+// TestMaxBytes reaches the cap and expects that what was acknowledged is there
+// for an owner with a larger one.
+func TestMaxBytes(t *testing.T) {
+	dir := t.TempDir()
+	db, err := store.Open(dir, store.Options{MaxBytes: 1 << 20, CloseGrace: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var held *store.Ticket
-	var seq uint64
+	held, seq := appendUntilStalled(t, db)
+	if err := db.Close(); err == nil {
+		t.Error("close kept quiet about batches it gave up")
+	}
+	if err := held.Err(); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("held batch: %v", err)
+	}
+	db = open(t, dir)
+	defer shut(t, db)
+	if err := gapless(db, run, seq-1); err != nil {
+		t.Error(err)
+	}
+}
+
+// appendUntilStalled appends records of 8 KB until commits fail and returns
+// the one that is held.
+func appendUntilStalled(t *testing.T, db *store.DB) (held *store.Ticket, seq uint64) {
 	for held == nil {
 		seq++
 		if seq > 1000 {
@@ -129,6 +145,14 @@ func fillUntilStalled(t *testing.T, dir string, o store.Options, cause error, fr
 			}
 		}
 	}
+	return held, seq
+}
+
+// fillUntilStalled appends until commits fail, calls free and checks that
+// nothing is lost or repeated, also after reopening.
+func fillUntilStalled(t *testing.T, dir string, cause error, free func(*store.DB)) {
+	db := open(t, dir)
+	held, seq := appendUntilStalled(t, db)
 	if err := db.Health(); !errors.Is(err, cause) {
 		t.Errorf("health: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // Verify reads the whole database file in the state folder path and reports
@@ -28,7 +29,7 @@ func Verify(path string) (err error) {
 		return nil
 	}
 	b, err := bolt.Open(file, 0o600, &bolt.Options{Timeout: time.Second, ReadOnly: true, NoStatistics: true})
-	if errors.Is(err, bolt.ErrTimeout) {
+	if errors.Is(err, berrors.ErrTimeout) {
 		return heldBy(file, filepath.Join(path, flagFile))
 	}
 	if err != nil {
