@@ -1,18 +1,118 @@
 package sentinels
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
 
-// StepAt returns the step at an address: "2", "3.then.0", "1.branches.0.2".
+// An address names a step by its place: "2", "3.then.0", "1.branches.0.2". It
+// alternates between the index in a list and the field path of a nested list.
+
+// StepAt returns the step at an address. It is part of d and must not be
+// changed.
 func (d *Definition) StepAt(address string) (*Step, error) {
-	return nil, fmt.Errorf("step %q: not found", address)
+	list := d.Steps
+	for rest := address; ; {
+		index, field, after, err := cutAddress(list, address, rest)
+		if err != nil {
+			return nil, err
+		}
+		if index >= len(list) {
+			return nil, outOfRange(address, index, len(list))
+		}
+		if field == "" {
+			return &list[index], nil
+		}
+		list, rest = list[index].Blocks[field], after
+	}
 }
 
 // InsertStep returns a copy of d with step put before the one at address; the
-// address one past the end of its list appends.
-func (d *Definition) InsertStep(address string, step Step) (*Definition, error) { return nil, nil }
+// address one past the end of its list appends. The copy is not checked: encode
+// and decode it before it is used.
+func (d *Definition) InsertStep(address string, step Step) (*Definition, error) {
+	return d.edit(address, true, func(list []Step, i int) []Step { return slices.Insert(list, i, step) })
+}
 
-// ReplaceStep returns a copy of d with step in place of the one at address.
-func (d *Definition) ReplaceStep(address string, step Step) (*Definition, error) { return nil, nil }
+// ReplaceStep returns a copy of d with step in place of the one at address,
+// unchecked as by [Definition.InsertStep].
+func (d *Definition) ReplaceStep(address string, step Step) (*Definition, error) {
+	return d.edit(address, false, func(list []Step, i int) []Step { list[i] = step; return list })
+}
 
 // RemoveStep returns a copy of d without the step at address.
-func (d *Definition) RemoveStep(address string) (*Definition, error) { return nil, nil }
+func (d *Definition) RemoveStep(address string) (*Definition, error) {
+	return d.edit(address, false, func(list []Step, i int) []Step { return slices.Delete(list, i, i+1) })
+}
+
+// edit copies d along the address and shares the rest with it.
+func (d *Definition) edit(address string, end bool, change func([]Step, int) []Step) (*Definition, error) {
+	var at func(list []Step, rest string) ([]Step, error)
+	at = func(list []Step, rest string) ([]Step, error) {
+		index, field, after, err := cutAddress(list, address, rest)
+		if err != nil {
+			return nil, err
+		}
+		if index > len(list) || index == len(list) && !(end && field == "") {
+			return nil, outOfRange(address, index, len(list))
+		}
+		list = slices.Clone(list)
+		if field == "" {
+			return change(list, index), nil
+		}
+		block, err := at(list[index].Blocks[field], after)
+		if err != nil {
+			return nil, err
+		}
+		list[index].Blocks = maps.Clone(list[index].Blocks)
+		list[index].Blocks[field] = block
+		return list, nil
+	}
+	steps, err := at(d.Steps, address)
+	if err != nil {
+		return nil, err
+	}
+	out := *d
+	out.Steps = steps
+	return &out, nil
+}
+
+func outOfRange(address string, index, length int) error {
+	if length == 0 {
+		return fmt.Errorf("step %q: index %d: the list is empty", address, index)
+	}
+	return fmt.Errorf("step %q: index %d: the list has 0 to %d", address, index, length-1)
+}
+
+// cutAddress splits rest into an index in list and, if it goes on, the path of
+// a block of the step there and the address within it.
+func cutAddress(list []Step, address, rest string) (index int, field, after string, err error) {
+	head, tail, more := strings.Cut(rest, ".")
+	index, err = strconv.Atoi(head)
+	if err != nil || index < 0 || head != strconv.Itoa(index) {
+		return 0, "", "", fmt.Errorf("step %q: %q is no index", address, head)
+	}
+	if !more {
+		return index, "", "", nil
+	}
+	if index >= len(list) {
+		return 0, "", "", outOfRange(address, index, len(list))
+	}
+	step := &list[index]
+	first, tail, _ := strings.Cut(tail, ".")
+	if _, ok := step.Blocks[first]; ok {
+		return index, first, tail, nil
+	}
+	second, tail, _ := strings.Cut(tail, ".")
+	if _, ok := step.Blocks[first+"."+second]; ok {
+		return index, first + "." + second, tail, nil
+	}
+	names := "none"
+	if len(step.Blocks) > 0 {
+		names = quotedList(slices.Sorted(maps.Keys(step.Blocks)), " and ")
+	}
+	return 0, "", "", fmt.Errorf("step %q: the step has no list %q; its lists: %s", address, first, names)
+}

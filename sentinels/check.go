@@ -1,9 +1,165 @@
 package sentinels
 
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Check returns what is probably not as meant in a valid definition, as
 // problems of [KindWarning] without line and column; see [Problems.Locate].
 // known are names of variables that the caller will set.
-func Check(d *Definition, types *TypeSet, known ...string) Problems { return nil }
+//
+// A variable counts as set if it is reserved, an input, the outputTo of any
+// step, or named by a type's field "as", which is how a loop names its item.
+func Check(d *Definition, types *TypeSet, known ...string) Problems {
+	c := checker{types: types, set: make(map[string]bool)}
+	for _, name := range slices.Concat(Reserved, known) {
+		c.set[name] = true
+	}
+	for name := range d.Inputs {
+		c.set[name] = true
+	}
+	c.collect(d.Steps)
+	c.definition(d, "")
+	return c.problems
+}
 
-// Locate returns ps with the lines and columns of their paths in src.
-func (ps Problems) Locate(file string, src []byte) Problems { return ps }
+type checker struct {
+	types    *TypeSet
+	set      map[string]bool
+	problems Problems
+}
+
+// collect notes what the steps set.
+func (c *checker) collect(steps []Step) {
+	for i := range steps {
+		s := &steps[i]
+		if s.OutputTo != "" {
+			c.set[s.OutputTo] = true
+		}
+		for _, name := range c.itemNames(s) {
+			c.set[name] = true
+		}
+		for _, block := range s.Blocks {
+			c.collect(block)
+		}
+	}
+}
+
+// itemNames returns the variable that a step's field "as" names, or by default
+// would name.
+func (c *checker) itemNames(s *Step) []string {
+	if raw, ok := s.Fields["as"]; ok {
+		return []string{Text(raw)}
+	}
+	spec, ok := c.types.Lookup(s.Type)
+	if !ok {
+		return nil
+	}
+	properties, _ := spec.compiled.raw["properties"].(map[string]any)
+	as, _ := properties["as"].(map[string]any)
+	if name, ok := as["default"].(string); ok {
+		return []string{name}
+	}
+	return nil
+}
+
+func (c *checker) warn(path, hint, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Path: path, Kind: KindWarning, Hint: hint, Message: fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) definition(d *Definition, prefix string) {
+	c.steps(d.Steps, prefix+"steps")
+	c.names(prefix+"loop.check", ExpressionReferences(d.Loop.Check))
+	c.names(prefix+"loop.max", References(d.Loop.Max))
+}
+
+func (c *checker) steps(steps []Step, path string) {
+	for i := range steps {
+		c.step(&steps[i], path+"["+strconv.Itoa(i)+"]")
+	}
+}
+
+func (c *checker) step(s *Step, path string) {
+	c.names(path+".condition", ExpressionReferences(s.Condition))
+	spec, _ := c.types.Lookup(s.Type)
+	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
+		raw := s.Fields[name]
+		mark := ""
+		if spec != nil {
+			mark = spec.Mark(name)
+		}
+		switch at := path + "." + name; mark {
+		case markExpression:
+			c.names(at, ExpressionReferences(Text(raw)))
+		case markShell:
+			c.shell(at, raw)
+		case markDefinition:
+			c.nested(at, raw)
+		case markRaw:
+		case markParams:
+			// A parameter may be a shell line, where $HOME is the shell's;
+			// which ones are, only the command knows.
+			c.names(at, slices.DeleteFunc(References(raw), func(name string) bool { return name == strings.ToUpper(name) }))
+		default:
+			c.names(at, References(raw))
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(s.Blocks)) {
+		name, index, branch := strings.Cut(field, ".")
+		at := path + "." + name
+		if branch {
+			at += "[" + index + "]"
+		}
+		c.steps(s.Blocks[field], at)
+	}
+}
+
+// names warns of variables that nothing sets.
+func (c *checker) names(path string, names []string) {
+	for _, name := range names {
+		if c.set[name] {
+			continue
+		}
+		hint := `declare it under "inputs", or write "$$" for a dollar`
+		if near := Suggest(name, slices.Sorted(maps.Keys(c.set))); len(near) > 0 {
+			hint = "did you mean " + quotedList(near, " or ") + "?"
+		}
+		c.warn(path, hint, "nothing sets $%s", name)
+	}
+}
+
+// shell warns of references in single quotes. Names that nothing sets are the
+// shell's own.
+func (c *checker) shell(path string, raw json.RawMessage) {
+	lines := []json.RawMessage{raw}
+	if len(raw) > 0 && raw[0] == '[' {
+		lines = nil
+		eachItem(raw, func(line []byte) bool { lines = append(lines, line); return true })
+	}
+	for _, line := range lines {
+		scanShell(Text(line), func(ref reference, quoted bool) string {
+			if quoted && c.set[ref.name] {
+				c.warn(path, "use double quotes", "$%s stands in single quotes, where the shell puts no value", ref.name+ref.path)
+			}
+			return ""
+		})
+	}
+}
+
+// nested checks an inline definition, which starts without our variables but
+// has our inputs.
+func (c *checker) nested(path string, raw json.RawMessage) {
+	d, problems := Decode(raw, DecodeOptions{Types: c.types})
+	if len(problems) > 0 || len(d.Steps) == 0 {
+		return // {"$ref": name}
+	}
+	for _, p := range Check(d, c.types, slices.Collect(maps.Keys(c.set))...) {
+		p.Path = path + "." + p.Path
+		c.problems = append(c.problems, p)
+	}
+}

@@ -26,6 +26,10 @@ type Definition struct {
 	Workspace   string  // relative to the file's folder or absolute; empty is the caller's
 	Concurrency Overlap // what a trigger does while a run is on
 	Budget      Budget
+
+	// Extra are keys of a recipe or an editor that mean nothing to a run and
+	// are kept as written: "$schema", "ragTemplate", "strategy", "layout", ...
+	Extra map[string]json.RawMessage
 }
 
 // ID is a definition's slug, ^[a-z0-9][a-z0-9_-]{0,63}$. It is also S002's
@@ -172,5 +176,6 @@ type Input struct {
 	Enum        []json.RawMessage
 }
 
-// Reserved variable names; an outputTo or an input that takes one is refused.
+// Reserved variable names; an outputTo or an input that takes one is refused,
+// except that a step may set ragContext, as recipes do with rag/build.
 var Reserved = []string{"event", "inputs", "iteration", "run", "last", "retry", "ragContext"}

@@ -1,42 +1,300 @@
 package sentinels
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // A Lookup returns the value of a variable. The value must be valid JSON.
 type Lookup func(name string) (value json.RawMessage, ok bool)
 
+// MaxResolved is how long, in bytes, a value may become by resolving: a short
+// text can name a long variable many times.
+const MaxResolved = 16 << 20
+
+// ErrTooLarge is returned by the Resolve functions beyond [MaxResolved].
+var ErrTooLarge = errors.New("the resolved value has more than " + strconv.Itoa(MaxResolved) + " bytes")
+
 // Resolve replaces the references in every string of raw by their values. A
 // string that is exactly one reference becomes the value itself, whatever its
-// type. unknown are the references that nothing answers, as written; they stay
-// in place. raw itself is returned where there is nothing to replace.
+// type; inside other text it becomes its [Text]. unknown are the references
+// that nothing answers, as written; they stay in place. raw itself is returned
+// where there is nothing to replace, and is not checked then.
 func Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
-	return raw, nil, nil
+	return (*Shape)(nil).Resolve(raw, lookup)
 }
 
 // ResolveAs is [Resolve] under a JSON Schema: where the schema wants a string,
-// a value becomes its text.
+// a value becomes its text. Use [NewShape] to read a schema once for many.
 func ResolveAs(raw, schema json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
-	return raw, nil, nil
+	if !hasDollar(raw) {
+		return raw, nil, nil
+	}
+	shape, err := NewShape(schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	return shape.Resolve(raw, lookup)
 }
 
-// ResolveText replaces the references in a text by the texts of their values.
-func ResolveText(s string, lookup Lookup) (text string, unknown []string) { return s, nil }
+// Resolve is [ResolveAs] under the schema of s, which may be nil.
+func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
+	if !hasDollar(raw) {
+		return raw, nil, nil
+	}
+	if !json.Valid(raw) {
+		return nil, nil, fmt.Errorf("resolve: %w", syntaxOf(raw))
+	}
+	r := resolver{lookup: lookup, out: make([]byte, 0, len(raw)+256)}
+	r.value(raw[skipSpace(raw, 0):], s)
+	if len(r.out) > MaxResolved {
+		return nil, nil, ErrTooLarge
+	}
+	return r.out, r.unknown, nil
+}
+
+// ResolveText replaces the references in a text by the texts of their values,
+// and "$$" by a dollar. A text that would grow beyond [MaxResolved] is cut
+// there.
+func ResolveText(s string, lookup Lookup) (text string, unknown []string) {
+	r := resolver{lookup: lookup}
+	return r.text(s), r.unknown
+}
+
+// hasDollar reports whether raw can hold a reference; the escape is how some
+// encoders write a dollar.
+func hasDollar(raw []byte) bool {
+	return bytes.IndexByte(raw, '$') >= 0 || bytes.Contains(raw, []byte(`\u0024`))
+}
+
+type resolver struct {
+	lookup  Lookup
+	out     []byte
+	unknown []string
+}
+
+func (r *resolver) value(raw []byte, s *Shape) {
+	switch {
+	case len(r.out) > MaxResolved:
+	case !hasDollar(raw):
+		r.out = append(r.out, raw...)
+	case raw[0] == '{':
+		r.out = append(r.out, '{')
+		first := true
+		eachMember(raw, func(name, value []byte) bool {
+			if !first {
+				r.out = append(r.out, ',')
+			}
+			first = false
+			r.out = append(append(r.out, name...), ':')
+			r.value(value, s.property(name))
+			return true
+		})
+		r.out = append(r.out, '}')
+	case raw[0] == '[':
+		r.out = append(r.out, '[')
+		first := true
+		eachItem(raw, func(value []byte) bool {
+			if !first {
+				r.out = append(r.out, ',')
+			}
+			first = false
+			r.value(value, s.item())
+			return true
+		})
+		r.out = append(r.out, ']')
+	default:
+		r.str(unquote(raw[:skipString(raw, 0)]), s != nil && s.text)
+	}
+}
+
+// str appends a string with its references resolved; asText says that the
+// schema wants a string there.
+func (r *resolver) str(s string, asText bool) {
+	if ref, ok := nextReference(s, 0); ok && ref.start == 0 && ref.end == len(s) {
+		value, known := r.find(ref)
+		switch {
+		case !known:
+			r.out = appendString(r.out, s)
+		case asText:
+			r.out = appendString(r.out, Text(value))
+		default:
+			r.out = append(r.out, value...)
+		}
+		return
+	}
+	r.out = appendString(r.out, r.text(s))
+}
+
+func (r *resolver) text(s string) string {
+	if strings.IndexByte(s, '$') < 0 {
+		return s
+	}
+	var b strings.Builder
+	at := 0
+	for at < len(s) && b.Len() <= MaxResolved {
+		i := strings.IndexByte(s[at:], '$')
+		if i < 0 {
+			break
+		}
+		b.WriteString(s[at : at+i])
+		at += i
+		if strings.HasPrefix(s[at:], "$$") {
+			b.WriteByte('$')
+			at += 2
+			continue
+		}
+		ref, ok := referenceAt(s, at)
+		if !ok {
+			b.WriteByte('$')
+			at++
+			continue
+		}
+		if value, known := r.find(ref); known {
+			b.WriteString(Text(value))
+		} else {
+			b.WriteString(s[ref.start:ref.end])
+		}
+		at = ref.end
+	}
+	b.WriteString(s[at:])
+	if b.Len() > MaxResolved {
+		return strings.ToValidUTF8(b.String()[:MaxResolved+1], "")
+	}
+	return b.String()
+}
+
+func (r *resolver) find(ref reference) (json.RawMessage, bool) {
+	if value, ok := r.lookup(ref.name); ok && len(value) > 0 {
+		if part, ok := Path(value, ref.path); ok {
+			return part, true
+		}
+	}
+	if text := "$" + ref.name + ref.path; !slices.Contains(r.unknown, text) {
+		r.unknown = append(r.unknown, text)
+	}
+	return nil, false
+}
+
+func (s *Shape) property(name []byte) *Shape {
+	if s == nil {
+		return nil
+	}
+	if inner, ok := s.properties[unquote(name)]; ok {
+		return inner
+	}
+	return s.rest
+}
+
+func (s *Shape) item() *Shape {
+	if s == nil {
+		return nil
+	}
+	return s.items
+}
+
+// A reference is "$name.path[0]" at s[start:end] of a text. path keeps its
+// leading "." or "[".
+type reference struct {
+	start, end int
+	name, path string
+}
+
+// referenceAt reads the reference whose dollar is at s[at].
+func referenceAt(s string, at int) (reference, bool) {
+	end := at + 1
+	for end < len(s) && nameByte(s[end], end == at+1) {
+		end++
+	}
+	if end == at+1 {
+		return reference{}, false
+	}
+	ref := reference{start: at, name: s[at+1 : end]}
+	start := end
+	for end < len(s) {
+		next := end
+		switch s[end] {
+		case '.':
+			for next++; next < len(s) && nameByte(s[next], next == end+1); next++ {
+			}
+			if next == end+1 { // the full stop of a sentence
+				next = end
+			}
+		case '[':
+			for next++; next < len(s) && s[next] >= '0' && s[next] <= '9'; next++ {
+			}
+			if next == end+1 || next >= len(s) || s[next] != ']' {
+				next = end
+			} else {
+				next++
+			}
+		}
+		if next == end {
+			break
+		}
+		end = next
+	}
+	ref.path, ref.end = s[start:end], end
+	return ref, true
+}
+
+// nextReference returns the first reference at or after from; "$$" is none.
+func nextReference(s string, from int) (reference, bool) {
+	for i := from; i < len(s); i++ {
+		if s[i] != '$' {
+			continue
+		}
+		if i+1 < len(s) && s[i+1] == '$' {
+			i++
+			continue
+		}
+		if ref, ok := referenceAt(s, i); ok {
+			return ref, true
+		}
+	}
+	return reference{}, false
+}
+
+func hasReference(s string) bool {
+	_, ok := nextReference(s, 0)
+	return ok
+}
+
+// exactReference reports whether s is one reference and nothing else.
+func exactReference(s string) bool {
+	ref, ok := nextReference(s, 0)
+	return ok && ref.start == 0 && ref.end == len(s)
+}
 
 // References returns the names of the variables that the strings of raw refer
-// to, each once, in the order of their first use.
-func References(raw json.RawMessage) []string { return nil }
-
-// ExpressionReferences returns the names of the variables in the source of a
-// condition.
-func ExpressionReferences(source string) []string { return nil }
-
-// Path returns the part of value that a path such as "a.b[0].c" leads to.
-func Path(value json.RawMessage, path string) (json.RawMessage, bool) { return value, path == "" }
-
-// Text returns the text of a value inside other text.
-func Text(value json.RawMessage) string { return string(value) }
-
-// ShellLine rewrites a shell line so that no value becomes part of its code.
-func ShellLine(line string, lookup Lookup) (rewritten string, env map[string]string, problems []string) {
-	return line, nil, nil
+// to, each once, in the order of their first use. Keys are no references.
+func References(raw json.RawMessage) []string {
+	if !hasDollar(raw) || !json.Valid(raw) {
+		return nil
+	}
+	var names []string
+	var walk func(raw []byte)
+	walk = func(raw []byte) {
+		switch {
+		case !hasDollar(raw):
+		case raw[0] == '{':
+			eachMember(raw, func(_, value []byte) bool { walk(value); return true })
+		case raw[0] == '[':
+			eachItem(raw, func(value []byte) bool { walk(value); return true })
+		default:
+			s := unquote(raw[:skipString(raw, 0)])
+			for ref, ok := nextReference(s, 0); ok; ref, ok = nextReference(s, ref.end) {
+				if !slices.Contains(names, ref.name) {
+					names = append(names, ref.name)
+				}
+			}
+		}
+	}
+	walk(raw[skipSpace(raw, 0):])
+	return names
 }

@@ -79,3 +79,19 @@ func MatchEvent(pattern, name string) bool {
 		pattern, name = morePattern, moreName
 	}
 }
+
+// ValidPattern reports whether pattern can match an event: segments that are
+// not empty, "*" alone in its segment, "**" alone in the last one.
+func ValidPattern(pattern string) bool {
+	segments := strings.Split(pattern, ":")
+	for i, segment := range segments {
+		switch {
+		case segment == "", strings.ContainsAny(segment, " \t\r\n"):
+			return false
+		case segment == "*", segment == "**" && i == len(segments)-1:
+		case strings.Contains(segment, "*"):
+			return false
+		}
+	}
+	return true
+}

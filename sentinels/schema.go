@@ -1,7 +1,218 @@
 package sentinels
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+func refSchema(name string) map[string]any { return map[string]any{"$ref": "#/$defs/" + name} }
+
+func stepsSchema() map[string]any { return refSchema("steps") }
+
+// referenceSchema is what a reference looks like to an editor.
+var referenceSchema = map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`}
 
 // Schema returns the JSON Schema (draft 2020-12) of a definition file, with the
-// fields of the given step types merged in.
-func Schema(types *TypeSet) json.RawMessage { return nil }
+// fields of the given step types merged in, so that an editor completes them.
+// Decode is stricter: it also knows references, bounds and expressions.
+func Schema(types *TypeSet) json.RawMessage {
+	root := definitionFields.objectSchema()
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "Sentinel definition"
+	root["allOf"] = []any{anyRequired("steps", "pipeline")}
+	defs := map[string]any{
+		"steps":   map[string]any{"type": "array", "items": refSchema("step")},
+		"loop":    loopFields.objectSchema("type"),
+		"input":   inputFields.objectSchema(),
+		"onError": onErrorFields.objectSchema("retry"),
+		"trigger": triggerSchema(),
+	}
+	defs["step"] = stepSchema(types, defs)
+	root["$defs"] = defs
+	raw, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic("sentinels: the schema is no JSON: " + err.Error()) // it is built of maps and strings
+	}
+	return append(raw, '\n')
+}
+
+func anyRequired(names ...string) map[string]any {
+	var any_ []any
+	for _, name := range names {
+		any_ = append(any_, map[string]any{"required": []string{name}})
+	}
+	return map[string]any{"anyOf": any_}
+}
+
+func triggerSchema() map[string]any {
+	s := triggerFields.objectSchema("type")
+	delete(s, "additionalProperties") // each kind has options of its own
+	s["properties"].(map[string]any)["type"] = map[string]any{"type": "string", "examples": triggerKinds}
+	return s
+}
+
+// stepSchema has the common fields and, for each type, a condition under which
+// the type's own ones are allowed.
+func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
+	s := stepFields.objectSchema()
+	delete(s, "additionalProperties")
+	if types == nil {
+		return s
+	}
+	s["properties"].(map[string]any)["type"] = map[string]any{"enum": types.names(), "description": "The step type; inferred from the other fields if it is missing."}
+	s["unevaluatedProperties"] = false
+	var rules, before []any
+	for i := range types.specs {
+		spec := &types.specs[i]
+		own := typeSchema(spec, defs)
+		tell := tellingFields(spec)
+		when := []any{map[string]any{"properties": map[string]any{"type": map[string]any{"const": spec.Type}}, "required": []string{"type"}}}
+		if len(tell) > 0 {
+			inferred := []any{map[string]any{"not": map[string]any{"required": []string{"type"}}}, anyRequired(tell...)}
+			for _, earlier := range before {
+				inferred = append(inferred, map[string]any{"not": earlier})
+			}
+			when = append(when, map[string]any{"allOf": inferred})
+			before = append(before, anyRequired(tell...))
+		}
+		rules = append(rules, map[string]any{"if": map[string]any{"anyOf": when}, "then": own})
+	}
+	s["allOf"] = rules
+	return s
+}
+
+// tellingFields are the fields from which a type is inferred, under all their
+// names.
+func tellingFields(spec *TypeSpec) []string {
+	tell := slices.Clone(spec.Infer)
+	for _, alias := range slices.Sorted(maps.Keys(spec.Aliases)) {
+		if slices.Contains(spec.Infer, spec.Aliases[alias]) {
+			tell = append(tell, alias)
+		}
+	}
+	return tell
+}
+
+// typeSchema returns the schema of a type's own fields as part of the file's.
+func typeSchema(spec *TypeSpec, defs map[string]any) map[string]any {
+	f := spec.compiled
+	m := merger{prefix: string(spec.Type) + "."}
+	inner, _ := f.raw["$defs"].(map[string]any)
+	for name, def := range inner {
+		defs[m.prefix+name] = m.merge(def)
+	}
+	out := make(map[string]any)
+	for k, v := range f.raw {
+		switch k {
+		case "$schema", "$id", "$defs", "title", "description", "type", "properties", "required", "additionalProperties":
+		default:
+			out[k] = m.merge(v)
+		}
+	}
+	if f.open {
+		out["additionalProperties"] = m.merge(f.raw["additionalProperties"])
+	}
+	if spec.Summary != "" {
+		out["description"] = spec.Summary
+	}
+	given, _ := f.raw["properties"].(map[string]any)
+	properties := make(map[string]any, len(given))
+	for name, property := range given {
+		properties[name] = m.field(f.marks[name], property)
+	}
+	for alias, name := range spec.Aliases {
+		properties[alias] = documented(properties[name], "Another name of "+name+".")
+	}
+	out["properties"] = properties
+	var required []any
+	names, _ := f.raw["required"].([]any)
+	for _, name := range texts(names) {
+		any_ := []string{name}
+		for _, alias := range slices.Sorted(maps.Keys(spec.Aliases)) {
+			if spec.Aliases[alias] == name {
+				any_ = append(any_, alias)
+			}
+		}
+		required = append(required, anyRequired(any_...))
+	}
+	if len(required) > 0 {
+		rest, _ := out["allOf"].([]any)
+		out["allOf"] = append(required, rest...)
+	}
+	return out
+}
+
+// A merger turns parts of a type's schema into parts of the file's.
+type merger struct{ prefix string }
+
+func (m merger) field(mark string, property any) any {
+	var s map[string]any
+	switch mark {
+	case markSteps:
+		s = refSchema("steps")
+	case markBranches:
+		s = map[string]any{"type": "array", "items": refSchema("steps")}
+	case markDefinition:
+		s = map[string]any{"anyOf": []any{map[string]any{"type": "object", "required": []string{"$ref"},
+			"properties": map[string]any{"$ref": schemaID}, "additionalProperties": false}, map[string]any{"$ref": "#"}}}
+	default:
+		return m.merge(property)
+	}
+	if p, ok := property.(map[string]any); ok && p["description"] != nil {
+		s["description"] = p["description"]
+	}
+	return s
+}
+
+// merge copies a schema: marks go, local references get the type's prefix, and
+// values that are no text may be a reference as well.
+func (m merger) merge(v any) any {
+	s, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	out := make(map[string]any, len(s))
+	for k, inner := range s {
+		switch k {
+		case keyword:
+		case "$ref":
+			ref, _ := inner.(string)
+			name, local := strings.CutPrefix(ref, "#/$defs/")
+			if local {
+				out[k] = "#/$defs/" + m.prefix + name
+			}
+		case "properties", "patternProperties", "$defs":
+			properties, _ := inner.(map[string]any)
+			copied := make(map[string]any, len(properties))
+			for name, property := range properties {
+				copied[name] = m.merge(property)
+			}
+			out[k] = copied
+		case "anyOf", "oneOf", "allOf", "prefixItems":
+			list, _ := inner.([]any)
+			copied := make([]any, len(list))
+			for i := range list {
+				copied[i] = m.merge(list[i])
+			}
+			out[k] = copied
+		case "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames":
+			out[k] = m.merge(inner)
+		default:
+			out[k] = inner
+		}
+	}
+	t, typed := out["type"].(string)
+	if !typed || t == "string" && out["enum"] == nil && out["format"] == nil && out["pattern"] == nil {
+		return out
+	}
+	alternatives := map[string]any{"anyOf": []any{out, referenceSchema}}
+	for _, k := range []string{"description", "default"} {
+		if value, ok := out[k]; ok {
+			alternatives[k] = value
+			delete(out, k)
+		}
+	}
+	return alternatives
+}

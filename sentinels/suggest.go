@@ -1,5 +1,95 @@
 package sentinels
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
 // Suggest returns the candidates that a mistyped name was probably meant to be,
-// best first, at most three.
-func Suggest(name string, candidates []string) []string { return nil }
+// best first, at most three. Case, "_", "-" and "/" do not count as
+// differences.
+func Suggest(name string, candidates []string) []string {
+	type scored struct {
+		name string
+		cost int
+	}
+	if len(name) > 64 {
+		return nil // no name is that long, and the distance is quadratic
+	}
+	want := fold(name)
+	limit := 1 + len(want)/4
+	var found []scored
+	for _, c := range candidates {
+		have := fold(c)
+		if cost := distance(want, have); cost <= limit {
+			found = append(found, scored{c, cost})
+		} else if len(want) >= 3 && (strings.HasPrefix(have, want) || strings.HasPrefix(want, have) && len(have) >= 3) {
+			found = append(found, scored{c, limit + 1})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(a.cost, b.cost) })
+	var names []string
+	for _, f := range found {
+		if !slices.Contains(names, f.name) && len(names) < 3 {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+var folder = strings.NewReplacer("_", "", "-", "", "/", "")
+
+func fold(s string) string { return folder.Replace(strings.ToLower(s)) }
+
+// distance counts the insertions, deletions, replacements and swaps of
+// neighbours that turn a into b, by bytes.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			step := 1
+			if a[i-1] == b[j-1] {
+				step = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+step)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
+
+// didYouMean returns the hint for a name that is none of the candidates: the
+// near ones, or else all of them.
+func didYouMean(name string, candidates []string) string {
+	if near := Suggest(name, candidates); len(near) > 0 {
+		return "did you mean " + quotedList(near, " or ") + "?"
+	}
+	if len(candidates) == 0 || len(candidates) > 40 {
+		return ""
+	}
+	return "known: " + strings.Join(candidates, ", ")
+}
+
+// quotedList returns names in quotes with last between the final two.
+func quotedList(names []string, last string) string {
+	var b strings.Builder
+	for i, n := range names {
+		switch {
+		case i > 0 && i == len(names)-1:
+			b.WriteString(last)
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(`"` + n + `"`)
+	}
+	return b.String()
+}

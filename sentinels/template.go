@@ -1,4 +1,24 @@
 package sentinels
 
-// Template returns a commented starter definition with the given name.
-func Template(name string) ([]byte, error) { return nil, nil }
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+//go:embed template.jsonc
+var starter string
+
+// Template returns the starter that `sentinel init` writes: a commented
+// definition with the given name.
+func Template(name string) ([]byte, error) {
+	name = strings.TrimSpace(name)
+	if name == "" {
+		return nil, fmt.Errorf("template: the name is empty")
+	}
+	if strings.ContainsAny(name, "\n\r") {
+		return nil, fmt.Errorf("template %q: the name has more than one line", name)
+	}
+	text := strings.Replace(starter, `"NAME"`, string(appendString(nil, name)), 1)
+	return []byte(strings.Replace(text, `"ID"`, string(appendString(nil, string(Slug(name)))), 1)), nil
+}

@@ -2,7 +2,13 @@ package sentinels
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // A TypeSet is the step types that a definition may use. The runtime builds
@@ -27,6 +33,8 @@ type TypeSpec struct {
 	Aliases map[string]string // accepted name -> stored name
 	Plugin  string            // name of the plugin that provides it
 	Digest  string            // and its digest
+
+	compiled *fieldSet // set by NewTypeSet
 }
 
 // A FieldMark says that the field at Path (top-level names only) carries a mark.
@@ -35,12 +43,47 @@ type FieldMark struct {
 	Mark string
 }
 
-// NewTypeSet compiles the schemas of specs once. It reports a type named twice,
-// a schema that is none, and a mark that does not exist.
+// keyword is abi.Keyword.
+const keyword = "x-sentinel"
+
+// A fieldSet is what a type's schema says, ready to be asked.
+type fieldSet struct {
+	raw    map[string]any    // the schema itself
+	names  []string          // of the fields, sorted
+	marks  map[string]string // by field
+	open   bool              // fields that are not named are allowed
+	check  *jsonschema.Schema
+	shapes map[string]*Shape
+}
+
+func (f *fieldSet) has(name string) bool {
+	_, ok := slices.BinarySearch(f.names, name)
+	return ok
+}
+
+// NewTypeSet compiles the schemas of specs once. The error names every type
+// whose spec does not work: a name that is none or is there twice, a schema
+// that cannot be compiled, a mark, alias or telling field that does not exist.
 func NewTypeSet(specs []TypeSpec) (*TypeSet, error) {
 	t := &TypeSet{specs: slices.Clone(specs), index: make(map[StepType]int, len(specs))}
+	var errs []error
 	for i := range t.specs {
-		t.index[t.specs[i].Type] = i
+		spec := &t.specs[i]
+		if name := string(spec.Type); !isName(name) || name != strings.ToLower(name) || name[0] == '_' || len(name) > maxName {
+			errs = append(errs, fmt.Errorf("step type %q: the name is not lower_snake", name))
+		}
+		if _, double := t.index[spec.Type]; double {
+			errs = append(errs, fmt.Errorf("step type %q: there is another one of that name", spec.Type))
+		}
+		t.index[spec.Type] = i
+		fields, err := compileFields(spec)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("step type %q: %w", spec.Type, err))
+		}
+		spec.compiled = fields
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return t, nil
 }
@@ -58,15 +101,169 @@ func (t *TypeSet) Lookup(name StepType) (*TypeSpec, bool) {
 }
 
 // Types returns the names of all types, in order.
-func (t *TypeSet) Types() []StepType { return nil }
+func (t *TypeSet) Types() []StepType {
+	if t == nil {
+		return nil
+	}
+	types := make([]StepType, len(t.specs))
+	for i := range t.specs {
+		types[i] = t.specs[i].Type
+	}
+	return types
+}
 
-// Marks returns the marked fields of a type, sorted by name.
-func (s *TypeSpec) Marks() []FieldMark { return nil }
+func (t *TypeSet) names() []string {
+	names := make([]string, len(t.specs))
+	for i := range t.specs {
+		names[i] = string(t.specs[i].Type)
+	}
+	return names
+}
+
+// Marks returns the marked fields of a type, sorted by name. It is empty for a
+// spec that did not come from a [TypeSet].
+func (s *TypeSpec) Marks() []FieldMark {
+	if s.compiled == nil {
+		return nil
+	}
+	var out []FieldMark
+	for _, name := range slices.Sorted(maps.Keys(s.compiled.marks)) {
+		out = append(out, FieldMark{Path: name, Mark: s.compiled.marks[name]})
+	}
+	return out
+}
 
 // Mark returns the mark of a field, "" if it has none.
-func (s *TypeSpec) Mark(field string) string { return "" }
+func (s *TypeSpec) Mark(field string) string {
+	if s.compiled == nil {
+		return ""
+	}
+	return s.compiled.marks[field]
+}
 
 // ResolveField is [Resolve] for the value of one field, under its schema.
 func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup Lookup) (json.RawMessage, []string, error) {
-	return Resolve(raw, lookup)
+	if s.compiled == nil {
+		return Resolve(raw, lookup)
+	}
+	return s.compiled.shapes[field].Resolve(raw, lookup)
+}
+
+// stored returns the name under which a field is kept.
+func (s *TypeSpec) stored(name string) string {
+	if to, ok := s.Aliases[name]; ok {
+		return to
+	}
+	return name
+}
+
+// hostFields are the common step fields that a type cannot have for its own.
+// A type's own timeoutMs is allowed: for a wait it means something else.
+func hostField(name string) bool { return name != "timeoutMs" && stepFields.find(name) != nil }
+
+// noRemote refuses schemas that refer to files or addresses.
+type noRemote struct{}
+
+func (noRemote) Load(url string) (any, error) {
+	return nil, fmt.Errorf("the schema refers to %q, but only references within it work", url)
+}
+
+func compileFields(spec *TypeSpec) (*fieldSet, error) {
+	text := string(spec.Fields)
+	if strings.TrimSpace(text) == "" {
+		text = `{"type":"object"}`
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("fields: %w", err)
+	}
+	f := &fieldSet{marks: make(map[string]string), shapes: make(map[string]*Shape)}
+	var ok bool
+	if f.raw, ok = doc.(map[string]any); !ok {
+		return nil, errors.New("fields: the schema is not an object")
+	}
+	properties, _ := f.raw["properties"].(map[string]any)
+	f.names = slices.Sorted(maps.Keys(properties))
+	if extra, given := f.raw["additionalProperties"]; given && extra != false {
+		f.open = true
+	}
+	for _, name := range f.names {
+		if hostField(name) {
+			return nil, fmt.Errorf("fields: %q belongs to every step, a type cannot have its own", name)
+		}
+		if err := f.mark(name, properties[name]); err != nil {
+			return nil, err
+		}
+		f.shapes[name] = newShape(f.raw, properties[name], 0)
+	}
+	for _, name := range spec.Infer {
+		if !f.has(name) {
+			return nil, fmt.Errorf("infer: there is no field %q", name)
+		}
+	}
+	for alias, name := range spec.Aliases {
+		if !f.has(name) || f.has(alias) || stepFields.find(alias) != nil {
+			return nil, fmt.Errorf("aliases: %q cannot stand for %q", alias, name)
+		}
+	}
+	f.check, err = compileCheck(f, string(spec.Type))
+	return f, err
+}
+
+// mark notes the mark of a property.
+func (f *fieldSet) mark(name string, property any) error {
+	schema, _ := property.(map[string]any)
+	value, given := schema[keyword]
+	if !given {
+		return nil
+	}
+	mark, _ := value.(string)
+	if !slices.Contains(marks, mark) {
+		return fmt.Errorf("fields: %q has the unknown mark %v", name, value)
+	}
+	f.marks[name] = mark
+	return nil
+}
+
+// compileCheck compiles the schema that values are held to. Nested steps and
+// definitions are checked by the decoder and stand there as placeholders, and
+// unknown keys are its matter too.
+func compileCheck(f *fieldSet, name string) (*jsonschema.Schema, error) {
+	schema := maps.Clone(f.raw)
+	if !f.open {
+		delete(schema, "additionalProperties")
+	}
+	properties := make(map[string]any, len(f.names))
+	given, _ := schema["properties"].(map[string]any)
+	for field, property := range given {
+		switch f.marks[field] {
+		case markSteps, markBranches:
+			counted := map[string]any{}
+			if p, ok := property.(map[string]any); ok {
+				for _, k := range []string{"minItems", "maxItems"} {
+					if v, ok := p[k]; ok {
+						counted[k] = v
+					}
+				}
+			}
+			property = counted
+		case markDefinition:
+			property = true
+		}
+		properties[field] = property
+	}
+	schema["properties"] = properties
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noRemote{})
+	c.AssertFormat()
+	url := "https://sentinel.invalid/steps/" + name + ".json"
+	if err := c.AddResource(url, schema); err != nil {
+		return nil, fmt.Errorf("fields: %w", err)
+	}
+	check, err := c.Compile(url)
+	if err != nil {
+		return nil, fmt.Errorf("fields: %w", err)
+	}
+	return check, nil
 }

@@ -1,0 +1,91 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+var loopTypes = []string{
+	string(LoopOnce), string(LoopCount), string(LoopUntil), string(LoopWhile), string(LoopContinuous), string(LoopEvent),
+}
+
+// loopKeys are the keys of each loop type besides "type"; those of needs must
+// be there.
+var loopKeys = map[LoopType]struct{ needs, may []string }{
+	LoopOnce:       {},
+	LoopCount:      {needs: []string{"max"}},
+	LoopUntil:      {needs: []string{"check"}},
+	LoopWhile:      {needs: []string{"check"}},
+	LoopContinuous: {may: []string{"intervalMs"}},
+	LoopEvent:      {needs: []string{"event"}},
+}
+
+func init() {
+	expression := map[string]any{"type": "string", "minLength": 1}
+	loopFields = table[Loop]{
+		choiceField("type", "Which kind of loop.", loopTypes, func(l *Loop) *LoopType { return &l.Type }),
+		{name: "max", doc: "count: how many iterations, or a $reference to the number.",
+			schema: map[string]any{"anyOf": []any{map[string]any{"type": "integer", "minimum": 1},
+				map[string]any{"type": "string", "pattern": `^\$`}}},
+			decode: (*decoder).loopMax, encode: func(src *Loop) json.RawMessage { return src.Max }},
+		{name: "check", aliases: []string{"if"}, doc: "until, while: a condition on the variables.", schema: expression,
+			decode: func(d *decoder, n *node, dst *Loop) { dst.Check, _ = d.expression(n) },
+			encode: textField("", "", func(l *Loop) *string { return &l.Check }).encode},
+		numberField("intervalMs", "continuous: pause between iterations.", 0, func(l *Loop) *int64 { return &l.IntervalMs }),
+		{name: "event", doc: `event: a pattern of event names, "*" for one segment, a final "**" for the rest.`, schema: expression,
+			decode: func(d *decoder, n *node, dst *Loop) { dst.Event = d.pattern(n) },
+			encode: textField("", "", func(l *Loop) *string { return &l.Event }).encode},
+	}
+}
+
+func (d *decoder) loop(n *node) Loop {
+	var l Loop
+	seen := loopFields.read(d, n, &l)
+	if seen == nil {
+		return l
+	}
+	if _, ok := seen["type"]; !ok {
+		d.add(n, KindMissing, "one of "+quotedList(loopTypes, " or "), "type is missing")
+	}
+	keys, ok := loopKeys[l.Type]
+	if !ok {
+		return l
+	}
+	for _, name := range keys.needs {
+		if _, ok := seen[name]; !ok {
+			d.add(n, KindMissing, "", "a loop of type %q needs %q", l.Type, name)
+		}
+	}
+	for name, m := range seen {
+		if name != "type" && !slices.Contains(keys.needs, name) && !slices.Contains(keys.may, name) {
+			hint := ""
+			if name == "max" {
+				hint = `a limit of iterations is "maxIterations" in "safety"`
+			}
+			d.addAt(m.start, m.value.path, KindUnknown, hint, fmt.Sprintf("a loop of type %q has no %q", l.Type, m.name))
+		}
+	}
+	return l
+}
+
+func (d *decoder) loopMax(n *node, dst *Loop) {
+	if n.kind == '"' && exactReference(n.text) {
+		dst.Max = n.raw()
+		return
+	}
+	if n.kind == '"' {
+		d.wrongType(n, "a whole number or one $reference")
+	} else if _, ok := d.integer(n, 1); ok {
+		dst.Max = n.raw()
+	}
+}
+
+// pattern reads a pattern of event names.
+func (d *decoder) pattern(n *node) string {
+	text, ok := d.mustText(n)
+	if ok && !ValidPattern(text) {
+		d.add(n, KindValue, `segments are divided by ":"; "*" is a whole segment, "**" only the last`, "%q is no event pattern", text)
+	}
+	return text
+}

@@ -1,0 +1,209 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+var (
+	timeouts     = []string{string(TimeoutStop), string(TimeoutPause)}
+	interrupts   = []string{string(InterruptRetry), string(InterruptFail), string(InterruptAsk)}
+	errorActions = []string{string(ActionFail), string(ActionSkip), string(ActionRetry)}
+	backoffs     = []string{"exponential", "linear", "none"}
+	inputTypes   = []string{"string", "number", "integer", "boolean", "array", "object"}
+)
+
+func safetyTable() table[Safety] {
+	safetyFields = table[Safety]{
+		numberField("maxIterations", "Limit of iterations.", 1, func(s *Safety) *int { return &s.MaxIterations }),
+		numberField("timeoutMs", "Time limit of a run, in milliseconds of running.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
+		numberField("maxStepTimeoutMs", "Time limit of a step that names none.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
+		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes together.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
+		numberField("maxSteps", "Limit of step executions in an iteration.", 1, func(s *Safety) *int { return &s.MaxSteps }),
+		choiceField("onTimeout", "What happens at a limit; stop if it is missing.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
+		choiceField("onInterrupt", "What becomes of a call that a crash left in doubt, for steps that name nothing.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
+	}
+	return safetyFields
+}
+
+func budgetTable() table[Budget] {
+	budgetFields = table[Budget]{
+		numberField("tokens", "Input and output tokens together.", 1, func(b *Budget) *int64 { return &b.Tokens }),
+		{name: "costUsd", doc: "US dollars.", schema: map[string]any{"type": "number", "exclusiveMinimum": 0},
+			decode: func(d *decoder, n *node, dst *Budget) {
+				if !d.want(n, '0', "a number") {
+					return
+				}
+				if dst.CostUSD, _ = strconv.ParseFloat(n.text, 64); dst.CostUSD <= 0 {
+					d.add(n, KindValue, "", "is %s, want more than 0", n.text)
+				}
+			},
+			encode: func(src *Budget) json.RawMessage {
+				if src.CostUSD == 0 {
+					return nil
+				}
+				raw, err := json.Marshal(src.CostUSD)
+				if err != nil {
+					return nil // NaN or an infinity, which no decoded definition has
+				}
+				return raw
+			}},
+		numberField("calls", "Calls of models.", 1, func(b *Budget) *int64 { return &b.Calls }),
+	}
+	return budgetFields
+}
+
+func init() {
+	overlapFields = table[Definition]{
+		choiceField("overlap", "", overlaps, func(d *Definition) *Overlap { return &d.Concurrency }),
+	}
+	retryFields = table[RetryPolicy]{
+		numberField("maxRetries", "Tries after the first one.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
+		choiceField("backoffType", "How the delay grows.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
+		numberField("baseDelayMs", "The first delay.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
+		numberField("maxDelayMs", "The longest delay.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
+	}
+	onErrorFields = table[OnError]{
+		{name: "retry", schema: retryFields.objectSchema(),
+			decode: func(d *decoder, n *node, dst *OnError) {
+				dst.Action = ActionRetry
+				retryFields.read(d, n, &dst.Retry)
+			},
+			encode: func(src *OnError) json.RawMessage { return retryFields.encode(&src.Retry) }},
+	}
+	inputFields = table[Input]{
+		choiceField("type", "JSON type of the value; any if it is missing.", inputTypes, func(i *Input) *string { return &i.Type }),
+		textField("description", "What it is for.", func(i *Input) *string { return &i.Description }),
+		flagField("required", "Whether a run must be given it.", func(i *Input) *bool { return &i.Required }),
+		{name: "default", doc: "The value without one given.", schema: true,
+			decode: func(_ *decoder, n *node, dst *Input) { dst.Default = n.raw() },
+			encode: func(src *Input) json.RawMessage { return src.Default }},
+		{name: "enum", doc: "The only values allowed.", schema: map[string]any{"type": "array", "minItems": 1},
+			decode: (*decoder).inputEnum,
+			encode: func(src *Input) json.RawMessage {
+				if len(src.Enum) == 0 {
+					return nil
+				}
+				raw := []byte{'['}
+				for i, value := range src.Enum {
+					if i > 0 {
+						raw = append(raw, ',')
+					}
+					raw = append(raw, value...)
+				}
+				return append(raw, ']')
+			}},
+	}
+}
+
+// onError reads an action, or {"retry": {...}} with a policy.
+func (d *decoder) onError(n *node, dst *Step) {
+	if n.kind == '{' {
+		if seen := onErrorFields.read(d, n, &dst.OnError); seen != nil && len(seen) == 0 && len(n.members) == 0 {
+			d.add(n, KindMissing, "", `"retry" is missing`)
+		}
+		return
+	}
+	if s, ok := d.choice(n, errorActions); ok {
+		dst.OnError.Action = ErrorAction(s)
+	}
+}
+
+func encodeOnError(src *Step) json.RawMessage {
+	switch {
+	case src.OnError.Action == "":
+		return nil
+	case src.OnError.Action == ActionRetry && src.OnError.Retry != RetryPolicy{}:
+		return onErrorFields.encode(&src.OnError)
+	}
+	return appendString(nil, string(src.OnError.Action))
+}
+
+func (d *decoder) inputs(n *node, dst *draft) {
+	if !d.want(n, '{', "an object of inputs by name") {
+		return
+	}
+	if len(n.members) > 0 {
+		dst.Inputs = make(map[string]Input, len(n.members))
+	}
+	for _, m := range n.members {
+		if message, hint := settable(m.name); message != "" {
+			d.addAt(m.start, m.value.path, KindValue, hint, message)
+		} else if m.name == varRAGContext {
+			d.addAt(m.start, m.value.path, KindValue, "", fmt.Sprintf("%q is reserved", m.name))
+		}
+		var in Input
+		if m.value.kind == '"' {
+			in.Type, _ = d.choice(m.value, inputTypes)
+		} else if inputFields.read(d, m.value, &in) != nil {
+			d.inputValues(m.value, in)
+		}
+		dst.Inputs[m.name] = in
+	}
+}
+
+func (d *decoder) inputEnum(n *node, dst *Input) {
+	if !d.want(n, '[', "an array of values") {
+		return
+	}
+	if len(n.items) == 0 {
+		d.add(n, KindValue, "", "is empty, so that no value would do")
+	}
+	for _, item := range n.items {
+		dst.Enum = append(dst.Enum, item.raw())
+	}
+}
+
+// inputValues checks default and enum against the type and each other.
+func (d *decoder) inputValues(n *node, in Input) {
+	check := func(v *node) {
+		if in.Type != "" && !hasType(v, in.Type) {
+			d.add(v, KindType, "", "is %s, but the input's type is %s", v.what(), in.Type)
+		}
+	}
+	if enum := n.member("enum"); enum != nil {
+		for _, item := range enum.items {
+			check(item)
+		}
+	}
+	def := n.member("default")
+	if def == nil {
+		return
+	}
+	check(def)
+	if len(in.Enum) > 0 && !slices.ContainsFunc(in.Enum, func(v json.RawMessage) bool { return string(v) == string(in.Default) }) {
+		d.add(def, KindValue, "", "is not in enum")
+	}
+}
+
+func hasType(n *node, name string) bool {
+	switch name {
+	case "string":
+		return n.kind == '"'
+	case "number":
+		return n.kind == '0'
+	case "integer":
+		_, err := strconv.ParseInt(n.text, 10, 64)
+		return n.kind == '0' && err == nil
+	case "boolean":
+		return n.kind == 't' || n.kind == 'f'
+	case "array":
+		return n.kind == '['
+	}
+	return n.kind == '{'
+}
+
+func encodeInputs(src *draft) json.RawMessage {
+	if len(src.Inputs) == 0 {
+		return nil
+	}
+	var o object
+	for _, name := range slices.Sorted(maps.Keys(src.Inputs)) {
+		in := src.Inputs[name]
+		o.add(name, inputFields.encode(&in))
+	}
+	return o.bytes()
+}

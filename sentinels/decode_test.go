@@ -1,0 +1,133 @@
+package sentinels_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected problems in testdata/bad")
+
+// types are plausible specs of the built-in types.
+func types(t testing.TB) *sentinels.TypeSet {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/types.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var specs []sentinels.TypeSpec
+	if err := json.Unmarshal(raw, &specs); err != nil {
+		t.Fatal(err)
+	}
+	set, err := sentinels.NewTypeSet(specs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// options have checks that stand in for the real languages.
+func options(t testing.TB) sentinels.DecodeOptions {
+	return sentinels.DecodeOptions{
+		Types: types(t),
+		CheckCron: func(s string) error {
+			if len(strings.Fields(s)) != 5 {
+				return errors.New("a cron expression has 5 fields")
+			}
+			return nil
+		},
+		CheckExpression: func(s string) error {
+			if strings.Count(s, "(") != strings.Count(s, ")") {
+				return errors.New("unbalanced parentheses")
+			}
+			return nil
+		},
+	}
+}
+
+func decode(t testing.TB, src string) *sentinels.Definition {
+	t.Helper()
+	d, problems := sentinels.Decode([]byte(src), options(t))
+	if len(problems) > 0 {
+		t.Fatalf("decode:\n%v", problems)
+	}
+	return d
+}
+
+// TestGood decodes what must work and holds Encode to giving it back.
+func TestGood(t *testing.T) {
+	files, _ := filepath.Glob("testdata/spec/*.json")
+	if len(files) != 4 {
+		t.Fatalf("%d files of the specification, want 4", len(files))
+	}
+	more, _ := filepath.Glob("testdata/good/*.json")
+	for _, file := range append(files, more...) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := decode(t, string(src))
+			again := decode(t, string(sentinels.Encode(d)))
+			if diff := cmp.Diff(d, again, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("encoded and decoded (-before +after):\n%s", diff)
+			}
+			if d.Hash() != again.Hash() {
+				t.Error("the hash changed")
+			}
+			if problems := sentinels.Check(d, types(t), "query"); len(problems) > 0 {
+				t.Errorf("warnings:\n%v", problems)
+			}
+		})
+	}
+}
+
+// TestBad holds each broken file to the problems beside it, in full.
+func TestBad(t *testing.T) {
+	files, _ := filepath.Glob("testdata/bad/*.json")
+	if len(files) < 40 {
+		t.Fatalf("%d broken files, want at least 40", len(files))
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			opt := options(t)
+			opt.File = filepath.Base(file)
+			d, problems := sentinels.Decode(src, opt)
+			if d != nil || len(problems) == 0 {
+				t.Fatal("no problem")
+			}
+			for _, p := range problems {
+				if p.Line < 1 || p.Column < 1 || p.Kind == "" || p.Message == "" {
+					t.Errorf("incomplete problem %+v", p)
+				}
+			}
+			got := problems.Error() + "\n"
+			want := strings.TrimSuffix(file, ".json") + ".want"
+			if *update {
+				if err := os.WriteFile(want, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			expected, err := os.ReadFile(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(expected), got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,134 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+const (
+	triggerSchedule = "schedule"
+	triggerEvent    = "event"
+)
+
+func init() {
+	triggerFields = table[Trigger]{
+		textField("type", "What kind of trigger.", func(t *Trigger) *string { return &t.Type }),
+		textField("event", "event: a pattern of event names.", func(t *Trigger) *string { return &t.Event }),
+		textField("cronExpression", "schedule: when, as cron writes it.", func(t *Trigger) *string { return &t.CronExpression }, "schedule", "cron"),
+	}
+}
+
+// triggers reads one trigger or a list of them.
+func (d *decoder) triggers(n *node, dst *draft) {
+	switch n.kind {
+	case '{':
+		dst.Triggers = []Trigger{d.trigger(n)}
+	case '[':
+		for _, item := range n.items {
+			dst.Triggers = append(dst.Triggers, d.trigger(item))
+		}
+	default:
+		d.wrongType(n, "a trigger or an array of triggers")
+	}
+}
+
+// trigger reads one trigger. What its kind does not share with others goes to
+// Options, for the kind to read.
+func (d *decoder) trigger(n *node) Trigger {
+	var t Trigger
+	if !d.want(n, '{', "an object") {
+		return t
+	}
+	before := len(d.problems)
+	d.triggerType(n, &t)
+	seen := make(map[string]member, len(n.members))
+	var options node
+	options.kind = '{'
+	for _, m := range n.members {
+		f := triggerFields.find(m.name)
+		switch {
+		case f == nil, f.name == "event" && t.Type != triggerEvent, f.name == "cronExpression" && t.Type != triggerSchedule:
+			options.members = append(options.members, m)
+			if m.name == "filter" {
+				d.expression(m.value)
+			}
+		case f.name == "type" || !d.first(seen, f.name, m):
+		case f.name == "event":
+			t.Event = d.pattern(m.value)
+		default:
+			t.CronExpression = d.cron(m.value)
+		}
+	}
+	if len(options.members) > 0 {
+		t.Options = options.raw()
+	}
+	for kind, key := range map[string]string{triggerEvent: "event", triggerSchedule: "cronExpression"} {
+		if _, ok := seen[key]; t.Type == kind && !ok {
+			d.add(n, KindMissing, "", "a trigger of type %q needs %q", kind, key)
+		}
+	}
+	if len(d.problems) == before && d.opt.CheckTrigger != nil {
+		if err := d.opt.CheckTrigger(t); err != nil {
+			d.add(n, KindValue, "", "%s", err)
+		}
+	}
+	return t
+}
+
+func (d *decoder) triggerType(n *node, t *Trigger) {
+	at := n.member("type")
+	if at == nil {
+		d.add(n, KindMissing, "one of "+quotedList(d.opt.Triggers, " or "), "type is missing")
+		return
+	}
+	kinds := d.opt.Triggers
+	if slices.Contains(kinds, triggerSchedule) {
+		kinds = append(slices.Clone(kinds), "cron")
+	}
+	t.Type, _ = d.choice(at, kinds)
+	if t.Type == "cron" {
+		t.Type = triggerSchedule
+	}
+}
+
+func (d *decoder) cron(n *node) string {
+	text, ok := d.mustText(n)
+	if ok && d.opt.CheckCron != nil {
+		if err := d.opt.CheckCron(text); err != nil {
+			d.add(n, KindValue, "", "%s", err)
+		}
+	}
+	return text
+}
+
+func encodeTriggers(src *draft) json.RawMessage {
+	switch len(src.Triggers) {
+	case 0:
+		return nil
+	case 1:
+		return encodeTrigger(&src.Triggers[0])
+	}
+	raw := []byte{'['}
+	for i := range src.Triggers {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(raw, encodeTrigger(&src.Triggers[i])...)
+	}
+	return append(raw, ']')
+}
+
+func encodeTrigger(t *Trigger) json.RawMessage {
+	var o object
+	triggerFields.write(&o, t)
+	if len(t.Options) > 0 {
+		eachMember(t.Options, func(name, value []byte) bool {
+			o.add(unquote(name), value)
+			return true
+		})
+	}
+	return o.bytes()
+}
+
+// MarshalJSON returns t as it stands in a definition.
+func (t Trigger) MarshalJSON() ([]byte, error) { return encodeTrigger(&t), nil }

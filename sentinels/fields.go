@@ -1,0 +1,231 @@
+package sentinels
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// checkFields holds a step's own fields to the schema of its type.
+func (d *decoder) checkFields(f *fieldSet, own *node) {
+	instance := make(map[string]any, len(own.members))
+	for _, m := range own.members {
+		switch f.marks[m.name] {
+		case markSteps, markBranches:
+			instance[m.name] = make([]any, len(m.value.items))
+		case markDefinition:
+			instance[m.name] = nil
+		default:
+			instance[m.name] = m.value.value()
+		}
+	}
+	err := f.check.Validate(instance)
+	if err == nil {
+		return
+	}
+	invalid, ok := err.(*jsonschema.ValidationError)
+	if !ok {
+		d.add(own, KindValue, "", "%s", err)
+		return
+	}
+	v := verdict{d: d, fields: f, root: own}
+	for _, finding := range v.findings(invalid) {
+		d.problems = append(d.problems, finding)
+	}
+}
+
+// A verdict turns what the schema library found into problems. A string with
+// a reference is taken for any type, since its value is known only at run time.
+type verdict struct {
+	d      *decoder
+	fields *fieldSet
+	root   *node
+}
+
+// at returns the node that an instance location leads to.
+func (v *verdict) at(location []string) *node {
+	n := v.root
+	for _, token := range location {
+		var next *node
+		if n.kind == '[' {
+			if i, err := strconv.Atoi(token); err == nil && i < len(n.items) {
+				next = n.items[i]
+			}
+		} else {
+			next = n.member(token)
+		}
+		if next == nil {
+			return n
+		}
+		n = next
+	}
+	return n
+}
+
+// findings returns the problems of e; none if references excuse all of it.
+func (v *verdict) findings(e *jsonschema.ValidationError) []Problem {
+	n := v.at(e.InstanceLocation)
+	switch k := e.ErrorKind.(type) {
+	case *kind.AnyOf:
+		return v.alternatives(n, e.Causes)
+	case *kind.OneOf:
+		if len(k.Subschemas) == 0 {
+			return v.alternatives(n, e.Causes)
+		}
+	default:
+		if len(e.Causes) > 0 {
+			var all []Problem
+			for _, cause := range e.Causes {
+				all = append(all, v.findings(cause)...)
+			}
+			return all
+		}
+	}
+	if n.kind == '"' && hasReference(n.text) {
+		return nil
+	}
+	return v.leaf(n, e)
+}
+
+// alternatives says what is wrong when no alternative fits: which types would
+// do, which fields would do, or else the complaints of the nearest one.
+func (v *verdict) alternatives(n *node, causes []*jsonschema.ValidationError) []Problem {
+	if n.kind == '"' && hasReference(n.text) {
+		return nil
+	}
+	var best []Problem
+	var types, fields []string
+	onlyTypes, onlyFields := true, true
+	for _, cause := range causes {
+		found := v.findings(cause)
+		if len(found) == 0 {
+			return nil
+		}
+		if best == nil || len(found) < len(best) {
+			best = found
+		}
+		if k, ok := cause.ErrorKind.(*kind.Type); ok && len(cause.InstanceLocation) >= 0 {
+			types = append(types, k.Want...)
+		} else {
+			onlyTypes = false
+			best = found // the type was right, so this alternative was meant
+		}
+		if k, ok := only(cause).ErrorKind.(*kind.Required); ok {
+			fields = append(fields, strings.Join(k.Missing, `" with "`))
+		} else {
+			onlyFields = false
+		}
+	}
+	at := func(kind Kind, format string, args ...any) []Problem {
+		return []Problem{v.d.src.problem(n.start, n.path, kind, "", fmt.Sprintf(format, args...))}
+	}
+	switch {
+	case len(causes) > 0 && onlyTypes:
+		slices.Sort(types)
+		return at(KindType, "is %s, want %s", n.what(), articles(slices.Compact(types)))
+	case len(causes) > 0 && onlyFields:
+		return at(KindMissing, "needs %s", quotedList(fields, " or "))
+	}
+	return best
+}
+
+// only follows single causes down to the one that says something.
+func only(e *jsonschema.ValidationError) *jsonschema.ValidationError {
+	for len(e.Causes) == 1 {
+		e = e.Causes[0]
+	}
+	return e
+}
+
+func articles(types []string) string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		switch t {
+		case "array", "object":
+			names[i] = "an " + t
+		case "integer":
+			names[i] = "a whole number"
+		case "null":
+			names[i] = t
+		default:
+			names[i] = "a " + t
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// leaf words one finding.
+func (v *verdict) leaf(n *node, e *jsonschema.ValidationError) []Problem {
+	var out []Problem
+	add := func(offset int, path string, kind Kind, hint, format string, args ...any) {
+		out = append(out, v.d.src.problem(offset, path, kind, hint, fmt.Sprintf(format, args...)))
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.Type:
+		add(n.start, n.path, KindType, "", "is %s, want %s", n.what(), articles(k.Want))
+	case *kind.Required:
+		for _, name := range k.Missing {
+			add(n.start, n.path, KindMissing, "", "%q is missing", name)
+		}
+	case *kind.Enum:
+		if n.kind == '"' {
+			add(n.start, n.path, KindUnknown, didYouMean(n.text, texts(k.Want)), "%q is none of its values", n.text)
+			break
+		}
+		add(n.start, n.path, KindValue, "", "is none of its values")
+	case *kind.AdditionalProperties:
+		known := propertyNames(v.fields.raw, e.InstanceLocation)
+		for _, m := range n.members {
+			if slices.Contains(k.Properties, m.name) {
+				add(m.start, m.value.path, KindUnknown, didYouMean(m.name, known), "unknown key %q", m.name)
+			}
+		}
+	case *kind.MinItems:
+		add(n.start, n.path, KindValue, "", "has %d items, want at least %d", k.Got, k.Want)
+	case *kind.MaxItems:
+		add(n.start, n.path, KindValue, "", "has %d items, want at most %d", k.Got, k.Want)
+	case *kind.MinLength:
+		if k.Got == 0 {
+			add(n.start, n.path, KindValue, "", "is empty")
+			break
+		}
+		add(n.start, n.path, KindValue, "", "has %d characters, want at least %d", k.Got, k.Want)
+	case *kind.MaxLength:
+		add(n.start, n.path, KindValue, "", "has %d characters, want at most %d", k.Got, k.Want)
+	case *kind.Minimum:
+		add(n.start, n.path, KindValue, "", "is %s, want at least %s", n.text, k.Want.RatString())
+	case *kind.Maximum:
+		add(n.start, n.path, KindValue, "", "is %s, want at most %s", n.text, k.Want.RatString())
+	case *kind.ExclusiveMinimum:
+		add(n.start, n.path, KindValue, "", "is %s, want more than %s", n.text, k.Want.RatString())
+	case *kind.ExclusiveMaximum:
+		add(n.start, n.path, KindValue, "", "is %s, want less than %s", n.text, k.Want.RatString())
+	case *kind.Pattern:
+		add(n.start, n.path, KindValue, "", "%q does not match %s", n.text, k.Want)
+	case *kind.Format:
+		add(n.start, n.path, KindValue, "", "%q is no %s", n.text, k.Want)
+	case *kind.OneOf:
+		add(n.start, n.path, KindValue, "", "fits more than one alternative of its schema")
+	default:
+		text := "does not fit its schema"
+		if unit := e.BasicOutput(); unit.Error != nil {
+			text = unit.Error.String()
+		}
+		add(n.start, n.path, KindValue, "", "%s", text)
+	}
+	return out
+}
+
+func texts(values []any) []string {
+	var out []string
+	for _, v := range values {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+package sentinels
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// writtenAs are the other names a stored key may have in a file.
+var writtenAs = map[string][]string{
+	"steps": {"pipeline"}, "definition": {"pipeline"}, "check": {"if"}, "data": {"payload"}, "cronExpression": {"schedule", "cron"},
+}
+
+// Locate returns ps with the lines and columns that their paths have in src. A
+// path that leads nowhere is placed at the last value on its way.
+func (ps Problems) Locate(file string, src []byte) Problems {
+	text, root, _ := parse(file, src)
+	out := slices.Clone(ps)
+	if root == nil {
+		return out
+	}
+	for i := range out {
+		out[i].File = file
+		out[i].Line, out[i].Column = text.place(root.find(out[i].Path).start)
+	}
+	out.sort()
+	return out
+}
+
+// find follows a path as [Problem] has it.
+func (n *node) find(path string) *node {
+	for _, token := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		next := n.member(token)
+		for _, name := range writtenAs[token] {
+			if next == nil {
+				next = n.member(name)
+			}
+		}
+		if i, err := strconv.Atoi(token); err == nil && n.kind == '[' && i >= 0 && i < len(n.items) {
+			next = n.items[i]
+		}
+		if next == nil {
+			return n
+		}
+		n = next
+	}
+	return n
+}

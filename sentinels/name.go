@@ -1,0 +1,93 @@
+package sentinels
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const maxName = 64 // bytes of an id, a step id, a variable
+
+// isName reports whether s can be a variable: a letter or "_", then letters,
+// digits and "_", ASCII only.
+func isName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !nameByte(s[i], i == 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func nameByte(c byte, first bool) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || !first && c >= '0' && c <= '9'
+}
+
+// Valid reports whether id is a slug. Such an id is safe as a file name.
+func (id ID) Valid() bool {
+	for i := 0; i < len(id); i++ {
+		c := id[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && (c == '-' || c == '_')) {
+			return false
+		}
+	}
+	return id != "" && len(id) <= maxName
+}
+
+// Slug returns the id that a name gives: lower case, everything else a "-". A
+// name without a usable character gives one made of its hash.
+func Slug(name string) ID {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' && b.Len() > 0:
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() >= maxName {
+			break
+		}
+	}
+	s := strings.TrimRight(b.String(), "-")
+	if s == "" {
+		sum := sha256.Sum256([]byte(name))
+		return ID("s-" + hex.EncodeToString(sum[:6]))
+	}
+	return ID(s)
+}
+
+// stepID reports whether s can be a step's id. A bare number would read like
+// an address.
+func stepID(s string) bool {
+	digits := 0
+	for i := 0; i < len(s); i++ {
+		if s[i] >= '0' && s[i] <= '9' {
+			digits++
+		} else if !nameByte(s[i], false) && (s[i] != '-' || i == 0) {
+			return false
+		}
+	}
+	return digits < len(s) && len(s) <= maxName
+}
+
+// settable says why a variable cannot be set by a step, "" if it can.
+func settable(name string) (message, hint string) {
+	switch {
+	case strings.HasPrefix(name, "$"):
+		return fmt.Sprintf("%q is a reference, not a name", name), fmt.Sprintf("write %q", strings.TrimPrefix(name, "$"))
+	case !isName(name) || len(name) > maxName:
+		return fmt.Sprintf("%q is no variable name", name), "letters, digits and _, at most 64, no digit first"
+	case name == "__proto__":
+		return fmt.Sprintf("%q is no variable name", name), ""
+	case slices.Contains(Reserved, name) && name != varRAGContext:
+		return fmt.Sprintf("%q is reserved", name), "reserved: " + strings.Join(Reserved, ", ")
+	}
+	return "", ""
+}
+
+// varRAGContext is the one reserved variable that a step may set: recipes do,
+// with rag/build. It holds until the next iteration builds it anew.
+const varRAGContext = "ragContext"

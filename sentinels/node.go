@@ -1,0 +1,223 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// A node is one value of a text, with its place.
+type node struct {
+	kind    byte   // 'n' null, 't' 'f' booleans, '"', '0' number, '{', '['
+	start   int    // offset
+	path    string // as written
+	text    string // of a string its value, of a number its literal
+	members []member
+	items   []*node
+}
+
+type member struct {
+	name  string
+	start int // offset of the name
+	value *node
+}
+
+// member returns the value of a key, or nil.
+func (n *node) member(name string) *node {
+	for i := range n.members {
+		if n.members[i].name == name {
+			return n.members[i].value
+		}
+	}
+	return nil
+}
+
+// what names the node's type for a message.
+func (n *node) what() string {
+	switch n.kind {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	}
+	return "an array"
+}
+
+// raw returns the value as canonical JSON.
+func (n *node) raw() json.RawMessage { return n.append(nil) }
+
+func (n *node) append(b []byte) []byte {
+	switch n.kind {
+	case 'n':
+		return append(b, "null"...)
+	case 't':
+		return append(b, "true"...)
+	case 'f':
+		return append(b, "false"...)
+	case '0':
+		return append(b, n.text...)
+	case '"':
+		return appendString(b, n.text)
+	case '[':
+		b = append(b, '[')
+		for i, item := range n.items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = item.append(b)
+		}
+		return append(b, ']')
+	}
+	members := slices.Clone(n.members)
+	slices.SortFunc(members, func(a, c member) int { return strings.Compare(a.name, c.name) })
+	b = append(b, '{')
+	for i, m := range members {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, m.name), ':')
+		b = m.value.append(b)
+	}
+	return append(b, '}')
+}
+
+// value returns the node as the schema library wants it.
+func (n *node) value() any {
+	switch n.kind {
+	case 't', 'f':
+		return n.kind == 't'
+	case '0':
+		return json.Number(n.text)
+	case '"':
+		return n.text
+	case '[':
+		items := make([]any, len(n.items))
+		for i, item := range n.items {
+			items[i] = item.value()
+		}
+		return items
+	case '{':
+		object := make(map[string]any, len(n.members))
+		for _, m := range n.members {
+			object[m.name] = m.value.value()
+		}
+		return object
+	}
+	return nil
+}
+
+// A builder makes nodes of parsed values and reports what a parser lets pass.
+type builder struct {
+	src      *source
+	problems Problems
+}
+
+func (b *builder) add(offset int, path string, kind Kind, hint, message string) {
+	b.problems = append(b.problems, b.src.problem(offset, path, kind, hint, message))
+}
+
+func (b *builder) node(v *hujson.Value, path string) *node {
+	n := &node{kind: byte(v.Value.Kind()), start: v.StartOffset, path: path}
+	switch value := v.Value.(type) {
+	case hujson.Literal:
+		switch n.kind {
+		case '"':
+			n.text = b.str(value, n.start, path)
+		case '0':
+			n.text = string(value)
+			if !inRange(n.text) {
+				b.add(n.start, path, KindValue, "", fmt.Sprintf("the number %.40s is out of range", n.text))
+				n.text = "0"
+			}
+		}
+	case *hujson.Array:
+		n.items = make([]*node, len(value.Elements))
+		for i := range value.Elements {
+			n.items[i] = b.node(&value.Elements[i], path+"["+strconv.Itoa(i)+"]")
+		}
+	case *hujson.Object:
+		seen := make(map[string]int, len(value.Members))
+		for i := range value.Members {
+			m := &value.Members[i]
+			at := m.Name.StartOffset
+			name := b.str(m.Name.Value.(hujson.Literal), at, path)
+			inner := join(path, name)
+			child := b.node(&m.Value, inner)
+			if first, double := seen[name]; double {
+				line, _ := b.src.place(first)
+				b.add(at, inner, KindDuplicate, "", fmt.Sprintf("the key %q is there twice, first in line %d", name, line))
+				continue
+			}
+			seen[name] = at
+			n.members = append(n.members, member{name, at, child})
+		}
+	}
+	return n
+}
+
+// inRange reports whether a number is one that every reader can hold. The
+// schema library computes with exact fractions, which for a large exponent,
+// also a negative one, would take all memory.
+func inRange(literal string) bool {
+	if i := strings.IndexAny(literal, "eE"); i >= 0 {
+		if exponent, err := strconv.Atoi(literal[i+1:]); err != nil || exponent > 400 || exponent < -400 {
+			return false
+		}
+	}
+	_, err := strconv.ParseFloat(literal, 64)
+	return err == nil && len(literal) <= 400
+}
+
+// str returns the value of a string literal. A lone surrogate has no UTF-8 form
+// and would silently become another character.
+func (b *builder) str(literal hujson.Literal, at int, path string) string {
+	for i := 0; i+5 < len(literal); i++ {
+		if literal[i] != '\\' {
+			continue
+		}
+		if literal[i+1] != 'u' {
+			i++
+			continue
+		}
+		switch unit := hex4(literal[i+2 : i+6]); {
+		case unit >= 0xd800 && unit < 0xdc00 && i+11 < len(literal) && literal[i+6] == '\\' && literal[i+7] == 'u' &&
+			hex4(literal[i+8:i+12])&0xfc00 == 0xdc00:
+			i += 11
+		case unit&0xf800 == 0xd800:
+			b.add(at, path, KindSyntax, "", fmt.Sprintf("the escape %s is half of a surrogate pair", literal[i:i+6]))
+			return ""
+		default:
+			i += 5
+		}
+	}
+	return unquote(literal)
+}
+
+func hex4(digits []byte) uint64 {
+	u, err := strconv.ParseUint(string(digits), 16, 32)
+	if err != nil {
+		return 0
+	}
+	return u
+}
+
+// join returns the path of a key; a key that is no plain name is quoted.
+func join(path, name string) string {
+	if !isName(name) && name != "$schema" && name != "$ref" {
+		return path + "[" + strconv.Quote(name) + "]"
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,181 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Shape is what [Resolve] has to know of a JSON Schema: where it wants text.
+// A nil Shape wants text nowhere. Shapes are immutable.
+type Shape struct {
+	text       bool
+	properties map[string]*Shape
+	items      *Shape
+	rest       *Shape // of additional properties
+}
+
+// NewShape reads a JSON Schema. It follows properties, items, additional
+// properties and references within the schema; of alternatives it wants text
+// only where all do.
+func NewShape(schema json.RawMessage) (*Shape, error) {
+	var root any
+	if err := json.Unmarshal(schema, &root); err != nil {
+		return nil, fmt.Errorf("shape: %w", err)
+	}
+	return newShape(root, root, 0), nil
+}
+
+// maxShape ends schemas that contain themselves.
+const maxShape = 16
+
+func newShape(root, schema any, depth int) *Shape {
+	s, ok := deref(root, schema)
+	if !ok || depth > maxShape {
+		return nil
+	}
+	out := &Shape{text: wantsText(root, s, depth)}
+	if properties, ok := s["properties"].(map[string]any); ok {
+		for name, property := range properties {
+			if inner := newShape(root, property, depth+1); inner != nil {
+				if out.properties == nil {
+					out.properties = make(map[string]*Shape)
+				}
+				out.properties[name] = inner
+			}
+		}
+	}
+	out.items = newShape(root, s["items"], depth+1)
+	out.rest = newShape(root, s["additionalProperties"], depth+1)
+	if !out.text && out.properties == nil && out.items == nil && out.rest == nil {
+		return nil
+	}
+	return out
+}
+
+func wantsText(root any, s map[string]any, depth int) bool {
+	switch t := s["type"].(type) {
+	case string:
+		return t == "string"
+	case []any:
+		return len(t) > 0 && !slices.ContainsFunc(t, func(v any) bool { return v != "string" && v != "null" }) && slices.Contains(t, any("string"))
+	}
+	for _, k := range []string{"anyOf", "oneOf"} {
+		if list, ok := s[k].([]any); ok && depth <= maxShape {
+			return len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool {
+				inner, ok := deref(root, v)
+				return !ok || !wantsText(root, inner, depth+1)
+			})
+		}
+	}
+	if enum, ok := s["enum"].([]any); ok {
+		return len(enum) > 0 && len(texts(enum)) == len(enum)
+	}
+	return false
+}
+
+// deref follows references within the schema.
+func deref(root, schema any) (map[string]any, bool) {
+	for range maxShape {
+		s, ok := schema.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		ref, ok := s["$ref"].(string)
+		if !ok {
+			return s, true
+		}
+		if schema, ok = pointer(root, ref); !ok {
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// pointer returns what a reference such as "#/$defs/rule" leads to.
+func pointer(root any, ref string) (any, bool) {
+	path, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil, false
+	}
+	for _, token := range strings.Split(path, "/")[1:] {
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch at := root.(type) {
+		case map[string]any:
+			if root, ok = at[token]; !ok {
+				return nil, false
+			}
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil, false
+			}
+			root = at[i]
+		default:
+			return nil, false
+		}
+	}
+	return root, true
+}
+
+// spell writes the strings of n the way the enums of the field's schema spell
+// them: "Error" where "error" is one of the values.
+func (f *fieldSet) spell(field string, n *node) {
+	properties, _ := f.raw["properties"].(map[string]any)
+	switch f.marks[field] {
+	case markSteps, markBranches, markDefinition:
+	default:
+		spell(f.raw, properties[field], n, 0)
+	}
+}
+
+func spell(root, schema any, n *node, depth int) {
+	s, ok := deref(root, schema)
+	if !ok || depth > maxShape {
+		return
+	}
+	if enum, ok := s["enum"].([]any); ok && n.kind == '"' && !slices.Contains(enum, any(n.text)) {
+		if choice, ok := equalFold(n.text, texts(enum)); ok {
+			n.text = choice
+		}
+	}
+	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
+		list, _ := s[k].([]any)
+		for _, inner := range list {
+			spell(root, inner, n, depth+1)
+		}
+	}
+	for _, item := range n.items {
+		spell(root, s["items"], item, depth+1)
+	}
+	properties, _ := s["properties"].(map[string]any)
+	for _, m := range n.members {
+		if property, ok := properties[m.name]; ok {
+			spell(root, property, m.value, depth+1)
+		}
+	}
+}
+
+// propertyNames returns the names of the properties that the schema at an
+// instance location has.
+func propertyNames(root any, location []string) []string {
+	schema := root
+	for _, token := range location {
+		s, ok := deref(root, schema)
+		if !ok {
+			return nil
+		}
+		if _, err := strconv.Atoi(token); err == nil && s["items"] != nil {
+			schema = s["items"]
+			continue
+		}
+		properties, _ := s["properties"].(map[string]any)
+		schema = properties[token]
+	}
+	s, _ := deref(root, schema)
+	properties, _ := s["properties"].(map[string]any)
+	return slices.Sorted(maps.Keys(properties))
+}

@@ -1,0 +1,310 @@
+package sentinels
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxShellValue is what a process environment takes for one variable on Linux
+// (MAX_ARG_STRLEN), less the name.
+const maxShellValue = 128<<10 - 64
+
+// ShellLine rewrites a shell line so that no value becomes part of its code: a
+// reference to a variable that lookup knows becomes ${SENTINEL_1}, ..., and env
+// holds the texts. The author's quoting stays, and every other "$" is the
+// shell's. A line with problems must not be run: a reference in it would not
+// have its value.
+func ShellLine(line string, lookup Lookup) (rewritten string, env map[string]string, problems []string) {
+	if strings.IndexByte(line, '$') < 0 {
+		return line, nil, nil
+	}
+	names := make(map[string]string)
+	report := func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); !slices.Contains(problems, text) {
+			problems = append(problems, text)
+		}
+	}
+	rewritten = scanShell(line, func(ref reference, quoted bool) string {
+		written := "$" + ref.name + ref.path
+		value, known := lookup(ref.name)
+		if !known || len(value) == 0 {
+			return written
+		}
+		if quoted {
+			report("%s stands in single quotes, where the shell puts no value", written)
+			return written
+		}
+		part, ok := Path(value, ref.path)
+		if !ok {
+			report("%s: the variable has no such part", written)
+			return written
+		}
+		if name, ok := names[written]; ok {
+			return "${" + name + "}"
+		}
+		text := Text(part)
+		switch {
+		case strings.IndexByte(text, 0) >= 0:
+			report("%s has a zero byte, which no shell variable can hold", written)
+			return written
+		case len(text) > maxShellValue:
+			report("%s has %d bytes, a shell variable holds at most %d; hand it over by stdin", written, len(text), maxShellValue)
+			return written
+		}
+		name := "SENTINEL_" + strconv.Itoa(len(names)+1)
+		names[written] = name
+		if env == nil {
+			env = make(map[string]string)
+		}
+		env[name] = text
+		return "${" + name + "}"
+	})
+	return rewritten, env, problems
+}
+
+// shellScan follows the quoting of a POSIX shell closely enough to know whether
+// the shell would expand a "$". If it errs, a value is missing or a problem is
+// reported; a value never becomes code, because all it puts in is a name.
+type shellScan struct {
+	line    string
+	at      int
+	out     strings.Builder
+	replace func(ref reference, quoted bool) string
+	within  []byte // open: '"', '(' a group or $(, 'a' $((, '{' ${, 'q' ${ inside quotes, '`'
+	heredoc []heredoc
+}
+
+// heredoc is a here-document whose body starts at the next line.
+type heredoc struct {
+	end    string
+	quoted bool // no expansion in the body
+	tabs   bool // <<-
+}
+
+// scanShell returns line with each reference outside comments replaced by what
+// replace returns; quoted says that the shell would not expand it.
+func scanShell(line string, replace func(ref reference, quoted bool) string) string {
+	s := &shellScan{line: line, replace: replace}
+	for s.at < len(s.line) {
+		s.step()
+	}
+	return s.out.String()
+}
+
+func (s *shellScan) top() byte {
+	if len(s.within) == 0 {
+		return 0
+	}
+	return s.within[len(s.within)-1]
+}
+
+func (s *shellScan) push(c byte) { s.within = append(s.within, c) }
+func (s *shellScan) pop()        { s.within = s.within[:len(s.within)-1] }
+
+// copy passes n bytes on.
+func (s *shellScan) copy(n int) {
+	n = min(n, len(s.line)-s.at)
+	s.out.WriteString(s.line[s.at : s.at+n])
+	s.at += n
+}
+
+func (s *shellScan) has(prefix string) bool { return strings.HasPrefix(s.line[s.at:], prefix) }
+
+// step passes one token on.
+func (s *shellScan) step() {
+	top := s.top()
+	quoted := top == '"' || top == 'q'
+	switch c := s.line[s.at]; {
+	case c == '\\':
+		s.copy(2)
+	case c == '$':
+		s.dollar(quoted)
+	case c == '"' && top == '"':
+		s.pop()
+		s.copy(1)
+	case c == '"':
+		s.push('"')
+		s.copy(1)
+	case c == '`' && slices.Contains(s.within, '`'):
+		for s.top() != '`' {
+			s.pop()
+		}
+		s.pop()
+		s.copy(1)
+	case c == '`':
+		s.push('`')
+		s.copy(1)
+	case c == '}' && (top == '{' || top == 'q'):
+		s.pop()
+		s.copy(1)
+	case quoted:
+		s.copy(1)
+	case c == '\'':
+		s.literal(s.quotedEnd(s.at+1, false))
+	case c == '(':
+		s.push('(')
+		s.copy(1)
+	case c == ')' && top == 'a' && s.has("))"):
+		s.pop()
+		s.copy(2)
+	case c == ')' && top == '(':
+		s.pop()
+		s.copy(1)
+	case c == '#' && top != 'a' && top != '{' && s.wordStart():
+		s.copy(strings.IndexByte(s.line[s.at:]+"\n", '\n'))
+	case c == '<' && top != 'a' && top != '{' && s.has("<<") && !s.has("<<<"):
+		s.openHeredoc()
+	case c == '<' && s.has("<<<"):
+		s.copy(3)
+	case c == '\n' && len(s.heredoc) > 0:
+		s.copy(1)
+		s.bodies()
+	default:
+		s.copy(1)
+	}
+}
+
+func (s *shellScan) dollar(quoted bool) {
+	switch {
+	case s.has("$(("):
+		s.push('a')
+		s.copy(3)
+	case s.has("$("):
+		s.push('(')
+		s.copy(2)
+	case s.has("${"):
+		kind := byte('{')
+		if quoted {
+			kind = 'q'
+		}
+		s.push(kind)
+		s.copy(2)
+	case s.has("$$"):
+		s.copy(2)
+	case s.has("$'") && !quoted:
+		s.copy(1)
+		s.literal(s.quotedEnd(s.at+1, true))
+	default:
+		s.reference(false)
+	}
+}
+
+// reference passes a "$" on, with its reference replaced if it starts one.
+func (s *shellScan) reference(quoted bool) {
+	ref, ok := referenceAt(s.line, s.at)
+	if !ok {
+		s.copy(1)
+		return
+	}
+	s.out.WriteString(s.replace(ref, quoted))
+	s.at = ref.end
+}
+
+// quotedEnd returns the offset after the closing single quote.
+func (s *shellScan) quotedEnd(from int, escapes bool) int {
+	for i := from; i < len(s.line); i++ {
+		switch {
+		case escapes && s.line[i] == '\\':
+			i++
+		case s.line[i] == '\'':
+			return i + 1
+		}
+	}
+	return len(s.line)
+}
+
+// literal passes everything up to end on, reporting references.
+func (s *shellScan) literal(end int) {
+	for s.at < end {
+		if s.has("$$") {
+			s.copy(2)
+		} else if s.line[s.at] == '$' {
+			s.reference(true)
+		} else {
+			s.copy(1)
+		}
+	}
+}
+
+// wordStart reports whether a word, and so a comment, can start here.
+func (s *shellScan) wordStart() bool {
+	return s.at == 0 || strings.IndexByte(" \t\n;&|(`", s.line[s.at-1]) >= 0
+}
+
+// openHeredoc reads "<<-'END'".
+func (s *shellScan) openHeredoc() {
+	start := s.at
+	i := s.at + 2
+	var h heredoc
+	if i < len(s.line) && s.line[i] == '-' {
+		h.tabs = true
+		i++
+	}
+	for i < len(s.line) && (s.line[i] == ' ' || s.line[i] == '\t') {
+		i++
+	}
+	var end strings.Builder
+	quote := byte(0)
+	for ; i < len(s.line); i++ {
+		c := s.line[i]
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			end.WriteByte(c)
+		case c == '\'' || c == '"':
+			quote, h.quoted = c, true
+		case c == '\\':
+			h.quoted = true
+		case strings.IndexByte(" \t\n;&|<>()`", c) >= 0:
+			goto done
+		default:
+			end.WriteByte(c)
+		}
+	}
+done:
+	h.end = end.String()
+	if h.end != "" {
+		s.heredoc = append(s.heredoc, h)
+	}
+	s.copy(i - start)
+}
+
+// bodies passes the bodies of the here-documents on that were opened in the
+// line before. Quotes mean nothing in them.
+func (s *shellScan) bodies() {
+	for _, h := range s.heredoc {
+		for s.at < len(s.line) {
+			length := strings.IndexByte(s.line[s.at:]+"\n", '\n')
+			line := s.line[s.at : s.at+length]
+			if h.tabs {
+				line = strings.TrimLeft(line, "\t")
+			}
+			if line == h.end {
+				s.copy(length + 1)
+				break
+			}
+			s.body(min(s.at+length+1, len(s.line)), h.quoted)
+		}
+	}
+	s.heredoc = nil
+}
+
+func (s *shellScan) body(end int, quoted bool) {
+	if quoted {
+		s.literal(end)
+		return
+	}
+	for s.at < end {
+		switch {
+		case s.line[s.at] == '\\' || s.has("$$"):
+			s.copy(2)
+		case s.line[s.at] == '$':
+			s.reference(false)
+		default:
+			s.copy(1)
+		}
+	}
+}

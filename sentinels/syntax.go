@@ -1,0 +1,155 @@
+package sentinels
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+)
+
+// Limits of a definition's text, checked before it is parsed.
+const (
+	MaxBytes       = 1 << 20   // of the whole text
+	MaxDepth       = 64        // of arrays and objects within each other
+	MaxKeys        = 10_000    // of all objects together
+	MaxStringBytes = 256 << 10 // of one string as written
+)
+
+// A source is a text with the means to name places in it.
+type source struct {
+	file  string
+	text  []byte
+	lines []int // offset of the first byte of each line
+}
+
+func newSource(file string, text []byte) *source {
+	s := &source{file: file, text: text, lines: []int{0}}
+	for i, c := range text {
+		if c == '\n' {
+			s.lines = append(s.lines, i+1)
+		}
+	}
+	return s
+}
+
+// place returns the line and the column, in characters, of an offset.
+func (s *source) place(offset int) (line, column int) {
+	offset = min(offset, len(s.text))
+	lo, hi := 0, len(s.lines)
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; s.lines[mid] <= offset {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo + 1, utf8.RuneCount(s.text[s.lines[lo]:offset]) + 1
+}
+
+func (s *source) problem(offset int, path string, kind Kind, hint, message string) Problem {
+	line, column := s.place(offset)
+	return Problem{File: s.file, Line: line, Column: column, Path: path, Kind: kind, Message: message, Hint: hint}
+}
+
+// parse reads the text into nodes. Duplicate keys and bad strings are found
+// here too; root is nil if the text is no JSON at all.
+func parse(file string, text []byte) (*source, *node, Problems) {
+	var problems Problems
+	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
+		problems = append(problems, Problem{File: file, Line: 1, Column: 1, Kind: KindSyntax,
+			Message: "the text starts with a byte order mark", Hint: "save the file as UTF-8 without a byte order mark"})
+		text = text[3:]
+	}
+	src := newSource(file, text)
+	if len(text) > MaxBytes {
+		return src, nil, append(problems, src.problem(0, "", KindLimit, "",
+			fmt.Sprintf("the text has %d bytes, more than %d", len(text), MaxBytes)))
+	}
+	if !utf8.Valid(text) {
+		bad := 0
+		for r, size := utf8.DecodeRune(text); r != utf8.RuneError || size != 1; r, size = utf8.DecodeRune(text[bad:]) {
+			bad += size
+		}
+		return src, nil, append(problems, src.problem(bad, "", KindSyntax, "save the file as UTF-8",
+			fmt.Sprintf("byte 0x%02x is not UTF-8", text[bad])))
+	}
+	if offset, message := overLimit(text); message != "" {
+		return src, nil, append(problems, src.problem(offset, "", KindLimit, "", message))
+	}
+	value, err := hujson.Parse(text)
+	if err != nil {
+		offset, message := src.syntaxError(err)
+		hint := ""
+		if strings.HasSuffix(message, "after top-level value") {
+			hint = "a file holds exactly one definition"
+		}
+		return src, nil, append(problems, src.problem(offset, "", KindSyntax, hint, message))
+	}
+	b := builder{src: src, problems: problems}
+	root := b.node(&value, "")
+	return src, root, b.problems
+}
+
+// syntaxError takes the place out of the text of an error of hujson, whose
+// columns are bytes.
+func (s *source) syntaxError(err error) (offset int, message string) {
+	text := err.Error()
+	var line, column int
+	if n, _ := fmt.Sscanf(text, "hujson: line %d, column %d:", &line, &column); n != 2 || line < 1 || line > len(s.lines) {
+		return 0, text
+	}
+	_, text, _ = strings.Cut(text, ": ")
+	_, text, _ = strings.Cut(text, ": ")
+	return min(s.lines[line-1]+column-1, len(s.text)), text
+}
+
+// overLimit scans text for nesting, keys and strings beyond the limits without
+// building anything. It does not have to understand wrong JSON: parsing will
+// refuse that.
+func overLimit(text []byte) (offset int, message string) {
+	depth, keys := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			start := i
+			i = skipString(text, i) - 1
+			if i-start-1 > MaxStringBytes {
+				return start, fmt.Sprintf("a string has %d bytes, more than %d", i-start-1, MaxStringBytes)
+			}
+		case '/':
+			i = skipComment(text, i)
+		case '{', '[':
+			if depth++; depth > MaxDepth {
+				return i, fmt.Sprintf("arrays and objects are nested more than %d deep", MaxDepth)
+			}
+		case '}', ']':
+			depth--
+		case ':':
+			if keys++; keys > MaxKeys {
+				return i, fmt.Sprintf("there are more than %d keys", MaxKeys)
+			}
+		}
+	}
+	return 0, ""
+}
+
+// skipComment returns the offset of the last byte of a comment that starts at
+// text[i], or i if none does.
+func skipComment(text []byte, i int) int {
+	rest := text[i+1:]
+	switch {
+	case bytes.HasPrefix(rest, []byte("/")):
+		if n := bytes.IndexByte(rest, '\n'); n >= 0 {
+			return i + 1 + n
+		}
+		return len(text)
+	case bytes.HasPrefix(rest, []byte("*")):
+		if n := bytes.Index(rest[1:], []byte("*/")); n >= 0 {
+			return i + 2 + n + 1
+		}
+		return len(text)
+	}
+	return i
+}

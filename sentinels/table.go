@@ -1,0 +1,239 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A field is one key of a JSON object of the format. Decode, Encode and Schema
+// all work from the same tables of fields, so they cannot disagree.
+type field[T any] struct {
+	name    string
+	aliases []string // accepted on input
+	doc     string
+	schema  any
+	decode  func(d *decoder, n *node, dst *T)
+	encode  func(src *T) json.RawMessage // nil leaves the key out; a nil func is for input only
+}
+
+type table[T any] []field[T]
+
+func (t table[T]) find(name string) *field[T] {
+	for i := range t {
+		if t[i].name == name || slices.Contains(t[i].aliases, name) {
+			return &t[i]
+		}
+	}
+	return nil
+}
+
+func (t table[T]) names() []string {
+	names := make([]string, 0, len(t))
+	for i := range t {
+		names = append(names, t[i].name)
+	}
+	return names
+}
+
+// read decodes an object and returns its members by stored name; nil if n is
+// no object.
+func (t table[T]) read(d *decoder, n *node, dst *T) map[string]member {
+	if !d.want(n, '{', "an object") {
+		return nil
+	}
+	seen := make(map[string]member, len(n.members))
+	for _, m := range n.members {
+		f := t.find(m.name)
+		if f == nil {
+			d.unknownKey(m, t.names())
+			continue
+		}
+		if d.first(seen, f.name, m) {
+			f.decode(d, m.value, dst)
+		}
+	}
+	return seen
+}
+
+// write appends the object's members that are set.
+func (t table[T]) write(o *object, src *T) {
+	for i := range t {
+		if t[i].encode == nil {
+			continue
+		}
+		if raw := t[i].encode(src); raw != nil {
+			o.add(t[i].name, raw)
+		}
+	}
+}
+
+func (t table[T]) encode(src *T) json.RawMessage {
+	var o object
+	t.write(&o, src)
+	return o.bytes()
+}
+
+// schemas adds the properties of the table to a schema's.
+func (t table[T]) schemas(properties map[string]any) {
+	for i := range t {
+		properties[t[i].name] = documented(t[i].schema, t[i].doc)
+		for _, alias := range t[i].aliases {
+			properties[alias] = documented(t[i].schema, "Another name of "+t[i].name+".")
+		}
+	}
+}
+
+func (t table[T]) objectSchema(required ...string) map[string]any {
+	properties := make(map[string]any, len(t))
+	t.schemas(properties)
+	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// documented returns a copy of a schema with a description.
+func documented(schema any, doc string) any {
+	out := map[string]any{"description": doc}
+	if m, ok := schema.(map[string]any); ok {
+		for k, v := range m {
+			out[k] = v
+		}
+	}
+	if doc == "" {
+		delete(out, "description")
+	}
+	return out
+}
+
+// The constructors below cover the kinds of fields the format has.
+
+func textField[T any, S ~string](name, doc string, at func(*T) *S, aliases ...string) field[T] {
+	return field[T]{name: name, aliases: aliases, doc: doc, schema: map[string]any{"type": "string"},
+		decode: func(d *decoder, n *node, dst *T) {
+			if s, ok := d.text(n); ok {
+				*at(dst) = S(s)
+			}
+		},
+		encode: func(src *T) json.RawMessage {
+			if *at(src) == "" {
+				return nil
+			}
+			return appendString(nil, string(*at(src)))
+		}}
+}
+
+func numberField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) *N) field[T] {
+	return field[T]{name: name, doc: doc, schema: map[string]any{"type": "integer", "minimum": least},
+		decode: func(d *decoder, n *node, dst *T) {
+			if i, ok := d.integer(n, int64(least)); ok {
+				*at(dst) = N(i)
+			}
+		},
+		encode: func(src *T) json.RawMessage {
+			if *at(src) == 0 {
+				return nil
+			}
+			return strconv.AppendInt(nil, int64(*at(src)), 10)
+		}}
+}
+
+func flagField[T any](name, doc string, at func(*T) *bool) field[T] {
+	return field[T]{name: name, doc: doc, schema: map[string]any{"type": "boolean"},
+		decode: func(d *decoder, n *node, dst *T) {
+			if n.kind == 't' || n.kind == 'f' {
+				*at(dst) = n.kind == 't'
+				return
+			}
+			d.wrongType(n, "a boolean")
+		},
+		encode: func(src *T) json.RawMessage {
+			if !*at(src) {
+				return nil
+			}
+			return json.RawMessage("true")
+		}}
+}
+
+func choiceField[T any, S ~string](name, doc string, choices []string, at func(*T) *S) field[T] {
+	f := textField(name, doc, at)
+	f.schema = map[string]any{"type": "string", "enum": choices}
+	f.decode = func(d *decoder, n *node, dst *T) {
+		if s, ok := d.choice(n, choices); ok {
+			*at(dst) = S(s)
+		}
+	}
+	return f
+}
+
+func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
+	return field[T]{name: name, doc: doc,
+		schema: map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
+		decode: func(d *decoder, n *node, dst *T) {
+			if !d.want(n, '[', "an array of strings") {
+				return
+			}
+			for _, item := range n.items {
+				if s, ok := d.text(item); ok {
+					*at(dst) = append(*at(dst), s)
+				}
+			}
+		},
+		encode: func(src *T) json.RawMessage {
+			if len(*at(src)) == 0 {
+				return nil
+			}
+			b := []byte{'['}
+			for i, s := range *at(src) {
+				if i > 0 {
+					b = append(b, ',')
+				}
+				b = appendString(b, s)
+			}
+			return append(b, ']')
+		}}
+}
+
+func objectField[T, U any](name, doc string, inner table[U], at func(*T) *U) field[T] {
+	return field[T]{name: name, doc: doc, schema: inner.objectSchema(),
+		decode: func(d *decoder, n *node, dst *T) { inner.read(d, n, at(dst)) },
+		encode: func(src *T) json.RawMessage {
+			if raw := inner.encode(at(src)); len(raw) > 2 {
+				return raw
+			}
+			return nil
+		}}
+}
+
+// An object builds a JSON object with keys in the order of adding.
+type object struct{ b []byte }
+
+func (o *object) add(name string, raw json.RawMessage) {
+	if len(o.b) == 0 {
+		o.b = append(o.b, '{')
+	} else {
+		o.b = append(o.b, ',')
+	}
+	o.b = append(appendString(o.b, name), ':')
+	o.b = append(o.b, raw...)
+}
+
+func (o *object) bytes() json.RawMessage {
+	if len(o.b) == 0 {
+		return json.RawMessage("{}")
+	}
+	return append(o.b, '}')
+}
+
+// equalFold returns the choice that equals s but for case.
+func equalFold(s string, choices []string) (string, bool) {
+	for _, c := range choices {
+		if strings.EqualFold(s, c) {
+			return c, true
+		}
+	}
+	return "", false
+}
