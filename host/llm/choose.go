@@ -1,0 +1,217 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// chosen is a Choice with the provider to ask.
+type chosen struct {
+	Choice
+	provider *provider
+}
+
+// Choose says which model a turn would be answered by, and why.
+func (m *Models) Choose(ctx context.Context, turn sentinels.Turn) (Choice, error) {
+	c, err := m.choose(ctx, turn)
+	return c.Choice, m.clean(err)
+}
+
+func (m *Models) choose(ctx context.Context, turn sentinels.Turn) (chosen, error) {
+	ref, by := turn.Model, "the turn names it"
+	if isAuto(ref) {
+		ref, by = m.config.Default, "the configured default"
+	}
+	if isAuto(ref) {
+		return m.auto(ctx, turn)
+	}
+	c, err := m.named(ref)
+	c.Why = by + c.Why
+	if err == nil && c.Model == "" {
+		c.Model, _, err = m.modelOf(ctx, c.provider)
+	}
+	return c, err
+}
+
+func isAuto(ref string) bool { return ref == "" || ref == "auto" }
+
+// named resolves "provider/name", "provider" and bare names. Model is empty
+// when only the provider was named.
+func (m *Models) named(ref string) (chosen, error) {
+	name, model, slash := strings.Cut(ref, "/")
+	if p := m.provider(name); p != nil && (slash || !m.inTable(ref)) {
+		if !p.ready && p.Name != "ollama" { // ollama has a usual address
+			return chosen{}, &abi.Error{
+				Code: abi.NotFound, Permanent: true,
+				Message: fmt.Sprintf("model %q: provider %q is not configured", ref, p.Name),
+				Hint:    "set " + p.needs + "; or replay a recorded run with --replay FILE",
+			}
+		}
+		return chosen{Choice{Provider: p.Name, Model: model}, p}, nil
+	}
+	var knows *provider
+	for _, p := range m.all {
+		if _, ok := m.row(p, ref); ok && !p.Local {
+			if p.ready {
+				return chosen{Choice{Provider: p.Name, Model: ref, Why: ", and the table of models gives its provider"}, p}, nil
+			}
+			knows = p
+		}
+	}
+	if knows != nil {
+		return chosen{}, &abi.Error{
+			Code: abi.NotFound, Permanent: true,
+			Message: fmt.Sprintf("model %q: its provider %q is not configured", ref, knows.Name),
+			Hint:    "set " + knows.needs + "; or replay a recorded run with --replay FILE",
+		}
+	}
+	for _, p := range m.all {
+		if p.ready && p.server {
+			return chosen{Choice{Provider: p.Name, Model: ref, Why: ", and it is asked of the local server since the table of models does not have it"}, p}, nil
+		}
+	}
+	return chosen{}, &abi.Error{
+		Code: abi.NotFound, Permanent: true,
+		Message: fmt.Sprintf("model %q: not in the table of models and its provider is not named", ref),
+		Hint:    "write provider/name with one of the providers " + strings.Join(m.names(), ", "),
+	}
+}
+
+// auto takes the first candidate that fits the turn.
+func (m *Models) auto(ctx context.Context, turn sentinels.Turn) (chosen, error) {
+	var passed []string
+	for _, ref := range m.candidates() {
+		c, err := m.named(ref)
+		if err != nil {
+			passed = append(passed, err.Error())
+			continue
+		}
+		why := "auto: " + c.provider.about()
+		if c.Model == "" {
+			var note string
+			if c.Model, note, err = m.modelOf(ctx, c.provider); err != nil {
+				return chosen{}, err
+			}
+			why += note
+		}
+		if reason := m.unfit(c, turn); reason != "" {
+			passed = append(passed, fmt.Sprintf("%s/%s %s", c.Provider, c.Model, reason))
+			continue
+		}
+		if len(passed) > 0 {
+			why += "; passed over: " + strings.Join(passed, "; ")
+		}
+		c.Why = why
+		return c, nil
+	}
+	if len(passed) > 0 {
+		return chosen{}, &abi.Error{
+			Code: abi.NotFound, Permanent: true,
+			Message: "model \"auto\": no candidate fits: " + strings.Join(passed, "; "),
+			Hint:    "name a model with --model provider/name",
+		}
+	}
+	return chosen{}, &abi.Error{
+		Code: abi.NotFound, Permanent: true,
+		Message: "model \"auto\": no model is configured",
+		Hint:    "set OLLAMA_HOST or OPENAI_BASE_URL for a local server, or OPENAI_API_KEY or ANTHROPIC_API_KEY; or replay a recorded run with --replay FILE",
+	}
+}
+
+func (m *Models) candidates() []string {
+	if len(m.config.Auto) > 0 {
+		return m.config.Auto
+	}
+	var refs []string
+	for _, p := range m.all {
+		if p.ready {
+			refs = append(refs, p.Name)
+		}
+	}
+	return refs
+}
+
+// about says in a few words why a provider stands where it does.
+func (p *provider) about() string {
+	if p.server {
+		return fmt.Sprintf("%s is a configured server", p.Name)
+	}
+	if p.KeyEnv != "" {
+		return fmt.Sprintf("%s has a key (%s)", p.Name, p.KeyEnv)
+	}
+	return p.Name + " is configured"
+}
+
+// unfit says why a model cannot answer a turn, or "".
+func (m *Models) unfit(c chosen, turn sentinels.Turn) string {
+	row, known := m.row(c.provider, c.Model)
+	if !known {
+		return ""
+	}
+	if row.NoTools && len(turn.Tools) > 0 {
+		return "has no tools"
+	}
+	need := estimateTurn(turn, row.CharsPerToken) + min(row.maxTokens(turn), max(turn.MaxTokens, 1024))
+	if row.Context > 0 && need > row.Context {
+		return fmt.Sprintf("has a window of %d tokens and about %d are needed", row.Context, need)
+	}
+	return ""
+}
+
+// modelOf is the model of a provider for which only the provider was named.
+func (m *Models) modelOf(ctx context.Context, p *provider) (model, note string, err error) {
+	if p.Model != "" {
+		return p.Model, ", with the model configured for it", nil
+	}
+	usual := m.builtin.Auto[p.Name]
+	if p.official {
+		if usual = m.builtin.Auto[p.Kind]; usual != "" {
+			return usual, "", nil
+		}
+	}
+	served, err := p.first(ctx)
+	if err != nil {
+		// Some gateways do not list their models and serve the usual ones.
+		if f, ok := errors.AsType[*wire.Failure](err); !ok || usual == "" || f.Kind != wire.Status || f.Status != 404 && f.Status != 405 {
+			return "", "", m.fault(ctx, chosen{Choice{Provider: p.Name}, p}, err)
+		}
+	}
+	switch {
+	case served != "":
+		return served, ", and this is the first model it lists", nil
+	case usual != "":
+		return usual, ", and it lists no models, so it is asked for the provider's usual one", nil
+	}
+	return "", "", &abi.Error{
+		Code: abi.NotFound, Permanent: true,
+		Message: fmt.Sprintf("provider %q: the server offers no model", p.Name),
+		Hint:    "load one (with Ollama: ollama pull NAME) or name one with --model " + p.Name + "/NAME",
+	}
+}
+
+func (m *Models) provider(name string) *provider {
+	if i := slices.IndexFunc(m.all, func(p *provider) bool { return p.Name == name }); i >= 0 {
+		return m.all[i]
+	}
+	return nil
+}
+
+func (m *Models) inTable(name string) bool {
+	return slices.ContainsFunc(m.config.Models, func(row Model) bool { return row.Name == name }) ||
+		slices.ContainsFunc(m.builtin.Models, func(row Model) bool { return row.Name == name })
+}
+
+func (m *Models) names() []string {
+	var names []string
+	for _, p := range m.all {
+		names = append(names, p.Name)
+	}
+	return names
+}

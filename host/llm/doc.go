@@ -1,0 +1,46 @@
+// Package llm answers single turns of language models: it chooses a model, says
+// what a turn may cost at worst, makes it, and reads the reply.
+//
+// # What is not here
+//
+// The tool loop is code of the llm step's plugin, the ledger of budgets and the
+// retries are the engine's, and arguments of tool calls are validated and
+// coerced by the command registry. So a turn is tried once, never repeated
+// after it may have been paid for, and its errors say by code whether another
+// try makes sense: unavailable and timeout do, with RetryAfterMs where the
+// server asked for a pause; errors marked permanent do not.
+//
+// One exception: a server that refuses a part of the protocol before it does
+// any work (a status 400 that names stream_options, temperature, tools, ...) is
+// asked again without that part, once for each, and the refusal is remembered
+// for the model. The report of the turn says so.
+//
+// # Choosing
+//
+// A turn's model is "provider/name", a bare name, or "auto". Bare names are
+// looked up in the table of models; one the table does not have is asked of the
+// local server. "auto" takes the first candidate that fits the turn: those of
+// the configuration if it lists any, else a local server (OLLAMA_HOST,
+// OPENAI_BASE_URL, providers marked local), else a hosted provider with a key.
+// A local server that is configured but does not answer is an error. Going on
+// to a hosted model would send the text elsewhere and cost money, unasked.
+//
+// # Tools
+//
+// Names of commands have slashes, which providers refuse; each request maps
+// them to names they accept, one to one, and the reply maps them back. A model
+// without native calls is understood too: see package texttool.
+//
+// # Prices
+//
+// prices.json holds list prices with their date and is only as good as that
+// date; configuration overrides it. Local servers cost nothing. Usage comes
+// from the server; where it sends none it is estimated at four characters a
+// token, and the report says so.
+//
+// # Secrets
+//
+// Keys are registered with the Redactor when a Models is opened, and no error
+// leaves this package before it went through it. HTTP redirects are refused,
+// since a key in a header of its own would follow them.
+package llm

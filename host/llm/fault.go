@@ -1,0 +1,162 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// longestRetryAfter caps what a server may ask for: beyond it the number says
+// more about the server than about when to come back.
+const longestRetryAfter = 24 * time.Hour
+
+// tooLong matches what servers say of a request that is larger than the
+// model's context window.
+var tooLong = regexp.MustCompile(`(?i)context.{0,20}(length|window|size|limit)|maximum context|prompt is too long|too many tokens|exceeds? .{0,30}context|input is too long|request_too_large`)
+
+// broke matches refusals that are about money rather than rate.
+var broke = regexp.MustCompile(`(?i)insufficient_quota|exceeded your current quota|credit balance|billing|payment`)
+
+// fault names an error of a provider in the one list of codes. It is the only
+// place where statuses and network errors are mapped.
+func (m *Models) fault(ctx context.Context, c chosen, err error) error {
+	if e := abi.As(err); e != nil {
+		return err
+	}
+	who := "model \"" + c.Provider + "/" + c.Model + "\""
+	if c.Model == "" {
+		who = fmt.Sprintf("provider %q", c.Provider)
+	}
+	if errors.Is(err, errStall) {
+		return &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("%s: the server sent nothing for %s", who, m.config.Stall)}
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &abi.Error{Code: abi.Timeout, Message: who + ": the time limit was reached before the answer was complete"}
+	case ctx.Err() != nil:
+		return &abi.Error{Code: abi.Cancelled, Message: who + ": cancelled"}
+	}
+	f, ok := errors.AsType[*wire.Failure](err)
+	if !ok {
+		return &abi.Error{Code: abi.Internal, Message: who + ": " + err.Error()}
+	}
+	switch f.Kind {
+	case wire.Status:
+		return m.statusFault(c, who, f)
+	case wire.Event:
+		return eventFault(who, f)
+	case wire.TooLarge:
+		return &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s: the answer is larger than %d bytes", who, wire.MaxAnswer)}
+	case wire.Broken:
+		return &abi.Error{Code: abi.Unavailable, Message: who + ": broken stream: " + f.Error()}
+	}
+	if timeout, ok := errors.AsType[net.Error](f.Err); ok && timeout.Timeout() {
+		return &abi.Error{Code: abi.Timeout, Message: who + ": " + f.Error()}
+	}
+	out := &abi.Error{Code: abi.Unavailable, Message: who + ": " + f.Error()}
+	if c.provider.server {
+		out.Hint = "is the server at " + c.provider.BaseURL + " running?"
+	}
+	return out
+}
+
+func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
+	out := &abi.Error{Message: fmt.Sprintf("%s: %d %s: %s", who, f.Status, http.StatusText(f.Status), f.Error())}
+	about := f.Type + " " + f.Code + " " + f.Message
+	fixed := func(code abi.Code, hint string) error {
+		out.Code, out.Permanent, out.Hint = code, true, hint
+		return out
+	}
+	switch {
+	case broke.MatchString(about) && (f.Status == 429 || f.Status == 400 || f.Status == 402 || f.Status == 403), f.Status == 402:
+		return fixed(abi.Denied, "the account behind "+keyName(c.provider)+" has no credit left")
+	case f.Status == 429:
+		out.Code, out.RetryAfterMs = abi.Unavailable, retryAfter(f.Header, m.config.Clock())
+	case f.Status == 401 || f.Status == 403:
+		return fixed(abi.Denied, "check "+keyName(c.provider))
+	case (f.Status == 400 || f.Status == 413 || f.Status == 422) && tooLong.MatchString(about), f.Status == 413:
+		out.Message = fmt.Sprintf("%s: context window exceeded: %s", who, f.Error())
+		return fixed(abi.Limit, "send less, or choose a model with a larger context window")
+	case f.Status == 404:
+		return fixed(abi.NotFound, "check the model's name and the base URL "+c.provider.BaseURL)
+	case f.Status == 408 || f.Status == 504:
+		out.Code = abi.Timeout
+	case f.Status == 409 || f.Status == 425 || f.Status >= 500:
+		out.Code, out.RetryAfterMs = abi.Unavailable, retryAfter(f.Header, m.config.Clock())
+	case f.Status >= 400:
+		return fixed(abi.BadFields, "")
+	default: // a redirect
+		return fixed(abi.Denied, "redirects are not followed, since the key would go along; set the base URL to where it leads")
+	}
+	return out
+}
+
+// eventFault names an error that came inside a stream.
+func eventFault(who string, f *wire.Failure) error {
+	out := &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: the stream ended with an error: %s", who, f.Error())}
+	about := f.Type + " " + f.Code + " " + f.Message
+	switch {
+	case tooLong.MatchString(about):
+		out.Code, out.Permanent = abi.Limit, true
+		out.Message = fmt.Sprintf("%s: context window exceeded: %s", who, f.Error())
+	case strings.Contains(f.Type, "authentication"), strings.Contains(f.Type, "permission"), strings.Contains(f.Type, "billing"):
+		out.Code, out.Permanent = abi.Denied, true
+	case strings.Contains(f.Type, "invalid_request"):
+		out.Code, out.Permanent = abi.BadFields, true
+	case strings.Contains(f.Type, "timeout"):
+		out.Code = abi.Timeout
+	}
+	return out
+}
+
+func keyName(p *provider) string {
+	if p.KeyEnv != "" {
+		return p.KeyEnv
+	}
+	return fmt.Sprintf("the key of provider %q", p.Name)
+}
+
+// retryAfter reads the pause a server asks for, in milliseconds: 0 for none,
+// and for what makes no sense.
+func retryAfter(h http.Header, now time.Time) int64 {
+	bound := func(ms float64) int64 {
+		if !(ms > 0) { // also not a number
+			return 0
+		}
+		return int64(min(ms, float64(longestRetryAfter.Milliseconds())))
+	}
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		return bound(ms)
+	}
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+		return bound(seconds * 1000)
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return bound(float64(date.Sub(now).Milliseconds()))
+	}
+	return 0
+}
+
+// clean takes secrets out of an error. It returns a new one: errors of the SDK
+// hold requests with keys and must not be reachable from it.
+func (m *Models) clean(err error) error {
+	if err == nil {
+		return nil
+	}
+	out := abi.Error{Code: abi.Internal, Message: err.Error()}
+	if e := abi.As(err); e != nil {
+		out = *e
+	}
+	out.Message, out.Hint = m.redact.String(out.Message), m.redact.String(out.Hint)
+	return &out
+}

@@ -1,0 +1,134 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Models answers turns.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. Turns do not wait for each other,
+// except that a server's models are listed once.
+type Models struct {
+	config  Config
+	builtin prices
+	redact  *redact.Redactor
+	http    *http.Client
+	all     []*provider // in the order "auto" tries them
+
+	mu      sync.Mutex
+	learned map[string]habits // by "provider/model"
+}
+
+// Open checks a configuration and returns its Models. It makes no request: a
+// server that is down or a wrong key shows at the first turn. Nothing
+// configured is no error either, until a turn is asked for.
+func Open(config Config) (*Models, error) {
+	if config.Env == nil {
+		config.Env = os.Getenv
+	}
+	if config.Redact == nil {
+		config.Redact = &redact.Redactor{}
+	}
+	if config.Clock == nil {
+		config.Clock = time.Now
+	}
+	if config.Stall <= 0 {
+		config.Stall = defaultStall
+	}
+	m := &Models{
+		config: config, redact: config.Redact,
+		http: newClient(config.HTTPClient), learned: map[string]habits{},
+	}
+	var err error
+	if m.builtin, err = builtinPrices(); err != nil {
+		return nil, err
+	}
+	for _, row := range config.Models {
+		if row.Name == "" || row.Input < 0 || row.Output < 0 || row.Context < 0 || row.MaxOutput < 0 {
+			return nil, fmt.Errorf("model %q: needs a name, and prices and limits of 0 or more", row.Name)
+		}
+	}
+	if m.all, err = m.providers(); err != nil {
+		return nil, err
+	}
+	for _, p := range m.all {
+		// A key too short to hide without harm is a placeholder.
+		_ = m.redact.Register(p.Key)
+		for name, value := range p.Headers {
+			if secretHeader.MatchString(name) {
+				_ = m.redact.Register(value)
+			}
+		}
+		if strings.Contains(p.BaseURL, "@") {
+			_ = m.redact.Register(p.BaseURL)
+		}
+	}
+	for _, ref := range append(slices.Clone(config.Auto), config.Default) {
+		name, _, slash := strings.Cut(ref, "/")
+		if slash && m.provider(name) == nil && !m.inTable(ref) {
+			return nil, fmt.Errorf("model %q: there is no provider %q, only %s", ref, name, strings.Join(m.names(), ", "))
+		}
+	}
+	return m, nil
+}
+
+// secretHeader matches the names of headers whose values are secrets.
+var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
+
+// newClient is base, or a new client, without redirects.
+func newClient(base *http.Client) *http.Client {
+	c := http.Client{}
+	if base != nil {
+		c = *base
+	}
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &c
+}
+
+// ProviderInfo describes a provider, for people.
+type ProviderInfo struct {
+	Name    string
+	Kind    string
+	BaseURL string // redacted
+	Model   string // the one for "auto", "" if the server is asked
+	Ready   bool
+	Local   bool
+	Needs   string // the variables that would make it ready
+}
+
+// Providers lists the providers in the order "auto" tries them.
+func (m *Models) Providers() []ProviderInfo {
+	var out []ProviderInfo
+	for _, p := range m.all {
+		info := ProviderInfo{
+			Name: p.Name, Kind: p.Kind, BaseURL: m.redact.String(p.BaseURL),
+			Model: p.Model, Ready: p.ready, Local: p.Local, Needs: p.needs,
+		}
+		if info.Model == "" && p.official {
+			info.Model = m.builtin.Auto[p.Kind]
+		}
+		out = append(out, info)
+	}
+	return out
+}
+
+// PricesDate is the day the built-in prices were read.
+func (m *Models) PricesDate() string { return m.builtin.Date }
+
+var _ interface {
+	Quote(context.Context, sentinels.Turn) (Quote, error)
+	Turn(context.Context, sentinels.Turn, func(string)) (sentinels.Reply, error)
+} = (*Models)(nil)

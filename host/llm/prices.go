@@ -1,0 +1,104 @@
+package llm
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+//go:embed prices.json
+var pricesJSON []byte
+
+// prices is the built-in table: data, not code, with the day it was read.
+type prices struct {
+	Date   string            `json:"date"`
+	Auto   map[string]string `json:"auto"` // the model for "auto" by hosted provider
+	Models []Model           `json:"models"`
+}
+
+func builtinPrices() (prices, error) {
+	var p prices
+	if err := json.Unmarshal(pricesJSON, &p); err != nil {
+		return p, fmt.Errorf("read the built-in prices: %w", err)
+	}
+	return p, nil
+}
+
+// dated matches what a provider appends to a model's name for one release.
+var dated = regexp.MustCompile(`-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+
+// row returns the table's row for a model at a provider: configured rows
+// first, and the exact name before the one without its date.
+func (m *Models) row(p *provider, name string) (Model, bool) {
+	for _, table := range [][]Model{m.config.Models, m.builtin.Models} {
+		for _, want := range []string{name, dated.ReplaceAllString(name, "")} {
+			for _, row := range table {
+				// Gateways serve the hosted models under their own names, so a
+				// built-in row fits any provider of that kind.
+				if row.Name == want && (row.Provider == "" || row.Provider == p.Name || row.Provider == p.Kind) {
+					return row, true
+				}
+			}
+		}
+	}
+	return Model{}, false
+}
+
+// priced returns the row to charge a model by. A local server is free, unless
+// it is one only by its address and serves a model known to cost: a gateway.
+func (m *Models) priced(p *provider, name string) (row Model, priced bool) {
+	row, known := m.row(p, name)
+	switch {
+	case p.Local:
+		row.Input, row.Output, row.CacheRead, row.CacheWrite, row.Long = 0, 0, 0, 0, nil
+		return row, true
+	case known:
+		return row, true
+	}
+	return row, p.near
+}
+
+// cost is the price of usage in US dollars.
+func (row Model) cost(u wire.Usage) float64 {
+	input, output, read, write := row.Input, row.Output, row.CacheRead, row.CacheWrite
+	if row.Long != nil && u.Input > row.Long.Above {
+		if row.Input > 0 {
+			write *= row.Long.Input / row.Input
+		}
+		input, output, read = row.Long.Input, row.Long.Output, row.Long.CacheRead
+	}
+	if read == 0 {
+		read = input
+	}
+	if write == 0 {
+		write = input
+	}
+	plain := max(u.Input-u.CacheRead-u.CacheWrite, 0)
+	return (float64(plain)*input + float64(u.CacheRead)*read +
+		float64(u.CacheWrite)*write + float64(u.Output)*output) / 1e6
+}
+
+// Token limits of a request that names none.
+const (
+	defaultMaxTokens = 8192  // of a model the table does not have
+	knownMaxTokens   = 16384 // thinking counts, so a model that thinks needs room
+)
+
+// maxTokens is the bound sent with every turn, so that a quote holds.
+func (row Model) maxTokens(turn sentinels.Turn) int64 {
+	most := turn.MaxTokens
+	if most <= 0 {
+		most = defaultMaxTokens
+		if row.MaxOutput > 0 {
+			most = knownMaxTokens
+		}
+	}
+	if row.MaxOutput > 0 {
+		most = min(most, row.MaxOutput)
+	}
+	return most
+}

@@ -1,0 +1,244 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sentinel-runtime/sentinel/host/llm/anthropic"
+	"github.com/sentinel-runtime/sentinel/host/llm/openai"
+	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+)
+
+// Where the known providers are.
+const (
+	openAIBase    = "https://api.openai.com/v1"
+	anthropicBase = "https://api.anthropic.com"
+	ollamaBase    = "http://127.0.0.1:11434"
+)
+
+// client is a provider's protocol. Its errors are *wire.Failure.
+type client interface {
+	Stream(ctx context.Context, r wire.Request, delta func(string)) (wire.Answer, error)
+	Models(ctx context.Context) ([]string, error)
+}
+
+// provider is a Provider that is ready to be asked.
+type provider struct {
+	Provider
+	official bool   // the maker's own service
+	server   bool   // somebody's server: comes before the hosted services for "auto"
+	near     bool   // by its address on this machine or network
+	ready    bool   // has a key or needs none
+	needs    string // the variables that would make it ready
+	client   client
+
+	mu     sync.Mutex
+	served string // the first model it offers, once asked
+}
+
+// providers merges the configured providers with those of the environment, in
+// the order in which "auto" tries them.
+func (m *Models) providers() ([]*provider, error) {
+	known := m.known()
+	var all []*provider
+	for _, c := range m.config.Providers {
+		if c.Name == "" || strings.ContainsAny(c.Name, "/ ") {
+			return nil, fmt.Errorf("provider %q: a name has neither spaces nor slashes", c.Name)
+		}
+		p := &provider{Provider: c, ready: true}
+		at := slices.IndexFunc(known, func(k *provider) bool { return k.Name == c.Name })
+		if at >= 0 {
+			p.fill(known[at], m.config.Env)
+			known = slices.Delete(known, at, at+1)
+		}
+		if p.KeyEnv != "" && p.Key == "" {
+			p.Key = m.config.Env(p.KeyEnv)
+		}
+		p.server = p.server || p.Local
+		all = append(all, p)
+	}
+	all = append(all, known...)
+	seen := map[string]bool{}
+	for _, p := range all {
+		if seen[p.Name] {
+			return nil, fmt.Errorf("provider %q: configured twice", p.Name)
+		}
+		seen[p.Name] = true
+		if err := m.finish(p); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *provider) int { return rank(a) - rank(b) })
+	return all, nil
+}
+
+// rank orders servers of one's own before hosted services.
+func rank(p *provider) int {
+	if p.server {
+		return 0
+	}
+	return 1
+}
+
+// known returns the providers that need no configuration but the environment.
+func (m *Models) known() []*provider {
+	env := m.config.Env
+	ollama := &provider{
+		Provider: Provider{Name: "ollama", Kind: KindOpenAI, Local: true},
+		server:   true, needs: "OLLAMA_HOST",
+	}
+	if host := env("OLLAMA_HOST"); host != "" {
+		ollama.BaseURL, ollama.ready = ollamaURL(host), true
+	}
+	hosted := func(name, base, baseEnv, keyEnv string) *provider {
+		p := &provider{
+			Provider: Provider{Name: name, Kind: name, BaseURL: env(baseEnv), Key: env(keyEnv), KeyEnv: keyEnv},
+			needs:    keyEnv + " or " + baseEnv,
+		}
+		p.server = p.BaseURL != ""
+		p.ready = p.server || p.Key != ""
+		if p.BaseURL == "" {
+			p.BaseURL = base
+		}
+		return p
+	}
+	return []*provider{
+		ollama,
+		hosted("openai", openAIBase, "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+		hosted("anthropic", anthropicBase, "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+	}
+}
+
+// fill takes from k what a configured provider of the same name leaves out.
+func (p *provider) fill(k *provider, env func(string) string) {
+	p.needs, p.server = k.needs, k.server
+	if p.Kind == "" {
+		p.Kind = k.Kind
+	}
+	if p.BaseURL == "" {
+		p.BaseURL = k.BaseURL
+		p.ready = k.ready
+	}
+	p.Local = p.Local || k.Local
+	if p.KeyEnv == "" {
+		p.KeyEnv = k.KeyEnv
+		if p.Key == "" {
+			p.Key = k.Key
+		}
+	} else if p.Key == "" {
+		p.Key = env(p.KeyEnv)
+		p.ready = p.ready || p.Key != ""
+	}
+}
+
+// finish checks a provider, completes it and makes its client.
+func (m *Models) finish(p *provider) error {
+	if p.Kind == "" {
+		p.Kind = KindOpenAI
+	}
+	if p.BaseURL == "" && p.Name == "ollama" {
+		p.BaseURL = ollamaURL(ollamaBase)
+	}
+	base, err := url.Parse(p.BaseURL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return fmt.Errorf("provider %q: base URL %q is no http or https address", p.Name, m.redact.String(p.BaseURL))
+	}
+	p.official = base.Host == "api.openai.com" || base.Host == "api.anthropic.com"
+	if p.official && p.Name == p.Kind {
+		p.server, p.ready = false, p.Key != ""
+	}
+	p.near = nearHost(base.Hostname())
+	switch p.Tools {
+	case "":
+		p.Tools = ToolsAuto
+		if p.official {
+			p.Tools = ToolsNative
+		}
+	case ToolsAuto, ToolsNative, ToolsText:
+	default:
+		return fmt.Errorf("provider %q: tools %q is none of auto, native, text", p.Name, p.Tools)
+	}
+	switch p.Kind {
+	case KindOpenAI:
+		p.client = openai.New(openai.Options{BaseURL: p.BaseURL, Key: p.Key, Headers: p.Headers, HTTP: m.http})
+	case KindAnthropic:
+		p.client = anthropic.New(anthropic.Options{BaseURL: p.BaseURL, Key: p.Key, Headers: p.Headers, HTTP: m.http})
+	default:
+		return fmt.Errorf("provider %q: kind %q is none of openai, anthropic", p.Name, p.Kind)
+	}
+	return nil
+}
+
+// first returns the first model the server offers that answers turns. It asks
+// once; a failure is not kept.
+func (p *provider) first(ctx context.Context) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.served != "" {
+		return p.served, nil
+	}
+	names, err := p.client.Models(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if !strings.Contains(name, "embed") && !strings.Contains(name, "rerank") {
+			p.served = name
+			break
+		}
+	}
+	return p.served, nil
+}
+
+// ollamaURL reads OLLAMA_HOST as Ollama does: scheme and port may be missing,
+// and the address it listens on may stand for one to connect to.
+func ollamaURL(host string) string {
+	host = strings.TrimSuffix(strings.TrimSpace(host), "/")
+	scheme, rest, ok := strings.Cut(host, "://")
+	if !ok {
+		scheme, rest = "http", host
+	}
+	rest, path, _ := strings.Cut(rest, "/")
+	name, port := rest, ""
+	if i := strings.LastIndex(rest, ":"); i >= 0 && !strings.HasSuffix(rest, "]") && strings.Count(rest, ":") == 1 || strings.Contains(rest, "]:") {
+		name, port = rest[:i], rest[i+1:]
+	}
+	switch {
+	case name == "" || name == "0.0.0.0" || name == "[::]" || name == "::":
+		name = "127.0.0.1"
+	case strings.Count(name, ":") > 1 && !strings.HasPrefix(name, "["):
+		name = "[" + name + "]"
+	}
+	if port == "" {
+		switch {
+		case !ok || scheme == "http" && path == "":
+			port = "11434"
+		case scheme == "https":
+			port = "443"
+		default:
+			port = "80"
+		}
+	}
+	out := scheme + "://" + name + ":" + port
+	if path != "" {
+		out += "/" + path
+	}
+	if !strings.HasSuffix(out, "/v1") {
+		out += "/v1"
+	}
+	return out
+}
+
+// nearHost reports whether a host is on this machine or network by its name.
+func nearHost(host string) bool {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast()
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+		strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal")
+}

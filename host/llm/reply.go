@@ -1,0 +1,211 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/llm/texttool"
+	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// thought matches the reasoning that open models write before their answer.
+var thought = regexp.MustCompile(`(?s)^\s*<think>.*?</think>\s*`)
+
+// reply reads an answer.
+func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.Answer, report *Report) (sentinels.Reply, error) {
+	if c.provider.Kind == KindOpenAI && !c.provider.official {
+		a.Text = thought.ReplaceAllString(a.Text, "")
+	}
+	out := sentinels.Reply{
+		Text: a.Text, ToolCalls: []sentinels.ToolCall{},
+		Finish: a.Finish, Provider: c.Provider, Model: c.Model,
+	}
+	if !a.Usage.Known {
+		report.Estimated = true
+		report.note("the server counted no tokens; usage is estimated at four characters a token")
+		a.Usage = m.guess(c, turn, a)
+	}
+	out.Usage = m.usage(c, a.Usage)
+
+	if a.Finish == "refused" {
+		return spent(out), &abi.Error{
+			Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("model \"%s/%s\": declined to answer: %s", c.Provider, c.Model, clip(a.Text)),
+		}
+	}
+	for _, call := range a.Calls {
+		arguments := readArguments(call.Arguments)
+		if a.Finish == "length" && !isObject(arguments) {
+			continue // cut off in the middle
+		}
+		out.ToolCalls = append(out.ToolCalls, sentinels.ToolCall{ID: call.ID, Name: n.back(call.Name), Arguments: arguments})
+	}
+	if inText := len(turn.Tools) > 0 && (h.textTools || c.provider.Tools == ToolsAuto); inText {
+		m.textCalls(&out, a, n, turn)
+	}
+	giveIDs(out.ToolCalls, turn.Messages)
+	out.JSON = readJSON(out.Text, turn.Schema != nil)
+	if turn.Schema != nil && len(out.ToolCalls) == 0 {
+		if err := m.fits(c, turn, out); err != nil {
+			return spent(out), err
+		}
+	}
+	return out, nil
+}
+
+// textCalls reads calls out of the text if none came natively, and takes
+// repeated ones out of it if some did.
+func (m *Models) textCalls(out *sentinels.Reply, a wire.Answer, n names, turn sentinels.Turn) {
+	if len(a.Calls) > 0 {
+		out.Text = texttool.Strip(out.Text)
+		return
+	}
+	calls, rest := texttool.Parse(out.Text, n.either(turn.Tools))
+	if len(calls) == 0 {
+		return
+	}
+	out.Text = rest
+	for _, call := range calls {
+		out.ToolCalls = append(out.ToolCalls, sentinels.ToolCall{Name: n.back(call.Name), Arguments: call.Arguments})
+	}
+	if out.Finish == "stop" {
+		out.Finish = "tools"
+	}
+}
+
+// fits checks a reply to a turn with a schema.
+func (m *Models) fits(c chosen, turn sentinels.Turn, out sentinels.Reply) error {
+	problem := ""
+	switch {
+	case out.JSON == nil && out.Finish == "length":
+		problem = fmt.Sprintf("the reply was cut off at %d tokens", out.Usage.OutputTokens)
+	case out.JSON == nil:
+		problem = "the reply is not JSON: " + clip(out.Text)
+	case m.config.Validate != nil:
+		if err := m.config.Validate(turn.Schema, out.JSON); err != nil {
+			problem = "the reply does not fit the schema: " + err.Error()
+		}
+	}
+	if problem == "" {
+		return nil
+	}
+	return &abi.Error{
+		Code:    abi.Output,
+		Message: fmt.Sprintf("model \"%s/%s\": %s", c.Provider, c.Model, problem),
+	}
+}
+
+// spent is a reply reduced to what it cost.
+func spent(r sentinels.Reply) sentinels.Reply {
+	return sentinels.Reply{ToolCalls: []sentinels.ToolCall{}, Usage: r.Usage, Provider: r.Provider, Model: r.Model}
+}
+
+func (m *Models) usage(c chosen, u wire.Usage) sentinels.Usage {
+	out := sentinels.Usage{InputTokens: u.Input, OutputTokens: u.Output, Calls: 1}
+	if row, priced := m.priced(c.provider, c.Model); priced {
+		out.CostUSD = row.cost(u)
+	}
+	return out
+}
+
+// guess estimates usage that the server did not count.
+func (m *Models) guess(c chosen, turn sentinels.Turn, a wire.Answer) wire.Usage {
+	row, _ := m.row(c.provider, c.Model)
+	output := textTokens(a.Text, row.CharsPerToken)
+	for _, call := range a.Calls {
+		output += perMessage + textTokens(call.Name+call.Arguments, row.CharsPerToken)
+	}
+	return wire.Usage{Input: estimateTurn(turn, row.CharsPerToken), Output: int64(math.Ceil(output))}
+}
+
+// readArguments returns the arguments of a call as JSON. Text that is no
+// object stays: as a JSON string, which no command's schema accepts, so the
+// model is told what was wrong.
+func readArguments(text string) json.RawMessage {
+	trimmed := bytes.TrimSpace([]byte(text))
+	if len(trimmed) == 0 || string(trimmed) == "null" {
+		return json.RawMessage("{}")
+	}
+	var inner string
+	if json.Unmarshal(trimmed, &inner) == nil && isObject([]byte(inner)) {
+		return json.RawMessage(inner)
+	}
+	if isObject(trimmed) {
+		return trimmed
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return json.RawMessage(`""`)
+	}
+	return quoted
+}
+
+func isObject(text []byte) bool {
+	trimmed := bytes.TrimSpace(text)
+	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
+}
+
+// giveIDs gives every call an id of its own in the conversation. They depend
+// on the conversation alone, so a replay gives the same.
+func giveIDs(calls []sentinels.ToolCall, before []sentinels.Message) {
+	taken := map[string]bool{}
+	for _, m := range before {
+		for _, call := range m.ToolCalls {
+			taken[call.ID] = true
+		}
+	}
+	for i := range calls {
+		id := calls[i].ID
+		for try := i + 1; id == "" || taken[id]; try++ {
+			id = fmt.Sprintf("call_%d_%d", len(before), try)
+		}
+		taken[id] = true
+		calls[i].ID = id
+	}
+}
+
+var jsonFence = regexp.MustCompile("(?ms)^ {0,3}```[ \\t]*([A-Za-z]*)[ \\t]*\\r?\\n(.*?)^ {0,3}```[ \\t]*\\r?$")
+
+// readJSON reads a reply as JSON: the whole of it, or the one fenced block in
+// it that says json, or a fence that is all there is. Nothing is repaired. A
+// bare string or number counts only if a schema was given.
+func readJSON(text string, schema bool) json.RawMessage {
+	text = strings.TrimSpace(text)
+	if value := asJSON(text, schema); value != nil {
+		return value
+	}
+	var blocks []string
+	for _, match := range jsonFence.FindAllStringSubmatch(text, -1) {
+		alone := len(match[0]) == len(text)
+		if strings.EqualFold(match[1], "json") || match[1] == "" && alone {
+			blocks = append(blocks, match[2])
+		}
+	}
+	if len(blocks) != 1 {
+		return nil
+	}
+	return asJSON(strings.TrimSpace(blocks[0]), schema)
+}
+
+func asJSON(text string, scalar bool) json.RawMessage {
+	if text == "" || !scalar && text[0] != '{' && text[0] != '[' || !json.Valid([]byte(text)) {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
+// clip shortens text for an error.
+func clip(text string) string {
+	const most = 200
+	text = strings.TrimSpace(text)
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}

@@ -1,0 +1,164 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/llm/texttool"
+	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// maxRefusals bounds how often a turn is asked again without a refused part.
+// It is the number of parts there are.
+const maxRefusals = 5
+
+// errStall is the cause of a turn ended for silence.
+var errStall = errors.New("stalled")
+
+// Turn makes one turn. delta, if not nil, receives the text as it arrives, with
+// calls that are written in it; it may block the stream and is not called after
+// Turn returned.
+//
+// The error is an *abi.Error. A reply beside an error is not one to use: it
+// holds only the usage, for a turn that failed after tokens were counted.
+func (m *Models) Turn(ctx context.Context, turn sentinels.Turn, delta func(text string)) (sentinels.Reply, error) {
+	started := m.config.Clock()
+	report := Report{}
+	reply, err := m.turn(ctx, turn, delta, &report)
+	if err != nil {
+		err = m.clean(err)
+	}
+	if m.config.Observe != nil {
+		report.Usage, report.Err = reply.Usage, err
+		report.Duration = m.config.Clock().Sub(started)
+		m.config.Observe(report)
+	}
+	return reply, err
+}
+
+func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(string), report *Report) (sentinels.Reply, error) {
+	if len(turn.Messages) == 0 {
+		return sentinels.Reply{}, &abi.Error{Code: abi.BadFields, Field: "messages", Message: "model turn: no messages", Permanent: true}
+	}
+	c, err := m.choose(ctx, turn)
+	report.Choice = c.Choice
+	if err != nil {
+		return sentinels.Reply{}, err
+	}
+	n := newNames(turn)
+	h := m.habitsOf(c)
+	request := m.request(c, h, n, turn, report)
+	answer, err := m.stream(ctx, c, request, delta)
+	for range maxRefusals {
+		next, note, ok := h.adapt(err, c.provider, request, turn)
+		if !ok {
+			break
+		}
+		h = next
+		report.Notes = append(report.Notes, note)
+		m.learn(c, h)
+		request = m.request(c, h, n, turn, report)
+		answer, err = m.stream(ctx, c, request, delta)
+	}
+	if err != nil {
+		reply := sentinels.Reply{Provider: c.Provider, Model: c.Model}
+		if f, ok := errors.AsType[*wire.Failure](err); ok && f.Usage.Known {
+			reply.Usage = m.usage(c, f.Usage)
+		}
+		return reply, m.fault(ctx, c, err)
+	}
+	report.Served = answer.Model
+	return m.reply(c, h, n, turn, answer, report)
+}
+
+// request translates a turn for one model.
+func (m *Models) request(c chosen, h habits, n names, turn sentinels.Turn, report *Report) wire.Request {
+	row, _ := m.row(c.provider, c.Model)
+	r := wire.Request{
+		Model: c.Model, System: turn.System, Temperature: turn.Temperature,
+		MaxTokens: row.maxTokens(turn), Dialect: h.dialect,
+	}
+	if h.noTemperature && r.Temperature != nil {
+		r.Temperature = nil
+		report.note("sent without temperature, which the model refuses")
+	}
+	if h.textTools && (len(turn.Tools) > 0 || called(turn.Messages)) {
+		r.Messages = texttool.Flatten(turn.Messages)
+		if len(turn.Tools) > 0 {
+			r.System = paragraphs(r.System, texttool.Instruct(turn.Tools))
+		}
+	} else {
+		r.Messages, r.Tools = n.messages(turn.Messages), n.tools(turn.Tools)
+	}
+	if turn.Schema != nil {
+		if m.nativeSchema(c, h, turn) {
+			r.Schema = turn.Schema
+		} else {
+			r.System = paragraphs(r.System, schemaText(turn))
+		}
+	}
+	return r
+}
+
+// nativeSchema reports whether the schema is sent as a parameter. Local servers
+// constrain every token by it, which leaves no way to call a tool, so with
+// tools it is only asked for in words there.
+func (m *Models) nativeSchema(c chosen, h habits, turn sentinels.Turn) bool {
+	return !h.textSchema && isObject(turn.Schema) && (len(turn.Tools) == 0 || c.provider.official)
+}
+
+func schemaText(turn sentinels.Turn) string {
+	text := "Answer with one JSON value and nothing else: no prose, no code fence. It must be valid under this JSON Schema:\n" + string(turn.Schema)
+	if len(turn.Tools) > 0 {
+		text = "When you need no more tools: a" + strings.TrimPrefix(text, "A")
+	}
+	return text
+}
+
+func paragraphs(parts ...string) string {
+	var out []string
+	for _, part := range parts {
+		if part != "" {
+			out = append(out, part)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+func called(messages []sentinels.Message) bool {
+	for _, m := range messages {
+		if len(m.ToolCalls) > 0 || m.Role == "tool" {
+			return true
+		}
+	}
+	return false
+}
+
+// stream asks once, and gives up when the server is silent for too long.
+func (m *Models) stream(ctx context.Context, c chosen, r wire.Request, delta func(string)) (wire.Answer, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(m.config.Stall, func() { cancel(errStall) })
+	defer timer.Stop()
+	r.Alive = func() { timer.Reset(m.config.Stall) }
+	answer, err := c.provider.client.Stream(ctx, r, delta)
+	if err != nil && context.Cause(ctx) == errStall {
+		return answer, fmt.Errorf("%w for %s", errStall, m.config.Stall)
+	}
+	return answer, err
+}
+
+// note adds a note once.
+func (r *Report) note(text string) {
+	for _, have := range r.Notes {
+		if have == text {
+			return
+		}
+	}
+	r.Notes = append(r.Notes, text)
+}

@@ -1,0 +1,8 @@
+// Package wire holds what one turn looks like to a model provider: the request
+// a client sends, the answer it got and the failure it met, before any of our
+// own rules apply.
+//
+// The clients (host/llm/openai, host/llm/anthropic) translate between these
+// values and their SDK and decide nothing; choosing, pricing, reading tool
+// calls out of text and naming errors is the work of host/llm.
+package wire

@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// MaxAnswer bounds what a provider may stream in one answer, text and
+// arguments together, in bytes.
+const MaxAnswer = 16 << 20
+
+// A Request is one turn, ready to send. Names of tools are already such that
+// every provider accepts them.
+type Request struct {
+	Model       string
+	System      string
+	Messages    []sentinels.Message
+	Tools       []sentinels.ToolSpec
+	Schema      json.RawMessage // ask the provider to hold the reply to it; nil for free text
+	Temperature *float64
+	MaxTokens   int64
+
+	// Dialect says which optional parts of the protocol to leave out, because
+	// the server refused them or is known to.
+	Dialect Dialect
+	// Alive, if not nil, is called for every event that arrives, text or not.
+	Alive func()
+}
+
+// Dialect is how one server and model differ from the reference.
+type Dialect struct {
+	NoUsage          bool // does not know stream_options
+	CompletionTokens bool // wants max_completion_tokens for max_tokens
+}
+
+// An Answer is what the provider sent.
+type Answer struct {
+	Text   string
+	Calls  []Call
+	Finish string // stop, tools, length, refused
+	Model  string // as the server names it, often with a date
+	Usage  Usage
+}
+
+// A Call is a native tool call. Arguments is the text as it came: it may be
+// empty or no JSON at all.
+type Call struct {
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// Usage is what the server counted. Input is all input tokens, those of the
+// cache included; CacheRead and CacheWrite say how many of them those were.
+type Usage struct {
+	Known      bool
+	Input      int64
+	Output     int64
+	CacheRead  int64
+	CacheWrite int64
+}
