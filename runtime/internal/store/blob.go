@@ -30,10 +30,7 @@ type blobs struct {
 }
 
 func openBlobs(dir string) (*blobs, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
+	if err := makeDirs(dir); err != nil {
 		return nil, err
 	}
 	tmp := filepath.Join(dir, "tmp")

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -60,7 +59,7 @@ func Open(path string, o Options) (*DB, error) {
 	if o.CloseGrace <= 0 {
 		o.CloseGrace = 2 * time.Second
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := makeDirs(filepath.Clean(path)); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	file := filepath.Join(path, dbFile)

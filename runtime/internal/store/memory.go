@@ -15,15 +15,18 @@ import (
 // Memory is a [Store] without a disk, for tests and for embedders whose runs
 // need not outlive the process. Its batches behave as those of [DB] do, the
 // goroutine that commits them included.
+//
+// Values and records are never changed once they are in, so readers may look
+// at them without the lock.
 type Memory struct {
 	*writer
-	mu    sync.RWMutex
-	runs  map[runKey][]record // by sequence number; never changed in place
-	pairs map[string]map[string][]byte
-	blobs map[string][]byte
+	mu    sync.RWMutex                 // a commit holds it, checks included
+	runs  map[runKey][]record          // in order; grown or replaced, never changed in place
+	pairs map[string]map[string][]byte // by bucket, then key
+	blobs map[string][]byte            // by digest
 	// What was put since the last sweep, and before: see blobs.
 	fresh, old map[string]struct{}
-	fault      error
+	fault      error // what commits fail with, nil when they work
 }
 
 type record struct {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // syncDir makes the names in a folder durable.
@@ -28,6 +29,22 @@ func writeSynced(path string, data []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// makeDirs makes a private folder and those above it that are missing, each
+// name durable: a commit is worth nothing in a folder that a power loss takes.
+func makeDirs(dir string) error {
+	made, err := makeDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeDirs(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		made, err = makeDir(dir)
+	}
+	if err != nil || !made {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
 }
 
 // makeDir makes a private folder; made is false if it was there.
