@@ -1,0 +1,60 @@
+package chat
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Options is empty so far; the zero value works.
+type Options struct{}
+
+// Collections of this family. Other commands may read the first.
+const (
+	Collection = "chat"       // one document a message
+	rooms      = "chat.rooms" // room name -> how many messages it has
+	sent       = "chat.sent"  // digest of a call's key -> the message it sent
+)
+
+// Commands returns the family collaboration/chat/*.
+func Commands(Options) []command.Command {
+	return []command.Command{
+		command.New("collaboration/chat/send", "Post a message in a chat room.",
+			command.Options{Idempotent: true, InStore: true}, send),
+		command.New("collaboration/chat/history", "Read the latest messages of a chat room, oldest first.",
+			command.Options{ReadOnly: true, Idempotent: true, InStore: true}, history),
+	}
+}
+
+var validRoom = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?$`)
+
+func checkCall(call *command.Call, room string) error {
+	if !validRoom.MatchString(room) {
+		return &abi.Error{
+			Code: abi.BadFields, Permanent: true, Field: "room",
+			Message: fmt.Sprintf("%s: room %.80q is no room name", call.Command, room),
+			Hint:    "letters, digits, _, - and inner dots, at most 64",
+		}
+	}
+	if call.Records == nil {
+		return abi.New(abi.Internal, call.Command+": the call has no records")
+	}
+	return nil
+}
+
+// messageID numbers the messages of a room so that their ids sort like them.
+func messageID(room string, n uint64) string { return fmt.Sprintf("%s.%012d", room, n) }
+
+// number is the inverse of messageID for one room.
+func number(room, id string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(id, room+".")
+	if !ok || len(digits) != 12 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil && n > 0
+}

@@ -1,0 +1,192 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// maxText is the longest message, in bytes.
+const maxText = 256 << 10
+
+type sendIn struct {
+	Room    string          `json:"room" jsonschema:"room to post in, such as general"`
+	Message json.RawMessage `json:"message" jsonschema:"what to say: text, or any JSON; of an object with a text field, such as a model's reply, that text is posted"`
+	From    string          `json:"from,omitempty" jsonschema:"name of the speaker; the sentinel's or user if not given"`
+}
+
+type sendOut struct {
+	ID     string    `json:"id" jsonschema:"id of the message; ids of a room sort in its order"`
+	Room   string    `json:"room"`
+	SentAt time.Time `json:"sentAt"`
+}
+
+// body is a message as it is stored.
+type body struct {
+	Room     string          `json:"room"`
+	From     string          `json:"from"`
+	Text     string          `json:"text"`
+	Data     json.RawMessage `json:"data,omitempty"` // the message, when it is JSON without a text
+	By       command.By      `json:"by"`
+	Sentinel sentinels.ID    `json:"sentinel,omitempty"`
+	Run      sentinels.RunID `json:"run,omitempty"`
+}
+
+type counter struct {
+	Count uint64 `json:"count"`
+}
+
+type receipt struct {
+	Message string `json:"message"` // id
+}
+
+// send posts once for a key. A later attempt of the same call finds its
+// message; if it has something else to say, it says it in place.
+func send(ctx context.Context, call *command.Call, in sendIn) (sendOut, error) {
+	if err := checkCall(call, in.Room); err != nil {
+		return sendOut{}, err
+	}
+	b := body{Room: in.Room, From: speaker(call, in.From), By: call.By, Sentinel: call.Sentinel, Run: call.Run}
+	var err error
+	if b.Text, b.Data, err = say(in.Message); err != nil {
+		return sendOut{}, err
+	}
+	if len(b.From) > 128 || !utf8.ValidString(b.From) {
+		return sendOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "from", Message: "send: field \"from\": longer than 128 bytes"}
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return sendOut{}, err
+	}
+	old, found, err := sentBefore(ctx, call, in.Room)
+	if err != nil {
+		return sendOut{}, err
+	}
+	if found {
+		if !bytes.Equal(old.Data, text) {
+			if _, err = call.Records.Put(ctx, Collection, old.ID, text, old.Revision); err != nil {
+				return sendOut{}, err
+			}
+		}
+		return sendOut{old.ID, in.Room, old.CreatedAt}, nil
+	}
+	id, err := nextID(ctx, call.Records, in.Room)
+	if err != nil {
+		return sendOut{}, err
+	}
+	doc, err := call.Records.Put(ctx, Collection, id, text, 0)
+	if err == nil && call.Key != "" {
+		err = remember(ctx, call, id)
+	}
+	return sendOut{doc.ID, in.Room, doc.CreatedAt}, err
+}
+
+// speaker is who a message comes from when it does not say.
+func speaker(call *command.Call, from string) string {
+	switch {
+	case from != "":
+		return from
+	case call.Sentinel != "":
+		return string(call.Sentinel)
+	}
+	return "user"
+}
+
+// say turns a message into the text people read, and what the text leaves out.
+func say(message json.RawMessage) (text string, data json.RawMessage, err error) {
+	var reply struct {
+		Text *string `json:"text"`
+	}
+	switch {
+	case json.Unmarshal(message, &text) == nil && string(message) != "null":
+	case json.Unmarshal(message, &reply) == nil && reply.Text != nil:
+		text = *reply.Text
+	case string(message) == "null":
+	default:
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, message); err != nil {
+			return "", nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "message", Message: "send: " + err.Error()}
+		}
+		text, data = compact.String(), message
+	}
+	if text == "" {
+		return "", nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "message", Message: "send: the message is empty"}
+	}
+	if len(text) > maxText {
+		return "", nil, &abi.Error{
+			Code: abi.Limit, Permanent: true, Field: "message",
+			Message: fmt.Sprintf("send: the message has %d bytes, the limit is %d", len(text), maxText),
+		}
+	}
+	return text, data, nil
+}
+
+// nextID counts a room's messages. Transactions run one after another, so
+// numbers have no gaps and no twins; the revision guards against a store that
+// does otherwise.
+func nextID(ctx context.Context, records command.Records, room string) (string, error) {
+	var c counter
+	doc, err := records.Get(ctx, rooms, room)
+	switch {
+	case err == nil:
+		if err := json.Unmarshal(doc.Data, &c); err != nil {
+			return "", fmt.Errorf("read counter of room %q: %w", room, err)
+		}
+	case abi.CodeOf(err) != abi.NotFound:
+		return "", err
+	}
+	c.Count++
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	if _, err := records.Put(ctx, rooms, room, text, doc.Revision); err != nil {
+		return "", err
+	}
+	return messageID(room, c.Count), nil
+}
+
+func receiptID(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
+}
+
+func remember(ctx context.Context, call *command.Call, id string) error {
+	text, err := json.Marshal(receipt{id})
+	if err != nil {
+		return err
+	}
+	_, err = call.Records.Put(ctx, sent, receiptID(call.Key), text, sentinels.AnyRevision)
+	return err
+}
+
+// sentBefore finds what an earlier attempt of this call sent to the room,
+// unless it was deleted since.
+func sentBefore(ctx context.Context, call *command.Call, room string) (doc sentinels.Document, found bool, err error) {
+	if call.Key == "" {
+		return doc, false, nil
+	}
+	if doc, err = call.Records.Get(ctx, sent, receiptID(call.Key)); err == nil {
+		var r receipt
+		if err := json.Unmarshal(doc.Data, &r); err != nil {
+			return doc, false, fmt.Errorf("read receipt %q: %w", doc.ID, err)
+		}
+		if _, here := number(room, r.Message); !here {
+			return doc, false, nil
+		}
+		doc, err = call.Records.Get(ctx, Collection, r.Message)
+	}
+	if abi.CodeOf(err) == abi.NotFound {
+		return doc, false, nil
+	}
+	return doc, err == nil, err
+}
