@@ -1,0 +1,90 @@
+package event
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// maxData bounds what an event carries, in bytes.
+const maxData = 256 << 10
+
+type emitIn struct {
+	Event string          `json:"event" jsonschema:"name of the event, parts between colons, such as git:push"`
+	Data  json.RawMessage `json:"data,omitempty" jsonschema:"what the event carries, any JSON; sentinels read it as $event"`
+}
+
+type emitOut struct {
+	ID    string    `json:"id"`
+	Event string    `json:"event"`
+	Time  time.Time `json:"time"`
+}
+
+// validName keeps wildcards and spaces out of names: a pattern must never be
+// able to mean itself.
+var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)*$`)
+
+// seen is how far back emit looks for an event it has emitted before.
+const seen = 200
+
+// emit gives the event an id made of the call's key, so that every repetition
+// of the call is the same event. If the newest events of that name have it
+// already, nothing is emitted again; a repetition later than that reaches
+// subscribers twice, who can tell by the id.
+func (f family) emit(ctx context.Context, call *command.Call, in emitIn) (emitOut, error) {
+	if len(in.Event) > 128 || !validName.MatchString(in.Event) {
+		return emitOut{}, &abi.Error{
+			Code: abi.BadFields, Permanent: true, Field: "event",
+			Message: fmt.Sprintf("emit: %.80q is no event name", in.Event),
+			Hint:    "parts of letters, digits, _, . and - between colons, such as git:push",
+		}
+	}
+	if len(in.Data) > maxData {
+		return emitOut{}, &abi.Error{
+			Code: abi.Limit, Permanent: true, Field: "data",
+			Message: fmt.Sprintf("emit: data has %d bytes, the limit is %d", len(in.Data), maxData),
+			Hint:    "emit where the data is to be found",
+		}
+	}
+	e := sentinels.Event{Name: in.Event, Source: source(call), Data: in.Data, Hops: f.hops(call)}
+	if call.Key != "" {
+		sum := sha256.Sum256([]byte(call.Key))
+		e.ID = hex.EncodeToString(sum[:16])
+		recent, err := f.opt.Log.Events(in.Event, seen)
+		if err != nil {
+			return emitOut{}, err
+		}
+		for _, old := range recent {
+			if old.ID == e.ID {
+				return emitOut{old.ID, old.Name, old.Time}, nil
+			}
+		}
+	}
+	e, err := f.opt.Log.Emit(ctx, e)
+	return emitOut{e.ID, e.Name, e.Time}, err
+}
+
+func source(call *command.Call) string {
+	if call.Sentinel != "" {
+		return "sentinel/" + string(call.Sentinel)
+	}
+	return "user"
+}
+
+func (f family) hops(call *command.Call) int {
+	switch {
+	case call.Run == "":
+		return 0
+	case f.opt.Hops == nil:
+		return 1
+	}
+	return f.opt.Hops(call.Run) + 1
+}
