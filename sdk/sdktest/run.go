@@ -22,6 +22,11 @@ func Run(t testing.TB, p sdk.Plugin, step, fields string, h *Host) (sdk.Value, *
 	return parse(t, out).Get("output"), nil
 }
 
+// Only returns a plugin that provides one step type, for tests of that type.
+func Only(step sdk.Step) sdk.Plugin {
+	return sdk.Plugin{Name: "only", Version: "1", Steps: []sdk.Step{step}}
+}
+
 // Problems returns what the plugin's validate export says of a step's fields.
 func Problems(t testing.TB, p sdk.Plugin, step, fields string) []string {
 	t.Helper()

@@ -1,0 +1,41 @@
+package approve_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/plugins/approve"
+	"github.com/sentinel-runtime/sentinel/sdk"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
+)
+
+func TestApproved(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_wait", `{"timedOut":false,"decision":{"verdict":"approve","by":"ann","at":"2026-01-01T00:00:00Z","comment":"fine"}}`)
+	out, fault := sdktest.Run(t, sdktest.Only(approve.Step()), "approve", `{"prompt":"Push?","approvers":["ann"]}`, h)
+	if want := `{"approved":true,"by":"ann","at":"2026-01-01T00:00:00Z","comment":"fine"}`; fault != nil || out.String() != want {
+		t.Errorf("got %s %v, want %s", out, fault, want)
+	}
+	if diff := cmp.Diff([]string{`{"decision":{"approvers":["ann"],"prompt":"Push?"}}`}, h.Requests("sentinel_wait")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Only the word approve is a yes: a no, a time limit and an answer of another
+// shape are errors, so that no later step runs by mistake.
+func TestNotApproved(t *testing.T) {
+	for answer, want := range map[string]sdk.Error{
+		`{"timedOut":false,"decision":{"verdict":"reject","by":"bob","comment":"not today"}}`: {Code: sdk.CodeDenied, Message: "approve: rejected by bob: not today", Permanent: true},
+		`{"timedOut":true}`: {Code: sdk.CodeTimeout, Message: "wait: time limit reached"},
+		`{"timedOut":true,"decision":{"verdict":"approve","by":"x"}}`:   {Code: sdk.CodeTimeout, Message: "wait: time limit reached"},
+		`{"timedOut":false,"decision":{"verdict":"Approved","by":"x"}}`: {Code: sdk.CodeDenied, Message: "approve: rejected by x", Permanent: true},
+	} {
+		_, fault := sdktest.Run(t, sdktest.Only(approve.Step()), "approve", `{"prompt":"Push?"}`, sdktest.New(t).OK("sentinel_wait", answer))
+		if diff := cmp.Diff(&want, fault); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", answer, diff)
+		}
+	}
+	if _, fault := sdktest.Run(t, sdktest.Only(approve.Step()), "approve", `{}`, sdktest.New(t)); fault == nil || fault.Field != "prompt" {
+		t.Errorf("no prompt: %v", fault)
+	}
+}

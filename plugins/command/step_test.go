@@ -1,0 +1,43 @@
+package command_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/plugins/command"
+	"github.com/sentinel-runtime/sentinel/sdk"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
+)
+
+func TestResult(t *testing.T) {
+	for fields, request := range map[string]string{
+		`{"command":"code/verify","params":{"fullTest":true}}`: `{"command":"code/verify","params":{"fullTest":true}}`,
+		`{"command":"code/verify"}`:                            `{"command":"code/verify","params":{}}`,
+	} {
+		h := sdktest.New(t).OK("sentinel_command", `{"success":false,"failed":["a"]}`)
+		out, fault := sdktest.Run(t, sdktest.Only(command.Step()), "command", fields, h)
+		if fault != nil {
+			t.Fatalf("a result with success false became an error: %v", fault)
+		}
+		if out.String() != `{"success":false,"failed":["a"]}` {
+			t.Errorf("output %s", out)
+		}
+		if diff := cmp.Diff([]string{request}, h.Requests("sentinel_command")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	h := sdktest.New(t).Fail("sentinel_command", sdk.Fail(sdk.CodeDenied, "outside the workspace"))
+	_, fault := sdktest.Run(t, sdktest.Only(command.Step()), "command", `{"command":"code/read","params":{"path":"/etc"}}`, h)
+	if fault == nil || fault.Code != sdk.CodeDenied {
+		t.Errorf("got %v, want the host's own error", fault)
+	}
+	for fields, field := range map[string]string{`{"command":""}`: "command", `{"command":"x","params":[1]}`: "params"} {
+		if _, fault := sdktest.Run(t, sdktest.Only(command.Step()), "command", fields, sdktest.New(t)); fault == nil || fault.Field != field {
+			t.Errorf("%s: %v", fields, fault)
+		}
+	}
+}

@@ -1,0 +1,273 @@
+package llm_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/plugins/llm"
+	"github.com/sentinel-runtime/sentinel/sdk"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
+)
+
+// reply is a model's answer; more holds further members of its object.
+func reply(text, more string) string {
+	return `{"conversation":"c1","text":` + sdk.Quote(text) + `,"toolCalls":[],"finish":"stop",
+		"usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.25},"provider":"fake","model":"m1"` + more + `}`
+}
+
+// wants is an answer that calls tools, each given as `name {arguments}`.
+func wants(calls ...string) string {
+	var list []string
+	for i, c := range calls {
+		name, arguments, _ := strings.Cut(c, " ")
+		list = append(list, `{"id":"t`+strconv.Itoa(i)+`","name":"`+name+`","arguments":`+arguments+`}`)
+	}
+	return `{"conversation":"c1","text":"","toolCalls":[` + strings.Join(list, ",") + `],"finish":"tools",
+		"usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.25},"provider":"fake","model":"m1"}`
+}
+
+func run(t *testing.T, fields string, h *sdktest.Host) (sdk.Value, *sdk.Error) {
+	t.Helper()
+	return sdktest.Run(t, sdktest.Only(llm.Step()), "llm", fields, h)
+}
+
+// get returns the named members of a value as JSON, for short expectations.
+func get(v sdk.Value, names ...string) string {
+	var list []sdk.Value
+	for _, n := range names {
+		if m := v.Get(n); m.Exists() {
+			list = append(list, m)
+		} else {
+			list = append(list, sdk.String("-"))
+		}
+	}
+	return sdk.List(list...).String()
+}
+
+func TestOneTurn(t *testing.T) {
+	for _, tt := range []struct{ name, fields, request string }{
+		{"prompt alone", `{"prompt":"hi"}`, `{"append":[{"content":"hi","role":"user"}],"context":true}`},
+		{"no prompt", `{}`, `{"append":[{"content":"Go on from the context above.","role":"user"}],"context":true}`},
+		{"everything", `{"prompt":"hi","system":"be kind","model":"p/m","temperature":0.2,"maxTokens":9,"tools":["code/*"]}`,
+			`{"append":[{"content":"hi","role":"user"}],"context":true,"maxTokens":9,"model":"p/m","system":"be kind","temperature":0.2,"tools":["code/*"]}`},
+		{"no tools", `{"prompt":"hi","tools":[],"parseToolCalls":true}`, `{"append":[{"content":"hi","role":"user"}],"context":true}`},
+		{"every tool", `{"prompt":"hi","parseToolCalls":true}`, `{"append":[{"content":"hi","role":"user"}],"context":true,"tools":["*"]}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := sdktest.New(t).OK("sentinel_llm", reply("hello", ""))
+			out, fault := run(t, tt.fields, h)
+			const want = `{"text":"hello","success":true,"finish":"stop","model":"m1","provider":"fake","usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.25,"calls":1},"turns":1,"toolCalls":[]}`
+			if fault != nil || out.String() != want {
+				t.Errorf("got  %s %v\nwant %s", out, fault, want)
+			}
+			if diff := cmp.Diff([]string{tt.request}, h.Requests("sentinel_llm")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Fields of a JSON reply are at the top; a name of ours wins, json has it whole.
+func TestJSONReply(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_llm", reply("{...}", `,"json":{"complete":true,"text":"theirs","turns":99,"success":false}`))
+	out, fault := run(t, `{"prompt":"hi"}`, h)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	want := `[true,"{...}",1,false,{"complete":true,"text":"theirs","turns":99,"success":false}]`
+	if got := get(out, "complete", "text", "turns", "success", "json"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	h = sdktest.New(t).OK("sentinel_llm", reply("[1]", `,"json":[1]`))
+	if out, _ := run(t, `{"prompt":"hi"}`, h); get(out, "json", "success") != `[[1],true]` {
+		t.Errorf("list: %s", out)
+	}
+}
+
+func TestToolLoop(t *testing.T) {
+	h := sdktest.New(t).
+		OK("sentinel_llm", wants(`code/read {"path":"a"}`, `code/write {}`), wants(`code/verify {}`), reply("done", "")).
+		OK("sentinel_command", `{"content":"x"}`).
+		Fail("sentinel_command", &sdk.Error{Code: sdk.CodeDenied, Message: "not on the list", Hint: "use code/edit"}).
+		OK("sentinel_command", `{"success":false}`)
+	out, fault := run(t, `{"prompt":"fix it","tools":["code/read","code/write","code/verify"],"temperature":0}`, h)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	if diff := cmp.Diff([]string{
+		`{"by":"model","command":"code/read","params":{"path":"a"},"tools":["code/read","code/write","code/verify"]}`,
+		`{"by":"model","command":"code/write","params":{},"tools":["code/read","code/write","code/verify"]}`,
+		`{"by":"model","command":"code/verify","params":{},"tools":["code/read","code/write","code/verify"]}`,
+	}, h.Requests("sentinel_command")); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+	const rest = `,"conversation":"c1","temperature":0,"tools":["code/read","code/write","code/verify"]}`
+	if diff := cmp.Diff([]string{
+		`{"append":[{"content":"fix it","role":"user"}],"context":true,"temperature":0,"tools":["code/read","code/write","code/verify"]}`,
+		`{"append":[{"content":"{\"content\":\"x\"}","name":"code/read","role":"tool","toolCallId":"t0"},` +
+			`{"content":"Error (denied): not on the list\nHint: use code/edit","isError":true,"name":"code/write","role":"tool","toolCallId":"t1"}]` + rest,
+		`{"append":[{"content":"{\"success\":false}","name":"code/verify","role":"tool","toolCallId":"t0"}]` + rest,
+	}, h.Requests("sentinel_llm")); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
+	}
+	want := `["done",true,"stop",3,{"inputTokens":30,"outputTokens":6,"costUsd":0.75,"calls":3},[` +
+		`{"name":"code/read","arguments":{"path":"a"},"success":true},` +
+		`{"name":"code/write","arguments":{},"success":false,"error":"not on the list"},` +
+		`{"name":"code/verify","arguments":{},"success":false}]]`
+	if got := get(out, "text", "success", "finish", "turns", "usage", "toolCalls"); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// The cap is exact: so many turns, and the tools of the last one do not run.
+func TestMaxTurns(t *testing.T) {
+	for _, field := range []string{"3", `"3"`} {
+		h := sdktest.New(t).
+			OK("sentinel_llm", wants(`a {"n":1}`), wants(`a {"n":2}`), wants(`a {"n":3}`)).
+			OK("sentinel_command", `1`, `2`)
+		out, fault := run(t, `{"prompt":"x","tools":["a"],"maxTurns":`+field+`}`, h)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		if got := get(out, "success", "finish", "turns", "note"); got != `[false,"limit",3,"The model still wanted tools when maxTurns was reached."]` {
+			t.Errorf("got %s", got)
+		}
+		if got := out.Get("toolCalls").At(2).String(); got != `{"name":"a","arguments":{"n":3},"success":false,"error":"not carried out: maxTurns reached"}` {
+			t.Errorf("last call: %s", got)
+		}
+		turns := h.Requests("sentinel_llm")
+		if strings.Contains(turns[1], "One reply is left") || strings.Contains(turns[1], "one reply is left") || !strings.Contains(turns[2], "one reply is left") {
+			t.Errorf("the model was not told at the right turn: %q", turns)
+		}
+	}
+	many := sdktest.New(t)
+	for i := range 25 {
+		many.OK("sentinel_llm", wants(`a {"n":`+strconv.Itoa(i)+`}`))
+		if i < 24 {
+			many.OK("sentinel_command", `1`)
+		}
+	}
+	if out, fault := run(t, `{"prompt":"x","tools":["a"]}`, many); fault != nil || get(out, "turns", "finish") != `[25,"limit"]` {
+		t.Errorf("default cap: %s %v", get(out, "turns", "finish"), fault)
+	}
+}
+
+// Twice in a row is warned of, the third time ends; another call between
+// starts the count anew.
+func TestRepeatedCalls(t *testing.T) {
+	h := sdktest.New(t).
+		OK("sentinel_llm", wants(`a {"x":1,"y":2}`), wants(`a {"y":2,"x":1}`), wants(`b {}`), wants(`a {"x":1,"y":2}`), wants(`a {"x":1,"y":2}`), wants(`a {"x":1,"y":2}`)).
+		OK("sentinel_command", `1`, `2`, `3`, `4`, `5`)
+	out, fault := run(t, `{"prompt":"x","tools":["a","b"]}`, h)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	if got := get(out, "success", "finish", "turns", "note"); got != `[false,"repeated",6,"The model made the same call of a three times in a row."]` {
+		t.Errorf("got %s", got)
+	}
+	for i, request := range h.Requests("sentinel_llm") {
+		warned := strings.Contains(request, "third time ends")
+		if want := i == 2 || i == 5; warned != want {
+			t.Errorf("turn %d warned: %v, want %v", i, warned, want)
+		}
+	}
+	// A model that goes in circles of two calls is seen too.
+	h = sdktest.New(t).OK("sentinel_llm", wants(`a {}`, `b {}`), wants(`a {}`, `b {}`), wants(`a {}`, `b {}`)).OK("sentinel_command", `1`, `2`, `3`, `4`)
+	if out, fault := run(t, `{"prompt":"x","tools":["a","b"]}`, h); fault != nil || get(out, "finish", "turns") != `["repeated",3]` || out.Get("toolCalls").Len() != 6 {
+		t.Errorf("circle: %s %v", out, fault)
+	}
+}
+
+func TestCallsThatAreNotCarriedOut(t *testing.T) {
+	for _, fields := range []string{`{"prompt":"x"}`, `{"prompt":"x","tools":["a"],"parseToolCalls":false}`} {
+		h := sdktest.New(t).OK("sentinel_llm", wants(`a {"n":1}`))
+		out, fault := run(t, fields, h)
+		want := `[true,"tools",[{"name":"a","arguments":{"n":1},"success":false,"error":"not carried out"}]]`
+		if fault != nil || get(out, "success", "finish", "toolCalls") != want {
+			t.Errorf("%s: %s %v", fields, out, fault)
+		}
+	}
+}
+
+func TestSchema(t *testing.T) {
+	const fields = `{"prompt":"x","schema":{"type":"object","required":["ok"]}}`
+	h := sdktest.New(t).OK("sentinel_llm",
+		reply("{}", `,"json":{},"problems":["ok: missing"]`),
+		reply(`{"ok":1}`, `,"json":{"ok":1}`))
+	out, fault := run(t, fields, h)
+	if fault != nil || get(out, "ok", "turns") != `[1,2]` {
+		t.Errorf("%s %v", out, fault)
+	}
+	again := h.Calls()[1].Request
+	if got := again.Get("append").At(0).Get("content").StringOr(""); got != "Your reply does not fit the required JSON Schema:\n- ok: missing\nReply again with the corrected JSON only." {
+		t.Errorf("asked again with %q", got)
+	}
+	if got := get(again, "schema", "conversation"); got != `[{"type":"object","required":["ok"]},"c1"]` {
+		t.Errorf("got %s", got)
+	}
+	for name, h := range map[string]*sdktest.Host{
+		"twice": sdktest.New(t).OK("sentinel_llm", reply("no", ""), reply("no", "")),
+		"cap":   sdktest.New(t).OK("sentinel_llm", reply("no", "")),
+	} {
+		f := fields
+		if name == "cap" {
+			f = strings.Replace(fields, `"prompt"`, `"maxTurns":1,"prompt"`, 1)
+		}
+		_, fault := run(t, f, h)
+		if fault == nil || fault.Code != sdk.CodePlugin || fault.Message != "llm: the reply does not fit the schema: the reply is no JSON" {
+			t.Errorf("%s: %v", name, fault)
+		}
+	}
+}
+
+func TestEnds(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_llm", strings.Replace(reply("cut of", ""), `"stop"`, `"length"`, 1))
+	if out, fault := run(t, `{"prompt":"x"}`, h); fault != nil || get(out, "success", "finish", "text") != `[false,"length","cut of"]` {
+		t.Errorf("%s %v", out, fault)
+	}
+	h = sdktest.New(t).Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeUnavailable, Message: "429", RetryAfterMs: 800})
+	if _, fault := run(t, `{"prompt":"x"}`, h); fault == nil || fault.RetryAfterMs != 800 {
+		t.Errorf("%v", fault)
+	}
+	h = sdktest.New(t).OK("sentinel_llm", wants(`a {}`)).Fail("sentinel_command", sdk.Fail(sdk.CodeCancelled, "stopped"))
+	if _, fault := run(t, `{"prompt":"x","tools":["a"]}`, h); fault == nil || fault.Code != sdk.CodeCancelled {
+		t.Errorf("a stopped run went on: %v", fault)
+	}
+}
+
+// Results and arguments are cut so that request and output stay in their
+// limits, at a whole character.
+func TestLargeResults(t *testing.T) {
+	big := strings.Repeat("é", 100<<10)
+	h := sdktest.New(t).
+		OK("sentinel_llm", wants(`a {"content":`+sdk.Quote(big)+`}`, `b {}`, `c {}`), reply("ok", "")).
+		OK("sentinel_command", sdk.Quote(big), sdk.Quote(big), sdk.Quote(big))
+	out, fault := run(t, `{"prompt":"x","tools":["a"]}`, h)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	second := h.Requests("sentinel_llm")[1]
+	if len(second) > 200<<10 || !strings.Contains(second, `[cut: 161110 more bytes]`) {
+		t.Errorf("request of %d bytes", len(second))
+	}
+	if n := len(out.String()); n > 8<<10 {
+		t.Errorf("output of %d bytes", n)
+	}
+}
+
+func TestBadFields(t *testing.T) {
+	for fields, field := range map[string]string{
+		`{"temperature":"hot"}`: "temperature",
+		`{"maxTurns":0}`:        "maxTurns",
+		`{"maxTokens":-1}`:      "maxTokens",
+		`{"tools":"code/read"}`: "tools",
+		`{"prompt":[1]}`:        "prompt",
+	} {
+		if _, fault := run(t, fields, sdktest.New(t)); fault == nil || fault.Code != sdk.CodeBadFields || fault.Field != field {
+			t.Errorf("%s: %v", fields, fault)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package loop_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/plugins/loop"
+	"github.com/sentinel-runtime/sentinel/sdk"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
+)
+
+const (
+	yes   = `{"value":true,"truthy":true}`
+	no    = `{"value":false,"truthy":false}`
+	first = `{"blocks":[{"success":true,"output":"one"}]}`
+	last  = `{"blocks":[{"success":true,"output":"two"}]}`
+)
+
+func run(t *testing.T, fields string, h *sdktest.Host) (string, *sdk.Error) {
+	t.Helper()
+	out, fault := sdktest.Run(t, sdktest.Only(loop.Step()), "loop", fields, h)
+	return out.String(), fault
+}
+
+func TestCount(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_block", first, last)
+	out, fault := run(t, `{"steps":{"count":1},"count":2}`, h)
+	if want := `{"iterations":2,"output":"two","reason":"count"}`; fault != nil || out != want {
+		t.Errorf("got %s %v, want %s", out, fault, want)
+	}
+	if diff := cmp.Diff([]string{
+		`{"blocks":[{"field":"steps","vars":{"index":0}}]}`,
+		`{"blocks":[{"field":"steps","vars":{"index":1}}]}`,
+	}, h.Requests("sentinel_block")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{
+		`{"state":{"last":"one","passes":1}}`,
+		`{"state":{"last":"two","passes":2}}`,
+	}, h.Requests("sentinel_checkpoint")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if out, fault := run(t, `{"steps":{"count":1},"count":0}`, sdktest.New(t)); fault != nil || out != `{"iterations":0,"output":null,"reason":"count"}` {
+		t.Errorf("no passes: %s %v", out, fault)
+	}
+	if out, fault := run(t, `{"steps":{"count":0},"count":2}`, sdktest.New(t)); fault != nil || out != `{"iterations":2,"output":null,"reason":"count"}` {
+		t.Errorf("no steps: %s %v", out, fault)
+	}
+}
+
+// A while loop checks before its first pass.
+func TestWhile(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_eval", no)
+	if out, fault := run(t, `{"steps":{"count":1},"while":"$go"}`, h); fault != nil || out != `{"iterations":0,"output":null,"reason":"while"}` {
+		t.Errorf("%s %v", out, fault)
+	}
+	h = sdktest.New(t).OK("sentinel_eval", yes, no).OK("sentinel_block", first)
+	if out, fault := run(t, `{"steps":{"count":1},"while":"$go","indexAs":"n"}`, h); fault != nil || out != `{"iterations":1,"output":"one","reason":"while"}` {
+		t.Errorf("%s %v", out, fault)
+	}
+	if diff := cmp.Diff([]string{`{"expression":"$go","vars":{"n":0}}`, `{"expression":"$go","vars":{"n":1}}`}, h.Requests("sentinel_eval")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An until loop makes its first pass before it checks.
+func TestUntil(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_block", first, last).OK("sentinel_eval", no, yes)
+	if out, fault := run(t, `{"steps":{"count":1},"until":"$done","maxIterations":2}`, h); fault != nil || out != `{"iterations":2,"output":"two","reason":"until"}` {
+		t.Errorf("%s %v", out, fault)
+	}
+}
+
+func TestEach(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_block", first, last)
+	if out, fault := run(t, `{"steps":{"count":1},"each":["a",{"b":null}],"as":"file"}`, h); fault != nil || out != `{"iterations":2,"output":"two","reason":"each"}` {
+		t.Errorf("%s %v", out, fault)
+	}
+	if diff := cmp.Diff([]string{
+		`{"blocks":[{"field":"steps","vars":{"file":"a","index":0}}]}`,
+		`{"blocks":[{"field":"steps","vars":{"file":{"b":null},"index":1}}]}`,
+	}, h.Requests("sentinel_block")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, fault := run(t, `{"steps":{"count":1},"each":"a,b"}`, sdktest.New(t)); fault == nil || fault.Field != "each" {
+		t.Errorf("each of a text: %v", fault)
+	}
+}
+
+// Reaching the cap is an error that names it, never success.
+func TestCap(t *testing.T) {
+	for fields, message := range map[string]string{
+		`{"steps":{"count":1},"until":"$done","maxIterations":2}`: "loop: maxIterations 2 reached: until is still false",
+		`{"steps":{"count":1},"while":"$go","maxIterations":2}`:   "loop: maxIterations 2 reached: while is still true",
+		`{"steps":{"count":1},"count":5,"maxIterations":2}`:       "loop: maxIterations 2 reached: 5 passes were wanted",
+		`{"steps":{"count":1},"each":[1,2,3],"maxIterations":2}`:  "loop: maxIterations 2 reached: 3 passes were wanted",
+		`{"steps":{"count":1},"maxIterations":2}`:                 "loop: maxIterations 2 reached: the loop has no other end",
+	} {
+		h := sdktest.New(t).OK("sentinel_block", first, last)
+		switch {
+		case message[len(message)-5:] == "false":
+			h.OK("sentinel_eval", no, no)
+		case message[len(message)-4:] == "true":
+			h.OK("sentinel_eval", yes, yes, yes)
+		}
+		_, fault := run(t, fields, h)
+		if fault == nil || fault.Code != sdk.CodeLimit || fault.Message != message || !fault.Permanent {
+			t.Errorf("%s: %+v", fields, fault)
+		}
+	}
+}
+
+// After a checkpoint the loop goes on where it was.
+func TestResume(t *testing.T) {
+	h := sdktest.New(t).State(`{"passes":1,"last":"one"}`).OK("sentinel_block", last)
+	if out, fault := run(t, `{"steps":{"count":1},"count":2}`, h); fault != nil || out != `{"iterations":2,"output":"two","reason":"count"}` {
+		t.Errorf("%s %v", out, fault)
+	}
+	if diff := cmp.Diff([]string{`{"blocks":[{"field":"steps","vars":{"index":1}}]}`}, h.Requests("sentinel_block")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// The check of the last pass was true before the checkpoint: no other pass.
+	h = sdktest.New(t).State(`{"passes":3,"last":"x","ended":true}`)
+	if out, fault := run(t, `{"steps":{"count":1},"until":"$done"}`, h); fault != nil || out != `{"iterations":3,"output":"x","reason":"until"}` {
+		t.Errorf("%s %v", out, fault)
+	}
+}
+
+func TestErrorInPass(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_block", first, `{"blocks":[{"success":false,"error":{"code":"denied","message":"no"}}]}`)
+	if _, fault := run(t, `{"steps":{"count":1},"count":3}`, h); fault == nil || fault.Code != sdk.CodeDenied || fault.Message != "no" {
+		t.Errorf("%v", fault)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	for fields, want := range map[string]string{
+		`{"steps":{"count":1}}`:                                   "count: want one of count, while, until and each",
+		`{"steps":{"count":1},"count":1,"until":"x"}`:             "until: want one of count, while, until and each, not also count",
+		`{"steps":{"count":1},"count":1,"as":"x"}`:                "as: belongs to each",
+		`{"steps":{"count":1},"each":"$list","as":"x"}`:           "",
+		`{"steps":{"count":1},"maxIterations":3}`:                 "",
+		`{"steps":{"count":1},"while":"$x","maxIterations":"$n"}`: "",
+	} {
+		got := sdktest.Problems(t, sdktest.Only(loop.Step()), "loop", fields)
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0] != want) {
+			t.Errorf("%s: %q, want %q", fields, got, want)
+		}
+	}
+}

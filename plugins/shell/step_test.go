@@ -1,0 +1,71 @@
+package shell_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/plugins/shell"
+	"github.com/sentinel-runtime/sentinel/sdk"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
+)
+
+func TestRun(t *testing.T) {
+	for _, tt := range []struct{ name, fields, request string }{
+		{"line", `{"command":"echo \"$S_0\"","env":{"A":"b"},"cwd":"sub","stdin":"in"}`,
+			`{"command":"code/shell/execute","params":{"command":"echo \"$S_0\"","cwd":"sub","env":{"A":"b"},"stdin":"in","wait":true}}`},
+		{"argv", `{"argv":["git","status"]}`, `{"command":"code/shell/execute","params":{"argv":["git","status"],"wait":true}}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := sdktest.New(t).OK("sentinel_command", `{"success":true,"exitCode":0,"stdout":"x"}`)
+			out, fault := sdktest.Run(t, sdktest.Only(shell.Step()), "shell", tt.fields, h)
+			if fault != nil || out.String() != `{"success":true,"exitCode":0,"stdout":"x"}` {
+				t.Errorf("%s %v", out, fault)
+			}
+			if diff := cmp.Diff([]string{tt.request}, h.Requests("sentinel_command")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFailure(t *testing.T) {
+	const result = `{"success":false,"exitCode":3,"stdout":"o1\no2\n","stderr":"%"}`
+	long := strings.Repeat("é", 400)
+	for _, tt := range []struct{ fields, stderr, want string }{
+		{`{"command":"npm test"}`, `a\nb\nc\nd\ne\nf\n\n`, "shell \"npm test\": exit code 3: b\nc\nd\ne\nf"},
+		{`{"argv":["make","-k"]}`, ` \n`, "shell \"make -k\": exit code 3: o1\no2"},
+		{`{"command":"` + strings.Repeat("x", 150) + `"}`, long, `shell "` + strings.Repeat("x", 100) + `...": exit code 3: ` + long[:500]},
+	} {
+		answer := strings.Replace(result, "%", tt.stderr, 1)
+		_, fault := sdktest.Run(t, sdktest.Only(shell.Step()), "shell", tt.fields, sdktest.New(t).OK("sentinel_command", answer))
+		if diff := cmp.Diff(&sdk.Error{Code: sdk.CodePlugin, Message: tt.want}, fault); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	allowed := `{"command":"npm test","allowFailure":true}`
+	out, fault := sdktest.Run(t, sdktest.Only(shell.Step()), "shell", allowed, sdktest.New(t).OK("sentinel_command", result))
+	if fault != nil || out.String() != result {
+		t.Errorf("with allowFailure: %s %v", out, fault)
+	}
+}
+
+// A program that could not run is an error also with allowFailure.
+func TestCouldNotRun(t *testing.T) {
+	h := sdktest.New(t).Fail("sentinel_command", sdk.Fail(sdk.CodeTimeout, "time limit"))
+	if _, fault := sdktest.Run(t, sdktest.Only(shell.Step()), "shell", `{"command":"x","allowFailure":true}`, h); fault == nil || fault.Code != sdk.CodeTimeout {
+		t.Errorf("%v", fault)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	for fields, want := range map[string]string{
+		`{}`:                           "command: want command or argv",
+		`{"command":"a","argv":["b"]}`: "argv: want command or argv, not both",
+	} {
+		if got := sdktest.Problems(t, sdktest.Only(shell.Step()), "shell", fields); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q", fields, got)
+		}
+	}
+}
