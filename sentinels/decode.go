@@ -167,8 +167,8 @@ func (s *session) choice(n *node, choices []string) (string, bool) {
 	return "", false
 }
 
-func (s *session) unknownKey(m member, known []string) {
-	s.addAt(m.start, m.value.path, KindUnknown, didYouMean(m.name, known), fmt.Sprintf("unknown key %q", m.name))
+func (s *session) unknownKey(m member, known []string, quiet ...string) {
+	s.addAt(m.start, m.value.path, KindUnknown, didYouMean(m.name, known, quiet...), fmt.Sprintf("unknown key %q", m.name))
 }
 
 // first notes that a key was given and reports one given under two names.

@@ -3,7 +3,6 @@ package sentinels
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -42,7 +41,7 @@ var (
 func init() {
 	definitionFields = table[draft]{
 		idField("id", "Slug of the sentinel; made of the name if it is missing.", func(d *draft) *ID { return &d.ID }),
-		{name: "uniqueId", doc: "The id in an exported entity or a recipe; it wins over id.", schema: schemaID,
+		{name: "uniqueId", quiet: true, doc: "The id in an exported entity or a recipe; it wins over id.", schema: schemaID,
 			decode: idField("", "", func(d *draft) *ID { return &d.uniqueID }).decode},
 		{name: "name", doc: "The name as people read it.", schema: map[string]any{"type": "string", "minLength": 1},
 			decode: func(d *decoder, n *node, dst *draft) { dst.Name, _ = d.mustText(n) },
@@ -88,7 +87,7 @@ func init() {
 		definitionFields = append(definitionFields, extraField(name))
 	}
 	for _, name := range runFacts {
-		definitionFields = append(definitionFields, field[draft]{name: name, doc: "Of an exported entity; not kept.", schema: true,
+		definitionFields = append(definitionFields, field[draft]{name: name, quiet: true, doc: "Of an exported entity; not kept.", schema: true,
 			decode: func(*decoder, *node, *draft) {}})
 	}
 }
@@ -114,7 +113,7 @@ func idField(name, doc string, at func(*draft) *ID) field[draft] {
 }
 
 func extraField(name string) field[draft] {
-	return field[draft]{name: name, doc: "Kept, not used.", schema: true,
+	return field[draft]{name: name, quiet: true, doc: "Kept, not used.", schema: true,
 		decode: func(d *decoder, n *node, dst *draft) {
 			if dst.Extra == nil {
 				dst.Extra = make(map[string]json.RawMessage)
@@ -235,6 +234,9 @@ func (d *decoder) concurrency(n *node, dst *draft) {
 		overlapFields.read(d, n, &dst.Definition)
 		return
 	}
+	if !d.want(n, '"', "a policy or {\"overlap\": policy}") {
+		return
+	}
 	if s, ok := d.choice(n, overlaps); ok {
 		dst.Concurrency = Overlap(s)
 	}
@@ -256,8 +258,8 @@ func recipeOutputs(n *node) []output {
 	return outputs
 }
 
-// nested reads the definition in a field of the step at step.
-func (d *decoder) nested(n, step *node) json.RawMessage {
+// nested reads the definition in a field of step; path is the step's.
+func (d *decoder) nested(n *node, step *Step, path string) json.RawMessage {
 	if !d.want(n, '{', "a definition or {\"$ref\": name}") {
 		return nil
 	}
@@ -276,19 +278,19 @@ func (d *decoder) nested(n, step *node) json.RawMessage {
 		d.add(n, KindLimit, "", "definitions stand within each other more than %d deep", maxDefinitions)
 		return nil
 	}
-	inner := &decoder{session: d.session, depth: d.depth + 1, ids: make(map[string]int), label: d.labelOf(step)}
+	inner := &decoder{session: d.session, depth: d.depth + 1, ids: make(map[string]int), label: labelOf(step, path)}
 	def := inner.definition(n)
 	return compact(&def)
 }
 
 // labelOf names a definition after the step it stands in.
-func (d *decoder) labelOf(step *node) string {
-	if m := step.member("name"); m != nil && m.kind == '"' && m.text != "" {
-		return m.text
+func labelOf(step *Step, path string) string {
+	switch {
+	case step.Name != "":
+		return step.Name
+	case step.ID != "":
+		return step.ID
 	}
-	if m := step.member("id"); m != nil && m.kind == '"' && stepID(m.text) {
-		return m.text
-	}
-	digits := strings.FieldsFunc(step.path, func(r rune) bool { return r < '0' || r > '9' })
-	return "step-" + strings.Join(slices.Compact(digits), "-")
+	digits := strings.FieldsFunc(path, func(r rune) bool { return r < '0' || r > '9' })
+	return "step-" + strings.Join(digits, "-")
 }

@@ -107,6 +107,9 @@ func (d *decoder) onError(n *node, dst *Step) {
 		}
 		return
 	}
+	if !d.want(n, '"', "an action or {\"retry\": {...}}") {
+		return
+	}
 	if s, ok := d.choice(n, errorActions); ok {
 		dst.OnError.Action = ErrorAction(s)
 	}

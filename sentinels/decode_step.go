@@ -96,7 +96,7 @@ func (d *decoder) step(n *node) Step {
 		return s
 	}
 	spec := d.stepType(n, &s)
-	known := stepFields.names()
+	known, _ := stepFields.names()
 	var fields *fieldSet
 	if spec != nil {
 		fields = spec.compiled
@@ -137,11 +137,7 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 			s.Type = spec.Type
 			return spec
 		}
-		hint := ""
-		if d.opt.Types != nil {
-			hint = "one of " + quotedList(d.opt.Types.names(), " or ")
-		}
-		d.add(n, KindMissing, hint, "type is missing, and no other field tells it")
+		d.add(n, KindMissing, d.typeHint(n), "type is missing, and no other field tells it")
 		return nil
 	}
 	text, ok := d.mustText(at)
@@ -180,6 +176,23 @@ func (d *decoder) infer(n *node) *TypeSpec {
 	return nil
 }
 
+// typeHint looks for a mistyped telling field, or else lists the types.
+func (d *decoder) typeHint(n *node) string {
+	if d.opt.Types == nil {
+		return ""
+	}
+	var telling []string
+	for i := range d.opt.Types.specs {
+		telling = append(telling, tellingFields(&d.opt.Types.specs[i])...)
+	}
+	for _, m := range n.members {
+		if near := Suggest(m.name, telling); len(near) > 0 && stepFields.find(m.name) == nil {
+			return "did you mean " + quotedList(near, " or ") + fmt.Sprintf(" in place of %q?", m.name)
+		}
+	}
+	return "one of " + quotedList(d.opt.Types.names(), " or ")
+}
+
 // ownFields sorts a type's fields into Fields and Blocks and checks them.
 func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 	for _, m := range own.members {
@@ -194,7 +207,7 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 		case mark == markBranches:
 			d.branches(s, m)
 		case mark == markDefinition:
-			if raw := d.nested(m.value, own); raw != nil {
+			if raw := d.nested(m.value, s, own.path); raw != nil {
 				s.field(m.name, raw)
 			}
 		case mark == markExpression && m.value.kind == '"':

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -31,6 +32,17 @@ func (s Step) MarshalJSON() ([]byte, error) { return encodeStep(&s), nil }
 
 // MarshalJSON returns l as it stands in a definition.
 func (l Loop) MarshalJSON() ([]byte, error) { return loopFields.encode(&l), nil }
+
+// UnmarshalJSON refuses: which fields hold nested steps only the types know, so
+// a definition is read by [Decode].
+func (d *Definition) UnmarshalJSON([]byte) error {
+	return errors.New("a definition is read by sentinels.Decode")
+}
+
+// UnmarshalJSON refuses, as that of [Definition] does.
+func (s *Step) UnmarshalJSON([]byte) error {
+	return errors.New("a step is read by sentinels.DecodeStep")
+}
 
 // Hash returns the SHA-256, in hex, over the canonical JSON of d. Definitions
 // that mean the same, whatever their spelling, have the same hash.

@@ -209,6 +209,10 @@ func (v *verdict) leaf(n *node, e *jsonschema.ValidationError) []Problem {
 	case *kind.Format:
 		add(n.start, n.path, KindValue, "", "%q is no %s", n.text, k.Want)
 	case *kind.OneOf:
+		if keys := v.exclusive(e.InstanceLocation, k.Subschemas); len(keys) > 1 {
+			add(n.start, n.path, KindValue, "", "takes only one of %s", quotedList(keys, " and "))
+			break
+		}
 		add(n.start, n.path, KindValue, "", "fits more than one alternative of its schema")
 	default:
 		text := "does not fit its schema"
@@ -218,6 +222,21 @@ func (v *verdict) leaf(n *node, e *jsonschema.ValidationError) []Problem {
 		add(n.start, n.path, KindValue, "", "%s", text)
 	}
 	return out
+}
+
+// exclusive returns the keys that alternatives of the step's own schema require.
+func (v *verdict) exclusive(location []string, matched []int) []string {
+	list, _ := v.fields.raw["oneOf"].([]any)
+	var keys []string
+	for _, i := range matched {
+		if len(location) > 0 || i >= len(list) {
+			return nil
+		}
+		s, _ := list[i].(map[string]any)
+		required, _ := s["required"].([]any)
+		keys = append(keys, texts(required)...)
+	}
+	return keys
 }
 
 func texts(values []any) []string {

@@ -203,8 +203,7 @@ func (m merger) merge(v any) any {
 			out[k] = inner
 		}
 	}
-	t, typed := out["type"].(string)
-	if !typed || t == "string" && out["enum"] == nil && out["format"] == nil && out["pattern"] == nil {
+	if !refusesReference(out) {
 		return out
 	}
 	alternatives := map[string]any{"anyOf": []any{out, referenceSchema}}
@@ -215,4 +214,16 @@ func (m merger) merge(v any) any {
 		}
 	}
 	return alternatives
+}
+
+// refusesReference reports whether a schema's type, or a closer look at its
+// strings, would refuse a string such as "$name".
+func refusesReference(s map[string]any) bool {
+	switch t := s["type"].(type) {
+	case string:
+		return t != "string" || s["enum"] != nil || s["format"] != nil || s["pattern"] != nil
+	case []any:
+		return !slices.Contains(t, any("string"))
+	}
+	return false
 }

@@ -68,9 +68,9 @@ func distance(a, b string) int {
 }
 
 // didYouMean returns the hint for a name that is none of the candidates: the
-// near ones, or else all of them.
-func didYouMean(name string, candidates []string) string {
-	if near := Suggest(name, candidates); len(near) > 0 {
+// near ones, or else all of them. The quiet ones are only named when near.
+func didYouMean(name string, candidates []string, quiet ...string) string {
+	if near := Suggest(name, slices.Concat(candidates, quiet)); len(near) > 0 {
 		return "did you mean " + quotedList(near, " or ") + "?"
 	}
 	if len(candidates) == 0 || len(candidates) > 40 {

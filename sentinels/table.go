@@ -13,6 +13,7 @@ type field[T any] struct {
 	name    string
 	aliases []string // accepted on input
 	doc     string
+	quiet   bool // accepted, but not among the known keys of a hint
 	schema  any
 	decode  func(d *decoder, n *node, dst *T)
 	encode  func(src *T) json.RawMessage // nil leaves the key out; a nil func is for input only
@@ -29,12 +30,16 @@ func (t table[T]) find(name string) *field[T] {
 	return nil
 }
 
-func (t table[T]) names() []string {
-	names := make([]string, 0, len(t))
+// names returns the names to offer in hints.
+func (t table[T]) names() (known, quiet []string) {
 	for i := range t {
-		names = append(names, t[i].name)
+		if t[i].quiet {
+			quiet = append(quiet, t[i].name)
+		} else {
+			known = append(known, t[i].name)
+		}
 	}
-	return names
+	return known, quiet
 }
 
 // read decodes an object and returns its members by stored name; nil if n is
@@ -47,7 +52,8 @@ func (t table[T]) read(d *decoder, n *node, dst *T) map[string]member {
 	for _, m := range n.members {
 		f := t.find(m.name)
 		if f == nil {
-			d.unknownKey(m, t.names())
+			known, quiet := t.names()
+			d.unknownKey(m, known, quiet...)
 			continue
 		}
 		if d.first(seen, f.name, m) {

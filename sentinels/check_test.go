@@ -1,0 +1,65 @@
+package sentinels_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+func TestCheck(t *testing.T) {
+	src := `{
+  "name": "a",
+  "inputs": {"query": "string"},
+  "pipeline": [
+    {"type": "llm", "prompt": "Look for $query in $plces, $$x", "outputTo": "places"},
+    {"if": "$placs.length > 0 && $event", "then": [{"type": "shell", "command": "echo '$places' $HOME '$HOME'"}]},
+    {"command": "code/shell/execute", "params": {"command": "echo $HOME $nobody"}},
+    {"each": "$places", "steps": [{"argv": ["$item", "$thing"]}]},
+    {"type": "llm", "prompt": "x", "schema": {"$id": "$nobody"}},
+    {"definition": {"steps": [{"argv": ["$query", "$inner"]}]}}
+  ],
+  "loop": {"type": "until", "check": "$done"},
+  "timeoutMs": 5
+}`
+	d := decode(t, src)
+	got := sentinels.Check(d, types(t), "given").Locate("f.json", []byte(src)).Error()
+	want := strings.Join([]string{
+		`f.json:5:31: steps[0].prompt: nothing sets $plces`,
+		"\tdid you mean \"places\"?",
+		`f.json:6:12: steps[1].check: nothing sets $placs`,
+		"\tdid you mean \"places\"?",
+		`f.json:6:81: steps[1].then[0].command: $places stands in single quotes, where the shell puts no value`,
+		"\tuse double quotes",
+		`f.json:7:49: steps[2].params: nothing sets $nobody`,
+		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
+		`f.json:8:44: steps[3].steps[0].argv: nothing sets $thing`,
+		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
+		`f.json:10:40: steps[5].definition.steps[0].argv: nothing sets $inner`,
+		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
+		`f.json:12:38: loop.check: nothing sets $done`,
+		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
+	}, "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// TestMarks holds every mark of the ABI to being one the format knows.
+func TestMarks(t *testing.T) {
+	for _, mark := range []string{abi.MarkExpression, abi.MarkSteps, abi.MarkBranches, abi.MarkShell, abi.MarkRaw,
+		abi.MarkDefinition, abi.MarkTools, abi.MarkParams} {
+		fields := []byte(`{"properties": {"x": {"` + abi.Keyword + `": "` + mark + `"}}}`)
+		set, err := sentinels.NewTypeSet([]sentinels.TypeSpec{{Type: "a", Fields: fields}})
+		if err != nil {
+			t.Errorf("%s: %v", mark, err)
+			continue
+		}
+		if spec, _ := set.Lookup("a"); spec.Mark("x") != mark {
+			t.Errorf("%s: mark %q", mark, spec.Mark("x"))
+		}
+	}
+}

@@ -1,0 +1,363 @@
+package sentinels_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// TestDecodeValue pins what a file with every field becomes.
+func TestDecodeValue(t *testing.T) {
+	src, err := os.ReadFile("testdata/good/everything.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decode(t, string(src))
+	steps := d.Steps
+	d.Steps = nil
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	want := &sentinels.Definition{
+		ID: "everything", Name: "Everything ✓", Description: "d", Version: 3, Recipe: "coding", RAGSources: []string{"git", "tree"},
+		Loop: sentinels.Loop{Type: "count", Max: raw(`"$limit"`)},
+		Triggers: []sentinels.Trigger{
+			{Type: "event", Event: "git:*", Options: raw(`{"debounceMs":50,"filter":"$event.data.branch === 'main'"}`)},
+			{Type: "schedule", CronExpression: "*/5 * * * *", Options: raw(`{"timeZone":"Europe/Berlin"}`)},
+			{Type: "file", Options: raw(`{"paths":["src/**"]}`)},
+			{Type: "webhook", Options: raw(`{"event":"push"}`)},
+		},
+		Tools:  []string{"code/read"},
+		Safety: sentinels.Safety{MaxIterations: 7, TimeoutMs: 4000, MaxStepTimeoutMs: 100, MaxMemoryMB: 64, MaxSteps: 50, OnTimeout: "pause", OnInterrupt: "fail"},
+		Tags:   []string{"a"}, IsPublic: true, CreatedBy: "me", Workspace: "../src", Concurrency: "queue",
+		Budget: sentinels.Budget{Tokens: 1000, CostUSD: 0.25, Calls: 9},
+		Inputs: map[string]sentinels.Input{
+			"query": {Type: "string"},
+			"limit": {Type: "integer", Description: "how many", Default: raw("3"), Enum: []json.RawMessage{raw("1"), raw("3"), raw("9")}},
+			"must":  {Required: true},
+		},
+		Extra: map[string]json.RawMessage{"$schema": raw(`"./schema.json"`)},
+	}
+	if diff := cmp.Diff(want, d); diff != "" {
+		t.Errorf("definition (-want +got):\n%s", diff)
+	}
+	first := sentinels.Step{Type: "command", ID: "one", Name: "First", Condition: "$iteration < 3", OutputTo: "list",
+		OnError: sentinels.OnError{Action: "skip"}, TimeoutMs: 1000, OnInterrupt: "ask",
+		Fields: map[string]json.RawMessage{"command": raw(`"data/list"`), "params": raw(`{"b":[1,{"a":1.50,"z":null}],"limit":"$limit"}`)}}
+	if diff := cmp.Diff(first, steps[0]); diff != "" {
+		t.Errorf("step 0 (-want +got):\n%s", diff)
+	}
+	retry := sentinels.OnError{Action: "retry", Retry: sentinels.RetryPolicy{MaxRetries: 2, BackoffType: "linear", BaseDelayMs: 5, MaxDelayMs: 9}}
+	if diff := cmp.Diff(retry, steps[1].OnError); diff != "" {
+		t.Errorf("onError (-want +got):\n%s", diff)
+	}
+	if got := string(steps[2].Fields["rules"]); got != `[{"action":"Emit","classification":"error","pattern":"x"}]` {
+		t.Errorf("the rules are not spelled as their schema does: %s", got)
+	}
+	blocks := map[string][]sentinels.Step{
+		"then": {},
+		"else": {{Type: "emit", Fields: map[string]json.RawMessage{"event": raw(`"a:b"`), "data": raw(`{"x":"$lines"}`)}}},
+	}
+	if diff := cmp.Diff(blocks, steps[3].Blocks); diff != "" {
+		t.Errorf("blocks (-want +got):\n%s", diff)
+	}
+	if len(steps[4].Blocks) != 3 || len(steps[4].Blocks["branches.1"]) != 2 || steps[4].Fields["branches"] != nil {
+		t.Errorf("branches: %+v", steps[4])
+	}
+	if wait := steps[6].Blocks["steps"][0]; wait.TimeoutMs != 0 || string(wait.Fields["timeoutMs"]) != "9" {
+		t.Errorf("a type's own timeoutMs is not its field: %+v", wait)
+	}
+	if got, want := string(steps[7].Fields["definition"]), `{"id":"inner","name":"inner","steps":[{"type":"command","command":"x","outputTo":"q"}],"loop":{"type":"once"}}`; got != want {
+		t.Errorf("nested definition\n%s, want\n%s", got, want)
+	}
+}
+
+func TestDecodeRecipe(t *testing.T) {
+	src, err := os.ReadFile("testdata/good/recipe.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decode(t, string(src))
+	if d.ID != "pair-review" || d.Recipe != "pair-review" || d.Loop.Type != sentinels.LoopOnce {
+		t.Errorf("id %q, recipe %q, loop %q", d.ID, d.Recipe, d.Loop.Type)
+	}
+	if got := d.Steps[2].Condition; got != "$decision.shouldRespond === true" {
+		t.Errorf("condition %q", got)
+	}
+	if diff := cmp.Diff([]string{"code/read", "code/edit"}, d.Tools); diff != "" {
+		t.Error(diff)
+	}
+	if len(d.Extra) != 5 {
+		t.Errorf("extra keys: %d, want 5", len(d.Extra))
+	}
+}
+
+// TestIdentity derives ids and names from each other.
+func TestIdentity(t *testing.T) {
+	for _, tt := range []struct{ fields, id, name string }{
+		{`"name": "Build & Fix!"`, "build-fix", "Build & Fix!"},
+		{`"id": "x_1"`, "x_1", "x_1"},
+		{`"id": "5f0c", "uniqueId": "human", "name": "N"`, "human", "N"},
+		{`"name": "日本"`, "s-d1d1b4b2fbf3", "日本"},
+		{`"name": "` + strings.Repeat("ab ", 40) + `"`, strings.TrimRight(strings.Repeat("ab-", 40)[:64], "-"), strings.Repeat("ab ", 40)},
+	} {
+		d := decode(t, "{"+tt.fields+`, "steps": []}`)
+		if strings.HasPrefix(tt.id, "s-") {
+			if !strings.HasPrefix(string(d.ID), "s-") || !d.ID.Valid() {
+				t.Errorf("%s: id %q", tt.fields, d.ID)
+			}
+		} else if string(d.ID) != tt.id {
+			t.Errorf("%s: id %q, want %q", tt.fields, d.ID, tt.id)
+		}
+		if d.Name != tt.name || !d.ID.Valid() {
+			t.Errorf("%s: name %q, id %q", tt.fields, d.Name, d.ID)
+		}
+	}
+}
+
+// TestBoundsAccepted are the loops that end, by themselves or by a limit.
+func TestBoundsAccepted(t *testing.T) {
+	for _, fields := range []string{
+		`"loop": {"type": "once"}`,
+		`"loop": {"type": "count", "max": 3}`,
+		`"loop": {"type": "until", "check": "$a"}, "timeoutMs": 1`,
+		`"loop": {"type": "while", "check": "$a"}, "safety": {"maxIterations": 1}`,
+		`"loop": {"type": "continuous"}, "safety": {"timeoutMs": 1}`,
+		`"loop": {"type": "event", "event": "a:**"}, "maxIterations": 1`,
+	} {
+		decode(t, `{"name": "a", "steps": [], `+fields+`}`)
+	}
+}
+
+// TestWithoutTypes keeps fields of any type unchecked.
+func TestWithoutTypes(t *testing.T) {
+	d, problems := sentinels.Decode([]byte(`{"name": "a", "steps": [{"type": "quantum", "qubits": [{"b": 1, "a": 2}], "timeoutMs": 5}]}`), sentinels.DecodeOptions{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := []sentinels.Step{{Type: "quantum", TimeoutMs: 5, Fields: map[string]json.RawMessage{"qubits": json.RawMessage(`[{"a":2,"b":1}]`)}}}
+	if diff := cmp.Diff(want, d.Steps); diff != "" {
+		t.Error(diff)
+	}
+	if _, problems := sentinels.Decode([]byte(`{"name": "a", "steps": [{"command": "x"}]}`), sentinels.DecodeOptions{}); len(problems) != 1 {
+		t.Errorf("a type cannot be inferred without types: %v", problems)
+	}
+}
+
+func TestDecodeStep(t *testing.T) {
+	s, problems := sentinels.DecodeStep([]byte(`{"command":"code/verify","outputTo":"result"}`), options(t))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := &sentinels.Step{Type: "command", OutputTo: "result", Fields: map[string]json.RawMessage{"command": json.RawMessage(`"code/verify"`)}}
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Error(diff)
+	}
+	raw, err := json.Marshal(s)
+	if err != nil || string(raw) != `{"type":"command","command":"code/verify","outputTo":"result"}` {
+		t.Errorf("%s, %v", raw, err)
+	}
+	_, problems = sentinels.DecodeStep([]byte(`{"comand":"code/verify"}`), options(t))
+	if len(problems) != 1 || problems[0].Hint != `did you mean "command" in place of "comand"?` || problems[0].Kind != sentinels.KindMissing {
+		t.Errorf("%+v", problems)
+	}
+}
+
+// TestInferenceOrder takes the earliest type where several fields tell.
+func TestInferenceOrder(t *testing.T) {
+	for src, want := range map[string]sentinels.StepType{
+		`{"command": "x", "prompt": "y"}`:            "command",
+		`{"if": "$a"}`:                               "condition",
+		`{"pipeline": {"steps": []}, "name": "n"}`:   "sentinel",
+		`{"type": "shell", "command": "make $what"}`: "shell",
+		`{"type": "EMIT", "event": "a"}`:             "emit",
+	} {
+		s, problems := sentinels.DecodeStep([]byte(src), options(t))
+		if src == `{"command": "x", "prompt": "y"}` {
+			if len(problems) != 1 || problems[0].Path != "prompt" {
+				t.Errorf("%s: %v", src, problems)
+			}
+			continue
+		}
+		if len(problems) > 0 || s.Type != want {
+			t.Errorf("%s: type %v, want %s; %v", src, s, want, problems)
+		}
+	}
+}
+
+// TestHash is equal for two spellings of one definition and differs otherwise.
+func TestHash(t *testing.T) {
+	a := decode(t, `{"name": "a", "steps": [{"command": "x", "params": {"b": 1, "a": "\u00e4"}}]}`)
+	b := decode(t, `{"pipeline": [{"params": {"a": "ä", /* c */ "b": 1,}, "type": "command", "command": "x"}], "name": "a", "loop": {"type": "once"}}`)
+	c := decode(t, `{"name": "a", "steps": [{"command": "x", "params": {"b": 2, "a": "ä"}}]}`)
+	if a.Hash() != b.Hash() {
+		t.Errorf("two spellings differ:\n%s\n%s", sentinels.Encode(a), sentinels.Encode(b))
+	}
+	if a.Hash() == c.Hash() || len(a.Hash()) != 64 {
+		t.Error("two definitions have one hash")
+	}
+}
+
+// TestUnmarshal refuses to guess what only the types know.
+func TestUnmarshal(t *testing.T) {
+	var d sentinels.Definition
+	if err := json.Unmarshal([]byte(`{"name": "a"}`), &d); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	d := decode(t, `{"name": "a", "steps": [
+		{"id": "s0", "command": "a"},
+		{"branches": [[{"id": "b00", "command": "a"}], [{"id": "b10", "command": "a"}, {"check": "$x", "then": [{"id": "deep", "command": "a"}]}]]},
+		{"check": "$x", "then": [{"id": "t0", "command": "a"}], "else": []}]}`)
+	before := sentinels.Encode(d)
+	for address, id := range map[string]string{"0": "s0", "1.branches.0.0": "b00", "1.branches.1.0": "b10", "1.branches.1.1.then.0": "deep", "2.then.0": "t0"} {
+		if s, err := d.StepAt(address); err != nil || s.ID != id {
+			t.Errorf("%s: %v, %v; want %s", address, s, err, id)
+		}
+	}
+	for address, want := range map[string]string{
+		"3":              `step "3": index 3: the list has 0 to 2`,
+		"":               `step "": "" is no index`,
+		"-1":             `step "-1": "-1" is no index`,
+		"00":             `step "00": "00" is no index`,
+		"0.then.0":       `step "0.then.0": the step has no list "then"; its lists: none`,
+		"2.than.0":       `step "2.than.0": the step has no list "than"; its lists: "else" and "then"`,
+		"2.else.0":       `step "2.else.0": index 0: the list is empty`,
+		"9.then.0":       `step "9.then.0": index 9: the list has 0 to 2`,
+		"1.branches.5.0": `step "1.branches.5.0": the step has no list "branches"; its lists: "branches.0" and "branches.1"`,
+		"2.then":         `step "2.then": "" is no index`,
+	} {
+		if _, err := d.StepAt(address); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", address, err, want)
+		}
+	}
+
+	add := sentinels.Step{Type: "command", ID: "new", Fields: map[string]json.RawMessage{"command": json.RawMessage(`"n"`)}}
+	edits := map[string]func() (*sentinels.Definition, error){
+		"2.else.0":              func() (*sentinels.Definition, error) { return d.InsertStep("2.else.0", add) },
+		"3":                     func() (*sentinels.Definition, error) { return d.InsertStep("3", add) },
+		"0":                     func() (*sentinels.Definition, error) { return d.InsertStep("0", add) },
+		"1.branches.1.1.then.0": func() (*sentinels.Definition, error) { return d.ReplaceStep("1.branches.1.1.then.0", add) },
+	}
+	for address, edit := range edits {
+		out, err := edit()
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		if s, err := out.StepAt(address); err != nil || s.ID != "new" {
+			t.Errorf("%s: %v, %v", address, s, err)
+		}
+		decode(t, string(sentinels.Encode(out)))
+	}
+	out, err := d.RemoveStep("1.branches.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := out.StepAt("1.branches.1.0"); err != nil || s.Type != "condition" {
+		t.Errorf("after removal: %v, %v", s, err)
+	}
+	if _, err := d.InsertStep("4", add); err == nil {
+		t.Error("inserted beyond the end")
+	}
+	if _, err := d.RemoveStep("3"); err == nil {
+		t.Error("removed what is not there")
+	}
+	if diff := cmp.Diff(string(before), string(sentinels.Encode(d))); diff != "" {
+		t.Errorf("an edit changed the original:\n%s", diff)
+	}
+}
+
+// TestTypeSet names every spec that does not work.
+func TestTypeSet(t *testing.T) {
+	spec := func(name, fields string) sentinels.TypeSpec {
+		return sentinels.TypeSpec{Type: sentinels.StepType(name), Fields: json.RawMessage(fields)}
+	}
+	for want, specs := range map[string][]sentinels.TypeSpec{
+		"not lower_snake":             {spec("Bad", `{}`)},
+		"another one of that name":    {spec("a", `{}`), spec("a", `{}`)},
+		"fields: ":                    {spec("a", `{`)},
+		"is not an object":            {spec("a", `[]`)},
+		`unknown mark magic`:          {spec("a", `{"properties": {"x": {"x-sentinel": "magic"}}}`)},
+		`"outputTo" belongs to every`: {spec("a", `{"properties": {"outputTo": {}}}`)},
+		"only references within":      {spec("a", `{"properties": {"x": {"$ref": "file:///etc/passwd"}}}`)},
+		`there is no field "y"`:       {{Type: "a", Infer: []string{"y"}}},
+		`"x" cannot stand for "y"`:    {{Type: "a", Aliases: map[string]string{"x": "y"}}},
+		"valid against metaschema":    {spec("a", `{"properties": {"x": {"type": 5}}}`)},
+	} {
+		if _, err := sentinels.NewTypeSet(specs); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	set := types(t)
+	loop, ok := set.Lookup("loop")
+	if !ok {
+		t.Fatal("no loop")
+	}
+	want := []sentinels.FieldMark{{Path: "steps", Mark: "steps"}, {Path: "until", Mark: "expression"}, {Path: "while", Mark: "expression"}}
+	if diff := cmp.Diff(want, loop.Marks()); diff != "" {
+		t.Error(diff)
+	}
+	if loop.Mark("each") != "" || set.Types()[0] != "command" || len(set.Types()) != 11 {
+		t.Errorf("mark %q, types %v", loop.Mark("each"), set.Types())
+	}
+	var none *sentinels.TypeSet
+	if _, ok := none.Lookup("command"); ok || len(none.Types()) != 0 {
+		t.Error("a nil set has types")
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	known := []string{"timeoutMs", "steps", "code/read", "code/edit", "outputTo"}
+	for name, want := range map[string][]string{
+		"timeout_ms": {"timeoutMs"}, "setps": {"steps"}, "code-raed": {"code/read"}, "OUTPUTTO": {"outputTo"}, "qqqq": nil, "timeout": {"timeoutMs"},
+		strings.Repeat("steps", 99): nil,
+	} {
+		if diff := cmp.Diff(want, sentinels.Suggest(name, known), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	src, err := sentinels.Template(`My "first" one`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decode(t, string(src))
+	if d.ID != "my-first-one" || d.Name != `My "first" one` {
+		t.Errorf("id %q, name %q", d.ID, d.Name)
+	}
+	if warnings := sentinels.Check(d, types(t)); len(warnings) > 0 {
+		t.Errorf("the starter has warnings:\n%v", warnings)
+	}
+	if _, err := sentinels.Template(" "); err == nil {
+		t.Error("an empty name is taken")
+	}
+}
+
+func TestMatchEvent(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"git:push", "git:push", true}, {"git:push", "git:pull", false}, {"git:*", "git:push", true}, {"git:*", "git", false},
+		{"git:*", "git:push:main", false}, {"git:**", "git:push:main", true}, {"**", "a", true}, {"*:push", "git:push", true},
+		{"git", "git:push", false}, {"git:*:x", "git:a:x", true}, {"git:*:x", "git:a:y", false}, {"git:**", "git", false}, {"*", "", false},
+	} {
+		if got := sentinels.MatchEvent(tt.pattern, tt.name); got != tt.want {
+			t.Errorf("MatchEvent(%q, %q) = %v", tt.pattern, tt.name, got)
+		}
+	}
+	for pattern, want := range map[string]bool{"a:*:**": true, "": false, "a:**:b": false, "a*": false, "a::b": false, "a b": false, "**": true} {
+		if sentinels.ValidPattern(pattern) != want {
+			t.Errorf("ValidPattern(%q) = %v", pattern, !want)
+		}
+	}
+}
