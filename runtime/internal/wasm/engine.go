@@ -1,0 +1,171 @@
+package wasm
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	stdruntime "runtime"
+
+	extism "github.com/extism/go-sdk"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// This file and instance.go are the seam: no other file of the package, and
+// nothing outside it, mentions the engine's types.
+
+// kernelSpare is what the call kernel's memory may hold beyond a guest's limit:
+// the input twice, since its blocks are not reused perfectly.
+const kernelSpare = 2 * maxInput
+
+// compiled is the machine code of one module, with a cache object of its own:
+// closing a shared one is the only way to free what it holds of old versions.
+type compiled struct {
+	plugin *extism.CompiledPlugin
+	cache  wazero.CompilationCache
+}
+
+func (c *compiled) close() {
+	ctx := context.Background()
+	_ = c.plugin.Close(ctx) // closes what is in memory; there is nothing it can fail at
+	_ = c.cache.Close(ctx)
+}
+
+// compileConfig says how one module is compiled.
+type compileConfig struct {
+	dir           string // compiled code of this module; "" for none
+	interruptible bool
+	maxMemory     int64
+	functions     []string
+}
+
+// compile turns a rewritten module into machine code. Code read from dir is
+// checked by the engine with a CRC, and a file it cannot read fails every later
+// load, so a failure with an old dir deletes it and compiles once without.
+// healed says that this happened.
+func compile(ctx context.Context, wasm []byte, cfg compileConfig) (c *compiled, healed error, err error) {
+	_, statErr := os.Stat(cfg.dir)
+	old := cfg.dir != "" && statErr == nil
+	if c, err = compileOnce(ctx, wasm, cfg); err == nil || !old {
+		return c, nil, err
+	}
+	damage := err
+	if err := os.RemoveAll(cfg.dir); err != nil {
+		return nil, nil, abi.New(abi.Internal, "clear compile cache: "+err.Error())
+	}
+	if c, err = compileOnce(ctx, wasm, cfg); err != nil {
+		return nil, nil, err
+	}
+	return c, damage, nil
+}
+
+func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compiled, err error) {
+	cache := wazero.NewCompilationCache()
+	if cfg.dir != "" {
+		if cache, err = wazero.NewCompilationCacheWithDir(cfg.dir); err != nil {
+			return nil, abi.New(abi.Internal, "open compile cache: "+err.Error())
+		}
+	}
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = abi.New(abi.BadFields, fmt.Sprintf("compile module: the compiler gave up: %v", fault))
+		}
+		if err != nil {
+			_ = cache.Close(context.Background())
+		}
+	}()
+	// Debug information would be parsed from a guest's own sections.
+	rc := wazero.NewRuntimeConfig().WithCompilationCache(cache).WithDebugInfoEnabled(false).
+		WithCloseOnContextDone(cfg.interruptible)
+	manifest := extism.Manifest{
+		Wasm: []extism.Wasm{extism.WasmData{Data: wasm}},
+		// Zero bytes of variables and of HTTP answers disable both.
+		Memory: &extism.ManifestMemory{MaxPages: uint32((cfg.maxMemory + kernelSpare) / pageSize)},
+	}
+	ctx = experimental.WithCompilationWorkers(ctx, min(4, stdruntime.GOMAXPROCS(0)))
+	plugin, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{RuntimeConfig: rc, EnableWasi: true}, hostFunctions(cfg.functions))
+	if err != nil {
+		return nil, abi.New(abi.BadFields, "compile module: "+firstLine(err.Error()))
+	}
+	return &compiled{plugin: plugin, cache: cache}, nil
+}
+
+// hostFunctions gives each imported host function its way into the call at hand.
+func hostFunctions(names []string) []extism.HostFunction {
+	functions := make([]extism.HostFunction, 0, len(names))
+	handle := []extism.ValueType{extism.ValueTypePTR}
+	for _, name := range names {
+		f := extism.NewHostFunctionWithStack(name, func(ctx context.Context, p *extism.CurrentPlugin, stack []uint64) {
+			c := ctx.Value(callKey{}).(*call) // every call into a guest is made by instance.call
+			stack[0] = c.host(name, stack[0], texts{ctx, p})
+		}, handle, handle)
+		f.SetNamespace(abi.Namespace)
+		functions = append(functions, f)
+	}
+	return functions
+}
+
+// texts reads and writes the call kernel's memory. Each step takes the call's
+// ctx: a guest can write over the kernel's own lists, and what walks them must
+// be interruptible.
+type texts struct {
+	ctx    context.Context
+	plugin *extism.CurrentPlugin
+}
+
+// length returns the size of a text, 0 for a handle that names none.
+func (t texts) length(handle uint64) (uint64, error) {
+	return t.plugin.LengthWithContext(t.ctx, handle)
+}
+
+// read copies n bytes of a text.
+func (t texts) read(handle uint64, n int) ([]byte, bool) {
+	b, ok := t.plugin.Memory().Read(uint32(handle), uint32(n))
+	if !ok || handle > 1<<32-1 {
+		return nil, false
+	}
+	return append([]byte(nil), b...), true
+}
+
+// write stores a text and returns its handle; false means the kernel is full.
+func (t texts) write(b []byte) (uint64, bool) {
+	handle, err := t.plugin.AllocWithContext(t.ctx, uint64(len(b)))
+	if err != nil || handle == 0 || handle > 1<<32-1 {
+		return 0, false
+	}
+	return handle, t.plugin.Memory().Write(uint32(handle), b)
+}
+
+// wasiSignatures returns what the engine offers of WASI, by name. It asks the
+// engine, so that the list cannot go stale.
+func wasiSignatures(ctx context.Context) (map[string]string, error) {
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	defer rt.Close(ctx)
+	module, err := wasi_snapshot_preview1.NewBuilder(rt).Compile(ctx)
+	if err != nil {
+		return nil, abi.New(abi.Internal, "open host: "+err.Error())
+	}
+	signatures := map[string]string{}
+	for name, f := range module.ExportedFunctions() {
+		signatures[name] = funcType{params: valueBytes(f.ParamTypes()), results: valueBytes(f.ResultTypes())}.String()
+	}
+	return signatures, nil
+}
+
+func valueBytes(types []api.ValueType) []byte { return append([]byte(nil), types...) }
+
+// cacheDir returns the folder of a module's compiled code.
+func cacheDir(root, digest string) string {
+	if root == "" {
+		return ""
+	}
+	return filepath.Join(root, digest)
+}
+
+var _ io.Reader = (*clock)(nil)

@@ -1,0 +1,191 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	stdruntime "runtime"
+	"strings"
+	"time"
+
+	extism "github.com/extism/go-sdk"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// instance is one guest in memory. It serves one call at a time: whoever took
+// it from checkout has it alone until they give it back.
+type instance struct {
+	plugin   *extism.Plugin
+	clock    *clock
+	memories *memories
+	current  *call // the call at work, for what the guest writes
+	stdout   sink
+	stderr   sink
+	exited   *uint32 // the code, once the guest ended itself or was interrupted
+	closing  bool
+
+	calls int       // of run, since it was made
+	born  time.Time // when it was made
+	start int64     // bytes of memory after it was described
+	idle  time.Time // when it was put back
+}
+
+// allocator adapts memories to the engine's interface.
+type allocator struct{ *memories }
+
+func (a allocator) Allocate(least, most uint64) experimental.LinearMemory {
+	return a.memories.Allocate(least, most)
+}
+
+// newInstance makes an instance for a call; the guest's start section runs in
+// it, under the call's deadline.
+func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err error) {
+	inst = &instance{
+		clock:    &clock{maxSleep: c.compute},
+		memories: &memories{arena: arena, limit: int(c.limits.MemoryBytes)},
+		born:     time.Now(), current: c,
+	}
+	c.inst = inst
+	inst.clock.overrun = func() { inst.current.unwind(errSleep(inst.clock.maxSleep)) }
+	inst.stdout.inst, inst.stderr.inst = inst, inst
+	inst.clock.begin(c.seed, "init", c.base)
+	cfg := wazero.NewModuleConfig().WithRandSource(inst.clock).
+		WithWalltime(inst.clock.walltime, 1000).WithNanotime(inst.clock.nanotime, 1000).
+		WithNanosleep(inst.clock.nanosleep).WithOsyield(func() { inst.clock.advance(tick) }).
+		WithStdout(&inst.stdout).WithStderr(&inst.stderr)
+	ctx := experimental.WithMemoryAllocator(c.ctx, allocator{inst.memories})
+	ctx = experimental.WithCloseNotifier(ctx, experimental.CloseNotifyFunc(func(_ context.Context, code uint32) {
+		if !inst.closing {
+			inst.exited = &code
+		}
+	}))
+	// A panic here is the engine's own and would end the process.
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("instantiate module: %v", fault)
+		}
+		if err != nil {
+			err = c.failure(err)
+			inst.close()
+			inst = nil
+		}
+	}()
+	inst.plugin, err = code.plugin.Instance(ctx, extism.PluginInstanceConfig{ModuleConfig: cfg})
+	if err != nil {
+		return inst, err
+	}
+	if refused := inst.memories.refused(); refused != nil {
+		return inst, refused
+	}
+	return inst, nil
+}
+
+// call calls an export and returns its output. The order of the checks is that of
+// ABI.md: why the host ended it, a trap or exit, the guest's own error, the
+// status, the output.
+func (inst *instance) call(c *call, export string, input []byte) ([]byte, error) {
+	c.inst, inst.current = inst, c
+	if !inst.kernelSound() {
+		return nil, abi.New(abi.Trap, "the plugin damaged its call memory")
+	}
+	status, output, err := inst.plugin.CallWithContext(context.WithValue(c.ctx, callKey{}, c), export, input)
+	if err != nil || inst.exited != nil || c.ctx.Err() != nil {
+		return nil, c.failure(err)
+	}
+	if status != 0 {
+		return nil, abi.New(abi.Plugin, fmt.Sprintf("%s returned %d and set no error", export, status))
+	}
+	return output, nil
+}
+
+// kernelSound reports whether the call kernel can be reset, which a call begins
+// with. A guest can write over the kernel's memory, and a reset that traps for it
+// is printed to the host's own output by the engine. The reset clears as many
+// bytes from address 65 as the word at address 9 says.
+func (inst *instance) kernelSound() bool {
+	used, ok := inst.plugin.Memory().ReadUint32Le(9)
+	return ok && uint64(used)+65 <= uint64(inst.plugin.Memory().Size())
+}
+
+// close frees the instance. It must not be at work.
+func (inst *instance) close() {
+	inst.closing = true
+	if inst.plugin != nil {
+		_ = inst.plugin.CloseWithContext(context.Background())
+	}
+	for _, m := range inst.memories.list {
+		m.Free() // again for those an instantiation that failed left behind
+	}
+}
+
+// failure turns what the engine returned into the error that Run returns.
+func (c *call) failure(err error) error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.ctx.Err() != nil {
+		return c.ended()
+	}
+	inst := c.inst
+	if refused := inst.memories.refused(); refused != nil {
+		return refused
+	}
+	var fault stdruntime.Error
+	switch {
+	case errors.As(err, &fault):
+		c.log("a host function failed", err)
+		return abi.New(abi.Internal, "a host function failed")
+	case inst.exited != nil:
+		return abi.New(abi.Trap, inst.withPanic(fmt.Sprintf("the plugin exited with code %d instead of returning", *inst.exited)))
+	case err == nil:
+		return abi.New(abi.Internal, "the call ended without a reason")
+	}
+	// The engine gives the guest's own error and its own through one value.
+	// It is the guest's if the call kernel holds the same text.
+	text := err.Error()
+	if inst.plugin != nil && text == inst.plugin.GetErrorWithContext(c.ctx) {
+		return guestError(text)
+	}
+	text = strings.TrimSuffix(firstLine(text), " (recovered by wazero)")
+	return abi.New(abi.Trap, inst.withPanic("the plugin trapped: "+strings.TrimPrefix(text, "wasm error: ")))
+}
+
+// withPanic adds the line of stderr that says why a guest gave up, as a Go or
+// Rust panic writes it before it traps.
+func (inst *instance) withPanic(message string) string {
+	for line := range strings.Lines(inst.stderr.String()) {
+		line = strings.TrimSpace(line)
+		if strings.Contains(line, "panic") || strings.HasPrefix(line, "fatal error:") {
+			return message + ": " + clip(line, 200)
+		}
+	}
+	return message
+}
+
+// sink is what a guest writes to stdout or stderr: the last of it is kept, all
+// of it counts against the call's limit.
+type sink struct {
+	inst *instance
+	tail []byte
+}
+
+// maxTail is how much of a stream is kept, in bytes.
+const maxTail = 4 << 10
+
+func (s *sink) Write(p []byte) (int, error) {
+	c := s.inst.current
+	if c.written += len(p); c.written > c.limits.LogBytes {
+		c.unwind(abi.New(abi.Limit, fmt.Sprintf("the plugin wrote more than %d bytes to stdout and stderr", c.limits.LogBytes)))
+	}
+	s.tail = append(s.tail, p[max(0, len(p)-maxTail):]...)
+	if over := len(s.tail) - maxTail; over > 0 {
+		s.tail = append(s.tail[:0], s.tail[over:]...)
+	}
+	return len(p), nil
+}
+
+// String returns what is kept, with bytes that are no UTF-8 replaced.
+func (s *sink) String() string { return strings.ToValidUTF8(string(s.tail), "\ufffd") }

@@ -1,0 +1,291 @@
+package wasm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	stdruntime "runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Many callers of both kinds of instances get their own answers.
+func TestConcurrentRuns(t *testing.T) {
+	h := open(t, wasm.Options{})
+	for _, opt := range []wasm.LoadOptions{{}, {Trusted: true}} {
+		m := load(t, h, sin(t, "hostcall"), opt)
+		var wg sync.WaitGroup
+		for i := range 32 {
+			wg.Go(func() {
+				for j := range 20 {
+					input := fmt.Sprintf(`"%d.%d"`, i, j)
+					got, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(input), Call: ok})
+					if err != nil || string(got.Output) != `{"ok":`+input+`}` {
+						t.Errorf("Run %s: %s, %v", input, got.Output, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		m.Release()
+	}
+}
+
+// The last reference may go while calls are in flight; they end well, and
+// later ones are refused.
+func TestReleaseUnderLoad(t *testing.T) {
+	h := open(t, wasm.Options{})
+	for range 10 {
+		m := load(t, h, sin(t, "hostcall"), wasm.LoadOptions{Trusted: true})
+		var wg sync.WaitGroup
+		var served atomic.Int64
+		begun := make(chan struct{}, 64)
+		for range 16 {
+			wg.Go(func() {
+				for {
+					_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: ok})
+					select {
+					case begun <- struct{}{}:
+					default:
+					}
+					if err == nil {
+						served.Add(1)
+						continue
+					}
+					wantError(t, err, abi.Unavailable, "unloaded")
+					return
+				}
+			})
+		}
+		for range 16 {
+			<-begun
+		}
+		m.Release()
+		wg.Wait()
+		if served.Load() == 0 {
+			t.Error("no call was served")
+		}
+		if m.Retain() {
+			t.Error("Retain revived a closed module")
+		}
+	}
+	if n := h.MemoryBytes(); n != 0 {
+		t.Errorf("%d bytes of guest memory are left", n)
+	}
+}
+
+func TestCloseEndsCalls(t *testing.T) {
+	h, err := wasm.Open(wasm.Options{CacheDir: shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop := load(t, h, sin(t, "loop"), wasm.LoadOptions{})
+	waits := load(t, h, sin(t, "hostcall"), wasm.LoadOptions{})
+	begun := make(chan struct{})
+	errs := make(chan error, 2)
+	go func() {
+		_, err := loop.Run(context.Background(), wasm.Invocation{})
+		errs <- err
+	}()
+	go func() {
+		_, err := waits.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: func(ctx context.Context, _ string, _ []byte) (wasm.Reply, error) {
+			close(begun)
+			<-ctx.Done()
+			return wasm.Reply{}, context.Cause(ctx)
+		}})
+		errs <- err
+	}()
+	<-begun
+	time.Sleep(20 * time.Millisecond)
+	for range 2 {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 2 {
+		if err := <-errs; err == nil {
+			t.Error("a call went well through Close")
+		}
+	}
+	if n := h.MemoryBytes(); n != 0 {
+		t.Errorf("%d bytes of guest memory are left", n)
+	}
+	_, err = h.Load(context.Background(), sin(t, "echo"), wasm.LoadOptions{})
+	wantError(t, err, abi.Cancelled, "closed")
+	_, err = loop.Run(context.Background(), wasm.Invocation{})
+	wantError(t, err, abi.Cancelled, "closed")
+	loop.Release()
+}
+
+// cached returns the files of compiled code of a folder.
+func cached(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "wazero-*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestDamagedCacheHeals(t *testing.T) {
+	for name, damage := range map[string]func(b []byte) []byte{
+		"empty":        func([]byte) []byte { return nil },
+		"cut":          func(b []byte) []byte { return b[:len(b)/2] },
+		"flipped bits": func(b []byte) []byte { b[len(b)/2] ^= 0x55; return b },
+		"words":        func([]byte) []byte { return []byte("not machine code") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			h := open(t, wasm.Options{CacheDir: dir})
+			load(t, h, sin(t, "echo"), wasm.LoadOptions{}).Release()
+			files := cached(t, dir)
+			if len(files) == 0 {
+				t.Fatal("nothing is cached")
+			}
+			for _, f := range files {
+				b, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(f, damage(b), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				m := load(t, h, sin(t, "echo"), wasm.LoadOptions{})
+				reused(t, m, wasm.Invocation{})
+				m.Release()
+			}
+		})
+	}
+}
+
+func TestPrune(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, wasm.Options{CacheDir: dir})
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the cache folder has mode %v, %v, want 0700", info.Mode(), err)
+	}
+	held := load(t, h, sin(t, "echo"), wasm.LoadOptions{})
+	defer held.Release()
+	kept := load(t, h, sin(t, "status"), wasm.LoadOptions{})
+	kept.Release()
+	gone := load(t, h, sin(t, "trap"), wasm.LoadOptions{})
+	gone.Release()
+	if err := os.WriteFile(filepath.Join(dir, "README"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Prune(kept.Digest()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{held.Digest(): true, kept.Digest(): true, gone.Digest(): false, "README": true} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s is there: %v, want %v", name, err == nil, want)
+		}
+	}
+}
+
+// A bound on all instances together holds, and what is over it can be tried again.
+func TestResidentLimit(t *testing.T) {
+	h := open(t, wasm.Options{MaxResidentBytes: 4 << 20})
+	m := load(t, h, sin(t, "hostcall"), wasm.LoadOptions{})
+	defer m.Release()
+	var denied atomic.Int64
+	var wg sync.WaitGroup
+	release := make(chan struct{})
+	began := make(chan struct{}, 8)
+	for range 8 {
+		wg.Go(func() {
+			_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: func(context.Context, string, []byte) (wasm.Reply, error) {
+				began <- struct{}{}
+				<-release
+				return wasm.Reply{Body: []byte(`{}`)}, nil
+			}})
+			if err != nil {
+				wantError(t, err, abi.Unavailable, "all plugins together")
+				denied.Add(1)
+				began <- struct{}{}
+			}
+		})
+	}
+	for range 8 {
+		<-began
+	}
+	if n := h.MemoryBytes(); n > 4<<20 {
+		t.Errorf("%d bytes are held", n)
+	}
+	close(release)
+	wg.Wait()
+	if denied.Load() == 0 || denied.Load() == 8 {
+		t.Errorf("%d of 8 calls were refused", denied.Load())
+	}
+}
+
+// After loads, failures, parks and reloads, the process is as it was.
+func TestNothingIsLeft(t *testing.T) {
+	cycle := func() {
+		h, err := wasm.Open(wasm.Options{CacheDir: shared})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"hostcall", "trap", "loop", "memorybomb"} {
+			m := load(t, h, sin(t, name), wasm.LoadOptions{})
+			for i := range 10 {
+				m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Compute: 5 * time.Millisecond, Call: func(context.Context, string, []byte) (wasm.Reply, error) {
+					if i%2 == 0 {
+						return wasm.Reply{}, errors.New("parked")
+					}
+					return wasm.Reply{Body: []byte(`{}`)}, nil
+				}})
+			}
+			m.Release()
+		}
+		h.Load(context.Background(), sin(t, "unasked"), wasm.LoadOptions{})
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cycle()
+	stdruntime.GC()
+	goroutines, mapped := stdruntime.NumGoroutine(), resident(t)
+	for range 5 {
+		cycle()
+	}
+	stdruntime.GC()
+	deadline := time.Now().Add(5 * time.Second)
+	for stdruntime.NumGoroutine() > goroutines && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	if n := stdruntime.NumGoroutine(); n > goroutines {
+		t.Errorf("%d goroutines, %d before", n, goroutines)
+	}
+	// A leak of the guests' memory alone would be 5 x 10 x 64 MiB.
+	if n := resident(t); n > mapped+64<<20 {
+		t.Errorf("%d MiB resident, %d before", n>>20, mapped>>20)
+	}
+}
+
+// resident returns the process's resident bytes, or 0 where /proc has none.
+func resident(t *testing.T) int64 {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, rss int64
+	if _, err := fmt.Sscan(string(b), &size, &rss); err != nil {
+		t.Fatal(err)
+	}
+	return rss * int64(os.Getpagesize())
+}

@@ -1,0 +1,117 @@
+package wasm
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// The import modules a plugin may name beside abi.Namespace.
+const (
+	kernelModule = "extism:host/env"
+	wasiModule   = "wasi_snapshot_preview1"
+)
+
+// Signatures of what crosses the boundary.
+const (
+	hostSignature   = "(i64) -> i64"
+	exportSignature = "() -> i32"
+	initSignature   = "() -> ()"
+)
+
+// kernel is what the call kernel offers a guest, by name. http_request is not
+// in it: its host list is passed by a redirect, so sentinel_http stands in its
+// place. Variables and configuration are there for the PDKs that import them
+// always, but hold nothing.
+var kernel = map[string]string{
+	"alloc": hostSignature, "free": "(i64) -> ()", "length": hostSignature, "length_unsafe": hostSignature,
+	"load_u8": "(i64) -> i32", "load_u64": hostSignature, "store_u8": "(i64, i32) -> ()", "store_u64": "(i64, i64) -> ()",
+	"input_length": "() -> i64", "input_offset": "() -> i64", "input_load_u8": "(i64) -> i32", "input_load_u64": hostSignature,
+	"input_set": "(i64, i64) -> ()", "output_set": "(i64, i64) -> ()", "output_length": "() -> i64", "output_offset": "() -> i64",
+	"error_set": "(i64) -> ()", "error_get": "() -> i64", "reset": initSignature, "memory_bytes": "() -> i64",
+	"config_get": hostSignature, "var_get": hostSignature, "var_set": "(i64, i64) -> ()",
+	"http_status_code": "() -> i32", "http_headers": "() -> i64", "get_log_level": "() -> i32",
+	"log_trace": "(i64) -> ()", "log_debug": "(i64) -> ()", "log_info": "(i64) -> ()", "log_warn": "(i64) -> ()", "log_error": "(i64) -> ()",
+}
+
+// checkImports refuses every import that this host does not offer, by name and
+// by type, and returns the host functions among them, sorted.
+func (l *layout) checkImports(wasi map[string]string) ([]string, error) {
+	known := abi.Funcs()
+	var functions []string
+	for _, im := range l.imports {
+		found := l.importType(im)
+		wanted, hint := "", ""
+		switch im.module {
+		case abi.Namespace:
+			if slices.Contains(known, im.name) {
+				wanted = hostSignature
+				if !slices.Contains(functions, im.name) {
+					functions = append(functions, im.name)
+				}
+			}
+			hint = "the plugin may be built for a newer host"
+		case kernelModule:
+			wanted = kernel[im.name]
+			if im.name == "http_request" {
+				hint = "call sentinel_http, which asks for a grant"
+			}
+		case wasiModule:
+			wanted = wasi[im.name]
+		default:
+			hint = "a plugin imports from " + abi.Namespace + ", " + kernelModule + " and " + wasiModule + " only"
+		}
+		switch {
+		case wanted == "":
+			return nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("link %q: module %q offers no such import", im.name, im.module), Hint: hint}
+		case wanted != found:
+			return nil, abi.New(abi.BadFields, fmt.Sprintf("link %q: import of type %s, wanted %s", im.name, found, wanted))
+		}
+	}
+	slices.Sort(functions)
+	return functions, nil
+}
+
+// checkExports refuses a module without the exports of ABI clause A1, and says
+// whether it has the optional validate.
+func (l *layout) checkExports() (validates bool, err error) {
+	wanted := map[string]string{
+		abi.ExportDescribe: exportSignature, abi.ExportRun: exportSignature, abi.ExportValidate: exportSignature,
+		"_initialize": initSignature, "__wasm_call_ctors": initSignature,
+	}
+	found := map[string]bool{}
+	for _, ex := range l.exports {
+		want, ok := wanted[ex.name]
+		if !ok {
+			continue
+		}
+		if typ := l.exportType(ex); typ != want {
+			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: export of type %s, wanted %s", ex.name, typ, want))
+		}
+		found[ex.name] = true
+	}
+	for _, name := range []string{abi.ExportDescribe, abi.ExportRun} {
+		if !found[name] {
+			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: no such export, wanted a function %s", name, exportSignature))
+		}
+	}
+	return found[abi.ExportValidate], nil
+}
+
+// checkAsks refuses a module that imports a guarded function without asking
+// for its use.
+func checkAsks(functions []string, m Manifest) error {
+	for _, name := range functions {
+		use, guarded := abi.UseOf(name)
+		if !guarded {
+			continue
+		}
+		asked := slices.ContainsFunc(m.Asks, func(a Ask) bool { return a.Use == string(use) })
+		if !asked {
+			return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("link %q: plugin %q imports it without asking for %q", name, m.Name, use),
+				Hint: fmt.Sprintf("add {\"use\": %q, \"reason\": \"...\"} to the manifest's asks", use)}
+		}
+	}
+	return nil
+}

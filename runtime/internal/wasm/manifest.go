@@ -1,0 +1,119 @@
+package wasm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// maxManifest bounds a manifest's text in bytes, ABI clause A8.
+const maxManifest = 256 << 10
+
+// Manifest is what a plugin says of itself, ABI clause A2.
+type Manifest struct {
+	Name      string     `json:"name"`
+	Version   string     `json:"version"`
+	ABI       int        `json:"abi"`
+	Steps     []StepType `json:"steps"`
+	Asks      []Ask      `json:"asks,omitempty"`
+	Stateless bool       `json:"stateless,omitempty"`
+}
+
+// StepType is one step type that a plugin provides, ABI clause A2.2.
+type StepType struct {
+	Type     string            `json:"type"`
+	Summary  string            `json:"summary"`
+	Fields   json.RawMessage   `json:"fields"` // JSON Schema of type object
+	Infer    []string          `json:"infer,omitempty"`
+	Aliases  map[string]string `json:"aliases,omitempty"` // alias to field
+	ReadOnly bool              `json:"readOnly,omitempty"`
+}
+
+// Ask is one permission that a plugin asks for, ABI clause A2.4.
+type Ask struct {
+	Use    string   `json:"use"`
+	Names  []string `json:"names,omitempty"`
+	Reason string   `json:"reason"`
+}
+
+// Problem is one finding of a plugin's validate export about a step's fields.
+type Problem struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// parseManifest decodes what describe wrote and reports every fault of it.
+// Keys that ABI.md does not name are a fault: a misspelt "asks" must not load
+// as a plugin that asks for nothing.
+func parseManifest(text []byte) (Manifest, error) {
+	var m Manifest
+	if len(text) > maxManifest {
+		return m, abi.New(abi.Limit, fmt.Sprintf("describe: a manifest of %d bytes, at most %d are allowed", len(text), maxManifest))
+	}
+	// The version is read by itself first, for a newer ABI may have more keys.
+	var version struct {
+		ABI int `json:"abi"`
+	}
+	if err := json.Unmarshal(text, &version); err != nil {
+		return m, abi.New(abi.Plugin, "describe: the manifest is no JSON object of the known shape: "+err.Error())
+	}
+	if version.ABI != abi.Version {
+		return m, &abi.Error{Code: abi.Plugin, Message: fmt.Sprintf("describe: plugin speaks ABI %d, this host speaks %d", version.ABI, abi.Version),
+			Hint: "build the plugin with the SDK of this host's version"}
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return m, abi.New(abi.Plugin, "describe: the manifest is no JSON object of the known shape: "+err.Error())
+	}
+	if faults := m.faults(); len(faults) > 0 {
+		return m, abi.New(abi.Plugin, "describe: "+strings.Join(faults, "; "))
+	}
+	return m, nil
+}
+
+// faults returns what is wrong with a decoded manifest.
+func (m Manifest) faults() []string {
+	var faults []string
+	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	if !identifier.MatchString(m.Name) {
+		add("name %q does not match %s", m.Name, identifier)
+	}
+	if len(m.Steps) == 0 {
+		add("steps is empty")
+	}
+	seen := map[string]bool{}
+	for i, s := range m.Steps {
+		if !identifier.MatchString(s.Type) {
+			add("steps[%d].type %q does not match %s", i, s.Type, identifier)
+		}
+		if seen[s.Type] {
+			add("steps[%d].type %q is there twice", i, s.Type)
+		}
+		seen[s.Type] = true
+		var schema struct {
+			Type string `json:"type"`
+		}
+		if json.Unmarshal(s.Fields, &schema) != nil || schema.Type != "object" {
+			add("steps[%d].fields is no JSON Schema of type object", i)
+		}
+	}
+	for i, a := range m.Asks {
+		switch abi.Use(a.Use) {
+		case abi.UseCommand, abi.UseLLM, abi.UseWatch, abi.UseSpawn, abi.UseEmit, abi.UseHTTP:
+		default:
+			add("asks[%d].use %q is not known", i, a.Use)
+		}
+		if strings.TrimSpace(a.Reason) == "" {
+			add("asks[%d].reason is empty", i)
+		}
+	}
+	return faults
+}

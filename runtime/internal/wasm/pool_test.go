@@ -1,0 +1,217 @@
+package wasm_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// reused runs the echo or hostcall guest and reports whether it had run before.
+func reused(t *testing.T, m *wasm.Module, inv wasm.Invocation) bool {
+	t.Helper()
+	if inv.Input == nil {
+		inv.Input = []byte(`1`)
+	}
+	if inv.Call == nil {
+		inv.Call = ok
+	}
+	got, err := m.Run(context.Background(), inv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Reused
+}
+
+func TestPoolOnlyWhereAllowed(t *testing.T) {
+	h := open(t, wasm.Options{})
+	for _, c := range []struct {
+		guest string
+		opt   wasm.LoadOptions
+		want  bool
+	}{
+		{"echo", wasm.LoadOptions{Trusted: true}, true},
+		{"echo", wasm.LoadOptions{Reuse: true}, true},
+		{"echo", wasm.LoadOptions{}, false},
+		{"validate", wasm.LoadOptions{Trusted: true}, false}, // not stateless
+		{"validate", wasm.LoadOptions{Reuse: true}, false},
+	} {
+		m := load(t, h, sin(t, c.guest), c.opt)
+		first := reused(t, m, wasm.Invocation{})
+		if second := reused(t, m, wasm.Invocation{}); first || second != c.want {
+			t.Errorf("%s %+v: reused %v, then %v, want false, then %v", c.guest, c.opt, first, second, c.want)
+		}
+		m.Release()
+	}
+}
+
+func TestPure(t *testing.T) {
+	h := open(t, wasm.Options{})
+	for _, c := range []struct {
+		opt  wasm.LoadOptions
+		want bool
+	}{{wasm.LoadOptions{Reuse: true}, false}, {wasm.LoadOptions{Trusted: true}, true}} {
+		m := load(t, h, sin(t, "echo"), c.opt)
+		reused(t, m, wasm.Invocation{})
+		if got := reused(t, m, wasm.Invocation{Pure: true}); got != c.want {
+			t.Errorf("%+v: a pure call reused an instance: %v, want %v", c.opt, got, c.want)
+		}
+		m.Release()
+	}
+}
+
+// The probe must find its state again where instances are reused: otherwise
+// TestFreshInstancesKeepNothing would prove nothing.
+func TestReuseKeepsState(t *testing.T) {
+	m := load(t, open(t, wasm.Options{}), sin(t, "liar"), wasm.LoadOptions{Trusted: true})
+	defer m.Release()
+	for want := range 3 {
+		got, err := m.Run(context.Background(), wasm.Invocation{})
+		if w := fmt.Sprintf("%d%d", want+1, want+1); err != nil || string(got.Output) != w {
+			t.Errorf("Run: %s, %v, want %s", got.Output, err, w)
+		}
+	}
+}
+
+func TestPoolDiscards(t *testing.T) {
+	h := open(t, wasm.Options{})
+	m := load(t, h, sin(t, "hostcall"), wasm.LoadOptions{Trusted: true})
+	defer m.Release()
+	fails := map[string]wasm.CallFunc{
+		"park": func(context.Context, string, []byte) (wasm.Reply, error) {
+			return wasm.Reply{}, errors.New("parked")
+		},
+		"bad output": func(context.Context, string, []byte) (wasm.Reply, error) {
+			return wasm.Reply{Body: []byte("\xff")}, nil
+		},
+	}
+	for name, call := range fails {
+		for !reused(t, m, wasm.Invocation{}) {
+		}
+		if _, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: call}); err == nil {
+			t.Fatalf("%s: Run went well", name)
+		}
+		if reused(t, m, wasm.Invocation{}) {
+			t.Errorf("%s: the instance was used again", name)
+		}
+	}
+	for !reused(t, m, wasm.Invocation{}) {
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := m.Run(ctx, wasm.Invocation{Input: []byte(`1`), Call: func(context.Context, string, []byte) (wasm.Reply, error) {
+		cancel()
+		return wasm.Reply{Body: []byte(`{}`)}, nil
+	}})
+	wantError(t, err, abi.Cancelled, "cancelled")
+	if reused(t, m, wasm.Invocation{}) {
+		t.Error("a cancelled instance was used again")
+	}
+}
+
+func TestPoolRetiresAfterCalls(t *testing.T) {
+	m := load(t, open(t, wasm.Options{}), sin(t, "echo"), wasm.LoadOptions{Trusted: true})
+	defer m.Release()
+	fresh := 0
+	for range 2000 {
+		if !reused(t, m, wasm.Invocation{}) {
+			fresh++
+		}
+	}
+	if fresh != 2 {
+		t.Errorf("2000 calls used %d instances, want 2", fresh)
+	}
+}
+
+// Instances that nobody uses are dropped after a minute. Compiling runs
+// outside the bubble's clock, the timer inside it.
+func TestIdleInstancesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, err := wasm.Open(wasm.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := load(t, h, sin(t, "echo"), wasm.LoadOptions{Trusted: true})
+		reused(t, m, wasm.Invocation{})
+		if h.MemoryBytes() == 0 {
+			t.Error("no instance is kept")
+		}
+		time.Sleep(30 * time.Second)
+		reused(t, m, wasm.Invocation{})
+		time.Sleep(45 * time.Second)
+		synctest.Wait()
+		if h.MemoryBytes() == 0 {
+			t.Error("an instance used 45 s ago was dropped")
+		}
+		time.Sleep(80 * time.Second)
+		synctest.Wait()
+		if n := h.MemoryBytes(); n != 0 {
+			t.Errorf("%d bytes are kept after two minutes", n)
+		}
+		m.Release()
+		h.Close()
+	})
+}
+
+// A pooled call may have a tighter memory limit than the one before.
+func TestPoolMemoryLimits(t *testing.T) {
+	m := load(t, open(t, wasm.Options{}), sin(t, "echo"), wasm.LoadOptions{Trusted: true})
+	defer m.Release()
+	reused(t, m, wasm.Invocation{})
+	if !reused(t, m, wasm.Invocation{Limits: wasm.Limits{MemoryBytes: 1 << 20}}) {
+		t.Error("a tighter limit did not fit")
+	}
+	if reused(t, m, wasm.Invocation{Limits: wasm.Limits{MemoryBytes: 128 << 20}}) {
+		t.Error("a wider limit than the instance's address space fitted")
+	}
+}
+
+// A guest that damages its call memory fails, and nothing of it reaches the
+// host's own output, which carries the results of runs.
+func TestDamagedCallMemory(t *testing.T) {
+	h := open(t, wasm.Options{})
+	m := load(t, h, sin(t, "poke"), wasm.LoadOptions{Reuse: true})
+	defer m.Release()
+	printed := capture(t, func() {
+		for at := uint64(0); at < 128; at += 4 {
+			for _, v := range []uint64{0, 1, 8, 1<<64 - 1, 1<<31 - 1, 1<<32 - 1, 1 << 32, 1<<64 - 1<<32, 1 << 31} {
+				input := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, at), v)
+				for _, input := range [][]byte{input, []byte("again")} {
+					_, err := m.Run(context.Background(), wasm.Invocation{Input: input, Compute: time.Second})
+					if err != nil && abi.CodeOf(err) != abi.Trap && abi.CodeOf(err) != abi.Output {
+						t.Errorf("word %#x at %d: %v of code %q", v, at, err, abi.CodeOf(err))
+					}
+				}
+			}
+		}
+	})
+	if printed != "" {
+		t.Errorf("printed: %s", printed)
+	}
+}
+
+// capture returns what f writes to the process's stdout.
+func capture(t *testing.T, f func()) string {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := os.Stdout
+	os.Stdout = w
+	var text []byte
+	var reading sync.WaitGroup
+	reading.Go(func() { text, _ = io.ReadAll(r) })
+	f()
+	os.Stdout = old
+	w.Close()
+	reading.Wait()
+	return string(text)
+}

@@ -1,0 +1,240 @@
+package wasm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// What a module may hold. The engine compiles without a deadline and allocates
+// what a count announces, so every count is checked before it sees the bytes; a
+// module of thirty bytes that declares four billion locals ends the process
+// otherwise. Compile time grows with the square of a function's control
+// nesting, which only the size of a body bounds here.
+const (
+	maxModule   = 32 << 20
+	maxBody     = 512 << 10 // bytes of one function, of modules that are not trusted
+	maxLocals   = 50_000    // of one function, its parameters not counted
+	maxAllLocal = 5_000_000 // of all functions together
+	maxFuncs    = 200_000
+	maxEntries  = 1_000_000 // of any other vector
+	maxArity    = 1_000     // parameters or results of one type
+	maxTables   = 16
+	maxTable    = 100_000 // entries of one table; each costs the host 8 bytes
+	maxName     = 4 << 10
+	maxPages    = 65_536 // of 64 KiB; the tighter bound is Options.MaxMemoryBytes
+)
+
+// Section ids of the binary format.
+const (
+	secCustom, secType, secImport, secFunc, secTable, secMemory         = 0, 1, 2, 3, 4, 5
+	secGlobal, secExport, secStart, secElem, secCode, secData, secCount = 6, 7, 8, 9, 10, 11, 12
+)
+
+// pageSize is the unit of linear memory in bytes.
+const pageSize = 64 << 10
+
+// funcType is a function's signature in value-type bytes.
+type funcType struct{ params, results []byte }
+
+// span is a range of the module's bytes.
+type span struct{ start, end int }
+
+// section is one section; its span is the content without id and size.
+type section struct {
+	id byte
+	span
+}
+
+// body is one function body; locals end where code begins.
+type body struct {
+	span
+	code int
+}
+
+// importEntry is one import. Type is the index of a function's type.
+type importEntry struct {
+	module, name string
+	kind         byte
+	typ          uint32
+}
+
+// exportEntry is one export.
+type exportEntry struct {
+	name  string
+	kind  byte
+	index uint32
+}
+
+// table is one table of the module itself. Limits is where they stand.
+type table struct {
+	min    uint32
+	max    uint32
+	hasMax bool
+	elem   byte
+}
+
+// segment is an active data segment of memory 0 at a constant offset.
+type segment struct {
+	offset uint32
+	data   span
+}
+
+// layout is what a scan found.
+type layout struct {
+	raw      []byte
+	sections []section
+	types    []funcType
+	imports  []importEntry
+	funcs    []uint32 // type index of each own function
+	tables   []table
+	exports  []exportEntry
+	bodies   []body
+	memory   bool
+	memMin   uint32 // pages
+	memMax   uint32 // pages; maxPages if the module names none
+	start    bool
+	// segments holds all data if every one is active, of memory 0 and at a
+	// constant; else mergeable is false and segments is not complete.
+	segments  []segment
+	mergeable bool
+}
+
+var (
+	magic     = []byte("\x00asm")
+	component = uint32(0x0001000d) // version 13, layer 1
+)
+
+// isComponent reports whether the bytes begin like a component.
+func isComponent(wasm []byte) bool {
+	return len(wasm) >= 8 && bytes.Equal(wasm[:4], magic) && binary.LittleEndian.Uint32(wasm[4:])>>16 == component>>16
+}
+
+// scan reads a module's structure and refuses what is malformed, beyond the
+// limits, or outside WebAssembly 2.0. It does not validate code; the compiler does.
+func scan(wasm []byte, trusted bool) (*layout, error) {
+	switch {
+	case len(wasm) > maxModule:
+		return nil, abi.New(abi.Limit, fmt.Sprintf("scan module: %d bytes, at most %d are allowed", len(wasm), maxModule))
+	case isComponent(wasm):
+		return nil, &abi.Error{Code: abi.BadFields, Message: "scan module: this is a WebAssembly component (WASI 0.2), a plugin is a core module",
+			Hint: "build for wasm32-wasip1 or wasm32-unknown-unknown, or take the core module out of the component"}
+	case len(wasm) < 8 || !bytes.Equal(wasm[:4], magic):
+		return nil, abi.New(abi.BadFields, "scan module: not a WebAssembly module")
+	case binary.LittleEndian.Uint32(wasm[4:]) != 1:
+		return nil, abi.New(abi.BadFields, fmt.Sprintf("scan module: binary format version %d, wanted 1", binary.LittleEndian.Uint32(wasm[4:])))
+	}
+	l := &layout{raw: wasm, mergeable: true}
+	if err := l.read(trusted); err != nil {
+		return nil, abi.New(abi.BadFields, "scan module: "+err.Error())
+	}
+	return l, nil
+}
+
+// read walks the sections, which appear at most once and in the standard's order.
+func (l *layout) read(trusted bool) error {
+	r := newReader(l.raw, 8, len(l.raw))
+	last := 0
+	for r.left() > 0 && r.err == nil {
+		id := r.byte()
+		size := r.count("bytes of a section", maxModule)
+		s := section{id: id, span: span{r.off, r.off + size}}
+		r.bytes(size)
+		if r.err != nil {
+			break
+		}
+		if id != secCustom {
+			order := sectionOrder(id)
+			if order == 0 {
+				return fmt.Errorf("byte %d: section %d is beyond WebAssembly 2.0", s.start, id)
+			}
+			if order <= last {
+				return fmt.Errorf("byte %d: section %d is repeated or out of order", s.start, id)
+			}
+			last = order
+		}
+		l.sections = append(l.sections, s)
+		if err := l.section(s, trusted); err != nil {
+			return err
+		}
+	}
+	if r.err != nil {
+		return r.err
+	}
+	if len(l.funcs) != len(l.bodies) {
+		return fmt.Errorf("%d functions are declared, %d have a body", len(l.funcs), len(l.bodies))
+	}
+	return nil
+}
+
+// sectionOrder returns a section's place in a module, 0 if there is none. The
+// data count stands before the code though its number is higher.
+func sectionOrder(id byte) int {
+	switch {
+	case id >= secType && id <= secElem:
+		return int(id)
+	case id == secCount:
+		return secElem + 1
+	case id == secCode || id == secData:
+		return int(id) + 1
+	}
+	return 0
+}
+
+// section reads one section and checks that its content fills it.
+func (l *layout) section(s section, trusted bool) error {
+	r := newReader(l.raw, s.start, s.end)
+	switch s.id {
+	case secCustom:
+		return nil // dropped before compiling, whatever it holds
+	case secType:
+		l.readTypes(r)
+	case secImport:
+		l.readImports(r)
+	case secFunc:
+		for n := r.count("functions", maxFuncs); n > 0 && r.err == nil; n-- {
+			l.funcs = append(l.funcs, l.typeIndex(r))
+		}
+	case secTable:
+		for n := r.count("tables", maxTables); n > 0 && r.err == nil; n-- {
+			l.tables = append(l.tables, readTable(r))
+		}
+	case secMemory:
+		if n := r.count("memories", 1); n == 1 {
+			l.memory = true
+			l.memMin, l.memMax, _ = readLimits(r, maxPages, "memory pages")
+		}
+	case secGlobal:
+		for n := r.count("globals", maxEntries); n > 0 && r.err == nil; n-- {
+			valueType(r)
+			r.byte() // mutability
+			constExpr(r)
+		}
+	case secExport:
+		for n := r.count("exports", maxEntries); n > 0 && r.err == nil; n-- {
+			l.exports = append(l.exports, exportEntry{name: r.name(), kind: r.byte(), index: r.u32()})
+		}
+	case secStart:
+		l.start = true
+		r.u32()
+	case secElem:
+		for n := r.count("element segments", maxEntries); n > 0 && r.err == nil; n-- {
+			readElem(r)
+		}
+	case secCount:
+		l.mergeable = false // its indices may be used by name
+		r.u32()
+	case secCode:
+		l.readCode(r, trusted)
+	case secData:
+		for n := r.count("data segments", maxEntries); n > 0 && r.err == nil; n-- {
+			l.readData(r)
+		}
+	}
+	if r.err == nil && r.left() > 0 {
+		r.fail("%d bytes too many in section %d", r.left(), s.id)
+	}
+	return r.err
+}

@@ -1,0 +1,221 @@
+package wasm
+
+import (
+	"math"
+)
+
+// Kinds of imports and exports.
+const (
+	kindFunc, kindTable, kindMemory, kindGlobal = 0, 1, 2, 3
+)
+
+// The value types of WebAssembly 2.0.
+const (
+	typeI32, typeI64, typeF32, typeF64 = 0x7f, 0x7e, 0x7d, 0x7c
+	typeV128, typeFuncref, typeExtern  = 0x7b, 0x70, 0x6f
+	typeFunc                           = 0x60
+)
+
+func valueType(r *reader) byte {
+	switch t := r.byte(); t {
+	case typeI32, typeI64, typeF32, typeF64, typeV128, typeFuncref, typeExtern:
+		return t
+	default:
+		r.fail("value type 0x%x is beyond WebAssembly 2.0", t)
+		return 0
+	}
+}
+
+func valueTypes(r *reader) []byte {
+	n := r.count("parameters or results", maxArity)
+	start := r.off
+	for ; n > 0 && r.err == nil; n-- {
+		valueType(r)
+	}
+	if r.err != nil {
+		return nil
+	}
+	return r.b[start:r.off]
+}
+
+func (l *layout) readTypes(r *reader) {
+	for n := r.count("types", maxEntries); n > 0 && r.err == nil; n-- {
+		if form := r.byte(); form != typeFunc {
+			r.fail("type form 0x%x is beyond WebAssembly 2.0", form)
+			return
+		}
+		l.types = append(l.types, funcType{params: valueTypes(r), results: valueTypes(r)})
+	}
+}
+
+// typeIndex reads the index of a type that must be there already.
+func (l *layout) typeIndex(r *reader) uint32 {
+	i := r.u32()
+	if r.err == nil && int64(i) >= int64(len(l.types)) {
+		r.fail("type %d is not declared", i)
+		return 0
+	}
+	return i
+}
+
+func (l *layout) readImports(r *reader) {
+	for n := r.count("imports", maxEntries); n > 0 && r.err == nil; n-- {
+		im := importEntry{module: r.name(), name: r.name(), kind: r.byte()}
+		switch im.kind {
+		case kindFunc:
+			im.typ = l.typeIndex(r)
+		case kindTable:
+			readTable(r)
+		case kindMemory:
+			readLimits(r, maxPages, "memory pages")
+		case kindGlobal:
+			valueType(r)
+			r.byte()
+		default:
+			r.fail("import kind %d is beyond WebAssembly 2.0", im.kind)
+		}
+		l.imports = append(l.imports, im)
+	}
+}
+
+// readLimits reads a minimum and a maximum; without one the bound takes its place.
+func readLimits(r *reader, bound uint32, what string) (low, high uint32, hasMax bool) {
+	high = bound
+	switch flags := r.byte(); flags {
+	case 0:
+		low = r.u32()
+	case 1:
+		low, high, hasMax = r.u32(), r.u32(), true
+	default:
+		r.fail("limits of kind %d (shared or 64 bit) are beyond WebAssembly 2.0", flags)
+	}
+	if r.err == nil && low > bound {
+		r.fail("%d %s at the start, at most %d are allowed", low, what, bound)
+	}
+	return low, min(high, math.MaxUint32), hasMax
+}
+
+func readTable(r *reader) table {
+	t := table{elem: r.byte()}
+	if r.err == nil && t.elem != typeFuncref && t.elem != typeExtern {
+		r.fail("table of type 0x%x is beyond WebAssembly 2.0", t.elem)
+	}
+	t.min, t.max, t.hasMax = readLimits(r, maxTable, "table entries")
+	return t
+}
+
+// constExpr reads an initialiser up to its end. It returns the value if the
+// expression is one i32 constant.
+func constExpr(r *reader) (value int32, isConst bool) {
+	for n := 0; r.err == nil; n++ {
+		switch op := r.byte(); op {
+		case 0x0b:
+			return value, isConst && n == 1
+		case 0x41:
+			value, isConst = int32(r.s64()), true
+		case 0x42:
+			r.s64()
+		case 0x43:
+			r.bytes(4)
+		case 0x44:
+			r.bytes(8)
+		case 0x23, 0xd2: // global.get, ref.func
+			r.u32()
+		case 0xd0: // ref.null
+			r.byte()
+		case 0xfd: // v128.const
+			if r.u32() != 0x0c {
+				r.fail("a constant expression holds an instruction that is none")
+			}
+			r.bytes(16)
+		default:
+			r.fail("a constant expression holds instruction 0x%x", op)
+		}
+	}
+	return 0, false
+}
+
+// readElem skips one element segment, checking its counts.
+func readElem(r *reader) {
+	flags := r.u32()
+	if flags > 7 {
+		r.fail("element segment of kind %d is beyond WebAssembly 2.0", flags)
+		return
+	}
+	if flags&1 == 0 { // active
+		if flags&2 != 0 {
+			r.u32() // table
+		}
+		constExpr(r)
+	}
+	if flags&3 != 0 {
+		r.byte() // element kind or reference type
+	}
+	for n := r.count("elements", maxEntries); n > 0 && r.err == nil; n-- {
+		if flags&4 != 0 {
+			constExpr(r)
+		} else {
+			r.u32()
+		}
+	}
+}
+
+// readCode reads the function bodies: their spans, and the sum of their locals.
+func (l *layout) readCode(r *reader, trusted bool) {
+	all := 0
+	for n := r.count("function bodies", maxFuncs); n > 0 && r.err == nil; n-- {
+		size := r.count("bytes of a function body", maxModule)
+		b := body{span: span{r.off, r.off + size}}
+		if !trusted && size > maxBody {
+			r.fail("function %d has %d bytes, at most %d are allowed", len(l.bodies), size, maxBody)
+			return
+		}
+		locals := 0
+		in := newReader(l.raw, b.start, b.end)
+		for k := in.count("groups of locals", maxLocals); k > 0 && in.err == nil; k-- {
+			group := in.u32()
+			valueType(in)
+			if in.err == nil && int64(group)+int64(locals) > maxLocals {
+				in.fail("function %d has more than %d locals", len(l.bodies), maxLocals)
+				break
+			}
+			locals += int(group)
+		}
+		b.code = in.off
+		if all += locals; in.err == nil && all > maxAllLocal {
+			in.fail("more than %d locals in all", maxAllLocal)
+		}
+		if in.err == nil && (b.code >= b.end || l.raw[b.end-1] != 0x0b) {
+			in.fail("function %d does not end", len(l.bodies))
+		}
+		if in.err != nil {
+			r.err = in.err
+			return
+		}
+		r.bytes(size)
+		l.bodies = append(l.bodies, b)
+	}
+}
+
+// readData reads one data segment and keeps it if it can be merged.
+func (l *layout) readData(r *reader) {
+	flags := r.u32()
+	if flags > 2 {
+		r.fail("data segment of kind %d is beyond WebAssembly 2.0", flags)
+		return
+	}
+	offset, isConst := int32(0), false
+	if flags != 1 { // active
+		if flags == 2 && r.u32() != 0 {
+			isConst = false
+			r.fail("data of a second memory is beyond WebAssembly 2.0")
+		}
+		offset, isConst = constExpr(r)
+	}
+	size := r.count("bytes of a data segment", maxModule)
+	if !isConst {
+		l.mergeable = false
+	}
+	l.segments = append(l.segments, segment{offset: uint32(offset), data: span{r.off, r.off + size}})
+	r.bytes(size)
+}

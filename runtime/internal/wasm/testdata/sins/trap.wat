@@ -1,0 +1,2 @@
+;; stateless; traps
+(func (export "run") (result i32) unreachable)
