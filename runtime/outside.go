@@ -15,6 +15,9 @@ import (
 // where it can say what kind of error it was.
 type Commands interface {
 	Lookup(name string) (CommandInfo, bool)
+	// Tools returns what a model may be offered: the public commands that one
+	// of the patterns names ("code/read", "code/*"), in the order of their names.
+	Tools(patterns []string) []CommandInfo
 	Call(ctx context.Context, call CommandCall) (json.RawMessage, error)
 }
 
@@ -72,11 +75,21 @@ type Executions interface {
 	// answer are clause A6.5 of sdk/ABI.md.
 	Watch(ctx context.Context, run sentinels.RunID, request json.RawMessage) (json.RawMessage, error)
 	// EndRun ends every process tree the run started and returns when they
-	// are gone. It is called when a run ends or stops, and for every run that
-	// is resumed after a crash, before anything of it starts again.
+	// are gone. It is called when a run ends or stops.
 	EndRun(ctx context.Context, run sentinels.RunID) error
+	// Interrupted returns the executions of the run that were under way when
+	// the process that had started them died; their trees are ended when it
+	// returns. The calls that started them are in doubt.
+	Interrupted(ctx context.Context, run sentinels.RunID) ([]InterruptedExecution, error)
 	// Memory returns the resident bytes of the run's process trees.
 	Memory(run sentinels.RunID) int64
+}
+
+// An InterruptedExecution names the call that started it.
+type InterruptedExecution struct {
+	Execution string // its id
+	Path      string // execution path of the step
+	Key       string // idempotency key of the call
 }
 
 // Contexts builds $ragContext before an iteration.

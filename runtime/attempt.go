@@ -1,0 +1,365 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// An attempt is one try of a step: a guest that runs, perhaps several times,
+// until it returns. Every time it runs it starts from the beginning, or from
+// its last checkpoint, and the calls it made before are answered from records.
+type attempt struct {
+	*execution
+	n      int
+	retry  json.RawMessage
+	mod    module
+	fields json.RawMessage
+	tools  []string          // the step's allow-list, nil if it has none
+	env    map[string]string // variables of the step's shell lines
+	seed   uint64
+	base   time.Time
+	spent  time.Duration // active time used before a crash
+
+	work sync.WaitGroup // behind the attempt's calls
+
+	mu         sync.Mutex
+	calls      map[int]*call // since the checkpoint
+	checkpoint *journal.CheckpointBody
+	state      json.RawMessage
+	block      int // ordinal of the next block
+	logs       int // log lines told so far
+	talks      map[string]*conversation
+
+	// Of the guest that runs now.
+	holds     bool // an execution slot
+	seq       int
+	guestLogs int
+}
+
+// begin resolves the step's fields and writes the start of the attempt.
+func (a *attempt) begin(ctx context.Context) error {
+	mod, err := a.run.rt.plugins.lookup(a.step.Type)
+	if err != nil {
+		return err
+	}
+	fields, unknown, err := a.resolve()
+	if err != nil {
+		return err
+	}
+	a.mod, a.fields = mod, fields
+	a.seed = seedOf(a.run.begin.Seed, a.key(), a.enclosing, a.n)
+	a.base = time.Now()
+	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
+	kept, err := a.run.rt.value(fields)
+	if err != nil {
+		return err
+	}
+	body := &journal.StepStartBody{
+		Type: a.step.Type, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
+		Env: a.env, Seed: a.seed, ClockBase: a.base.UnixMicro(), Unknown: unknown,
+	}
+	ticket := a.write(true, a.n, &journal.Record{Kind: journal.StepStart, Time: body.ClockBase, StepStart: body})
+	p := a.progress(OnStepStart, a.n)
+	ticket.OnDone(func(error) { a.run.tell(p) })
+	for _, name := range unknown {
+		a.log("warn", fmt.Sprintf("nothing has set %q; it stays as written", "$"+name))
+	}
+	return nil
+}
+
+// resolve replaces the references in the step's fields, each as its mark says.
+func (a *attempt) resolve() (json.RawMessage, []string, error) {
+	marks, schemas := a.run.rt.plugins.fields(a.step.Type)
+	lookup := a.run.lookup(a.sc, a.retry)
+	out := make(map[string]json.RawMessage, len(a.step.Fields)+1)
+	var unknown []string
+	for name, raw := range a.step.Fields {
+		var names []string
+		var err error
+		switch marks[name] {
+		case abi.MarkExpression, abi.MarkRaw, abi.MarkDefinition:
+			out[name] = raw
+		case abi.MarkShell:
+			out[name], names, err = a.shellLine(raw, lookup)
+		case abi.MarkParams:
+			out[name], names, err = a.resolveParams(raw, lookup)
+		default:
+			out[name], names, err = sentinels.ResolveAs(raw, schemas[name], lookup)
+		}
+		if err != nil {
+			return nil, nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("%s: %v", name, err)}
+		}
+		unknown = append(unknown, names...)
+		if marks[name] == abi.MarkTools {
+			a.tools = toolList(out[name])
+		}
+	}
+	for name, mark := range marks {
+		switch mark {
+		case abi.MarkSteps:
+			if steps, ok := a.step.Blocks[name]; ok {
+				out[name] = fmt.Appendf(nil, `{"count":%d}`, len(steps))
+			}
+		case abi.MarkBranches:
+			if counts := a.branchCounts(name); counts != nil {
+				b, _ := json.Marshal(map[string]any{"counts": counts})
+				out[name] = b
+			}
+		}
+	}
+	fields, err := json.Marshal(out)
+	return fields, unknown, err
+}
+
+func (a *attempt) branchCounts(field string) []int {
+	var counts []int
+	for i := 0; ; i++ {
+		steps, ok := a.step.Blocks[fmt.Sprintf("%s.%d", field, i)]
+		if !ok {
+			return counts
+		}
+		counts = append(counts, len(steps))
+	}
+}
+
+// shellLine rewrites a shell line so that the values of variables reach it
+// through its environment, never as text of the line.
+func (a *attempt) shellLine(raw json.RawMessage, lookup sentinels.Lookup) (json.RawMessage, []string, error) {
+	var line string
+	if err := json.Unmarshal(raw, &line); err != nil {
+		return nil, nil, errors.New("a shell line is a string")
+	}
+	rewritten, env, problems := sentinels.ShellLine(line, lookup)
+	if len(problems) > 0 {
+		return nil, nil, errors.New(problems[0])
+	}
+	if a.env == nil {
+		a.env = map[string]string{}
+	}
+	for k, v := range env {
+		a.env[k] = v
+	}
+	b, err := json.Marshal(rewritten)
+	return b, nil, err
+}
+
+// resolveParams resolves the parameters of the command that the field "command"
+// names, by that command's own schema.
+func (a *attempt) resolveParams(raw json.RawMessage, lookup sentinels.Lookup) (json.RawMessage, []string, error) {
+	var name string
+	if err := json.Unmarshal(a.step.Fields["command"], &name); err == nil {
+		name, _ = sentinels.ResolveText(name, lookup)
+	}
+	var params map[string]json.RawMessage
+	info, ok := CommandInfo{}, false
+	if a.run.rt.opt.Commands != nil {
+		info, ok = a.run.rt.opt.Commands.Lookup(name)
+	}
+	if !ok || json.Unmarshal(raw, &params) != nil {
+		return resolvePlain(raw, lookup) // an unknown command is refused when it is called
+	}
+	schemas := properties(info.Input)
+	var unknown []string
+	for field, value := range params {
+		var names []string
+		var err error
+		switch {
+		case contains(info.Raw, field):
+			continue
+		case contains(info.Shell, field) && isString(value):
+			params[field], names, err = a.shellLine(value, lookup)
+		default:
+			params[field], names, err = sentinels.ResolveAs(value, schemas[field], lookup)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", field, err)
+		}
+		unknown = append(unknown, names...)
+	}
+	b, err := json.Marshal(params)
+	return b, unknown, err
+}
+
+func resolvePlain(raw json.RawMessage, lookup sentinels.Lookup) (json.RawMessage, []string, error) {
+	return sentinels.Resolve(raw, lookup)
+}
+
+func isString(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+func toolList(raw json.RawMessage) []string {
+	tools := []string{}
+	if json.Unmarshal(raw, &tools) != nil {
+		return []string{} // not a list: allows nothing
+	}
+	return tools
+}
+
+// restore takes up an attempt that a crash interrupted. Nothing is resolved
+// again; the module is the one it started with.
+func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
+	s := past.start
+	fields, err := a.run.rt.load(s.Fields)
+	if err != nil {
+		return err
+	}
+	if a.mod, err = a.run.rt.plugins.digest(ctx, s.Module); err != nil {
+		return err
+	}
+	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, microTime(s.ClockBase)
+	a.logs = past.logs
+	a.spent = a.run.clock.elapsed() - time.Duration(past.elapsed)*time.Microsecond
+	marks, _ := a.run.rt.plugins.fields(s.Type)
+	var values map[string]json.RawMessage
+	if json.Unmarshal(fields, &values) == nil {
+		for name, mark := range marks {
+			if raw, ok := values[name]; ok && mark == abi.MarkTools {
+				a.tools = toolList(raw)
+			}
+		}
+	}
+	if a.n > 1 {
+		a.retry = retryValue(a.n, a.past.failed)
+	}
+	return a.restoreCalls(past)
+}
+
+// carryOut runs the guest until it returns. Each time it is unloaded, because
+// what it waits for takes long, it runs again once the answer is there.
+func (a *attempt) carryOut(ctx context.Context) (json.RawMessage, error) {
+	limit := a.timeLimit()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(errStopped)
+	timer := a.run.clock.at(a.run.clock.elapsed()-a.spent+limit, func() {
+		cancel(errf(abi.Timeout, "step %s timed out after %s", a.address, limit))
+	})
+	defer timer.stop()
+	defer a.abandon(cancel)
+	for {
+		if err := a.settle(ctx); err != nil {
+			return nil, err
+		}
+		out, err := a.guest(ctx, limit)
+		if errors.Is(err, errPark) {
+			continue
+		}
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			return nil, cause
+		}
+		return out, err
+	}
+}
+
+// timeLimit is the active time that the attempt may take: the smaller of the
+// step's own and the run's limit for steps.
+func (a *attempt) timeLimit() time.Duration {
+	limit := a.run.rt.limits.StepTimeout
+	if ms := a.run.definition().Safety.MaxStepTimeoutMs; ms > 0 {
+		limit = time.Duration(ms) * time.Millisecond
+	}
+	if ms := a.step.TimeoutMs; ms > 0 {
+		own := time.Duration(ms) * time.Millisecond
+		if own < limit || a.run.definition().Safety.MaxStepTimeoutMs == 0 {
+			limit = own
+		}
+	}
+	return limit
+}
+
+// guest runs the guest once.
+func (a *attempt) guest(ctx context.Context, limit time.Duration) (json.RawMessage, error) {
+	if err := a.run.enter(ctx); err != nil {
+		return nil, err
+	}
+	a.holds = true
+	defer func() {
+		if a.holds {
+			a.run.leave()
+		}
+	}()
+	input, err := a.input()
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	a.seq, a.guestLogs = 0, 0
+	replayed := a.n > 1 || len(a.calls) > 0 || a.checkpoint != nil
+	if a.checkpoint != nil {
+		a.seq = a.checkpoint.Seq
+		a.guestLogs = a.checkpoint.Logs
+	}
+	a.mu.Unlock()
+	res, err := a.mod.Run(ctx, wasm.Invocation{
+		Input: input, Seed: a.seed, ClockBase: a.base, Call: a.call, Compute: limit, Pure: replayed,
+		Limits: wasm.Limits{MemoryBytes: min(a.run.memoryLimit(), 64<<20)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res.Output, nil
+}
+
+// input is clause A3 of the ABI.
+func (a *attempt) input() ([]byte, error) {
+	type stepInput struct {
+		Type    sentinels.StepType `json:"type"`
+		ID      string             `json:"id,omitempty"`
+		Name    string             `json:"name,omitempty"`
+		Address string             `json:"address"`
+		Path    string             `json:"path"`
+		Fields  json.RawMessage    `json:"fields"`
+	}
+	type runInput struct {
+		ID        sentinels.RunID `json:"id"`
+		Sentinel  sentinels.ID    `json:"sentinel"`
+		Iteration int             `json:"iteration"`
+		Workspace string          `json:"workspace"`
+		Key       string          `json:"key"`
+	}
+	return json.Marshal(struct {
+		ABI     int             `json:"abi"`
+		Step    stepInput       `json:"step"`
+		Run     runInput        `json:"run"`
+		Attempt int             `json:"attempt"`
+		Retry   json.RawMessage `json:"retry,omitempty"`
+		State   json.RawMessage `json:"state,omitempty"`
+	}{
+		ABI:  abi.Version,
+		Step: stepInput{a.step.Type, a.step.ID, a.step.Name, a.address, a.path, a.fields},
+		Run:  runInput{a.run.id, a.run.begin.Sentinel, a.run.passes(), a.run.begin.Workspace, a.key()},
+
+		Attempt: a.n, Retry: a.retry, State: a.state,
+	})
+}
+
+// log tells a log line of the guest. Lines that a run of the guest before this
+// one has told are not repeated.
+func (a *attempt) log(level, message string) {
+	p := a.progress(OnLog, a.n)
+	p.Level, p.Message = level, message
+	a.run.tell(p)
+}
+
+// seedOf derives an attempt's seed, so that the same run is the same everywhere.
+func seedOf(run uint64, key string, enclosing []int, n int) uint64 {
+	sum := digestSum(fmt.Sprint(run), key, fmt.Sprint(enclosing), fmt.Sprint(n))
+	return uint64(sum[0]) | uint64(sum[1])<<8 | uint64(sum[2])<<16 | uint64(sum[3])<<24 |
+		uint64(sum[4])<<32 | uint64(sum[5])<<40 | uint64(sum[6])<<48 | uint64(sum[7])<<56
+}

@@ -1,0 +1,299 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A call is one host call of an attempt: being made, or answered from record.
+// Its work belongs to the run and goes on when the guest is gone.
+type call struct {
+	seq      int
+	function string
+	request  json.RawMessage
+	hash     string
+
+	start   *journal.CallStartBody // nil for calls that touch nothing outside
+	working bool                   // its work is under way in this process
+	done    chan struct{}          // closed when body is there
+	body    []byte                 // {"ok": ...} or {"error": ...}
+	at      time.Time              // when it ended
+}
+
+// A performer does the work behind a call. An error means that it did not come
+// to an end of its own; what the guest is to see goes into callEnd.err.
+type performer func(ctx context.Context, c *call) (callEnd, error)
+
+// callEnd is what the work behind a call came to.
+type callEnd struct {
+	result json.RawMessage
+	err    *abi.Error
+	body   journal.CallEndBody // what besides result and error the record needs
+	puts   []store.Put         // writes that commit with it
+}
+
+// call answers one host call of the guest. It is called by the guest seam; an
+// error unwinds the guest.
+func (a *attempt) call(ctx context.Context, function string, request []byte) (wasm.Reply, error) {
+	if function == abi.FuncLog {
+		return a.callLog(request), nil
+	}
+	a.mu.Lock()
+	a.seq++
+	seq := a.seq
+	c, made := a.calls[seq], len(a.calls)
+	a.mu.Unlock()
+	if c != nil {
+		if c.function != function || c.hash != requestHash(function, request) && !sameJSON(c.request, request) {
+			return wasm.Reply{}, notDeterministic(a.address, c, function, request)
+		}
+		return a.await(ctx, c)
+	}
+	if made >= a.run.rt.limits.Calls {
+		return wasm.Reply{}, errf(abi.Limit, "step %s made %d host calls since its last checkpoint, which is the limit", a.address, made)
+	}
+	c = &call{seq: seq, function: function, request: append(json.RawMessage(nil), request...), hash: requestHash(function, request), done: make(chan struct{})}
+	if function == abi.FuncCheckpoint {
+		return a.callCheckpoint(c)
+	}
+	a.mu.Lock()
+	a.calls[seq] = c
+	a.mu.Unlock()
+	if err := a.startCall(ctx, c); err != nil {
+		return wasm.Reply{}, err
+	}
+	return a.await(ctx, c)
+}
+
+func notDeterministic(address string, c *call, function string, request []byte) *abi.Error {
+	return &abi.Error{
+		Code: abi.Plugin, Permanent: true,
+		Message: fmt.Sprintf("plugin is not deterministic: step %s, call %d was %s %s, and is %s %s when it is replayed",
+			address, c.seq, c.function, clip(c.request), function, clip(request)),
+		Hint: "a step's requests may depend only on its input and on the answers it got",
+	}
+}
+
+func clip(b []byte) string {
+	const most = 300
+	if len(b) > most {
+		return string(b[:most]) + "..."
+	}
+	return string(b)
+}
+
+// startCall begins a new call: at once where nothing outside the store is
+// touched, else as work of the run.
+func (a *attempt) startCall(ctx context.Context, c *call) error {
+	switch c.function {
+	case abi.FuncEval:
+		return a.instant(ctx, c, a.callEval)
+	case abi.FuncVar:
+		return a.instant(ctx, c, a.callVar)
+	case abi.FuncNow:
+		return a.instant(ctx, c, a.callNow)
+	case abi.FuncSpawn:
+		return a.instant(ctx, c, a.callSpawn)
+	case abi.FuncEmit:
+		return a.callEmit(c)
+	case abi.FuncCommand:
+		return a.startCommand(ctx, c)
+	case abi.FuncLLM:
+		return a.startLLM(ctx, c)
+	case abi.FuncWatch:
+		return a.startWatch(ctx, c)
+	case abi.FuncBlock:
+		return a.startBlock(ctx, c)
+	case abi.FuncWait:
+		return a.startWait(ctx, c)
+	case abi.FuncHTTP:
+		return a.startHTTP(ctx, c)
+	}
+	a.complete(c, callEnd{err: errf(abi.NotFound, "this host has no function %q", c.function)})
+	return nil
+}
+
+// instant makes a call that ends at once.
+func (a *attempt) instant(ctx context.Context, c *call, do performer) error {
+	end, err := do(ctx, c)
+	if err != nil {
+		return err
+	}
+	end.body.Function, end.body.Hash = c.function, c.hash
+	if end.body.Request, err = a.run.rt.value(c.request); err != nil {
+		return err
+	}
+	a.complete(c, end)
+	return nil
+}
+
+// beginCall writes the start of a call that takes time. An effect outside the store
+// must wait for the returned ticket before it starts.
+func (a *attempt) beginCall(c *call, body journal.CallStartBody) (ticket, error) {
+	body.Seq, body.Function, body.Hash = c.seq, c.function, c.hash
+	var err error
+	if body.Request, err = a.run.rt.value(c.request); err != nil {
+		return nil, err
+	}
+	c.start = &body
+	t := a.write(!body.Effect, a.n, &journal.Record{Kind: journal.CallStart, CallStart: &body})
+	p := a.progress(OnCallStart, a.n)
+	p.Function, p.Label = c.function, body.Label
+	t.OnDone(func(error) { a.run.tell(p) })
+	return t, nil
+}
+
+// perform runs the work behind a call on a goroutine of the run. It records the
+// answer itself, so it does not matter whether the guest is still there.
+func (a *attempt) perform(ctx context.Context, c *call, durable ticket, do performer) {
+	c.working = true
+	a.run.work.Add(1)
+	a.work.Add(1)
+	started := time.Now()
+	go func() {
+		defer a.run.work.Done()
+		defer a.work.Done()
+		if durable != nil {
+			if err := durable.Wait(ctx); err != nil {
+				a.complete(c, callEnd{err: asError(err, abi.Internal)})
+				return
+			}
+		}
+		end, err := do(ctx, c)
+		if err != nil && over(ctx) {
+			return // the process or the run ends: the call stays as it is, without an end
+		}
+		if err != nil && end.err == nil {
+			end.err = asError(err, abi.Internal)
+			if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
+				end.err = asError(cause, abi.Cancelled)
+			}
+		}
+		p := a.progress(OnCallEnd, a.n)
+		p.Function, p.Label, p.Duration, p.Error, p.Usage = c.function, c.start.Label, time.Since(started), end.err, end.body.Usage
+		a.complete(c, end).OnDone(func(error) { a.run.tell(p) })
+	}()
+}
+
+// over reports whether ctx ended because the run or the process does.
+func over(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	var limit *limitError
+	return errors.Is(cause, errShutdown) || errors.Is(cause, errStopped) || errors.As(cause, &limit)
+}
+
+// complete writes the end of a call and gives the guest its answer.
+func (a *attempt) complete(c *call, end callEnd) ticket {
+	body := end.body
+	body.Seq, body.Error = c.seq, end.err
+	kept, err := a.run.rt.value(end.result)
+	if err != nil {
+		body.Error = asError(err, abi.Internal)
+	} else {
+		body.Result = kept
+	}
+	a.mu.Lock()
+	body.Logs = a.logs
+	a.mu.Unlock()
+	rec := &journal.Record{Kind: journal.CallEnd, Time: time.Now().UnixMicro(), CallEnd: &body}
+	a.stamp(a.n, rec)
+	t := a.run.write(writeOptions{lazy: true, puts: end.puts}, rec)
+	c.answer(end.result, body.Error, microTime(rec.Time))
+	return t
+}
+
+// answer makes the text that the guest reads.
+func (c *call) answer(result json.RawMessage, failed *abi.Error, at time.Time) {
+	c.at = at
+	if failed != nil {
+		c.body, _ = json.Marshal(struct {
+			Error *abi.Error `json:"error"`
+		}{failed})
+	} else {
+		if len(result) == 0 {
+			result = json.RawMessage("null")
+		}
+		c.body = append(append([]byte(`{"ok":`), result...), '}')
+	}
+	close(c.done)
+}
+
+// await waits for a call's answer. While it waits the guest stays in memory as
+// long as it fits; errPark unloads it.
+func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
+	select {
+	case <-c.done:
+		return wasm.Reply{Body: c.body, Now: c.at}, nil
+	default:
+	}
+	a.run.leave()
+	a.holds = false
+	defer a.rejoin(ctx)
+	stay := a.run.rt.waiting.enter(guestBytes)
+	defer a.run.rt.waiting.leave(stay)
+	select {
+	case <-c.done:
+		if c.function == abi.FuncWait {
+			if err := a.run.gate.pass(ctx); err != nil {
+				return wasm.Reply{}, err
+			}
+		}
+		return wasm.Reply{Body: c.body, Now: c.at}, nil
+	case <-ctx.Done():
+		return wasm.Reply{}, context.Cause(ctx)
+	case <-stay.park:
+		return wasm.Reply{}, errPark
+	}
+}
+
+// guestBytes is what a waiting guest is taken to hold; a Go guest with an arena
+// holds about this much.
+const guestBytes = 1500 << 10
+
+// rejoin takes the execution slot again that await gave back. Where that fails
+// ctx is over, and the guest ends without one.
+func (a *attempt) rejoin(ctx context.Context) { a.holds = a.run.enter(ctx) == nil }
+
+// settle makes sure that the guest, when it runs next, finds its last call
+// answered: it waits for work that goes on, and takes up what a crash cut off.
+func (a *attempt) settle(ctx context.Context) error {
+	a.mu.Lock()
+	var open *call
+	for _, c := range a.calls {
+		select {
+		case <-c.done:
+		default:
+			open = c
+		}
+	}
+	a.mu.Unlock()
+	if open == nil {
+		return nil
+	}
+	if !open.working {
+		if err := a.resumeCall(ctx, open); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-open.done:
+		return a.run.gate.pass(ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// abandon ends what is left of the attempt's work, so that nothing of it is
+// recorded after its end.
+func (a *attempt) abandon(cancel context.CancelCauseFunc) {
+	cancel(errStopped)
+	a.work.Wait()
+}

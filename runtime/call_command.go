@@ -1,0 +1,141 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+type commandRequest struct {
+	Command string          `json:"command"`
+	Params  json.RawMessage `json:"params"`
+	By      string          `json:"by"`
+	Tools   []string        `json:"tools"`
+}
+
+// startCommand is clause A6.3. A command that only reads waits for nothing; one
+// whose effect lies in Records commits with its answer; any other one starts
+// when its start is durable.
+func (a *attempt) startCommand(ctx context.Context, c *call) error {
+	var req commandRequest
+	if e := parse(c, &req); e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	if a.run.rt.opt.Commands == nil {
+		a.complete(c, callEnd{err: errf(abi.Unavailable, "command %q: this program has no commands", req.Command)})
+		return nil
+	}
+	info, known := a.run.rt.opt.Commands.Lookup(req.Command)
+	if known && info.InStore {
+		return a.storeCommand(ctx, c, req)
+	}
+	effect := known && !info.ReadOnly
+	durable, err := a.beginCall(c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
+	if err != nil {
+		return err
+	}
+	if !effect {
+		durable = nil
+	}
+	a.perform(ctx, c, durable, a.doCommand)
+	return nil
+}
+
+func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
+	var req commandRequest
+	if e := parse(c, &req); e != nil {
+		return callEnd{err: e}, nil
+	}
+	if err := a.run.enter(ctx); err != nil {
+		return callEnd{}, err
+	}
+	defer a.run.leave()
+	out, err := a.run.rt.opt.Commands.Call(ctx, a.commandCall(ctx, c, req, nil))
+	if err != nil && ctx.Err() != nil {
+		return callEnd{}, err
+	}
+	return a.commandEnd(out, err), nil
+}
+
+// commandEnd makes a command's answer fit into a message to a guest.
+func (a *attempt) commandEnd(out json.RawMessage, err error) callEnd {
+	if err != nil {
+		return callEnd{err: asError(err, abi.Internal)}
+	}
+	if len(out) > maxMessage {
+		return callEnd{err: &abi.Error{
+			Code: abi.Limit, Message: "the command's result has more than 256 KiB",
+			Hint: "ask for less: most commands take a limit, an offset or a path",
+		}}
+	}
+	return callEnd{result: out}
+}
+
+// maxMessage is clause A8: the most that one answer may have.
+const maxMessage = 256 << 10
+
+func (a *attempt) commandCall(ctx context.Context, c *call, req commandRequest, tx *RecordsTx) CommandCall {
+	deadline, _ := ctx.Deadline()
+	if len(req.Params) == 0 || string(req.Params) == "null" {
+		req.Params = json.RawMessage("{}")
+	}
+	return CommandCall{
+		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.tools,
+		Run: a.run.id, Sentinel: a.run.begin.Sentinel, Path: a.path, Attempt: a.n, Key: a.callKey(c),
+		Workspace: a.run.begin.Workspace, Env: a.commandEnv(), Deadline: deadline, Records: tx,
+	}
+}
+
+// commandEnv is what a process that the step starts finds in its environment:
+// the variables of its shell lines and what identifies the step.
+func (a *attempt) commandEnv() map[string]string {
+	env := map[string]string{
+		"SENTINEL_RUN": string(a.run.id), "SENTINEL_STEP": a.path, "SENTINEL_IDEMPOTENCY_KEY": a.key(),
+	}
+	for k, v := range a.env {
+		env[k] = v
+	}
+	return env
+}
+
+// storeCommand calls a command whose whole effect lies in Records. Its writes
+// and the call's end are one commit, so it is never in doubt.
+func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest) error {
+	started := time.Now()
+	kept, err := a.run.rt.value(c.request)
+	if err != nil {
+		return err
+	}
+	body := journal.CallEndBody{Function: c.function, Hash: c.hash, Request: kept}
+	var done ticket
+	err = a.run.rt.records.transact(func(tx *RecordsTx) error {
+		out, err := a.run.rt.opt.Commands.Call(ctx, a.commandCall(ctx, c, req, tx))
+		if err != nil {
+			return err
+		}
+		end := a.commandEnd(out, nil)
+		end.body, end.puts = body, tx.puts
+		if end.err != nil {
+			end.puts = nil
+			tx.wrote = nil
+		}
+		done = a.complete(c, end)
+		return nil
+	}, func() *store.Ticket { return done })
+	if done == nil { // the command failed, nothing was written
+		if over(ctx) {
+			return context.Cause(ctx)
+		}
+		done = a.complete(c, callEnd{err: asError(err, abi.Internal), body: body})
+		err = nil
+	}
+	p := a.progress(OnCallEnd, a.n)
+	p.Function, p.Label, p.Duration = c.function, req.Command, time.Since(started)
+	done.OnDone(func(error) { a.run.tell(p) })
+	return err
+}

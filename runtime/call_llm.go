@@ -1,0 +1,237 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type llmRequest struct {
+	Conversation string              `json:"conversation"`
+	Append       []sentinels.Message `json:"append"`
+	System       string              `json:"system"`
+	Model        string              `json:"model"`
+	Temperature  *float64            `json:"temperature"`
+	MaxTokens    int64               `json:"maxTokens"`
+	Tools        []string            `json:"tools"`
+	Schema       json.RawMessage     `json:"schema"`
+	Context      bool                `json:"context"`
+}
+
+// A conversation is the messages of one exchange with a model. It lives as long
+// as the attempt and is rebuilt from the attempt's records.
+type conversation struct {
+	id       string
+	system   string
+	messages []sentinels.Message
+}
+
+// startLLM is clause A6.4: one turn. Its worst case is booked before it starts
+// and what it really cost after it ended.
+func (a *attempt) startLLM(ctx context.Context, c *call) error {
+	var req llmRequest
+	if e := parse(c, &req); e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	if a.run.rt.opt.Models == nil {
+		a.complete(c, callEnd{err: errf(abi.Unavailable, "this program has no models")})
+		return nil
+	}
+	added := ""
+	if req.Conversation == "" && req.Context {
+		added = a.contextText()
+	}
+	talk, e := a.talk(c, req, added)
+	if e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	quote, err := a.run.rt.opt.Models.Quote(ctx, a.turn(talk, req))
+	if err != nil {
+		a.complete(c, callEnd{err: asError(err, abi.Unavailable)})
+		return nil
+	}
+	quote.Worst.Calls = 1
+	if err := a.run.ledger.reserve(ctx, a.run, quote); err != nil {
+		if e := abi.As(err); e != nil {
+			a.complete(c, callEnd{err: e})
+			return nil
+		}
+		return err
+	}
+	body := journal.CallStartBody{Effect: true, Safe: true, Label: quote.Provider + "/" + quote.Model, Worst: &quote.Worst}
+	if added != "" {
+		text, _ := json.Marshal(added)
+		if body.Added, err = a.run.rt.value(text); err != nil {
+			return err
+		}
+	}
+	durable, err := a.beginCall(c, body)
+	if err != nil {
+		return err
+	}
+	a.perform(ctx, c, durable, a.doLLM)
+	return nil
+}
+
+func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
+	var req llmRequest
+	if e := parse(c, &req); e != nil {
+		return callEnd{err: e}, nil
+	}
+	worst := *c.start.Worst
+	spent := sentinels.Usage{}
+	defer func() { a.run.ledger.settle(a.run, worst, spent) }()
+	added, err := a.addedText(c)
+	if err != nil {
+		return callEnd{}, err
+	}
+	talk, e := a.talk(c, req, added)
+	if e != nil {
+		return callEnd{err: e}, nil
+	}
+	if err := a.run.enter(ctx); err != nil {
+		return callEnd{}, err
+	}
+	defer a.run.leave()
+	r, err := a.run.rt.opt.Models.Turn(ctx, a.turn(talk, req), func(text string) {
+		p := a.progress(OnText, a.n)
+		p.Message = text
+		a.run.tell(p)
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			// Nobody knows what the server has counted, so the worst stays booked.
+			spent = worst
+			return callEnd{}, err
+		}
+		return callEnd{err: asError(err, abi.Unavailable)}, nil
+	}
+	spent = r.Usage
+	spent.Calls = 1
+	a.run.spend(spent)
+	if r.ToolCalls == nil {
+		r.ToolCalls = []sentinels.ToolCall{}
+	}
+	a.mu.Lock()
+	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	a.talks[talk.id] = talk
+	a.mu.Unlock()
+	end, err = reply(struct {
+		Conversation string `json:"conversation"`
+		sentinels.Reply
+	}{talk.id, r})
+	end.body.Usage = &spent
+	return end, err
+}
+
+// talk returns the conversation with the request's messages appended. The kept
+// one changes only when the model has answered, so a failed turn leaves no
+// trace in it.
+func (a *attempt) talk(c *call, req llmRequest, added string) (*conversation, *abi.Error) {
+	next := &conversation{}
+	if req.Conversation == "" {
+		next.id = "c" + strconv.Itoa(c.seq)
+		next.system = strings.TrimSpace(req.System + "\n\n" + added)
+	} else {
+		a.mu.Lock()
+		talk := a.talks[req.Conversation]
+		a.mu.Unlock()
+		if talk == nil {
+			return nil, errf(abi.NotFound, "%s: this step has no conversation %q", abi.FuncLLM, req.Conversation)
+		}
+		*next = *talk
+	}
+	next.messages = append(append([]sentinels.Message(nil), next.messages...), req.Append...)
+	return next, nil
+}
+
+func (a *attempt) turn(talk *conversation, req llmRequest) sentinels.Turn {
+	t := sentinels.Turn{
+		Model: req.Model, System: talk.system, Messages: talk.messages, Schema: req.Schema,
+		Temperature: req.Temperature, MaxTokens: req.MaxTokens,
+	}
+	if len(req.Tools) > 0 && a.run.rt.opt.Commands != nil {
+		for _, info := range a.run.rt.opt.Commands.Tools(req.Tools) {
+			t.Tools = append(t.Tools, sentinels.ToolSpec{Name: info.Name, Description: info.Summary, Schema: info.Input})
+		}
+	}
+	return t
+}
+
+// addedText is what the host added to the system text when the call began.
+func (a *attempt) addedText(c *call) (string, error) {
+	raw, err := a.run.rt.load(c.start.Added)
+	if err != nil || raw == nil {
+		return "", err
+	}
+	var text string
+	err = json.Unmarshal(raw, &text)
+	return text, err
+}
+
+// contextBytes is the most that the variables take in a model's system text.
+const contextBytes = 32 << 10
+
+// contextText is $ragContext and the accumulated variables as a model reads
+// them.
+func (a *attempt) contextText() string {
+	var b strings.Builder
+	a.run.mu.Lock()
+	rag := a.run.ragContext
+	a.run.mu.Unlock()
+	if rag != nil {
+		b.WriteString("# Context\n\n")
+		b.WriteString(sentinels.Text(rag))
+		b.WriteString("\n\n")
+	}
+	vars := a.sc.snapshot()
+	names := make([]string, 0, len(vars))
+	for name := range vars {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	left := contextBytes
+	for i, name := range names {
+		if i == 0 {
+			b.WriteString("# Variables\n")
+		}
+		text := sentinels.Text(vars[name])
+		if len(text) > left {
+			text = strings.ToValidUTF8(text[:left], "") + "... (cut)"
+		}
+		left = max(left-len(text), 0)
+		b.WriteString("\n## " + name + "\n" + text + "\n")
+	}
+	return b.String()
+}
+
+// rebuildTalks makes the conversations again from the attempt's records.
+func (a *attempt) rebuildTalks(c *call, reply json.RawMessage) error {
+	var req llmRequest
+	if e := parse(c, &req); e != nil {
+		return e
+	}
+	added, err := a.addedText(c)
+	if err != nil {
+		return err
+	}
+	talk, e := a.talk(c, req, added)
+	if e != nil {
+		return e
+	}
+	var r sentinels.Reply
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return err
+	}
+	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	a.talks[talk.id] = talk
+	return nil
+}

@@ -1,0 +1,234 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type waitRequest struct {
+	DurationMs *int64          `json:"durationMs"`
+	Until      string          `json:"until"`
+	Event      string          `json:"event"`
+	Run        sentinels.RunID `json:"run"`
+	Decision   *struct {
+		Prompt    string   `json:"prompt"`
+		Approvers []string `json:"approvers"`
+	} `json:"decision"`
+	TimeoutMs int64 `json:"timeoutMs"`
+}
+
+type waitResult struct {
+	TimedOut bool            `json:"timedOut"`
+	Event    json.RawMessage `json:"event,omitempty"`
+	Result   *childResult    `json:"result,omitempty"`
+	Decision *waitVerdict    `json:"decision,omitempty"`
+}
+
+type waitVerdict struct {
+	Verdict string          `json:"verdict"`
+	By      string          `json:"by"`
+	At      time.Time       `json:"at"`
+	Comment string          `json:"comment,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+}
+
+// startWait is clause A6.11. Waiting is calendar time: what is due while the
+// host is down is due when it is up again.
+func (a *attempt) startWait(ctx context.Context, c *call) error {
+	var req waitRequest
+	e := parse(c, &req)
+	if e == nil {
+		e = req.check()
+	}
+	if e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	body := journal.CallStartBody{}
+	now := time.Now()
+	switch {
+	case req.DurationMs != nil:
+		body.Due = now.Add(time.Duration(*req.DurationMs) * time.Millisecond).UnixMicro()
+		body.Label = (time.Duration(*req.DurationMs) * time.Millisecond).String()
+	case req.Until != "":
+		t, _ := time.Parse(time.RFC3339, req.Until)
+		body.Due, body.Label = t.UnixMicro(), req.Until
+	case req.Event != "":
+		body.Cursor, body.Label = a.run.cursor(req.Event), req.Event
+	case req.Run != "":
+		body.Child, body.Label = req.Run, string(req.Run)
+	default:
+		body.Label = "decision"
+	}
+	if body.Due == 0 && req.TimeoutMs > 0 {
+		body.Due = now.Add(time.Duration(req.TimeoutMs) * time.Millisecond).UnixMicro()
+	}
+	if _, err := a.beginCall(c, body); err != nil {
+		return err
+	}
+	a.perform(ctx, c, nil, a.doWait)
+	return nil
+}
+
+// check refuses a request that does not say exactly what to wait for.
+func (r *waitRequest) check() *abi.Error {
+	n := 0
+	for _, set := range []bool{r.DurationMs != nil, r.Until != "", r.Event != "", r.Run != "", r.Decision != nil} {
+		if set {
+			n++
+		}
+	}
+	switch {
+	case n != 1:
+		return errf(abi.BadFields, "%s: exactly one of durationMs, until, event, run and decision is wanted", abi.FuncWait)
+	case r.DurationMs != nil && *r.DurationMs < 0, r.TimeoutMs < 0:
+		return errf(abi.BadFields, "%s: a negative time", abi.FuncWait)
+	case r.Until != "":
+		if _, err := time.Parse(time.RFC3339, r.Until); err != nil {
+			return errf(abi.BadFields, "%s: until %q is no RFC 3339 time", abi.FuncWait, r.Until)
+		}
+	}
+	return nil
+}
+
+func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
+	var req waitRequest
+	if e := parse(c, &req); e != nil {
+		return callEnd{err: e}, nil
+	}
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if c.start.Due != 0 {
+		limited, cancel = context.WithDeadlineCause(ctx, microTime(c.start.Due), errDue)
+	}
+	defer cancel()
+	var res waitResult
+	var end journal.CallEndBody
+	var err error
+	switch {
+	case req.DurationMs != nil || req.Until != "":
+		<-limited.Done()
+		if err = context.Cause(limited); errors.Is(err, errDue) {
+			err = nil
+		}
+	case req.Event != "":
+		var e sentinels.Event
+		if e, end.EventSeq, err = a.run.rt.events.next(limited, req.Event, c.start.Cursor); err == nil {
+			res.Event = eventValue(&e)
+			a.run.passed(req.Event, end.EventSeq)
+		}
+	case req.Run != "":
+		res.Result, err = a.awaitChild(limited, req.Run)
+	default:
+		res.Decision, err = a.awaitVerdict(limited, c, Ask{Kind: AskApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers})
+	}
+	if errors.Is(err, errDue) {
+		res, err = waitResult{TimedOut: true}, nil
+	}
+	if err != nil {
+		if e := abi.As(err); e != nil && ctx.Err() == nil {
+			return callEnd{err: e}, nil
+		}
+		return callEnd{}, err
+	}
+	out, err := reply(res)
+	out.body = end
+	return out, err
+}
+
+// errDue is the cause of a wait's end at its own time.
+var errDue = errors.New("wait is due")
+
+// passed moves the run's place in the outbox for a pattern.
+func (r *run) passed(pattern string, seq uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cursors[pattern] = max(r.cursors[pattern], seq)
+}
+
+// awaitChild waits for a child run. A step that is cancelled while it waits
+// stops the child it started: nobody else would.
+func (a *attempt) awaitChild(ctx context.Context, id sentinels.RunID) (*childResult, error) {
+	res, err := a.run.rt.Wait(ctx, id)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errShutdown) && !errors.Is(cause, errDue) {
+			a.run.rt.stopTree(id, cause)
+		}
+		return nil, err
+	}
+	if res.interrupted {
+		return nil, errShutdown
+	}
+	child := res.forParent()
+	return &child, nil
+}
+
+// startWatch is clause A6.5.
+func (a *attempt) startWatch(ctx context.Context, c *call) error {
+	if a.run.rt.opt.Executions == nil {
+		a.complete(c, callEnd{err: errf(abi.Unavailable, "%s: this program starts no processes", abi.FuncWatch)})
+		return nil
+	}
+	if _, err := a.beginCall(c, journal.CallStartBody{Safe: true}); err != nil {
+		return err
+	}
+	a.perform(ctx, c, nil, a.doWatch)
+	return nil
+}
+
+func (a *attempt) doWatch(ctx context.Context, c *call) (callEnd, error) {
+	out, err := a.run.rt.opt.Executions.Watch(ctx, a.run.id, c.request)
+	if err != nil && ctx.Err() != nil {
+		return callEnd{}, err
+	}
+	return a.commandEnd(out, err), nil
+}
+
+// startHTTP is clause A6.13.
+func (a *attempt) startHTTP(ctx context.Context, c *call) error {
+	var req struct {
+		Method string `json:"method"`
+		URL    string `json:"url"`
+	}
+	if err := json.Unmarshal(c.request, &req); err != nil {
+		a.complete(c, callEnd{err: errf(abi.BadFields, "%s: %v", abi.FuncHTTP, err)})
+		return nil
+	}
+	if a.run.rt.opt.HTTP == nil {
+		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this program grants no plugin the network", abi.FuncHTTP)})
+		return nil
+	}
+	safe := req.Method == "" || req.Method == "GET" || req.Method == "HEAD"
+	durable, err := a.beginCall(c, journal.CallStartBody{Effect: !safe, Safe: safe, Label: req.Method + " " + req.URL})
+	if err != nil {
+		return err
+	}
+	if safe {
+		durable = nil
+	}
+	a.perform(ctx, c, durable, a.doHTTP)
+	return nil
+}
+
+func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {
+	var hosts []string
+	for _, ask := range a.mod.Manifest().Asks {
+		if string(ask.Use) == string(abi.UseHTTP) {
+			hosts = append(hosts, ask.Names...)
+		}
+	}
+	if err := a.run.enter(ctx); err != nil {
+		return callEnd{}, err
+	}
+	defer a.run.leave()
+	out, err := a.run.rt.opt.HTTP.Do(ctx, hosts, c.request)
+	if err != nil && ctx.Err() != nil {
+		return callEnd{}, err
+	}
+	return a.commandEnd(out, err), nil
+}

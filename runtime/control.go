@@ -1,0 +1,402 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// live returns the run if this process carries it out.
+func (rt *Runtime) live(id sentinels.RunID) *run {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.runs[id]
+}
+
+// Wait returns a run's result once its end is durable. A run that ended before
+// answers at once. A run that no process carries out is the error conflict.
+func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error) {
+	if r := rt.live(id); r != nil {
+		select {
+		case <-r.done:
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.result, nil
+		case <-ctx.Done():
+			return Result{}, context.Cause(ctx)
+		}
+	}
+	info, err := rt.Status(id)
+	if err != nil {
+		return Result{}, err
+	}
+	if !info.Status.Final() {
+		return Result{}, errf(abi.Conflict, "run %s is %s and no process carries it out", id, info.Status)
+	}
+	return rt.storedResult(info)
+}
+
+func (rt *Runtime) storedResult(info RunInfo) (Result, error) {
+	raw, ok, err := rt.db.Get(bucketResults, []byte(info.ID))
+	if err != nil {
+		return Result{}, err
+	}
+	if !ok { // its variables went with retention
+		return Result{Run: info.ID, Sentinel: info.Sentinel, Status: info.Status, Iterations: info.Iteration,
+			Usage: info.Usage, Limit: info.Limit, Step: info.Step, Error: info.Error, Millis: info.Elapsed}, nil
+	}
+	var v journal.Value
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return Result{}, err
+	}
+	body, err := rt.load(v)
+	if err != nil {
+		return Result{}, err
+	}
+	var res Result
+	err = json.Unmarshal(body, &res)
+	res.Duration = time.Duration(res.Millis) * time.Millisecond
+	return res, err
+}
+
+// resultPut keeps a result for those who ask later.
+func (rt *Runtime) resultPut(res Result) ([]store.Put, error) {
+	body, err := json.Marshal(res)
+	if err != nil {
+		return nil, err
+	}
+	v, err := rt.value(body)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(v)
+	return []store.Put{{Bucket: bucketResults, Key: []byte(res.Run), Value: raw}}, err
+}
+
+// Status returns the summary of a run, or not_found.
+func (rt *Runtime) Status(id sentinels.RunID) (RunInfo, error) {
+	if r := rt.live(id); r != nil {
+		return r.summary(), nil
+	}
+	raw, ok, err := rt.db.Get(bucketRuns, []byte(id))
+	if err != nil {
+		return RunInfo{}, err
+	}
+	if !ok {
+		return RunInfo{}, errf(abi.NotFound, "no run has the id %q", id)
+	}
+	var info RunInfo
+	if err := json.Unmarshal(raw, &info); err != nil {
+		return info, fmt.Errorf("read run %s: %w", id, err)
+	}
+	return info, nil
+}
+
+func (r *run) summary() RunInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info := r.info
+	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.iteration, r.usage, r.clock.elapsed().Milliseconds()
+	info.Revision, info.Hash = r.revision, r.hash
+	return info
+}
+
+// RunFilter selects runs; empty fields select all.
+type RunFilter struct {
+	Sentinel sentinels.ID
+	Status   sentinels.Status
+	Parent   sentinels.RunID
+	Root     sentinels.RunID
+	Limit    int // 0 is no limit
+}
+
+// Runs returns summaries, the newest first.
+func (rt *Runtime) Runs(f RunFilter) ([]RunInfo, error) {
+	var out []RunInfo
+	var bad error
+	err := rt.db.Scan(bucketRuns, nil, nil, true, func(key, value []byte) bool {
+		var info RunInfo
+		if err := json.Unmarshal(value, &info); err != nil {
+			bad = errors.Join(bad, fmt.Errorf("read run %s: %w", key, err))
+			return true
+		}
+		if r := rt.live(info.ID); r != nil {
+			info = r.summary()
+		}
+		if f.Sentinel != "" && f.Sentinel != info.Sentinel || f.Status != "" && f.Status != info.Status ||
+			f.Parent != "" && f.Parent != info.Parent || f.Root != "" && f.Root != info.Root {
+			return true
+		}
+		out = append(out, info)
+		return f.Limit == 0 || len(out) < f.Limit
+	})
+	return out, errors.Join(err, bad)
+}
+
+// Stop ends a run and all its descendants. It returns when their steps, host
+// calls and processes have ended and that is durable. Stopping a run that is
+// over is the error conflict.
+func (rt *Runtime) Stop(ctx context.Context, id sentinels.RunID) error {
+	info, err := rt.Status(id)
+	if err != nil {
+		return err
+	}
+	if info.Status.Final() {
+		return errf(abi.Conflict, "run %s is over: %s", id, info.Status)
+	}
+	if r := rt.live(id); r != nil {
+		rt.stopTree(id, errStopped)
+		r.cancel(errStopped)
+		select {
+		case <-r.done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return rt.stopStored(ctx, info)
+}
+
+// stopStored ends a run that no process carries out, and all below it.
+func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
+	children, err := rt.Runs(RunFilter{Parent: info.ID})
+	if err != nil {
+		return err
+	}
+	for _, c := range children {
+		if !c.Status.Final() {
+			if err := rt.Stop(ctx, c.ID); err != nil {
+				return err
+			}
+		}
+	}
+	if rt.opt.Executions != nil {
+		if err := rt.opt.Executions.EndRun(ctx, info.ID); err != nil {
+			return err
+		}
+	}
+	info.Status, info.EndedAt, info.Asks = sentinels.StatusStopped, time.Now().UTC(), nil
+	info.Error = errf(abi.Cancelled, "run was stopped")
+	return rt.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: info.Status, Error: info.Error}})
+}
+
+// signalStored leaves a signal in the journal of a run that no process carries
+// out; whoever resumes the run finds it there.
+func (rt *Runtime) signalStored(ctx context.Context, info RunInfo, sig *journal.SignalBody) error {
+	var open []Ask
+	for _, q := range info.Asks {
+		if q.Call != sig.Call {
+			open = append(open, q)
+		}
+	}
+	info.Asks = open
+	return rt.appendStored(ctx, &info, &journal.Record{Kind: journal.Signal, Signal: sig})
+}
+
+func (rt *Runtime) appendStored(ctx context.Context, info *RunInfo, rec *journal.Record) error {
+	seq, _, err := rt.db.LastSeq(string(info.ID))
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	info.UpdatedAt, rec.Time = now, now.UnixMicro()
+	rec.Elapsed = info.Elapsed * 1000
+	b, err := journal.Encode(rec)
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(info)
+	if err != nil {
+		return err
+	}
+	return rt.db.Enqueue(store.Batch{
+		Appends: []store.Append{{Run: string(info.ID), Seq: seq + 1, Record: b}},
+		Puts:    []store.Put{{Bucket: bucketRuns, Key: []byte(info.ID), Value: value}},
+	}).Wait(ctx)
+}
+
+// stopTree cancels a live run and every live descendant with cause.
+func (rt *Runtime) stopTree(id sentinels.RunID, cause error) {
+	rt.mu.Lock()
+	var tree []*run
+	for _, r := range rt.runs {
+		for up := r; up != nil; up = up.parent {
+			if up.id == id {
+				tree = append(tree, r)
+				break
+			}
+		}
+	}
+	rt.mu.Unlock()
+	// Parents first: a parent must not see its child end and go on.
+	sort.Slice(tree, func(i, j int) bool { return len(tree[i].begin.Ancestry) < len(tree[j].begin.Ancestry) })
+	for _, r := range tree {
+		r.cancel(stopCause(cause))
+	}
+}
+
+func stopCause(cause error) error {
+	if errors.Is(cause, errShutdown) {
+		return errShutdown
+	}
+	return errStopped
+}
+
+// stopDescendants ends what the run started and waits for it.
+func (r *run) stopDescendants() {
+	r.rt.mu.Lock()
+	var below []*run
+	for _, c := range r.rt.runs {
+		for up := c.parent; up != nil; up = up.parent {
+			if up == r {
+				below = append(below, c)
+				break
+			}
+		}
+	}
+	r.rt.mu.Unlock()
+	for _, c := range below {
+		c.cancel(errStopped)
+	}
+	for _, c := range below {
+		<-c.done
+	}
+}
+
+// Pause holds a run back at its next step boundary: what is under way ends and
+// is recorded, nothing starts. Its clock stands still. Pausing a paused run
+// changes nothing.
+func (rt *Runtime) Pause(ctx context.Context, id sentinels.RunID, by string) error {
+	r := rt.live(id)
+	if r == nil {
+		info, err := rt.Status(id)
+		if err != nil {
+			return err
+		}
+		if info.Status.Final() {
+			return errf(abi.Conflict, "run %s is over: %s", id, info.Status)
+		}
+		info.Status, info.Reason = sentinels.StatusPaused, "by "+by
+		return rt.appendStored(ctx, &info, &journal.Record{Kind: journal.Status, Status: &journal.StatusBody{Status: info.Status, Reason: info.Reason, By: by}})
+	}
+	t := r.pause("by "+by, "", by)
+	if t == nil {
+		return nil
+	}
+	return t.Wait(ctx)
+}
+
+func (r *run) pause(reason, limit, by string) ticket {
+	r.mu.Lock()
+	if r.info.Status == sentinels.StatusPaused || r.info.Status.Final() {
+		r.mu.Unlock()
+		return nil
+	}
+	r.info.Status = sentinels.StatusPaused
+	r.mu.Unlock()
+	r.gate.shut()
+	r.clock.pause()
+	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by}, nil)
+}
+
+// setStatus writes a status that is not final and tells it.
+func (r *run) setStatus(body journal.StatusBody, fresh *Ask) ticket {
+	r.mu.Lock()
+	r.info.Status, r.info.Reason, r.info.Limit = body.Status, body.Reason, body.Limit
+	r.mu.Unlock()
+	t := r.write(writeOptions{info: true}, &journal.Record{Kind: journal.Status, Status: &body})
+	t.OnDone(func(error) {
+		r.tell(Progress{Event: OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Ask: fresh})
+	})
+	return t
+}
+
+// Room is what a resume adds to a run's limits.
+type Room = journal.Room
+
+// ResumeOptions say how a run goes on.
+type ResumeOptions struct {
+	Room        Room
+	OnInterrupt sentinels.Interrupt // for calls in doubt where the definition says nothing
+	By          string
+}
+
+// Resume lets a paused run go on, or takes over a run that no process carries
+// out, with every descendant that is not over. A run that was paused at a limit
+// needs more room.
+func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOptions) error {
+	if r := rt.live(id); r != nil {
+		return r.resume(ctx, opt)
+	}
+	info, err := rt.Status(id)
+	if err != nil {
+		return err
+	}
+	if info.Status.Final() {
+		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s is over: %s", id, info.Status), Hint: "start the sentinel again"}
+	}
+	if err := needsRoom(id, info.Limit, opt.Room); err != nil {
+		return err
+	}
+	return rt.takeOver(ctx, info, opt)
+}
+
+func needsRoom(id sentinels.RunID, limit string, room Room) error {
+	var missing string
+	switch {
+	case limit == "maxIterations" && room.Iterations <= 0:
+		missing = "--max-iterations +N"
+	case limit == "timeoutMs" && room.TimeoutMs <= 0:
+		missing = "--timeout +DURATION"
+	case limit == "budget.costUsd" && room.CostUSD <= 0:
+		missing = "--budget-usd +X"
+	case limit == "budget.tokens" && room.Tokens <= 0:
+		missing = "--budget-tokens +N"
+	case limit == "budget.calls" && room.Calls <= 0:
+		missing = "--budget-calls +N"
+	}
+	if missing == "" {
+		return nil
+	}
+	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s and needs more room to go on", id, limit), Hint: "resume it with " + missing}
+}
+
+func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
+	r.mu.Lock()
+	status, limit := r.info.Status, r.info.Limit
+	r.mu.Unlock()
+	if status != sentinels.StatusPaused {
+		return errf(abi.Conflict, "run %s is %s, not paused", r.id, status)
+	}
+	if err := needsRoom(r.id, limit, opt.Room); err != nil {
+		return err
+	}
+	r.extend(opt.Room)
+	if err := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Room: &opt.Room}}).Wait(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.info.Status = sentinels.StatusRunning
+	r.mu.Unlock()
+	r.asksChanged(nil)
+	r.clock.resume()
+	r.timeout.arm()
+	r.gate.open()
+	return nil
+}
+
+func (r *run) extend(room Room) {
+	r.mu.Lock()
+	r.room.Iterations += room.Iterations
+	r.room.TimeoutMs += room.TimeoutMs
+	r.mu.Unlock()
+	r.ledger.extend(r.id, room)
+}

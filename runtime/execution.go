@@ -1,0 +1,279 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// An execution is one carrying-out of a step, over all its attempts.
+type execution struct {
+	list      *stepList
+	run       *run
+	step      *sentinels.Step
+	sc        *scope
+	path      string
+	address   string
+	enclosing []int        // attempts of the steps around it
+	past      *execHistory // nil unless a crash interrupted the iteration
+
+	started time.Time
+}
+
+// carryOut brings the step to its end and returns its output, or the error
+// that onError lets out. A step that had ended before a crash only says so:
+// what it wrote is in the scope already.
+func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
+	if x.past != nil && x.past.end != nil {
+		return x.ended(x.past.end)
+	}
+	x.started = time.Now()
+	n, failed, err := x.resumeAt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err := x.run.gate.pass(ctx); err != nil {
+			return nil, err
+		}
+		out, skipped, err := x.attempt(ctx, n, failed)
+		if err == nil && skipped {
+			return x.end(nil, nil, "condition")
+		}
+		if err == nil {
+			return x.end(out, nil, "")
+		}
+		if over := ended(ctx, err); over != nil {
+			return nil, over // the run or the branch ends here, not the step
+		}
+		failed = asError(err, abi.Internal)
+		switch x.step.OnError.Action {
+		case sentinels.ActionSkip:
+			return x.end(skippedOutput(failed), failed, "error")
+		case sentinels.ActionRetry:
+			again, err := x.retry(ctx, n, failed)
+			if err != nil {
+				return nil, err
+			}
+			if again {
+				n++
+				continue
+			}
+		}
+		return x.end(nil, failed, "")
+	}
+}
+
+// ended returns why the step cannot end: its run is over or its branch was
+// cancelled. A limit that the step itself reached is none of these.
+func ended(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	var limit *limitError
+	var poison *quarantineError
+	switch {
+	case cause != nil:
+		return cause
+	case errors.As(err, &limit), errors.As(err, &poison), errors.Is(err, errShutdown), errors.Is(err, errStopped):
+		return err
+	}
+	return nil
+}
+
+// resumeAt returns the attempt to begin with and the error of the one before:
+// the first, or where a crash left the step.
+func (x *execution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
+	if x.past == nil || x.past.last == 0 {
+		return 1, nil, nil
+	}
+	if x.past.retry != nil {
+		if err := x.wait(ctx, microTime(x.past.retry.Due)); err != nil {
+			return 0, nil, err
+		}
+		return x.past.last + 1, x.past.retry.Error, nil
+	}
+	if err := x.run.poisoned(x.path, x.address); err != nil {
+		return 0, nil, err
+	}
+	return x.past.last, nil, nil
+}
+
+// retry decides about another attempt after a failed one, writes the decision
+// and waits until it is due. Waiting is calendar time.
+func (x *execution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
+	class := retry.ClassifyError(failed)
+	d := retry.Decide(retry.Step(), class, n-1, x.step.OnError.Retry, time.Duration(failed.RetryAfterMs)*time.Millisecond, nil)
+	if !d.Retry {
+		return false, nil
+	}
+	due := time.Now().Add(d.Delay)
+	ticket := x.write(true, n, &journal.Record{Kind: journal.Retry, Retry: &journal.RetryBody{
+		Error: failed, Category: string(class.Category), Due: due.UnixMicro(), Left: d.AttemptsRemaining,
+	}})
+	p := x.progress(OnRetry, n)
+	p.Error, p.RetryAt, p.Category = failed, due, string(class.Category)
+	ticket.OnDone(func(error) { x.run.tell(p) })
+	return true, x.wait(ctx, due)
+}
+
+func (x *execution) wait(ctx context.Context, due time.Time) error {
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// attempt tries the step once, or goes on with an attempt that a crash
+// interrupted. skipped says that the step's condition does not hold.
+func (x *execution) attempt(ctx context.Context, n int, failed *abi.Error) (out json.RawMessage, skipped bool, err error) {
+	a := &attempt{execution: x, n: n}
+	if x.past != nil && x.past.attempts[n] != nil && x.past.attempts[n].start != nil {
+		if err := a.restore(ctx, x.past.attempts[n]); err != nil {
+			return nil, false, err
+		}
+	} else {
+		a.retry = retryValue(n, failed)
+		if x.step.Condition != "" {
+			v, err := x.run.rt.cond.Eval(ctx, x.step.Condition, cond.Vars(x.run.lookup(x.sc, a.retry)))
+			if err != nil {
+				e := *asError(err, abi.Plugin)
+				e.Field = "condition"
+				return nil, false, &e
+			}
+			if !v.Truthy {
+				return nil, true, nil
+			}
+		}
+		if err := a.begin(ctx); err != nil {
+			return nil, false, err
+		}
+	}
+	out, err = a.carryOut(ctx)
+	return out, false, err
+}
+
+// retryValue is $retry and the input's retry: nil for a first attempt.
+func retryValue(n int, failed *abi.Error) json.RawMessage {
+	if n <= 1 || failed == nil {
+		return nil
+	}
+	b, err := json.Marshal(map[string]any{
+		"attempts": n - 1, "error": failed, "category": retry.ClassifyError(failed).Category,
+	})
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// end writes the end of the step and applies it to the scope.
+func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) (json.RawMessage, error) {
+	if out != nil {
+		if size := x.sc.size() + int64(len(out)); size > x.run.memoryLimit() {
+			failed = errf(abi.Limit, "maxMemoryMb: variables would take %d bytes with the output of step %s, the run's limit is %d", size, x.address, x.run.memoryLimit())
+			out, skipped = nil, ""
+		}
+	}
+	body := &journal.StepEndBody{Error: failed, Skipped: skipped}
+	if skipped != "condition" && (failed == nil || skipped == "error") {
+		body.OutputTo = x.step.OutputTo
+	}
+	var err error
+	if body.Output, err = x.run.rt.value(out); err != nil {
+		return nil, err
+	}
+	x.noteFailure(failed != nil && skipped == "")
+	n := 0
+	ticket := x.write(true, n, &journal.Record{Kind: journal.StepEnd, StepEnd: body})
+	p := x.progress(OnStepEnd, n)
+	p.Output, p.Error, p.Skipped, p.Duration = out, failed, skipped, time.Since(x.started)
+	ticket.OnDone(func(error) { x.run.tell(p) })
+	applyEnd(x.sc, body, out)
+	if failed != nil && skipped == "" {
+		return nil, failed
+	}
+	return out, nil
+}
+
+// noteFailure keeps the address of the innermost step that failed, until a step
+// around it makes up for it.
+func (x *execution) noteFailure(failed bool) {
+	x.run.mu.Lock()
+	defer x.run.mu.Unlock()
+	switch {
+	case !failed:
+		x.run.failedStep = ""
+	case x.run.failedStep == "":
+		x.run.failedStep = x.address
+	}
+}
+
+// applyEnd changes the scope as the end of a step does. Recovery does the same
+// with what the journal has.
+func applyEnd(sc *scope, body *journal.StepEndBody, out json.RawMessage) {
+	if body.Skipped == "condition" || body.Error != nil && body.Skipped == "" {
+		return
+	}
+	sc.set(body.OutputTo, out)
+	sc.setLast(out)
+}
+
+// ended returns what a step that had ended before a crash came to.
+func (x *execution) ended(body *journal.StepEndBody) (json.RawMessage, error) {
+	if body.Error != nil && body.Skipped == "" {
+		return nil, body.Error
+	}
+	return x.run.rt.load(body.Output)
+}
+
+func skippedOutput(failed *abi.Error) json.RawMessage {
+	b, err := json.Marshal(map[string]any{"success": false, "skipped": true, "error": failed})
+	if err != nil {
+		panic(err) // an *abi.Error has only plain fields
+	}
+	return b
+}
+
+// write appends a record that belongs to the execution's attempt n, 0 for the
+// execution as a whole.
+func (x *execution) write(lazy bool, n int, rec *journal.Record) ticket {
+	x.stamp(n, rec)
+	return x.run.write(writeOptions{lazy: lazy}, rec)
+}
+
+func (x *execution) stamp(n int, rec *journal.Record) {
+	rec.Path = x.path
+	rec.Attempts = append(append(make([]int, 0, len(x.enclosing)+1), x.enclosing...), n)
+}
+
+func (x *execution) progress(kind ProgressKind, n int) Progress {
+	name := x.step.Name
+	if name == "" {
+		name = x.step.ID
+	}
+	return Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n}
+}
+
+// key is the idempotency key of the step execution, equal for all attempts.
+func (x *execution) key() string {
+	return digest(string(x.run.id), fmt.Sprint(x.run.passes()), x.path)
+}
+
+// memoryLimit is what variables, guests and processes of the run may take.
+func (r *run) memoryLimit() int64 {
+	if mb := r.definition().Safety.MaxMemoryMB; mb > 0 {
+		return mb << 20
+	}
+	return r.rt.limits.Memory
+}

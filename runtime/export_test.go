@@ -1,0 +1,115 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// OpenOn opens a runtime on a store of the test's.
+func OpenOn(ctx context.Context, db store.Store, opt Options) (*Runtime, error) {
+	opt.store = db
+	return Open(ctx, opt)
+}
+
+// A GoModule stands behind the guest seam in place of a plugin: its steps are
+// Go functions. Only tests have such a thing.
+type GoModule struct {
+	Name  string
+	Types []wasm.StepType
+	Step  func(g *GoGuest) (any, error)
+}
+
+// A GoGuest is one run of a GoModule's step.
+type GoGuest struct {
+	Input Input
+	ctx   context.Context
+	inv   wasm.Invocation
+}
+
+// Input is clause A3 of the ABI.
+type Input struct {
+	Step struct {
+		Type   string                     `json:"type"`
+		Path   string                     `json:"path"`
+		Fields map[string]json.RawMessage `json:"fields"`
+	} `json:"step"`
+	Attempt int             `json:"attempt"`
+	Retry   json.RawMessage `json:"retry"`
+	State   json.RawMessage `json:"state"`
+}
+
+type unwound struct{ err error }
+
+// Call makes a host call; an error of the host function unwinds, as in Wasm.
+func (g *GoGuest) Call(function string, request any) Answer {
+	b, err := json.Marshal(request)
+	if err != nil {
+		panic(err)
+	}
+	r, err := g.inv.Call(g.ctx, function, b)
+	if err != nil {
+		panic(unwound{err})
+	}
+	var a Answer
+	if err := json.Unmarshal(r.Body, &a); err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// Answer is the answer to a host call.
+type Answer struct {
+	OK    json.RawMessage `json:"ok"`
+	Error *abi.Error      `json:"error"`
+}
+
+func (m *GoModule) Digest() string { return "go-" + m.Name }
+func (m *GoModule) Manifest() wasm.Manifest {
+	return wasm.Manifest{Name: m.Name, ABI: 1, Steps: m.Types}
+}
+func (m *GoModule) Bytes() []byte { return nil }
+
+func (m *GoModule) Validate(context.Context, string, json.RawMessage) ([]wasm.Problem, error) {
+	return nil, nil
+}
+
+func (m *GoModule) Run(ctx context.Context, inv wasm.Invocation) (res wasm.Result, err error) {
+	g := &GoGuest{ctx: ctx, inv: inv}
+	if err := json.Unmarshal(inv.Input, &g.Input); err != nil {
+		return res, err
+	}
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case unwound:
+			err = p.err
+		default:
+			panic(p)
+		}
+	}()
+	out, err := m.Step(g)
+	if err != nil {
+		return res, err
+	}
+	res.Output, err = json.Marshal(out)
+	return res, err
+}
+
+// AddModule makes m's step types live.
+func AddModule(rt *Runtime, m *GoModule) error { return rt.plugins.add(m, &PluginInfo{}) }
+
+// Commits returns how many commits the store has made.
+func Commits(rt *Runtime) uint64 { return uint64(rt.db.Stats().Commits) }
+
+// Resident returns how many guests wait in memory.
+func Resident(rt *Runtime) int { return rt.waiting.count() }
+
+// CallKey is the idempotency key of a call.
+func CallKey(run string, iteration int, path string, seq int) string {
+	return digest(digest(run, strconv.Itoa(iteration), path), strconv.Itoa(seq))
+}

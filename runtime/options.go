@@ -1,0 +1,106 @@
+package runtime
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Options configure a [Runtime]. The zero value works: it keeps its state in
+// memory, has no step types and reaches nothing outside.
+type Options struct {
+	// Dir is the state folder; it is made with mode 0700. Empty keeps all
+	// state in memory, lost at Close. Default empty.
+	Dir string
+	// CacheDir holds compiled plugins. It is code: keep it private. Default
+	// Dir/cache, or none without a Dir.
+	CacheDir string
+	// Plugins provide the step types. Where two provide the same type, the
+	// first wins and the other is a problem of that plugin. Default none.
+	Plugins []Plugin
+	// Commands, Models, Executions, Contexts and HTTP are the outside world.
+	// Default nil: what needs one fails with code unavailable.
+	Commands   Commands
+	Models     Models
+	Executions Executions
+	Contexts   Contexts
+	HTTP       HTTP
+	// Child says how to start the process that evaluates slow conditions.
+	// Default: this program again, if its main or TestMain began with
+	// [ServeChild]; else what needs a child is refused.
+	Child Child
+	// OnInterrupt decides about calls in doubt where neither the step nor the
+	// definition does. Default empty: the call's own kind decides.
+	OnInterrupt sentinels.Interrupt
+	// Limits bound what runs may use. Zero fields take their defaults.
+	Limits Limits
+	// CheckCron reports a bad cron expression. Default nil: not checked.
+	CheckCron func(expression string) error
+	// Redact removes secrets from text that is about to be kept. Default nil.
+	Redact func([]byte) []byte
+	// Observer is told what happens. Default: nobody.
+	Observer Observer
+	// Logger takes what concerns the host rather than a run. Default discards.
+	Logger *slog.Logger
+
+	store store.Store // of engine tests, in place of Dir
+}
+
+// A Plugin is one step plugin to load at Open.
+type Plugin struct {
+	Name string                 // for messages: a file name or "builtin"
+	Wasm func() ([]byte, error) // called once
+	// Trusted plugins are granted all they ask for and their stateless types
+	// are reused. Only for modules that ship with the program. Default false.
+	Trusted bool
+}
+
+// Limits bound what runs may use; each is named in the error that it causes.
+type Limits struct {
+	Runs           int           // runs executing at once; waiting ones do not count. Default 200
+	Children       int           // children alive at once a run. Default 50
+	Depth          int           // nesting depth of child sentinels. Default 8
+	Steps          int           // step executions an iteration. Default 10,000
+	Hops           int           // runs that a chain of events may pass through. Default 16
+	Calls          int           // host calls of an attempt since its checkpoint. Default 10,000
+	StepTimeout    time.Duration // of a step that names none. Default 30 minutes
+	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
+	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
+	ResidentBytes  int64         // and their memory in all. Default 256 MiB
+	KeepIterations int           // whose records are kept for the trace. Default 100
+	KeepBytes      int64         // of a run's journal. Default 64 MiB
+	KeepRevisions  int           // of a definition. Default 50
+	Crashes        int           // crashes in the same step until the run is quarantined. Default 3
+}
+
+func (l Limits) withDefaults() Limits {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def64 := func(v *int64, d int64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&l.Runs, 200)
+	def(&l.Children, 50)
+	def(&l.Depth, 8)
+	def(&l.Steps, 10_000)
+	def(&l.Hops, 16)
+	def(&l.Calls, 10_000)
+	if l.StepTimeout == 0 {
+		l.StepTimeout = 30 * time.Minute
+	}
+	def64(&l.Memory, 1<<30)
+	def(&l.Resident, 64)
+	def64(&l.ResidentBytes, 256<<20)
+	def(&l.KeepIterations, 100)
+	def64(&l.KeepBytes, 64<<20)
+	def(&l.KeepRevisions, 50)
+	def(&l.Crashes, 3)
+	return l
+}

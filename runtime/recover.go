@@ -1,0 +1,478 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// takeOver carries on a run that another process began, and everything below
+// it. Parents come first, so that a child finds its parent's ledger.
+func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, opt ResumeOptions) error {
+	var parent *run
+	if info.Parent != "" {
+		parent = rt.live(info.Parent)
+	}
+	r, err := rt.restore(ctx, info, parent, opt)
+	if err != nil {
+		return fmt.Errorf("resume run %s: %w", info.ID, err)
+	}
+	children, err := rt.Runs(RunFilter{Parent: info.ID})
+	if err != nil {
+		return err
+	}
+	if err := rt.adopt(r); err != nil {
+		return err
+	}
+	for _, c := range children {
+		if c.Status.Final() {
+			r.ledger.charge(info.ID, rt.treeUsage(c))
+			continue
+		}
+		r.mu.Lock()
+		r.children++
+		r.mu.Unlock()
+		if err := rt.takeOver(ctx, c, ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By}); err != nil {
+			r.mu.Lock()
+			r.children--
+			r.mu.Unlock()
+			rt.log.Error("child run cannot go on", "run", c.ID, "parent", info.ID, "error", err)
+		}
+	}
+	r.ledger.charge(info.ID, r.usage)
+	// A run that a person has paused stays so; everything else runs again.
+	if info.Status == sentinels.StatusPaused && opt.Room == (Room{}) && info.Limit != "" {
+		r.clock.pause()
+		r.gate.shut()
+	} else {
+		r.info.Status, r.info.Asks, r.info.Limit = sentinels.StatusRunning, nil, ""
+		r.setStatus(journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}, nil)
+	}
+	go r.main()
+	return nil
+}
+
+// treeUsage is what a run that is over and its children have spent.
+func (rt *Runtime) treeUsage(info RunInfo) sentinels.Usage {
+	if res, err := rt.storedResult(info); err == nil {
+		return res.Usage
+	}
+	return info.Usage
+}
+
+// restore rebuilds the in-memory side of a run from its journal: the snapshot
+// of the last iteration that ended, and the records behind it.
+func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) (*run, error) {
+	begin, err := rt.firstRecord(info.ID)
+	if err != nil {
+		return nil, err
+	}
+	st := &recovery{rt: rt, info: info, scope: newScope(), branches: map[string]*scope{}, verdicts: map[string]*journal.SignalBody{}, cursors: map[string]uint64{}}
+	st.definition = begin.Definition
+	for name, v := range begin.Variables {
+		st.scope.set(name, v)
+	}
+	from := info.Snapshot
+	if from == 0 {
+		from = 2
+	}
+	err = rt.db.Journal(string(info.ID), from, func(seq uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return fmt.Errorf("record %d: %w", seq, err)
+		}
+		st.seq = seq
+		return st.add(rec)
+	})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := rt.load(st.definition)
+	if err != nil {
+		return nil, err
+	}
+	def, problems := rt.Decode(raw, string(begin.Sentinel))
+	if err := problemsError(problems); err != nil {
+		return nil, err
+	}
+	r := rt.newRun(info.ID, begin, def, parent, time.Duration(st.elapsed)*time.Microsecond)
+	r.info, r.onInterrupt = info, opt.OnInterrupt
+	r.sc, r.branches, r.verdicts, r.cursors = st.scope, st.branches, st.verdicts, st.cursors
+	r.log.seq = max(st.seq, 1)
+	r.kept = []keptIteration{{first: 2}} // all that is left of earlier passes
+	r.iteration, r.usage, r.room, r.steps = st.iteration, st.usage, st.room, 0
+	if st.revision != 0 {
+		r.revision = st.revision
+	}
+	r.event, r.ragContext = st.event, st.rag
+	if st.open {
+		r.hist = st.history
+	}
+	r.ledger.extend(r.id, st.room)
+	r.extend(opt.Room)
+	if err := r.countCrash(); err != nil {
+		return nil, err
+	}
+	return r, r.interruptedExecutions(ctx)
+}
+
+func (rt *Runtime) firstRecord(id sentinels.RunID) (*journal.RunStartBody, error) {
+	var begin *journal.RunStartBody
+	stop := errors.New("stop")
+	err := rt.db.Journal(string(id), 1, func(_ uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return err
+		}
+		if rec.RunStart == nil {
+			return fmt.Errorf("journal begins with %q", rec.Kind)
+		}
+		begin = rec.RunStart
+		return stop
+	})
+	if err != nil && !errors.Is(err, stop) {
+		return nil, err
+	}
+	if begin == nil {
+		return nil, errf(abi.NotFound, "run %s has no journal", id)
+	}
+	return begin, nil
+}
+
+// recovery is what the records of a run come to, taken up one by one.
+type recovery struct {
+	rt         *Runtime
+	info       RunInfo
+	seq        uint64
+	elapsed    int64
+	definition journal.Value
+	revision   int
+	scope      *scope
+	branches   map[string]*scope // of parallel blocks that are open
+	history    *history
+	open       bool // an iteration began and did not end
+	iteration  int
+	event      *sentinels.Event
+	rag        json.RawMessage
+	usage      sentinels.Usage
+	room       journal.Room
+	verdicts   map[string]*journal.SignalBody
+	cursors    map[string]uint64
+}
+
+func (st *recovery) add(rec *journal.Record) error {
+	st.elapsed = max(st.elapsed, rec.Elapsed)
+	switch rec.Kind {
+	case journal.IterationEnd:
+		return st.iterationEnd(rec.IterationEnd)
+	case journal.IterationStart:
+		return st.iterationStart(rec.IterationStart)
+	case journal.Signal:
+		st.signal(rec.Signal)
+		return nil
+	}
+	if st.history == nil {
+		return nil
+	}
+	st.history.add(rec)
+	return st.apply(rec)
+}
+
+func (st *recovery) iterationEnd(b *journal.IterationEndBody) error {
+	raw, err := st.rt.load(b.Variables)
+	if err != nil {
+		return err
+	}
+	var vars map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &vars); err != nil {
+		return err
+	}
+	last, err := st.rt.load(b.Last)
+	if err != nil {
+		return err
+	}
+	st.scope.replace(vars, last)
+	st.iteration, st.usage, st.open, st.history = b.Iteration, b.Usage, false, nil
+	for p, n := range b.Cursors {
+		st.cursors[p] = n
+	}
+	return nil
+}
+
+func (st *recovery) iterationStart(b *journal.IterationStartBody) error {
+	rag, err := st.rt.load(b.RAGContext)
+	if err != nil {
+		return err
+	}
+	st.iteration, st.event, st.rag, st.open, st.history = b.Iteration, b.Event, rag, true, newHistory()
+	st.revision = b.Revision
+	if !b.Definition.Empty() {
+		st.definition = b.Definition
+	}
+	if b.EventSeq != 0 && b.Event != nil {
+		st.cursors[b.Event.Name] = b.EventSeq
+	}
+	return nil
+}
+
+func (st *recovery) signal(b *journal.SignalBody) {
+	if b.Room != nil {
+		st.room.Iterations += b.Room.Iterations
+		st.room.TimeoutMs += b.Room.TimeoutMs
+		st.room.CostUSD += b.Room.CostUSD
+		st.room.Tokens += b.Room.Tokens
+		st.room.Calls += b.Room.Calls
+	}
+	if b.Call != "" {
+		st.verdicts[b.Call] = b
+	}
+}
+
+// apply changes the scopes as the record's happening did, in the same order.
+func (st *recovery) apply(rec *journal.Record) error {
+	sc := st.scopeOf(rec.Path, rec.Attempts)
+	switch rec.Kind {
+	case journal.StepEnd:
+		out, err := st.rt.load(rec.StepEnd.Output)
+		if err != nil {
+			return err
+		}
+		applyEnd(sc, rec.StepEnd, out)
+	case journal.CallStart:
+		if rec.CallStart.Function == abi.FuncBlock {
+			return st.blockStart(rec, sc)
+		}
+	case journal.CallEnd:
+		b := rec.CallEnd
+		for name, v := range b.Sets {
+			sc.set(name, v)
+		}
+		if b.Usage != nil {
+			st.usage.Add(*b.Usage)
+		}
+		if b.Blocks > 1 {
+			st.blockEnd(rec, sc)
+		}
+		if b.EventSeq != 0 {
+			st.eventPassed(rec)
+		}
+	}
+	return nil
+}
+
+func (st *recovery) blockStart(rec *journal.Record, sc *scope) error {
+	raw, err := st.rt.load(rec.CallStart.Request)
+	if err != nil {
+		return err
+	}
+	var req blockRequest
+	if err := strict(raw, &req); err != nil {
+		return err
+	}
+	for i, b := range req.Blocks {
+		into := sc
+		if len(req.Blocks) > 1 {
+			into = sc.branch()
+			st.branches[execKey(fmt.Sprintf("%s#%d", rec.Path, rec.CallStart.Block+i), rec.Attempts)] = into
+		}
+		for name, v := range b.Vars {
+			into.set(name, v)
+		}
+	}
+	return nil
+}
+
+// blockEnd joins the branches of a parallel block as the live run did.
+func (st *recovery) blockEnd(rec *journal.Record, sc *scope) {
+	exec := st.history.exec(rec.Path, rec.Attempts[:len(rec.Attempts)-1])
+	first := exec.attempts[rec.Attempts[len(rec.Attempts)-1]].calls[rec.CallEnd.Seq].start.Block
+	joined := map[int]bool{}
+	for _, i := range rec.CallEnd.Joined {
+		joined[i] = true
+	}
+	for i := range rec.CallEnd.Blocks {
+		key := execKey(fmt.Sprintf("%s#%d", rec.Path, first+i), rec.Attempts)
+		if b := st.branches[key]; b != nil && joined[i] {
+			sc.join(b)
+		}
+		delete(st.branches, key)
+	}
+}
+
+func (st *recovery) eventPassed(rec *journal.Record) {
+	exec := st.history.exec(rec.Path, rec.Attempts[:len(rec.Attempts)-1])
+	start := exec.attempts[rec.Attempts[len(rec.Attempts)-1]].calls[rec.CallEnd.Seq].start
+	if start != nil {
+		st.cursors[start.Label] = max(st.cursors[start.Label], rec.CallEnd.EventSeq)
+	}
+}
+
+// scopeOf returns the scope a record belongs to: that of the innermost open
+// parallel block around its step.
+func (st *recovery) scopeOf(path string, attempts []int) *scope {
+	for end := len(path); ; {
+		at := strings.LastIndexByte(path[:end], '#')
+		if at < 0 {
+			return st.scope
+		}
+		stop := strings.IndexByte(path[at:], '.')
+		depth := strings.Count(path[:at], "#") + 1
+		if stop > 0 && depth <= len(attempts) {
+			if sc := st.branches[execKey(path[:at+stop], attempts[:depth])]; sc != nil {
+				return sc
+			}
+		}
+		end = at
+	}
+}
+
+// restoreCalls takes up the calls of an interrupted attempt.
+func (a *attempt) restoreCalls(past *attemptHistory) error {
+	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
+	if past.checkpoint != nil {
+		a.checkpoint = past.checkpoint
+		state, err := a.run.rt.load(past.checkpoint.State)
+		if err != nil {
+			return err
+		}
+		a.state, a.block = state, past.checkpoint.Block
+	}
+	for _, seq := range past.order {
+		h := past.calls[seq]
+		c, result, err := a.restoreCall(seq, h)
+		if err != nil {
+			return err
+		}
+		if h.end != nil && h.end.Error == nil && c.function == abi.FuncLLM {
+			if err := a.rebuildTalks(c, result); err != nil {
+				return err
+			}
+		}
+		if h.start != nil && h.start.Function == abi.FuncBlock {
+			a.block = max(a.block, h.start.Block+blocksOf(c))
+		}
+		if a.checkpoint != nil && seq <= a.checkpoint.Seq {
+			continue
+		}
+		a.calls[seq] = c
+	}
+	return nil
+}
+
+func (a *attempt) restoreCall(seq int, h *callHistory) (*call, json.RawMessage, error) {
+	c := &call{seq: seq, start: h.start, done: make(chan struct{})}
+	kept := journal.Value{}
+	switch {
+	case h.start != nil:
+		c.function, c.hash, kept = h.start.Function, h.start.Hash, h.start.Request
+	case h.end != nil:
+		c.function, c.hash, kept = h.end.Function, h.end.Hash, h.end.Request
+	}
+	var err error
+	if c.request, err = a.run.rt.load(kept); err != nil {
+		return nil, nil, err
+	}
+	if h.end == nil {
+		return c, nil, nil
+	}
+	result, err := a.run.rt.load(h.end.Result)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.answer(result, h.end.Error, microTime(h.endTime))
+	return c, result, nil
+}
+
+func blocksOf(c *call) int {
+	var req blockRequest
+	if json.Unmarshal(c.request, &req) != nil {
+		return 1
+	}
+	return len(req.Blocks)
+}
+
+// resumeCall takes up the work behind a call that a crash cut off.
+func (a *attempt) resumeCall(ctx context.Context, c *call) error {
+	switch c.function {
+	case abi.FuncCommand:
+		if !c.start.Effect {
+			a.perform(ctx, c, nil, a.doCommand)
+			return nil
+		}
+		a.doubt(ctx, c, a.doCommand)
+	case abi.FuncLLM:
+		// The server may have counted the turn, so its worst case stays spent;
+		// making it again books it once more.
+		a.run.ledger.charge(a.run.id, *c.start.Worst)
+		a.run.ledger.rebook(a.run, *c.start.Worst)
+		a.doubt(ctx, c, a.doLLM)
+	case abi.FuncWatch:
+		a.perform(ctx, c, nil, a.doWatch)
+	case abi.FuncBlock:
+		a.perform(ctx, c, nil, a.doBlock)
+	case abi.FuncWait:
+		a.perform(ctx, c, nil, a.doWait)
+	case abi.FuncHTTP:
+		if !c.start.Effect {
+			a.perform(ctx, c, nil, a.doHTTP)
+			return nil
+		}
+		a.doubt(ctx, c, a.doHTTP)
+	default:
+		return errf(abi.Internal, "call %d of step %s, %s, has no end and cannot be taken up", c.seq, a.address, c.function)
+	}
+	return nil
+}
+
+// countCrash counts a crash against every step that was executing when the host
+// went down, and not against those that only waited.
+func (r *run) countCrash() error {
+	if r.hist == nil || !r.rt.unclean {
+		return nil
+	}
+	if r.info.Crashes == nil {
+		r.info.Crashes = map[string]int{}
+	}
+	for key, e := range r.hist.execs {
+		if e.end != nil || e.retry != nil || e.last == 0 {
+			continue
+		}
+		if a := e.attempts[e.last]; a != nil && a.executing() {
+			path, _, _ := strings.Cut(key, "@")
+			r.info.Crashes[path]++
+		}
+	}
+	return nil
+}
+
+// executing reports whether the attempt did something itself when its records
+// stop: its guest ran, or an effect was under way.
+func (a *attemptHistory) executing() bool {
+	for _, c := range a.calls {
+		if c.end == nil && c.start != nil {
+			return c.start.Effect
+		}
+	}
+	return true
+}
+
+// poisoned says whether a step took the process down too often to try it again.
+func (r *run) poisoned(path, address string) error {
+	r.mu.Lock()
+	n := r.info.Crashes[path]
+	r.mu.Unlock()
+	if n < r.rt.limits.Crashes {
+		return nil
+	}
+	return &quarantineError{&abi.Error{Code: abi.Limit, Permanent: true,
+		Message: fmt.Sprintf("step %s was executing at %d crashes of the host, so the run is quarantined", address, n),
+		Hint:    "look at the step's trace; start the sentinel again when its cause is mended",
+	}}
+}

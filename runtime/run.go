@@ -1,0 +1,278 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A run is one carrying-out of a sentinel by this process. Its main goroutine
+// orders the iterations; the work behind host calls has goroutines of its own
+// that end before the run does.
+type run struct {
+	rt    *Runtime
+	id    sentinels.RunID
+	begin *journal.RunStartBody
+
+	ctx    context.Context // ends with errStopped, errShutdown or a limitError
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the end is durable, or the process lets go of the run
+	work   sync.WaitGroup
+
+	clock   *activeClock
+	timeout *timeoutTimer
+	sc      *scope
+	ledger  *ledger // of the run tree's root
+	gate    *gate   // closed while paused
+	parent  *run    // nil for a root, and when another process began the parent
+
+	log journalLog // the run's place in its journal
+
+	slot   sync.Mutex
+	active int // guests and effects that run now; the run holds a slot while it is not 0
+
+	mu          sync.Mutex
+	info        RunInfo
+	def         *sentinels.Definition
+	hash        string
+	revision    int
+	iteration   int
+	event       *sentinels.Event
+	ragContext  json.RawMessage
+	steps       int // step executions of the iteration
+	hist        *history
+	room        journal.Room        // added by resumes
+	onInterrupt sentinels.Interrupt // said when the run was resumed
+	cut         []InterruptedExecution
+	branches    map[string]*scope // of parallel blocks that a crash interrupted
+	asks        map[string]*ask
+	verdicts    map[string]*journal.SignalBody // decisions that came before they were asked for again
+	cursors     map[string]uint64              // outbox position by pattern
+	usage       sentinels.Usage
+	children    int
+	result      Result
+	failedStep  string
+	kept        []keptIteration // for retention
+}
+
+// newRun makes the in-memory side of a run. It does not start it.
+func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *sentinels.Definition, parent *run, elapsed time.Duration) *run {
+	// A child lives on when its parent merely ends, so it hangs on the runtime
+	// and not on its parent; a stop reaches it through [run.stopDescendants].
+	ctx, cancel := context.WithCancelCause(rt.ctx)
+	r := &run{
+		rt: rt, id: id, begin: begin, ctx: ctx, cancel: cancel, done: make(chan struct{}),
+		clock: newActiveClock(elapsed), sc: newScope(), gate: newGate(), parent: parent,
+		def: def, hash: def.Hash(), revision: begin.Revision,
+		asks: map[string]*ask{}, verdicts: map[string]*journal.SignalBody{}, cursors: map[string]uint64{},
+	}
+	if parent != nil {
+		r.ledger = parent.ledger
+	} else {
+		r.ledger = newLedger()
+	}
+	r.timeout = &timeoutTimer{r: r}
+	r.ledger.cap(r, def.Budget)
+	return r
+}
+
+// main carries the run out and ends it.
+func (r *run) main() {
+	err := r.iterate()
+	if errors.Is(err, errShutdown) || errors.Is(context.Cause(r.ctx), errShutdown) {
+		r.letGo()
+		return
+	}
+	r.finish(err)
+}
+
+// letGo leaves the run as its journal has it, for another process to resume.
+func (r *run) letGo() {
+	r.cancel(errShutdown)
+	r.work.Wait()
+	r.forget(Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.passes(), interrupted: true})
+}
+
+// finish writes the run's end and tells everyone once it is durable.
+func (r *run) finish(err error) {
+	if cause := context.Cause(r.ctx); cause != nil && err != nil {
+		err = cause // what ended the run is why its steps were cancelled
+	}
+	end := &journal.RunEndBody{Status: sentinels.StatusCompleted}
+	var limit *limitError
+	switch {
+	case err == nil:
+		r.mu.Lock()
+		end.Limit = r.info.Limit
+		r.mu.Unlock()
+	case errors.Is(err, errStopped):
+		end.Status = sentinels.StatusStopped
+		end.Error = errf(abi.Cancelled, "run was stopped")
+	case errors.As(err, &limit):
+		end.Status, end.Limit = sentinels.StatusTimedOut, limit.limit
+		end.Error = errf(abi.Limit, "%s", limit.text)
+		if limit.limit == "timeoutMs" {
+			end.Error.Code = abi.Timeout
+		}
+	case errors.As(err, new(*quarantineError)):
+		end.Status = sentinels.StatusQuarantined
+		end.Error = asError(err, abi.Limit)
+	default:
+		end.Status = sentinels.StatusFailed
+		end.Error = asError(err, abi.Internal)
+	}
+	if end.Status != sentinels.StatusCompleted {
+		r.mu.Lock()
+		end.Step = r.failedStep
+		r.mu.Unlock()
+	}
+	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut {
+		r.stopDescendants()
+	}
+	r.cancel(errStopped) // ends what is left of the work behind calls
+	r.work.Wait()
+	r.endExecutions()
+
+	result := r.makeResult(end)
+	r.mu.Lock()
+	r.info.Status, r.info.Error, r.info.Limit, r.info.Step = end.Status, end.Error, end.Limit, end.Step
+	r.info.EndedAt = time.Now().UTC()
+	r.mu.Unlock()
+	puts, err := r.rt.resultPut(result)
+	if err != nil {
+		r.rt.log.Error("run's result cannot be kept", "run", r.id, "error", err)
+	}
+	ticket := r.write(writeOptions{info: true, puts: puts}, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
+	ticket.OnDone(func(err error) {
+		if err != nil {
+			r.rt.log.Error("run's end is not durable", "run", r.id, "error", err)
+		}
+		r.tell(Progress{Event: OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
+		r.forget(result)
+	})
+}
+
+// forget ends the process's part in the run.
+func (r *run) forget(result Result) {
+	r.ledger.release(r)
+	r.mu.Lock()
+	r.result = result
+	r.mu.Unlock()
+	r.rt.mu.Lock()
+	delete(r.rt.runs, r.id)
+	r.rt.mu.Unlock()
+	if r.parent != nil {
+		r.parent.mu.Lock()
+		r.parent.children--
+		r.parent.mu.Unlock()
+	}
+	close(r.done)
+	r.rt.wg.Done()
+}
+
+func (r *run) endExecutions() {
+	if r.rt.opt.Executions == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := r.rt.opt.Executions.EndRun(ctx, r.id); err != nil {
+		r.rt.log.Error("processes of a run did not end", "run", r.id, "error", err)
+	}
+}
+
+func (r *run) status() sentinels.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.info.Status
+}
+
+func (r *run) passes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.iteration
+}
+
+// definition returns the revision of the current iteration.
+func (r *run) definition() *sentinels.Definition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.def
+}
+
+// tell passes progress on with what is common to all of the run's.
+func (r *run) tell(p Progress) {
+	if r.rt.opt.Observer.Progress == nil {
+		return
+	}
+	p.Run, p.Root, p.Sentinel = r.id, r.begin.Root, r.begin.Sentinel
+	if p.Iteration == 0 {
+		p.Iteration = r.passes()
+	}
+	r.rt.tell(p)
+}
+
+// enter takes an execution slot for the run if it holds none; leave gives it
+// back when nothing of the run executes any more.
+func (r *run) enter(ctx context.Context) error {
+	r.slot.Lock()
+	defer r.slot.Unlock()
+	if r.active == 0 {
+		select {
+		case r.rt.slots <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	r.active++
+	return nil
+}
+
+func (r *run) leave() {
+	r.slot.Lock()
+	defer r.slot.Unlock()
+	r.active--
+	if r.active == 0 {
+		<-r.rt.slots
+	}
+}
+
+// Result is how a run ended, in the form of the last line of "-o jsonl".
+type Result struct {
+	Run        sentinels.RunID            `json:"run"`
+	Sentinel   sentinels.ID               `json:"sentinel"`
+	Status     sentinels.Status           `json:"status"`
+	Iterations int                        `json:"iterations"`
+	Duration   time.Duration              `json:"-"`
+	Millis     int64                      `json:"durationMs"`
+	Usage      sentinels.Usage            `json:"usage"`
+	Output     json.RawMessage            `json:"output,omitempty"` // of the last top-level step
+	Variables  map[string]json.RawMessage `json:"variables"`
+	Limit      string                     `json:"limit,omitempty"` // the limit that ended the run
+	Step       string                     `json:"step,omitempty"`  // address of the step that failed
+	Error      *abi.Error                 `json:"error,omitempty"`
+
+	interrupted bool // the process let go of the run before its end
+}
+
+func (r *run) makeResult(end *journal.RunEndBody) Result {
+	usage, iterations := r.ledger.total(r.id), r.passes()
+	elapsed := r.clock.elapsed()
+	return Result{
+		Run: r.id, Sentinel: r.begin.Sentinel, Status: end.Status, Iterations: iterations,
+		Duration: elapsed, Millis: elapsed.Milliseconds(), Usage: usage, Output: r.sc.lastValue(),
+		Variables: r.sc.snapshot(), Limit: end.Limit, Step: end.Step, Error: end.Error,
+	}
+}
+
+// A quarantineError says that a step took the process down too often.
+type quarantineError struct{ err *abi.Error }
+
+func (e *quarantineError) Error() string { return e.err.Message }
+func (e *quarantineError) Unwrap() error { return e.err }

@@ -1,0 +1,182 @@
+package runtime
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// The buckets of the store. Journals and blobs have places of their own.
+const (
+	bucketRuns        = "runs"        // run id -> RunInfo
+	bucketResults     = "results"     // run id -> Result of a run that is over
+	bucketStartKeys   = "startkeys"   // start key -> run id
+	bucketDefinitions = "definitions" // id -> head, id/revision -> definition
+	bucketEvents      = "events"      // outbox position -> event
+	bucketTrusted     = "trusted"     // digests of modules that shipped with a release
+	bucketRecords     = "records"     // collection \x00 id -> document
+)
+
+// A Runtime carries out runs. Two of them may live in one process.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. Close waits for everything the
+// runtime started; it may be called more than once.
+type Runtime struct {
+	opt     Options
+	limits  Limits
+	log     *slog.Logger
+	db      store.Store
+	wasm    *wasm.Host
+	cond    *cond.Evaluator
+	plugins *pluginSet
+	records *Records
+	events  *eventLog
+	waiting *residents
+	slots   chan struct{} // one token for each run that may execute
+
+	ctx    context.Context // ends with errShutdown
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup // runs and the work behind host calls
+
+	mu      sync.Mutex
+	runs    map[sentinels.RunID]*run // those this process carries out
+	closed  bool
+	unclean bool
+}
+
+// Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
+func Open(ctx context.Context, opt Options) (*Runtime, error) {
+	rt := &Runtime{opt: opt, limits: opt.Limits.withDefaults(), log: opt.Logger, runs: map[sentinels.RunID]*run{}}
+	if rt.log == nil {
+		rt.log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if opt.Dir != "" && opt.CacheDir == "" {
+		rt.opt.CacheDir = filepath.Join(opt.Dir, "cache")
+	}
+	rt.slots = make(chan struct{}, rt.limits.Runs)
+	rt.ctx, rt.cancel = context.WithCancelCause(context.Background())
+	if err := rt.openParts(ctx); err != nil {
+		rt.Close()
+		return nil, err
+	}
+	return rt, nil
+}
+
+func (rt *Runtime) openParts(ctx context.Context) error {
+	switch {
+	case rt.opt.store != nil:
+		rt.db, rt.unclean = rt.opt.store, true
+	case rt.opt.Dir == "":
+		rt.db = store.NewMemory()
+	default:
+		if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
+			return fmt.Errorf("open state: %w", err)
+		}
+		db, err := store.Open(rt.opt.Dir, store.Options{})
+		if errors.Is(err, store.ErrHeld) {
+			return fmt.Errorf("open state %q: %w", rt.opt.Dir, ErrHeld)
+		}
+		if err != nil {
+			return fmt.Errorf("open state %q: %w", rt.opt.Dir, err)
+		}
+		rt.db, rt.unclean = db, db.Unclean()
+	}
+	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve()})
+	rt.records = newRecords(rt.db)
+	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
+	var err error
+	if rt.events, err = openEventLog(rt.db); err != nil {
+		return err
+	}
+	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Logger: rt.log}); err != nil {
+		return fmt.Errorf("open plugin host: %w", err)
+	}
+	rt.plugins = newPluginSet(rt)
+	for _, p := range rt.opt.Plugins {
+		if err := rt.plugins.load(ctx, p); err != nil {
+			return err
+		}
+	}
+	return rt.noteTrusted()
+}
+
+// noteTrusted remembers the digests of trusted modules, so that a later release
+// treats what an old one parked as it was treated then.
+func (rt *Runtime) noteTrusted() error {
+	var b store.Batch
+	for _, p := range rt.plugins.infos {
+		if !p.Trusted || p.Digest == "" {
+			continue
+		}
+		if _, ok, err := rt.db.Get(bucketTrusted, []byte(p.Digest)); err == nil && ok {
+			continue
+		}
+		b.Puts = append(b.Puts, store.Put{Bucket: bucketTrusted, Key: []byte(p.Digest), Value: []byte(p.Version)})
+	}
+	if len(b.Puts) == 0 {
+		return nil
+	}
+	b.Lazy = true
+	rt.db.Enqueue(b)
+	return nil
+}
+
+// Close ends the process's part in every run and closes the store. Runs that
+// are not over stay as they are, to be resumed; host calls that were under way
+// are in doubt then, so stop or pause what should not be. Close is idempotent.
+func (rt *Runtime) Close() error {
+	rt.mu.Lock()
+	if rt.closed {
+		rt.mu.Unlock()
+		return nil
+	}
+	rt.closed = true
+	rt.mu.Unlock()
+	rt.cancel(errShutdown)
+	rt.wg.Wait()
+	var errs []error
+	if rt.cond != nil {
+		rt.cond.Close()
+	}
+	if rt.wasm != nil {
+		errs = append(errs, rt.wasm.Close())
+	}
+	if rt.db != nil {
+		errs = append(errs, rt.db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Types returns the step types that definitions may use now.
+func (rt *Runtime) Types() *sentinels.TypeSet { return rt.plugins.typeSet() }
+
+// Unclean reports whether the last process that had the state open ended
+// without closing it.
+func (rt *Runtime) Unclean() bool { return rt.unclean }
+
+func newRunID() sentinels.RunID { return sentinels.RunID(uuid.Must(uuid.NewV7()).String()) }
+
+func newSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func microTime(us int64) time.Time { return time.UnixMicro(us) }

@@ -1,0 +1,257 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// StartOptions say how a run begins.
+type StartOptions struct {
+	// Inputs are the values of the definition's inputs. Default: theirs.
+	Inputs map[string]json.RawMessage
+	// Variables are set before the first step. Default none.
+	Variables map[string]json.RawMessage
+	// Event is what $event is. Default null.
+	Event *sentinels.Event
+	// Workspace is the folder the run works in. Default: the definition's, else
+	// the current folder. It is made absolute.
+	Workspace string
+	// Key, if set, is unique in the store: a second start with it returns the
+	// first run.
+	Key string
+	// Revision is the stored revision that the definition is, 0 if none.
+	Revision int
+	// Pinned keeps the run on its revision when the definition is edited.
+	Pinned bool
+	// OnInterrupt decides about calls in doubt where neither the step nor the
+	// definition does.
+	OnInterrupt sentinels.Interrupt
+
+	parent  *run
+	lenient bool // inputs that the definition does not name are plain variables
+}
+
+// Start begins a run of def and returns its id once the beginning is in the
+// store's queue; [Runtime.Wait] returns its result.
+func (rt *Runtime) Start(ctx context.Context, def *sentinels.Definition, opt StartOptions) (sentinels.RunID, error) {
+	opt.parent = nil
+	return rt.startRun(ctx, def, opt)
+}
+
+func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt StartOptions) (sentinels.RunID, error) {
+	if opt.Key != "" {
+		id, ok, err := rt.startedBefore(opt.Key)
+		if err != nil || ok {
+			return id, err
+		}
+	}
+	begin, err := rt.runStart(def, opt)
+	if err != nil {
+		return "", err
+	}
+	if opt.parent != nil {
+		if err := opt.parent.admit(def); err != nil {
+			return "", err
+		}
+	}
+	id := newRunID()
+	if opt.parent == nil {
+		begin.Root = id
+	}
+	r := rt.newRun(id, begin, def, opt.parent, 0)
+	now := time.Now().UTC()
+	r.info = RunInfo{
+		ID: id, Sentinel: def.ID, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
+		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, UpdatedAt: now,
+	}
+	for name, v := range begin.Variables {
+		r.sc.set(name, v)
+	}
+	w := writeOptions{lazy: true, info: true}
+	if opt.Key != "" {
+		w.puts = append(w.puts, store.Put{Bucket: bucketStartKeys, Key: []byte(opt.Key), Value: []byte(id), Check: func(_ []byte, exists bool) error {
+			if exists {
+				return errf(abi.Conflict, "start key %q was used at the same time", opt.Key)
+			}
+			return nil
+		}})
+	}
+	if err := rt.adopt(r); err != nil {
+		return "", err
+	}
+	r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin}).OnDone(func(err error) {
+		if err != nil {
+			r.cancel(err)
+			return
+		}
+		r.tell(Progress{Event: OnRunStart, Status: sentinels.StatusRunning, Revision: begin.Revision})
+	})
+	go r.main()
+	return id, nil
+}
+
+// startedBefore finds the run that was started with a key. A start whose commit
+// is still on its way is looked for among the live runs' keys by the store.
+func (rt *Runtime) startedBefore(key string) (sentinels.RunID, bool, error) {
+	id, ok, err := rt.db.Get(bucketStartKeys, []byte(key))
+	return sentinels.RunID(id), ok, err
+}
+
+// adopt makes r one of the runs that this process carries out.
+func (rt *Runtime) adopt(r *run) error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.closed {
+		return ErrClosed
+	}
+	if rt.runs[r.id] != nil {
+		return errf(abi.Conflict, "run %s is carried out already", r.id)
+	}
+	rt.runs[r.id] = r
+	rt.wg.Add(1)
+	return nil
+}
+
+// runStart makes the first record of a run.
+func (rt *Runtime) runStart(def *sentinels.Definition, opt StartOptions) (*journal.RunStartBody, error) {
+	canonical, err := json.Marshal(def)
+	if err != nil {
+		return nil, err
+	}
+	begin := &journal.RunStartBody{
+		Sentinel: def.ID, Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
+		Seed: newSeed(), EventCursor: rt.events.position(), Interrupt: opt.OnInterrupt,
+	}
+	if begin.Definition, err = rt.value(canonical); err != nil {
+		return nil, err
+	}
+	if begin.Workspace, err = workspace(def, opt); err != nil {
+		return nil, err
+	}
+	inputs, err := fillInputs(def, opt)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(inputs)
+	if err != nil {
+		return nil, err
+	}
+	if begin.Inputs, err = rt.value(raw); err != nil {
+		return nil, err
+	}
+	begin.Variables = map[string]json.RawMessage{}
+	for name, v := range inputs {
+		begin.Variables[name] = v
+	}
+	for name, v := range opt.Variables {
+		if contains(sentinels.Reserved, name) {
+			return nil, errf(abi.BadFields, "variable %q is reserved", name)
+		}
+		begin.Variables[name] = v
+	}
+	if p := opt.parent; p != nil {
+		begin.Parent, begin.Root, begin.ParentCall = p.id, p.begin.Root, opt.Key
+		begin.Ancestry = append(append([]sentinels.ID(nil), p.begin.Ancestry...), p.begin.Sentinel)
+		if begin.Event == nil {
+			begin.Event = p.begin.Event
+		}
+		if begin.Interrupt == "" {
+			begin.Interrupt = p.begin.Interrupt
+		}
+	}
+	return begin, nil
+}
+
+func workspace(def *sentinels.Definition, opt StartOptions) (string, error) {
+	dir := opt.Workspace
+	switch {
+	case def.Workspace == "":
+	case filepath.IsAbs(def.Workspace):
+		dir = def.Workspace
+	default:
+		dir = filepath.Join(dir, def.Workspace)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("workspace %q: %w", dir, err)
+	}
+	return abs, nil
+}
+
+// fillInputs checks the given inputs against the definition's and adds the
+// defaults.
+func fillInputs(def *sentinels.Definition, opt StartOptions) (map[string]json.RawMessage, error) {
+	inputs := map[string]json.RawMessage{}
+	names := make([]string, 0, len(def.Inputs))
+	for name, in := range def.Inputs {
+		names = append(names, name)
+		if in.Default != nil {
+			inputs[name] = in.Default
+		}
+	}
+	sort.Strings(names)
+	for name, v := range opt.Inputs {
+		in, ok := def.Inputs[name]
+		if !ok && len(def.Inputs) > 0 && !opt.lenient {
+			e := &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q has no input %q", def.ID, name)}
+			if near := sentinels.Suggest(name, names); len(near) > 0 {
+				e.Hint = fmt.Sprintf("did you mean %q?", near[0])
+			}
+			return nil, e
+		}
+		if err := checkInput(name, in, v); err != nil {
+			return nil, err
+		}
+		inputs[name] = v
+	}
+	for _, name := range names {
+		if _, ok := inputs[name]; !ok && def.Inputs[name].Required {
+			return nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q needs the input %q", def.ID, name), Hint: def.Inputs[name].Description}
+		}
+	}
+	return inputs, nil
+}
+
+func checkInput(name string, in sentinels.Input, v json.RawMessage) error {
+	if in.Type != "" && !hasType(v, in.Type) {
+		return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("input %q: %s is no %s", name, clip(v), in.Type)}
+	}
+	if len(in.Enum) == 0 {
+		return nil
+	}
+	for _, allowed := range in.Enum {
+		if sameJSON(allowed, v) {
+			return nil
+		}
+	}
+	return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("input %q: %s is none of the values it may have", name, clip(v))}
+}
+
+func hasType(v json.RawMessage, want string) bool {
+	var x any
+	if json.Unmarshal(v, &x) != nil {
+		return false
+	}
+	switch x := x.(type) {
+	case string:
+		return want == "string"
+	case bool:
+		return want == "boolean"
+	case float64:
+		return want == "number" || want == "integer" && x == float64(int64(x))
+	case []any:
+		return want == "array"
+	case map[string]any:
+		return want == "object"
+	}
+	return false
+}

@@ -1,0 +1,68 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A stepList is one carrying-out of a step list: the run's own, or a block that a
+// step asked for.
+type stepList struct {
+	run      *run
+	sc       *scope
+	steps    []sentinels.Step
+	path     string // execution path of the list with its last dot: "" or "1#7.steps."
+	address  string // likewise "" or "1.steps."
+	attempts []int  // of the enclosing steps, outermost first
+	env      map[string]string
+}
+
+// carryOut runs the steps in order and returns the output of the last one. The
+// error is that of the step that failed, with its code.
+func (l *stepList) carryOut(ctx context.Context) (json.RawMessage, error) {
+	var last json.RawMessage
+	for i := range l.steps {
+		x := &execution{
+			list: l, step: &l.steps[i], run: l.run, sc: l.sc,
+			path: l.path + strconv.Itoa(i), address: l.address + strconv.Itoa(i), enclosing: l.attempts,
+		}
+		x.past = l.run.past(x.path, x.enclosing)
+		if err := l.run.countStep(x); err != nil {
+			return last, err
+		}
+		out, err := x.carryOut(ctx)
+		if err != nil {
+			return last, err
+		}
+		last = out
+	}
+	return last, nil
+}
+
+// countStep holds an iteration to its number of step executions.
+func (r *run) countStep(x *execution) error {
+	limit := r.rt.limits.Steps
+	if own := r.definition().Safety.MaxSteps; own > 0 {
+		limit = own
+	}
+	r.mu.Lock()
+	r.steps++
+	n := r.steps
+	r.mu.Unlock()
+	if n > limit {
+		return &limitError{"maxSteps", fmt.Sprintf("maxSteps reached: iteration %d carried out %d steps, the next one is at %s", r.passes(), limit, x.address)}
+	}
+	return nil
+}
+
+// past returns what a crash left of a step execution; nil in a run that was
+// not interrupted there.
+func (r *run) past(path string, enclosing []int) *execHistory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hist.exec(path, enclosing)
+}

@@ -1,0 +1,132 @@
+package runtime
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// blobSize is the size from which a value is kept as a blob beside the journal.
+const blobSize = 64 << 10
+
+// journalLog is a run's place in its journal. Its lock is held while sequence
+// numbers are given and batches are enqueued, so that both have one order.
+type journalLog struct {
+	mu    sync.Mutex
+	seq   uint64 // of the newest record
+	bytes int64  // kept in the store, about
+	first uint64 // oldest record kept besides run.start
+}
+
+type writeOptions struct {
+	lazy bool        // nobody waits
+	info bool        // the run's summary changed: write it along
+	puts []store.Put // written in the same commit
+}
+
+// write appends records to the run's journal, in order, in one commit. A record
+// that cannot be encoded is a fault of the program and panics.
+func (r *run) write(opt writeOptions, records ...*journal.Record) *store.Ticket {
+	now := time.Now().UnixMicro()
+	elapsed := r.clock.elapsed().Microseconds()
+	encoded := make([][]byte, len(records))
+	for i, rec := range records {
+		if rec.Time == 0 {
+			rec.Time = now
+		}
+		rec.Elapsed = elapsed
+		b, err := journal.Encode(rec)
+		if err != nil {
+			panic(err)
+		}
+		encoded[i] = b
+	}
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	b := store.Batch{Lazy: opt.lazy, Puts: opt.puts, Appends: make([]store.Append, 0, len(records))}
+	for i, rec := range records {
+		r.log.seq++
+		r.log.bytes += int64(len(encoded[i]))
+		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: r.log.seq, Record: encoded[i]})
+		if rec.Kind == journal.IterationEnd {
+			r.mu.Lock()
+			r.info.Snapshot = r.log.seq
+			r.mu.Unlock()
+		}
+	}
+	if opt.info {
+		b.Puts = append(b.Puts, r.infoPut())
+	}
+	return r.rt.db.Enqueue(b)
+}
+
+// infoPut returns the write of the run's summary. The caller holds r.log.mu, so
+// that summaries are written in the order of what they sum up.
+func (r *run) infoPut() store.Put {
+	r.mu.Lock()
+	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.iteration, r.usage, time.Now().UTC()
+	r.info.Elapsed = r.clock.elapsed().Milliseconds()
+	r.info.Revision, r.info.Hash = r.revision, r.hash
+	value, err := json.Marshal(r.info)
+	r.mu.Unlock()
+	if err != nil {
+		panic(fmt.Errorf("encode run summary: %w", err))
+	}
+	return store.Put{Bucket: bucketRuns, Key: []byte(r.id), Value: value}
+}
+
+// value wraps v for a record; a large one becomes a blob, durable first.
+func (rt *Runtime) value(v json.RawMessage) (journal.Value, error) {
+	if rt.opt.Redact != nil && len(v) > 0 {
+		v = rt.opt.Redact(v)
+	}
+	if len(v) <= blobSize {
+		return journal.Value{JSON: v}, nil
+	}
+	digest, err := rt.db.PutBlob(v)
+	if err != nil {
+		return journal.Value{}, fmt.Errorf("keep value of %d bytes: %w", len(v), err)
+	}
+	return journal.Value{Blob: digest}, nil
+}
+
+// load returns what value kept; nil for an empty one.
+func (rt *Runtime) load(v journal.Value) (json.RawMessage, error) {
+	if v.Blob == "" {
+		return v.JSON, nil
+	}
+	return rt.db.Blob(v.Blob)
+}
+
+// RunInfo is the summary of a run as lists and status show it.
+type RunInfo struct {
+	ID        sentinels.RunID  `json:"id"`
+	Sentinel  sentinels.ID     `json:"sentinel"`
+	Name      string           `json:"name"`
+	Status    sentinels.Status `json:"status"`
+	Reason    string           `json:"reason,omitempty"`
+	Limit     string           `json:"limit,omitempty"`
+	Step      string           `json:"step,omitempty"` // address of the step that failed
+	Error     *abi.Error       `json:"error,omitempty"`
+	Iteration int              `json:"iteration"`
+	Revision  int              `json:"revision,omitempty"`
+	Hash      string           `json:"hash"`
+	Workspace string           `json:"workspace"`
+	Parent    sentinels.RunID  `json:"parent,omitempty"`
+	Root      sentinels.RunID  `json:"root"`
+	Usage     sentinels.Usage  `json:"usage"`
+	Elapsed   int64            `json:"elapsedMs"` // active time
+	CreatedAt time.Time        `json:"createdAt"`
+	UpdatedAt time.Time        `json:"updatedAt"`
+	EndedAt   time.Time        `json:"endedAt,omitzero"`
+	Asks      []Ask            `json:"asks,omitempty"` // what a person has to decide
+	Crashes   map[string]int   `json:"crashes,omitempty"`
+	Snapshot  uint64           `json:"snapshot,omitempty"` // journal place of the last iteration's end
+	Live      bool             `json:"live"`               // a process carries it out now
+}
