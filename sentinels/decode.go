@@ -167,8 +167,16 @@ func (s *session) choice(n *node, choices []string) (string, bool) {
 	return "", false
 }
 
+// maxHinted is how many problems get a "did you mean" of an unknown key: looking
+// for near names costs more than all the rest.
+const maxHinted = 200
+
 func (s *session) unknownKey(m member, known []string, quiet ...string) {
-	s.addAt(m.start, m.value.path, KindUnknown, didYouMean(m.name, known, quiet...), fmt.Sprintf("unknown key %q", m.name))
+	hint := ""
+	if len(s.problems) < maxHinted {
+		hint = didYouMean(m.name, known, quiet...)
+	}
+	s.addAt(m.start, m.value.path, KindUnknown, hint, fmt.Sprintf("unknown key %q", m.name))
 }
 
 // first notes that a key was given and reports one given under two names.

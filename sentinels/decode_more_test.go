@@ -3,6 +3,7 @@ package sentinels_test
 import (
 	"encoding/json"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -358,6 +359,39 @@ func TestMatchEvent(t *testing.T) {
 	for pattern, want := range map[string]bool{"a:*:**": true, "": false, "a:**:b": false, "a*": false, "a::b": false, "a b": false, "**": true} {
 		if sentinels.ValidPattern(pattern) != want {
 			t.Errorf("ValidPattern(%q) = %v", pattern, !want)
+		}
+	}
+}
+
+// TestDecodeMany keeps a text with thousands of problems on one line from
+// costing more than its size.
+func TestDecodeMany(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"name": "ä", "steps": []`)
+	for i := range 9000 {
+		b.WriteString(`, "some_long_unknown_key_` + strconv.Itoa(i) + `": "` + strings.Repeat("x", 60) + `"`)
+	}
+	b.WriteString("}")
+	_, problems := sentinels.Decode([]byte(b.String()), options(t))
+	if len(problems) != 9000 {
+		t.Fatalf("%d problems", len(problems))
+	}
+	last := problems[8999]
+	if want := strings.Index(b.String(), `"some_long_unknown_key_8999"`); last.Column != want || last.Hint != "" {
+		t.Errorf("%+v, want column %d (one character of two bytes before it)", last, want)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	src, err := os.ReadFile("testdata/spec/1-build-fix-loop.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	opt := options(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, problems := sentinels.Decode(src, opt); len(problems) > 0 {
+			b.Fatal(problems)
 		}
 	}
 }

@@ -19,9 +19,10 @@ const (
 	markDefinition = "definition"
 	markTools      = "tools"
 	markParams     = "params"
+	markVariable   = "variable"
 )
 
-var marks = []string{markExpression, markSteps, markBranches, markShell, markRaw, markDefinition, markTools, markParams}
+var marks = []string{markExpression, markSteps, markBranches, markShell, markRaw, markDefinition, markTools, markParams, markVariable}
 
 func init() {
 	expression := map[string]any{"type": "string", "minLength": 1}

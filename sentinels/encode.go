@@ -25,7 +25,7 @@ func Encode(d *Definition) []byte {
 }
 
 // MarshalJSON returns d as compact JSON, keys in the order of the format.
-func (d *Definition) MarshalJSON() ([]byte, error) { return compact(d), nil }
+func (d Definition) MarshalJSON() ([]byte, error) { return compact(&d), nil }
 
 // MarshalJSON returns s as compact JSON, as it stands in a definition.
 func (s Step) MarshalJSON() ([]byte, error) { return encodeStep(&s), nil }

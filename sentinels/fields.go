@@ -33,9 +33,7 @@ func (d *decoder) checkFields(f *fieldSet, own *node) {
 		return
 	}
 	v := verdict{d: d, fields: f, root: own}
-	for _, finding := range v.findings(invalid) {
-		d.problems = append(d.problems, finding)
-	}
+	d.problems = append(d.problems, v.findings(invalid)...)
 }
 
 // A verdict turns what the schema library found into problems. A string with
@@ -108,7 +106,7 @@ func (v *verdict) alternatives(n *node, causes []*jsonschema.ValidationError) []
 		if best == nil || len(found) < len(best) {
 			best = found
 		}
-		if k, ok := cause.ErrorKind.(*kind.Type); ok && len(cause.InstanceLocation) >= 0 {
+		if k, ok := cause.ErrorKind.(*kind.Type); ok {
 			types = append(types, k.Want...)
 		} else {
 			onlyTypes = false

@@ -99,15 +99,28 @@ func TestResolveAs(t *testing.T) {
 	}
 }
 
+// TestShapeRecursion reads a schema that contains itself in several ways, where
+// following each would never end.
+func TestShapeRecursion(t *testing.T) {
+	schema := json.RawMessage(`{"$ref": "#/$defs/node", "$defs": {"loop": {"$ref": "#/$defs/loop"}, "node": {"type": "object", "properties": {
+		"text": {"type": "string"}, "odd": {"$ref": "#/$defs/loop"},
+		"a": {"$ref": "#/$defs/node"}, "b": {"$ref": "#/$defs/node"}, "c": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}}}`)
+	in := json.RawMessage(`{"text":"$n","a":{"b":{"c":[{"text":"$n","x":"$n","odd":"$n"}]}}}`)
+	out, _, err := sentinels.ResolveAs(in, schema, lookup)
+	if want := `{"text":"5","a":{"b":{"c":[{"text":"5","x":5,"odd":5}]}}}`; err != nil || string(out) != want {
+		t.Errorf("%s, %v; want %s", out, err, want)
+	}
+}
+
 // TestResolveLimit stops a text that names a long value many times.
 func TestResolveLimit(t *testing.T) {
 	long, _ := json.Marshal(strings.Repeat("x", 1<<20))
-	in, _ := json.Marshal(strings.Repeat("$a ", 1000))
+	in, _ := json.Marshal(strings.Repeat("$a ", 40))
 	_, _, err := sentinels.Resolve(in, func(string) (json.RawMessage, bool) { return long, true })
 	if !errors.Is(err, sentinels.ErrTooLarge) {
 		t.Errorf("%v", err)
 	}
-	list := json.RawMessage("[" + strings.Repeat(`"$a",`, 1000) + `"$a"]`)
+	list := json.RawMessage("[" + strings.Repeat(`"$a",`, 40) + `"$a"]`)
 	if _, _, err := sentinels.Resolve(list, func(string) (json.RawMessage, bool) { return long, true }); !errors.Is(err, sentinels.ErrTooLarge) {
 		t.Errorf("%v", err)
 	}

@@ -95,13 +95,10 @@ func (m *maker) step(depth int) sentinels.Step {
 		s.Blocks = map[string][]sentinels.Step{"steps": m.stepList(depth + 1)}
 	case kind == 3 && depth < 3:
 		inner := m.definition(depth + 1)
-		raw, err := json.Marshal(inner)
+		own, err := inner.MarshalJSON() // json.Marshal would escape for HTML
 		if err != nil {
 			panic(err)
 		}
-		_ = raw
-		// json.Marshal escapes for HTML, which Decode undoes.
-		own, _ := inner.MarshalJSON()
 		s.Type, fields["definition"] = "sentinel", own
 	case kind == 4:
 		s.Type, fields["event"], fields["data"] = "emit", canonical("a:b"), m.raw(0)
@@ -136,7 +133,7 @@ func (m *maker) definition(depth int) *sentinels.Definition {
 // TestRoundTrip holds Decode(Encode(d)) to d for definitions made at random.
 func TestRoundTrip(t *testing.T) {
 	opt := options(t)
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, 1))}
 		d := m.definition(0)
 		text := sentinels.Encode(d)

@@ -39,11 +39,11 @@ func Schema(types *TypeSet) json.RawMessage {
 }
 
 func anyRequired(names ...string) map[string]any {
-	var any_ []any
+	var alternatives []any
 	for _, name := range names {
-		any_ = append(any_, map[string]any{"required": []string{name}})
+		alternatives = append(alternatives, map[string]any{"required": []string{name}})
 	}
-	return map[string]any{"anyOf": any_}
+	return map[string]any{"anyOf": alternatives}
 }
 
 func triggerSchema() map[string]any {
@@ -129,13 +129,13 @@ func typeSchema(spec *TypeSpec, defs map[string]any) map[string]any {
 	var required []any
 	names, _ := f.raw["required"].([]any)
 	for _, name := range texts(names) {
-		any_ := []string{name}
+		spellings := []string{name}
 		for _, alias := range slices.Sorted(maps.Keys(spec.Aliases)) {
 			if spec.Aliases[alias] == name {
-				any_ = append(any_, alias)
+				spellings = append(spellings, alias)
 			}
 		}
-		required = append(required, anyRequired(any_...))
+		required = append(required, anyRequired(spellings...))
 	}
 	if len(required) > 0 {
 		rest, _ := out["allOf"].([]any)

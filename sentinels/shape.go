@@ -26,21 +26,43 @@ func NewShape(schema json.RawMessage) (*Shape, error) {
 	if err := json.Unmarshal(schema, &root); err != nil {
 		return nil, fmt.Errorf("shape: %w", err)
 	}
-	return newShape(root, root, 0), nil
+	return newShape(root, root), nil
 }
 
-// maxShape ends schemas that contain themselves.
-const maxShape = 16
+func newShape(root, schema any) *Shape {
+	m := shapes{root: root, refs: make(map[string]*Shape)}
+	return m.of(schema)
+}
 
-func newShape(root, schema any, depth int) *Shape {
-	s, ok := deref(root, schema)
-	if !ok || depth > maxShape {
+// shapes makes the shapes of one schema. A reference has one shape, made before
+// what it leads to, so that schemas may contain themselves.
+type shapes struct {
+	root any
+	refs map[string]*Shape
+}
+
+func (m *shapes) of(schema any) *Shape {
+	s, ok := schema.(map[string]any)
+	if !ok {
 		return nil
 	}
-	out := &Shape{text: wantsText(root, s, depth)}
+	if ref, ok := s["$ref"].(string); ok {
+		if known, ok := m.refs[ref]; ok {
+			return known
+		}
+		shape := new(Shape)
+		m.refs[ref] = shape
+		if target, ok := pointer(m.root, ref); ok {
+			if found := m.of(target); found != nil {
+				*shape = *found
+			}
+		}
+		return shape
+	}
+	out := &Shape{text: wantsText(m.root, s, 0)}
 	if properties, ok := s["properties"].(map[string]any); ok {
 		for name, property := range properties {
-			if inner := newShape(root, property, depth+1); inner != nil {
+			if inner := m.of(property); inner != nil {
 				if out.properties == nil {
 					out.properties = make(map[string]*Shape)
 				}
@@ -48,24 +70,28 @@ func newShape(root, schema any, depth int) *Shape {
 			}
 		}
 	}
-	out.items = newShape(root, s["items"], depth+1)
-	out.rest = newShape(root, s["additionalProperties"], depth+1)
+	out.items = m.of(s["items"])
+	out.rest = m.of(s["additionalProperties"])
 	if !out.text && out.properties == nil && out.items == nil && out.rest == nil {
 		return nil
 	}
 	return out
 }
 
+// maxAlternatives is how deep alternatives within alternatives are looked into;
+// each level can multiply the work.
+const maxAlternatives = 3
+
 func wantsText(root any, s map[string]any, depth int) bool {
 	switch t := s["type"].(type) {
 	case string:
 		return t == "string"
 	case []any:
-		return len(t) > 0 && !slices.ContainsFunc(t, func(v any) bool { return v != "string" && v != "null" }) && slices.Contains(t, any("string"))
+		return slices.Contains(t, any("string")) && !slices.ContainsFunc(t, func(v any) bool { return v != "string" && v != "null" })
 	}
 	for _, k := range []string{"anyOf", "oneOf"} {
-		if list, ok := s[k].([]any); ok && depth <= maxShape {
-			return len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool {
+		if list, ok := s[k].([]any); ok {
+			return len(list) > 0 && depth < maxAlternatives && !slices.ContainsFunc(list, func(v any) bool {
 				inner, ok := deref(root, v)
 				return !ok || !wantsText(root, inner, depth+1)
 			})
@@ -79,7 +105,7 @@ func wantsText(root any, s map[string]any, depth int) bool {
 
 // deref follows references within the schema.
 func deref(root, schema any) (map[string]any, bool) {
-	for range maxShape {
+	for range 8 { // more is a circle, or written to look like one
 		s, ok := schema.(map[string]any)
 		if !ok {
 			return nil, false
@@ -132,9 +158,11 @@ func (f *fieldSet) spell(field string, n *node) {
 	}
 }
 
+// spell follows the instance, which ends, and within one value the
+// alternatives to a small depth.
 func spell(root, schema any, n *node, depth int) {
 	s, ok := deref(root, schema)
-	if !ok || depth > maxShape {
+	if !ok {
 		return
 	}
 	if enum, ok := s["enum"].([]any); ok && n.kind == '"' && !slices.Contains(enum, any(n.text)) {
@@ -145,16 +173,18 @@ func spell(root, schema any, n *node, depth int) {
 	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
 		list, _ := s[k].([]any)
 		for _, inner := range list {
-			spell(root, inner, n, depth+1)
+			if depth < maxAlternatives {
+				spell(root, inner, n, depth+1)
+			}
 		}
 	}
 	for _, item := range n.items {
-		spell(root, s["items"], item, depth+1)
+		spell(root, s["items"], item, 0)
 	}
 	properties, _ := s["properties"].(map[string]any)
 	for _, m := range n.members {
 		if property, ok := properties[m.name]; ok {
-			spell(root, property, m.value, depth+1)
+			spell(root, property, m.value, 0)
 		}
 	}
 }

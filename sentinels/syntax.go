@@ -22,16 +22,41 @@ type source struct {
 	file  string
 	text  []byte
 	lines []int // offset of the first byte of each line
+	runes []int // characters before each block, so that a long line costs no more than a short one
 }
+
+const blockBytes = 1 << 10
 
 func newSource(file string, text []byte) *source {
 	s := &source{file: file, text: text, lines: []int{0}}
+	count := 0
 	for i, c := range text {
+		if i%blockBytes == 0 {
+			s.runes = append(s.runes, count)
+		}
+		if c&0xc0 != 0x80 { // not within a character
+			count++
+		}
 		if c == '\n' {
 			s.lines = append(s.lines, i+1)
 		}
 	}
 	return s
+}
+
+// characters counts those before an offset.
+func (s *source) characters(offset int) int {
+	if len(s.runes) == 0 {
+		return 0
+	}
+	block := min(offset/blockBytes, len(s.runes)-1)
+	count := s.runes[block]
+	for _, c := range s.text[block*blockBytes : offset] {
+		if c&0xc0 != 0x80 {
+			count++
+		}
+	}
+	return count
 }
 
 // place returns the line and the column, in characters, of an offset.
@@ -45,7 +70,7 @@ func (s *source) place(offset int) (line, column int) {
 			hi = mid
 		}
 	}
-	return lo + 1, utf8.RuneCount(s.text[s.lines[lo]:offset]) + 1
+	return lo + 1, s.characters(offset) - s.characters(s.lines[lo]) + 1
 }
 
 func (s *source) problem(offset int, path string, kind Kind, hint, message string) Problem {

@@ -157,8 +157,8 @@ func (s *TypeSpec) stored(name string) string {
 	return name
 }
 
-// hostFields are the common step fields that a type cannot have for its own.
-// A type's own timeoutMs is allowed: for a wait it means something else.
+// hostField reports whether a field is a common one that a type cannot have for
+// its own. A type's own timeoutMs is allowed: for a wait it means something else.
 func hostField(name string) bool { return name != "timeoutMs" && stepFields.find(name) != nil }
 
 // noRemote refuses schemas that refer to files or addresses.
@@ -194,7 +194,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 		if err := f.mark(name, properties[name]); err != nil {
 			return nil, err
 		}
-		f.shapes[name] = newShape(f.raw, properties[name], 0)
+		f.shapes[name] = newShape(f.raw, properties[name])
 	}
 	for _, name := range spec.Infer {
 		if !f.has(name) {
