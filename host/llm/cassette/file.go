@@ -1,0 +1,126 @@
+package cassette
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Version is the format of the file and of keys.
+const Version = 1
+
+// Limits of a file that is read. A longest line holds a longest request.
+const (
+	maxLine    = 64 << 20
+	maxEntries = 100_000
+)
+
+// header is the first line.
+type header struct {
+	Cassette string `json:"cassette"`
+	Version  int    `json:"version"`
+}
+
+// An Entry is one recorded turn. Exactly one of Reply and Error is set.
+type Entry struct {
+	N       int              `json:"n"` // from 1
+	Key     string           `json:"key"`
+	Request sentinels.Turn   `json:"request"`
+	Reply   *sentinels.Reply `json:"reply,omitempty"`
+	Error   *abi.Error       `json:"error,omitempty"`
+	Ms      int64            `json:"ms"`
+}
+
+// tape is what a file holds.
+type tape struct {
+	entries []Entry
+	good    int64 // bytes up to the end of the last whole line
+	torn    bool  // something incomplete follows
+}
+
+// read reads a cassette. An incomplete last line is not an error; anything
+// else that is not as it should be is, with its line.
+func read(r io.Reader) (tape, error) {
+	var t tape
+	lines := bufio.NewReaderSize(r, 64<<10)
+	for number := 1; ; number++ {
+		line, err := readLine(lines)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return tape{}, fmt.Errorf("line %d: %w", number, err)
+		}
+		if errors.Is(err, io.EOF) {
+			t.torn = len(line) > 0
+			if number == 1 {
+				return tape{}, errors.New("line 1: no header: this is no cassette")
+			}
+			return t, nil
+		}
+		if number == 1 {
+			if err := checkHeader(line); err != nil {
+				return tape{}, fmt.Errorf("line 1: %w", err)
+			}
+		} else {
+			entry, err := readEntry(line)
+			if err != nil {
+				return tape{}, fmt.Errorf("line %d: %w", number, err)
+			}
+			if len(t.entries) == maxEntries {
+				return tape{}, fmt.Errorf("line %d: more than %d turns", number, maxEntries)
+			}
+			t.entries = append(t.entries, entry)
+		}
+		t.good += int64(len(line)) + 1
+	}
+}
+
+// readLine returns the next line without its end. With io.EOF it returns what
+// came after the last end.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > maxLine {
+			return nil, fmt.Errorf("longer than %d bytes", maxLine)
+		}
+		switch {
+		case err == nil:
+			return line[:len(line)-1], nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
+}
+
+func checkHeader(line []byte) error {
+	var h header
+	if json.Unmarshal(line, &h) != nil || h.Cassette != "sentinel" {
+		return errors.New("no header: this is no cassette")
+	}
+	if h.Version != Version {
+		return fmt.Errorf("version %d, this program reads %d", h.Version, Version)
+	}
+	return nil
+}
+
+func readEntry(line []byte) (Entry, error) {
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	var e Entry
+	if err := decoder.Decode(&e); err != nil {
+		return Entry{}, err
+	}
+	if (e.Reply == nil) == (e.Error == nil) {
+		return Entry{}, errors.New("a turn has either a reply or an error")
+	}
+	if e.Reply != nil && e.Reply.ToolCalls == nil {
+		e.Reply.ToolCalls = []sentinels.ToolCall{}
+	}
+	return e, nil
+}

@@ -1,0 +1,181 @@
+package llm_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// lister serves a list of models and nothing else.
+func lister(t *testing.T, names ...string) *fake {
+	t.Helper()
+	var items []string
+	for _, name := range names {
+		items = append(items, `{"id":"`+name+`","object":"model","created":1,"owned_by":"x"}`)
+	}
+	return newFake(t, status(200, `{"object":"list","data":[`+strings.Join(items, ",")+`]}`))
+}
+
+func TestChoose(t *testing.T) {
+	ollama := lister(t, "nomic-embed-text", "qwen3:8b", "llama3.2")
+	gateway := newFake(t, status(404, "{}"))
+	tests := []struct {
+		name   string
+		env    []string
+		config llm.Config
+		model  string
+		turn   func(*sentinels.Turn)
+		want   string // provider/model, or "code: words"
+		why    string
+	}{
+		{name: "nothing configured", want: "not_found: no model is configured"},
+		{name: "ollama by auto", env: []string{"OLLAMA_HOST", ollama.URL, "OPENAI_API_KEY", key}, want: "ollama/qwen3:8b", why: "first model it lists"},
+		{name: "base url before key", env: []string{"OPENAI_BASE_URL", ollama.URL + "/v1", "ANTHROPIC_API_KEY", key}, want: "openai/qwen3:8b", why: "configured server"},
+		{name: "gateway without a list", env: []string{"OPENAI_BASE_URL", gateway.URL + "/v1"}, want: "openai/gpt-6-sol", why: "lists no models"},
+		{name: "openai by key", env: []string{"OPENAI_API_KEY", key, "ANTHROPIC_API_KEY", key}, want: "openai/gpt-6-sol", why: "OPENAI_API_KEY"},
+		{name: "anthropic by key", env: []string{"ANTHROPIC_API_KEY", key}, want: "anthropic/claude-sonnet-5-5", why: "ANTHROPIC_API_KEY"},
+		{name: "official base url is no server", env: []string{"OPENAI_BASE_URL", "https://api.openai.com/v1", "ANTHROPIC_API_KEY", key}, want: "anthropic/claude-sonnet-5-5"},
+		{name: "explicit", env: []string{"OPENAI_API_KEY", key}, model: "openai/gpt-4o-mini", want: "openai/gpt-4o-mini", why: "the turn names it"},
+		{name: "explicit with slashes", env: []string{"OPENAI_API_KEY", key}, model: "openai/meta/llama-3", want: "openai/meta/llama-3"},
+		{name: "explicit without key", model: "openai/gpt-4o", want: "not_found: OPENAI_API_KEY"},
+		{name: "explicit ollama needs no variable", model: "ollama/phi4", want: "ollama/phi4"},
+		{name: "provider alone", env: []string{"OLLAMA_HOST", ollama.URL}, model: "ollama", want: "ollama/qwen3:8b"},
+		{name: "bare in the table", env: []string{"OPENAI_API_KEY", key, "ANTHROPIC_API_KEY", key}, model: "claude-haiku-5-5", want: "anthropic/claude-haiku-5-5", why: "table"},
+		{name: "bare with a date", env: []string{"ANTHROPIC_API_KEY", key}, model: "claude-haiku-4-5-20251001", want: "anthropic/claude-haiku-4-5-20251001"},
+		{name: "bare without key", env: []string{"OPENAI_API_KEY", key}, model: "claude-haiku-5-5", want: "not_found: ANTHROPIC_API_KEY"},
+		{name: "bare unknown goes to the server", env: []string{"OLLAMA_HOST", ollama.URL}, model: "phi4", want: "ollama/phi4", why: "local server"},
+		{name: "bare unknown", env: []string{"OPENAI_API_KEY", key}, model: "phi4", want: "not_found: provider/name"},
+		{name: "default", env: []string{"OPENAI_API_KEY", key}, config: llm.Config{Default: "gpt-4o"}, want: "openai/gpt-4o", why: "configured default"},
+		{name: "auto beats default only as default", env: []string{"OPENAI_API_KEY", key}, config: llm.Config{Default: "gpt-4o"}, model: "auto", want: "openai/gpt-4o"},
+		{name: "configured candidates", env: []string{"OPENAI_API_KEY", key, "ANTHROPIC_API_KEY", key}, config: llm.Config{Auto: []string{"anthropic/claude-opus-5-5", "openai"}}, want: "anthropic/claude-opus-5-5"},
+		{
+			name: "too small a window", env: []string{"OPENAI_API_KEY", key},
+			config: llm.Config{Auto: []string{"openai/gpt-4o", "openai/gpt-4.1"}},
+			turn:   func(turn *sentinels.Turn) { turn.System = strings.Repeat("word ", 120_000) },
+			want:   "openai/gpt-4.1", why: "passed over: openai/gpt-4o has a window of 128000",
+		},
+		{
+			name: "no tools", env: []string{"OLLAMA_HOST", ollama.URL, "OPENAI_API_KEY", key},
+			config: llm.Config{Auto: []string{"ollama/gemma", "openai"}, Models: []llm.Model{{Provider: "ollama", Name: "gemma", NoTools: true}}},
+			turn:   func(turn *sentinels.Turn) { *turn = withTools(*turn, "code/read") },
+			want:   "openai/gpt-6-sol", why: "has no tools",
+		},
+		{
+			name: "nothing fits", env: []string{"OPENAI_API_KEY", key}, config: llm.Config{Auto: []string{"openai/gpt-4o"}},
+			turn: func(turn *sentinels.Turn) { turn.System = strings.Repeat("word ", 120_000) },
+			want: "not_found: no candidate fits",
+		},
+		{
+			name:   "configured provider comes first and takes its key from the variable it names",
+			env:    []string{"WORK_KEY", key, "OPENAI_API_KEY", key},
+			config: llm.Config{Providers: []llm.Provider{{Name: "work", BaseURL: "https://llm.example/v1", KeyEnv: "WORK_KEY", Model: "big"}}},
+			want:   "work/big", why: "WORK_KEY",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.config.Env = env(tt.env...)
+			m := open(t, tt.config)
+			turn := ask("x")
+			turn.Model = tt.model
+			if tt.turn != nil {
+				tt.turn(&turn)
+			}
+			got, err := m.Choose(t.Context(), turn)
+			if code, words, isError := strings.Cut(tt.want, ": "); isError {
+				e := asError(t, err)
+				if e.Code != abi.Code(code) || !strings.Contains(e.Message+" "+e.Hint, words) || e.Hint == "" {
+					t.Errorf("got %+v", e)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Provider+"/"+got.Model != tt.want || !strings.Contains(got.Why, tt.why) || got.Why == "" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestAServerThatIsDownIsNotReplacedByAHostedOne(t *testing.T) {
+	down := newFake(t, status(200, ""))
+	down.Close()
+	hosted := newFake(t, chat("hello"))
+	m := open(t, llm.Config{
+		Env:       env("OLLAMA_HOST", down.URL),
+		Providers: []llm.Provider{{Name: "hosted", BaseURL: hosted.URL + "/v1", Model: "x"}},
+	})
+	_, err := m.Turn(t.Context(), ask("secret"), nil)
+	if e := asError(t, err); e.Code != abi.Unavailable {
+		t.Errorf("got %+v", e)
+	}
+	if len(hosted.seen()) != 0 {
+		t.Error("the text went to the hosted provider")
+	}
+}
+
+func TestOllamaURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"127.0.0.1":                 "http://127.0.0.1:11434/v1",
+		"127.0.0.1:1234":            "http://127.0.0.1:1234/v1",
+		"0.0.0.0":                   "http://127.0.0.1:11434/v1",
+		":8000":                     "http://127.0.0.1:8000/v1",
+		"http://box:11434/":         "http://box:11434/v1",
+		"http://box":                "http://box:11434/v1",
+		"https://ollama.example":    "https://ollama.example:443/v1",
+		"https://x.example/ollama":  "https://x.example:443/ollama/v1",
+		"http://127.0.0.1:11434/v1": "http://127.0.0.1:11434/v1",
+		"[::1]:9999":                "http://[::1]:9999/v1",
+		"::1":                       "http://[::1]:11434/v1",
+		"[::]":                      "http://127.0.0.1:11434/v1",
+	} {
+		if got := llm.OllamaURL(in); got != want {
+			t.Errorf("OllamaURL(%q) is %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	tests := map[string]llm.Config{
+		"base URL":                 {Providers: []llm.Provider{{Name: "x", BaseURL: "ftp://x"}}},
+		"kind":                     {Providers: []llm.Provider{{Name: "x", BaseURL: "http://x", Kind: "smoke"}}},
+		"tools":                    {Providers: []llm.Provider{{Name: "x", BaseURL: "http://x", Tools: "maybe"}}},
+		"neither spaces":           {Providers: []llm.Provider{{Name: "a/b", BaseURL: "http://x"}}},
+		"configured twice":         {Providers: []llm.Provider{{Name: "x", BaseURL: "http://x"}, {Name: "x", BaseURL: "http://x"}}},
+		"there is no provider":     {Default: "nobody/x"},
+		"needs a name, and prices": {Models: []llm.Model{{Name: "x", Input: -1}}},
+	}
+	for words, config := range tests {
+		config.Env = env()
+		if _, err := llm.Open(config); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("got %v, want something about %q", err, words)
+		}
+	}
+}
+
+func TestTheEnvironmentOfTheProcessIsNotRead(t *testing.T) {
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Leak: yes")
+	t.Setenv("OPENAI_ORG_ID", "org")
+	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Leak: yes")
+	t.Setenv("ANTHROPIC_AUTH_TOKEN", "other-token-of-the-user")
+	f := newFake(t, chat("hello"))
+	if _, err := openAI(t, f).Turn(t.Context(), ask("x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = anthropicModels(t, f).Turn(t.Context(), ask("x"), nil)
+	for _, r := range f.seen() {
+		for _, name := range []string{"X-Leak", "Openai-Organization"} {
+			if r.header.Get(name) != "" {
+				t.Errorf("%s: header %s was sent", r.path, name)
+			}
+		}
+		if strings.Contains(r.header.Get("Authorization"), "other-token") {
+			t.Errorf("%s: a token of the environment was sent", r.path)
+		}
+	}
+}
