@@ -9,7 +9,7 @@ import (
 const fields = `{
   "type": "object",
   "properties": {
-    "definition": {"type": ["object", "string", "array"], "x-sentinel": "definition", "description": "What to run: a definition, {\"$ref\": name} or a name of one that exists, or a bare list of steps."},
+    "definition": {"type": "object", "x-sentinel": "definition", "description": "What to run: a definition, or {\"$ref\": id} for one that exists."},
     "inputs": {"type": "object", "description": "Inputs of the child. Texts may hold $references."},
     "await": {"type": "boolean", "default": true, "description": "Wait until the child has ended. With false the step gives {run, sentinel} at once, and the child's end does not concern it."}
   },

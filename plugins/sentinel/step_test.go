@@ -51,7 +51,7 @@ func TestChildThatDidNotComplete(t *testing.T) {
 		{`{"status":"odd"}`, sdk.Error{Code: sdk.CodePlugin, Message: op + `ended as "odd"`}},
 	} {
 		h := sdktest.New(t).OK("sentinel_spawn", started).OK("sentinel_wait", `{"timedOut":false,"result":`+tt.result+`}`)
-		_, fault := sdktest.Run(t, sdktest.Only(sentinel.Step()), "sentinel", `{"definition":"ci"}`, h)
+		_, fault := sdktest.Run(t, sdktest.Only(sentinel.Step()), "sentinel", `{"definition":{"$ref":"ci"}}`, h)
 		if diff := cmp.Diff(&tt.want, fault); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.result, diff)
 		}

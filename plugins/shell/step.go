@@ -25,14 +25,14 @@ const fields = `{
 const execute = "code/shell/execute"
 
 // Step describes the type. A step with the field command and no type is one of
-// type command, as the specification has it; a shell step is known by argv, by
-// the later name cmd, or by its type.
+// type command, as the specification has it; a shell step is known by argv or by
+// its type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "shell",
 		Summary:  "Runs a shell line or a program; an exit code other than 0 is an error.",
 		Fields:   fields,
-		Infer:    []string{"argv", "cmd"},
+		Infer:    []string{"argv"},
 		Aliases:  map[string]string{"cmd": "command", "workingDir": "cwd"},
 		Run:      run,
 		Validate: check,

@@ -15,8 +15,8 @@ const fields = `{
         "type": "object",
         "properties": {
           "pattern": {"type": "string", "description": "Regular expression (RE2)."},
-          "classification": {"type": "string", "description": "error, warning, info, success or verbose; any case."},
-          "action": {"type": "string", "description": "Emit keeps the line, Suppress drops it; any case. Default Emit."}
+          "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"], "description": "What a line that matches is."},
+          "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Keep the line or drop it."}
         },
         "required": ["pattern", "classification"],
         "additionalProperties": false

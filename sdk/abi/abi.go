@@ -92,7 +92,7 @@ const (
 	MarkBranches   = "branches"   // a list of nested step lists
 	MarkShell      = "shell"      // a shell line: references become environment variables
 	MarkRaw        = "raw"        // handed over as written, nothing is resolved
-	MarkDefinition = "definition" // an inline definition, or {"$ref": name}
+	MarkDefinition = "definition" // an inline definition, or {"$ref": id}
 	MarkTools      = "tools"      // the step's allow-list of commands for its model
 	MarkParams     = "params"     // parameters of the command that the field "command" names: resolved by that command's own schema
 	MarkVariable   = "variable"   // the name of a variable that the step sets for its nested steps; its default is set when the field is absent

@@ -1,0 +1,14 @@
+package plugins_test
+
+import (
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/plugins"
+)
+
+// An embedder hands the module to the runtime as a plugin source.
+func ExampleBuiltin() {
+	module, err := plugins.Builtin()
+	fmt.Printf("%q %v\n", module[:4], err)
+	// Output: "\x00asm" <nil>
+}
