@@ -80,6 +80,7 @@ func (d *Definition) edit(address string, end bool, change func([]Step, int) []S
 	return &out, nil
 }
 
+// outOfRange names the valid range, because the caller usually typed the index.
 func outOfRange(address string, index, length int) error {
 	if length == 0 {
 		return fmt.Errorf("step %q: index %d: the list is empty", address, index)

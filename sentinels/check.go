@@ -68,10 +68,12 @@ func (c *checker) itemNames(s *Step) []string {
 	return nil
 }
 
+// warn leaves line and column to Locate: a Definition does not know its text.
 func (c *checker) warn(path, hint, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Path: path, Kind: KindWarning, Hint: hint, Message: fmt.Sprintf(format, args...)})
 }
 
+// definition checks d; prefix is the path of the field it stands in.
 func (c *checker) definition(d *Definition, prefix string) {
 	c.steps(d.Steps, prefix+"steps")
 	c.names(prefix+"loop.check", ExpressionReferences(d.Loop.Check))
@@ -84,6 +86,8 @@ func (c *checker) steps(steps []Step, path string) {
 	}
 }
 
+// step checks each field the way it will be read at run time: as a condition, as a
+// shell line, or as text with references.
 func (c *checker) step(s *Step, path string) {
 	c.names(path+".condition", ExpressionReferences(s.Condition))
 	spec, _ := c.types.Lookup(s.Type)

@@ -82,6 +82,7 @@ type session struct {
 	problems Problems
 }
 
+// begin parses text for a decoder; the node is nil if there is nothing to decode.
 func begin(text []byte, opt DecodeOptions) (*decoder, *node) {
 	if len(opt.Triggers) == 0 {
 		opt.Triggers = triggerKinds
@@ -90,19 +91,25 @@ func begin(text []byte, opt DecodeOptions) (*decoder, *node) {
 	return &decoder{session: &session{opt: opt, src: src, problems: problems}, ids: make(map[string]int)}, root
 }
 
+// end returns the problems in the order of their places; nested definitions and the
+// schema checks found theirs out of order.
 func (s *session) end() Problems {
 	s.problems.sort()
 	return s.problems
 }
 
+// addAt reports a problem at a place that is no value of its own, such as a key.
 func (s *session) addAt(offset int, path string, kind Kind, hint, message string) {
 	s.problems = append(s.problems, s.src.problem(offset, path, kind, hint, message))
 }
 
+// add reports a problem at a value.
 func (s *session) add(n *node, kind Kind, hint, format string, args ...any) {
 	s.addAt(n.start, n.path, kind, hint, fmt.Sprintf(format, args...))
 }
 
+// wrongType says why, for the case that a person meets most often: a reference in a
+// field that is needed before there are variables.
 func (s *session) wrongType(n *node, want string) {
 	hint := ""
 	if n.kind == '"' && hasReference(n.text) {
@@ -119,6 +126,7 @@ func (s *session) want(n *node, kind byte, name string) bool {
 	return n.kind == kind
 }
 
+// text may be empty, which most fields take for missing.
 func (s *session) text(n *node) (string, bool) {
 	return n.text, s.want(n, '"', "a string")
 }
@@ -136,6 +144,8 @@ func (s *session) mustText(n *node) (string, bool) {
 // maxInteger keeps milliseconds within what a time.Duration can hold.
 const maxInteger = 1_000_000_000_000
 
+// integer takes plain digits alone: 1e3 and 5.0 are more often a slip than a wish,
+// and every reader of the stored form would have to agree on them.
 func (s *session) integer(n *node, least int64) (int64, bool) {
 	if !s.want(n, '0', "a whole number") {
 		return 0, false

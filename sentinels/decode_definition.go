@@ -96,6 +96,8 @@ const variablePattern = "^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 
 var schemaID = map[string]any{"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
 
+// idField reads a slug. A wrong one is kept for the rest of the decoding, so that it is
+// one problem and not also a missing name.
 func idField(name, doc string, at func(*draft) *ID) field[draft] {
 	f := textField(name, doc, at)
 	f.schema = schemaID
@@ -112,6 +114,8 @@ func idField(name, doc string, at func(*draft) *ID) field[draft] {
 	return f
 }
 
+// extraField keeps a key as written, so that a file which is written back loses
+// nothing that belongs to others.
 func extraField(name string) field[draft] {
 	return field[draft]{name: name, quiet: true, doc: "Kept, not used.", schema: true,
 		decode: func(d *decoder, n *node, dst *draft) {
@@ -123,6 +127,7 @@ func extraField(name string) field[draft] {
 		encode: func(src *draft) json.RawMessage { return src.Extra[name] }}
 }
 
+// inputOnly makes a field that is merged into another one and stored there.
 func inputOnly[T any](f field[T]) field[T] {
 	f.encode = nil
 	return f
@@ -229,6 +234,7 @@ func (d *decoder) tools(n *node, dst *draft) {
 
 var overlaps = []string{string(OverlapSkip), string(OverlapQueue), string(OverlapParallel), string(OverlapRestart)}
 
+// concurrency reads the policy, alone or as the object that leaves room for more.
 func (d *decoder) concurrency(n *node, dst *draft) {
 	if n.kind == '{' {
 		overlapFields.read(d, n, &dst.Definition)

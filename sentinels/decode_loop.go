@@ -39,6 +39,8 @@ func init() {
 	}
 }
 
+// loop refuses keys of other loop types. They would do nothing, and who writes "max" at
+// a loop of type until believes that it ends there.
 func (d *decoder) loop(n *node) Loop {
 	var l Loop
 	seen := loopFields.read(d, n, &l)
@@ -69,6 +71,7 @@ func (d *decoder) loop(n *node) Loop {
 	return l
 }
 
+// loopMax takes a reference only alone: within text it could never be a number.
 func (d *decoder) loopMax(n *node, dst *Loop) {
 	if n.kind == '"' && exactReference(n.text) {
 		dst.Max = n.raw()

@@ -16,6 +16,8 @@ var (
 	inputTypes   = []string{"string", "number", "integer", "boolean", "array", "object"}
 )
 
+// safetyTable fills safetyFields. Zero is no limit, so that a written limit is at
+// least 1: a 0 could be meant as either.
 func safetyTable() table[Safety] {
 	safetyFields = table[Safety]{
 		numberField("maxIterations", "Limit of iterations.", 1, func(s *Safety) *int { return &s.MaxIterations }),
@@ -29,6 +31,7 @@ func safetyTable() table[Safety] {
 	return safetyFields
 }
 
+// budgetTable fills budgetFields.
 func budgetTable() table[Budget] {
 	budgetFields = table[Budget]{
 		numberField("tokens", "Input and output tokens together.", 1, func(b *Budget) *int64 { return &b.Tokens }),
@@ -115,6 +118,7 @@ func (d *decoder) onError(n *node, dst *Step) {
 	}
 }
 
+// encodeOnError writes the short form unless a policy is set.
 func encodeOnError(src *Step) json.RawMessage {
 	switch {
 	case src.OnError.Action == "":
@@ -125,6 +129,7 @@ func encodeOnError(src *Step) json.RawMessage {
 	return appendString(nil, string(src.OnError.Action))
 }
 
+// inputs reads the parameters of a run; none may hide a variable of the host.
 func (d *decoder) inputs(n *node, dst *draft) {
 	if !d.want(n, '{', "an object of inputs by name") {
 		return
@@ -148,6 +153,7 @@ func (d *decoder) inputs(n *node, dst *draft) {
 	}
 }
 
+// inputEnum keeps the values in canonical form, so that a run compares bytes.
 func (d *decoder) inputEnum(n *node, dst *Input) {
 	if !d.want(n, '[', "an array of values") {
 		return
@@ -182,6 +188,7 @@ func (d *decoder) inputValues(n *node, in Input) {
 	}
 }
 
+// hasType is the type check of JSON Schema, except that 1.0 is no integer here.
 func hasType(n *node, name string) bool {
 	switch name {
 	case "string":
@@ -199,6 +206,7 @@ func hasType(n *node, name string) bool {
 	return n.kind == '{'
 }
 
+// encodeInputs writes the long form of every input, sorted by name.
 func encodeInputs(src *draft) json.RawMessage {
 	if len(src.Inputs) == 0 {
 		return nil

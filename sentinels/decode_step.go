@@ -46,6 +46,7 @@ func init() {
 	}
 }
 
+// stepID keeps ids unique in a definition: edits and problems address steps by them.
 func (d *decoder) stepID(n *node, dst *Step) {
 	text, ok := d.mustText(n)
 	if !ok {
@@ -64,6 +65,7 @@ func (d *decoder) stepID(n *node, dst *Step) {
 	dst.ID = text
 }
 
+// outputTo notes the variable with its place, for the check of parallel branches.
 func (d *decoder) outputTo(n *node, dst *Step) {
 	text, ok := d.mustText(n)
 	if !ok {
@@ -247,6 +249,8 @@ func (d *decoder) branches(s *Step, m member) {
 	}
 }
 
+// field and block make their maps late: a step without fields keeps a nil map, as one
+// that was written and read again has.
 func (s *Step) field(name string, raw json.RawMessage) {
 	if s.Fields == nil {
 		s.Fields = make(map[string]json.RawMessage)

@@ -75,6 +75,7 @@ func (d *decoder) trigger(n *node) Trigger {
 	return t
 }
 
+// triggerType reads the kind; only a host that knows schedules knows cron.
 func (d *decoder) triggerType(n *node, t *Trigger) {
 	at := n.member("type")
 	if at == nil {
@@ -91,6 +92,7 @@ func (d *decoder) triggerType(n *node, t *Trigger) {
 	}
 }
 
+// cron has the expression checked by the host, which owns the parser.
 func (d *decoder) cron(n *node) string {
 	text, ok := d.mustText(n)
 	if ok && d.opt.CheckCron != nil {
@@ -101,6 +103,7 @@ func (d *decoder) cron(n *node) string {
 	return text
 }
 
+// encodeTriggers writes a single trigger without the list, as people do.
 func encodeTriggers(src *draft) json.RawMessage {
 	switch len(src.Triggers) {
 	case 0:
@@ -118,6 +121,7 @@ func encodeTriggers(src *draft) json.RawMessage {
 	return append(raw, ']')
 }
 
+// encodeTrigger writes the options beside the fields, where they came from.
 func encodeTrigger(t *Trigger) json.RawMessage {
 	var o object
 	triggerFields.write(&o, t)

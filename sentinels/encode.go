@@ -55,6 +55,7 @@ func (d *Definition) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// compact is the one way to write a definition; all other forms are made of it.
 func compact(d *Definition) json.RawMessage {
 	return definitionFields.encode(&draft{Definition: *d})
 }

@@ -139,6 +139,8 @@ func only(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	return e
 }
 
+// articles names JSON types as [node.what] does, so that "is a number, want a string"
+// reads the same whoever found it.
 func articles(types []string) string {
 	names := make([]string, len(types))
 	for i, t := range types {
@@ -237,6 +239,7 @@ func (v *verdict) exclusive(location []string, matched []int) []string {
 	return keys
 }
 
+// texts returns the strings among values.
 func texts(values []any) []string {
 	var out []string
 	for _, v := range values {

@@ -169,6 +169,8 @@ func syntaxOf(raw []byte) error {
 	return json.Unmarshal(raw, &v)
 }
 
+// appendCanonical writes the value at the start of raw. Members with equal names stay in
+// their order, of which every reader takes the last.
 func appendCanonical(b, raw []byte) []byte {
 	switch raw[0] {
 	case '{':

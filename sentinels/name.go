@@ -21,6 +21,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
+// nameByte reports whether c can be in a variable name; the first byte is no digit.
 func nameByte(c byte, first bool) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || !first && c >= '0' && c <= '9'
 }

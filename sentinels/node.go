@@ -126,6 +126,8 @@ func (b *builder) add(offset int, path string, kind Kind, hint, message string) 
 	b.problems = append(b.problems, b.src.problem(offset, path, kind, hint, message))
 }
 
+// node turns a parsed value into a node. Of two equal keys the first is kept, so that the
+// rest of the decoding sees what the problem points back to.
 func (b *builder) node(v *hujson.Value, path string) *node {
 	n := &node{kind: byte(v.Value.Kind()), start: v.StartOffset, path: path}
 	switch value := v.Value.(type) {
@@ -203,6 +205,7 @@ func (b *builder) str(literal hujson.Literal, at int, path string) string {
 	return unquote(literal)
 }
 
+// hex4 returns 0 for what is no number; the parser has refused that already.
 func hex4(digits []byte) uint64 {
 	u, err := strconv.ParseUint(string(digits), 16, 32)
 	if err != nil {

@@ -78,6 +78,8 @@ type resolver struct {
 	unknown []string
 }
 
+// value appends one value. Parts without a dollar are copied as they are, and nothing
+// more is done once the result is too long.
 func (r *resolver) value(raw []byte, s *Shape) {
 	switch {
 	case len(r.out) > MaxResolved:
@@ -131,6 +133,8 @@ func (r *resolver) str(s string, asText bool) {
 	r.out = appendString(r.out, r.text(s))
 }
 
+// text goes over s once, so that a dollar that comes out of a value is never read as a
+// reference again.
 func (r *resolver) text(s string) string {
 	if strings.IndexByte(s, '$') < 0 {
 		return s
@@ -169,6 +173,7 @@ func (r *resolver) text(s string) string {
 	return b.String()
 }
 
+// find returns what a reference leads to and notes those that lead nowhere.
 func (r *resolver) find(ref reference) (json.RawMessage, bool) {
 	if value, ok := r.lookup(ref.name); ok && len(value) > 0 {
 		if part, ok := Path(value, ref.path); ok {
@@ -181,6 +186,7 @@ func (r *resolver) find(ref reference) (json.RawMessage, bool) {
 	return nil, false
 }
 
+// property and item step down; both take a nil shape, which wants text nowhere.
 func (s *Shape) property(name []byte) *Shape {
 	if s == nil {
 		return nil
@@ -260,6 +266,7 @@ func nextReference(s string, from int) (reference, bool) {
 	return reference{}, false
 }
 
+// hasReference reports whether resolving would look anything up in s.
 func hasReference(s string) bool {
 	_, ok := nextReference(s, 0)
 	return ok

@@ -38,6 +38,7 @@ func Schema(types *TypeSet) json.RawMessage {
 	return append(raw, '\n')
 }
 
+// anyRequired is the schema of an object with at least one of the keys.
 func anyRequired(names ...string) map[string]any {
 	var alternatives []any
 	for _, name := range names {
@@ -46,6 +47,7 @@ func anyRequired(names ...string) map[string]any {
 	return map[string]any{"anyOf": alternatives}
 }
 
+// triggerSchema only suggests kinds: which ones there are is the host's to say.
 func triggerSchema() map[string]any {
 	s := triggerFields.objectSchema("type")
 	delete(s, "additionalProperties") // each kind has options of its own
@@ -147,6 +149,8 @@ func typeSchema(spec *TypeSpec, defs map[string]any) map[string]any {
 // A merger turns parts of a type's schema into parts of the file's.
 type merger struct{ prefix string }
 
+// field returns the schema of a type's field: nested steps and definitions are those of
+// the file, whatever the type says of them.
 func (m merger) field(mark string, property any) any {
 	var s map[string]any
 	switch mark {

@@ -29,6 +29,7 @@ func NewShape(schema json.RawMessage) (*Shape, error) {
 	return newShape(root, root), nil
 }
 
+// newShape is for a schema that is part of root, where its references lead.
 func newShape(root, schema any) *Shape {
 	m := shapes{root: root, refs: make(map[string]*Shape)}
 	return m.of(schema)
@@ -41,6 +42,8 @@ type shapes struct {
 	refs map[string]*Shape
 }
 
+// of returns nil for a schema that wants text nowhere, so that resolving can stop
+// looking there.
 func (m *shapes) of(schema any) *Shape {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -82,6 +85,7 @@ func (m *shapes) of(schema any) *Shape {
 // each level can multiply the work.
 const maxAlternatives = 3
 
+// wantsText reports whether nothing but text fits a schema.
 func wantsText(root any, s map[string]any, depth int) bool {
 	switch t := s["type"].(type) {
 	case string:

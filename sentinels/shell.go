@@ -93,6 +93,7 @@ func scanShell(line string, replace func(ref reference, quoted bool) string) str
 	return s.out.String()
 }
 
+// top returns what is open around the current place, 0 for nothing.
 func (s *shellScan) top() byte {
 	if len(s.within) == 0 {
 		return 0
@@ -166,6 +167,8 @@ func (s *shellScan) step() {
 	}
 }
 
+// dollar passes on what starts with a dollar. "$$" is the shell's process id here, not
+// the dollar that it is in other text.
 func (s *shellScan) dollar(quoted bool) {
 	switch {
 	case s.has("$(("):
@@ -292,6 +295,8 @@ func (s *shellScan) bodies() {
 	s.heredoc = nil
 }
 
+// body passes a line of a here-document on. A command substitution in it is read like
+// the text around it; its quotes are not followed.
 func (s *shellScan) body(end int, quoted bool) {
 	if quoted {
 		s.literal(end)

@@ -40,6 +40,7 @@ func Suggest(name string, candidates []string) []string {
 
 var folder = strings.NewReplacer("_", "", "-", "", "/", "")
 
+// fold makes spellings of one name equal.
 func fold(s string) string { return folder.Replace(strings.ToLower(s)) }
 
 // distance counts the insertions, deletions, replacements and swaps of

@@ -27,6 +27,8 @@ type source struct {
 
 const blockBytes = 1 << 10
 
+// newSource finds the lines and counts the characters once, since there may be
+// thousands of problems to place.
 func newSource(file string, text []byte) *source {
 	s := &source{file: file, text: text, lines: []int{0}}
 	count := 0

@@ -21,6 +21,7 @@ type field[T any] struct {
 
 type table[T any] []field[T]
 
+// find returns the field of a key or of one of its other names, nil if there is none.
 func (t table[T]) find(name string) *field[T] {
 	for i := range t {
 		if t[i].name == name || slices.Contains(t[i].aliases, name) {
@@ -91,6 +92,7 @@ func (t table[T]) schemas(properties map[string]any) {
 	}
 }
 
+// objectSchema returns the JSON Schema of the object.
 func (t table[T]) objectSchema(required ...string) map[string]any {
 	properties := make(map[string]any, len(t))
 	t.schemas(properties)
@@ -117,6 +119,8 @@ func documented(schema any, doc string) any {
 
 // The constructors below cover the kinds of fields the format has.
 
+// textField is for text, and for types of text such as ids. Empty text is stored as if the
+// key were missing.
 func textField[T any, S ~string](name, doc string, at func(*T) *S, aliases ...string) field[T] {
 	return field[T]{name: name, aliases: aliases, doc: doc, schema: map[string]any{"type": "string"},
 		decode: func(d *decoder, n *node, dst *T) {
@@ -132,6 +136,7 @@ func textField[T any, S ~string](name, doc string, at func(*T) *S, aliases ...st
 		}}
 }
 
+// numberField is for whole numbers of at least least; 0 is left out when written.
 func numberField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) *N) field[T] {
 	return field[T]{name: name, doc: doc, schema: map[string]any{"type": "integer", "minimum": least},
 		decode: func(d *decoder, n *node, dst *T) {
@@ -147,6 +152,7 @@ func numberField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) 
 		}}
 }
 
+// flagField is for booleans; false is left out when written.
 func flagField[T any](name, doc string, at func(*T) *bool) field[T] {
 	return field[T]{name: name, doc: doc, schema: map[string]any{"type": "boolean"},
 		decode: func(d *decoder, n *node, dst *T) {
@@ -164,6 +170,7 @@ func flagField[T any](name, doc string, at func(*T) *bool) field[T] {
 		}}
 }
 
+// choiceField is for one of a few words.
 func choiceField[T any, S ~string](name, doc string, choices []string, at func(*T) *S) field[T] {
 	f := textField(name, doc, at)
 	f.schema = map[string]any{"type": "string", "enum": choices}
@@ -175,6 +182,7 @@ func choiceField[T any, S ~string](name, doc string, choices []string, at func(*
 	return f
 }
 
+// listField is for lists of text; an empty one is left out when written.
 func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
 	return field[T]{name: name, doc: doc,
 		schema: map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
@@ -203,6 +211,8 @@ func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
 		}}
 }
 
+// objectField is for an object with a table of its own; one without a key that is set
+// is left out when written.
 func objectField[T, U any](name, doc string, inner table[U], at func(*T) *U) field[T] {
 	return field[T]{name: name, doc: doc, schema: inner.objectSchema(),
 		decode: func(d *decoder, n *node, dst *T) { inner.read(d, n, at(dst)) },

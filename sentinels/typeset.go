@@ -56,6 +56,7 @@ type fieldSet struct {
 	shapes map[string]*Shape
 }
 
+// has reports whether a type has a field of its own by that stored name.
 func (f *fieldSet) has(name string) bool {
 	_, ok := slices.BinarySearch(f.names, name)
 	return ok
@@ -168,6 +169,8 @@ func (noRemote) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %q, but only references within it work", url)
 }
 
+// compileFields reads and checks what a manifest says of a type. Manifests come from
+// plugins, so everything about them can be wrong.
 func compileFields(spec *TypeSpec) (*fieldSet, error) {
 	text := string(spec.Fields)
 	if strings.TrimSpace(text) == "" {
