@@ -1,0 +1,138 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// execution is one program, or several starts of it under one id.
+//
+// # Concurrency
+//
+// starting serialises starts. mu guards all below it; it is held while a few
+// lines are read from or written to disk, never while a process is waited for.
+type execution struct {
+	m   *Manager
+	id  string
+	run sentinels.RunID
+
+	starting sync.Mutex
+	pins     int // starts under way; guarded by m.mu; it is not forgotten meanwhile
+
+	mu      sync.Mutex
+	rec     Record
+	rules   ruleset
+	out     *spill
+	cursor  int           // next line for a watch that names no cursor
+	changed chan struct{} // closed and replaced when there is something new
+	child   *child        // nil unless it lives
+}
+
+// reason says why an execution is ended from outside.
+type reason int
+
+const (
+	reasonNone reason = iota
+	reasonKilled
+	reasonCancelled
+	reasonTimeout
+	reasonRunEnded
+	reasonClosed
+)
+
+func (e *execution) record() Record {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rec
+}
+
+func (e *execution) isLive() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.child != nil
+}
+
+func (e *execution) diskSize() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.out.size()
+}
+
+// leader returns the pid of the live process, or 0.
+func (e *execution) leader() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.child == nil {
+		return 0
+	}
+	return e.rec.PID
+}
+
+// stop asks for the end of what lives now; it does not wait. The first reason
+// counts.
+func (e *execution) stop(why reason) {
+	e.mu.Lock()
+	c := e.child
+	e.mu.Unlock()
+	if c != nil {
+		c.stop(why)
+	}
+}
+
+// wait returns when nothing lives, or with ctx.
+func (e *execution) wait(ctx context.Context) error {
+	e.mu.Lock()
+	c := e.child
+	e.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// announce wakes everybody who waits for something new. The caller holds mu.
+func (e *execution) announce() {
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// write adds lines of one stream. A disk that refuses them is reported once.
+func (e *execution) write(stream byte, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	now := time.Now().UnixMilli()
+	lines := make([]stored, len(texts))
+	for i, t := range texts {
+		lines[i] = stored{stream: stream, ms: now, text: t}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.out.append(lines); err != nil {
+		e.m.log.Warn("keep output", "execution", e.id, "error", err)
+	}
+	e.announce()
+}
+
+// save stores the record as it is now. The caller holds mu, so that an older
+// record never overwrites a newer one.
+func (e *execution) save(ctx context.Context) error {
+	// A record must be written also when the call it belongs to was cancelled.
+	return e.m.store.Save(context.WithoutCancel(ctx), e.rec)
+}
+
+// forget deletes output and record.
+func (e *execution) forget() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return errors.Join(e.out.remove(), e.m.store.Delete(context.Background(), e.id))
+}

@@ -1,0 +1,48 @@
+package shell
+
+// Dir is where the spill files are.
+func (m *Manager) Dir() string { return m.opt.Dir }
+
+// Doors for tests of the parts.
+type (
+	Splitter = splitter
+	Stored   = stored
+)
+
+var (
+	Clean        = clean
+	CompileRules = compileRules
+	OpenSpill    = openSpill
+	ParseLine    = parseLine
+	AppendLine   = appendLine
+)
+
+// Push is splitter.push.
+func (s *splitter) Push(data []byte, emit func(string)) { s.push(data, emit) }
+
+// Flush is splitter.flush.
+func (s *splitter) Flush(emit func(string)) { s.flush(emit) }
+
+// Append is spill.append.
+func (s *spill) Append(lines []stored) error { return s.append(lines) }
+
+// Read is spill.read.
+func (s *spill) Read(from, most int) ([]stored, error) { return s.read(from, most) }
+
+// Dropped returns the counts of what is not kept.
+func (s *spill) Dropped() (lines int, bytes int64) { return s.dropped(), s.bytes }
+
+// NewestFile is the file that is written to.
+func (s *spill) NewestFile() string { return s.path(s.parts[len(s.parts)-1].seq) }
+
+// NewStored makes a line.
+func NewStored(stream byte, text string) stored { return stored{stream: stream, text: text} }
+
+// Text is the text of a line.
+func (l stored) Text() string { return l.text }
+
+// Classify is ruleset.classify.
+func Classify(s ruleset, text string) (class string, matched, emit bool) {
+	v := s.classify(text)
+	return v.class, v.matched, v.emit
+}

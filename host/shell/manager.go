@@ -1,0 +1,264 @@
+package shell
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Options configure a [Manager]. The zero value works.
+type Options struct {
+	// Dir holds the spill files, and the records if Store is nil. It is made
+	// with mode 0700. Default: a temporary folder that Close removes.
+	Dir string
+	// Store keeps the records: default one file each in Dir.
+	Store Store
+	// MaxPerRun is how many executions of one run may live at once; calls
+	// without a run share one count: default 32.
+	MaxPerRun int
+	// MaxOutput is how much output of one execution is kept, in bytes, half
+	// from its beginning and half from its end: default 8 MiB.
+	MaxOutput int64
+	// MaxKept is how many ended executions are kept: default 500.
+	MaxKept int
+	// MaxDisk is how many bytes of output ended executions may keep together,
+	// the oldest go first: default 1 GiB.
+	MaxDisk int64
+	// Grace is the time between asking a process group to end and killing it:
+	// default 2 s.
+	Grace time.Duration
+	// PassEnv names variables of the host that programs get beside the usual
+	// ones. Names of secrets are refused: default none.
+	PassEnv []string
+	// Subreaper has orphans of the executions fall to this process, which then
+	// reaps them; orphans of other children fall to it too and are not reaped.
+	// Where this process is process 1 that is so anyway. Default false.
+	Subreaper bool
+	// Logger hears of what is not an answer to anybody: default none.
+	Logger *slog.Logger
+}
+
+// A Manager runs programs and remembers them. Make one with [New].
+type Manager struct {
+	opt   Options
+	store Store
+	log   *slog.Logger
+	temp  bool // Dir is ours to remove
+
+	mu        sync.Mutex
+	all       map[string]*execution
+	live      map[sentinels.RunID]int
+	recovered bool
+	closed    bool
+	group     sync.WaitGroup // live executions, and those being started
+}
+
+// New returns a Manager. Call [Manager.Recover] before anything is started, so
+// that what an earlier process left behind is found.
+func New(opt Options) (*Manager, error) {
+	if err := checkPassed(opt.PassEnv); err != nil {
+		return nil, err
+	}
+	m := &Manager{opt: opt, log: opt.Logger, all: map[string]*execution{}, live: map[sentinels.RunID]int{}}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	setDefault(&m.opt.MaxPerRun, 32)
+	setDefault(&m.opt.MaxOutput, 8<<20)
+	setDefault(&m.opt.MaxKept, 500)
+	setDefault(&m.opt.MaxDisk, 1<<30)
+	setDefault(&m.opt.Grace, 2*time.Second)
+	if opt.Dir == "" {
+		dir, err := os.MkdirTemp("", "sentinel-shell-")
+		if err != nil {
+			return nil, fmt.Errorf("open shell: %w", err)
+		}
+		m.opt.Dir, m.temp = dir, true
+	} else if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open shell: %w", err)
+	}
+	if m.store = opt.Store; m.store == nil {
+		m.store = files{m.opt.Dir}
+	}
+	if opt.Subreaper {
+		if err := becomeSubreaper(); err != nil {
+			return nil, err
+		}
+	}
+	if limits != "" {
+		m.log.Warn("shell executions have fewer guarantees on this system", "limits", limits)
+	}
+	return m, nil
+}
+
+func setDefault[T comparable](p *T, value T) {
+	var zero T
+	if *p == zero {
+		*p = value
+	}
+}
+
+// Close ends every live execution and returns when all are gone. Calling it
+// again does nothing more.
+func (m *Manager) Close() error {
+	m.mu.Lock()
+	already := m.closed
+	m.closed = true
+	list := m.snapshot(func(*execution) bool { return true })
+	m.mu.Unlock()
+	for _, e := range list {
+		e.stop(reasonClosed)
+	}
+	m.group.Wait()
+	if m.temp && !already {
+		return os.RemoveAll(m.opt.Dir)
+	}
+	return nil
+}
+
+// EndRun ends every process tree that the run started and returns when they
+// are gone, those of an earlier process included.
+func (m *Manager) EndRun(ctx context.Context, run sentinels.RunID) error {
+	if run == "" {
+		return nil
+	}
+	if err := m.recoverOnce(ctx); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	list := m.snapshot(func(e *execution) bool { return e.run == run })
+	m.mu.Unlock()
+	for _, e := range list {
+		e.stop(reasonRunEnded)
+	}
+	for _, e := range list {
+		if err := e.wait(ctx); err != nil {
+			return fmt.Errorf("end run %q: execution %q: %w", run, e.id, err)
+		}
+	}
+	return nil
+}
+
+// Memory returns the resident bytes of the run's live process trees, 0 where
+// the system does not say.
+func (m *Manager) Memory(run sentinels.RunID) int64 {
+	m.mu.Lock()
+	list := m.snapshot(func(e *execution) bool { return e.run == run })
+	m.mu.Unlock()
+	var leaders []int
+	for _, e := range list {
+		if pid := e.leader(); pid != 0 {
+			leaders = append(leaders, pid)
+		}
+	}
+	if len(leaders) == 0 {
+		return 0
+	}
+	return memoryOf(leaders)
+}
+
+// snapshot returns the executions that pick chooses, oldest start first. The
+// caller holds m.mu.
+func (m *Manager) snapshot(pick func(*execution) bool) []*execution {
+	var list []*execution
+	for _, e := range m.all {
+		if pick(e) {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *execution) int {
+		if c := a.record().StartedAt.Compare(b.record().StartedAt); c != 0 {
+			return c
+		}
+		return slices.Compare([]byte(a.id), []byte(b.id))
+	})
+	return list
+}
+
+// find returns an execution, from the store if it is not in memory.
+func (m *Manager) find(ctx context.Context, id string) (*execution, error) {
+	m.mu.Lock()
+	e := m.all[id]
+	m.mu.Unlock()
+	if e != nil {
+		return e, nil
+	}
+	missing := &abi.Error{Code: abi.NotFound, Field: "executionId", Permanent: true, Message: fmt.Sprintf("execution %q: not known", id)}
+	if !validID(id) {
+		return nil, missing
+	}
+	r, err := m.store.Load(ctx, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.attach(r)
+}
+
+// attach brings a stored execution that is not live into memory.
+func (m *Manager) attach(r Record) (*execution, error) {
+	out, err := openSpill(m.opt.Dir, r.ID, m.opt.MaxOutput)
+	if err != nil {
+		return nil, err
+	}
+	set, _, err := compileRules(r.Rules)
+	if err != nil {
+		return nil, fmt.Errorf("execution %q: stored rules: %w", r.ID, err)
+	}
+	fresh := &execution{m: m, id: r.ID, run: r.Run, rec: r, rules: set, out: out, cursor: r.Cursor, changed: make(chan struct{})}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.all[r.ID]; e != nil {
+		return e, nil
+	}
+	m.all[r.ID] = fresh
+	return fresh, nil
+}
+
+// prune forgets the oldest ended executions beyond MaxKept and MaxDisk.
+func (m *Manager) prune() {
+	m.mu.Lock()
+	list := m.snapshot(func(e *execution) bool { return e.pins == 0 && !e.isLive() })
+	var disk int64
+	keep := 0 // of the newest
+	for i := len(list) - 1; i >= 0 && keep < m.opt.MaxKept; i-- {
+		if disk += list[i].diskSize(); disk > m.opt.MaxDisk && keep > 0 {
+			break
+		}
+		keep++
+	}
+	surplus := list[:len(list)-keep]
+	for _, e := range surplus {
+		delete(m.all, e.id)
+	}
+	m.mu.Unlock()
+	for _, e := range surplus {
+		if err := e.forget(); err != nil {
+			m.log.Warn("forget execution", "execution", e.id, "error", err)
+		}
+	}
+}
+
+// executionID derives the id from the call's key, so that a call that is made
+// again after a crash starts the same execution. discriminator tells several
+// programs of one call apart. Without a key it is random.
+func executionID(key, discriminator string, random func() string) string {
+	if key == "" {
+		return random()
+	}
+	sum := sha256.Sum256([]byte(key + "\x00" + discriminator))
+	return hex.EncodeToString(sum[:8])
+}

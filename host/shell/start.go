@@ -1,0 +1,324 @@
+package shell
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// job is one program to start.
+type job struct {
+	call    *command.Call
+	argv    []string
+	dir     string // below the workspace
+	env     map[string]string
+	stdin   string
+	timeout time.Duration // 0 is none
+	rules   []Rule
+	variant string // tells several programs of one call apart
+}
+
+// start starts the program of j. A call whose key was used before starts under
+// the same id again: what still lives is ended first, the lines so far stay,
+// and a line of the host marks the gap.
+func (m *Manager) start(ctx context.Context, j job) (*execution, *child, error) {
+	set, rules, err := compileRules(j.rules)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := m.obtain(ctx, executionID(j.call.Key, j.variant, randomID), j.call)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer m.unpin(e)
+	e.starting.Lock()
+	defer e.starting.Unlock()
+	e.stop(reasonKilled)
+	if err := e.wait(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := m.reserve(j.call); err != nil {
+		return nil, nil, err
+	}
+	c, err := e.launch(ctx, j, set, rules)
+	if err != nil {
+		m.release(e)
+		m.group.Done()
+		m.discard(e)
+		return nil, nil, err
+	}
+	return e, c, nil
+}
+
+// obtain returns the execution with the id, an empty one if there is none,
+// pinned: the caller unpins it.
+func (m *Manager) obtain(ctx context.Context, id string, call *command.Call) (*execution, error) {
+	for {
+		e, err := m.find(ctx, id)
+		if abi.CodeOf(err) == abi.NotFound {
+			e, err = m.attach(Record{ID: id, Run: call.Run, Path: call.Path, State: Ended})
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.run != call.Run {
+			return nil, abi.New(abi.Conflict, fmt.Sprintf("execute: execution %q belongs to another run", id))
+		}
+		m.mu.Lock()
+		current := m.all[id] == e // not forgotten meanwhile
+		if current {
+			e.pins++
+		}
+		m.mu.Unlock()
+		if current {
+			return e, nil
+		}
+	}
+}
+
+// discard takes an execution that never started out of memory.
+func (m *Manager) discard(e *execution) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.record().Starts == 0 && m.all[e.id] == e {
+		delete(m.all, e.id)
+	}
+}
+
+func (m *Manager) unpin(e *execution) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.pins--
+}
+
+// reserve counts one more execution of the call's run.
+func (m *Manager) reserve(call *command.Call) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return abi.New(abi.Cancelled, "execute: the host is shutting down")
+	}
+	if m.live[call.Run] >= m.opt.MaxPerRun {
+		return &abi.Error{
+			Code: abi.Limit, Message: fmt.Sprintf("execute: %d executions of this run are live, the most it may have", m.opt.MaxPerRun),
+			Hint: "wait for one with code/shell/watch, or end one with code/shell/kill",
+		}
+	}
+	m.live[call.Run]++
+	m.group.Add(1)
+	return nil
+}
+
+// release takes back what reserve counted. [Manager.Close] goes on only after
+// the m.group.Done that follows it.
+func (m *Manager) release(e *execution) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.live[e.run]--; m.live[e.run] <= 0 {
+		delete(m.live, e.run)
+	}
+}
+
+// launch records the start, then starts: a crash in between leaves a record
+// whose cookie finds the process. The caller holds e.starting.
+func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule) (*child, error) {
+	cookie := randomID() + randomID()
+	cmd, err := e.m.prepare(j, cookie, e.id)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	again := e.rec.Starts > 0
+	e.mu.Unlock()
+	if again {
+		e.write('h', []string{"[started again: output of the start before may be missing here]"})
+	}
+	if err := e.enter(ctx, j, cookie, set, rules); err != nil {
+		return nil, err
+	}
+	c, err := e.spawn(ctx, cmd, j)
+	if err != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.rec.State, e.rec.EndedAt = Ended, time.Now()
+		return nil, errors.Join(err, e.save(ctx))
+	}
+	return c, nil
+}
+
+// enter writes the record of a start that is about to happen.
+func (e *execution) enter(ctx context.Context, j job, cookie string, set ruleset, rules []Rule) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := &e.rec
+	r.Run, r.Path, r.Argv, r.Dir = j.call.Run, j.call.Path, j.argv, j.dir
+	r.State, r.BootID, r.Cookie, r.PID, r.StartTime = Running, bootID(), cookie, 0, 0
+	r.StartedAt, r.EndedAt = time.Now(), time.Time{}
+	r.ExitCode, r.Signal, r.TimedOut = nil, "", false
+	r.First = e.out.next
+	r.Starts++
+	if rules != nil || r.Starts == 1 {
+		r.Rules, e.rules = rules, set
+	}
+	return e.save(ctx)
+}
+
+// spawn starts the process and what watches over it.
+func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job) (*child, error) {
+	c := &child{e: e, cmd: cmd, stopped: make(chan struct{}), over: make(chan struct{})}
+	var writers []*os.File
+	closeAll := func(files []*os.File) {
+		for _, f := range files {
+			_ = f.Close() // our copy of a pipe; nothing was written through it
+		}
+	}
+	for range 2 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(writers)
+			closeAll(c.readers)
+			return nil, fmt.Errorf("execute: %w", err)
+		}
+		c.readers, writers = append(c.readers, r), append(writers, w)
+	}
+	cmd.Stdout, cmd.Stderr = writers[0], writers[1]
+	// The lock is held over the start so that nobody sees a live execution
+	// without its child.
+	e.mu.Lock()
+	err := cmd.Start()
+	closeAll(writers)
+	if err != nil {
+		e.mu.Unlock()
+		closeAll(c.readers)
+		return nil, startError(j.argv[0], err)
+	}
+	e.child = c
+	e.rec.PID, e.rec.StartTime = cmd.Process.Pid, startTime(cmd.Process.Pid)
+	since := e.rec.StartTime
+	err = e.save(ctx)
+	e.announce()
+	e.mu.Unlock()
+	if err != nil {
+		// It runs, and the record made before finds it by its cookie.
+		e.m.log.Warn("record execution", "execution", e.id, "error", err)
+	}
+	c.begin(j.timeout, since)
+	e.m.mu.Lock()
+	closed := e.m.closed
+	e.m.mu.Unlock()
+	if closed { // Close may have looked before the child was there
+		c.stop(reasonClosed)
+	}
+	return c, nil
+}
+
+// finish records the end of c and tells everybody.
+func (e *execution) finish(c *child) {
+	e.mu.Lock()
+	code, signal := -1, ""
+	if s := c.cmd.ProcessState; s != nil {
+		code, signal = exitOf(s)
+	}
+	e.rec.State, e.rec.EndedAt = Ended, time.Now()
+	e.rec.ExitCode, e.rec.Signal = &code, signal
+	e.rec.TimedOut = c.reason() == reasonTimeout
+	e.child, c.result = nil, e.rec
+	if err := e.save(context.Background()); err != nil {
+		e.m.log.Warn("record end of execution", "execution", e.id, "error", err)
+	}
+	e.announce()
+	e.mu.Unlock()
+	e.m.release(e)
+	close(c.over)
+	e.m.prune()
+}
+
+// prepare builds the process of a job without starting it.
+func (m *Manager) prepare(j job, cookie, id string) (*exec.Cmd, error) {
+	dir, err := folder(j.call.Workspace, j.dir)
+	if err != nil {
+		return nil, err
+	}
+	env, err := environment(m.opt.PassEnv, j.call, j.env, cookie, id)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range env {
+		if strings.HasPrefix(e, "PWD=") {
+			env[i] = "PWD=" + dir
+		}
+	}
+	for _, a := range j.argv {
+		if strings.ContainsRune(a, 0) {
+			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: "execute: an argument has a zero byte"}
+		}
+	}
+	program, err := resolve(j.argv[0], dir, env)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &exec.Cmd{Path: program, Args: j.argv, Dir: dir, Env: env, SysProcAttr: sessionAttr(), WaitDelay: drainTime}
+	if j.stdin != "" {
+		cmd.Stdin = strings.NewReader(j.stdin)
+	}
+	return cmd, nil
+}
+
+// folder resolves the working folder, which must be inside the workspace.
+func folder(workspace, dir string) (string, error) {
+	base, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return "", fmt.Errorf("execute: workspace: %w", err)
+	}
+	if dir == "" {
+		return base, nil
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(base, dir)
+	}
+	full, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", &abi.Error{Code: abi.NotFound, Field: "cwd", Permanent: true, Message: fmt.Sprintf("execute: folder %q: no such folder", dir)}
+	}
+	if rel, err := filepath.Rel(base, full); err != nil || !filepath.IsLocal(rel) {
+		return "", &abi.Error{Code: abi.Denied, Field: "cwd", Permanent: true, Message: fmt.Sprintf("execute: folder %q: outside the workspace", dir)}
+	}
+	if info, err := os.Stat(full); err != nil || !info.IsDir() {
+		return "", &abi.Error{Code: abi.NotFound, Field: "cwd", Permanent: true, Message: fmt.Sprintf("execute: folder %q: is no folder", dir)}
+	}
+	return full, nil
+}
+
+// startError gives the error of a process that did not start its code.
+func startError(program string, err error) error {
+	e := &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("execute %q: %v", program, err)}
+	switch {
+	case errors.Is(err, syscall.E2BIG):
+		e.Code, e.Permanent, e.Hint = abi.Limit, true, "arguments and variables are larger than the system takes: use stdin or a file"
+	case errors.Is(err, fs.ErrNotExist):
+		e.Code, e.Permanent = abi.NotFound, true
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC):
+		e.Code, e.Permanent = abi.Denied, true
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		e.Code = abi.Unavailable
+	}
+	return e
+}
+
+func randomID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
+	return hex.EncodeToString(b[:])
+}

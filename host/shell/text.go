@@ -1,0 +1,111 @@
+package shell
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxLine bounds one line, in bytes; a longer one goes on as the next line.
+const maxLine = 32 << 10
+
+// splitter cuts the bytes of one stream into lines.
+type splitter struct{ rest []byte }
+
+// push takes what was read and calls emit for every line that is complete.
+func (s *splitter) push(data []byte, emit func(text string)) {
+	for len(data) > 0 {
+		i := bytes.IndexByte(data, '\n')
+		if i < 0 {
+			s.rest = append(s.rest, data...)
+			break
+		}
+		s.rest = append(s.rest, data[:i]...)
+		s.long(emit)
+		emit(clean(s.rest))
+		s.rest = s.rest[:0]
+		data = data[i+1:]
+	}
+	s.long(emit)
+}
+
+// long gives out what exceeds the length of a line.
+func (s *splitter) long(emit func(string)) {
+	for len(s.rest) > maxLine {
+		end := maxLine
+		for end > maxLine-utf8.UTFMax && !utf8.RuneStart(s.rest[end]) {
+			end--
+		}
+		emit(clean(s.rest[:end]))
+		s.rest = append(s.rest[:0], s.rest[end:]...)
+	}
+}
+
+// flush gives out a last line that has no line feed.
+func (s *splitter) flush(emit func(string)) {
+	if len(s.rest) > 0 {
+		emit(clean(s.rest))
+		s.rest = nil
+	}
+}
+
+// clean makes a line fit to read and to store: without terminal escapes and
+// control characters, valid UTF-8, and of text that a carriage return
+// overwrites only what stays.
+func clean(line []byte) string {
+	line = bytes.TrimRight(line, "\r")
+	if bytes.IndexByte(line, 0x1b) >= 0 {
+		line = stripEscapes(line)
+	}
+	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
+		line = line[i+1:]
+	}
+	text := strings.ToValidUTF8(string(line), "\uFFFD")
+	if strings.IndexFunc(text, control) < 0 {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if control(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// control reports characters that steer a terminal, C1 and line separators
+// included; a tab is text.
+func control(r rune) bool {
+	return r < 0x20 && r != '\t' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029'
+}
+
+// stripEscapes removes the escape sequences of ECMA-48: CSI, the string
+// sequences (OSC, DCS, SOS, PM, APC) and the short ones.
+func stripEscapes(line []byte) []byte {
+	out := make([]byte, 0, len(line))
+	for i := 0; i < len(line); i++ {
+		if line[i] != 0x1b {
+			out = append(out, line[i])
+			continue
+		}
+		i++
+		if i == len(line) {
+			break
+		}
+		switch c := line[i]; {
+		case c == '[':
+			for i++; i < len(line) && (line[i] < 0x40 || line[i] > 0x7e); i++ {
+			}
+		case bytes.IndexByte([]byte("]PX^_"), c) >= 0:
+			for i++; i < len(line) && line[i] != 0x07; i++ {
+				if line[i] == 0x1b && i+1 < len(line) && line[i+1] == '\\' {
+					i++
+					break
+				}
+			}
+		case c >= 0x20 && c <= 0x2f:
+			for ; i < len(line) && line[i] >= 0x20 && line[i] <= 0x2f; i++ {
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,317 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A Line is one line of output as it is handed out.
+type Line struct {
+	Text           string `json:"text"`
+	Classification string `json:"classification" enum:"error,warning,info,success,verbose"`
+	LineNumber     int    `json:"lineNumber" jsonschema:"from 0, over all streams"`
+	Stream         string `json:"stream" jsonschema:"stdout, stderr, or host for a word of the host"`
+	Timestamp      int64  `json:"timestamp" jsonschema:"Unix time in milliseconds"`
+}
+
+// WatchRequest is the request of clause A6.5 of sdk/ABI.md, and a cursor.
+type WatchRequest struct {
+	ExecutionID string `json:"executionId" jsonschema:"what code/shell/execute gave"`
+	Rules       []Rule `json:"rules,omitempty" jsonschema:"rules for this watch; those of the execution if not given"`
+	Until       string `json:"until,omitempty" jsonschema:"finished (the default): the end; error: the first line classified so; match: the first line that a rule emits" enum:"finished,error,match"`
+	Cursor      *int   `json:"cursor,omitempty" jsonschema:"line number to read from, page by page; if not given, after the last watch of the run" minimum:"0"`
+}
+
+// WatchAnswer is the answer to a [WatchRequest]. With rules, Lines are those
+// that a rule emits; if none matched, or the program ended badly and none was
+// an error, the last lines of the output come with them, classified verbose.
+type WatchAnswer struct {
+	ExecutionID string `json:"executionId"`
+	Lines       []Line `json:"lines"`
+	Text        string `json:"text" jsonschema:"the lines as a person reads them"`
+	Finished    bool   `json:"finished"`
+	Success     *bool  `json:"success,omitempty" jsonschema:"once finished: exit code 0"`
+	ExitCode    *int   `json:"exitCode,omitempty"`
+	Signal      string `json:"signal,omitempty" jsonschema:"what ended it, if a signal did"`
+	TimedOut    bool   `json:"timedOut,omitempty"`
+	Lost        bool   `json:"lost,omitempty" jsonschema:"the host stopped while it ran; its exit code is not known"`
+	Dropped     int    `json:"dropped" jsonschema:"lines of the range that are not there: not kept, or cut from this answer"`
+	Cursor      int    `json:"cursor" jsonschema:"line number that reads on"`
+}
+
+// Watch blocks until the request's condition holds or the execution has ended.
+// Request and answer are clause A6.5 of sdk/ABI.md.
+func (m *Manager) Watch(ctx context.Context, run sentinels.RunID, request json.RawMessage) (json.RawMessage, error) {
+	var q WatchRequest
+	d := json.NewDecoder(bytes.NewReader(request))
+	d.DisallowUnknownFields()
+	err := d.Decode(&q)
+	if _, rest := d.Token(); err == nil && rest != io.EOF {
+		err = errors.New("more than one JSON value")
+	}
+	if err == nil && !slices.Contains([]string{"", "finished", "error", "match"}, q.Until) {
+		err = fmt.Errorf("field \"until\": must be finished, error or match, not %q", q.Until)
+	}
+	if err == nil && q.Cursor != nil && *q.Cursor < 0 {
+		err = errors.New(`field "cursor": must not be negative`)
+	}
+	if err != nil {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: "watch: " + err.Error()}
+	}
+	a, err := m.watch(ctx, run, q)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(a)
+}
+
+// batch is how many lines are read from disk at a time.
+const batch = 1024
+
+// watch is Watch on Go values. A watch of the owning run without a cursor goes
+// on where the one before ended. The start of what was handed out last is in
+// the record, so after a crash those lines come again rather than never.
+func (m *Manager) watch(ctx context.Context, run sentinels.RunID, q WatchRequest) (WatchAnswer, error) {
+	e, err := m.find(ctx, q.ExecutionID)
+	if err != nil {
+		return WatchAnswer{}, err
+	}
+	set, _, err := compileRules(q.Rules)
+	if err != nil {
+		return WatchAnswer{}, err
+	}
+	if q.Cursor != nil {
+		return e.follow(ctx, *q.Cursor, q.Until, set, collector{size: answerSize, paged: true})
+	}
+	if run == "" || run != e.run {
+		return e.follow(ctx, 0, q.Until, set, collector{size: answerSize})
+	}
+	e.mu.Lock()
+	from := e.cursor
+	e.mu.Unlock()
+	a, err := e.follow(ctx, from, q.Until, set, collector{size: answerSize})
+	if err != nil {
+		return WatchAnswer{}, err
+	}
+	return a, e.deliver(ctx, from, a.Cursor)
+}
+
+// follow reads lines from one on into c until the condition holds or the
+// execution has ended. Without own rules it uses those of the execution, as
+// they are when a line is read.
+func (e *execution) follow(ctx context.Context, at int, until string, own ruleset, c collector) (WatchAnswer, error) {
+	for {
+		lines, set, now, changed, err := e.look(at)
+		if err != nil {
+			return WatchAnswer{}, err
+		}
+		if own != nil {
+			set = own
+		}
+		stop := false
+		for _, l := range lines {
+			v := set.classify(l.text)
+			if l.stream == 'h' {
+				v = verdict{classInfo, false, true}
+			}
+			if !c.add(l, v) {
+				stop = true // the page is full; this line opens the next
+				break
+			}
+			c.dropped += l.number - at
+			at = l.number + 1
+			if v.matched && (until == "error" && v.class == classError || until == "match" && v.emit) {
+				stop = true
+				break
+			}
+		}
+		more := len(lines) == batch
+		if !stop && !more && at < now.next {
+			c.dropped += now.next - at // at the end, when the disk refused it
+			at = now.next
+		}
+		finished := now.State != Running && !stop && !more
+		if stop || finished {
+			return c.answer(e.id, at, finished, now.Record, len(set) > 0), nil
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return WatchAnswer{}, fmt.Errorf("watch execution %q: %w", e.id, ctx.Err())
+		}
+	}
+}
+
+// view is an execution at one moment.
+type view struct {
+	Record
+	next int // number of the next line
+}
+
+// look reads the next lines and what else is known at the same moment.
+func (e *execution) look(at int) (lines []stored, rules ruleset, v view, changed <-chan struct{}, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	lines, err = e.out.read(at, batch)
+	return lines, e.rules, view{e.rec, e.out.next}, e.changed, err
+}
+
+// deliver moves the cursor of the run's watches past what is handed out.
+func (e *execution) deliver(ctx context.Context, from, to int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cursor = max(e.cursor, to)
+	if e.rec.Cursor >= from {
+		return nil
+	}
+	e.rec.Cursor = from
+	return e.save(ctx)
+}
+
+// answerSize bounds the lines of one answer, as JSON; sdk/ABI.md A8 has 256 KiB.
+const answerSize = 200 << 10
+
+// restKept is how many lines without a match are kept for an answer that would
+// otherwise say nothing of what went wrong.
+const restKept = 40
+
+// collector gathers the lines of an answer: page by page, all until it is
+// full; else the first quarter and the newest rest.
+type collector struct {
+	size       int // bytes in JSON
+	paged      bool
+	head, tail []Line
+	headSize   int
+	tailSize   int
+	rest       []Line // the newest lines that no rule matched
+	matched    bool   // a rule matched
+	errors     bool   // a line was classified as an error
+	dropped    int    // lines that are not on disk
+	cut        int    // lines that did not fit
+}
+
+// add takes a line and reports false if the page is full.
+func (c *collector) add(l stored, v verdict) bool {
+	line := Line{Text: l.text, Classification: v.class, LineNumber: l.number, Stream: streamName(l.stream), Timestamp: l.ms}
+	if !v.emit {
+		if !v.matched {
+			if len(c.rest) == restKept {
+				c.rest = c.rest[1:]
+			}
+			c.rest = append(c.rest, line)
+		}
+		c.matched = c.matched || v.matched
+		c.errors = c.errors || v.class == classError
+		return true
+	}
+	size := lineSize(line)
+	limit := c.size / 4
+	if c.paged {
+		limit = c.size
+	}
+	switch {
+	case len(c.tail) == 0 && c.headSize+size <= limit || len(c.head) == 0:
+		c.head = append(c.head, line)
+		c.headSize += size
+	case c.paged:
+		return false
+	default:
+		c.tail = append(c.tail, line)
+		c.tailSize += size
+		for c.tailSize > c.size-c.size/4 && len(c.tail) > 1 {
+			c.tailSize -= lineSize(c.tail[0])
+			c.tail = c.tail[1:]
+			c.cut++
+		}
+	}
+	c.matched = c.matched || v.matched
+	c.errors = c.errors || v.class == classError
+	return true
+}
+
+// lineSize is what a line takes in an answer: once by itself, once in text.
+func lineSize(l Line) int { return 140 + 2*jsonSize(l.Text) }
+
+func (c *collector) answer(id string, at int, finished bool, r Record, rules bool) WatchAnswer {
+	a := WatchAnswer{ExecutionID: id, Cursor: at, Finished: finished, Dropped: c.dropped + c.cut}
+	if finished {
+		ok := r.ExitCode != nil && *r.ExitCode == 0 && !r.TimedOut
+		a.Success, a.ExitCode, a.Signal, a.TimedOut, a.Lost = &ok, r.ExitCode, r.Signal, r.TimedOut, r.State == Lost
+		if rules && (!c.matched || !ok && !c.errors) {
+			c.addRest()
+		}
+	}
+	a.Lines = slices.Concat(c.head, c.tail)
+	if a.Lines == nil {
+		a.Lines = []Line{}
+	}
+	var b strings.Builder
+	for i, l := range a.Lines {
+		if i == len(c.head) && a.Dropped > 0 {
+			fmt.Fprintf(&b, "[%d lines dropped]\n", a.Dropped)
+		}
+		b.WriteString(l.Text)
+		b.WriteByte('\n')
+	}
+	if len(c.tail) == 0 && a.Dropped > 0 {
+		fmt.Fprintf(&b, "[%d lines dropped]\n", a.Dropped)
+	}
+	a.Text = strings.TrimSuffix(b.String(), "\n")
+	return a
+}
+
+// addRest puts the newest unmatched lines where they belong, as far as there
+// is room.
+func (c *collector) addRest() {
+	for i := len(c.rest) - 1; i >= 0; i-- {
+		size := lineSize(c.rest[i])
+		if c.headSize+c.tailSize+size > c.size {
+			break
+		}
+		c.tail = append(c.tail, c.rest[i])
+		c.tailSize += size
+	}
+	all := slices.Concat(c.head, c.tail)
+	slices.SortStableFunc(all, func(a, b Line) int { return a.LineNumber - b.LineNumber })
+	if c.cut == 0 {
+		c.head, c.tail = all, nil
+		return
+	}
+	c.head, c.tail = all[:len(c.head)], all[len(c.head):]
+}
+
+func streamName(b byte) string {
+	switch b {
+	case 'o':
+		return "stdout"
+	case 'e':
+		return "stderr"
+	}
+	return "host"
+}
+
+// jsonSize returns how many bytes s takes in JSON, without quotes.
+func jsonSize(s string) int {
+	n := len(s)
+	for i := range len(s) {
+		switch s[i] {
+		case '"', '\\', '\t':
+			n++
+		case '<', '>', '&':
+			n += 5
+		}
+	}
+	return n
+}
