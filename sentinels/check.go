@@ -14,7 +14,8 @@ import (
 // known are names of variables that the caller will set.
 //
 // A variable counts as set if it is reserved, an input, the outputTo of any
-// step, or named by a type's field "as", which is how a loop names its item.
+// step, or named by a field that is marked as the name of a variable, such as
+// the item of a loop.
 func Check(d *Definition, types *TypeSet, known ...string) Problems {
 	c := checker{types: types, set: make(map[string]bool)}
 	for _, name := range slices.Concat(Reserved, known) {
@@ -41,7 +42,7 @@ func (c *checker) collect(steps []Step) {
 		if s.OutputTo != "" {
 			c.set[s.OutputTo] = true
 		}
-		for _, name := range c.itemNames(s) {
+		for _, name := range c.ownNames(s) {
 			c.set[name] = true
 		}
 		for _, block := range s.Blocks {
@@ -50,22 +51,29 @@ func (c *checker) collect(steps []Step) {
 	}
 }
 
-// itemNames returns the variable that a step's field "as" names, or by default
+// ownNames returns the variables that a step's marked fields name, or by default
 // would name.
-func (c *checker) itemNames(s *Step) []string {
-	if raw, ok := s.Fields["as"]; ok {
-		return []string{Text(raw)}
-	}
+func (c *checker) ownNames(s *Step) []string {
 	spec, ok := c.types.Lookup(s.Type)
 	if !ok {
 		return nil
 	}
 	properties, _ := spec.compiled.raw["properties"].(map[string]any)
-	as, _ := properties["as"].(map[string]any)
-	if name, ok := as["default"].(string); ok {
-		return []string{name}
+	var names []string
+	for _, mark := range spec.Marks() {
+		if mark.Mark != markVariable {
+			continue
+		}
+		if raw, ok := s.Fields[mark.Path]; ok {
+			names = append(names, Text(raw))
+			continue
+		}
+		property, _ := properties[mark.Path].(map[string]any)
+		if name, ok := property["default"].(string); ok {
+			names = append(names, name)
+		}
 	}
-	return nil
+	return names
 }
 
 // warn leaves line and column to Locate: a Definition does not know its text.

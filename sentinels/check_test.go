@@ -51,7 +51,7 @@ func TestCheck(t *testing.T) {
 // TestMarks holds every mark of the ABI to being one the format knows.
 func TestMarks(t *testing.T) {
 	for _, mark := range []string{abi.MarkExpression, abi.MarkSteps, abi.MarkBranches, abi.MarkShell, abi.MarkRaw,
-		abi.MarkDefinition, abi.MarkTools, abi.MarkParams} {
+		abi.MarkDefinition, abi.MarkTools, abi.MarkParams, abi.MarkVariable} {
 		fields := []byte(`{"properties": {"x": {"` + abi.Keyword + `": "` + mark + `"}}}`)
 		set, err := sentinels.NewTypeSet([]sentinels.TypeSpec{{Type: "a", Fields: fields}})
 		if err != nil {

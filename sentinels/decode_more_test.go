@@ -190,6 +190,29 @@ func TestInferenceOrder(t *testing.T) {
 	}
 }
 
+// TestCheckFields holds resolved fields to the schema; nothing is excused.
+func TestCheckFields(t *testing.T) {
+	set := types(t)
+	for _, tt := range []struct{ name, fields, want string }{
+		{"llm", `{"prompt":"x","temperature":1}`, ""},
+		{"llm", `{"prompt":"x","temperature":"$t"}`, "temperature: is a string, want a number"},
+		{"loop", `{"steps":{"count":2},"count":1}`, ""},
+		{"parallel", `{"branches":{"counts":[1,2]}}`, ""},
+		{"sentinel", `{"definition":{"steps":[]}}`, ""},
+		{"command", `{}`, `"command" is missing`},
+		{"command", `[]`, `check fields of "command": they are no object`},
+	} {
+		spec, _ := set.Lookup(sentinels.StepType(tt.name))
+		got := ""
+		if err := spec.CheckFields(json.RawMessage(tt.fields)); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s %s: %q, want %q", tt.name, tt.fields, got, tt.want)
+		}
+	}
+}
+
 // TestHash is equal for two spellings of one definition and differs otherwise.
 func TestHash(t *testing.T) {
 	a := decode(t, `{"name": "a", "steps": [{"command": "x", "params": {"b": 1, "a": "\u00e4"}}]}`)
@@ -301,7 +324,7 @@ func TestTypeSet(t *testing.T) {
 	if !ok {
 		t.Fatal("no loop")
 	}
-	want := []sentinels.FieldMark{{Path: "steps", Mark: "steps"}, {Path: "until", Mark: "expression"}, {Path: "while", Mark: "expression"}}
+	want := []sentinels.FieldMark{{Path: "as", Mark: "variable"}, {Path: "steps", Mark: "steps"}, {Path: "until", Mark: "expression"}, {Path: "while", Mark: "expression"}}
 	if diff := cmp.Diff(want, loop.Marks()); diff != "" {
 		t.Error(diff)
 	}

@@ -216,6 +216,11 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 		case mark == markExpression && m.value.kind == '"':
 			d.expression(m.value)
 			s.field(m.name, m.value.raw())
+		case mark == markVariable && m.value.kind == '"' && !hasReference(m.value.text):
+			if message, hint := settable(m.value.text); message != "" {
+				d.add(m.value, KindValue, hint, "%s", message)
+			}
+			s.field(m.name, m.value.raw())
 		default:
 			s.field(m.name, m.value.raw())
 		}

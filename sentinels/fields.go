@@ -1,6 +1,9 @@
 package sentinels
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,16 +35,70 @@ func (d *decoder) checkFields(f *fieldSet, own *node) {
 		d.add(own, KindValue, "", "%s", err)
 		return
 	}
-	v := verdict{d: d, fields: f, root: own}
+	v := verdict{src: d.src, fields: f, root: own}
 	d.problems = append(d.problems, v.findings(invalid)...)
+}
+
+// CheckFields holds the fields of a step, as they are handed to the guest, to
+// the type's schema, and returns [Problems] with the paths of the fields.
+// References are resolved by then: one that is left is just
+// a string. Fields that hold steps or a definition are not looked into.
+func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
+	if s.compiled == nil {
+		return fmt.Errorf("check fields of %q: the spec is not part of a type set", s.Type)
+	}
+	f := s.compiled
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(fields))
+	if err != nil {
+		return fmt.Errorf("check fields of %q: %w", s.Type, err)
+	}
+	instance, ok := value.(map[string]any)
+	if !ok {
+		return fmt.Errorf("check fields of %q: they are no object", s.Type)
+	}
+	for name := range instance {
+		switch f.marks[name] {
+		case markSteps, markBranches, markDefinition:
+			instance[name] = nil // what is nested was checked when the definition was
+		}
+	}
+	err = f.check.Validate(instance)
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	src, root, problems := parse("", fields)
+	if root == nil {
+		return problems
+	}
+	v := verdict{src: src, fields: f, root: root, resolved: true}
+	found := Problems(v.findings(invalid))
+	for i := range found {
+		found[i].Line, found[i].Column = 0, 0 // nobody has the text in front of them
+	}
+	return found.Err()
 }
 
 // A verdict turns what the schema library found into problems. A string with
 // a reference is taken for any type, since its value is known only at run time.
 type verdict struct {
-	d      *decoder
-	fields *fieldSet
-	root   *node
+	src      *source
+	fields   *fieldSet
+	root     *node
+	resolved bool // a reference excuses nothing any more
+}
+
+// excused reports whether the value of n is not known yet. Fields that are
+// handed over as written never get another one.
+func (v *verdict) excused(n *node, location []string) bool {
+	if v.resolved || n.kind != '"' || !hasReference(n.text) || len(location) == 0 {
+		return false
+	}
+	switch v.fields.marks[location[0]] {
+	case markRaw, markExpression:
+		return false
+	}
+	return true
 }
 
 // at returns the node that an instance location leads to.
@@ -69,10 +126,10 @@ func (v *verdict) findings(e *jsonschema.ValidationError) []Problem {
 	n := v.at(e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf:
-		return v.alternatives(n, e.Causes)
+		return v.alternatives(n, e)
 	case *kind.OneOf:
 		if len(k.Subschemas) == 0 {
-			return v.alternatives(n, e.Causes)
+			return v.alternatives(n, e)
 		}
 	default:
 		if len(e.Causes) > 0 {
@@ -83,7 +140,7 @@ func (v *verdict) findings(e *jsonschema.ValidationError) []Problem {
 			return all
 		}
 	}
-	if n.kind == '"' && hasReference(n.text) {
+	if v.excused(n, e.InstanceLocation) {
 		return nil
 	}
 	return v.leaf(n, e)
@@ -91,10 +148,11 @@ func (v *verdict) findings(e *jsonschema.ValidationError) []Problem {
 
 // alternatives says what is wrong when no alternative fits: which types would
 // do, which fields would do, or else the complaints of the nearest one.
-func (v *verdict) alternatives(n *node, causes []*jsonschema.ValidationError) []Problem {
-	if n.kind == '"' && hasReference(n.text) {
+func (v *verdict) alternatives(n *node, e *jsonschema.ValidationError) []Problem {
+	if v.excused(n, e.InstanceLocation) {
 		return nil
 	}
+	causes := e.Causes
 	var best []Problem
 	var types, fields []string
 	onlyTypes, onlyFields := true, true
@@ -119,7 +177,7 @@ func (v *verdict) alternatives(n *node, causes []*jsonschema.ValidationError) []
 		}
 	}
 	at := func(kind Kind, format string, args ...any) []Problem {
-		return []Problem{v.d.src.problem(n.start, n.path, kind, "", fmt.Sprintf(format, args...))}
+		return []Problem{v.src.problem(n.start, n.path, kind, "", fmt.Sprintf(format, args...))}
 	}
 	switch {
 	case len(causes) > 0 && onlyTypes:
@@ -162,7 +220,7 @@ func articles(types []string) string {
 func (v *verdict) leaf(n *node, e *jsonschema.ValidationError) []Problem {
 	var out []Problem
 	add := func(offset int, path string, kind Kind, hint, format string, args ...any) {
-		out = append(out, v.d.src.problem(offset, path, kind, hint, fmt.Sprintf(format, args...)))
+		out = append(out, v.src.problem(offset, path, kind, hint, fmt.Sprintf(format, args...)))
 	}
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:

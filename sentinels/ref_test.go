@@ -189,6 +189,20 @@ func TestShellLine(t *testing.T) {
 	}
 }
 
+// TestShellLineIn gives the lines of one step names that do not meet.
+func TestShellLineIn(t *testing.T) {
+	env := map[string]string{"SENTINEL_2": "mine"}
+	first, _ := sentinels.ShellLineIn(env, `echo $s`, lookup)
+	second, _ := sentinels.ShellLineIn(env, `echo $n $s`, lookup)
+	if first != `echo ${SENTINEL_3}` || second != `echo ${SENTINEL_4} ${SENTINEL_5}` {
+		t.Errorf("%s; %s", first, second)
+	}
+	want := map[string]string{"SENTINEL_2": "mine", "SENTINEL_3": "text", "SENTINEL_4": "5", "SENTINEL_5": "text"}
+	if diff := cmp.Diff(want, env); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestShellLineRuns has a real shell print hostile values unharmed.
 func TestShellLineRuns(t *testing.T) {
 	sh, err := exec.LookPath("sh")

@@ -20,6 +20,14 @@ func ShellLine(line string, lookup Lookup) (rewritten string, env map[string]str
 	if strings.IndexByte(line, '$') < 0 {
 		return line, nil, nil
 	}
+	env = make(map[string]string)
+	rewritten, problems = ShellLineIn(env, line, lookup)
+	return rewritten, env, problems
+}
+
+// ShellLineIn is [ShellLine] for one of several lines that share an environment:
+// the names go on after those in env, and it adds to env.
+func ShellLineIn(env map[string]string, line string, lookup Lookup) (rewritten string, problems []string) {
 	names := make(map[string]string)
 	report := func(format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); !slices.Contains(problems, text) {
@@ -53,15 +61,17 @@ func ShellLine(line string, lookup Lookup) (rewritten string, env map[string]str
 			report("%s has %d bytes, a shell variable holds at most %d; hand it over by stdin", written, len(text), maxShellValue)
 			return written
 		}
-		name := "SENTINEL_" + strconv.Itoa(len(names)+1)
-		names[written] = name
-		if env == nil {
-			env = make(map[string]string)
+		n := len(env) + 1
+		name := "SENTINEL_" + strconv.Itoa(n)
+		for _, taken := env[name]; taken; _, taken = env[name] {
+			n++
+			name = "SENTINEL_" + strconv.Itoa(n)
 		}
+		names[written] = name
 		env[name] = text
 		return "${" + name + "}"
 	})
-	return rewritten, env, problems
+	return rewritten, problems
 }
 
 // shellScan follows the quoting of a POSIX shell closely enough to know whether
