@@ -26,6 +26,9 @@ type generateOut struct {
 	spent
 }
 
+// generate makes exactly one turn, without tools and without a conversation:
+// what needs more is an llm step. The finish is part of the result because a
+// text that was cut off looks like one that was not.
 func (f family) generate(ctx context.Context, call *command.Call, in generateIn) (generateOut, error) {
 	if in.Prompt == "" {
 		return generateOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "prompt", Message: "generate: the prompt is empty"}
@@ -51,7 +54,8 @@ func (f family) generate(ctx context.Context, call *command.Call, in generateIn)
 	return generateOut{reply.Text, reply.JSON, reply.Finish, spentOn(reply)}, nil
 }
 
-// schemaOf accepts an object; null is none.
+// schemaOf accepts an object; null is none. What the schema says is checked
+// where the model is called.
 func schemaOf(text json.RawMessage) (json.RawMessage, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return nil, nil

@@ -24,6 +24,8 @@ type respondOut struct {
 	spent
 }
 
+// verdict is the model's opinion. Confidence is for the caller's own threshold;
+// nothing here compares it.
 type verdict struct {
 	ShouldRespond bool    `json:"shouldRespond"`
 	Confidence    float64 `json:"confidence" jsonschema:"0 to 1"`
@@ -50,6 +52,8 @@ const (
 	maxMessage  = 4 << 10
 )
 
+// shouldRespond asks at temperature 0, so that the same conversation gets the
+// same verdict as far as the provider can do that.
 func (f family) shouldRespond(ctx context.Context, _ *command.Call, in respondIn) (respondOut, error) {
 	lines := in.Messages
 	if text := readable(in.Message); text != "" {

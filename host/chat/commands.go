@@ -30,8 +30,10 @@ func Commands(Options) []command.Command {
 	}
 }
 
+// validRoom leaves no leading or final dot, so that ids stay safe as file names.
 var validRoom = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?$`)
 
+// checkCall refuses what no room is called; a room's name is part of ids.
 func checkCall(call *command.Call, room string) error {
 	if !validRoom.MatchString(room) {
 		return &abi.Error{

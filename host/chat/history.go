@@ -41,7 +41,7 @@ type Message struct {
 // there if there is one.
 const maxHistory = 1 << 20
 
-// History returns up to limit messages of a room, the newest last. An unknown
+// History is for the host's own use, such as building context. It returns up to limit messages of a room, the newest last. An unknown
 // room has none.
 func History(ctx context.Context, records command.Records, room string, limit int) ([]Message, error) {
 	count, err := size(ctx, records, room)
@@ -52,6 +52,8 @@ func History(ctx context.Context, records command.Records, room string, limit in
 	return messages, err
 }
 
+// history pages backwards: what people want first is the latest. The text has
+// one line a message, for prompts.
 func history(ctx context.Context, call *command.Call, in historyIn) (historyOut, error) {
 	out := historyOut{Room: in.Room}
 	if err := checkCall(call, in.Room); err != nil {

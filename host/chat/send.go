@@ -24,6 +24,7 @@ type sendIn struct {
 	From    string          `json:"from,omitempty" jsonschema:"name of the speaker; the sentinel's or user if not given"`
 }
 
+// sendOut is the same for every attempt of one call.
 type sendOut struct {
 	ID     string    `json:"id" jsonschema:"id of the message; ids of a room sort in its order"`
 	Room   string    `json:"room"`
@@ -41,10 +42,14 @@ type body struct {
 	Run      sentinels.RunID `json:"run,omitempty"`
 }
 
+// counter is a room. It grows with every message and never shrinks, so that a
+// deleted message leaves its number unused.
 type counter struct {
 	Count uint64 `json:"count"`
 }
 
+// receipt leads from a call to its message. It is kept as long as the message:
+// a run can be resumed weeks later.
 type receipt struct {
 	Message string `json:"message"` // id
 }
@@ -155,11 +160,13 @@ func nextID(ctx context.Context, records command.Records, room string) (string, 
 	return messageID(room, c.Count), nil
 }
 
+// receiptID is a digest, as keys may hold bytes that ids may not.
 func receiptID(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:16])
 }
 
+// remember writes the receipt in the same transaction as the message.
 func remember(ctx context.Context, call *command.Call, id string) error {
 	text, err := json.Marshal(receipt{id})
 	if err != nil {

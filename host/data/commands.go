@@ -35,7 +35,8 @@ const (
 	maxPage     = 4 << 20
 )
 
-// family is what the commands share.
+// family is what the commands share. It holds no state: whatever is kept is in
+// the records of the call.
 type family struct{ opt Options }
 
 // Commands returns the family data/*.
@@ -46,6 +47,8 @@ func Commands(opt Options) []command.Command {
 		command.New("data/create", "Create a document in a collection.",
 			command.Options{Idempotent: true, InStore: true}, f.create),
 		command.New("data/read", "Read one document, by its id or as the only match of a filter.", read, f.read),
+		// Not idempotent: somebody else may have changed the document between
+		// two attempts, and a merge would then undo that.
 		command.New("data/update", "Change fields of a document, or replace it.",
 			command.Options{InStore: true}, f.update),
 		command.New("data/delete", "Delete a document.",
@@ -59,7 +62,8 @@ type one struct {
 	Document sentinels.Document `json:"document"`
 }
 
-// writable refuses collections that this family only shows.
+// writable refuses collections that this family only shows: a write past their
+// owner would skip its checks, such as the states a ticket may take.
 func (f family) writable(call *command.Call, collection string) error {
 	hint, owned := f.opt.Owned[collection]
 	if collection == definitions {

@@ -29,7 +29,8 @@ type creator struct {
 	Key string `json:"key"` // digest of the call's key
 }
 
-// create never overwrites what another call made. A later attempt of the call
+// create with an id of the caller's choice can serve as a lock: of several
+// callers one succeeds, the others get a conflict. It never overwrites what another call made. A later attempt of the call
 // that made the document finds it and leaves it with its own data.
 func (f family) create(ctx context.Context, call *command.Call, in createIn) (out createOut, err error) {
 	if err := checkCollection(call.Command, in.Collection); err != nil {
@@ -77,6 +78,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (ou
 	return out, err
 }
 
+// mark notes which call created the document, in the same transaction.
 func mark(ctx context.Context, call *command.Call, in createIn) error {
 	text, err := json.Marshal(creator{digest(call.Key)})
 	if err != nil {

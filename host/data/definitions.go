@@ -15,6 +15,7 @@ import (
 // definitions is the collection that shows the host's sentinels.
 const definitions = "sentinels"
 
+// definition answers as if the collection were empty when the host shows none.
 func (f family) definition(ctx context.Context, id string) (sentinels.Document, error) {
 	if f.opt.Definitions == nil {
 		return sentinels.Document{}, abi.New(abi.NotFound, fmt.Sprintf("collection %q has no document %q", definitions, id))
@@ -22,7 +23,8 @@ func (f family) definition(ctx context.Context, id string) (sentinels.Document, 
 	return f.opt.Definitions.Definition(ctx, id)
 }
 
-// queryDefinitions does for definitions what Records do for documents.
+// queryDefinitions does for definitions what Records do for documents. There
+// are hundreds at most, so all of them are looked at.
 func (f family) queryDefinitions(ctx context.Context, q command.Query) ([]sentinels.Document, error) {
 	if f.opt.Definitions == nil {
 		return nil, nil

@@ -8,6 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// listIn pages by id, not by offset: what is created or deleted between two
+// pages shifts nothing.
 type listIn struct {
 	Collection string                     `json:"collection" jsonschema:"collection to list; sentinels holds the definitions"`
 	Filter     map[string]json.RawMessage `json:"filter,omitempty" jsonschema:"top-level fields and the values they must have"`

@@ -16,6 +16,8 @@ type readIn struct {
 	Filter     map[string]json.RawMessage `json:"filter,omitempty" jsonschema:"instead of the id: top-level fields and the values they must have; exactly one document must match"`
 }
 
+// read by id answers with the document or not_found. A filter is for what has a
+// name of its own beside the id, such as uniqueId.
 func (f family) read(ctx context.Context, call *command.Call, in readIn) (one, error) {
 	if err := checkCollection(call.Command, in.Collection); err != nil {
 		return one{}, err

@@ -72,6 +72,7 @@ func (f family) emit(ctx context.Context, call *command.Call, in emitIn) (emitOu
 	return emitOut{e.ID, e.Name, e.Time}, err
 }
 
+// source is written as the engine writes it for its emit step.
 func source(call *command.Call) string {
 	if call.Sentinel != "" {
 		return "sentinel/" + string(call.Sentinel)
@@ -79,6 +80,7 @@ func source(call *command.Call) string {
 	return "user"
 }
 
+// hops counts the run that emits; a person's event begins a new chain.
 func (f family) hops(call *command.Call) int {
 	switch {
 	case call.Run == "":

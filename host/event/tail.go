@@ -19,6 +19,8 @@ type tailOut struct {
 	Events []sentinels.Event `json:"events" jsonschema:"the newest last"`
 }
 
+// tail shows what is durable. It does not wait for more: the live feed of the
+// API and the wait step do.
 func (f family) tail(_ context.Context, _ *command.Call, in tailIn) (tailOut, error) {
 	if len(in.Pattern) > 128 {
 		return tailOut{}, &abi.Error{

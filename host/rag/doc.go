@@ -1,0 +1,13 @@
+// Package rag is the part of the HOST process that gathers what a model should
+// know before it answers: the files of the workspace, the state of git, recent
+// talk and failures. It builds $ragContext before an iteration and serves
+// rag/build and rag/search.
+//
+// A recipe is a list of sources. What a source gives is plain text, cut to its
+// share of the whole; equal state gives equal text, so a replay or a cassette
+// is not upset by chance. Files that look like secrets are never included,
+// links are never followed, and nothing outside the workspace is read.
+//
+// There is no index yet: rag/search reads the files it ranks, at most 8 MiB of
+// them for each call.
+package rag

@@ -1,0 +1,75 @@
+package rag
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// cutMark ends a text that was cut.
+const cutMark = "[cut off]\n"
+
+// clean makes a text fit for a prompt and a terminal: valid UTF-8 without
+// control characters but line feed and tab.
+func clean(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// clip cuts a line after n bytes, between characters.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}
+
+// shorten cuts a text to n bytes, at the end of a line if there is one, and
+// marks the cut. A text that cannot even hold the mark is gone.
+func shorten(s string, n int) (string, bool) {
+	if len(s) <= n {
+		return s, false
+	}
+	n -= len(cutMark)
+	if n < 0 {
+		return "", true
+	}
+	s = s[:n]
+	if i := strings.LastIndexByte(s, '\n'); i >= 0 {
+		return s[:i+1] + cutMark, true
+	}
+	return cutMark, true
+}
+
+// newest joins the last lines that fit into n bytes, in their order.
+func newest(lines []string, n int) (string, bool) {
+	size := 0
+	for i := len(lines) - 1; i >= 0; i-- {
+		if size += len(lines[i]); size > n {
+			return strings.Join(lines[i+1:], ""), true
+		}
+	}
+	return strings.Join(lines, ""), false
+}
+
+// isBinary guesses from the first 8 KiB: a zero byte, or no UTF-8.
+func isBinary(data []byte) bool {
+	head := data[:min(len(data), 8<<10)]
+	if bytes.IndexByte(head, 0) >= 0 {
+		return true
+	}
+	if len(head) < len(data) {
+		for i := 0; i < utf8.UTFMax && len(head) > 0 && !utf8.RuneStart(data[len(head)]); i++ {
+			head = data[:len(head)-1]
+		}
+	}
+	return !utf8.Valid(head)
+}
