@@ -7,29 +7,54 @@ const imports = `
 (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
 (import "extism:host/env" "length" (func $length (param i64) (result i64)))
 (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
+(import "extism:host/env" "store_u64" (func $store64 (param i64 i64)))
 (import "extism:host/env" "load_u8" (func $load (param i64) (result i32)))
+(import "extism:host/env" "load_u64" (func $load64 (param i64) (result i64)))
 (import "extism:host/env" "input_length" (func $input_length (result i64)))
 (import "extism:host/env" "input_load_u8" (func $input_load (param i64) (result i32)))
+(import "extism:host/env" "input_load_u64" (func $input_load64 (param i64) (result i64)))
 (import "extism:host/env" "output_set" (func $output_set (param i64 i64)))
 (import "extism:host/env" "error_set" (func $error_set (param i64)))
 `;
 const helpers = `
-;; text copies len bytes at ptr to call memory and returns the handle.
+;; text copies len bytes at ptr to call memory, by words while there are any, and returns the handle.
 (func $text (param $ptr i32) (param $len i32) (result i64) (local $h i64) (local $i i32)
   (local.set $h (call $alloc (i64.extend_i32_u (local.get $len))))
   (loop $next
+    (if (i32.le_u (i32.add (local.get $i) (i32.const 8)) (local.get $len)) (then
+      (call $store64 (i64.add (local.get $h) (i64.extend_i32_u (local.get $i)))
+        (i64.load (i32.add (local.get $ptr) (local.get $i))))
+      (local.set $i (i32.add (local.get $i) (i32.const 8)))
+      (br $next)))
     (if (i32.lt_u (local.get $i) (local.get $len)) (then
       (call $store (i64.add (local.get $h) (i64.extend_i32_u (local.get $i)))
         (i32.load8_u (i32.add (local.get $ptr) (local.get $i))))
       (local.set $i (i32.add (local.get $i) (i32.const 1)))
       (br $next))))
   (local.get $h))
+;; fetch copies the text of a handle to ptr and returns its length.
+(func $fetch (param $h i64) (param $ptr i32) (result i32) (local $i i32) (local $n i32)
+  (local.set $n (i32.wrap_i64 (call $length (local.get $h))))
+  (loop $next
+    (if (i32.le_u (i32.add (local.get $i) (i32.const 8)) (local.get $n)) (then
+      (i64.store (i32.add (local.get $ptr) (local.get $i)) (call $load64 (i64.add (local.get $h) (i64.extend_i32_u (local.get $i)))))
+      (local.set $i (i32.add (local.get $i) (i32.const 8)))
+      (br $next)))
+    (if (i32.lt_u (local.get $i) (local.get $n)) (then
+      (i32.store8 (i32.add (local.get $ptr) (local.get $i)) (call $load (i64.add (local.get $h) (i64.extend_i32_u (local.get $i)))))
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br $next))))
+  (local.get $n))
 (func $out (param $ptr i32) (param $len i32)
   (call $output_set (call $text (local.get $ptr) (local.get $len)) (i64.extend_i32_u (local.get $len))))
 ;; input copies the input to ptr and returns its length.
 (func $input (param $ptr i32) (result i32) (local $i i64) (local $n i64)
   (local.set $n (call $input_length))
   (loop $next
+    (if (i64.le_u (i64.add (local.get $i) (i64.const 8)) (local.get $n)) (then
+      (i64.store (i32.add (local.get $ptr) (i32.wrap_i64 (local.get $i))) (call $input_load64 (local.get $i)))
+      (local.set $i (i64.add (local.get $i) (i64.const 8)))
+      (br $next)))
     (if (i64.lt_u (local.get $i) (local.get $n)) (then
       (i32.store8 (i32.add (local.get $ptr) (i32.wrap_i64 (local.get $i))) (call $input_load (local.get $i)))
       (local.set $i (i64.add (local.get $i) (i64.const 1)))

@@ -1,5 +1,4 @@
 ;; stateless; writes one word into call memory: its input is address and value, 8 bytes each
-(import "extism:host/env" "store_u64" (func $store64 (param i64 i64)))
 (func (export "run") (result i32) (local $n i32)
   (local.set $n (call $input (i32.const 4096)))
   (call $true)

@@ -1,5 +1,4 @@
 ;; writes over the call kernel's own lists, then makes a host call; the byte to write is its input's first
-(import "extism:host/env" "store_u64" (func $store64 (param i64 i64)))
 (import "extism:host/user" "sentinel_eval" (func $eval (param i64) (result i64)))
 (func (export "run") (result i32) (local $i i64) (local $h i64) (local $v i64)
   (local.set $v (i64.mul (i64.extend_i32_u (call $input_load (i64.const 0))) (i64.const 0x0101010101010101)))

@@ -3,7 +3,7 @@
 // Package shim is the least of an SDK that the test guests need.
 package shim
 
-import "runtime"
+import "encoding/binary"
 
 //go:wasmimport extism:host/env alloc
 func alloc(n uint64) uint64
@@ -16,6 +16,12 @@ func length(handle uint64) uint64
 
 //go:wasmimport extism:host/env load_u8
 func load(at uint64) uint32
+
+//go:wasmimport extism:host/env load_u64
+func load64(at uint64) uint64
+
+//go:wasmimport extism:host/env store_u64
+func store64(at, v uint64)
 
 //go:wasmimport extism:host/env store_u8
 func store(at uint64, b uint32)
@@ -50,7 +56,11 @@ func Eval(request string) string {
 	out := eval(in)
 	free(in)
 	b := make([]byte, length(out))
-	for i := range b {
+	words := len(b) &^ 7
+	for i := 0; i < words; i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], load64(out+uint64(i)))
+	}
+	for i := words; i < len(b); i++ {
 		b[i] = byte(load(out + uint64(i)))
 	}
 	free(out)
@@ -59,9 +69,12 @@ func Eval(request string) string {
 
 func put(text string) uint64 {
 	handle := alloc(uint64(len(text)))
-	for i := range len(text) {
+	words := len(text) &^ 7
+	for i := 0; i < words; i += 8 {
+		store64(handle+uint64(i), binary.LittleEndian.Uint64([]byte(text[i:i+8])))
+	}
+	for i := words; i < len(text); i++ {
 		store(handle+uint64(i), uint32(text[i]))
 	}
-	runtime.KeepAlive(text)
 	return handle
 }
