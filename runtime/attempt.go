@@ -71,14 +71,14 @@ func (a *attempt) begin(ctx context.Context) error {
 	p := a.progress(OnStepStart, a.n)
 	ticket.OnDone(func(error) { a.run.tell(p) })
 	for _, name := range unknown {
-		a.log("warn", fmt.Sprintf("nothing has set %q; it stays as written", "$"+name))
+		a.log("warn", fmt.Sprintf("nothing has set %s; it stays as written", name))
 	}
 	return nil
 }
 
 // resolve replaces the references in the step's fields, each as its mark says.
 func (a *attempt) resolve() (json.RawMessage, []string, error) {
-	marks, schemas := a.run.rt.plugins.fields(a.step.Type)
+	spec, marks := a.run.rt.plugins.fields(a.step.Type)
 	lookup := a.run.lookup(a.sc, a.retry)
 	out := make(map[string]json.RawMessage, len(a.step.Fields)+1)
 	var unknown []string
@@ -93,7 +93,7 @@ func (a *attempt) resolve() (json.RawMessage, []string, error) {
 		case abi.MarkParams:
 			out[name], names, err = a.resolveParams(raw, lookup)
 		default:
-			out[name], names, err = sentinels.ResolveAs(raw, schemas[name], lookup)
+			out[name], names, err = spec.ResolveField(name, raw, lookup)
 		}
 		if err != nil {
 			return nil, nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("%s: %v", name, err)}
@@ -117,7 +117,14 @@ func (a *attempt) resolve() (json.RawMessage, []string, error) {
 		}
 	}
 	fields, err := json.Marshal(out)
-	return fields, unknown, err
+	if err != nil {
+		return nil, nil, err
+	}
+	// What references brought in was not known when the definition was checked.
+	if err := spec.CheckFields(fields); err != nil {
+		return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("step %s: %v", a.address, err)}
+	}
+	return fields, unknown, nil
 }
 
 func (a *attempt) branchCounts(field string) []int {
@@ -138,15 +145,12 @@ func (a *attempt) shellLine(raw json.RawMessage, lookup sentinels.Lookup) (json.
 	if err := json.Unmarshal(raw, &line); err != nil {
 		return nil, nil, errors.New("a shell line is a string")
 	}
-	rewritten, env, problems := sentinels.ShellLine(line, lookup)
-	if len(problems) > 0 {
-		return nil, nil, errors.New(problems[0])
-	}
 	if a.env == nil {
 		a.env = map[string]string{}
 	}
-	for k, v := range env {
-		a.env[k] = v
+	rewritten, problems := sentinels.ShellLineIn(a.env, line, lookup)
+	if len(problems) > 0 {
+		return nil, nil, errors.New(problems[0])
 	}
 	b, err := json.Marshal(rewritten)
 	return b, nil, err
@@ -226,7 +230,7 @@ func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
 	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, microTime(s.ClockBase)
 	a.logs = past.logs
 	a.spent = a.run.clock.elapsed() - time.Duration(past.elapsed)*time.Microsecond
-	marks, _ := a.run.rt.plugins.fields(s.Type)
+	_, marks := a.run.rt.plugins.fields(s.Type)
 	var values map[string]json.RawMessage
 	if json.Unmarshal(fields, &values) == nil {
 		for name, mark := range marks {

@@ -132,6 +132,38 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	return end, err
 }
 
+// Turn makes a model turn for a command that a step of the run called, on the
+// run's budget. For an id that no live run has, nobody's budget counts.
+func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
+	if rt.opt.Models == nil {
+		return sentinels.Reply{}, errf(abi.Unavailable, "this program has no models")
+	}
+	r := rt.live(id)
+	if r == nil {
+		return rt.opt.Models.Turn(ctx, turn, delta)
+	}
+	quote, err := rt.opt.Models.Quote(ctx, turn)
+	if err != nil {
+		return sentinels.Reply{}, err
+	}
+	quote.Worst.Calls = 1
+	if err := r.ledger.reserve(ctx, r, quote); err != nil {
+		return sentinels.Reply{}, err
+	}
+	reply, err := rt.opt.Models.Turn(ctx, turn, delta)
+	spent := reply.Usage
+	spent.Calls = 1
+	if err != nil {
+		spent = sentinels.Usage{}
+		if ctx.Err() != nil {
+			spent = quote.Worst
+		}
+	}
+	r.ledger.settle(r, quote.Worst, spent)
+	r.spend(spent)
+	return reply, err
+}
+
 // talk returns the conversation with the request's messages appended. The kept
 // one changes only when the model has answered, so a failed turn leaves no
 // trace in it.

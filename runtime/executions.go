@@ -38,12 +38,12 @@ func (r *run) revive() error {
 }
 
 func (r *run) reviveOne(x InterruptedExecution) error {
-	req, address, ok := r.startingCall(x)
-	if !ok {
-		return nil // of an iteration that is over: nothing waits for it
+	req, ok, err := r.startingCall(x)
+	if err != nil || !ok {
+		return err // not ok: of an iteration that is over, nothing waits for it
 	}
 	var own sentinels.Interrupt
-	if step, err := r.definition().StepAt(address); err == nil {
+	if step, err := r.definition().StepAt(req.address); err == nil {
 		own = step.OnInterrupt
 	}
 	choice := r.interruptChoice(own)
@@ -51,7 +51,7 @@ func (r *run) reviveOne(x InterruptedExecution) error {
 	verdict := string(choice)
 	if choice == "" || choice == sentinels.InterruptAsk {
 		sig, _, err := r.askFor(r.ctx, name, Ask{Kind: AskDoubt, Prompt: fmt.Sprintf(
-			"the process that step %s had started in the background, %s, died with the host", address, x.Execution)})
+			"the process that step %s had started in the background, %s, died with the host", req.address, x.Execution)})
 		if err != nil {
 			return err
 		}
@@ -59,53 +59,74 @@ func (r *run) reviveOne(x InterruptedExecution) error {
 	}
 	switch verdict {
 	case "retry":
-		_, err := r.rt.opt.Commands.Call(r.ctx, CommandCall{
-			Command: req.Command, Params: req.Params, Run: r.id, Sentinel: r.begin.Sentinel, Path: x.Path, Attempt: 1,
-			Key: x.Key, Workspace: r.begin.Workspace, Env: req.env,
+		_, err = r.rt.opt.Commands.Call(r.ctx, CommandCall{
+			Command: req.Command, Params: req.Params, Run: r.id, Sentinel: r.begin.Sentinel, Path: x.Path, Attempt: req.attempt,
+			Key: req.key, Workspace: r.begin.Workspace, Env: req.env,
 		})
 		if err != nil {
-			return fmt.Errorf("start %s of step %s again: %w", req.Command, address, err)
+			return fmt.Errorf("start %s of step %s again: %w", req.Command, req.address, err)
 		}
 	case "fail":
-		return &abi.Error{Code: abi.Interrupted, Permanent: true, Message: fmt.Sprintf("the process of step %s died with the host", address)}
+		return &abi.Error{Code: abi.Interrupted, Permanent: true, Message: fmt.Sprintf("the process of step %s died with the host", req.address)}
 	}
 	return nil
 }
 
 type startedCall struct {
 	commandRequest
-	env map[string]string
+	env     map[string]string
+	key     string
+	attempt int
+	address string
 }
 
 // startingCall finds the recorded command call that started an execution.
-func (r *run) startingCall(x InterruptedExecution) (startedCall, string, bool) {
+func (r *run) startingCall(x InterruptedExecution) (startedCall, bool, error) {
 	if r.hist == nil {
-		return startedCall{}, "", false
+		return startedCall{}, false, nil
 	}
 	for key, e := range r.hist.execs {
 		path, _, _ := strings.Cut(key, "@")
 		if path != x.Path {
 			continue
 		}
-		for _, a := range e.attempts {
+		for n, a := range e.attempts {
 			for _, c := range a.calls {
-				if c.start == nil || c.end == nil || c.start.Function != abi.FuncCommand {
+				s, ok, err := r.started(x, a, c)
+				if err != nil || !ok {
 					continue
 				}
-				step := digest(string(r.id), fmt.Sprint(r.iteration), path)
-				if digest(step, fmt.Sprint(c.start.Seq)) != x.Key {
-					continue
-				}
-				raw, err := r.rt.load(c.start.Request)
-				var req commandRequest
-				if err != nil || json.Unmarshal(raw, &req) != nil {
-					return startedCall{}, "", false
-				}
-				return startedCall{req, a.start.Env}, a.start.Address, true
+				s.attempt = n
+				s.key = digest(digest(string(r.id), fmt.Sprint(r.iteration), path), fmt.Sprint(c.start.Seq))
+				return s, true, nil
 			}
 		}
 	}
-	return startedCall{}, "", false
+	return startedCall{}, false, nil
+}
+
+// started reads a recorded call if it is the one that started x.
+func (r *run) started(x InterruptedExecution, a *attemptHistory, c *callHistory) (startedCall, bool, error) {
+	if a.start == nil || c.start == nil || c.end == nil || c.start.Function != abi.FuncCommand {
+		return startedCall{}, false, nil
+	}
+	answer, err := r.rt.load(c.end.Result)
+	if err != nil {
+		return startedCall{}, false, err
+	}
+	var started struct {
+		ExecutionID string `json:"executionId"`
+	}
+	if json.Unmarshal(answer, &started) != nil || started.ExecutionID != x.Execution {
+		return startedCall{}, false, nil
+	}
+	raw, err := r.rt.load(c.start.Request)
+	if err != nil {
+		return startedCall{}, false, err
+	}
+	s := startedCall{env: a.start.Env, address: a.start.Address}
+	err = json.Unmarshal(raw, &s.commandRequest)
+	return s, err == nil, err
 }
 
 // interruptChoice is what the step, the definition, the run or the host say

@@ -85,11 +85,11 @@ type Executions interface {
 	Memory(run sentinels.RunID) int64
 }
 
-// An InterruptedExecution names the call that started it.
+// An InterruptedExecution is known by its id, which the answer of the call
+// that started it has as "executionId".
 type InterruptedExecution struct {
-	Execution string // its id
-	Path      string // execution path of the step
-	Key       string // idempotency key of the call
+	Execution string
+	Path      string // execution path of the step that started it
 }
 
 // Contexts builds $ragContext before an iteration.

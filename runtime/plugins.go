@@ -37,7 +37,6 @@ type pluginSet struct {
 	infos    []PluginInfo
 	types    *sentinels.TypeSet
 	marks    map[sentinels.StepType]map[string]string
-	schemas  map[sentinels.StepType]map[string]json.RawMessage
 }
 
 // PluginInfo describes a loaded plugin or says why it is not.
@@ -65,7 +64,6 @@ func newPluginSet(rt *Runtime) *pluginSet {
 		byType:   map[sentinels.StepType]module{},
 		byDigest: map[string]module{},
 		marks:    map[sentinels.StepType]map[string]string{},
-		schemas:  map[sentinels.StepType]map[string]json.RawMessage{},
 	}
 }
 
@@ -151,7 +149,6 @@ func (s *pluginSet) add(m module, info *PluginInfo) error {
 			marks[mark.Path] = mark.Mark
 		}
 		s.marks[name] = marks
-		s.schemas[name] = properties(t.Fields)
 	}
 	return nil
 }
@@ -234,11 +231,13 @@ func (s *pluginSet) typeSet() *sentinels.TypeSet {
 	return s.types
 }
 
-// fields returns the marks and the property schemas of a step type.
-func (s *pluginSet) fields(t sentinels.StepType) (marks map[string]string, schemas map[string]json.RawMessage) {
+// fields returns what a step type's fields are, and the marks of those that
+// are more than plain data.
+func (s *pluginSet) fields(t sentinels.StepType) (*sentinels.TypeSpec, map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.marks[t], s.schemas[t]
+	spec, _ := s.types.Lookup(t)
+	return spec, s.marks[t]
 }
 
 // Plugins returns the plugins that were loaded or tried, in that order.

@@ -140,7 +140,9 @@ func (w *world) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) 
 // steps is a small set of step types, written as Go functions.
 func steps() *runtime.GoModule {
 	object := json.RawMessage(`{"type":"object"}`)
-	fields := func(props string) json.RawMessage { return json.RawMessage(`{"type":"object","properties":` + props + `}`) }
+	fields := func(props string) json.RawMessage {
+		return json.RawMessage(`{"type":"object","properties":` + props + `}`)
+	}
 	return &runtime.GoModule{Name: "steps", Step: step, Types: []wasm.StepType{
 		{Type: "call", Fields: fields(`{"command":{"type":"string"},"value":{}}`), Infer: []string{"command"}},
 		{Type: "twice", Fields: fields(`{"command":{"type":"string"}}`)},
