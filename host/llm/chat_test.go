@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"strings"
@@ -15,7 +16,7 @@ import (
 func TestChatText(t *testing.T) {
 	f := newFake(t, sse(append(append(chatText("Hel", "")[:1], chatText("lo", "stop")...), chatUsage, "[DONE]")...))
 	var report llm.Report
-	m := openAI(t, f, func(c *llm.Config) { c.Observe = func(r llm.Report) { report = r } })
+	m := openAI(t, f, func(c *llm.Config) { c.Observe = func(_ context.Context, r llm.Report) { report = r } })
 	temperature := 0.5
 	turn := ask("hi")
 	turn.System, turn.Temperature, turn.MaxTokens = "be brief", &temperature, 50

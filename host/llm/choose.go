@@ -24,6 +24,8 @@ func (m *Models) Choose(ctx context.Context, turn sentinels.Turn) (Choice, error
 	return c.Choice, m.clean(err)
 }
 
+// choose resolves the model of a turn. A default that is itself a model also
+// answers turns that say "auto": it is what the operator configured.
 func (m *Models) choose(ctx context.Context, turn sentinels.Turn) (chosen, error) {
 	ref, by := turn.Model, "the turn names it"
 	if isAuto(ref) {
@@ -40,11 +42,14 @@ func (m *Models) choose(ctx context.Context, turn sentinels.Turn) (chosen, error
 	return c, err
 }
 
+// isAuto reports whether a reference leaves the choice to us.
 func isAuto(ref string) bool { return ref == "" || ref == "auto" }
 
 // named resolves "provider/name", "provider" and bare names. Model is empty
 // when only the provider was named.
 func (m *Models) named(ref string) (chosen, error) {
+	// The first part is a provider only if there is one of that name: names of
+	// models have slashes too ("meta/llama-3").
 	name, model, slash := strings.Cut(ref, "/")
 	if p := m.provider(name); p != nil && (slash || !m.inTable(ref)) {
 		if !p.ready && p.Name != "ollama" { // ollama has a usual address
@@ -56,6 +61,8 @@ func (m *Models) named(ref string) (chosen, error) {
 		}
 		return chosen{Choice{Provider: p.Name, Model: model}, p}, nil
 	}
+	// A bare name: of the providers whose table row it has, the first that can
+	// be asked. Free servers are left out, or every name would be theirs.
 	var knows *provider
 	for _, p := range m.all {
 		if _, ok := m.row(p, ref); ok && !p.Local {
@@ -72,6 +79,8 @@ func (m *Models) named(ref string) (chosen, error) {
 			Hint:    "set " + knows.needs + "; or replay a recorded run with --replay FILE",
 		}
 	}
+	// A name nobody knows can only be one that a server of one's own has
+	// loaded. A hosted provider is not asked on a guess.
 	for _, p := range m.all {
 		if p.ready && p.server {
 			return chosen{Choice{Provider: p.Name, Model: ref, Why: ", and it is asked of the local server since the table of models does not have it"}, p}, nil
@@ -96,6 +105,8 @@ func (m *Models) auto(ctx context.Context, turn sentinels.Turn) (chosen, error) 
 		why := "auto: " + c.provider.about()
 		if c.Model == "" {
 			var note string
+			// A server that does not answer ends the search: see the package's
+			// documentation.
 			if c.Model, note, err = m.modelOf(ctx, c.provider); err != nil {
 				return chosen{}, err
 			}
@@ -125,6 +136,7 @@ func (m *Models) auto(ctx context.Context, turn sentinels.Turn) (chosen, error) 
 	}
 }
 
+// candidates are the references "auto" tries, best first.
 func (m *Models) candidates() []string {
 	if len(m.config.Auto) > 0 {
 		return m.config.Auto
@@ -158,6 +170,8 @@ func (m *Models) unfit(c chosen, turn sentinels.Turn) string {
 	if row.NoTools && len(turn.Tools) > 0 {
 		return "has no tools"
 	}
+	// A model must have room for the input and for some answer, not for the
+	// longest it may give.
 	need := estimateTurn(turn, row.CharsPerToken) + min(row.maxTokens(turn), max(turn.MaxTokens, 1024))
 	if row.Context > 0 && need > row.Context {
 		return fmt.Sprintf("has a window of %d tokens and about %d are needed", row.Context, need)
@@ -176,6 +190,7 @@ func (m *Models) modelOf(ctx context.Context, p *provider) (model, note string, 
 			return usual, "", nil
 		}
 	}
+	// What a server has loaded only it knows.
 	served, err := p.first(ctx)
 	if err != nil {
 		// Some gateways do not list their models and serve the usual ones.
@@ -196,6 +211,7 @@ func (m *Models) modelOf(ctx context.Context, p *provider) (model, note string, 
 	}
 }
 
+// provider returns the provider of a name, or nil.
 func (m *Models) provider(name string) *provider {
 	if i := slices.IndexFunc(m.all, func(p *provider) bool { return p.Name == name }); i >= 0 {
 		return m.all[i]
@@ -203,11 +219,13 @@ func (m *Models) provider(name string) *provider {
 	return nil
 }
 
+// inTable reports whether a whole reference is the name of a model.
 func (m *Models) inTable(name string) bool {
 	return slices.ContainsFunc(m.config.Models, func(row Model) bool { return row.Name == name }) ||
 		slices.ContainsFunc(m.builtin.Models, func(row Model) bool { return row.Name == name })
 }
 
+// names are the providers' names, for hints.
 func (m *Models) names() []string {
 	var names []string
 	for _, p := range m.all {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -41,9 +42,9 @@ type Config struct {
 	// Stall is how long a server may stay silent, before and between events.
 	// Default 10 minutes; models that think may be silent for some.
 	Stall time.Duration
-	// Observe, if not nil, is told of every turn when it is over. It must not
-	// block.
-	Observe func(Report)
+	// Observe, if not nil, is told of every turn when it is over, with the
+	// context the turn was made with. It must not block.
+	Observe func(context.Context, Report)
 }
 
 // Provider kinds.

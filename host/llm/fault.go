@@ -36,6 +36,8 @@ func (m *Models) fault(ctx context.Context, c chosen, err error) error {
 	if c.Model == "" {
 		who = fmt.Sprintf("provider %q", c.Provider)
 	}
+	// Our own limits come first: what the SDK makes of a cancelled request
+	// differs from place to place.
 	if errors.Is(err, errStall) {
 		return &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("%s: the server sent nothing for %s", who, m.config.Stall)}
 	}
@@ -69,6 +71,8 @@ func (m *Models) fault(ctx context.Context, c chosen, err error) error {
 	return out
 }
 
+// statusFault names an answer with a status. Hints name the variable to look
+// at, since the provider cannot know it.
 func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
 	out := &abi.Error{Message: fmt.Sprintf("%s: %d %s: %s", who, f.Status, http.StatusText(f.Status), f.Error())}
 	about := f.Type + " " + f.Code + " " + f.Message
@@ -76,6 +80,8 @@ func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
 		out.Code, out.Permanent, out.Hint = code, true, hint
 		return out
 	}
+	// Order matters: some providers report an empty account as a rate limit,
+	// which no pause would cure, and a context that is too long as a 413.
 	switch {
 	case broke.MatchString(about) && (f.Status == 429 || f.Status == 400 || f.Status == 402 || f.Status == 403), f.Status == 402:
 		return fixed(abi.Denied, "the account behind "+keyName(c.provider)+" has no credit left")
@@ -104,6 +110,8 @@ func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
 func eventFault(who string, f *wire.Failure) error {
 	out := &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: the stream ended with an error: %s", who, f.Error())}
 	about := f.Type + " " + f.Code + " " + f.Message
+	// An error here may have come after half the answer; overload and faults of
+	// the server, the usual ones, are worth another try.
 	switch {
 	case tooLong.MatchString(about):
 		out.Code, out.Permanent = abi.Limit, true
@@ -118,6 +126,7 @@ func eventFault(who string, f *wire.Failure) error {
 	return out
 }
 
+// keyName says where the key of a provider comes from, never what it is.
 func keyName(p *provider) string {
 	if p.KeyEnv != "" {
 		return p.KeyEnv

@@ -215,3 +215,26 @@ func TestErrorsDoNotLeadToTheRequest(t *testing.T) {
 		t.Errorf("%T unwraps to %T, whose request has the key", err, errors.Unwrap(err))
 	}
 }
+
+func TestAnEndlessErrorBodyIsCut(t *testing.T) {
+	f := newFake(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(500)
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
+				return
+			}
+		}
+	})
+	_, err := openAI(t, f).Turn(t.Context(), ask("hi"), nil)
+	if e := asError(t, err); e.Code != abi.Unavailable || len(e.Message) > 2000 {
+		t.Errorf("got code %s and %d bytes", e.Code, len(e.Message))
+	}
+}
+
+func TestCountsThatCannotBeAreBounded(t *testing.T) {
+	f := newFake(t, sse(append(chatText("x", "stop"), `{"choices":[],"usage":{"prompt_tokens":-1000000,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":99999}}}`)...))
+	reply, err := openAI(t, f).Turn(t.Context(), ask("hi"), nil)
+	if err != nil || reply.Usage.InputTokens != 0 || reply.Usage.CostUSD != 5*10/1e6 {
+		t.Errorf("usage is %+v, %v", reply.Usage, err)
+	}
+}

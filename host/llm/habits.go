@@ -33,6 +33,8 @@ func (m *Models) habitsOf(c chosen) habits {
 	}
 }
 
+// learn keeps habits for later turns of this process. Turns that run side by
+// side may each meet the refusal; what they learn is the same.
 func (m *Models) learn(c chosen, h habits) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,6 +58,8 @@ func (h habits) adapt(err error, p *provider, r wire.Request, turn sentinels.Tur
 		}
 		return false
 	}
+	// The words are those of OpenAI, Ollama, vLLM, llama.cpp and Anthropic, as
+	// of the date of the price table. A refusal in other words stays an error.
 	switch {
 	case has("stream_options", "include_usage") && !r.Dialect.NoUsage:
 		h.dialect.NoUsage = true

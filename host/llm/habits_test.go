@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -41,7 +42,7 @@ func TestRefusedPartsAreLeftOut(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFake(t, status(400, refusal(tt.message)), chat(`{"a":1}`))
 			var notes []string
-			m := openAI(t, f, func(c *llm.Config) { c.Observe = func(r llm.Report) { notes = r.Notes } })
+			m := openAI(t, f, func(c *llm.Config) { c.Observe = func(_ context.Context, r llm.Report) { notes = r.Notes } })
 			for range 2 {
 				if _, err := m.Turn(t.Context(), tt.turn, nil); err != nil {
 					t.Fatal(err)

@@ -50,6 +50,7 @@ func newNames(turn sentinels.Turn) names {
 		if base == "" {
 			base = "tool"
 		}
+		// The number is part of the length, so long names are cut further.
 		base = base[:min(len(base), longestName)]
 		sent := base
 		for i := 2; ; i++ {
@@ -118,6 +119,7 @@ func (n names) messages(in []sentinels.Message) []sentinels.Message {
 	return out
 }
 
+// tools returns the tools with the provider's names.
 func (n names) tools(in []sentinels.ToolSpec) []sentinels.ToolSpec {
 	out := make([]sentinels.ToolSpec, len(in))
 	for i, tool := range in {

@@ -26,7 +26,8 @@ type Models struct {
 	builtin prices
 	redact  *redact.Redactor
 	http    *http.Client
-	all     []*provider // in the order "auto" tries them
+	own     *http.Transport // made here, nil if the caller brought one
+	all     []*provider     // in the order "auto" tries them
 
 	mu      sync.Mutex
 	learned map[string]habits // by "provider/model"
@@ -36,9 +37,12 @@ type Models struct {
 // server that is down or a wrong key shows at the first turn. Nothing
 // configured is no error either, until a turn is asked for.
 func Open(config Config) (*Models, error) {
-	if config.Env == nil {
-		config.Env = os.Getenv
+	env := config.Env
+	if env == nil {
+		env = os.Getenv
 	}
+	// Keys pasted into files of variables often end in a newline.
+	config.Env = func(name string) string { return strings.TrimSpace(env(name)) }
 	if config.Redact == nil {
 		config.Redact = &redact.Redactor{}
 	}
@@ -48,10 +52,8 @@ func Open(config Config) (*Models, error) {
 	if config.Stall <= 0 {
 		config.Stall = defaultStall
 	}
-	m := &Models{
-		config: config, redact: config.Redact,
-		http: newClient(config.HTTPClient), learned: map[string]habits{},
-	}
+	m := &Models{config: config, redact: config.Redact, learned: map[string]habits{}}
+	m.http, m.own = newClient(config.HTTPClient)
 	var err error
 	if m.builtin, err = builtinPrices(); err != nil {
 		return nil, err
@@ -88,14 +90,13 @@ func Open(config Config) (*Models, error) {
 // secretHeader matches the names of headers whose values are secrets.
 var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
 
-// newClient is base, or a new client, without redirects.
-func newClient(base *http.Client) *http.Client {
-	c := http.Client{}
-	if base != nil {
-		c = *base
+// Close lets go of idle connections. Turns may still be made; they open new
+// ones. Closing twice is allowed.
+func (m *Models) Close() error {
+	if m.own != nil {
+		m.own.CloseIdleConnections()
 	}
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &c
+	return nil
 }
 
 // ProviderInfo describes a provider, for people.

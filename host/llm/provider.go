@@ -44,6 +44,8 @@ type provider struct {
 // providers merges the configured providers with those of the environment, in
 // the order in which "auto" tries them.
 func (m *Models) providers() ([]*provider, error) {
+	// What the environment offers is a base that configuration changes, so that
+	// {"name": "openai", "model": "..."} need not repeat where and with what key.
 	known := m.known()
 	var all []*provider
 	for _, c := range m.config.Providers {
@@ -88,6 +90,8 @@ func rank(p *provider) int {
 // known returns the providers that need no configuration but the environment.
 func (m *Models) known() []*provider {
 	env := m.config.Env
+	// Ollama has no key, so only its variable says that it is meant to be used;
+	// naming it as "ollama/model" is as good.
 	ollama := &provider{
 		Provider: Provider{Name: "ollama", Kind: KindOpenAI, Local: true},
 		server:   true, needs: "OLLAMA_HOST",
@@ -100,6 +104,8 @@ func (m *Models) known() []*provider {
 			Provider: Provider{Name: name, Kind: name, BaseURL: env(baseEnv), Key: env(keyEnv), KeyEnv: keyEnv},
 			needs:    keyEnv + " or " + baseEnv,
 		}
+		// A base URL of one's own stands for a server of one's own, which need
+		// not want a key.
 		p.server = p.BaseURL != ""
 		p.ready = p.server || p.Key != ""
 		if p.BaseURL == "" {
@@ -149,6 +155,7 @@ func (m *Models) finish(p *provider) error {
 		return fmt.Errorf("provider %q: base URL %q is no http or https address", p.Name, m.redact.String(p.BaseURL))
 	}
 	p.official = base.Host == "api.openai.com" || base.Host == "api.anthropic.com"
+	// OPENAI_BASE_URL may well say what is the default anyway.
 	if p.official && p.Name == p.Kind {
 		p.server, p.ready = false, p.Key != ""
 	}
@@ -156,6 +163,8 @@ func (m *Models) finish(p *provider) error {
 	switch p.Tools {
 	case "":
 		p.Tools = ToolsAuto
+		// The hosted models call natively. Reading their text for calls would
+		// only let quoted ones pass for theirs.
 		if p.official {
 			p.Tools = ToolsNative
 		}
@@ -186,6 +195,7 @@ func (p *provider) first(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// Servers list models that only embed or rank beside those that talk.
 	for _, name := range names {
 		if !strings.Contains(name, "embed") && !strings.Contains(name, "rerank") {
 			p.served = name
@@ -208,6 +218,7 @@ func ollamaURL(host string) string {
 	if i := strings.LastIndex(rest, ":"); i >= 0 && !strings.HasSuffix(rest, "]") && strings.Count(rest, ":") == 1 || strings.Contains(rest, "]:") {
 		name, port = rest[:i], rest[i+1:]
 	}
+	// The address of every interface is one to listen on, not to connect to.
 	switch {
 	case name == "" || name == "0.0.0.0" || name == "[::]" || name == "::":
 		name = "127.0.0.1"

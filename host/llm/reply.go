@@ -26,13 +26,17 @@ func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.
 		Text: a.Text, ToolCalls: []sentinels.ToolCall{},
 		Finish: a.Finish, Provider: c.Provider, Model: c.Model,
 	}
-	if !a.Usage.Known {
+	// Some servers send a usage of nothing at all, which no answer ever had.
+	if !a.Usage.Known || a.Usage.Input == 0 && a.Usage.Output == 0 {
 		report.Estimated = true
 		report.note("the server counted no tokens; usage is estimated at four characters a token")
 		a.Usage = m.guess(c, turn, a)
 	}
 	out.Usage = m.usage(c, a.Usage)
 
+	// A refusal is an error and not a reply, since a step that goes on with the
+	// text of one would take it for the answer. It is permanent: the same words
+	// would be refused again.
 	if a.Finish == "refused" {
 		return spent(out), &abi.Error{
 			Code: abi.Denied, Permanent: true,
@@ -80,6 +84,7 @@ func (m *Models) textCalls(out *sentinels.Reply, a wire.Answer, n names, turn se
 }
 
 // fits checks a reply to a turn with a schema.
+// The error is not permanent: models differ from one try to the next.
 func (m *Models) fits(c chosen, turn sentinels.Turn, out sentinels.Reply) error {
 	problem := ""
 	switch {
@@ -106,7 +111,12 @@ func spent(r sentinels.Reply) sentinels.Reply {
 	return sentinels.Reply{ToolCalls: []sentinels.ToolCall{}, Usage: r.Usage, Provider: r.Provider, Model: r.Model}
 }
 
+// usage prices what was counted. Counts that cannot be are bounded: a server
+// must not be able to give a budget money back.
 func (m *Models) usage(c chosen, u wire.Usage) sentinels.Usage {
+	u.Input, u.Output = max(u.Input, 0), max(u.Output, 0)
+	u.CacheRead = min(max(u.CacheRead, 0), u.Input)
+	u.CacheWrite = min(max(u.CacheWrite, 0), u.Input-u.CacheRead)
 	out := sentinels.Usage{InputTokens: u.Input, OutputTokens: u.Output, Calls: 1}
 	if row, priced := m.priced(c.provider, c.Model); priced {
 		out.CostUSD = row.cost(u)
@@ -139,6 +149,7 @@ func readArguments(text string) json.RawMessage {
 	if isObject(trimmed) {
 		return trimmed
 	}
+	// Valid JSON that is no object, and no JSON at all, are kept word for word.
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		return json.RawMessage(`""`)
@@ -162,6 +173,7 @@ func giveIDs(calls []sentinels.ToolCall, before []sentinels.Message) {
 	}
 	for i := range calls {
 		id := calls[i].ID
+		// Servers that number calls from 0 in each answer repeat themselves.
 		for try := i + 1; id == "" || taken[id]; try++ {
 			id = fmt.Sprintf("call_%d_%d", len(before), try)
 		}

@@ -36,7 +36,7 @@ func (m *Models) Turn(ctx context.Context, turn sentinels.Turn, delta func(text 
 	if m.config.Observe != nil {
 		report.Usage, report.Err = reply.Usage, err
 		report.Duration = m.config.Clock().Sub(started)
-		m.config.Observe(report)
+		m.config.Observe(ctx, report)
 	}
 	return reply, err
 }
@@ -54,6 +54,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	h := m.habitsOf(c)
 	request := m.request(c, h, n, turn, report)
 	answer, err := m.stream(ctx, c, request, delta)
+	// Each pass leaves out one more part, or ends.
 	for range maxRefusals {
 		next, note, ok := h.adapt(err, c.provider, request, turn)
 		if !ok {
@@ -66,6 +67,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 		answer, err = m.stream(ctx, c, request, delta)
 	}
 	if err != nil {
+		// A stream that broke is paid for as far as it came.
 		reply := sentinels.Reply{Provider: c.Provider, Model: c.Model}
 		if f, ok := errors.AsType[*wire.Failure](err); ok && f.Usage.Known {
 			reply.Usage = m.usage(c, f.Usage)
@@ -87,6 +89,13 @@ func (m *Models) request(c chosen, h habits, n names, turn sentinels.Turn, repor
 		r.Temperature = nil
 		report.note("sent without temperature, which the model refuses")
 	}
+	if c.provider.Kind == KindAnthropic && r.Temperature != nil && *r.Temperature > 1 {
+		most := 1.0
+		r.Temperature = &most
+		report.note("sent with temperature 1, the highest there is")
+	}
+	// A conversation that had tools earlier is flattened too: a model without
+	// native calls cannot read the roles they came in.
 	if h.textTools && (len(turn.Tools) > 0 || called(turn.Messages)) {
 		r.Messages = texttool.Flatten(turn.Messages)
 		if len(turn.Tools) > 0 {
@@ -112,6 +121,7 @@ func (m *Models) nativeSchema(c chosen, h habits, turn sentinels.Turn) bool {
 	return !h.textSchema && isObject(turn.Schema) && (len(turn.Tools) == 0 || c.provider.official)
 }
 
+// schemaText asks for a schema in words.
 func schemaText(turn sentinels.Turn) string {
 	text := "Answer with one JSON value and nothing else: no prose, no code fence. It must be valid under this JSON Schema:\n" + string(turn.Schema)
 	if len(turn.Tools) > 0 {
@@ -120,6 +130,7 @@ func schemaText(turn sentinels.Turn) string {
 	return text
 }
 
+// paragraphs joins what is not empty with blank lines.
 func paragraphs(parts ...string) string {
 	var out []string
 	for _, part := range parts {
@@ -130,6 +141,7 @@ func paragraphs(parts ...string) string {
 	return strings.Join(out, "\n\n")
 }
 
+// called reports whether a conversation has calls or results.
 func called(messages []sentinels.Message) bool {
 	for _, m := range messages {
 		if len(m.ToolCalls) > 0 || m.Role == "tool" {

@@ -29,6 +29,7 @@ type Client struct {
 
 // New returns a client. It makes no request.
 func New(o Options) *Client {
+	// People write the base URL with and without the version; the SDK adds it.
 	base := strings.TrimSuffix(strings.TrimSuffix(o.BaseURL, "/"), "/v1")
 	options := []option.RequestOption{
 		option.WithBaseURL(base + "/"),
@@ -69,6 +70,7 @@ func failure(err error) *wire.Failure {
 		return &wire.Failure{Kind: wire.Transport, Err: err}
 	}
 	f := &wire.Failure{Kind: wire.Status, Status: api.StatusCode, Type: string(api.Type())}
+	// Errors inside a stream carry the status the stream began with.
 	if api.StatusCode < 300 {
 		f.Kind = wire.Event
 	}
@@ -93,6 +95,7 @@ func failure(err error) *wire.Failure {
 	return f
 }
 
+// clip bounds the text of an error; a gateway may answer with a whole page.
 func clip(text string) string {
 	const most = 500
 	if len(text) > most {

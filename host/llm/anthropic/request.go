@@ -23,6 +23,7 @@ func params(r wire.Request) sdk.MessageNewParams {
 	for _, tool := range r.Tools {
 		p.Tools = append(p.Tools, offer(tool))
 	}
+	// Declared but not to be used.
 	if len(r.Tools) == 0 {
 		if past := pastTools(r.Messages); len(past) > 0 {
 			p.Tools = past
@@ -37,11 +38,13 @@ func params(r wire.Request) sdk.MessageNewParams {
 		}
 	}
 	if r.Temperature != nil {
-		p.Temperature = sdk.Float(min(*r.Temperature, 1)) // 1 is this protocol's most
+		p.Temperature = sdk.Float(*r.Temperature)
 	}
 	return p
 }
 
+// messages joins neighbours of one role, and the results of tools with what the
+// user said after them: results are the user's words here.
 func messages(in []sentinels.Message) []sdk.MessageParam {
 	var out []sdk.MessageParam
 	add := func(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParamUnion) {
@@ -57,6 +60,7 @@ func messages(in []sentinels.Message) []sdk.MessageParam {
 			add(sdk.MessageParamRoleUser, sdk.NewToolResultBlock(callID(m.ToolCallID), m.Content, m.IsError))
 		case "assistant":
 			var blocks []sdk.ContentBlockParamUnion
+			// White space at the end of the assistant's text is refused.
 			if text := strings.TrimRight(m.Content, " \t\r\n"); text != "" {
 				blocks = append(blocks, sdk.NewTextBlock(text))
 			}
@@ -91,6 +95,8 @@ func pastTools(in []sentinels.Message) []sdk.ToolUnionParam {
 	return out
 }
 
+// offer declares a tool. The SDK has fields for three keywords of its schema;
+// the others go along as they are.
 func offer(tool sentinels.ToolSpec) sdk.ToolUnionParam {
 	var fields map[string]any
 	_ = json.Unmarshal(tool.Schema, &fields)

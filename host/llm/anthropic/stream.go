@@ -69,6 +69,8 @@ type block struct {
 	input strings.Builder
 }
 
+// add takes one event in and passes its text on. Blocks may interleave, so each
+// is kept by its index and joined in the order in which they began.
 func (a *answer) add(event sdk.MessageStreamEventUnion, delta func(string)) error {
 	switch event.Type {
 	case "message_start":
@@ -82,6 +84,7 @@ func (a *answer) add(event sdk.MessageStreamEventUnion, delta func(string)) erro
 	case "content_block_start":
 		b := &block{}
 		switch event.ContentBlock.Type {
+		// Thinking and what the provider runs itself are neither text nor calls.
 		case "tool_use":
 			b.call = &wire.Call{ID: event.ContentBlock.ID, Name: event.ContentBlock.Name}
 		case "text":
@@ -101,12 +104,14 @@ func (a *answer) add(event sdk.MessageStreamEventUnion, delta func(string)) erro
 		if a.size > wire.MaxAnswer {
 			return &wire.Failure{Kind: wire.TooLarge, Usage: a.usage}
 		}
+		// Only one of the two is set, by the kind of the delta.
 		b.text.WriteString(event.Delta.Text)
 		b.input.WriteString(event.Delta.PartialJSON)
 		if event.Delta.Text != "" && delta != nil {
 			delta(event.Delta.Text)
 		}
 	case "message_delta":
+		// The input was counted at the start and is not repeated by all servers.
 		a.finish = event.Delta.StopReason
 		a.usage.Known = true
 		a.usage.Output = event.Usage.OutputTokens // a running total
@@ -116,6 +121,7 @@ func (a *answer) add(event sdk.MessageStreamEventUnion, delta func(string)) erro
 	return nil
 }
 
+// result joins the blocks and maps the stop reason.
 func (a *answer) result() (wire.Answer, error) {
 	out := wire.Answer{Model: a.model, Usage: a.usage, Finish: "stop"}
 	var text strings.Builder
@@ -133,6 +139,8 @@ func (a *answer) result() (wire.Answer, error) {
 	switch a.finish {
 	case sdk.StopReasonMaxTokens:
 		out.Finish = "length"
+	// The rest of an answer that filled the window is lost; sending the same
+	// again would fill it again.
 	case sdk.StopReasonModelContextWindowExceeded:
 		return wire.Answer{}, &wire.Failure{
 			Kind: wire.Event, Type: "invalid_request_error", Usage: a.usage,

@@ -128,6 +128,8 @@ func diff(was, now sentinels.Turn) []Change {
 	return out
 }
 
+// walk collects the places where a and b differ, by name and then by index, so
+// that two reports of one divergence read alike.
 func walk(path string, a, b any, out *[]Change) {
 	if len(*out) == maxChanges {
 		return
@@ -176,8 +178,11 @@ func walk(path string, a, b any, out *[]Change) {
 	}
 }
 
+// isNumber: durations under a name in Ms are not compared, as in the key.
 func isNumber(v any) bool { _, ok := v.(json.Number); return ok }
 
+// item is list[i], or nil beyond its end: an entry that is only in one of two
+// lists is a change from or to nothing.
 func item(list []any, i int) any {
 	if i < len(list) {
 		return list[i]
@@ -185,6 +190,7 @@ func item(list []any, i int) any {
 	return nil
 }
 
+// text is a value as compact JSON, empty for none.
 func text(v any) string {
 	if v == nil {
 		return ""
@@ -196,6 +202,7 @@ func text(v any) string {
 	return string(raw)
 }
 
+// firstDifference is the length of what two texts share at their start.
 func firstDifference(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -54,6 +54,8 @@ func read(r io.Reader) (tape, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return tape{}, fmt.Errorf("line %d: %w", number, err)
 		}
+		// Every whole line has an end; text without one is where a process was
+		// killed or is writing just now.
 		if errors.Is(err, io.EOF) {
 			t.torn = len(line) > 0
 			if number == 1 {
@@ -98,6 +100,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
+// checkHeader refuses other formats and later versions: their keys would match
+// nothing, and every request would diverge.
 func checkHeader(line []byte) error {
 	var h header
 	if json.Unmarshal(line, &h) != nil || h.Cassette != "sentinel" {
@@ -111,6 +115,7 @@ func checkHeader(line []byte) error {
 
 func readEntry(line []byte) (Entry, error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
+	// A field nobody knows may be one that decides the answer.
 	decoder.DisallowUnknownFields()
 	var e Entry
 	if err := decoder.Decode(&e); err != nil {

@@ -40,10 +40,7 @@ func TestEveryPrefixOfAFileCanBeRead(t *testing.T) {
 	head := bytes.IndexByte(raw, '\n') + 1
 	file := filepath.Join(t.TempDir(), "cut.jsonl")
 	for size := head; size <= len(raw); size++ {
-		if err := os.WriteFile(file, raw[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		p, err := cassette.Open(file, cassette.PlayOptions{})
+		p, err := cassette.Read(file, bytes.NewReader(raw[:size]), cassette.PlayOptions{})
 		if err != nil {
 			t.Fatalf("%d of %d bytes: %v", size, len(raw), err)
 		}
@@ -53,6 +50,9 @@ func TestEveryPrefixOfAFileCanBeRead(t *testing.T) {
 		}
 		if size%97 != 0 && size != len(raw)-1 {
 			continue // recording on is the slower half
+		}
+		if err := os.WriteFile(file, raw[:size], 0o600); err != nil {
+			t.Fatal(err)
 		}
 		r, err := cassette.Record(file, echo{}, cassette.RecordOptions{Append: true})
 		if err != nil {

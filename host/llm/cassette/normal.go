@@ -20,6 +20,7 @@ type paths struct{ roots []string } // the longest first
 // empty workspace is never found.
 func newPaths(workspace string) paths {
 	var p paths
+	// The root as a workspace is part of every path, so it cannot be marked.
 	if workspace == "" || workspace == "/" {
 		return p
 	}
@@ -133,6 +134,8 @@ func key(turn sentinels.Turn) string {
 	if err != nil {
 		return ""
 	}
+	// Results of commands are JSON inside a text, so milliseconds are looked for
+	// in texts too.
 	value = eachText(value, func(text string) string {
 		return steady(milliseconds.ReplaceAllString(text, "${1}0"))
 	})

@@ -171,6 +171,8 @@ func (p *Player) find(request sentinels.Turn) (at int, exact bool) {
 			return i, true
 		}
 	}
+	// Nothing is kept for a request that may still come: the exact match of a
+	// later one can be taken by a changed one now, and is then reported twice.
 	best := -1
 	var score likeness
 	for i, entry := range p.entries {
@@ -188,6 +190,7 @@ func (p *Player) find(request sentinels.Turn) (at int, exact bool) {
 // more than all that follows.
 type likeness [5]bool
 
+// compare weighs as the package's documentation says.
 func compare(a, b sentinels.Turn) likeness {
 	tools := slices.EqualFunc(a.Tools, b.Tools, func(x, y sentinels.ToolSpec) bool { return x.Name == y.Name })
 	first := firstMessage(a) == firstMessage(b)
@@ -216,6 +219,7 @@ func firstMessage(t sentinels.Turn) string {
 	return steady(milliseconds.ReplaceAllString(t.Messages[0].Content, "${1}0"))
 }
 
+// exhausted is permanent: another try would find the cassette as empty.
 func (p *Player) exhausted(request sentinels.Turn) error {
 	return &abi.Error{
 		Code: abi.NotFound, Permanent: true,

@@ -103,6 +103,7 @@ func (r *Recorder) start(file *os.File, name string) error {
 	if err != nil {
 		return err
 	}
+	// What a killed process left of a line goes; the next turn is written there.
 	if r.options.Append && info.Size() > 0 {
 		t, err := read(file)
 		if err != nil {
@@ -168,6 +169,7 @@ func (r *Recorder) Turn(ctx context.Context, turn sentinels.Turn, delta func(tex
 	return reply, err
 }
 
+// write cleans a turn before it takes the lock; only the append is serial.
 func (r *Recorder) write(entry Entry) error {
 	if err := hide(&entry, r.options.Redact, r.paths); err != nil {
 		return err
@@ -201,6 +203,8 @@ func (r *Recorder) append(v any) error {
 	if r.file == nil {
 		return fs.ErrClosed
 	}
+	// At the offset of the last good line, not at the end of the file: a write
+	// that was cut short by a full disk leaves nothing in front of the next.
 	_, err := r.file.WriteAt(line.Bytes(), r.size)
 	if err == nil {
 		err = r.file.Sync()

@@ -93,6 +93,7 @@ func plainMessage(body string) string {
 	return clip(body)
 }
 
+// clip bounds the text of an error; a gateway may answer with a whole page.
 func clip(text string) string {
 	const most = 500
 	if len(text) > most {

@@ -38,6 +38,7 @@ func params(r wire.Request) sdk.ChatCompletionNewParams {
 			},
 		}
 	}
+	// Zero is a temperature, so only nil leaves it to the server.
 	if r.Temperature != nil {
 		p.Temperature = sdk.Float(*r.Temperature)
 	}
@@ -54,6 +55,7 @@ func params(r wire.Request) sdk.ChatCompletionNewParams {
 	return p
 }
 
+// message translates one entry of a conversation.
 func message(m sentinels.Message) sdk.ChatCompletionMessageParamUnion {
 	switch m.Role {
 	case "tool":
@@ -98,6 +100,7 @@ func arguments(raw json.RawMessage) string {
 	return string(raw)
 }
 
+// object is a schema as the SDK wants it. A tool without one takes nothing.
 func object(schema json.RawMessage) map[string]any {
 	var out map[string]any
 	if json.Unmarshal(schema, &out) != nil || out == nil {
@@ -114,6 +117,7 @@ func strict(schema json.RawMessage) bool {
 	return json.Unmarshal(schema, &root) == nil && root["type"] == "object" && closed(root)
 }
 
+// closed walks the whole schema, its definitions too.
 func closed(v any) bool {
 	switch v := v.(type) {
 	case []any:

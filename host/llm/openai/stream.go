@@ -62,10 +62,13 @@ type answer struct {
 	size          int
 }
 
+// add takes one chunk in and passes its text on.
 func (a *answer) add(chunk sdk.ChatCompletionChunk, delta func(string)) error {
 	if chunk.Model != "" {
 		a.model = chunk.Model
 	}
+	// Usage comes in a chunk of its own at the end, or with every chunk as a
+	// running total; the last one counts.
 	if chunk.JSON.Usage.Valid() {
 		a.usage = wire.Usage{
 			Known:      true,
@@ -76,6 +79,7 @@ func (a *answer) add(chunk sdk.ChatCompletionChunk, delta func(string)) error {
 		}
 	}
 	for _, choice := range chunk.Choices {
+		// Some servers send more choices than were asked for.
 		if choice.Index != 0 {
 			continue // one answer was asked for
 		}
@@ -122,6 +126,8 @@ func (a *answer) call(piece sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	a.size += len(piece.Function.Name) + len(piece.Function.Arguments)
 }
 
+// result maps the finish reason. Servers disagree on it where there are calls,
+// so the calls themselves decide.
 func (a *answer) result() wire.Answer {
 	out := wire.Answer{Text: a.text.String(), Calls: a.calls, Model: a.model, Usage: a.usage}
 	switch a.finish {
@@ -135,6 +141,7 @@ func (a *answer) result() wire.Answer {
 			out.Finish = "tools"
 		}
 	}
+	// A refusal has a field of its own, and the finish reason says stop.
 	if out.Text == "" && a.refusal.Len() > 0 {
 		out.Text, out.Finish = a.refusal.String(), "refused"
 	}
@@ -145,6 +152,7 @@ func (a *answer) result() wire.Answer {
 func (a *answer) broken(err error) error {
 	f := &wire.Failure{Kind: wire.Broken, Err: err, Usage: a.usage}
 	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
+		// The error is an object with OpenAI and a plain text with others.
 		var body struct {
 			Error json.RawMessage `json:"error"`
 		}

@@ -51,6 +51,7 @@ func base64At(encoding *base64.Encoding, secret string, shift int) string {
 	return text[[]int{0, 2, 3}[shift]:]
 }
 
+// jsonEscape is text as it stands between the quotes of a JSON string.
 func jsonEscape(text string, html bool) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -84,6 +85,7 @@ func leaves(secret string) []string {
 			out = append(out, part)
 		}
 	}
+	// A key file is often JSON, and its private part is used alone.
 	var value any
 	if json.Unmarshal([]byte(secret), &value) == nil {
 		eachString(value, add)
@@ -102,6 +104,7 @@ func leaves(secret string) []string {
 	return out
 }
 
+// eachString visits every string value in decoded JSON.
 func eachString(value any, visit func(string)) {
 	switch v := value.(type) {
 	case string:

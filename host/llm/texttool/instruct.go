@@ -44,6 +44,9 @@ func Flatten(messages []sentinels.Message) []sentinels.Message {
 	}
 	for _, m := range messages {
 		switch {
+		// A model without native calls knows two roles. Results are the user's
+		// words to it, and neighbours of one role become one message, since
+		// many chat templates insist that the roles take turns.
 		case m.Role == "tool":
 			add("user", "<tool_result>"+quote(map[string]any{
 				"name": m.Name, "error": m.IsError, "content": m.Content,

@@ -1,7 +1,6 @@
 package texttool
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"sort"
@@ -47,6 +46,7 @@ func Parse(text string, offered []string) (calls []Call, rest string) {
 	}
 	found := append(fences(text, names), tags(text)...)
 	sort.SliceStable(found, func(i, j int) bool { return found[i].from < found[j].from })
+	// A tag may stand inside a fence and be found twice; the outer one counts.
 	var out strings.Builder
 	end := 0
 	for _, f := range found {
@@ -119,6 +119,7 @@ func fences(text string, names map[string]bool) []part {
 		}
 		content := []byte(strings.TrimSpace(text[body:end]))
 		var calls []Call
+		// Any other language is an example the model shows, not a call.
 		switch info {
 		case "tool_call", "tool_calls", "tool":
 			calls = readCalls(content, nil)
@@ -152,6 +153,7 @@ func tags(text string) []part {
 			name = text[from+open[2]-open[0] : from+open[3]-open[0]]
 		}
 		to, calls := body, []Call(nil)
+		// After <function=name> come its arguments; after <tool_call> the call.
 		if value, length := leadingJSON(text[body:]); length > 0 {
 			to = body + length
 			if name != "" {
@@ -234,84 +236,6 @@ func leadingJSON(text string) (value json.RawMessage, length int) {
 		return nil, 0
 	}
 	return value, len(text) - len(trimmed) + int(decoder.InputOffset())
-}
-
-// readCalls reads one call or a list of them. With names, every call must be
-// of one of those tools and have no other keys than a call has.
-func readCalls(value json.RawMessage, names map[string]bool) []Call {
-	value = bytes.TrimSpace(value)
-	if len(value) == 0 {
-		return nil
-	}
-	items := []json.RawMessage{value}
-	if value[0] == '[' {
-		items = nil
-		if json.Unmarshal(value, &items) != nil {
-			return nil
-		}
-	}
-	var calls []Call
-	for _, item := range items {
-		call, ok := readCall(item, names)
-		if !ok {
-			return nil
-		}
-		calls = append(calls, call)
-	}
-	return calls
-}
-
-func readCall(item json.RawMessage, names map[string]bool) (Call, bool) {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(item, &fields) != nil {
-		return Call{}, false
-	}
-	// {"type": "function", "function": {"name": ..., "arguments": ...}}
-	if nested, ok := fields["function"]; ok && len(nested) > 0 && nested[0] == '{' {
-		return readCall(nested, names)
-	}
-	var call Call
-	for _, key := range []string{"tool", "name", "function", "tool_name"} {
-		if raw, ok := fields[key]; ok && json.Unmarshal(raw, &call.Name) == nil && call.Name != "" {
-			delete(fields, key)
-			break
-		}
-	}
-	call.Arguments = json.RawMessage("{}")
-	for _, key := range []string{"arguments", "parameters", "input", "args"} {
-		raw, ok := fields[key]
-		if !ok {
-			continue
-		}
-		delete(fields, key)
-		if call.Arguments, ok = object(raw); !ok {
-			return Call{}, false
-		}
-		break
-	}
-	delete(fields, "id")
-	delete(fields, "type")
-	if call.Name == "" || names != nil && (!names[call.Name] || len(fields) > 0) {
-		return Call{}, false
-	}
-	return call, true
-}
-
-// object returns raw as a JSON object: as it is, out of a string that holds
-// one, or empty for null.
-func object(raw json.RawMessage) (json.RawMessage, bool) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil && text != "" {
-		raw = json.RawMessage(text)
-	}
-	raw = bytes.TrimSpace(raw)
-	if string(raw) == "null" || string(raw) == `""` {
-		return json.RawMessage("{}"), true
-	}
-	if len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
-		return nil, false
-	}
-	return raw, true
 }
 
 // tidy cleans the text that is left around calls.
