@@ -1,12 +1,15 @@
 package wasm_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	stdruntime "runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -144,7 +147,8 @@ func TestDamagedCacheHeals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			h := open(t, wasm.Options{CacheDir: dir})
+			var log bytes.Buffer
+			h := open(t, wasm.Options{CacheDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			load(t, h, sin(t, "echo"), wasm.LoadOptions{}).Release()
 			files := cached(t, dir)
 			if len(files) == 0 {
@@ -163,6 +167,9 @@ func TestDamagedCacheHeals(t *testing.T) {
 				m := load(t, h, sin(t, "echo"), wasm.LoadOptions{})
 				reused(t, m, wasm.Invocation{})
 				m.Release()
+			}
+			if n := strings.Count(log.String(), "damaged"); n != 1 {
+				t.Errorf("%d warnings, want one:\n%s", n, &log)
 			}
 		})
 	}

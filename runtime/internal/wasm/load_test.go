@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"shared memory", cat(head, "\x05\x04\x01\x03\x01\x01"), abi.BadFields, "beyond WebAssembly 2.0"},
 		{"repeated section", cat(head, "\x01\x01\x00", "\x01\x01\x00"), abi.BadFields, "repeated or out of order"},
 		{"huge function", function(600 << 10), abi.BadFields, "bytes, at most 524288 are allowed"},
+		{"nested loops over many locals", wrapped(4000, strings.Repeat("\x03\x40", 300)+gets(4000)+strings.Repeat("\x0b", 300)), abi.BadFields, "too long to compile: it has 302 branches, 301 loops and 4000 locals"},
+		{"many branches", wrapped(1, "\x03\x40"+strings.Repeat("\x0c\x00", 30_000)+"\x0b"), abi.BadFields, "too long to compile"},
+		{"unknown instruction", wrapped(1, "\x06\x40\x0b"), abi.BadFields, "instruction 0x6 is beyond WebAssembly 2.0"},
 		{"wrong export", sin(t, "wrongexport"), abi.BadFields, `link "run": export of type (i64) -> i32, wanted () -> i32`},
 		{"no run", sin(t, "norun"), abi.BadFields, `link "run": no such export`},
 		{"wrong import", sin(t, "wrongimport"), abi.BadFields, `link "sentinel_eval": import of type (i32) -> i32, wanted (i64) -> i64`},
@@ -62,17 +66,30 @@ func cat(head []byte, sections ...string) []byte {
 }
 
 // function is a module of one function with n nops.
-func function(n int) []byte {
-	leb := func(n int) string {
-		var b []byte
-		for ; n >= 0x80; n >>= 7 {
-			b = append(b, byte(n)|0x80)
-		}
-		return string(append(b, byte(n)))
-	}
-	body := "\x00" + string(bytes.Repeat([]byte{1}, n)) + "\x0b"
+func function(n int) []byte { return wrapped(0, strings.Repeat("\x01", n)) }
+
+// wrapped is a module of one function with i32 locals and code.
+func wrapped(locals int, code string) []byte {
+	body := "\x01" + leb(locals) + "\x7f" + code + "\x0b"
 	content := "\x01" + leb(len(body)) + body
 	return cat([]byte("\x00asm\x01\x00\x00\x00"), "\x01\x04\x01\x60\x00\x00", "\x03\x02\x01\x00", "\x0a"+leb(len(content))+content)
+}
+
+// gets reads and drops as many locals.
+func gets(locals int) string {
+	var code strings.Builder
+	for i := range locals {
+		code.WriteString("\x20" + leb(i) + "\x1a")
+	}
+	return code.String()
+}
+
+func leb(n int) string {
+	var b []byte
+	for ; n >= 0x80; n >>= 7 {
+		b = append(b, byte(n)|0x80)
+	}
+	return string(append(b, byte(n)))
 }
 
 func TestLoadThatDoesNotEnd(t *testing.T) {

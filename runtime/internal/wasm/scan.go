@@ -11,8 +11,7 @@ import (
 // What a module may hold. The engine compiles without a deadline and allocates
 // what a count announces, so every count is checked before it sees the bytes; a
 // module of thirty bytes that declares four billion locals ends the process
-// otherwise. Compile time grows with the square of a function's control
-// nesting, which only the size of a body bounds here.
+// otherwise. cost.go bounds the time a compile may take.
 const (
 	maxModule   = 32 << 20
 	maxBody     = 512 << 10 // bytes of one function, of modules that are not trusted
@@ -113,7 +112,8 @@ func isComponent(wasm []byte) bool {
 }
 
 // scan reads a module's structure and refuses what is malformed, beyond the
-// limits, or outside WebAssembly 2.0. It does not validate code; the compiler does.
+// limits, or outside WebAssembly 2.0. It reads the code of a module that is not
+// trusted to estimate what compiling it costs, but leaves validating to the compiler.
 func scan(wasm []byte, trusted bool) (*layout, error) {
 	switch {
 	case len(wasm) > maxModule:

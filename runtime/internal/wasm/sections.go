@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"math"
+	"time"
 )
 
 // Kinds of imports and exports.
@@ -162,7 +163,8 @@ func readElem(r *reader) {
 
 // readCode reads the function bodies: their spans, and the sum of their locals.
 func (l *layout) readCode(r *reader, trusted bool) {
-	all := 0
+	all, total := 0, time.Duration(0)
+	counts := costs{locals: map[uint32]struct{}{}}
 	for n := r.count("function bodies", maxFuncs); n > 0 && r.err == nil; n-- {
 		size := r.count("bytes of a function body", maxModule)
 		b := body{span: span{r.off, r.off + size}}
@@ -187,6 +189,13 @@ func (l *layout) readCode(r *reader, trusted bool) {
 		}
 		if in.err == nil && (b.code >= b.end || l.raw[b.end-1] != 0x0b) {
 			in.fail("function %d does not end", len(l.bodies))
+		}
+		if in.err == nil && !trusted {
+			took := counts.cost(in)
+			total += took
+			if took > maxCost || total > maxAllCost {
+				in.fail("function %d would take too long to compile: it has %d branches, %d loops and %d locals in use", len(l.bodies), counts.edges, counts.loops, len(counts.locals))
+			}
 		}
 		if in.err != nil {
 			r.err = in.err
