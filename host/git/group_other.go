@@ -1,0 +1,8 @@
+//go:build !unix
+
+package git
+
+import "os/exec"
+
+// ownGroup does nothing here: the end of the context ends git alone.
+func ownGroup(*exec.Cmd) {}

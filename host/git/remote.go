@@ -1,0 +1,198 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// target is where a push or pull goes.
+type target struct {
+	remote string
+	branch string // here
+	there  string // its name at the remote
+	tracks bool   // configured as upstream
+}
+
+// target finds the remote and branch that are meant, from the branch's own
+// configuration where the request does not say.
+func (r *repository) target(ctx context.Context, in request) (target, error) {
+	t := target{remote: in.Remote, branch: in.Branch}
+	if t.branch == "" {
+		var err error
+		if t.branch, _, err = r.head(ctx); err != nil {
+			return t, err
+		}
+		if t.branch == "" {
+			return t, &abi.Error{Code: abi.Conflict, Field: "branch", Permanent: true, Message: fmt.Sprintf("git %s: HEAD is on no branch", r.operation), Hint: "name a branch"}
+		}
+	}
+	if !validBranch.MatchString(t.branch) {
+		return t, badField("branch", t.branch, "is no name of a branch")
+	}
+	own, err := r.line(ctx, "config", "--get", "branch."+t.branch+".remote")
+	if err != nil {
+		return t, err
+	}
+	merge, err := r.line(ctx, "config", "--get", "branch."+t.branch+".merge")
+	if err != nil {
+		return t, err
+	}
+	text, err := r.must(ctx, "remote")
+	if err != nil {
+		return t, err
+	}
+	remotes := strings.Fields(text)
+	if t.remote == "" {
+		switch {
+		case slices.Contains(remotes, own):
+			t.remote = own
+		case slices.Contains(remotes, "origin"):
+			t.remote = "origin"
+		case len(remotes) == 1:
+			t.remote = remotes[0]
+		}
+	}
+	if !slices.Contains(remotes, t.remote) || !validRemote.MatchString(t.remote) {
+		e := &abi.Error{Code: abi.NotFound, Field: "remote", Permanent: true, Message: fmt.Sprintf("git %s: remote %q: not configured", r.operation, t.remote), Hint: "there is none"}
+		if len(remotes) > 0 {
+			e.Hint = "there are " + strings.Join(remotes, ", ")
+		}
+		return t, e
+	}
+	t.there = t.branch
+	if name, ok := strings.CutPrefix(merge, "refs/heads/"); ok && own == t.remote && validBranch.MatchString(name) {
+		t.there, t.tracks = name, true
+	}
+	return t, nil
+}
+
+// local reports whether a URL names a repository on this machine, by git's own
+// rules: no scheme but file, and no colon before the first slash.
+func local(url string) bool {
+	if scheme, _, ok := strings.Cut(url, "://"); ok {
+		return scheme == "file"
+	}
+	colon, slash := strings.IndexByte(url, ':'), strings.IndexByte(url, '/')
+	return colon < 0 || slash >= 0 && slash < colon
+}
+
+// service has the other side of a local remote, which is a git of ours in
+// somebody's repository, run without its hooks too. For other remotes it only
+// undoes what the repository's configuration may say.
+func (r *repository) service(ctx context.Context, remote, kind string, push bool) (string, error) {
+	args := []string{"remote", "get-url", "--all", "--", remote}
+	if push {
+		args = []string{"remote", "get-url", "--all", "--push", "--", remote}
+	}
+	text, err := r.must(ctx, args...)
+	if err != nil {
+		return "", err
+	}
+	urls := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	here := local(urls[0])
+	for _, url := range urls[1:] {
+		if local(url) != here { // one option serves all URLs
+			return "", refuse(fmt.Sprintf("remote %q has URLs on this machine and elsewhere", remote), "make them two remotes")
+		}
+	}
+	if !here {
+		return "git-" + kind, nil
+	}
+	words := []string{"'" + strings.ReplaceAll(r.g.program, "'", `'\''`) + "'"}
+	for _, o := range overrides {
+		words = append(words, "-c", "'"+o+"'")
+	}
+	return strings.Join(append(words, kind), " "), nil
+}
+
+// push pushes one branch to the branch it tracks, or to one of its own name.
+// A remote that refuses is a result.
+func (r *repository) push(ctx context.Context, in request, out *Result) error {
+	t, err := r.target(ctx, in)
+	if err != nil {
+		return err
+	}
+	service, err := r.service(ctx, t.remote, "receive-pack", true)
+	if err != nil {
+		return err
+	}
+	args := []string{"push", "--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no", "--receive-pack=" + service}
+	if !t.tracks {
+		args = append(args, "--set-upstream")
+	}
+	a, err := r.git(ctx, append(args, "--", t.remote, "refs/heads/"+t.branch+":refs/heads/"+t.there)...)
+	if err != nil {
+		return err
+	}
+	out.Remote, out.Branch = t.remote, t.branch
+	if out.Hash, err = r.line(ctx, "rev-parse", "--quiet", "--verify", "refs/heads/"+t.branch); err != nil {
+		return err
+	}
+	pushed := false
+	out.Pushed, out.ExitCode, out.Success = &pushed, a.code, a.code == 0
+	refused := strings.Contains(a.out, "\n!\t") || strings.HasPrefix(a.out, "!\t")
+	if a.code != 0 && !refused {
+		return fatal(r.operation, a)
+	}
+	pushed = a.code == 0 && !strings.Contains(a.out, "\n=\t")
+	out.Output, _ = fit(strings.TrimSpace(a.out+a.err), maxText)
+	return nil
+}
+
+// pull brings the branch up to its remote, forward only; fetch only looks. A
+// branch that went its own way is a result: somebody must merge it.
+func (r *repository) pull(ctx context.Context, in request, out *Result) error {
+	t, err := r.target(ctx, in)
+	if err != nil {
+		return err
+	}
+	current, before, err := r.head(ctx)
+	if err != nil {
+		return err
+	}
+	if r.operation == "pull" && t.branch != current {
+		return &abi.Error{Code: abi.Conflict, Field: "branch", Permanent: true, Message: fmt.Sprintf("git pull: branch %q: is not the current one", t.branch), Hint: "check it out first, or use operation fetch"}
+	}
+	service, err := r.service(ctx, t.remote, "upload-pack", false)
+	if err != nil {
+		return err
+	}
+	track := fmt.Sprintf("+refs/heads/%s:refs/remotes/%s/%s", t.there, t.remote, t.there)
+	a, err := r.git(ctx, "fetch", "--no-tags", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head", "--upload-pack="+service, "--", t.remote, track)
+	if err != nil {
+		return err
+	}
+	if a.code != 0 {
+		return fatal(r.operation, a)
+	}
+	out.Remote, out.Branch, out.Hash = t.remote, t.branch, before
+	if r.operation == "fetch" {
+		out.Hash, err = r.line(ctx, "rev-parse", "--quiet", "--verify", "refs/remotes/"+t.remote+"/"+t.there)
+		out.Output = fmt.Sprintf("%s/%s is at %.10s", t.remote, t.there, out.Hash)
+		return err
+	}
+	a, err = r.git(ctx, "merge", "--ff-only", "--no-verify", "--no-verify-signatures", "--quiet", "refs/remotes/"+t.remote+"/"+t.there)
+	if err != nil {
+		return err
+	}
+	if a.code != 0 && !strings.Contains(strings.ToLower(a.err), "fast-forward") {
+		return fatal(r.operation, a)
+	}
+	out.Success, out.ExitCode = a.code == 0, a.code
+	if _, out.Hash, err = r.head(ctx); err != nil {
+		return err
+	}
+	switch {
+	case a.code != 0:
+		out.Output = strings.TrimSpace(a.err)
+	case out.Hash == before:
+		out.Output = "already up to date"
+	default:
+		out.Output = fmt.Sprintf("from %.10s to %.10s", before, out.Hash)
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// repository is the repository of one call, found safe to work on.
+type repository struct {
+	g         *runner
+	dir       string // where git runs: the workspace
+	top       string // folder of the work tree
+	ssh       string // the person's own ssh command
+	operation string
+}
+
+// outsiders are operations that change files wherever the work tree has them,
+// so they need a workspace that holds all of it.
+var outsiders = map[string]bool{"checkout": true, "pull": true}
+
+// open looks at the repository without running anything it names.
+func (g *runner) open(ctx context.Context, workspace, operation string) (*repository, error) {
+	if !filepath.IsAbs(workspace) {
+		return nil, abi.New(abi.Internal, fmt.Sprintf("git: workspace %q: not an absolute path", workspace))
+	}
+	dir, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return nil, fmt.Errorf("git: workspace: %w", err)
+	}
+	r := &repository{g: g, dir: dir, operation: operation}
+	if operation == "init" {
+		return r, nil
+	}
+	a, err := r.git(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil, err
+	}
+	if a.code != 0 {
+		return nil, fatal(operation, a)
+	}
+	r.top = filepath.FromSlash(strings.TrimRight(a.out, "\r\n"))
+	if real, err := filepath.EvalSymlinks(r.top); err == nil {
+		r.top = real
+	}
+	rel, err := filepath.Rel(r.top, dir)
+	if err != nil || !filepath.IsLocal(rel) {
+		// core.worktree can point anywhere.
+		return nil, refuse(fmt.Sprintf("the work tree %q does not hold the workspace", r.top), "")
+	}
+	if rel != "." && outsiders[operation] {
+		return nil, refuse(fmt.Sprintf("%s would change files outside the workspace, in %q", operation, r.top), "use the folder of the repository as workspace")
+	}
+	return r, r.inspect(ctx)
+}
+
+func refuse(problem, hint string) error {
+	return &abi.Error{Code: abi.Denied, Permanent: true, Message: "git: " + problem, Hint: hint}
+}
+
+// unsafe matches the keys that name a program and cannot be overridden,
+// because their middle part is free. Merge drivers are not among them: a pull
+// only goes forward and merges no file.
+var unsafe = regexp.MustCompile(`^(credential(\..*)?\.helper|filter\..*\.(clean|smudge|process)|remote\..*\.(uploadpack|receivepack|vcs)|` +
+	`lfs\.(customtransfer|extension)\..*|lfs\..*\.standalonetransferagent|lfs\.standalonetransferagent|core\.gitproxy)$`)
+
+// harmless are values of such keys that many honest repositories have.
+var harmless = map[string]bool{
+	"git-lfs clean -- %f": true, "git-lfs smudge -- %f": true, "git-lfs smudge --skip -- %f": true, "git-lfs filter-process": true, "git-lfs filter-process --skip": true,
+	"git-upload-pack": true, "git-receive-pack": true,
+}
+
+// inspect reads the configuration and refuses a repository that names programs
+// which could not be kept from running.
+func (r *repository) inspect(ctx context.Context) error {
+	a, err := r.git(ctx, "config", "--list", "--show-scope", "--includes", "-z")
+	if err != nil {
+		return err
+	}
+	if a.code != 0 || a.cut {
+		return fatal(r.operation, a)
+	}
+	fields := strings.Split(a.out, "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		scope := fields[i]
+		key, value, _ := strings.Cut(fields[i+1], "\n")
+		key = strings.ToLower(key)
+		switch {
+		case scope == "global" && key == "core.sshcommand":
+			r.ssh = value
+		case (scope == "local" || scope == "worktree") && unsafe.MatchString(key) && !harmless[value]:
+			return refuse(fmt.Sprintf("the repository's configuration has %s, which names a program to run", key),
+				"if you trust it, put it into your own configuration: git config --global")
+		}
+	}
+	return nil
+}
+
+// git runs git in the repository.
+func (r *repository) git(ctx context.Context, args ...string) (answer, error) {
+	return r.g.exec(ctx, r.dir, r.ssh, "", args...)
+}
+
+// must runs git and makes an error of every exit code but 0.
+func (r *repository) must(ctx context.Context, args ...string) (string, error) {
+	a, err := r.git(ctx, args...)
+	if err != nil {
+		return "", err
+	}
+	if a.code != 0 {
+		return "", fatal(r.operation, a)
+	}
+	return a.out, nil
+}
+
+// line runs git and returns its one line, "" if it says no.
+func (r *repository) line(ctx context.Context, args ...string) (string, error) {
+	a, err := r.git(ctx, args...)
+	if err != nil || a.code != 0 {
+		return "", err
+	}
+	return strings.TrimSpace(a.out), nil
+}
+
+// head returns the current branch, "" if detached, and the commit, "" if there
+// is none yet.
+func (r *repository) head(ctx context.Context) (branch, hash string, err error) {
+	if branch, err = r.line(ctx, "symbolic-ref", "--quiet", "--short", "HEAD"); err != nil {
+		return "", "", err
+	}
+	hash, err = r.line(ctx, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
+	return branch, hash, err
+}
+
+// pathspec appends paths after the mark that ends options; none means all of
+// the workspace.
+func pathspec(args, paths []string) []string {
+	args = append(args, "--")
+	if len(paths) == 0 {
+		return append(args, ".")
+	}
+	return append(args, paths...)
+}

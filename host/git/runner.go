@@ -1,0 +1,191 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+const (
+	maxOut = 4 << 20  // bytes of output that are read; the rest is thrown away
+	maxErr = 32 << 10 // the same of messages
+)
+
+// runner starts git.
+type runner struct{ program string }
+
+// lookPath finds git in the absolute folders of PATH, so that no file of a
+// workspace is taken for it.
+func lookPath() string {
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		if full, err := exec.LookPath(filepath.Join(dir, "git")); err == nil {
+			return full
+		}
+	}
+	return ""
+}
+
+// overrides are settings that a repository must not have its say about: what
+// names a program is emptied, what weakens a check is set.
+var overrides = []string{
+	"core.hooksPath=" + os.DevNull, "core.fsmonitor=false", "core.pager=cat", "core.editor=false", "sequence.editor=false", "core.askPass=",
+	"core.alternateRefsCommand=true", "core.protectNTFS=true", "core.protectHFS=true", "core.quotePath=false",
+	"commit.gpgSign=false", "tag.gpgSign=false", "push.gpgSign=false", "log.showSignature=false", "merge.verifySignatures=false",
+	"diff.external=", "diff.ignoreSubmodules=dirty", "diff.noprefix=false", "diff.mnemonicPrefix=false", "color.ui=false",
+	"submodule.recurse=false", "fetch.recurseSubmodules=false", "push.recurseSubmodules=no", "safe.bareRepository=explicit",
+	"gc.auto=0", "maintenance.auto=false", "receive.autogc=false", "advice.detachedHead=false", "init.templateDir=",
+	"protocol.ext.allow=never", "protocol.fd.allow=never",
+}
+
+// passed are the variables of the host that git gets: what it needs to find
+// the person's configuration and agent. GIT_DIR and its like stay behind.
+var passed = []string{
+	"HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_CONFIG_GLOBAL",
+	"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
+	"HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"SystemRoot", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP", "ComSpec", "PATHEXT",
+}
+
+func environment(sshCommand string) []string {
+	var path []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) {
+			path = append(path, dir)
+		}
+	}
+	if sshCommand == "" {
+		sshCommand = "ssh -oBatchMode=yes"
+	}
+	env := []string{
+		"PATH=" + strings.Join(path, string(os.PathListSeparator)), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false", "GIT_PAGER=cat", "PAGER=cat",
+		"GIT_SSH_COMMAND=" + sshCommand, "GIT_ALLOW_PROTOCOL=file:https:ssh", "GIT_NO_LAZY_FETCH=1", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_ATTR_NOSYSTEM=1", "GIT_MERGE_AUTOEDIT=no", "GIT_PROTOCOL_FROM_USER=1",
+	}
+	for _, name := range passed {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// answer is what one git gave.
+type answer struct {
+	out, err string
+	code     int
+	cut      bool // out is not whole
+}
+
+// exec runs git in dir. An exit code is no error; not running to an end is.
+func (g *runner) exec(ctx context.Context, dir, sshCommand, stdin string, args ...string) (answer, error) {
+	full := []string{"--no-pager", "--no-replace-objects"}
+	for _, o := range overrides {
+		full = append(full, "-c", o)
+	}
+	cmd := exec.CommandContext(ctx, g.program, append(full, args...)...)
+	cmd.Dir, cmd.Env, cmd.Stdin = dir, environment(sshCommand), strings.NewReader(stdin)
+	out, messages := &capped{max: maxOut}, &capped{max: maxErr}
+	cmd.Stdout, cmd.Stderr = out, messages
+	cmd.WaitDelay = 2 * time.Second
+	ownGroup(cmd)
+	err := cmd.Run()
+	a := answer{out: out.String(), err: messages.String(), cut: out.over}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return a, fmt.Errorf("git %s: %w", args[0], ctx.Err())
+	case errors.As(err, &exit):
+		a.code = exit.ExitCode()
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return a, fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return a, nil
+}
+
+// capped keeps the first max bytes and takes the rest without keeping it.
+type capped struct {
+	bytes.Buffer
+	max  int
+	over bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if room := c.max - c.Len(); len(p) > room {
+		c.over = true
+		c.Buffer.Write(p[:max(room, 0)])
+	} else {
+		c.Buffer.Write(p)
+	}
+	return len(p), nil
+}
+
+// fatal gives the error of a git that could not do its work.
+func fatal(operation string, a answer) error {
+	text := strings.TrimSpace(a.err)
+	if text == "" {
+		text = strings.TrimSpace(a.out)
+	}
+	e := &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("git %s: exit code %d: %s", operation, a.code, clip(text, 2<<10))}
+	lower := strings.ToLower(text)
+	for _, c := range causes {
+		if strings.Contains(lower, c.text) {
+			e.Code, e.Hint, e.Permanent = c.code, c.hint, c.code != abi.Unavailable
+			break
+		}
+	}
+	return e
+}
+
+// causes map git's words, in lower case, to codes. The first that fits counts.
+var causes = []struct {
+	text string
+	code abi.Code
+	hint string
+}{
+	{"index.lock", abi.Unavailable, "another git is at work; if none is, remove the lock file"},
+	{"could not resolve host", abi.Unavailable, ""},
+	{"connection refused", abi.Unavailable, ""},
+	{"connection timed out", abi.Unavailable, ""},
+	{"connection reset", abi.Unavailable, ""},
+	{"the requested url returned error: 5", abi.Unavailable, ""},
+	{"unable to access", abi.Unavailable, ""},
+	{"early eof", abi.Unavailable, ""},
+	{"authentication failed", abi.Denied, "configure credentials for git outside the repository"},
+	{"could not read username", abi.Denied, "configure credentials for git outside the repository"},
+	{"permission denied", abi.Denied, ""},
+	{"host key verification failed", abi.Denied, ""},
+	{"not allowed", abi.Denied, "only https, ssh and files are allowed"},
+	{"dubious ownership", abi.Denied, "add the folder to safe.directory of your own git configuration"},
+	{"not a git repository", abi.NotFound, "operation init makes one"},
+	{"does not appear to be a git repository", abi.NotFound, ""},
+	{"unknown revision", abi.NotFound, ""},
+	{"bad revision", abi.NotFound, ""},
+	{"did not match any", abi.NotFound, ""},
+	{"invalid reference", abi.NotFound, ""},
+	{"not a valid object name", abi.NotFound, ""},
+	{"couldn't find remote ref", abi.NotFound, ""},
+	{"does not have any commits", abi.NotFound, "there is no commit yet"},
+	{"needed a single revision", abi.NotFound, ""},
+	{"already exists", abi.Conflict, ""},
+	{"would be overwritten", abi.Conflict, "commit or take back the changes first"},
+	{"pathspec", abi.NotFound, ""},
+}
+
+func clip(text string, size int) string {
+	if len(text) <= size {
+		return text
+	}
+	return strings.ToValidUTF8(text[:size], "") + "…"
+}
