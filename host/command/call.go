@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // Call runs the command that call names and returns its result as JSON. Every
@@ -157,6 +158,14 @@ func nearestCommand(want string, names []string) string {
 		return names[i]
 	}
 	return nearest(want, names)
+}
+
+// nearest returns the candidate that want was most likely meant to be, or "".
+func nearest(want string, candidates []string) string {
+	if near := sentinels.Suggest(want, candidates); want != "" && len(near) > 0 {
+		return near[0]
+	}
+	return ""
 }
 
 // offered lists the allowed commands for a hint, at most twenty.
