@@ -24,15 +24,16 @@ type call struct {
 	base   time.Time
 	logger *slog.Logger
 
-	compute time.Duration // the guest's own time
+	// The guest's own time is metered apart, because a host call may rightly
+	// take hours, for a person or a model, and a guest that loops may not.
+	compute time.Duration
 	left    time.Duration // of it, when the timer was last set
 	since   time.Time     // when it was set
 	timer   *time.Timer
-	stops   []func() bool
 
-	inst    *instance
-	err     error // why the guest was unwound
-	written int
+	inst    *instance // the one in use
+	err     error     // why the guest was unwound; the engine wraps what it carries, this is the original
+	written int       // bytes to stdout and stderr
 }
 
 // callKey finds the call in the ctx of a host function.
@@ -60,6 +61,7 @@ func (h *Host) newCall(ctx context.Context, inv Invocation) (c *call, done func(
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.ctx, c.left, c.since = ctx, c.compute, time.Now()
+	// A cause tells later which of the four ends it was.
 	c.timer = time.AfterFunc(c.left, func() { cancel(errCompute) })
 	stopClose := context.AfterFunc(h.ctx, func() { cancel(errClosed) })
 	return c, func() {
@@ -139,6 +141,8 @@ func (c *call) reply(function string, handle uint64, t texts) (body []byte, err 
 			body, err = nil, abi.New(abi.Internal, fmt.Sprintf("call %s: a fault of the host", function))
 		}
 	}()
+	// The length is asked of the kernel, which knows its blocks: a handle that is
+	// no block's start has none. It is checked before anything is copied.
 	n, err := t.length(handle)
 	switch {
 	case err != nil && c.ctx.Err() != nil:
@@ -206,6 +210,7 @@ func firstLine(text string) string {
 // clip cuts text to at most n bytes of valid UTF-8.
 func clip(text string, n int) string {
 	if len(text) > n {
+		// Back to a character's start, so that none is cut in two.
 		for n > 0 && !utf8.RuneStart(text[n]) {
 			n--
 		}

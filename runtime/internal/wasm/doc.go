@@ -22,6 +22,27 @@
 // with what it asks for. Nothing of the guest runs before the scan has passed, and
 // no host function answers before the load is complete.
 //
+// # What the engine does that this package must know
+//
+//   - It checks for a cancelled call at loop heads and leaves the guest there for
+//     Go code; that is also what lets the garbage collector stop the guest. See
+//     codeSection.
+//   - It prints to the host's stdout when the call kernel's reset traps, and the
+//     input is written over the kernel's start when there is no room for it. See
+//     kernelSound and maxInput.
+//   - Each call into the call kernel that the engine forwards (load_u8, store_u8,
+//     alloc) makes a new stack of 10 KiB: a guest that moves its texts by bytes
+//     is twelve times slower than one that uses load_u64 and store_u64, which it
+//     answers itself.
+//   - table.grow and deep recursion take memory of the host's own, up to 1 GiB
+//     and 50 MB. The first is bounded by a maximum put into the module; the
+//     second is not counted in MemoryBytes and freed with the call.
+//   - Its memory limit is one for a whole module, so it is set to the host's and
+//     the call's own is kept by the arena, which also knows that a trap came from
+//     memory that was refused.
+//   - It gives the guest's own error and its own through one value; failure tells
+//     them apart by what the call kernel holds.
+//
 // # Concurrency
 //
 // Host and Module are safe for concurrent use. Compiles are serialised, since

@@ -1,9 +1,11 @@
 package wasm
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	stdruntime "runtime"
@@ -39,10 +41,10 @@ func (c *compiled) close() {
 
 // compileConfig says how one module is compiled.
 type compileConfig struct {
-	dir           string // compiled code of this module; "" for none
-	interruptible bool
-	maxMemory     int64
-	functions     []string
+	dir           string   // compiled code of this module; "" for none
+	interruptible bool     // costs a guest's loops a factor of five to eight
+	maxMemory     int64    // bytes, the most any call may be given
+	functions     []string // host functions to offer: those it imports, no more
 }
 
 // compile turns a rewritten module into machine code. Code read from dir is
@@ -88,6 +90,7 @@ func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compil
 		// Zero bytes of variables and of HTTP answers disable both.
 		Memory: &extism.ManifestMemory{MaxPages: uint32((cfg.maxMemory + kernelSpare) / pageSize)},
 	}
+	// Compiles are serialised, so one may use the machine.
 	ctx = experimental.WithCompilationWorkers(ctx, min(4, stdruntime.GOMAXPROCS(0)))
 	plugin, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{RuntimeConfig: rc, EnableWasi: true}, hostFunctions(cfg.functions))
 	if err != nil {
@@ -126,17 +129,17 @@ func (t texts) length(handle uint64) (uint64, error) {
 
 // read copies n bytes of a text.
 func (t texts) read(handle uint64, n int) ([]byte, bool) {
-	b, ok := t.plugin.Memory().Read(uint32(handle), uint32(n))
-	if !ok || handle > 1<<32-1 {
+	if handle > math.MaxUint32 {
 		return nil, false
 	}
-	return append([]byte(nil), b...), true
+	b, ok := t.plugin.Memory().Read(uint32(handle), uint32(n))
+	return bytes.Clone(b), ok // what Read gives is the memory itself
 }
 
 // write stores a text and returns its handle; false means the kernel is full.
 func (t texts) write(b []byte) (uint64, bool) {
 	handle, err := t.plugin.AllocWithContext(t.ctx, uint64(len(b)))
-	if err != nil || handle == 0 || handle > 1<<32-1 {
+	if err != nil || handle == 0 || handle > math.MaxUint32 {
 		return 0, false
 	}
 	return handle, t.plugin.Memory().Write(uint32(handle), b)
@@ -158,7 +161,8 @@ func wasiSignatures(ctx context.Context) (map[string]string, error) {
 	return signatures, nil
 }
 
-func valueBytes(types []api.ValueType) []byte { return append([]byte(nil), types...) }
+// valueBytes: the engine's value types are the format's bytes.
+func valueBytes(types []api.ValueType) []byte { return bytes.Clone(types) }
 
 // cacheDir returns the folder of a module's compiled code.
 func cacheDir(root, digest string) string {

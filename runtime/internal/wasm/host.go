@@ -41,7 +41,7 @@ type Host struct {
 	cacheDir  string
 	maxMemory int64
 	maxIdle   int
-	wasi      map[string]string
+	wasi      map[string]string // signatures by name
 	arena     *arena
 	compiling chan struct{} // holds one token: who has it compiles
 
@@ -134,6 +134,8 @@ func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module,
 		return nil, abi.New(abi.Cancelled, "load plugin: the host is closed")
 	}
 	defer h.using.Done()
+	// The order is that of what a check costs and of what it may trust: names
+	// the plugin's author should see come before the compiler's own words.
 	l, err := scan(wasm, opt.Trusted)
 	if err != nil {
 		return nil, err

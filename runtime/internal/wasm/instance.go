@@ -19,9 +19,9 @@ import (
 // it from checkout has it alone until they give it back.
 type instance struct {
 	plugin   *extism.Plugin
-	clock    *clock
-	memories *memories
-	current  *call // the call at work, for what the guest writes
+	clock    *clock    // all of time and chance that the guest sees
+	memories *memories // its linear memory and the kernel's
+	current  *call     // the call at work, for what the guest writes
 	stdout   sink
 	stderr   sink
 	exited   *uint32 // the code, once the guest ended itself or was interrupted
@@ -33,7 +33,8 @@ type instance struct {
 	idle  time.Time // when it was put back
 }
 
-// allocator adapts memories to the engine's interface.
+// allocator adapts memories, which name no type of the
+// engine, to its interface.
 type allocator struct{ *memories }
 
 func (a allocator) Allocate(least, most uint64) experimental.LinearMemory {
@@ -91,6 +92,8 @@ func (inst *instance) call(c *call, export string, input []byte) ([]byte, error)
 	if !inst.kernelSound() {
 		return nil, abi.New(abi.Trap, "the plugin damaged its call memory")
 	}
+	// Success on a call that is over is none: a Trusted guest is not interrupted
+	// and may come back long after its time.
 	status, output, err := inst.plugin.CallWithContext(context.WithValue(c.ctx, callKey{}, c), export, input)
 	if err != nil || inst.exited != nil || c.ctx.Err() != nil {
 		return nil, c.failure(err)

@@ -76,6 +76,8 @@ func (l *layout) checkImports(wasi map[string]string) ([]string, error) {
 // checkExports refuses a module without the exports of ABI clause A1, and says
 // whether it has the optional validate.
 func (l *layout) checkExports() (validates bool, err error) {
+	// The initialisers are called by the engine, which leaves out one of another
+	// type without a word; the guest would then run uninitialised.
 	wanted := map[string]string{
 		abi.ExportDescribe: exportSignature, abi.ExportRun: exportSignature, abi.ExportValidate: exportSignature,
 		"_initialize": initSignature, "__wasm_call_ctors": initSignature,

@@ -18,13 +18,13 @@ type Module struct {
 	host      *Host
 	digest    string
 	wasm      []byte
-	functions []string
-	manifest  Manifest
+	functions []string // host functions it imports, sorted
+	manifest  Manifest // set by describe, before the module is handed out
 	trusted   bool
-	validates bool
-	needs     int64 // bytes of linear memory it starts with
-	code      *compiled
-	pool      *pool // nil: every call has an instance of its own
+	validates bool      // it has the optional export
+	needs     int64     // bytes of linear memory it starts with
+	code      *compiled // safe for concurrent instantiation
+	pool      *pool     // nil: every call has an instance of its own
 
 	mu     sync.Mutex
 	refs   int // of holders; calls are begun only while there is one
@@ -265,6 +265,8 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 	if err != nil {
 		return result, err
 	}
+	// Whatever way this returns, the instance is kept or closed here and nowhere
+	// else, and never while the guest is on the stack.
 	keep := false
 	defer func() {
 		if keep {

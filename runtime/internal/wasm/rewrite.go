@@ -47,6 +47,7 @@ func rewrite(l *layout) []byte {
 func (l *layout) wrapTypes() (added []funcType, wraps [][]byte) {
 	wraps = make([][]byte, len(l.types))
 	known := map[string]int{}
+	// A type that is there already serves; the module of a compiler has few.
 	for i, t := range l.types {
 		if len(t.params) == 0 && len(t.results) > 1 {
 			if _, ok := known[string(t.results)]; !ok {
@@ -147,6 +148,7 @@ func mergeSegments(l *layout) []byte {
 			return nil
 		}
 	}
+	// Each turn takes one segment and all that follow closely enough.
 	var content []byte
 	n, fill := uint32(0), 0
 	for i := 0; i < len(segs); n++ {

@@ -67,12 +67,11 @@ type exportEntry struct {
 	index uint32
 }
 
-// table is one table of the module itself. Limits is where they stand.
+// table is one table of the module itself; max is maxTable if it names none.
 type table struct {
-	min    uint32
-	max    uint32
-	hasMax bool
-	elem   byte
+	min  uint32
+	max  uint32
+	elem byte
 }
 
 // segment is an active data segment of memory 0 at a constant offset.
@@ -85,16 +84,14 @@ type segment struct {
 type layout struct {
 	raw      []byte
 	sections []section
-	types    []funcType
-	imports  []importEntry
-	funcs    []uint32 // type index of each own function
+	types    []funcType    // by index, as all below
+	imports  []importEntry // functions among them come first in the index space
+	funcs    []uint32      // type index of each own function
 	tables   []table
 	exports  []exportEntry
 	bodies   []body
 	memory   bool
 	memMin   uint32 // pages
-	memMax   uint32 // pages; maxPages if the module names none
-	start    bool
 	// segments holds all data if every one is active, of memory 0 and at a
 	// constant; else mergeable is false and segments is not complete.
 	segments  []segment
@@ -204,7 +201,7 @@ func (l *layout) section(s section, trusted bool) error {
 	case secMemory:
 		if n := r.count("memories", 1); n == 1 {
 			l.memory = true
-			l.memMin, l.memMax, _ = readLimits(r, maxPages, "memory pages")
+			l.memMin, _ = readLimits(r, maxPages, "memory pages")
 		}
 	case secGlobal:
 		for n := r.count("globals", maxEntries); n > 0 && r.err == nil; n-- {
@@ -217,8 +214,7 @@ func (l *layout) section(s section, trusted bool) error {
 			l.exports = append(l.exports, exportEntry{name: r.name(), kind: r.byte(), index: r.u32()})
 		}
 	case secStart:
-		l.start = true
-		r.u32()
+		r.u32() // it runs in newInstance, under the call's deadline
 	case secElem:
 		for n := r.count("element segments", maxEntries); n > 0 && r.err == nil; n-- {
 			readElem(r)

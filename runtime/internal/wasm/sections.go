@@ -1,9 +1,6 @@
 package wasm
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Kinds of imports and exports.
 const (
@@ -17,6 +14,7 @@ const (
 	typeFunc                           = 0x60
 )
 
+// valueType reads one value type.
 func valueType(r *reader) byte {
 	switch t := r.byte(); t {
 	case typeI32, typeI64, typeF32, typeF64, typeV128, typeFuncref, typeExtern:
@@ -27,6 +25,7 @@ func valueType(r *reader) byte {
 	}
 }
 
+// valueTypes reads a vector of them, which aliases the module.
 func valueTypes(r *reader) []byte {
 	n := r.count("parameters or results", maxArity)
 	start := r.off
@@ -39,6 +38,7 @@ func valueTypes(r *reader) []byte {
 	return r.b[start:r.off]
 }
 
+// readTypes reads the type section.
 func (l *layout) readTypes(r *reader) {
 	for n := r.count("types", maxEntries); n > 0 && r.err == nil; n-- {
 		if form := r.byte(); form != typeFunc {
@@ -59,6 +59,7 @@ func (l *layout) typeIndex(r *reader) uint32 {
 	return i
 }
 
+// readImports reads the import section; what may be imported is link.go's to say.
 func (l *layout) readImports(r *reader) {
 	for n := r.count("imports", maxEntries); n > 0 && r.err == nil; n-- {
 		im := importEntry{module: r.name(), name: r.name(), kind: r.byte()}
@@ -80,28 +81,29 @@ func (l *layout) readImports(r *reader) {
 }
 
 // readLimits reads a minimum and a maximum; without one the bound takes its place.
-func readLimits(r *reader, bound uint32, what string) (low, high uint32, hasMax bool) {
+func readLimits(r *reader, bound uint32, what string) (low, high uint32) {
 	high = bound
 	switch flags := r.byte(); flags {
 	case 0:
 		low = r.u32()
 	case 1:
-		low, high, hasMax = r.u32(), r.u32(), true
+		low, high = r.u32(), r.u32()
 	default:
 		r.fail("limits of kind %d (shared or 64 bit) are beyond WebAssembly 2.0", flags)
 	}
 	if r.err == nil && low > bound {
 		r.fail("%d %s at the start, at most %d are allowed", low, what, bound)
 	}
-	return low, min(high, math.MaxUint32), hasMax
+	return low, high
 }
 
+// readTable reads one table type.
 func readTable(r *reader) table {
 	t := table{elem: r.byte()}
 	if r.err == nil && t.elem != typeFuncref && t.elem != typeExtern {
 		r.fail("table of type 0x%x is beyond WebAssembly 2.0", t.elem)
 	}
-	t.min, t.max, t.hasMax = readLimits(r, maxTable, "table entries")
+	t.min, t.max = readLimits(r, maxTable, "table entries")
 	return t
 }
 
@@ -216,7 +218,6 @@ func (l *layout) readData(r *reader) {
 	offset, isConst := int32(0), false
 	if flags != 1 { // active
 		if flags == 2 && r.u32() != 0 {
-			isConst = false
 			r.fail("data of a second memory is beyond WebAssembly 2.0")
 		}
 		offset, isConst = constExpr(r)
