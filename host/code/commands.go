@@ -2,6 +2,7 @@ package code
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -22,12 +23,22 @@ type Options struct {
 // Commands returns the family.
 func Commands(opt Options) []command.Command {
 	read := command.Options{ReadOnly: true, Idempotent: true}
+	// The names that models trained on other tools use.
+	file := map[string]string{"file": "path", "filePath": "path", "file_path": "path"}
+	readOne := read
+	readOne.Aliases = file
+	edits := map[string]string{
+		"search": "old", "replace": "new", "oldText": "old", "newText": "new", "old_string": "old", "new_string": "new", "replace_all": "replaceAll",
+	}
+	maps.Copy(edits, file)
+	find := read
+	find.Aliases = map[string]string{"query": "pattern", "regex": "pattern"}
 	list := []command.Command{
-		command.New("code/read", "Read a text file, whole or from a line on.", read, readFile),
-		command.New("code/write", "Write a whole text file, new or over what is there.", command.Options{Idempotent: true}, writeFile),
+		command.New("code/read", "Read a text file, whole or from a line on.", readOne, readFile),
+		command.New("code/write", "Write a whole text file, new or over what is there.", command.Options{Idempotent: true, Aliases: file}, writeFile),
 		command.New("code/edit", "Replace exact text in a file. The text to replace must occur exactly once unless replaceAll is set.",
-			command.Options{Aliases: map[string]string{"search": "old", "replace": "new", "oldText": "old", "newText": "new"}}, editFile),
-		command.New("code/search", "Find lines that match a regular expression, in all files of the workspace or some.", read, search),
+			command.Options{Aliases: edits}, editFile),
+		command.New("code/search", "Find lines that match a regular expression, in all files of the workspace or some.", find, search),
 		command.New("code/tree", "List the files and folders of the workspace.", read, tree),
 	}
 	if opt.Run == nil {

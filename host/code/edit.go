@@ -10,6 +10,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
+// editIn takes one replacement or a list. Both forms exist because the specification's
+// authors and models write either.
 type editIn struct {
 	Path       string        `json:"path" jsonschema:"file to edit, relative to the workspace"`
 	Old        string        `json:"old,omitempty" jsonschema:"the exact text to replace, with enough around it to be unique"`
@@ -42,6 +44,8 @@ type change struct {
 
 const maxChanges = 50
 
+// editFile holds to the file it read: the new text is put in place by name, so a
+// writer in between loses unless ifHash was given.
 func editFile(_ context.Context, call *command.Call, in editIn) (editOut, error) {
 	edits, err := in.replacements()
 	if err != nil {
@@ -105,6 +109,7 @@ func (in editIn) replacements() ([]replacement, error) {
 	return edits, nil
 }
 
+// badEdit is the error for a field that no file could make right.
 func badEdit(field, problem string) *abi.Error {
 	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: fmt.Sprintf("edit: field %q: %s", field, problem)}
 }
@@ -148,6 +153,7 @@ func apply(text string, edits []replacement) (string, []change, error) {
 	return text, changes, nil
 }
 
+// toCRLF gives text the line ends of a file from Windows.
 func toCRLF(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 
 // occurrences returns where old begins, without overlaps.

@@ -93,6 +93,8 @@ func (w *workspace) store(p *place, data []byte) (created bool, err error) {
 	return p.info == nil, syncDir(p.dir)
 }
 
+// fill writes, syncs and closes a temporary file. The mode is set before the file
+// gets its name, so there is no moment with a wrong one.
 func fill(f *os.File, data []byte, mode fs.FileMode) error {
 	_, err := f.Write(data)
 	if err == nil {
@@ -128,6 +130,7 @@ func regular(name string, info fs.FileInfo) error {
 	return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: is no regular file", name)}
 }
 
+// tooLarge names the limit, as every error about a limit does.
 func tooLarge(name string, size int64) error {
 	return &abi.Error{
 		Code: abi.Limit, Field: "path", Permanent: true,
@@ -138,6 +141,7 @@ func tooLarge(name string, size int64) error {
 // isBinary guesses as git does: a zero byte near the start.
 func isBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), 8000)], 0) >= 0 }
 
+// hashOf is what ifHash is compared with.
 func hashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

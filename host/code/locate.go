@@ -27,6 +27,7 @@ type place struct {
 	trail []*os.Root  // opened on the way, dir among them
 }
 
+// Close closes what was opened on the way. The workspace itself stays open.
 func (p *place) Close() {
 	for _, r := range p.trail {
 		_ = r.Close() // opened only to look; nothing was written through it
@@ -64,6 +65,9 @@ func (w *workspace) locate(name string, create bool) (*place, error) {
 	return p, nil
 }
 
+// run takes one part after the other until the last one, which may be missing.
+// What it returns names no link: the last look said so, and a link put there
+// since leads no further than dir.
 func (k *walk) run(create bool) (*place, error) {
 	for {
 		part, ok := k.next()
@@ -128,8 +132,10 @@ func (k *walk) last() bool {
 	return !slices.ContainsFunc(k.pending, func(part string) bool { return part != "" && part != "." })
 }
 
+// top is the folder the walk stands in.
 func (k *walk) top() *os.Root { return k.dirs[len(k.dirs)-1] }
 
+// at is the real path of a name in the folder the walk stands in.
 func (k *walk) at(part string) string { return path.Join(path.Join(k.names...), part) }
 
 // enter opens a folder and makes sure it is the one that was looked at.

@@ -66,6 +66,7 @@ func matchesLoosely(lines, want []string) int {
 	return 0
 }
 
+// squeeze makes runs of white space one space.
 func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // excerpt shows n lines from i and one around, at most eight, each cut short.

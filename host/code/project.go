@@ -58,6 +58,7 @@ func (w *workspace) stagesOf(dir string) ([]stage, error) {
 	return all, nil
 }
 
+// goStages vets too: go test would find the same, but it only runs with fullTest.
 func goStages([]byte, func(string) bool) ([]stage, error) {
 	return []stage{
 		{name: "go build", argv: []string{"go", "build", "./..."}},
@@ -66,6 +67,8 @@ func goStages([]byte, func(string) bool) ([]stage, error) {
 	}, nil
 }
 
+// rustStages builds tests and examples along, so that a broken test is found
+// without running it.
 func rustStages([]byte, func(string) bool) ([]stage, error) {
 	return []stage{
 		{name: "cargo build", argv: []string{"cargo", "build", "--all-targets"}},

@@ -46,6 +46,8 @@ type match struct {
 	After  []string `json:"after,omitempty"`
 }
 
+// search goes through files one by one and stops at the first match too many, so
+// its memory is that of one file and one answer.
 func search(ctx context.Context, call *command.Call, in searchIn) (searchOut, error) {
 	s, err := newSearcher(in)
 	if err != nil {
@@ -94,6 +96,7 @@ type searcher struct {
 	out     searchOut
 }
 
+// newSearcher compiles the patterns; every mistake in them is a bad field.
 func newSearcher(in searchIn) (*searcher, error) {
 	s := &searcher{max: in.MaxResults, context: in.Context, out: searchOut{Matches: []match{}}}
 	if s.max == 0 {
@@ -173,6 +176,8 @@ func (s *searcher) add(m match) bool {
 	return true
 }
 
+// writeMatch writes a match as grep does: a colon marks the line, a dash those
+// around it.
 func writeMatch(b *strings.Builder, m match) {
 	for i, l := range m.Before {
 		writeLine(b, m.Path, m.Line-len(m.Before)+i, '-', l)

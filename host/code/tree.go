@@ -32,6 +32,7 @@ type entry struct {
 	Size int64  `json:"size,omitempty"`
 }
 
+// tree lists the workspace level by level.
 func tree(ctx context.Context, call *command.Call, in treeIn) (treeOut, error) {
 	w, err := openWorkspace(call)
 	if err != nil {
@@ -92,6 +93,7 @@ func tree(ctx context.Context, call *command.Call, in treeIn) (treeOut, error) {
 // maxVisited bounds the memory of one listing in a huge workspace.
 const maxVisited = 50_000
 
+// depthBelow counts the parts of name below start, 1 for an entry of start itself.
 func depthBelow(start, name string) int {
 	n := strings.Count(name, "/") + 1
 	if start != "." {
@@ -100,6 +102,7 @@ func depthBelow(start, name string) int {
 	return n
 }
 
+// entryOf describes an entry. A link is not followed: where it leads may be outside.
 func entryOf(name string, d fs.DirEntry) entry {
 	e := entry{Path: name, Type: "other"}
 	switch {
@@ -116,6 +119,7 @@ func entryOf(name string, d fs.DirEntry) entry {
 	return e
 }
 
+// render writes the entries as an indented list, the form that models read best.
 func render(start string, entries []entry, truncated bool) string {
 	var b strings.Builder
 	for _, e := range entries {

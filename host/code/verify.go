@@ -35,10 +35,13 @@ type verifyStep struct {
 	Skipped    bool     `json:"skipped,omitempty" jsonschema:"did not run because a step before it ended badly"`
 }
 
+// verifier runs the stages of a project through the host's way of running programs.
 type verifier struct {
 	run func(ctx context.Context, call *command.Call, dir string, argv []string) (int, string, error)
 }
 
+// verify stops at the first stage that ends badly: what follows would only repeat
+// its complaint. A project with tests alone is tested without being asked.
 func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (verifyOut, error) {
 	w, err := openWorkspace(call)
 	if err != nil {
@@ -87,12 +90,16 @@ func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (
 	return out, nil
 }
 
-// tail returns the last size bytes of text, from the start of a line.
+// tail returns the end of text, at most size bytes of JSON, from the start of a
+// line.
 func tail(text string, size int) string {
-	if len(text) <= size {
+	if jsonSize(text) <= size {
 		return text
 	}
-	cut := text[len(text)-size:]
+	cut := text[max(len(text)-size, 0):]
+	for jsonSize(cut) > size {
+		cut = cut[len(cut)/8+1:]
+	}
 	if i := strings.IndexByte(cut, '\n'); i >= 0 && i < len(cut)-1 {
 		cut = cut[i+1:]
 	}

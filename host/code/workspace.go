@@ -20,6 +20,8 @@ type workspace struct {
 	model bool   // a model asked
 }
 
+// openWorkspace opens the folder once for the whole call, so that renaming it
+// meanwhile changes nothing.
 func openWorkspace(call *command.Call) (*workspace, error) {
 	if !filepath.IsAbs(call.Workspace) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", call.Workspace))
@@ -31,6 +33,7 @@ func openWorkspace(call *command.Call) (*workspace, error) {
 	return &workspace{root: root, base: call.Workspace, model: call.By == command.ByModel}, nil
 }
 
+// Close ends the access. Files opened through it stay open.
 func (w *workspace) Close() error { return w.root.Close() }
 
 // relative turns what a caller wrote into a slash path below the workspace. An
@@ -66,6 +69,8 @@ func (w *workspace) inside(name string) (string, bool) {
 	return "", false
 }
 
+// resolved follows the links of the workspace's own path. That is safe: the
+// operator chose it, not the caller.
 func resolved(name string) string {
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		return real
@@ -73,6 +78,8 @@ func resolved(name string) string {
 	return name
 }
 
+// outside is the one error for every way of leaving the workspace, so that it
+// does not tell what is there.
 func outside(name string) error {
 	return &abi.Error{
 		Code: abi.Denied, Field: "path", Permanent: true,

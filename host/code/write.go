@@ -22,6 +22,8 @@ type writeOut struct {
 	Hash    string `json:"hash" jsonschema:"SHA-256 of the file as written"`
 }
 
+// writeFile is idempotent: made again after a crash it finds its own text in
+// place, with ifHash too.
 func writeFile(_ context.Context, call *command.Call, in writeIn) (writeOut, error) {
 	w, err := openWorkspace(call)
 	if err != nil {
@@ -38,8 +40,10 @@ func writeFile(_ context.Context, call *command.Call, in writeIn) (writeOut, err
 		if err != nil {
 			return writeOut{}, err
 		}
-		if err := unchanged(p.path, data, in.IfHash); err != nil {
-			return writeOut{}, err
+		if hashOf(data) != hashOf([]byte(in.Content)) { // else this call was made before
+			if err := unchanged(p.path, data, in.IfHash); err != nil {
+				return writeOut{}, err
+			}
 		}
 	}
 	created, err := w.store(p, []byte(in.Content))

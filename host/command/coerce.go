@@ -47,6 +47,8 @@ type coercer struct {
 // maxCoerceDepth ends schemas and values that nest without end.
 const maxCoerceDepth = 64
 
+// coerce returns value, changed where that helps. It changes lists and objects in
+// place: they were decoded for this call alone.
 func (c coercer) coerce(schema map[string]any, value any, depth int) any {
 	schema = c.resolve(schema)
 	if schema == nil || depth > maxCoerceDepth {
@@ -71,6 +73,8 @@ func (c coercer) coerce(schema map[string]any, value any, depth int) any {
 	return value
 }
 
+// coerceFields coerces the fields of an object. An optional field that is null is
+// taken out for a model: many write null for "not given".
 func (c coercer) coerceFields(schema, object map[string]any, depth int) {
 	properties, _ := schema["properties"].(map[string]any)
 	rest, _ := schema["additionalProperties"].(map[string]any)
@@ -206,6 +210,7 @@ func enumCase(schema map[string]any, text string) string {
 	return found
 }
 
+// typesOf returns the kinds a schema accepts, none if it does not say.
 func typesOf(schema map[string]any) []string {
 	switch t := schema["type"].(type) {
 	case string:
@@ -222,6 +227,7 @@ func typesOf(schema map[string]any) []string {
 	return nil
 }
 
+// wants reports whether a schema names a kind; a number may be an integer.
 func wants(schema map[string]any, kind string) bool {
 	for _, t := range typesOf(schema) {
 		if t == kind || (t == "number" && kind == "integer") {
@@ -250,6 +256,7 @@ func wantsKindOf(schema map[string]any, value any) bool {
 	return false
 }
 
+// required reports whether an object must have the field.
 func required(schema map[string]any, name string) bool {
 	list, _ := schema["required"].([]any)
 	for _, v := range list {

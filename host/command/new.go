@@ -60,6 +60,7 @@ func NewDynamic(name, summary string, in, out json.RawMessage, opt Options, fn f
 	return c
 }
 
+// command copies the options into a command without schemas and function.
 func (o Options) command(name, summary string) Command {
 	return Command{
 		Name: name, Summary: summary,

@@ -88,6 +88,7 @@ func (r *Registry) Lookup(name string) (Command, bool) {
 	return Command{}, false
 }
 
+// find returns the entry of a name, nil if there is none.
 func (r *Registry) find(name string) *entry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

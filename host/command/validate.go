@@ -45,6 +45,7 @@ func compileSchema(text json.RawMessage) (*jsonschema.Schema, map[string]any, er
 // noLoader refuses every URL.
 type noLoader struct{}
 
+// Load refuses the URL.
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("load schema %q: references to other documents are not followed", url)
 }
@@ -149,6 +150,7 @@ func reason(v *jsonschema.ValidationError) string {
 	return text
 }
 
+// list writes values as JSON, for messages.
 func list(values []any) string {
 	words := make([]string, len(values))
 	for i, v := range values {

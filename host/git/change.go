@@ -6,6 +6,7 @@ import (
 	"strings"
 )
 
+// add stages files. It needs paths: staging everything must be said.
 func (r *repository) add(ctx context.Context, in request, out *Result) error {
 	if len(in.Paths) == 0 {
 		return badField("paths", "", `is missing: name files, or "." for all`)

@@ -19,6 +19,7 @@ var validBranch = regexp.MustCompile(`^[\pL\pN_][\pL\pN_./+#=,-]{0,254}$`)
 
 var validRemote = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
+// badField is the error for a value that git must never see.
 func badField(field, value, problem string) error {
 	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: fmt.Sprintf("git: field %q: %q %s", field, value, problem)}
 }

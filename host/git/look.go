@@ -82,6 +82,7 @@ func readStatus(text string, out *Result) {
 	}
 }
 
+// letter turns the dot that stands for "no change" into nothing.
 func letter(c byte) string {
 	if c == '.' {
 		return ""
@@ -89,6 +90,7 @@ func letter(c byte) string {
 	return string(rune(c))
 }
 
+// readBranch reads one header line of a status.
 func readBranch(rest string, out *Result) {
 	name, value, _ := strings.Cut(rest, " ")
 	switch name {

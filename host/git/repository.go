@@ -58,6 +58,7 @@ func (g *runner) open(ctx context.Context, workspace, operation string) (*reposi
 	return r, r.inspect(ctx)
 }
 
+// refuse is the error for a repository or request that is not safe to serve.
 func refuse(problem, hint string) error {
 	return &abi.Error{Code: abi.Denied, Permanent: true, Message: "git: " + problem, Hint: hint}
 }

@@ -57,6 +57,8 @@ var passed = []string{
 	"SystemRoot", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP", "ComSpec", "PATHEXT",
 }
 
+// environment is built anew for each git: nothing of the host's own but what is
+// listed, messages in English because [causes] reads them, no questions asked.
 func environment(sshCommand string) []string {
 	var path []string
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
@@ -121,6 +123,7 @@ type capped struct {
 	over bool
 }
 
+// Write never fails, so that git is not stopped by a full buffer.
 func (c *capped) Write(p []byte) (int, error) {
 	if room := c.max - c.Len(); len(p) > room {
 		c.over = true
@@ -183,6 +186,7 @@ var causes = []struct {
 	{"pathspec", abi.NotFound, ""},
 }
 
+// clip cuts text to size bytes at a character.
 func clip(text string, size int) string {
 	if len(text) <= size {
 		return text

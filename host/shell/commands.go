@@ -17,7 +17,7 @@ func Commands(m *Manager) []command.Command {
 	return []command.Command{
 		command.New("code/shell/execute",
 			"Run a program, as a shell line or as argv, and wait for its end, or with wait false go on at once and watch it. A non-zero exit code is a result with success false.",
-			command.Options{Private: true, Shell: []string{"command"}}, m.execute),
+			command.Options{Private: true, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute),
 		command.New("code/shell/watch", "Wait for the end of an execution, or for a line, and get its classified output.", read,
 			func(ctx context.Context, call *command.Call, in WatchRequest) (WatchAnswer, error) {
 				return m.watch(ctx, call.Run, in)
@@ -54,6 +54,9 @@ type executeOut struct {
 	DurationMs  int64  `json:"durationMs"`
 }
 
+// execute has two ends: with wait the program ends with its call, without it
+// belongs to the run. A program that did not reach its own end is an error in
+// the first case and part of the status in the second.
 func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn) (executeOut, error) {
 	argv, err := in.argv()
 	if err != nil {

@@ -44,18 +44,21 @@ const (
 	reasonClosed
 )
 
+// record returns a copy of the record as it is now.
 func (e *execution) record() Record {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.rec
 }
 
+// isLive reports whether a process tree of it may exist.
 func (e *execution) isLive() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.child != nil
 }
 
+// diskSize returns the bytes its output takes.
 func (e *execution) diskSize() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -75,6 +75,7 @@ type Status struct {
 	DurationMs   int64           `json:"durationMs"`
 }
 
+// status describes the execution at one moment.
 func (e *execution) status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,6 +108,7 @@ func commandLine(argv []string) string {
 	return text
 }
 
+// status may be asked by anybody who knows the id: it changes nothing.
 func (m *Manager) status(ctx context.Context, _ *command.Call, in idIn) (Status, error) {
 	e, err := m.find(ctx, in.ExecutionID)
 	if err != nil {
@@ -125,6 +127,7 @@ type listOut struct {
 	Total      int      `json:"total"`
 }
 
+// list shows a run its own executions only.
 func (m *Manager) list(_ context.Context, call *command.Call, in listIn) (listOut, error) {
 	m.mu.Lock()
 	all := m.snapshot(func(e *execution) bool {

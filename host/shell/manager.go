@@ -102,6 +102,7 @@ func New(opt Options) (*Manager, error) {
 	return m, nil
 }
 
+// setDefault fills in a zero option.
 func setDefault[T comparable](p *T, value T) {
 	var zero T
 	if *p == zero {

@@ -63,6 +63,7 @@ type files struct{ dir string }
 
 func (f files) path(id string) string { return filepath.Join(f.dir, id+".json") }
 
+// Save does not sync: a record matters only while the machine is up.
 func (f files) Save(_ context.Context, r Record) error {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -79,6 +80,7 @@ func (f files) Save(_ context.Context, r Record) error {
 	return nil
 }
 
+// Load reads one record; an id that is none of ours is not there.
 func (f files) Load(_ context.Context, id string) (Record, error) {
 	var r Record
 	if !validID(id) {
@@ -118,6 +120,7 @@ func (f files) List(ctx context.Context) ([]Record, error) {
 	return list, errors.Join(problems...)
 }
 
+// Delete forgets a record; one that is not there is forgotten already.
 func (f files) Delete(_ context.Context, id string) error {
 	if err := os.Remove(f.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete execution: %w", err)

@@ -35,6 +35,7 @@ const (
 // ruleset is rules ready to use. The zero value has none: every line is info.
 type ruleset []compiledRule
 
+// compiledRule is a rule that was checked.
 type compiledRule struct {
 	pattern *regexp.Regexp
 	class   string
@@ -84,6 +85,7 @@ func compileRules(rules []Rule) (ruleset, []Rule, error) {
 	return set, stored, nil
 }
 
+// badRule is the error at the time rules are set, not when a line comes.
 func badRule(field, problem string) error {
 	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: fmt.Sprintf("field %q: %s", field, problem)}
 }

@@ -109,6 +109,7 @@ func (s *spill) load(seq int) error {
 	return nil
 }
 
+// add counts a line that begins at offset.
 func (p *part) add(l stored, offset int64) {
 	if p.lines%indexEvery == 0 {
 		p.index = append(p.index, mark{l.number, offset})
@@ -118,6 +119,7 @@ func (p *part) add(l stored, offset int64) {
 	p.text += int64(len(l.text)) + 1
 }
 
+// path names the file of a part.
 func (s *spill) path(seq int) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%s.%d.log", s.id, seq))
 }
@@ -234,6 +236,8 @@ func (s *spill) read(from, most int) (lines []stored, err error) {
 	return lines, nil
 }
 
+// readPart starts at the last indexed line before from, so a page deep in a long
+// output costs no more than one at its beginning.
 func (s *spill) readPart(p *part, from, most int) ([]stored, error) {
 	f, err := os.Open(s.path(p.seq))
 	if err != nil {
@@ -283,6 +287,7 @@ func appendLine(b []byte, l stored) []byte {
 	return append(b, '\n')
 }
 
+// parseLine reverses [appendLine] without the line end.
 func parseLine(line []byte) (stored, bool) {
 	parts := bytes.SplitN(line, []byte("\t"), 4)
 	if len(parts) != 4 || len(parts[1]) != 1 {

@@ -97,6 +97,7 @@ func (m *Manager) discard(e *execution) {
 	}
 }
 
+// unpin lets an execution be forgotten again.
 func (m *Manager) unpin(e *execution) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -317,6 +318,7 @@ func startError(program string, err error) error {
 	return e
 }
 
+// randomID is for calls without a key, which nobody repeats, and for cookies.
 func randomID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, see crypto/rand

@@ -244,6 +244,7 @@ func (c *collector) add(l stored, v verdict) bool {
 // lineSize is what a line takes in an answer: once by itself, once in text.
 func lineSize(l Line) int { return 140 + 2*jsonSize(l.Text) }
 
+// answer puts the collected lines in order and says what is known of the end.
 func (c *collector) answer(id string, at int, finished bool, r Record, rules bool) WatchAnswer {
 	a := WatchAnswer{ExecutionID: id, Cursor: at, Finished: finished, Dropped: c.dropped + c.cut}
 	if finished {
@@ -292,6 +293,7 @@ func (c *collector) addRest() {
 	c.head, c.tail = all[:len(c.head)], all[len(c.head):]
 }
 
+// streamName writes out the letter that the spill file has.
 func streamName(b byte) string {
 	switch b {
 	case 'o':
