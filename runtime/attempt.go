@@ -171,23 +171,42 @@ func (a *attempt) resolveParams(raw json.RawMessage, lookup sentinels.Lookup) (j
 	if !ok || json.Unmarshal(raw, &params) != nil {
 		return resolvePlain(raw, lookup) // an unknown command is refused when it is called
 	}
-	schemas := properties(info.Input)
-	var unknown []string
+	shape, err := a.run.rt.shapes.of(info)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(info.Raw) == 0 && len(info.Shell) == 0 {
+		return shape.Resolve(raw, lookup)
+	}
+	special := map[string]json.RawMessage{}
 	for field, value := range params {
-		var names []string
-		var err error
 		switch {
 		case contains(info.Raw, field):
-			continue
+			special[field] = value
 		case contains(info.Shell, field) && isString(value):
-			params[field], names, err = a.shellLine(value, lookup)
-		default:
-			params[field], names, err = sentinels.ResolveAs(value, schemas[field], lookup)
+			line, _, err := a.shellLine(value, lookup)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", field, err)
+			}
+			special[field] = line
 		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", field, err)
-		}
-		unknown = append(unknown, names...)
+	}
+	for field := range special {
+		delete(params, field)
+	}
+	rest, err := json.Marshal(params)
+	if err != nil {
+		return nil, nil, err
+	}
+	rest, unknown, err := shape.Resolve(rest, lookup)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := json.Unmarshal(rest, &params); err != nil {
+		return nil, nil, err
+	}
+	for field, value := range special {
+		params[field] = value
 	}
 	b, err := json.Marshal(params)
 	return b, unknown, err

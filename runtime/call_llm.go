@@ -112,11 +112,10 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 			spent = worst
 			return callEnd{}, err
 		}
-		return callEnd{err: asError(err, abi.Unavailable)}, nil
+		spent = a.run.spendTurn(r.Usage)
+		return callEnd{err: asError(err, abi.Unavailable), body: journal.CallEndBody{Usage: &spent}}, nil
 	}
-	spent = r.Usage
-	spent.Calls = 1
-	a.run.spend(spent)
+	spent = a.run.spendTurn(r.Usage)
 	if r.ToolCalls == nil {
 		r.ToolCalls = []sentinels.ToolCall{}
 	}
@@ -151,16 +150,11 @@ func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.
 		return sentinels.Reply{}, err
 	}
 	reply, err := rt.opt.Models.Turn(ctx, turn, delta)
-	spent := reply.Usage
-	spent.Calls = 1
-	if err != nil {
-		spent = sentinels.Usage{}
-		if ctx.Err() != nil {
-			spent = quote.Worst
-		}
+	spent := r.spendTurn(reply.Usage)
+	if err != nil && ctx.Err() != nil {
+		spent = quote.Worst
 	}
 	r.ledger.settle(r, quote.Worst, spent)
-	r.spend(spent)
 	return reply, err
 }
 

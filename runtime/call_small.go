@@ -146,12 +146,9 @@ func (a *attempt) callEmit(c *call) error {
 		a.complete(c, callEnd{err: e})
 		return nil
 	}
-	hops := 1
-	if a.run.begin.Event != nil {
-		hops = a.run.begin.Event.Hops + 1
-	}
+	hops := a.run.hops()
 	if hops > a.run.rt.limits.Hops {
-		a.complete(c, callEnd{err: errf(abi.Limit, "event %q would pass through %d runs, the limit is %d: a chain of events runs in a circle", req.Event, hops, a.run.rt.limits.Hops)})
+		a.complete(c, callEnd{err: hopsError(req.Event, hops, a.run.rt.limits.Hops)})
 		return nil
 	}
 	e := sentinels.Event{

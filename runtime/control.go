@@ -379,8 +379,7 @@ func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
 	if err := needsRoom(r.id, limit, opt.Room); err != nil {
 		return err
 	}
-	r.extend(opt.Room)
-	if err := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Room: &opt.Room}}).Wait(ctx); err != nil {
+	if err := r.addRoom(opt).Wait(ctx); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -391,6 +390,14 @@ func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
 	r.timeout.arm()
 	r.gate.open()
 	return nil
+}
+
+// addRoom gives the run more room and writes that down.
+func (r *run) addRoom(opt ResumeOptions) ticket {
+	r.snap.Lock()
+	defer r.snap.Unlock()
+	r.extend(opt.Room)
+	return r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Room: &opt.Room}})
 }
 
 func (r *run) extend(room Room) {

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -166,12 +168,40 @@ func (rt *Runtime) Events(pattern string, limit int) ([]sentinels.Event, error) 
 	return out, err
 }
 
+// Hops returns how many runs the chain of events has passed through that the
+// run belongs to; 0 for a run that this process does not carry out.
+func (rt *Runtime) Hops(id sentinels.RunID) int {
+	if r := rt.live(id); r != nil {
+		return r.hops()
+	}
+	return 0
+}
+
+// hops is how many runs an event of this one's chain has passed through: those
+// before the event that started it, and the run itself.
+func (r *run) hops() int {
+	if r.begin.Event != nil {
+		return r.begin.Event.Hops + 1
+	}
+	return 1
+}
+
+func hopsError(event string, hops, limit int) *abi.Error {
+	return errf(abi.Limit, "event %q would pass through %d runs, the limit is %d: a chain of events runs in a circle", event, hops, limit)
+}
+
 // Emit puts an event of nobody's run into the log and returns when it is
 // durable. An event whose ID was emitted before is not emitted again by the
 // caller's contract; the log itself keeps every one.
 func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, error) {
 	if e.ID == "" {
 		e.ID = string(newRunID())
+	}
+	if e.Time.IsZero() {
+		e.Time = time.Now().UTC()
+	}
+	if e.Hops > rt.limits.Hops {
+		return e, hopsError(e.Name, e.Hops, rt.limits.Hops)
 	}
 	var ticket *store.Ticket
 	_, err := rt.events.publish(e, func(puts ...store.Put) *store.Ticket {

@@ -21,6 +21,9 @@ func (r *run) iterate() error {
 	if err := r.revive(); err != nil {
 		return err
 	}
+	if r.loopDone {
+		return nil
+	}
 	for {
 		if r.hist == nil { // else the iteration that a crash interrupted goes on
 			more, err := r.nextIteration()
@@ -271,8 +274,15 @@ func (r *run) oneIteration() (done bool, err error) {
 	if body.Last, err = r.rt.value(r.sc.lastValue()); err != nil {
 		return false, err
 	}
+	r.snap.Lock()
+	defer r.snap.Unlock()
 	r.mu.Lock()
+	r.passEnded = time.Now()
 	body.Usage, body.Steps = r.usage, r.steps
+	if r.room != (journal.Room{}) {
+		room := r.room
+		body.Room = &room
+	}
 	body.Cursors = make(map[string]uint64, len(r.cursors))
 	for p, n := range r.cursors {
 		body.Cursors[p] = n
@@ -310,15 +320,12 @@ func (r *run) countMax(loop sentinels.Loop) (int, error) {
 	return int(n), nil
 }
 
-// lastPass returns when the newest pass ended, about: the interval of a
-// continuous loop is calendar time.
+// lastPass returns when the newest pass ended: the interval of a continuous
+// loop is calendar time.
 func (r *run) lastPass() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.info.UpdatedAt.IsZero() {
-		return time.Now()
-	}
-	return r.info.UpdatedAt
+	return r.passEnded
 }
 
 func (r *run) sleep(until time.Time) error {

@@ -188,9 +188,12 @@ func (l *ledger) extend(id sentinels.RunID, room journal.Room) {
 	}
 }
 
-// spend adds to what the run's own calls have cost.
-func (r *run) spend(u sentinels.Usage) {
+// spendTurn adds a turn to what the run's own calls have cost. A turn that
+// failed may have cost something too.
+func (r *run) spendTurn(u sentinels.Usage) sentinels.Usage {
+	u.Calls = 1
 	r.mu.Lock()
 	r.usage.Add(u)
 	r.mu.Unlock()
+	return u
 }

@@ -246,14 +246,3 @@ func (rt *Runtime) Plugins() []PluginInfo {
 	defer rt.plugins.mu.Unlock()
 	return append([]PluginInfo(nil), rt.plugins.infos...)
 }
-
-// properties returns the schemas of an object schema's own properties.
-func properties(schema json.RawMessage) map[string]json.RawMessage {
-	var s struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if len(schema) == 0 || json.Unmarshal(schema, &s) != nil {
-		return nil
-	}
-	return s.Properties
-}

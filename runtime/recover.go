@@ -31,6 +31,9 @@ func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, opt ResumeOptions
 	if err := rt.adopt(r); err != nil {
 		return err
 	}
+	if opt.Room != (Room{}) {
+		r.addRoom(opt)
+	}
 	for _, c := range children {
 		if c.Status.Final() {
 			r.ledger.charge(info.ID, rt.treeUsage(c))
@@ -112,11 +115,14 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		r.revision = st.revision
 	}
 	r.event, r.ragContext = st.event, st.rag
+	r.loopDone, r.passEnded = st.done && !st.open, microTime(st.passEnded)
 	if st.open {
 		r.hist = st.history
+		if st.eventSeq != 0 { // the place is kept by what was waited for, not by what came
+			r.cursors[def.Loop.Event] = max(r.cursors[def.Loop.Event], st.eventSeq)
+		}
 	}
 	r.ledger.extend(r.id, st.room)
-	r.extend(opt.Room)
 	if err := r.countCrash(); err != nil {
 		return nil, err
 	}
@@ -160,6 +166,9 @@ type recovery struct {
 	open       bool // an iteration began and did not end
 	iteration  int
 	event      *sentinels.Event
+	eventSeq   uint64 // outbox position of event, 0 if it started the run
+	passEnded  int64  // when the newest iteration ended, microseconds since 1970
+	done       bool   // the loop reached its end with that iteration
 	rag        json.RawMessage
 	usage      sentinels.Usage
 	room       journal.Room
@@ -171,6 +180,7 @@ func (st *recovery) add(rec *journal.Record) error {
 	st.elapsed = max(st.elapsed, rec.Elapsed)
 	switch rec.Kind {
 	case journal.IterationEnd:
+		st.passEnded = rec.Time
 		return st.iterationEnd(rec.IterationEnd)
 	case journal.IterationStart:
 		return st.iterationStart(rec.IterationStart)
@@ -199,7 +209,11 @@ func (st *recovery) iterationEnd(b *journal.IterationEndBody) error {
 		return err
 	}
 	st.scope.replace(vars, last)
-	st.iteration, st.usage, st.open, st.history = b.Iteration, b.Usage, false, nil
+	st.iteration, st.usage, st.open, st.done, st.history = b.Iteration, b.Usage, false, b.Done, nil
+	st.room = journal.Room{}
+	if b.Room != nil {
+		st.room = *b.Room
+	}
 	for p, n := range b.Cursors {
 		st.cursors[p] = n
 	}
@@ -216,9 +230,7 @@ func (st *recovery) iterationStart(b *journal.IterationStartBody) error {
 	if !b.Definition.Empty() {
 		st.definition = b.Definition
 	}
-	if b.EventSeq != 0 && b.Event != nil {
-		st.cursors[b.Event.Name] = b.EventSeq
-	}
+	st.eventSeq = b.EventSeq
 	return nil
 }
 

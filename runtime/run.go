@@ -32,7 +32,8 @@ type run struct {
 	gate    *gate   // closed while paused
 	parent  *run    // nil for a root, and when another process began the parent
 
-	log journalLog // the run's place in its journal
+	log  journalLog // the run's place in its journal
+	snap sync.Mutex // held while what a snapshot sums up changes or is written
 
 	slot   sync.Mutex
 	active int // guests and effects that run now; the run holds a slot while it is not 0
@@ -43,6 +44,8 @@ type run struct {
 	hash        string
 	revision    int
 	iteration   int
+	passEnded   time.Time // when the newest iteration ended
+	loopDone    bool      // a crash came between the loop's end and the run's
 	event       *sentinels.Event
 	ragContext  json.RawMessage
 	steps       int // step executions of the iteration

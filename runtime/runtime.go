@@ -46,6 +46,7 @@ type Runtime struct {
 	wasm    *wasm.Host
 	cond    *cond.Evaluator
 	plugins *pluginSet
+	shapes  shapes
 	records *Records
 	events  *eventLog
 	waiting *residents

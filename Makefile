@@ -1,0 +1,61 @@
+# Two commands do everything on a machine with Go, git and make:
+#   make demo   the main job on real input
+#   make test   all tests that need nothing more; it says what it skipped
+GO      ?= go
+BIN     := bin/sentinel
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -X github.com/sentinel-runtime/sentinel/host/cli.version=$(VERSION)
+
+.DEFAULT_GOAL := help
+.PHONY: help build plugins demo test race fuzz kill lint fmt check schema run bench clean
+
+help: ## what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## bin/sentinel
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./host/cmd/sentinel
+
+plugins: ## rebuild the guest of the built-in step types, then its schema
+	$(GO) run ./plugins/internal/build
+	$(MAKE) schema
+
+schema: build ## regenerate sentinels/schema.json
+	$(BIN) schema > sentinels/schema.json
+
+demo: build ## watch a loop repair a broken project
+	@examples/build-fix/demo.sh $(CURDIR)/$(BIN)
+
+test: ## all tests that need Go alone, and what was skipped
+	@.ci/test
+
+race: ## the short tests under the race detector
+	$(GO) test -race -short ./...
+
+kill: build ## kill -9 at random points of real runs; N=1000 for more
+	SENTINEL_KILLS=$(or $(N),1000) $(GO) test ./host/cli -run 'TestKill' -v -timeout 60m
+
+fuzz: ## every fuzz target for T (default 20s)
+	@.ci/fuzz $(or $(T),20s)
+
+lint: ## golangci-lint, as .golangci.yml has it
+	golangci-lint run ./...
+
+fmt: ## format
+	gofmt -w $$(git ls-files '*.go')
+
+check: ## what a change must pass before it is pushed
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(GO) mod tidy -diff
+	$(GO) run ./plugins/internal/build -verify
+	$(MAKE) race
+	@git diff --exit-code -- sentinels/schema.json
+
+run: build ## run a sentinel: make run F=path
+	$(BIN) run $(F)
+
+bench: build ## measure; ratios beside references
+	$(BIN) bench
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,150 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/rag"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// commandBridge is the registry as the engine sees it.
+type commandBridge Host
+
+var _ runtime.Commands = (*commandBridge)(nil)
+
+func (c *commandBridge) Lookup(name string) (runtime.CommandInfo, bool) {
+	if c.registry == nil {
+		return runtime.CommandInfo{}, false // a definition is checked while the host opens
+	}
+	cmd, ok := c.registry.Lookup(name)
+	return info(cmd), ok
+}
+
+func (c *commandBridge) Tools(patterns []string) []runtime.CommandInfo {
+	var out []runtime.CommandInfo
+	for _, cmd := range c.registry.Offer(patterns) {
+		out = append(out, info(cmd))
+	}
+	return out
+}
+
+func info(c command.Command) runtime.CommandInfo {
+	return runtime.CommandInfo{
+		Name: c.Name, Summary: c.Summary, Input: c.Input, ReadOnly: c.ReadOnly, Idempotent: c.Idempotent,
+		InStore: c.InStore, Shell: c.Shell, Raw: c.Raw,
+	}
+}
+
+func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (json.RawMessage, error) {
+	by := command.ByStep
+	if call.ByModel {
+		by = command.ByModel
+	}
+	own := &command.Call{
+		Command: call.Command, Params: call.Params, By: by, Run: call.Run, Sentinel: call.Sentinel, Path: call.Path,
+		Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Deadline: call.Deadline, Tools: call.Tools,
+	}
+	if call.Records != nil {
+		own.Records = records{call.Records}
+	}
+	return c.registry.Call(withRun(ctx, call.Run), own)
+}
+
+// records is a transaction as commands see it.
+type records struct{ *runtime.RecordsTx }
+
+var _ command.Records = records{}
+
+// List selects documents in the order of their ids.
+func (r records) List(ctx context.Context, collection string, q command.Query) ([]sentinels.Document, error) {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	limit = min(limit, 1000)
+	var out []sentinels.Document
+	err := r.Scan(ctx, collection, q.After, q.Reverse, func(d sentinels.Document) bool {
+		if matches(d.Data, q.Filter) {
+			out = append(out, d)
+		}
+		return len(out) < limit
+	})
+	return out, err
+}
+
+func matches(data json.RawMessage, filter map[string]json.RawMessage) bool {
+	if len(filter) == 0 {
+		return true
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return false
+	}
+	for name, want := range filter {
+		got, ok := fields[name]
+		if !ok || !sameValue(got, want) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameValue(a, b json.RawMessage) bool {
+	ca, errA := sentinels.Canonical(a)
+	cb, errB := sentinels.Canonical(b)
+	return errA == nil && errB == nil && string(ca) == string(cb)
+}
+
+// executions is the shell manager as the engine sees it.
+type executions Host
+
+var _ runtime.Executions = (*executions)(nil)
+
+func (e *executions) Watch(ctx context.Context, run sentinels.RunID, request json.RawMessage) (json.RawMessage, error) {
+	return e.shells.Watch(ctx, run, request)
+}
+
+func (e *executions) EndRun(ctx context.Context, run sentinels.RunID) error {
+	return e.shells.EndRun(ctx, run)
+}
+
+func (e *executions) Interrupted(ctx context.Context, run sentinels.RunID) ([]runtime.InterruptedExecution, error) {
+	lost, err := e.shells.Interrupted(ctx, run)
+	var out []runtime.InterruptedExecution
+	for _, r := range lost {
+		out = append(out, runtime.InterruptedExecution{Execution: r.ID, Path: r.Path})
+	}
+	return out, err
+}
+
+func (e *executions) Memory(run sentinels.RunID) int64 { return e.shells.Memory(run) }
+
+// contexts builds $ragContext.
+type contexts Host
+
+var _ runtime.Contexts = (*contexts)(nil)
+
+func (c *contexts) Build(ctx context.Context, req runtime.ContextRequest) (json.RawMessage, error) {
+	res, err := rag.New((*Host)(c).ragOptions()).Build(ctx, rag.Request{
+		Recipe: req.Recipe, Sources: req.Sources, Workspace: req.Workspace, Run: req.Run, Variables: req.Variables,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(res)
+}
+
+type runKey struct{}
+
+// withRun says on whose budget a command's own model turns go.
+func withRun(ctx context.Context, run sentinels.RunID) context.Context {
+	return context.WithValue(ctx, runKey{}, run)
+}
+
+func runOf(ctx context.Context) sentinels.RunID {
+	run, _ := ctx.Value(runKey{}).(sentinels.RunID)
+	return run
+}

@@ -1,0 +1,185 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/shell"
+	"github.com/sentinel-runtime/sentinel/plugins"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// A Host is one process's hold on a state folder.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. Close waits for what was started.
+type Host struct {
+	opt      Options
+	dir      string
+	state    string
+	redactor *redact.Redactor
+	models   *models
+	shells   *shell.Manager
+	registry *command.Registry
+	rt       *runtime.Runtime
+	logs     *runLogs
+}
+
+// Open opens the state folder and everything around it. When another process
+// has it, errors.Is(err, runtime.ErrHeld) holds.
+func Open(ctx context.Context, opt Options) (*Host, error) {
+	if opt.Getenv == nil {
+		opt.Getenv = os.Getenv
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	workspace, err := filepath.Abs(opt.Workspace)
+	if err != nil {
+		return nil, fmt.Errorf("open workspace: %w", err)
+	}
+	opt.Workspace = workspace
+	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, redactor: new(redact.Redactor)}
+	if h.dir == "" {
+		h.dir = FindDir(workspace)
+	}
+	if h.state == "" {
+		h.state = filepath.Join(h.dir, "state")
+	}
+	if err := h.open(ctx); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+func (h *Host) open(ctx context.Context) error {
+	if err := makeState(h.dir, h.state); err != nil {
+		return err
+	}
+	h.logs = openRunLogs(filepath.Join(h.state, "logs"), h.opt.Logger)
+	var err error
+	if h.models, err = h.openModels(); err != nil {
+		return err
+	}
+	guests, err := h.plugins()
+	if err != nil {
+		return err
+	}
+	// The store first: who has it owns the processes that a crash left behind.
+	h.rt, err = runtime.Open(ctx, runtime.Options{
+		Dir:         h.state,
+		Plugins:     guests,
+		Commands:    (*commandBridge)(h),
+		Models:      h.models,
+		Executions:  (*executions)(h),
+		Contexts:    (*contexts)(h),
+		OnInterrupt: h.opt.OnInterrupt,
+		Limits:      h.opt.Limits,
+		Redact:      h.redact,
+		Observer:    runtime.Observer{Progress: h.observe},
+		Logger:      h.opt.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Logger: h.opt.Logger})
+	if err != nil {
+		return fmt.Errorf("open shells: %w", err)
+	}
+	if _, err := h.shells.Recover(ctx); err != nil {
+		h.opt.Logger.Warn("processes of an earlier host", "error", err)
+	}
+	h.registry, err = h.openRegistry()
+	return err
+}
+
+// Close ends this process's part in every run, its shells, and lets go of the
+// state folder. It is idempotent.
+func (h *Host) Close() error {
+	var errs []error
+	if h.rt != nil {
+		errs = append(errs, h.rt.Close())
+	}
+	if h.shells != nil {
+		errs = append(errs, h.shells.Close())
+	}
+	if h.models != nil {
+		errs = append(errs, h.models.close())
+	}
+	if h.logs != nil {
+		h.logs.close()
+	}
+	return errors.Join(errs...)
+}
+
+// Runtime returns the engine.
+func (h *Host) Runtime() *runtime.Runtime { return h.rt }
+
+// Commands returns every command there is.
+func (h *Host) Commands() *command.Registry { return h.registry }
+
+// Dir returns the .sentinel folder, State the folder of the store.
+func (h *Host) Dir() string { return h.dir }
+
+// State returns the folder that holds the store.
+func (h *Host) State() string { return h.state }
+
+// Call calls a command as a person would. What it writes to the store is
+// durable when it returns.
+func (h *Host) Call(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	call := &command.Call{Command: name, Params: params, By: command.ByUser, Attempt: 1, Workspace: h.opt.Workspace}
+	c, ok := h.registry.Lookup(name)
+	if !ok || !c.InStore {
+		return h.registry.Call(ctx, call)
+	}
+	var out json.RawMessage
+	err := h.rt.Records().Update(ctx, func(tx *runtime.RecordsTx) error {
+		call.Records = records{tx}
+		var err error
+		out, err = h.registry.Call(ctx, call)
+		return err
+	})
+	return out, err
+}
+
+// redact takes registered secrets out of a JSON value.
+func (h *Host) redact(b []byte) []byte { return h.redactor.JSON(b) }
+
+func (h *Host) observe(p runtime.Progress) {
+	h.logs.write(p)
+	if h.opt.Observer.Progress != nil {
+		h.opt.Observer.Progress(p)
+	}
+}
+
+// plugins returns the built-in step types and those of a folder.
+func (h *Host) plugins() ([]runtime.Plugin, error) {
+	list := []runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}
+	if h.opt.Plugins == "" {
+		return list, nil
+	}
+	entries, err := os.ReadDir(h.opt.Plugins)
+	if err != nil {
+		return nil, fmt.Errorf("read plugins: %w", err)
+	}
+	for _, e := range entries {
+		if e.IsDir() || filepath.Ext(e.Name()) != ".wasm" {
+			continue
+		}
+		path := filepath.Join(h.opt.Plugins, e.Name())
+		list = append(list, runtime.Plugin{Name: e.Name(), Wasm: func() ([]byte, error) { return os.ReadFile(path) }})
+	}
+	return list, nil
+}

@@ -1,0 +1,70 @@
+package host_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+func TestMain(m *testing.M) {
+	runtime.ServeChild()
+	os.Exit(m.Run())
+}
+
+func open(t *testing.T, opt host.Options) *host.Host {
+	t.Helper()
+	if opt.Workspace == "" {
+		opt.Workspace = t.TempDir()
+	}
+	h, err := host.Open(context.Background(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func run(t *testing.T, h *host.Host, src, workspace string) runtime.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	def, problems := h.Runtime().Decode([]byte(src), "test.json")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	id, err := h.Runtime().Start(ctx, def, runtime.StartOptions{Workspace: workspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := h.Runtime().Wait(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func TestShellConditionAndFiles(t *testing.T) {
+	ws := t.TempDir()
+	h := open(t, host.Options{Workspace: ws})
+	res := run(t, h, `{"name":"hello","steps":[
+		{"type":"shell","command":"echo hi > out.txt; cat out.txt","outputTo":"said"},
+		{"type":"condition","check":"$said.exitCode === 0","then":[
+			{"type":"command","command":"code/read","params":{"path":"out.txt"},"outputTo":"file"}]}]}`, ws)
+	if res.Status != sentinels.StatusCompleted {
+		t.Fatalf("%s: %v", res.Status, res.Error)
+	}
+	if b, err := os.ReadFile(filepath.Join(ws, "out.txt")); err != nil || string(b) != "hi\n" {
+		t.Errorf("out.txt = %q, %v", b, err)
+	}
+	t.Logf("%s", res.Variables["file"])
+}

@@ -1,0 +1,92 @@
+package host
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// runLogs keeps what runs tell, one file a run with a [runtime.Progress] a
+// line. The journal is the truth; this is for people, so a line that cannot be
+// written is reported once and costs no run its life.
+type runLogs struct {
+	dir string
+	log *slog.Logger
+
+	mu     sync.Mutex
+	files  map[sentinels.RunID]*os.File
+	failed bool
+}
+
+func openRunLogs(dir string, log *slog.Logger) *runLogs {
+	return &runLogs{dir: dir, log: log, files: map[sentinels.RunID]*os.File{}}
+}
+
+// RunLog returns the file that holds what a run told.
+func (h *Host) RunLog(run sentinels.RunID) string { return h.logs.path(run) }
+
+func (l *runLogs) path(run sentinels.RunID) string {
+	return filepath.Join(l.dir, string(run)+".jsonl")
+}
+
+func (l *runLogs) write(p runtime.Progress) {
+	if p.Run == "" || p.Event == runtime.OnText {
+		return // text in pieces: the whole of it is in the step's output
+	}
+	line, err := json.Marshal(p)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f, err := l.file(p.Run)
+	if err == nil {
+		_, err = f.Write(append(line, '\n'))
+	}
+	if err != nil && !l.failed {
+		l.failed = true
+		l.log.Warn("run log cannot be written", "run", p.Run, "error", err)
+	}
+	if p.Event == runtime.OnRunEnd && f != nil {
+		f.Close()
+		delete(l.files, p.Run)
+	}
+}
+
+// openFiles bounds how many run logs are open at once.
+const openFiles = 64
+
+func (l *runLogs) file(run sentinels.RunID) (*os.File, error) {
+	if f := l.files[run]; f != nil {
+		return f, nil
+	}
+	if len(l.files) >= openFiles {
+		for id, f := range l.files { // any of them: it is opened again when it is told more
+			f.Close()
+			delete(l.files, id)
+			break
+		}
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(l.path(run), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err == nil {
+		l.files[run] = f
+	}
+	return f, err
+}
+
+func (l *runLogs) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, f := range l.files {
+		f.Close()
+		delete(l.files, id)
+	}
+}

@@ -1,0 +1,223 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/ai"
+	"github.com/sentinel-runtime/sentinel/host/chat"
+	"github.com/sentinel-runtime/sentinel/host/code"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/data"
+	"github.com/sentinel-runtime/sentinel/host/event"
+	"github.com/sentinel-runtime/sentinel/host/git"
+	"github.com/sentinel-runtime/sentinel/host/rag"
+	"github.com/sentinel-runtime/sentinel/host/sentinel"
+	"github.com/sentinel-runtime/sentinel/host/shell"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// openRegistry makes the registry of everything this host can do.
+func (h *Host) openRegistry() (*command.Registry, error) {
+	r, err := command.NewRegistry()
+	if err != nil {
+		return nil, err
+	}
+	families := [][]command.Command{
+		code.Commands(code.Options{Run: h.shells.Run}),
+		shell.Commands(h.shells),
+		git.Commands(git.Options{}),
+		data.Commands(data.Options{
+			Definitions: (*definitions)(h),
+			Owned:       map[string]string{chat.Collection: "use collaboration/chat/send", "ticket": "use the ticket commands"},
+		}),
+		chat.Commands(chat.Options{}),
+		ai.Commands(ai.Options{Models: (*metered)(h)}),
+		rag.Commands(h.ragOptions()),
+		event.Commands(event.Options{Log: h.rt, Hops: h.rt.Hops}),
+		sentinel.Commands(sentinel.Options{Runtime: h.rt}),
+		{command.SearchTools(r)},
+	}
+	var errs []error
+	for _, family := range families {
+		errs = append(errs, r.Add(family...))
+	}
+	return r, errors.Join(errs...)
+}
+
+// definitions are the stored sentinels as documents.
+type definitions Host
+
+// Definition returns a sentinel as a document.
+func (d *definitions) Definition(_ context.Context, id string) (sentinels.Document, error) {
+	s, err := d.rt.Definition(sentinels.ID(id))
+	if err != nil {
+		return sentinels.Document{}, err
+	}
+	return document(s)
+}
+
+// Definitions returns all of them.
+func (d *definitions) Definitions(context.Context) ([]sentinels.Document, error) {
+	stored, err := d.rt.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	docs := make([]sentinels.Document, 0, len(stored))
+	for _, s := range stored {
+		doc, err := document(s)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, doc)
+	}
+	return docs, nil
+}
+
+func document(s runtime.Stored) (sentinels.Document, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(s.Definition, &fields); err != nil {
+		return sentinels.Document{}, err
+	}
+	id, err := json.Marshal(s.ID)
+	if err != nil {
+		return sentinels.Document{}, err
+	}
+	fields["uniqueId"] = id
+	body, err := json.Marshal(fields)
+	return sentinels.Document{
+		Collection: "sentinels", ID: string(s.ID), Revision: uint64(s.Revision), CreatedAt: s.SavedAt, UpdatedAt: s.SavedAt, Data: body,
+	}, err
+}
+
+func (h *Host) ragOptions() rag.Options {
+	return rag.Options{Git: (*repository)(h), Chat: (*rooms)(h), Failures: (*failures)(h), Recipes: (*recipes)(h)}
+}
+
+// repository is git as context sees it: the command, called for the host.
+type repository Host
+
+func (r *repository) git(ctx context.Context, workspace, operation string, limit int) (git.Result, error) {
+	params, err := json.Marshal(map[string]any{"operation": operation})
+	if limit > 0 {
+		params, err = json.Marshal(map[string]any{"operation": operation, "limit": limit})
+	}
+	if err != nil {
+		return git.Result{}, err
+	}
+	out, err := r.registry.Call(ctx, &command.Call{Command: "code/git", Params: params, By: command.ByUser, Workspace: workspace})
+	if err != nil {
+		return git.Result{}, err
+	}
+	var res git.Result
+	return res, json.Unmarshal(out, &res)
+}
+
+// Status returns the state of a working tree.
+func (r *repository) Status(ctx context.Context, workspace string) (rag.GitStatus, error) {
+	s, err := r.git(ctx, workspace, "status", 0)
+	if err != nil {
+		return rag.GitStatus{}, err
+	}
+	out := rag.GitStatus{Branch: s.Branch, Upstream: s.Upstream, Ahead: s.Ahead, Behind: s.Behind}
+	for _, f := range s.Files {
+		out.Changes = append(out.Changes, rag.Change{Status: f.Staged + f.Changed, Path: f.Path})
+	}
+	return out, nil
+}
+
+// Log returns the newest commits.
+func (r *repository) Log(ctx context.Context, workspace string, limit int) ([]rag.Commit, error) {
+	res, err := r.git(ctx, workspace, "log", limit)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]rag.Commit, 0, len(res.Commits))
+	for _, c := range res.Commits {
+		at, err := time.Parse(time.RFC3339, c.Date)
+		if err != nil {
+			return nil, fmt.Errorf("read git log: %w", err)
+		}
+		out = append(out, rag.Commit{Hash: c.Hash, Author: c.Author, Time: at, Subject: c.Subject})
+	}
+	return out, nil
+}
+
+// rooms is the chat as context sees it.
+type rooms Host
+
+// RecentMessages returns what was said last in a room.
+func (r *rooms) RecentMessages(ctx context.Context, room string, limit int) ([]rag.ChatMessage, error) {
+	var out []rag.ChatMessage
+	err := r.rt.Records().Update(ctx, func(tx *runtime.RecordsTx) error {
+		messages, err := chat.History(ctx, records{tx}, room, limit)
+		for _, m := range messages {
+			out = append(out, rag.ChatMessage{From: m.From, Text: m.Text, Time: m.SentAt})
+		}
+		return err
+	})
+	return out, err
+}
+
+// failures is what went wrong lately as context sees it.
+type failures Host
+
+// RecentFailures returns runs of a workspace that failed, the newest last.
+func (f *failures) RecentFailures(_ context.Context, workspace string, _ sentinels.RunID, limit int) ([]rag.Failure, error) {
+	runs, err := f.rt.Runs(runtime.RunFilter{Status: sentinels.StatusFailed})
+	if err != nil {
+		return nil, err
+	}
+	var out []rag.Failure
+	for _, r := range runs {
+		if r.Workspace != workspace || r.Error == nil {
+			continue
+		}
+		out = append([]rag.Failure{{
+			Time: r.EndedAt, Sentinel: r.Sentinel, Step: r.Step, Code: string(r.Error.Code), Message: r.Error.Message,
+		}}, out...)
+		if len(out) == limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+// recipes are the operator's own lists of sources, DIR/recipes/NAME.json.
+type recipes Host
+
+// RecipeSources reads a recipe file: a list of sources, or an object with
+// "sources".
+func (r *recipes) RecipeSources(_ context.Context, name string) ([]string, error) {
+	notFound := &abi.Error{Code: abi.NotFound, Message: "no recipe " + name}
+	if string(sentinels.Slug(name)) != name {
+		return nil, notFound
+	}
+	raw, err := os.ReadFile(filepath.Join(r.dir, "recipes", name+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	if json.Unmarshal(raw, &list) == nil {
+		return list, nil
+	}
+	var file struct {
+		Sources    []string `json:"sources"`
+		RAGSources []string `json:"ragSources"`
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return nil, &abi.Error{Code: abi.BadFields, Message: "recipe " + name + ": " + err.Error()}
+	}
+	return append(file.Sources, file.RAGSources...), nil
+}

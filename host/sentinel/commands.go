@@ -1,0 +1,42 @@
+package sentinel
+
+import (
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// Options say what the commands steer.
+type Options struct {
+	Runtime *runtime.Runtime // required
+	// Workspace is where a run works that neither the call nor the definition
+	// places. Default: the caller's workspace.
+	Workspace string
+}
+
+type family struct {
+	rt  *runtime.Runtime
+	opt Options
+}
+
+// Commands returns the family sentinel/*. All of it is private: what a model
+// may steer is for the author of its step to say.
+func Commands(opt Options) []command.Command {
+	f := family{opt.Runtime, opt}
+	read := command.Options{ReadOnly: true, Idempotent: true, Private: true}
+	write := command.Options{Idempotent: true, Private: true}
+	change := command.Options{Private: true}
+	return []command.Command{
+		command.New("sentinel/create", "Define a sentinel, from a file or from its parts.", write, f.create),
+		command.New("sentinel/load", "Define the sentinels of a file or folder.", write, f.load),
+		command.New("sentinel/export", "Show the newest definition of a sentinel.", read, f.export),
+		command.New("sentinel/start", "Start a run of a defined sentinel.", write, f.start),
+		command.New("sentinel/stop", "Stop a run and everything it started.", change, f.stop),
+		command.New("sentinel/pause", "Hold a run back at its next step.", write, f.pause),
+		command.New("sentinel/resume", "Let a paused run go on, or carry on a run whose process ended.", change, f.resume),
+		command.New("sentinel/decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt.", change, f.decide),
+		command.New("sentinel/status", "Show where a run, or the newest run of a sentinel, stands.", read, f.status),
+		command.New("sentinel/list", "List defined sentinels and runs.", read, f.list),
+		command.New("sentinel/trace", "Show what a run did: iterations, steps, attempts and host calls.", read, f.trace),
+		command.New("sentinel/step/list", "List the steps of a sentinel, with their addresses.", read, f.stepList),
+	}
+}

@@ -1,0 +1,134 @@
+package sentinel
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+func (f family) status(_ context.Context, _ *command.Call, in targetIn) (runtime.RunInfo, error) {
+	return f.target(in, true)
+}
+
+type listIn struct {
+	SentinelID string `json:"sentinelId,omitempty" jsonschema:"only this sentinel"`
+	Status     string `json:"status,omitempty" jsonschema:"only runs with this status"`
+	PersonaID  string `json:"personaId,omitempty" jsonschema:"only sentinels that this one created"`
+	Tag        string `json:"tag,omitempty" jsonschema:"only sentinels with this tag"`
+	Limit      int    `json:"limit,omitempty" jsonschema:"the newest so many runs; 50 if not given" minimum:"1" maximum:"1000"`
+}
+
+type listOut struct {
+	Sentinels []listed          `json:"sentinels"`
+	Runs      []runtime.RunInfo `json:"runs"`
+}
+
+type listed struct {
+	SentinelID        sentinels.ID     `json:"sentinelId"`
+	Name              string           `json:"name"`
+	Description       string           `json:"description,omitempty"`
+	Revision          int              `json:"revision"`
+	Steps             int              `json:"steps"`
+	Loop              string           `json:"loop"`
+	Tags              []string         `json:"tags,omitempty"`
+	CreatedBy         string           `json:"createdBy,omitempty"`
+	Status            sentinels.Status `json:"status" jsonschema:"of the newest run; idle without one that is on"`
+	RunCount          int              `json:"runCount"`
+	LastRunAt         *time.Time       `json:"lastRunAt,omitempty"`
+	AverageDurationMs int64            `json:"averageDurationMs,omitempty" jsonschema:"of the runs that are over"`
+	Problem           string           `json:"problem,omitempty" jsonschema:"why it cannot be started"`
+}
+
+func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, error) {
+	out := listOut{Sentinels: []listed{}, Runs: []runtime.RunInfo{}}
+	all, err := f.rt.Runs(runtime.RunFilter{})
+	if err != nil {
+		return out, err
+	}
+	stored, err := f.rt.Definitions()
+	if err != nil {
+		return out, err
+	}
+	for _, s := range stored {
+		if in.SentinelID != "" && string(s.ID) != in.SentinelID {
+			continue
+		}
+		l := listed{SentinelID: s.ID, Name: string(s.ID), Revision: s.Revision, Status: "idle"}
+		def, err := f.rt.Decoded(s)
+		if err != nil {
+			l.Problem = err.Error()
+		} else {
+			l.Name, l.Description, l.Steps, l.Loop, l.Tags, l.CreatedBy = def.Name, def.Description, len(def.Steps), string(def.Loop.Type), def.Tags, def.CreatedBy
+		}
+		if in.PersonaID != "" && l.CreatedBy != in.PersonaID || in.Tag != "" && !has(l.Tags, in.Tag) {
+			continue
+		}
+		l.count(all)
+		out.Sentinels = append(out.Sentinels, l)
+	}
+	limit := in.Limit
+	if limit == 0 {
+		limit = 50
+	}
+	for _, r := range all {
+		if in.SentinelID != "" && string(r.Sentinel) != in.SentinelID || in.Status != "" && string(r.Status) != in.Status {
+			continue
+		}
+		if len(out.Runs) < limit {
+			out.Runs = append(out.Runs, r)
+		}
+	}
+	return out, nil
+}
+
+// count adds what the runs, the newest first, say of the sentinel.
+func (l *listed) count(runs []runtime.RunInfo) {
+	var over, total int64
+	for _, r := range runs {
+		if r.Sentinel != l.SentinelID {
+			continue
+		}
+		if l.RunCount == 0 {
+			at := r.CreatedAt
+			l.LastRunAt = &at
+			if !r.Status.Final() {
+				l.Status = r.Status
+			}
+		}
+		l.RunCount++
+		if r.Status.Final() {
+			over++
+			total += r.Elapsed
+		}
+	}
+	if over > 0 {
+		l.AverageDurationMs = total / over
+	}
+}
+
+func has(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// trace answers with JSON of its own: a trace nests, which a schema generated
+// from the types cannot say.
+func (f family) trace(_ context.Context, _ *command.Call, in targetIn) (json.RawMessage, error) {
+	info, err := f.target(in, true)
+	if err != nil {
+		return nil, err
+	}
+	tr, err := f.rt.Trace(info.ID)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(tr)
+}

@@ -1,0 +1,161 @@
+package sentinel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type startIn struct {
+	SentinelID string                     `json:"sentinelId" jsonschema:"id of the sentinel"`
+	Inputs     map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"values of its inputs"`
+	Event      json.RawMessage            `json:"event,omitempty" jsonschema:"payload of $event"`
+	Workspace  string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given"`
+	Key        string                     `json:"key,omitempty" jsonschema:"start key: a second start with it returns the first run"`
+	Pinned     bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
+}
+
+type runOut struct {
+	Run        sentinels.RunID  `json:"run"`
+	SentinelID sentinels.ID     `json:"sentinelId"`
+	Status     sentinels.Status `json:"status"`
+}
+
+func (f family) start(ctx context.Context, call *command.Call, in startIn) (runOut, error) {
+	stored, err := f.rt.Definition(sentinels.ID(in.SentinelID))
+	if err != nil {
+		return runOut{}, err
+	}
+	def, err := f.rt.Decoded(stored)
+	if err != nil {
+		return runOut{}, err
+	}
+	opt := runtime.StartOptions{Inputs: in.Inputs, Workspace: in.Workspace, Key: in.Key, Revision: stored.Revision, Pinned: in.Pinned}
+	if opt.Workspace == "" {
+		opt.Workspace = call.Workspace
+	}
+	if opt.Key == "" && call.Run != "" {
+		opt.Key = call.Key // a run that repeats the call after a crash gets the same run
+	}
+	if in.Event != nil {
+		opt.Event = &sentinels.Event{Name: "manual", Source: "sentinel/start", Data: in.Event}
+	}
+	id, err := f.rt.Start(ctx, def, opt)
+	return runOut{id, def.ID, sentinels.StatusRunning}, err
+}
+
+type targetIn struct {
+	Run        string `json:"run,omitempty" jsonschema:"the run"`
+	SentinelID string `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run that is not over"`
+}
+
+// target finds the run that is meant.
+func (f family) target(in targetIn, over bool) (runtime.RunInfo, error) {
+	if in.Run != "" {
+		return f.rt.Status(sentinels.RunID(in.Run))
+	}
+	if in.SentinelID == "" {
+		return runtime.RunInfo{}, &abi.Error{Code: abi.BadFields, Message: "neither a run nor a sentinel is named", Hint: "give run or sentinelId"}
+	}
+	if info, err := f.rt.Status(sentinels.RunID(in.SentinelID)); err == nil {
+		return info, nil // sentinelId may be a run's id: handles and definitions share the parameter
+	}
+	runs, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID)})
+	if err != nil {
+		return runtime.RunInfo{}, err
+	}
+	for _, r := range runs {
+		if over || !r.Status.Final() {
+			return r, nil
+		}
+	}
+	if _, err := f.rt.Definition(sentinels.ID(in.SentinelID)); err != nil {
+		return runtime.RunInfo{}, err
+	}
+	return runtime.RunInfo{}, &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("sentinel %q has no such run", in.SentinelID)}
+}
+
+func (f family) stop(ctx context.Context, call *command.Call, in targetIn) (runtime.RunInfo, error) {
+	info, err := f.target(in, false)
+	if err != nil {
+		return info, err
+	}
+	if info.ID == call.Run {
+		return info, &abi.Error{Code: abi.Conflict, Message: "stop: a run cannot wait for its own end", Hint: "let the step fail, or end the loop by its condition"}
+	}
+	if err := f.rt.Stop(ctx, info.ID); err != nil {
+		return info, err
+	}
+	return f.rt.Status(info.ID)
+}
+
+func (f family) pause(ctx context.Context, call *command.Call, in targetIn) (runtime.RunInfo, error) {
+	info, err := f.target(in, false)
+	if err != nil {
+		return info, err
+	}
+	if err := f.rt.Pause(ctx, info.ID, string(call.By)); err != nil {
+		return info, err
+	}
+	return f.rt.Status(info.ID)
+}
+
+type resumeIn struct {
+	Run           string  `json:"run,omitempty" jsonschema:"the run"`
+	SentinelID    string  `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run that is not over"`
+	MaxIterations int     `json:"maxIterations,omitempty" jsonschema:"this many more iterations" minimum:"0"`
+	TimeoutMs     int64   `json:"timeoutMs,omitempty" jsonschema:"this much more time" minimum:"0"`
+	BudgetUSD     float64 `json:"budgetUsd,omitempty" jsonschema:"this much more money" minimum:"0"`
+	BudgetTokens  int64   `json:"budgetTokens,omitempty" jsonschema:"this many more tokens" minimum:"0"`
+	BudgetCalls   int64   `json:"budgetCalls,omitempty" jsonschema:"this many more model calls" minimum:"0"`
+	OnInterrupt   string  `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt" enum:"retry,fail,ask"`
+}
+
+func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (runtime.RunInfo, error) {
+	info, err := f.target(targetIn{in.Run, in.SentinelID}, false)
+	if err != nil {
+		return info, err
+	}
+	err = f.rt.Resume(ctx, info.ID, runtime.ResumeOptions{
+		Room:        runtime.Room{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls},
+		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: string(call.By),
+	})
+	if err != nil {
+		return info, err
+	}
+	return f.rt.Status(info.ID)
+}
+
+type decideIn struct {
+	Run        string          `json:"run,omitempty" jsonschema:"the run"`
+	SentinelID string          `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run that is not over"`
+	Call       string          `json:"call,omitempty" jsonschema:"what is decided; may be left out when there is one question"`
+	Verdict    string          `json:"verdict" jsonschema:"the answer" enum:"retry,skip,fail,approve,reject"`
+	By         string          `json:"by,omitempty" jsonschema:"who decides; the user if not given"`
+	Comment    string          `json:"comment,omitempty"`
+	Result     json.RawMessage `json:"result,omitempty" jsonschema:"with skip: what the call is taken to have answered"`
+}
+
+func (f family) decide(ctx context.Context, call *command.Call, in decideIn) (runtime.RunInfo, error) {
+	info, err := f.target(targetIn{in.Run, in.SentinelID}, false)
+	if err != nil {
+		return info, err
+	}
+	by := in.By
+	if call.By != command.ByUser {
+		// A step or a model cannot pass for a person.
+		by = string(call.By) + " of " + string(call.Sentinel)
+	} else if by == "" {
+		by = "user"
+	}
+	err = f.rt.Decide(ctx, info.ID, runtime.Decision{Call: in.Call, Verdict: in.Verdict, By: by, Comment: in.Comment, Result: in.Result})
+	if err != nil {
+		return info, err
+	}
+	return f.rt.Status(info.ID)
+}

@@ -1,0 +1,160 @@
+package host_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sentinel-runtime/sentinel/"
+
+// A layer says what packages that match a pattern may import: of this module,
+// and of others. The first pattern that matches counts. STYLE of the project:
+// a host loads sentinels, runs step plugins, fired by triggers.
+type layer struct {
+	pattern string
+	own     []string // patterns of this module's packages
+	others  []string // module paths of others; nil is none
+}
+
+var layers = []layer{
+	{"sentinels", nil, []string{"github.com/tailscale/hujson", "github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
+	{"sdk/abi", nil, nil},
+	{"sdk/internal/**", []string{"sdk/abi", "sdk/internal/**"}, nil},
+	{"sdk", []string{"sdk/abi", "sdk/internal/**"}, nil},
+	{"sdk/**", []string{"sdk", "sdk/abi", "sdk/internal/**"}, nil},
+	{"plugins", nil, nil},
+	{"plugins/internal/**", []string{"plugins/**", "sdk", "sdk/abi"}, nil},
+	{"plugins/builtin", []string{"plugins/*", "sdk"}, nil},
+	{"plugins/*", []string{"sdk", "sdk/abi"}, nil},
+	{"triggers", []string{"sentinels"}, nil},
+	{"triggers/cron", []string{"triggers", "sentinels"}, []string{"github.com/robfig/cron/v3"}},
+	{"triggers/*", []string{"triggers", "sentinels"}, nil},
+	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
+	{"runtime/internal/cond", []string{"sentinels", "sdk/abi"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
+	{"runtime/internal/store", []string{"sdk/abi"}, []string{"go.etcd.io/bbolt", "golang.org/x/sys"}},
+	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
+	{"runtime/internal/wasm", []string{"sentinels", "sdk/abi"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
+	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
+	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
+	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
+	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil}, // it steers the engine, nothing else
+	{"host/bench", []string{"host", "host/**", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/owner", []string{"sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
+	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
+	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
+	{"host/llm/openai", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/openai/openai-go/v3"}},
+	{"host/llm/anthropic", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/anthropics/anthropic-sdk-go"}},
+	{"host/llm/**", []string{"host/llm", "host/llm/**", "sentinels", "sdk/abi"}, nil},
+	{"host/llm", []string{"host/llm/**", "sentinels", "sdk/abi"}, nil},
+	{"host/shell", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/code", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
+	{"host", []string{"**"}, nil},
+	{"examples/**", []string{"host", "plugins", "runtime", "sdk", "sentinels", "host/command"}, nil},
+}
+
+func fits(pattern, pkg string) bool {
+	if pattern == "**" || pattern == pkg {
+		return true
+	}
+	if prefix, ok := strings.CutSuffix(pattern, "/**"); ok {
+		return strings.HasPrefix(pkg, prefix+"/")
+	}
+	ok, _ := path.Match(pattern, pkg)
+	return ok
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Standard   bool
+	Module     *struct{ Path string }
+}
+
+func packages(t *testing.T) map[string]listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Standard,Module", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	all := map[string]listed{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
+		var p listed
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all[p.ImportPath] = p
+	}
+	return all
+}
+
+// TestWhoMayImportWhom holds every package to its layer.
+func TestWhoMayImportWhom(t *testing.T) {
+	all := packages(t)
+	users := map[string][]string{} // of a third-party module
+	for name, p := range all {
+		pkg, ok := strings.CutPrefix(name, module)
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(layers, func(l layer) bool { return fits(l.pattern, pkg) })
+		if i < 0 {
+			t.Errorf("package %s is in no layer", pkg)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if own, ok := strings.CutPrefix(imp, module); ok {
+				if !slices.ContainsFunc(layers[i].own, func(pattern string) bool { return fits(pattern, own) }) {
+					t.Errorf("%s imports %s, which its layer %q may not", pkg, own, layers[i].pattern)
+				}
+				continue
+			}
+			dep := all[imp]
+			if dep.Standard || dep.Module == nil {
+				continue
+			}
+			if !slices.Contains(layers[i].others, dep.Module.Path) {
+				t.Errorf("%s imports %s of %s, which its layer %q may not", pkg, imp, dep.Module.Path, layers[i].pattern)
+			}
+			if !slices.Contains(users[dep.Module.Path], pkg) {
+				users[dep.Module.Path] = append(users[dep.Module.Path], pkg)
+			}
+		}
+	}
+	for dep, pkgs := range users {
+		if shared[dep] == "" && len(pkgs) > 1 {
+			t.Errorf("%s is imported by %v; a third-party module has one importing package", dep, pkgs)
+		}
+	}
+}
+
+// shared are the modules that more than one package may import, each with the
+// reason.
+var shared = map[string]string{
+	"golang.org/x/sys":                         "system calls, an extension of the standard library",
+	"golang.org/x/text":                        "likewise, for the schema library's messages",
+	"github.com/santhosh-tekuri/jsonschema/v6": "definitions and command parameters are both held to schemas, and neither package may import the other",
+	"github.com/google/go-cmp":                 "test support, the conformance kit's too",
+	"github.com/spf13/pflag":                   "part of cobra's API",
+}
+
+// TestEmbeddersDoNotLinkTheHost keeps what an embedder of the engine links free
+// of servers, model SDKs and the command line.
+func TestEmbeddersDoNotLinkTheHost(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"runtime").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		for _, never := range []string{module + "host", "github.com/spf13/cobra", "github.com/openai/", "github.com/anthropics/"} {
+			if strings.HasPrefix(dep, never) {
+				t.Errorf("runtime links %s", dep)
+			}
+		}
+	}
+}

@@ -1,0 +1,5 @@
+// Package cron is the trigger kind that fires on a schedule.
+//
+// Its parser is that of robfig/cron, wrapped: some input makes the library
+// panic, and some that it accepts never fires or fires without pause.
+package cron

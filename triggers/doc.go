@@ -1,0 +1,3 @@
+// Package triggers is WHEN: what starts a sentinel. Each kind has a folder of
+// its own; this package holds what they share.
+package triggers
