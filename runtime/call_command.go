@@ -34,6 +34,7 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 	if known && info.InStore {
 		return a.storeCommand(ctx, c, req)
 	}
+	info.ReadOnly = info.ReadOnly || info.reads(req.Params)
 	effect := known && !info.ReadOnly
 	durable, err := a.beginCall(c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
 	if err != nil {
@@ -44,6 +45,23 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 	}
 	a.perform(ctx, c, durable, a.doCommand)
 	return nil
+}
+
+// reads reports whether a call with these parameters only reads.
+func (info CommandInfo) reads(raw json.RawMessage) bool {
+	if len(info.Reads) == 0 {
+		return false
+	}
+	var params map[string]any
+	if json.Unmarshal(raw, &params) != nil {
+		return false
+	}
+	for name, values := range info.Reads {
+		if v, ok := params[name].(string); ok && contains(values, v) {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {

@@ -29,9 +29,11 @@ type CommandInfo struct {
 	Input      json.RawMessage // JSON Schema of the parameters
 	ReadOnly   bool            // repeating it after a crash is safe
 	Idempotent bool            // likewise
-	InStore    bool            // its writes go through CommandCall.Records alone and commit with its answer
-	Shell      []string        // parameters that are shell lines
-	Raw        []string        // parameters handed over as written
+	// Reads names, by parameter, the values with which a call only reads.
+	Reads   map[string][]string
+	InStore bool     // its writes go through CommandCall.Records alone and commit with its answer
+	Shell   []string // parameters that are shell lines
+	Raw     []string // parameters handed over as written
 }
 
 // CommandCall is one call. See host/command.Call, which mirrors it.

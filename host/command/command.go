@@ -17,9 +17,12 @@ type Command struct {
 	Output     json.RawMessage // JSON Schema of the result
 	ReadOnly   bool            // reads, changes nothing
 	Idempotent bool            // a second call with the same key changes nothing more
-	InStore    bool            // its whole effect is in Call.Records: never in doubt
-	Shell      []string        // parameters that are shell lines
-	Raw        []string        // parameters handed over as written: references in them are not resolved
+	// Reads names, by parameter, the values with which a call only reads; the
+	// command as a whole does not. {"operation": {"diff", "log"}}
+	Reads   map[string][]string
+	InStore bool     // its whole effect is in Call.Records: never in doubt
+	Shell   []string // parameters that are shell lines
+	Raw     []string // parameters handed over as written: references in them are not resolved
 
 	// Private commands are not offered to models by default: a step that wants
 	// its model to have one names it, or its own family ("sentinel/*"), in tools.

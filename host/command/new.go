@@ -14,14 +14,15 @@ import (
 // not idempotent and has no time limit of its own. The fields are documented
 // at [Command].
 type Options struct {
-	ReadOnly   bool              // default false
-	Idempotent bool              // default false
-	InStore    bool              // default false
-	Private    bool              // default false: offered to models
-	Shell      []string          // default none
-	Raw        []string          // default none
-	Aliases    map[string]string // default none
-	Timeout    time.Duration     // default none
+	ReadOnly   bool                // default false
+	Idempotent bool                // default false
+	Reads      map[string][]string // default none
+	InStore    bool                // default false
+	Private    bool                // default false: offered to models
+	Shell      []string            // default none
+	Raw        []string            // default none
+	Aliases    map[string]string   // default none
+	Timeout    time.Duration       // default none
 }
 
 // New makes a command of fn. In is a struct; its JSON tags name the parameters,
@@ -64,7 +65,7 @@ func NewDynamic(name, summary string, in, out json.RawMessage, opt Options, fn f
 func (o Options) command(name, summary string) Command {
 	return Command{
 		Name: name, Summary: summary,
-		ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, InStore: o.InStore, Private: o.Private,
+		ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, Reads: o.Reads, InStore: o.InStore, Private: o.Private,
 		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, Timeout: o.Timeout,
 	}
 }

@@ -30,7 +30,7 @@ func Commands(opt Options) []command.Command {
 	}
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
-			command.Options{Private: true, Timeout: opt.Timeout}, g.run),
+			command.Options{Private: true, Timeout: opt.Timeout, Reads: map[string][]string{"operation": {"status", "diff", "log", "show"}}}, g.run),
 		command.New("code/diff", "Show what was changed in the workspace since the last commit or since base.",
 			command.Options{ReadOnly: true, Idempotent: true, Timeout: opt.Timeout},
 			func(ctx context.Context, call *command.Call, in diffIn) (Result, error) {
