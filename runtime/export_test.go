@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -112,4 +114,37 @@ func Resident(rt *Runtime) int { return rt.waiting.count() }
 // CallKey is the idempotency key of a call.
 func CallKey(run string, iteration int, path string, seq int) string {
 	return digest(digest(run, strconv.Itoa(iteration), path), strconv.Itoa(seq))
+}
+
+// ShiftJournal moves every time in a run's journal by d, as if all had happened
+// earlier.
+func ShiftJournal(db store.Store, run string, d time.Duration) error {
+	var b store.Batch
+	err := db.Journal(run, 1, func(seq uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return err
+		}
+		us := d.Microseconds()
+		rec.Time += us
+		if rec.CallStart != nil && rec.CallStart.Due != 0 {
+			rec.CallStart.Due += us
+		}
+		if rec.Retry != nil {
+			rec.Retry.Due += us
+		}
+		if raw, err = journal.Encode(rec); err != nil {
+			return err
+		}
+		b.Appends = append(b.Appends, store.Append{Run: run, Seq: seq, Record: raw})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	trim := store.Batch{Trims: []store.Trim{{Run: run, To: store.All}}}
+	if err := db.Enqueue(trim).Wait(context.Background()); err != nil {
+		return err
+	}
+	return db.Enqueue(b).Wait(context.Background())
 }

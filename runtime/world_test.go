@@ -256,17 +256,21 @@ func block(g *runtime.GoGuest, req map[string]any) (any, error) {
 }
 
 func times(g *runtime.GoGuest, f map[string]json.RawMessage) (any, error) {
-	var count, i int
+	var count int
+	var state struct {
+		Passes int
+		Last   any
+	}
 	_ = json.Unmarshal(f["count"], &count)
-	_ = json.Unmarshal(g.Input.State, &i)
-	var last any
-	for ; i < count; i++ {
+	_ = json.Unmarshal(g.Input.State, &state)
+	last := state.Last
+	for i := state.Passes; i < count; i++ {
 		out, err := block(g, map[string]any{"blocks": []any{map[string]any{"field": "steps", "vars": map[string]any{"index": i}}}})
 		if err != nil {
 			return nil, err
 		}
 		last = out
-		g.Call(abi.FuncCheckpoint, map[string]any{"state": i + 1})
+		g.Call(abi.FuncCheckpoint, map[string]any{"state": map[string]any{"passes": i + 1, "last": last}})
 	}
 	return map[string]any{"passes": count, "output": last}, nil
 }

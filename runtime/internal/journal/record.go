@@ -215,7 +215,8 @@ type IterationEndBody struct {
 	Cursors   map[string]uint64 `json:"ec,omitempty"` // outbox position per awaited pattern
 	Done      bool              `json:"done,omitempty"`
 	Usage     sentinels.Usage   `json:"use"`
-	Steps     int               `json:"steps"` // step executions of the pass
+	Steps     int               `json:"steps"`          // step executions of the pass
+	Room      *Room             `json:"room,omitempty"` // all that resumes have added so far
 }
 
 // RunEndBody ends a run.
