@@ -42,6 +42,7 @@ type ToolCall struct {
 type Reply struct {
 	Text      string          `json:"text"`
 	JSON      json.RawMessage `json:"json,omitempty"` // the text read as JSON, see sdk/ABI.md A6.4
+	Problems  []string        `json:"problems,omitempty"` // how the text does not fit the turn's schema
 	ToolCalls []ToolCall      `json:"toolCalls"`
 	Finish    string          `json:"finish"` // stop, tools, length
 	Usage     Usage           `json:"usage"`

@@ -56,9 +56,7 @@ func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.
 	giveIDs(out.ToolCalls, turn.Messages)
 	out.JSON = readJSON(out.Text, turn.Schema != nil)
 	if turn.Schema != nil && len(out.ToolCalls) == 0 {
-		if err := m.fits(c, turn, out); err != nil {
-			return spent(out), err
-		}
+		out.Problems = m.misfits(turn, out)
 	}
 	return out, nil
 }
@@ -83,27 +81,25 @@ func (m *Models) textCalls(out *sentinels.Reply, a wire.Answer, n names, turn se
 	}
 }
 
-// fits checks a reply to a turn with a schema.
-// The error is not permanent: models differ from one try to the next.
-func (m *Models) fits(c chosen, turn sentinels.Turn, out sentinels.Reply) error {
+// misfits says how a reply does not fit the turn's schema. That is a result and
+// no error: the turn is paid for, and whoever asked may ask the model again in
+// the same conversation.
+func (m *Models) misfits(turn sentinels.Turn, out sentinels.Reply) []string {
 	problem := ""
 	switch {
 	case out.JSON == nil && out.Finish == "length":
 		problem = fmt.Sprintf("the reply was cut off at %d tokens", out.Usage.OutputTokens)
 	case out.JSON == nil:
-		problem = "the reply is not JSON: " + clip(out.Text)
+		problem = "the reply is not JSON"
 	case m.config.Validate != nil:
 		if err := m.config.Validate(turn.Schema, out.JSON); err != nil {
-			problem = "the reply does not fit the schema: " + err.Error()
+			problem = err.Error()
 		}
 	}
 	if problem == "" {
 		return nil
 	}
-	return &abi.Error{
-		Code:    abi.Output,
-		Message: fmt.Sprintf("model \"%s/%s\": %s", c.Provider, c.Model, problem),
-	}
+	return []string{problem}
 }
 
 // spent is a reply reduced to what it cost.
