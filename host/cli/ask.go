@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A prompt is a question on the terminal that is not answered yet. Methods of a
+// nil prompt do nothing.
+type prompt struct {
+	run   sentinels.RunID
+	ask   runtime.Ask
+	typed <-chan string
+}
+
+func (p *prompt) lines() <-chan string {
+	if p == nil {
+		return nil
+	}
+	return p.typed
+}
+
+// canAsk reports whether a person sits at both ends.
+func (a *app) canAsk() bool { return a.env.StdinTerminal && a.env.StderrTerminal && !a.deaf }
+
+// typed returns what is typed, line by line. Reading a terminal cannot be
+// called off, so one goroutine reads it for the rest of the process; its channel
+// is closed when the terminal is.
+func (a *app) typedLines() <-chan string {
+	if a.typed == nil {
+		lines := make(chan string)
+		a.typed = lines
+		go func() {
+			defer close(lines)
+			in := bufio.NewScanner(a.env.Stdin)
+			for in.Scan() {
+				lines <- in.Text()
+			}
+		}()
+	}
+	return a.typed
+}
+
+// statusChanged looks whether there is something new to ask, or the question on
+// the terminal was answered elsewhere.
+func (f *follower) statusChanged(run sentinels.RunID) {
+	if !f.app.canAsk() {
+		return
+	}
+	if f.prompt != nil && f.prompt.run == run && !f.open(*f.prompt) {
+		f.app.say("\nit was decided elsewhere")
+		f.endPrompt()
+	}
+	f.askNext()
+}
+
+// open reports whether a question still waits.
+func (f *follower) open(p prompt) bool {
+	info, err := f.rt.Status(p.run)
+	return err == nil && slices.ContainsFunc(info.Asks, func(q runtime.Ask) bool { return q.Call == p.ask.Call })
+}
+
+// askNext asks the oldest open question, if none is on the terminal.
+func (f *follower) askNext() {
+	if f.prompt != nil {
+		return
+	}
+	runs, err := f.rt.Runs(runtime.RunFilter{})
+	if err != nil {
+		return
+	}
+	var next *prompt
+	for _, r := range runs {
+		for _, q := range r.Asks {
+			if r.Live && (next == nil || q.Since.Before(next.ask.Since)) {
+				next = &prompt{run: r.ID, ask: q}
+			}
+		}
+	}
+	if next == nil {
+		return
+	}
+	next.typed = f.app.typedLines()
+	f.prompt = next
+	f.view.hold(true)
+	f.app.question(*next)
+}
+
+func (a *app) question(p prompt) {
+	words := map[string]string{
+		"retry": "make the call again", "skip": "take it as done (JSON behind it is its result)", "fail": "take it as failed",
+		"approve": "", "reject": "",
+	}
+	fmt.Fprintf(a.env.Stderr, "%s %s  %s\n", a.paint.strong("?"), printable(p.ask.Prompt), a.paint.dim("run "+shortID(p.run)+" call "+p.ask.Call))
+	for _, c := range p.ask.Choices {
+		if w := words[c]; w != "" {
+			fmt.Fprintf(a.env.Stderr, "  %-7s %s\n", c, a.paint.dim(w))
+		}
+	}
+	fmt.Fprintf(a.env.Stderr, "%s: ", strings.Join(p.ask.Choices, " / "))
+}
+
+func (f *follower) endPrompt() {
+	if f.prompt != nil {
+		f.prompt = nil
+		f.view.hold(false)
+	}
+}
+
+// answer takes a line that was typed. What stands behind the verdict is the
+// comment, or for skip the result if it is JSON.
+func (f *follower) answer(ctx context.Context, line string, ok bool) {
+	p := f.prompt
+	if !ok { // the terminal is gone: go on as if there had been none
+		f.app.deaf = true
+		f.endPrompt()
+		return
+	}
+	d, err := decisionOf(line, p.ask)
+	if err == nil {
+		d.By = f.app.user()
+		err = f.rt.Decide(ctx, p.run, d)
+	}
+	if err != nil {
+		f.app.report(err)
+		if f.open(*p) {
+			f.app.question(*p)
+			return
+		}
+	}
+	f.endPrompt()
+	f.askNext()
+}
+
+// decisionOf reads an answer; the beginning of a choice is enough where it
+// leads to one.
+func decisionOf(line string, q runtime.Ask) (runtime.Decision, error) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	rest = strings.TrimSpace(rest)
+	verdict, ok := choose(word, q.Choices)
+	if !ok {
+		return runtime.Decision{}, &usageError{fmt.Sprintf("%q is no answer", word), "the choices are " + strings.Join(q.Choices, ", ")}
+	}
+	d := runtime.Decision{Call: q.Call, Verdict: verdict}
+	if verdict == "skip" && rest != "" && json.Valid([]byte(rest)) {
+		d.Result = json.RawMessage(rest)
+	} else {
+		d.Comment = rest
+	}
+	return d, nil
+}
+
+func choose(word string, choices []string) (string, bool) {
+	var fits []string
+	for _, c := range choices {
+		if c == word {
+			return c, true
+		}
+		if word != "" && strings.HasPrefix(c, strings.ToLower(word)) {
+			fits = append(fits, c)
+		}
+	}
+	if len(fits) != 1 {
+		return "", false
+	}
+	return fits[0], true
+}

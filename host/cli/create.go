@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// saved is what sentinel/create answers for each sentinel.
+type saved struct {
+	SentinelID sentinels.ID `json:"sentinelId"`
+	Name       string       `json:"name"`
+	Revision   int          `json:"revision"`
+	Hash       string       `json:"hash"`
+}
+
+func (a *app) createCommand() *cobra.Command {
+	var file, name, description, steps, loop, safety string
+	revision := -1
+	c := &cobra.Command{
+		Use: "create (--file FILE | --name NAME --steps JSON [--loop JSON])", Short: "Store a sentinel, from a file or from its parts",
+		Example: "  sentinel create --file build-fix.json\n" +
+			`  sentinel create --name quick-test --steps '[{"command":"code/verify"}]' --loop '{"type":"count","max":3}'`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			params := map[string]any{}
+			switch {
+			case file != "" && (name != "" || steps != "" || loop != "" || safety != "" || description != ""):
+				return &usageError{"--file and the parts exclude each other", ""}
+			case file != "":
+				src, err := a.readSource(file)
+				if err != nil {
+					return err
+				}
+				if src == nil {
+					return notFound("", "no file %q", file)
+				}
+				return a.create(cmd.Context(), src, revision)
+			case name == "" || steps == "":
+				return &usageError{"create: give --file, or --name and --steps", "usage: " + cmd.UseLine()}
+			}
+			params["name"] = name
+			if description != "" {
+				params["description"] = description
+			}
+			for flag, text := range map[string]string{"steps": steps, "loop": loop, "safety": safety} {
+				raw, err := a.jsonFlag("--"+flag, text)
+				if err != nil {
+					return err
+				}
+				if raw != nil {
+					params[flag] = raw
+				}
+			}
+			if revision >= 0 {
+				params["revision"] = revision
+			}
+			return a.store(cmd.Context(), params)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&file, "file", "", "file that holds the definition")
+	f.StringVar(&name, "name", "", "its name")
+	f.StringVar(&description, "description", "", "what it is for")
+	f.StringVar(&steps, "steps", "", "its steps, JSON or @FILE")
+	f.StringVar(&loop, "loop", "", "its loop, JSON or @FILE; once if not given")
+	f.StringVar(&safety, "safety", "", "its limits, JSON or @FILE")
+	f.IntVar(&revision, "revision", -1, "revision the edit was made on, 0 for a new one; another one is refused")
+	return c
+}
+
+// create stores the definition of a source. This process checks it first when
+// it can, because it knows the lines of the file.
+func (a *app) create(ctx context.Context, src *source, revision int) (err error) {
+	s, err := a.connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if s.host != nil {
+		found, err := a.find(s.host.Runtime(), "", src)
+		if err != nil {
+			return err
+		}
+		a.problems(a.warnings(s.host.Runtime(), found))
+	}
+	path := src.path
+	if path == "" { // another process cannot read our standard input
+		f, err := os.CreateTemp("", "sentinel-*.json")
+		if err != nil {
+			return err
+		}
+		path = f.Name()
+		defer os.Remove(path)
+		if _, err := f.Write(src.text); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	params := map[string]any{"file": path}
+	if revision >= 0 {
+		params["revision"] = revision
+	}
+	return a.keep(ctx, s, params)
+}
+
+func (a *app) store(ctx context.Context, params map[string]any) (err error) {
+	s, err := a.connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return a.keep(ctx, s, params)
+}
+
+func (a *app) keep(ctx context.Context, s *session, params map[string]any) error {
+	var out saved
+	if err := s.call(ctx, "sentinel/create", params, &out); err != nil {
+		return invalid(err)
+	}
+	if a.flags.output != asTable {
+		return a.writeJSON(out)
+	}
+	_, err := fmt.Fprintf(a.env.Stdout, "%s  revision %d\n", out.SentinelID, out.Revision)
+	return err
+}
+
+// invalidError is a definition that the store's process refused.
+type invalidError struct{ err *abi.Error }
+
+func (e invalidError) Error() string { return e.err.Message }
+
+func (e invalidError) Unwrap() error { return e.err }
+
+// invalid tells a refused definition from other errors, for the exit code.
+func invalid(err error) error {
+	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
+		return invalidError{e}
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Env is the world of one invocation. Zero functions take the defaults named
+// at them; streams and Dir must be set.
+type Env struct {
+	Args   []string // without the program's name
+	Dir    string   // current folder, absolute
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+
+	// Which of the streams a person sits at. Default none.
+	StdinTerminal, StdoutTerminal, StderrTerminal bool
+
+	Width      func() int                                                  // columns of the terminal. Default 80
+	Getenv     func(string) string                                         // default: nothing is set
+	Now        func() time.Time                                            // default time.Now
+	Interrupts <-chan os.Signal                                            // the first one ends politely, the second at once. Default never
+	Exit       func(code int)                                              // for that second one. Default os.Exit
+	Version    string                                                      // default "devel"
+	Bench      func(ctx context.Context, w io.Writer, format string) error // default: the verb says that it is not built in
+}
+
+func (e *Env) fill() {
+	if e.Width == nil {
+		e.Width = func() int { return 80 }
+	}
+	if e.Getenv == nil {
+		e.Getenv = func(string) string { return "" }
+	}
+	if e.Now == nil {
+		e.Now = time.Now
+	}
+	if e.Exit == nil {
+		e.Exit = os.Exit
+	}
+	if e.Version == "" {
+		e.Version = "devel"
+	}
+}
+
+// Main runs the program with the process's own streams and returns its exit
+// code. args begins with the program's name.
+func Main(ctx context.Context, args ...string) int {
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupts)
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "."
+	}
+	var rest []string
+	if len(args) > 1 {
+		rest = args[1:]
+	}
+	return Run(ctx, Env{
+		Args: rest, Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		StdinTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Width:          stderrWidth,
+		Getenv:         os.Getenv,
+		Interrupts:     interrupts,
+		Version:        buildVersion(),
+	})
+}
+
+func stderrWidth() int {
+	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && w > 0 {
+		return w
+	}
+	return 80
+}
+
+// buildVersion is what the Go tool noted in the program.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	version := info.Main.Version
+	if version == "(devel)" {
+		version = ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && version == "" {
+			version = "devel-" + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return version
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+func (a *app) execCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "exec NAME [--PARAMETER=VALUE ...] [--json JSON]", Short: "Call a command, as a step would",
+		Long: "`sentinel exec --list` shows the commands, `sentinel exec NAME --help` the parameters of one.\n" +
+			"A value is JSON where the parameter is no string. --json gives all parameters at once.\n" +
+			"Flags of sentinel itself (--output, --state, --workspace) stand before NAME.",
+		Example: "  sentinel exec code/search --pattern=TODO\n" +
+			`  sentinel exec data/list --json '{"collection":"notes"}'`,
+		DisableFlagParsing: true, // the parameters are the command's own
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rest, list, help, err := a.execFlags(cmd, args)
+			switch {
+			case err != nil:
+				return err
+			case list:
+				return a.execList(cmd.Context())
+			case help || len(rest) == 0:
+				if len(rest) > 0 {
+					return a.execHelp(cmd.Context(), rest[0])
+				}
+				if help {
+					return cmd.Help()
+				}
+				return &usageError{"exec: the name of a command is missing", "`sentinel exec --list` shows them"}
+			}
+			return a.exec(cmd.Context(), rest[0], rest[1:])
+		},
+	}
+}
+
+// execFlags takes our own flags, which stand before the name, and --help, which
+// may stand anywhere. The rest is the name and its parameters.
+func (a *app) execFlags(cmd *cobra.Command, args []string) (rest []string, list, help bool, err error) {
+	for i, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			rest = args[i:]
+			break
+		}
+		if arg == "--list" {
+			list = true
+			continue
+		}
+		if arg == "--help" || arg == "-h" {
+			help = true
+			continue
+		}
+		// One flag at a time, with its value if that is an argument of its own.
+		if err := cmd.InheritedFlags().Parse(args[i : i+1]); err != nil {
+			if i+1 < len(args) && strings.HasPrefix(err.Error(), "flag needs an argument") {
+				if err := cmd.InheritedFlags().Parse(args[i : i+2]); err != nil {
+					return nil, false, false, &usageError{"exec: " + err.Error(), ""}
+				}
+				more, l, h, err := a.execFlags(cmd, args[i+2:])
+				return more, list || l, help || h, err
+			}
+			return nil, false, false, &usageError{"exec: " + err.Error(), "parameters stand behind the name of the command"}
+		}
+	}
+	for _, arg := range rest {
+		help = help || arg == "--help" || arg == "-h"
+	}
+	return rest, list, help, cmd.Root().PersistentPreRunE(cmd, nil)
+}
+
+// commands asks whoever answers for what can be called.
+func (a *app) commands(ctx context.Context, s *session) ([]owner.Command, error) {
+	if s.client != nil {
+		return s.client.Commands(ctx)
+	}
+	return commandsOf(s.host), nil
+}
+
+func (a *app) execList(ctx context.Context) (err error) {
+	s, err := a.connect(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	list, err := a.commands(ctx, s)
+	if err != nil {
+		return err
+	}
+	switch a.flags.output {
+	case asJSON:
+		return a.writeJSON(list)
+	case asJSONL:
+		for _, c := range list {
+			if err := a.writeJSON(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := [][]string{head(a.paintOut, "COMMAND", "", "WHAT IT DOES")}
+	for _, c := range list {
+		rows = append(rows, []string{c.Name, access(c.ReadOnly), printable(c.Summary)})
+	}
+	return table(a.env.Stdout, rows)
+}
+
+func access(readOnly bool) string {
+	if readOnly {
+		return "reads"
+	}
+	return "changes"
+}
+
+func lookup(list []owner.Command, name string) (owner.Command, error) {
+	var all []string
+	for _, c := range list {
+		if c.Name == name {
+			return c, nil
+		}
+		all = append(all, c.Name)
+	}
+	hint := "`sentinel exec --list` shows them"
+	if near := sentinels.Suggest(name, all); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return owner.Command{}, notFound(hint, "no command is called %q", name)
+}
+
+func (a *app) exec(ctx context.Context, name string, args []string) (err error) {
+	s, err := a.connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	list, err := a.commands(ctx, s)
+	if err != nil {
+		return err
+	}
+	c, err := lookup(list, name)
+	if err != nil {
+		return err
+	}
+	params, err := a.params(c, args)
+	if err != nil {
+		return err
+	}
+	out, err := s.raw(ctx, name, params)
+	if err != nil {
+		return err
+	}
+	return a.writeJSON(json.RawMessage(out))
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// The exit codes of every verb.
+const (
+	ExitOK        = 0
+	ExitFailed    = 1   // the run failed or was stopped, or what was asked could not be done
+	ExitUsage     = 2   // the line that was typed
+	ExitInvalid   = 3   // the definition
+	ExitDenied    = 4   //
+	ExitNotFound  = 5   //
+	ExitTimedOut  = 6   // the run reached a limit
+	ExitHeld      = 7   // another process has the store, or none answers where one must
+	ExitWaiting   = 8   // the run waits for a person and can be taken up again
+	ExitInterrupt = 130 // a second Ctrl-C, or one before there was a run
+)
+
+// errInterrupted is the cause of a context that Ctrl-C ended.
+var errInterrupted = errors.New("interrupted")
+
+// A usageError is a mistake in the line that was typed.
+type usageError struct{ text, hint string }
+
+func (e *usageError) Error() string { return e.text }
+
+// exitError ends the program with a code; everything there is to say has been
+// said.
+type exitError int
+
+func (e exitError) Error() string { return "exit" }
+
+// heldError says who has the store.
+type heldError struct {
+	text, hint string
+}
+
+func (e *heldError) Error() string { return e.text }
+
+func (e *heldError) Unwrap() error { return runtime.ErrHeld }
+
+// ExitCode maps what a verb returned to the code that the process ends with.
+func ExitCode(err error) int {
+	var (
+		code     exitError
+		usage    *usageError
+		problems sentinels.Problems
+	)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.As(err, &problems), errors.As(err, new(invalidError)):
+		return ExitInvalid
+	case errors.Is(err, runtime.ErrHeld), errors.Is(err, owner.ErrNobody):
+		return ExitHeld
+	case errors.Is(err, errInterrupted):
+		return ExitInterrupt
+	case errors.Is(err, context.DeadlineExceeded):
+		return ExitTimedOut
+	}
+	switch abi.CodeOf(err) {
+	case abi.BadFields:
+		return ExitUsage
+	case abi.Denied:
+		return ExitDenied
+	case abi.NotFound:
+		return ExitNotFound
+	case abi.Timeout:
+		return ExitTimedOut
+	}
+	return ExitFailed
+}
+
+// statusCode maps how a run stands to the exit code of whoever followed it.
+func statusCode(status sentinels.Status) int {
+	switch status {
+	case sentinels.StatusCompleted:
+		return ExitOK
+	case sentinels.StatusTimedOut:
+		return ExitTimedOut
+	case sentinels.StatusWaiting, sentinels.StatusPaused:
+		return ExitWaiting
+	}
+	return ExitFailed
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use: "init [DIR]", Short: "Write a first sentinel with comments",
+		Long: "Writes DIR/.sentinel/sentinels/NAME.json; DIR is the current folder if it is left out.\n" +
+			"A file that is there is never overwritten.",
+		Args: between(0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := a.workspace()
+			if len(args) > 0 {
+				dir = a.path(args[0])
+			}
+			return a.init(dir, name)
+		},
+	}
+	c.Flags().StringVar(&name, "name", "build-fix", "name of the sentinel")
+	return c
+}
+
+func (a *app) init(dir, name string) error {
+	text, err := sentinels.Template(name)
+	if err != nil {
+		return &usageError{err.Error(), ""}
+	}
+	folder := filepath.Join(dir, ".sentinel", "sentinels")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	file := filepath.Join(folder, string(sentinels.Slug(name))+".json")
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s is there already and stays as it is", a.relative(file)),
+			Hint: "take another name with --name"}
+	}
+	if err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	if _, err := f.Write(text); err != nil {
+		return errors.Join(fmt.Errorf("init: %w", err), f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	if a.flags.output != asTable {
+		return a.writeJSON(map[string]string{"file": file, "sentinel": string(sentinels.Slug(name))})
+	}
+	if _, err := fmt.Fprintln(a.env.Stdout, a.relative(file)); err != nil {
+		return err
+	}
+	a.say("next: sentinel validate %s, then sentinel run %s", quoted(a.relative(file)), sentinels.Slug(name))
+	return nil
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Run carries out one invocation and returns its exit code.
+func Run(ctx context.Context, env Env) int {
+	env.fill()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a := &app{env: env}
+	a.paint = palette(env.StderrTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
+	a.paintOut = palette(env.StdoutTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
+	defer a.watchInterrupts(cancel)()
+
+	root := a.rootCommand()
+	root.SetArgs(env.Args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && !errors.As(err, new(exitError)) {
+		err = errInterrupted
+	}
+	a.report(err)
+	return ExitCode(err)
+}
+
+// An app is one invocation on its way through a verb.
+type app struct {
+	env      Env
+	flags    globalFlags
+	paint    palette // of standard error
+	paintOut palette
+	typed    <-chan string // lines from the terminal, once something was asked
+	deaf     bool          // the terminal's input is closed
+	lost     bool          // nobody reads standard output any more
+
+	mu          sync.Mutex
+	onInterrupt func() // in place of ending everything; set while a run can be stopped
+}
+
+// watchInterrupts turns the first signal into a polite end and the second into
+// an immediate one. The returned function ends the watch.
+func (a *app) watchInterrupts(cancel context.CancelCauseFunc) func() {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 0; ; n++ {
+			select {
+			case <-a.env.Interrupts:
+			case <-done:
+				return
+			}
+			if n > 0 {
+				a.env.Exit(ExitInterrupt)
+				return
+			}
+			a.mu.Lock()
+			polite := a.onInterrupt
+			a.mu.Unlock()
+			if polite != nil {
+				polite()
+			} else {
+				cancel(errInterrupted)
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+func (a *app) setInterrupt(polite func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onInterrupt = polite
+}
+
+// report says what went wrong, and on a line of its own what to do about it.
+func (a *app) report(err error) {
+	var problems sentinels.Problems
+	var held *heldError
+	var usage *usageError
+	switch {
+	case err == nil, errors.As(err, new(exitError)):
+	case errors.As(err, &problems):
+		a.problems(problems)
+	case errors.Is(err, errInterrupted):
+		a.complain("interrupted", "")
+	case errors.As(err, &held):
+		a.complain(held.text, held.hint)
+	case errors.As(err, &usage):
+		a.complain(usage.text, usage.hint)
+	default:
+		hint := ""
+		if e := abi.As(err); e != nil {
+			hint = e.Hint
+		}
+		a.complain(err.Error(), hint)
+	}
+}
+
+func (a *app) complain(text, hint string) {
+	fmt.Fprintf(a.env.Stderr, "%s %s\n", a.paint.bad("sentinel:"), printable(text))
+	a.hint(hint)
+}
+
+func (a *app) hint(hint string) {
+	if hint != "" {
+		fmt.Fprintf(a.env.Stderr, "%s %s\n", a.paint.dim("hint:"), printable(hint))
+	}
+}
+
+// say tells the person something that is no error.
+func (a *app) say(format string, args ...any) {
+	if !a.flags.quiet {
+		fmt.Fprintln(a.env.Stderr, printable(fmt.Sprintf(format, args...)))
+	}
+}
+
+// problems writes each problem on a line of its own, with its hint below.
+func (a *app) problems(list sentinels.Problems) {
+	for _, p := range list {
+		text := printable(p.String())
+		if p.Kind == sentinels.KindWarning {
+			text = a.paint.warn("warning: ") + text
+		}
+		fmt.Fprintln(a.env.Stderr, text)
+		a.hint(p.Hint)
+	}
+}
+
+// exactly refuses another number of arguments than names has, in the words of
+// the verb.
+func exactly(names ...string) cobra.PositionalArgs {
+	return between(len(names), len(names), names...)
+}
+
+func between(least, most int, names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return &usageError{fmt.Sprintf("%s: %s is missing", cmd.CommandPath(), names[len(args)]), "usage: " + cmd.UseLine()}
+		case most >= 0 && len(args) > most:
+			return &usageError{fmt.Sprintf("%s: %q is one argument too many", cmd.CommandPath(), args[most]), "usage: " + cmd.UseLine()}
+		}
+		return nil
+	}
+}
+
+// printable takes control characters out of text that comes from elsewhere, so
+// that it cannot steer the terminal. Line ends and tabs stay.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r >= 0xa0) {
+			return r
+		}
+		return -1
+	}, s)
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// lines puts what happened into lines for people; most happenings are none.
+type lines struct {
+	app  *app
+	root sentinels.RunID
+	runs map[sentinels.RunID]sentinels.ID // children that have been shown
+}
+
+// of returns the lines that p is worth, without line ends.
+func (l *lines) of(p runtime.Progress) []string {
+	paint := l.app.paint
+	who := l.who(p)
+	switch p.Event {
+	case runtime.OnRunStart:
+		if p.Run == l.root {
+			return []string{paint.strong(string(p.Sentinel)) + paint.dim("  run "+string(p.Run))}
+		}
+		l.runs[p.Run] = p.Sentinel
+		return []string{who + paint.dim("started as run "+string(p.Run))}
+	case runtime.OnRunEnd:
+		if p.Run != l.root {
+			return l.failure(who+l.app.status(paint, p.Status), p)
+		}
+	case runtime.OnStepEnd:
+		return l.step(who, p)
+	case runtime.OnRetry:
+		line := fmt.Sprintf("%s%s  %s", who, l.stepName(p), paint.warn(fmt.Sprintf("attempt %d failed", p.Attempt)))
+		if wait := p.RetryAt.Sub(p.Time); wait > 0 {
+			line += paint.dim(", next in " + duration(wait))
+		}
+		return l.failure(line, p)
+	case runtime.OnStatus:
+		return l.statusLine(who, p)
+	case runtime.OnLog:
+		switch p.Level {
+		case "debug", "trace":
+			if !l.app.flags.verbose {
+				return nil
+			}
+		}
+		return []string{fmt.Sprintf("%s%s  %s", who, l.stepName(p), printable(p.Level+": "+p.Message))}
+	case runtime.OnCallEnd:
+		if l.app.flags.verbose {
+			return l.failure(fmt.Sprintf("%s%s  %s", who, l.stepName(p), paint.dim(strings.TrimPrefix(p.Function, "sentinel_")+" "+printable(p.Label)+" "+duration(p.Duration))), p)
+		}
+	}
+	return nil
+}
+
+func (l *lines) step(who string, p runtime.Progress) []string {
+	paint := l.app.paint
+	mark := paint.good("ok")
+	switch {
+	case p.Skipped == "condition":
+		return []string{fmt.Sprintf("%s%s  %s", who, l.stepName(p), paint.dim("not needed"))}
+	case p.Skipped != "":
+		mark = paint.warn("skipped")
+	case p.Error != nil:
+		mark = paint.bad("failed")
+	}
+	return l.failure(fmt.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.dim(duration(p.Duration))), p)
+}
+
+// failure adds the error of p, if it has one, and its hint.
+func (l *lines) failure(line string, p runtime.Progress) []string {
+	out := []string{line}
+	if p.Error != nil {
+		for s := range strings.SplitSeq(strings.TrimRight(printable(p.Error.Message), "\n"), "\n") {
+			out = append(out, "    "+s)
+		}
+		if p.Error.Hint != "" {
+			out = append(out, "    "+l.app.paint.dim("hint: "+printable(p.Error.Hint)))
+		}
+	}
+	return out
+}
+
+func (l *lines) statusLine(who string, p runtime.Progress) []string {
+	switch {
+	case p.Ask != nil && l.app.canAsk():
+		return nil // it is asked below
+	case p.Ask != nil:
+		return []string{fmt.Sprintf("%s%s  %s", who, l.app.paint.warn("waiting for a person"), printable(p.Ask.Prompt))}
+	case p.Status == sentinels.StatusPaused:
+		return []string{who + l.app.paint.warn("paused") + "  " + printable(p.Message)}
+	}
+	return nil
+}
+
+// who is the beginning of a line: which pass, and of a child which one.
+func (l *lines) who(p runtime.Progress) string {
+	s := ""
+	if p.Run != l.root {
+		s = string(p.Sentinel) + " " + shortID(p.Run) + " "
+	}
+	if p.Iteration > 0 {
+		s += fmt.Sprintf("#%d ", p.Iteration)
+	}
+	return l.app.paint.dim(s)
+}
+
+// stepName is the address of a step, its type and what its author calls it.
+func (l *lines) stepName(p runtime.Progress) string {
+	s := fmt.Sprintf("%-3s %s", p.Address, p.Type)
+	if p.Step != "" {
+		s += " " + l.app.paint.strong(clip(p.Step, 40))
+	}
+	return s
+}
+
+// plainView writes lines as they come, for files, pipes and CI.
+type plainView struct{ lines }
+
+func (v *plainView) show(p runtime.Progress) {
+	for _, s := range v.of(p) {
+		fmt.Fprintln(v.app.env.Stderr, s)
+	}
+}
+
+func (v *plainView) tick()     {}
+func (v *plainView) hold(bool) {}
+func (v *plainView) close()    {}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// redraw bounds how often the status line is drawn.
+const redraw = 80 * time.Millisecond
+
+// clearLine takes the status line away and leaves the cursor at its beginning.
+const clearLine = "\r\x1b[2K"
+
+// liveView keeps one line at the bottom of a terminal up to date and lets the
+// lines of what has ended scroll by above it.
+type liveView struct {
+	lines
+	began     time.Time
+	iteration int
+	open      []runtime.Progress // steps under way, in the order of their start
+	call      runtime.Progress   // the newest call under way
+	text      string             // the end of what a model is saying
+	usage     sentinels.Usage
+	paused    bool
+
+	held    bool // a question is on the terminal
+	waiting []string
+	drawn   bool
+	last    time.Time
+}
+
+func newLiveView(a *app, id sentinels.RunID) *liveView {
+	return &liveView{lines: lines{app: a, root: id, runs: map[sentinels.RunID]sentinels.ID{}}, began: a.env.Now()}
+}
+
+func (v *liveView) show(p runtime.Progress) {
+	v.note(p)
+	more := v.of(p)
+	if v.held {
+		v.waiting = append(v.waiting, more...)
+		return
+	}
+	if len(more) > 0 {
+		v.clear()
+		fmt.Fprintln(v.app.env.Stderr, strings.Join(more, "\n"))
+	}
+	if len(more) > 0 || v.app.env.Now().Sub(v.last) >= redraw {
+		v.draw()
+	}
+}
+
+// note takes in what the status line tells.
+func (v *liveView) note(p runtime.Progress) {
+	switch p.Event {
+	case runtime.OnIterationStart:
+		if p.Run == v.root {
+			v.iteration = p.Iteration
+		}
+	case runtime.OnStepStart:
+		v.drop(p)
+		v.open = append(v.open, p)
+	case runtime.OnStepEnd:
+		v.drop(p)
+		v.text = ""
+	case runtime.OnCallStart:
+		v.call, v.text = p, ""
+	case runtime.OnCallEnd:
+		if v.call.Run == p.Run && v.call.Path == p.Path && v.call.Function == p.Function {
+			v.call, v.text = runtime.Progress{}, ""
+		}
+		if p.Usage != nil {
+			v.usage.Add(*p.Usage)
+		}
+	case runtime.OnText:
+		v.text += p.Message
+		if n := len(v.text) - 400; n > 0 {
+			v.text = v.text[n:]
+		}
+	case runtime.OnStatus:
+		if p.Run == v.root {
+			v.paused = p.Status == sentinels.StatusPaused
+		}
+	}
+}
+
+func (v *liveView) drop(p runtime.Progress) {
+	for i, s := range v.open {
+		if s.Run == p.Run && s.Path == p.Path {
+			v.open = append(v.open[:i], v.open[i+1:]...)
+			return
+		}
+	}
+}
+
+func (v *liveView) tick() {
+	if !v.held {
+		v.draw()
+	}
+}
+
+func (v *liveView) hold(on bool) {
+	v.clear()
+	v.held = on
+	if !on {
+		for _, s := range v.waiting {
+			fmt.Fprintln(v.app.env.Stderr, s)
+		}
+		v.waiting = nil
+		v.draw()
+	}
+}
+
+func (v *liveView) close() {
+	v.clear()
+	v.held = true
+}
+
+func (v *liveView) clear() {
+	if v.drawn {
+		fmt.Fprint(v.app.env.Stderr, clearLine)
+		v.drawn = false
+	}
+}
+
+// draw writes the status line. It is cut to the terminal's width: a line that
+// wraps could not be taken away again.
+func (v *liveView) draw() {
+	v.last = v.app.env.Now()
+	parts := []string{}
+	if v.iteration > 0 {
+		parts = append(parts, fmt.Sprintf("iteration %d", v.iteration))
+	}
+	if n := len(v.open); n > 0 {
+		s := v.open[n-1]
+		name := string(s.Type)
+		if s.Step != "" {
+			name = s.Step
+		}
+		parts = append(parts, s.Address+" "+name)
+	}
+	if v.call.Label != "" {
+		parts = append(parts, v.call.Label)
+	}
+	if v.paused {
+		parts = append(parts, "paused")
+	}
+	parts = append(parts, duration(v.app.env.Now().Sub(v.began).Truncate(time.Second)))
+	if s := spent(v.usage); s != "" {
+		parts = append(parts, s)
+	}
+	line := strings.Join(parts, "  ")
+	width := max(10, v.app.env.Width()-1)
+	if room := width - len([]rune(line)) - 3; v.text != "" && room > 20 {
+		text := []rune(strings.Join(strings.Fields(printable(v.text)), " "))
+		line += "  " + string(text[max(0, len(text)-room):])
+	}
+	fmt.Fprint(v.app.env.Stderr, clearLine+v.app.paint.dim(clip(line, width)))
+	v.drawn = true
+}

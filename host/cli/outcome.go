@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// An outcome is how following a run ended: its result, or what is known of a
+// run that a person has to bring on.
+type outcome struct {
+	runtime.Result
+	open []runtime.RunInfo // what waits, the run itself or children of it
+}
+
+// resultLine is the last line of "-o jsonl" and all of "-o json".
+type resultLine struct {
+	runtime.Result
+	Waiting []waiting `json:"waiting,omitempty"` // with status waiting or paused
+}
+
+// waiting is one thing that a person has to do, with the line to type.
+type waiting struct {
+	Run     sentinels.RunID `json:"run"`
+	Call    string          `json:"call,omitempty"`
+	Kind    string          `json:"kind"` // approval, doubt, limit
+	Prompt  string          `json:"prompt"`
+	Choices []string        `json:"choices,omitempty"`
+	Type    string          `json:"type"` // what to type in a shell
+}
+
+func (a *app) waitingFor(out outcome) []waiting {
+	var list []waiting
+	for _, r := range out.open {
+		for _, q := range r.Asks {
+			list = append(list, waiting{r.ID, q.Call, string(q.Kind), q.Prompt, q.Choices,
+				fmt.Sprintf("sentinel decide%s %s %s %s", a.again(), r.ID, quoted(q.Call), strings.Join(q.Choices, "|"))})
+		}
+		if r.Status == sentinels.StatusPaused && r.Limit != "" {
+			list = append(list, waiting{Run: r.ID, Kind: "limit", Prompt: "the run reached its limit " + r.Limit,
+				Type: fmt.Sprintf("sentinel run%s --resume %s%s", a.again(), r.ID, roomFor(r.Limit))})
+		}
+	}
+	return list
+}
+
+// roomFor is the flag that gives a run more of what it ran out of.
+func roomFor(limit string) string {
+	switch limit {
+	case "maxIterations":
+		return " --max-iterations +N"
+	case "timeoutMs":
+		return " --timeout +DURATION"
+	case "budget.costUsd":
+		return " --budget-usd +X"
+	case "budget.tokens":
+		return " --budget-tokens +N"
+	case "budget.calls":
+		return " --budget-calls +N"
+	}
+	return ""
+}
+
+// showOutcome ends the talk about a run.
+func (a *app) showOutcome(out outcome) error {
+	list := a.waitingFor(out)
+	line := resultLine{out.Result, list}
+	if line.Variables == nil {
+		line.Variables = map[string]json.RawMessage{}
+	}
+	if a.flags.output != asTable {
+		if err := a.writeJSON(line); err != nil {
+			return err
+		}
+	} else if err := a.resultTable(out.Result); err != nil {
+		return err
+	}
+	for _, w := range list {
+		a.complain(fmt.Sprintf("run %s waits for a person: %s", w.Run, w.Prompt), w.Type)
+	}
+	if slices.ContainsFunc(list, func(w waiting) bool { return w.Call != "" }) {
+		a.say("then go on with `sentinel run%s --resume %s`", a.again(), out.Run)
+	}
+	if len(list) == 0 && out.Error != nil {
+		where := ""
+		if out.Step != "" {
+			where = fmt.Sprintf("step %s: ", out.Step)
+		}
+		a.complain(where+out.Error.Message, out.Error.Hint)
+	}
+	return nil
+}
+
+// resultTable writes a result for people.
+func (a *app) resultTable(r runtime.Result) error {
+	p := a.paintOut
+	parts := []string{p.strong(a.status(p, r.Status)), string(r.Sentinel), "run " + string(r.Run),
+		plural(r.Iterations, "iteration", "iterations"), duration(time.Duration(r.Millis) * time.Millisecond)}
+	if s := spent(r.Usage); s != "" {
+		parts = append(parts, s)
+	}
+	if r.Limit != "" {
+		parts = append(parts, "limit "+r.Limit)
+	}
+	if _, err := fmt.Fprintln(a.env.Stdout, strings.Join(parts, "  ")); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, name := range slices.Sorted(maps.Keys(r.Variables)) {
+		rows = append(rows, []string{"  " + p.dim(printable(name)), clip(string(r.Variables[name]), 100)})
+	}
+	return table(a.env.Stdout, rows)
+}
+
+// status is a status in its colour.
+func (a *app) status(p palette, s sentinels.Status) string {
+	switch s {
+	case sentinels.StatusCompleted:
+		return p.good(string(s))
+	case sentinels.StatusRunning, "idle":
+		return string(s)
+	case sentinels.StatusPaused, sentinels.StatusWaiting:
+		return p.warn(string(s))
+	}
+	return p.bad(string(s))
+}
+
+func names[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// inputSchema is the part of a command's schema that concerns a command line.
+type inputSchema struct {
+	Properties map[string]property `json:"properties"`
+	Required   []string            `json:"required"`
+	Additional json.RawMessage     `json:"additionalProperties"`
+}
+
+type property struct {
+	Type        json.RawMessage   `json:"type"` // a name or a list of names
+	Description string            `json:"description"`
+	Enum        []json.RawMessage `json:"enum"`
+	Default     json.RawMessage   `json:"default"`
+}
+
+func (p property) types() []string {
+	var one string
+	if json.Unmarshal(p.Type, &one) == nil && one != "" {
+		return []string{one}
+	}
+	var many []string
+	_ = json.Unmarshal(p.Type, &many) // a schema without a type takes anything
+	return many
+}
+
+// params makes the parameters of a command from "--name=value", "--name value",
+// "--flag" for a boolean, and "--json".
+func (a *app) params(c owner.Command, args []string) (json.RawMessage, error) {
+	var schema inputSchema
+	if err := json.Unmarshal(c.Input, &schema); err != nil {
+		return nil, fmt.Errorf("read the schema of %q: %w", c.Name, err)
+	}
+	out := map[string]json.RawMessage{}
+	for i := 0; i < len(args); i++ {
+		name, ok := strings.CutPrefix(args[i], "--")
+		if !ok || name == "" {
+			return nil, &usageError{fmt.Sprintf("exec %s: %q is no --PARAMETER=VALUE", c.Name, args[i]), ""}
+		}
+		name, text, valued := strings.Cut(name, "=")
+		p, known := schema.Properties[name]
+		if !known && name != "json" {
+			if err := schema.unknown(c.Name, name); err != nil {
+				return nil, err
+			}
+		}
+		if !valued {
+			next := i+1 < len(args) && !strings.HasPrefix(args[i+1], "--")
+			switch {
+			case slices.Contains(p.types(), "boolean") && !(next && (args[i+1] == "true" || args[i+1] == "false")):
+				text = "true"
+			case next:
+				i++
+				text = args[i]
+			default:
+				return nil, &usageError{fmt.Sprintf("exec %s: --%s has no value", c.Name, name), ""}
+			}
+		}
+		if name == "json" && !known {
+			if err := a.allParams(text, out); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		value := p.value(text)
+		if old, twice := out[name]; twice {
+			return nil, &usageError{fmt.Sprintf("exec %s: --%s is given twice, %s and %s", c.Name, name, clip(string(old), 40), clip(string(value), 40)), "a list is JSON: --" + name + "='[...]'"}
+		}
+		out[name] = value
+	}
+	return json.Marshal(out)
+}
+
+// allParams reads --json into out.
+func (a *app) allParams(text string, out map[string]json.RawMessage) error {
+	raw, err := a.jsonFlag("--json", text)
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(raw, []byte("{")) {
+		return &usageError{"--json is no object", "it holds all parameters by their names"}
+	}
+	return json.Unmarshal(raw, &out)
+}
+
+// value reads what was typed for a parameter: a string where only a string will
+// do, else JSON where it is JSON.
+func (p property) value(text string) json.RawMessage {
+	types := p.types()
+	if slices.Contains(types, "string") {
+		if len(types) == 1 || !json.Valid([]byte(text)) {
+			return valueOf(text, "string")
+		}
+	}
+	return valueOf(text, "")
+}
+
+// unknown refuses a parameter that the schema does not allow.
+func (s inputSchema) unknown(command, name string) error {
+	if additional := strings.TrimSpace(string(s.Additional)); len(s.Properties) == 0 || additional != "" && additional != "false" && !strings.HasPrefix(additional, `{"not"`) {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(s.Properties))
+	e := &usageError{fmt.Sprintf("exec %s: there is no parameter %q", command, name), "its parameters are " + strings.Join(names, ", ")}
+	if near := sentinels.Suggest(name, names); len(near) > 0 {
+		e.hint = fmt.Sprintf("did you mean --%s?", near[0])
+	}
+	return e
+}
+
+// execHelp shows a command as its schema describes it.
+func (a *app) execHelp(ctx context.Context, name string) (err error) {
+	s, err := a.connect(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	list, err := a.commands(ctx, s)
+	if err != nil {
+		return err
+	}
+	c, err := lookup(list, name)
+	if err != nil {
+		return err
+	}
+	if a.flags.output != asTable {
+		return a.writeJSON(c)
+	}
+	var schema inputSchema
+	if err := json.Unmarshal(c.Input, &schema); err != nil {
+		return fmt.Errorf("read the schema of %q: %w", c.Name, err)
+	}
+	p := a.paintOut
+	fmt.Fprintf(a.env.Stdout, "%s  %s\n%s\n\n", p.strong(c.Name), p.dim(access(c.ReadOnly)), printable(c.Summary))
+	var rows [][]string
+	params := slices.SortedFunc(maps.Keys(schema.Properties), func(x, y string) int {
+		return cmp.Or(-compareBool(slices.Contains(schema.Required, x), slices.Contains(schema.Required, y)), cmp.Compare(x, y))
+	})
+	for _, name := range params {
+		prop := schema.Properties[name]
+		kind := cmp.Or(strings.Join(prop.types(), "|"), "any")
+		if slices.Contains(schema.Required, name) {
+			kind += ", required"
+		}
+		text := prop.Description
+		if len(prop.Enum) > 0 {
+			var words []string
+			for _, e := range prop.Enum {
+				words = append(words, sentinels.Text(e))
+			}
+			text += " (" + strings.Join(words, ", ") + ")"
+		}
+		if prop.Default != nil {
+			text += " (default " + string(prop.Default) + ")"
+		}
+		rows = append(rows, []string{"  --" + name, p.dim(kind), printable(strings.TrimSpace(text))})
+	}
+	if len(rows) == 0 {
+		rows = [][]string{{"  no parameters"}}
+	}
+	return table(a.env.Stdout, rows)
+}
+
+func compareBool(x, y bool) int {
+	switch {
+	case x == y:
+		return 0
+	case x:
+		return 1
+	}
+	return -1
+}

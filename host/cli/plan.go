@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A plan is what a run would be made of, as far as it can be known before.
+type plan struct {
+	Sentinel  sentinels.ID               `json:"sentinel"`
+	Source    string                     `json:"source"`
+	Revision  int                        `json:"revision,omitempty"`
+	Workspace string                     `json:"workspace"`
+	Loop      string                     `json:"loop"`
+	Limits    map[string]any             `json:"limits,omitempty"`
+	Inputs    map[string]json.RawMessage `json:"inputs"`
+	Missing   []string                   `json:"missing,omitempty"` // required inputs without a value
+	Variables map[string]json.RawMessage `json:"variables,omitempty"`
+	Steps     []planStep                 `json:"steps"`
+	Plugins   []runtime.PluginInfo       `json:"plugins"` // those the steps need, with what they are granted
+	Warnings  sentinels.Problems         `json:"warnings,omitempty"`
+}
+
+type planStep struct {
+	Address   string             `json:"address"`
+	Type      sentinels.StepType `json:"type"`
+	Name      string             `json:"name,omitempty"`
+	Plugin    string             `json:"plugin"`
+	Condition string             `json:"condition,omitempty"`
+	OutputTo  string             `json:"outputTo,omitempty"`
+	Commands  []planCommand      `json:"commands,omitempty"`
+	Steps     []planStep         `json:"steps,omitempty"`
+}
+
+// planCommand is a command that a step names, or that its model may call.
+type planCommand struct {
+	Name   string `json:"name"`
+	Access string `json:"access"` // reads, changes, or "unknown" for one that does not exist
+	By     string `json:"by"`     // step or model
+}
+
+// dryRun shows the plan of a run. It works on a store of its own; only to read a
+// stored definition is the real one asked.
+func (a *app) dryRun(ctx context.Context, target string, f *runFlags) (err error) {
+	src, err := a.readSource(target)
+	if err != nil {
+		return err
+	}
+	revision := 0
+	if src == nil {
+		if src, revision, err = a.export(ctx, target); err != nil {
+			return err
+		}
+	}
+	s, err := a.scratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	found, err := a.find(s.host.Runtime(), target, src)
+	if err != nil {
+		return err
+	}
+	found.revision = revision
+	g, err := a.values(found.def, f)
+	if err != nil {
+		return err
+	}
+	p := a.planOf(s, found, g)
+	if a.flags.output != asTable {
+		return a.writeJSON(p)
+	}
+	return a.showPlan(p)
+}
+
+// export reads a stored definition.
+func (a *app) export(ctx context.Context, name string) (src *source, revision int, err error) {
+	s, err := a.connect(ctx, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	var out struct {
+		Revision   int             `json:"revision"`
+		Definition json.RawMessage `json:"definition"`
+	}
+	if err := s.call(ctx, "sentinel/export", map[string]any{"sentinelId": name}, &out); err != nil {
+		return nil, 0, err
+	}
+	return &source{text: out.Definition, base: a.workspace()}, out.Revision, nil
+}
+
+func (a *app) planOf(s *session, f found, g given) plan {
+	rt := s.host.Runtime()
+	p := plan{
+		Sentinel: f.def.ID, Source: f.source.file, Revision: f.revision, Workspace: a.base(f), Loop: loopText(f.def.Loop), Limits: limitsOf(f.def),
+		Inputs: map[string]json.RawMessage{}, Variables: g.variables, Warnings: a.warnings(rt, f, names(g.variables)...),
+	}
+	if p.Source == "" {
+		p.Source = "store"
+	}
+	for _, name := range names(f.def.Inputs) {
+		in := f.def.Inputs[name]
+		switch v, ok := g.inputs[name]; {
+		case ok:
+			p.Inputs[name] = v
+		case in.Default != nil:
+			p.Inputs[name] = in.Default
+		case in.Required:
+			p.Missing = append(p.Missing, name)
+		}
+	}
+	b := planner{types: rt.Types(), registry: s.host.Commands(), plugins: map[string]bool{}}
+	p.Steps = b.steps(f.def.Steps, "")
+	for _, info := range rt.Plugins() {
+		if b.plugins[info.Name] {
+			p.Plugins = append(p.Plugins, info)
+		}
+	}
+	return p
+}
+
+type planner struct {
+	types    *sentinels.TypeSet
+	registry *command.Registry
+	plugins  map[string]bool // that the steps need
+}
+
+func (b *planner) steps(list []sentinels.Step, prefix string) []planStep {
+	out := make([]planStep, 0, len(list))
+	for i := range list {
+		s := &list[i]
+		at := prefix + strconv.Itoa(i)
+		ps := planStep{Address: at, Type: s.Type, Name: s.Name, Condition: s.Condition, OutputTo: s.OutputTo, Commands: b.commands(s)}
+		if ps.Name == "" {
+			ps.Name = s.ID
+		}
+		if spec, ok := b.types.Lookup(s.Type); ok {
+			ps.Plugin = spec.Plugin
+			b.plugins[spec.Plugin] = true
+		}
+		for _, field := range slices.Sorted(maps.Keys(s.Blocks)) {
+			ps.Steps = append(ps.Steps, b.steps(s.Blocks[field], at+"."+field+".")...)
+		}
+		out = append(out, ps)
+	}
+	return out
+}
+
+// commands finds the commands that a step names in the fields "command" and
+// "tools". What a plugin decides to call while it runs cannot be known here.
+func (b *planner) commands(s *sentinels.Step) []planCommand {
+	var out []planCommand
+	var name string
+	if json.Unmarshal(s.Fields["command"], &name) == nil && strings.Contains(name, "/") && !strings.ContainsAny(name, " $") {
+		out = append(out, b.command(name, "step"))
+	}
+	var tools []string
+	if json.Unmarshal(s.Fields["tools"], &tools) == nil && len(tools) > 0 {
+		for _, c := range b.registry.Offer(tools) {
+			out = append(out, b.command(c.Name, "model"))
+		}
+	}
+	return out
+}
+
+func (b *planner) command(name, by string) planCommand {
+	c, ok := b.registry.Lookup(name)
+	if !ok {
+		return planCommand{name, "unknown", by}
+	}
+	return planCommand{name, access(c.ReadOnly), by}
+}
+
+func loopText(l sentinels.Loop) string {
+	switch l.Type {
+	case sentinels.LoopCount:
+		return "count " + string(l.Max)
+	case sentinels.LoopUntil, sentinels.LoopWhile:
+		return string(l.Type) + " " + l.Check
+	case sentinels.LoopContinuous:
+		if l.IntervalMs > 0 {
+			return fmt.Sprintf("continuous, every %d ms", l.IntervalMs)
+		}
+	case sentinels.LoopEvent:
+		return "event " + l.Event
+	case "":
+		return string(sentinels.LoopOnce)
+	}
+	return string(l.Type)
+}
+
+func limitsOf(d *sentinels.Definition) map[string]any {
+	out := map[string]any{}
+	put := func(name string, v float64) {
+		if v > 0 {
+			out[name] = v
+		}
+	}
+	put("maxIterations", float64(d.Safety.MaxIterations))
+	put("timeoutMs", float64(d.Safety.TimeoutMs))
+	put("maxStepTimeoutMs", float64(d.Safety.MaxStepTimeoutMs))
+	put("maxMemoryMb", float64(d.Safety.MaxMemoryMB))
+	put("maxSteps", float64(d.Safety.MaxSteps))
+	put("budget.tokens", float64(d.Budget.Tokens))
+	put("budget.costUsd", d.Budget.CostUSD)
+	put("budget.calls", float64(d.Budget.Calls))
+	return out
+}
+
+// showPlan draws a plan as a tree.
+func (a *app) showPlan(p plan) error {
+	var b strings.Builder
+	paint := a.paintOut
+	fmt.Fprintf(&b, "%s  from %s", paint.strong(string(p.Sentinel)), p.Source)
+	if p.Revision > 0 {
+		fmt.Fprintf(&b, "  revision %d", p.Revision)
+	}
+	fmt.Fprintf(&b, "\nworkspace  %s\nloop       %s\n", p.Workspace, p.Loop)
+	for _, name := range names(p.Limits) {
+		fmt.Fprintf(&b, "limit      %s %v\n", name, p.Limits[name])
+	}
+	for _, name := range names(p.Inputs) {
+		fmt.Fprintf(&b, "input      %s = %s\n", name, clip(string(p.Inputs[name]), 80))
+	}
+	for _, name := range p.Missing {
+		fmt.Fprintf(&b, "input      %s %s\n", name, paint.bad("has no value and needs one"))
+	}
+	for _, name := range names(p.Variables) {
+		fmt.Fprintf(&b, "variable   %s = %s\n", name, clip(string(p.Variables[name]), 80))
+	}
+	b.WriteString("steps\n")
+	a.planTree(&b, p.Steps, "")
+	for _, plugin := range p.Plugins {
+		fmt.Fprintf(&b, "plugin     %s %s\n", plugin.Name, plugin.Version)
+		for _, ask := range plugin.Asks {
+			fmt.Fprintf(&b, "  may use  %s %s\n", strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")), paint.dim("("+printable(ask.Reason)+")"))
+		}
+	}
+	if _, err := io.WriteString(a.env.Stdout, b.String()); err != nil {
+		return err
+	}
+	a.problems(p.Warnings)
+	return nil
+}
+
+func (a *app) planTree(b *strings.Builder, steps []planStep, indent string) {
+	paint := a.paintOut
+	for i, s := range steps {
+		branch, below := "├─ ", "│  "
+		if i == len(steps)-1 {
+			branch, below = "└─ ", "   "
+		}
+		fmt.Fprintf(b, "%s%s%s %s", indent, branch, s.Address, s.Type)
+		if s.Name != "" {
+			fmt.Fprintf(b, " %s", paint.strong(printable(s.Name)))
+		}
+		fmt.Fprintf(b, "  %s", paint.dim("plugin "+s.Plugin))
+		if s.Condition != "" {
+			fmt.Fprintf(b, "  if %s", clip(s.Condition, 60))
+		}
+		if s.OutputTo != "" {
+			fmt.Fprintf(b, "  -> $%s", s.OutputTo)
+		}
+		b.WriteByte('\n')
+		for _, c := range s.Commands {
+			text := c.Access
+			switch c.Access {
+			case "changes":
+				text = paint.warn(text)
+			case "unknown":
+				text = paint.bad("does not exist")
+			}
+			who := ""
+			if c.By == "model" {
+				who = ", if its model wants"
+			}
+			fmt.Fprintf(b, "%s%s   calls %s  %s%s\n", indent, below, c.Name, text, who)
+		}
+		a.planTree(b, s.Steps, indent+below)
+	}
+}

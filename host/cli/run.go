@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// runFlags are those of the verbs that carry out a run here.
+type runFlags struct {
+	vars, inputs []string
+	inputsFile   string
+	event        string
+	resume       string
+	onInterrupt  string
+	model        string
+	record       string
+	replay       string
+	dryRun       bool
+	pinned       bool
+	limits       roomFlags
+}
+
+// hostFlags are those that say how a run is carried out, whatever run it is.
+func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&f.onInterrupt, "on-interrupt", "", "for calls that a crash cut off: retry, fail, ask")
+	fs.StringVar(&f.model, "model", "", "model for steps that name none, provider/name")
+	fs.StringVar(&f.record, "record", "", "write what models answer to this new cassette file")
+	fs.StringVar(&f.replay, "replay", "", "answer from this cassette file in place of models, and report what differed")
+	fs.StringVar(&f.limits.iterations, "max-iterations", "", "with a resume: this many more iterations, +N")
+	fs.StringVar(&f.limits.timeout, "timeout", "", "with a resume: this much more time, +DURATION")
+	fs.StringVar(&f.limits.usd, "budget-usd", "", "with a resume: this much more money, +X")
+	fs.StringVar(&f.limits.tokens, "budget-tokens", "", "with a resume: this many more tokens, +N")
+	fs.StringVar(&f.limits.calls, "budget-calls", "", "with a resume: this many more model calls, +N")
+}
+
+// startFlags are those that say what a new run begins with.
+func (f *runFlags) startFlags(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&f.vars, "var", nil, "NAME=VALUE: an input where the sentinel declares it, else a variable; repeatable")
+	fs.StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE: an input; repeatable")
+	fs.StringVar(&f.inputsFile, "inputs", "", "file with a JSON object of inputs")
+	fs.StringVar(&f.event, "event", "", "what $event is: JSON, or @FILE")
+	fs.BoolVar(&f.pinned, "pinned", false, "stay on this revision when the stored sentinel is edited")
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run FILE|NAME",
+		Short: "Run a sentinel here and show it live",
+		Long: "Runs the sentinel of a file, of standard input (-), or of a name: that of a file in\n" +
+			"the project's sentinels folder, or of a stored sentinel. Its trigger does not matter.",
+		Example: "  sentinel run build-fix.json --var build='go build ./...'\n" +
+			"  sentinel run build-fix.json --dry-run\n" +
+			"  sentinel run --resume 3f9a01bc --max-iterations +5",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.resume != "" {
+				return exactly()(cmd, args)
+			}
+			return exactly("FILE or NAME")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			switch {
+			case f.resume != "":
+				return a.resumeRun(cmd.Context(), &f)
+			case f.dryRun:
+				return a.dryRun(cmd.Context(), args[0], &f)
+			}
+			return a.startRun(cmd.Context(), args[0], &f)
+		},
+	}
+	f.startFlags(c.Flags())
+	f.hostFlags(c.Flags())
+	c.Flags().StringVar(&f.resume, "resume", "", "take up this run where it was")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what the run would be made of, and do nothing")
+	return c
+}
+
+// check refuses flags that mean nothing together.
+func (f *runFlags) check() error {
+	switch f.onInterrupt {
+	case "", "retry", "fail", "ask":
+	default:
+		return &usageError{fmt.Sprintf("--on-interrupt %q is no choice", f.onInterrupt), "the choices are retry, fail and ask"}
+	}
+	if f.record != "" && f.replay != "" {
+		return &usageError{"--record and --replay exclude each other", ""}
+	}
+	room, err := f.limits.room()
+	if err != nil {
+		return err
+	}
+	if f.resume == "" && room != (runtime.Room{}) {
+		return &usageError{"more room for a run needs --resume RUN", "the limits of a new run are in its definition, under safety and budget"}
+	}
+	if f.resume != "" && (f.dryRun || f.pinned || f.event != "" || f.inputsFile != "" || len(f.vars)+len(f.inputs) > 0) {
+		return &usageError{"--resume takes a run up as it is: no inputs, variables, event, --pinned or --dry-run", ""}
+	}
+	return nil
+}
+
+// openRun opens the store for a run that this process carries out.
+func (a *app) openRun(ctx context.Context, f *runFlags) (*session, *feed, error) {
+	// A process that answers and is at work keeps the store: no need to wait for
+	// its lock first.
+	if s := a.dial(ctx); s != nil {
+		busy := len(s.info.Runs) > 0
+		s.close()
+		if busy {
+			return nil, nil, a.held(ctx)
+		}
+	}
+	told := newFeed()
+	opt := a.options()
+	opt.Model, opt.Record, opt.Replay = f.model, a.path(f.record), a.path(f.replay)
+	opt.Append = f.resume != ""
+	opt.OnInterrupt = sentinels.Interrupt(f.onInterrupt)
+	opt.Observer = runtime.Observer{Progress: told.put}
+	s, err := a.open(ctx, opt)
+	if errors.Is(err, runtime.ErrHeld) {
+		err = a.held(ctx)
+	}
+	return s, told, err
+}
+
+func (a *app) startRun(ctx context.Context, target string, f *runFlags) (err error) {
+	src, err := a.readSource(target)
+	if err != nil {
+		return err
+	}
+	s, told, err := a.openRun(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	rt := s.host.Runtime()
+	found, err := a.find(rt, target, src)
+	if err != nil {
+		return err
+	}
+	g, err := a.values(found.def, f)
+	if err != nil {
+		return err
+	}
+	a.problems(a.warnings(rt, found, names(g.variables)...))
+	begin := func() (sentinels.RunID, error) {
+		return rt.Start(ctx, found.def, runtime.StartOptions{
+			Inputs: g.inputs, Variables: g.variables, Event: g.event, Workspace: a.base(found),
+			Revision: found.revision, Pinned: f.pinned, OnInterrupt: sentinels.Interrupt(f.onInterrupt),
+		})
+	}
+	return a.carryOut(ctx, s, told, begin)
+}
+
+// base is the folder that a run's workspace starts from: a relative one in a
+// file is relative to that file.
+func (a *app) base(f found) string {
+	if a.flags.workspace == "" && f.def.Workspace != "" && !filepath.IsAbs(f.def.Workspace) {
+		return f.source.base
+	}
+	return a.workspace()
+}
+
+func (a *app) resumeRun(ctx context.Context, f *runFlags) (err error) {
+	room, err := f.limits.room()
+	if err != nil {
+		return err
+	}
+	s, told, err := a.openRun(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	id, err := a.runID(ctx, s, f.resume)
+	if err != nil {
+		return err
+	}
+	begin := func() (sentinels.RunID, error) {
+		return id, s.host.Runtime().Resume(ctx, id, runtime.ResumeOptions{
+			Room: room, OnInterrupt: sentinels.Interrupt(f.onInterrupt), By: a.user(),
+		})
+	}
+	return a.carryOut(ctx, s, told, begin)
+}
+
+// user is who sits at this terminal.
+func (a *app) user() string {
+	for _, name := range []string{"USER", "LOGNAME"} {
+		if v := a.env.Getenv(name); v != "" {
+			return v
+		}
+	}
+	return "user"
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// listed is what sentinel/list answers.
+type listed struct {
+	Sentinels []listedSentinel  `json:"sentinels"`
+	Runs      []runtime.RunInfo `json:"runs"`
+}
+
+type listedSentinel struct {
+	SentinelID  sentinels.ID     `json:"sentinelId"`
+	Name        string           `json:"name"`
+	Description string           `json:"description,omitempty"`
+	Revision    int              `json:"revision"`
+	Steps       int              `json:"steps"`
+	Loop        string           `json:"loop"`
+	Tags        []string         `json:"tags,omitempty"`
+	Status      sentinels.Status `json:"status"`
+	RunCount    int              `json:"runCount"`
+	Problem     string           `json:"problem,omitempty"`
+	File        string           `json:"file,omitempty"` // where it lies, when it is not stored
+}
+
+// wholeID is how long a run's id is.
+const wholeID = 36
+
+// runID finds the one run that part of an id names; the shown eight characters
+// are its end, but any part will do.
+func (a *app) runID(ctx context.Context, s *session, part string) (sentinels.RunID, error) {
+	id, err := a.runPart(ctx, s, part)
+	if err == nil && id == "" {
+		err = notFound(fmt.Sprintf("`sentinel list%s` shows them", a.again()), "no run has %q in its id", part)
+	}
+	return id, err
+}
+
+// runPart is runID with "" for no such run.
+func (a *app) runPart(ctx context.Context, s *session, part string) (sentinels.RunID, error) {
+	if part == "" {
+		return "", &usageError{"the run's id is empty", ""}
+	}
+	part = strings.ToLower(part)
+	if len(part) == wholeID {
+		var info runtime.RunInfo
+		if err := s.call(ctx, "sentinel/status", map[string]any{"run": part}, &info); err == nil {
+			return info.ID, nil
+		}
+	}
+	var all listed
+	if err := s.call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
+		return "", err
+	}
+	var fits []sentinels.RunID
+	for _, r := range all.Runs {
+		switch {
+		case string(r.ID) == part:
+			return r.ID, nil
+		case strings.Contains(string(r.ID), part):
+			fits = append(fits, r.ID)
+		}
+	}
+	// What tells runs apart is the end of their ids, so an end goes before the rest.
+	if len(fits) > 1 {
+		var ends []sentinels.RunID
+		for _, id := range fits {
+			if strings.HasSuffix(string(id), part) {
+				ends = append(ends, id)
+			}
+		}
+		if len(ends) == 1 {
+			fits = ends
+		}
+	}
+	switch len(fits) {
+	case 0:
+		return "", nil
+	case 1:
+		return fits[0], nil
+	}
+	shown := make([]string, 0, 5)
+	for _, id := range fits[:min(5, len(fits))] {
+		shown = append(shown, string(id))
+	}
+	return "", &usageError{fmt.Sprintf("%q is part of the ids of %d runs", part, len(fits)), "write more of one: " + strings.Join(shown, ", ")}
+}
+
+// target finds the run that RUN or NAME means: by its id, or the newest run of
+// a sentinel, with over also one that has ended.
+func (a *app) target(ctx context.Context, s *session, word string, over bool) (runtime.RunInfo, error) {
+	var all listed
+	if err := s.call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "limit": 1000}, &all); err != nil {
+		return runtime.RunInfo{}, err
+	}
+	for _, r := range all.Runs { // the newest first
+		if over || !r.Status.Final() {
+			return r, nil
+		}
+	}
+	id, err := a.runPart(ctx, s, word)
+	if err != nil {
+		return runtime.RunInfo{}, err
+	}
+	if id == "" {
+		hint := fmt.Sprintf("`sentinel list%s` shows runs and sentinels", a.again())
+		switch {
+		case len(all.Runs) > 0:
+			return runtime.RunInfo{}, notFound(hint, "no run of sentinel %q is on", word)
+		case len(all.Sentinels) > 0:
+			return runtime.RunInfo{}, notFound(hint, "sentinel %q has no run", word)
+		}
+		return runtime.RunInfo{}, notFound(hint, "%q is no run and no sentinel", word)
+	}
+	var info runtime.RunInfo
+	err = s.call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
+	return info, err
+}

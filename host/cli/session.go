@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A session is whoever answers this invocation: this process with the store
+// open, or the one that has it.
+type session struct {
+	host   *host.Host // nil when another process has the store
+	server *owner.Server
+	client *owner.Client // nil when this one has it
+	info   owner.Info    // of the other process
+	state  string        // folder of the store, also for a scratch session
+	temp   string        // folder to remove at the end
+}
+
+func (s *session) close() error {
+	var errs []error
+	if s.server != nil {
+		errs = append(errs, s.server.Close())
+	}
+	if s.host != nil {
+		errs = append(errs, s.host.Close())
+	}
+	if s.client != nil {
+		s.client.Close()
+	}
+	if s.temp != "" {
+		errs = append(errs, os.RemoveAll(s.temp))
+	}
+	return errors.Join(errs...)
+}
+
+// call calls a command with params and decodes the answer into result, unless
+// that is nil.
+func (s *session) call(ctx context.Context, name string, params, result any) error {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return fmt.Errorf("call %q: %w", name, err)
+	}
+	answer, err := s.raw(ctx, name, body)
+	if err != nil || result == nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, result); err != nil {
+		return fmt.Errorf("call %q: read the answer: %w", name, err)
+	}
+	return nil
+}
+
+func (s *session) raw(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
+	if s.client != nil {
+		return s.client.Call(ctx, name, params)
+	}
+	return s.host.Call(ctx, name, params)
+}
+
+// options are what every way of opening a host shares.
+func (a *app) options() host.Options {
+	return host.Options{
+		Dir: a.dir(), State: a.state(), Workspace: a.workspace(), Plugins: a.path(a.flags.plugins),
+		Getenv: a.env.Getenv, Logger: a.logger(),
+	}
+}
+
+// logger shows what concerns the process: trouble always, the rest with -v.
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelError
+	if a.flags.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.env.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// connect finds the process that has the store, or opens it. A verb that only
+// reads makes no store where there is none.
+func (a *app) connect(ctx context.Context, reading bool) (*session, error) {
+	if s := a.dial(ctx); s != nil {
+		return s, nil
+	}
+	if _, err := os.Stat(filepath.Join(a.state(), "store.db")); reading && errors.Is(err, os.ErrNotExist) {
+		return a.scratch(ctx)
+	}
+	s, err := a.open(ctx, a.options())
+	if !errors.Is(err, runtime.ErrHeld) {
+		return s, err
+	}
+	// Whoever has it may have opened it just now and listen in a moment.
+	for range 10 {
+		if s := a.dial(ctx); s != nil {
+			return s, nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return nil, a.held(ctx)
+}
+
+// dial returns a session with the process that has the store, nil if none
+// answers.
+func (a *app) dial(ctx context.Context) *session {
+	c, info, err := owner.Dial(ctx, a.state())
+	if err != nil {
+		return nil
+	}
+	if a.flags.verbose {
+		a.say("process %d has the store and answers", info.PID)
+	}
+	return &session{client: c, info: info, state: a.state()}
+}
+
+// open opens the store in this process and answers others from now on.
+func (a *app) open(ctx context.Context, opt host.Options) (*session, error) {
+	h, err := host.Open(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{host: h, state: h.State()}
+	s.server, err = owner.Listen(owner.ServerOptions{
+		State: h.State(), Version: a.env.Version, Logger: opt.Logger,
+		Call:     h.Call,
+		Commands: func() []owner.Command { return commandsOf(h) },
+		Runs:     func() []string { return liveRuns(h) },
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// scratch opens a host on a store of its own that is gone afterwards, for what
+// must leave no trace. Compiled plugins of the real state folder are used.
+func (a *app) scratch(ctx context.Context) (*session, error) {
+	temp, err := os.MkdirTemp("", "sentinel-scratch-")
+	if err != nil {
+		return nil, err
+	}
+	if cache := filepath.Join(a.state(), "cache"); isDir(cache) {
+		// Without it the built-in plugin is compiled anew, which is only slower.
+		_ = os.Symlink(cache, filepath.Join(temp, "cache"))
+	}
+	opt := a.options()
+	opt.State = temp
+	h, err := host.Open(ctx, opt)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(temp))
+	}
+	return &session{host: h, temp: temp, state: a.state()}, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// held is the error of a verb that needs the store for itself.
+func (a *app) held(ctx context.Context) error {
+	e := &heldError{
+		text: fmt.Sprintf("another process has the store in %s", a.state()),
+		hint: "wait until it ends, or use another store with --state DIR",
+	}
+	s := a.dial(ctx)
+	if s == nil {
+		return e
+	}
+	defer s.close()
+	switch n := len(s.info.Runs); n {
+	case 0:
+		e.text = fmt.Sprintf("process %d has the store in %s", s.info.PID, a.state())
+	case 1:
+		e.text = fmt.Sprintf("process %d has the store in %s and carries out run %s", s.info.PID, a.state(), s.info.Runs[0])
+		e.hint = fmt.Sprintf("wait for it or end it with `sentinel stop%s %s`, or use another store with --state DIR", a.again(), s.info.Runs[0])
+	default:
+		e.text = fmt.Sprintf("process %d has the store in %s and carries out runs %s", s.info.PID, a.state(), strings.Join(s.info.Runs, ", "))
+		e.hint = fmt.Sprintf("wait for them or end them with `sentinel stop%s RUN`, or use another store with --state DIR", a.again())
+	}
+	return e
+}
+
+func commandsOf(h *host.Host) []owner.Command {
+	var list []owner.Command
+	for _, c := range h.Commands().List() {
+		list = append(list, owner.Command{Name: c.Name, Summary: c.Summary, Input: c.Input, Output: c.Output, ReadOnly: c.ReadOnly})
+	}
+	return list
+}
+
+// liveRuns returns the runs that h carries out, without those that a run
+// started: naming the root is naming them.
+func liveRuns(h *host.Host) []string {
+	runs, err := h.Runtime().Runs(runtime.RunFilter{})
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for i := len(runs) - 1; i >= 0; i-- {
+		if r := runs[i]; r.Live && (r.Parent == "" || !contains(runs, r.Parent)) {
+			ids = append(ids, string(r.ID))
+		}
+	}
+	return ids
+}
+
+func contains(runs []runtime.RunInfo, id sentinels.RunID) bool {
+	return slices.ContainsFunc(runs, func(r runtime.RunInfo) bool { return r.ID == id && r.Live })
+}
+
+// notFound makes the error of something that is not there.
+func notFound(hint, format string, args ...any) error {
+	return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf(format, args...), Hint: hint}
+}

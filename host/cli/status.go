@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "status [RUN|NAME]", Short: "Show where a run, or the newest run of a sentinel, stands",
+		Long: "Without an argument: every run that is not over.",
+		Args: between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			s, err := a.connect(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.close()) }()
+			if len(args) == 0 {
+				return a.openRuns(cmd.Context(), s)
+			}
+			info, err := a.target(cmd.Context(), s, args[0], true)
+			if err != nil {
+				return err
+			}
+			return a.showRun(info)
+		},
+	}
+}
+
+func (a *app) openRuns(ctx context.Context, s *session) error {
+	var all listed
+	if err := s.call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
+		return err
+	}
+	runs := []runtime.RunInfo{}
+	for _, r := range all.Runs {
+		if !r.Status.Final() {
+			runs = append(runs, r)
+		}
+	}
+	switch a.flags.output {
+	case asJSON:
+		return a.writeJSON(runs)
+	case asJSONL:
+		for _, r := range runs {
+			if err := a.writeJSON(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(runs) == 0 {
+		a.say("no run is on")
+		return nil
+	}
+	return a.showRuns(runs)
+}
+
+// showRun writes one run's summary.
+func (a *app) showRun(r runtime.RunInfo) error {
+	if a.flags.output != asTable {
+		return a.writeJSON(r)
+	}
+	p := a.paintOut
+	rows := [][]string{
+		{p.dim("run"), string(r.ID)},
+		{p.dim("sentinel"), string(r.Sentinel)},
+		{p.dim("status"), a.status(p, r.Status)},
+	}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{p.dim(name), printable(value)})
+		}
+	}
+	add("why", reason(r))
+	add("limit", r.Limit)
+	add("failed at", r.Step)
+	add("iteration", fmt.Sprint(r.Iteration))
+	if r.Revision > 0 {
+		add("revision", fmt.Sprint(r.Revision))
+	}
+	add("active time", duration(time.Duration(r.Elapsed)*time.Millisecond))
+	add("spent", spent(r.Usage))
+	add("workspace", r.Workspace)
+	add("parent", string(r.Parent))
+	add("started", r.CreatedAt.Local().Format(time.DateTime))
+	if !r.EndedAt.IsZero() {
+		add("ended", r.EndedAt.Local().Format(time.DateTime))
+	}
+	if err := table(a.env.Stdout, rows); err != nil {
+		return err
+	}
+	for _, w := range a.waitingFor(outcome{open: []runtime.RunInfo{r}}) {
+		a.say("%s", w.Prompt)
+		a.hint(w.Type)
+	}
+	if len(r.Asks) == 0 && !r.Live && !r.Status.Final() && r.Limit == "" {
+		a.hint(fmt.Sprintf("sentinel run%s --resume %s", a.again(), r.ID))
+	}
+	return nil
+}
+
+// changed says what a verb that steers a run came to.
+func (a *app) changed(r runtime.RunInfo) error {
+	if a.flags.output != asTable {
+		return a.writeJSON(r)
+	}
+	_, err := fmt.Fprintf(a.env.Stdout, "%s  %s  run %s\n", a.status(a.paintOut, r.Status), r.Sentinel, r.ID)
+	return err
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// steer finds the run that word means and calls a command on it.
+func (a *app) steer(ctx context.Context, word, name string, params map[string]any) (err error) {
+	s, err := a.connect(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	info, err := a.target(ctx, s, word, false)
+	if err != nil {
+		return err
+	}
+	if params == nil {
+		params = map[string]any{}
+	}
+	params["run"] = info.ID
+	if err := s.call(ctx, name, params, &info); err != nil {
+		return err
+	}
+	return a.changed(info)
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "stop RUN|NAME", Short: "Stop a run and everything it started", Args: exactly("RUN or NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.steer(cmd.Context(), args[0], "sentinel/stop", nil)
+		},
+	}
+}
+
+func (a *app) pauseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "pause RUN|NAME", Short: "Hold a run back at its next step", Args: exactly("RUN or NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.steer(cmd.Context(), args[0], "sentinel/pause", nil)
+		},
+	}
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use: "resume RUN|NAME", Short: "Let a paused run go on, or take up one whose process ended",
+		Long: "A run that another process carries out goes on there. Any other is taken up here,\n" +
+			"as `sentinel run --resume` does.",
+		Args: exactly("RUN or NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.resume = args[0]
+			if err := f.check(); err != nil {
+				return err
+			}
+			return a.resume(cmd.Context(), args[0], &f)
+		},
+	}
+	f.hostFlags(c.Flags())
+	return c
+}
+
+func (a *app) resume(ctx context.Context, word string, f *runFlags) error {
+	if s := a.dial(ctx); s != nil {
+		defer s.close()
+		return a.resumeThere(ctx, s, word, f)
+	}
+	s, err := a.connect(ctx, true)
+	if err != nil {
+		return err
+	}
+	if s.client != nil {
+		defer s.close()
+		return a.resumeThere(ctx, s, word, f)
+	}
+	info, err := a.target(ctx, s, word, false)
+	if err := errors.Join(err, s.close()); err != nil {
+		return err
+	}
+	a.say("no process has the store, so the run goes on here")
+	f.resume = string(info.ID)
+	return a.resumeRun(ctx, f)
+}
+
+// resumeThere has the process that has the store go on with a run.
+func (a *app) resumeThere(ctx context.Context, s *session, word string, f *runFlags) error {
+	if f.record != "" || f.replay != "" || f.model != "" {
+		return &usageError{"another process carries the run out: --model, --record and --replay are for one that runs here", ""}
+	}
+	info, err := a.target(ctx, s, word, false)
+	if err != nil {
+		return err
+	}
+	room, err := f.limits.room()
+	if err != nil {
+		return err
+	}
+	params := map[string]any{"run": info.ID}
+	for name, v := range map[string]any{
+		"maxIterations": room.Iterations, "timeoutMs": room.TimeoutMs, "budgetUsd": room.CostUSD,
+		"budgetTokens": room.Tokens, "budgetCalls": room.Calls, "onInterrupt": f.onInterrupt,
+	} {
+		if fmt.Sprint(v) != "0" && v != "" {
+			params[name] = v
+		}
+	}
+	if err := s.call(ctx, "sentinel/resume", params, &info); err != nil {
+		return err
+	}
+	return a.changed(info)
+}
+
+func (a *app) decideCommand() *cobra.Command {
+	var result, comment, by string
+	verdicts := []string{"retry", "skip", "fail", "approve", "reject"}
+	c := &cobra.Command{
+		Use: "decide RUN [CALL] retry|skip|fail|approve|reject", Short: "Answer what a run waits for",
+		Long: "CALL may be left out when the run asks one thing only.",
+		Args: between(2, 3, "RUN", "the verdict"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]any{"verdict": args[len(args)-1], "by": by}
+			if len(args) == 3 {
+				params["call"] = args[1]
+			}
+			if by == "" {
+				params["by"] = a.user()
+			}
+			if !slices.Contains(verdicts, args[len(args)-1]) {
+				return &usageError{fmt.Sprintf("%q is no verdict", args[len(args)-1]), "the verdicts are " + strings.Join(verdicts, ", ")}
+			}
+			if comment != "" {
+				params["comment"] = comment
+			}
+			raw, err := a.jsonFlag("--result", result)
+			if err != nil {
+				return err
+			}
+			if raw != nil {
+				if args[len(args)-1] != "skip" {
+					return &usageError{"--result goes with skip: it is what the call is taken to have answered", ""}
+				}
+				params["result"] = raw
+			}
+			return a.decide(cmd.Context(), args[0], params)
+		},
+	}
+	c.Flags().StringVar(&result, "result", "", "with skip: what the call is taken to have answered, JSON or @FILE")
+	c.Flags().StringVar(&comment, "comment", "", "why, for the record")
+	c.Flags().StringVar(&by, "by", "", "who decides (default: your user name)")
+	return c
+}
+
+func (a *app) decide(ctx context.Context, word string, params map[string]any) (err error) {
+	s, err := a.connect(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	info, err := a.target(ctx, s, word, false)
+	if err != nil {
+		return err
+	}
+	params["run"] = info.ID
+	if err := s.call(ctx, "sentinel/decide", params, &info); err != nil {
+		return err
+	}
+	if a.flags.output != asTable {
+		return a.writeJSON(info)
+	}
+	if !info.Live {
+		a.say("decided; `sentinel run%s --resume %s` goes on with it", a.again(), rootOf(info))
+	} else {
+		a.say("decided; run %s goes on", info.ID)
+	}
+	return nil
+}
+
+// rootOf is the run to take up so that info goes on too.
+func rootOf(info runtime.RunInfo) string {
+	if info.Root != "" {
+		return string(info.Root)
+	}
+	return string(info.ID)
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+func (a *app) validateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "validate FILE...", Short: "Check definitions and show every problem with its place",
+		Args: between(1, -1, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(cmd.Context(), args) },
+	}
+}
+
+// checked is what validate says of one file with -o json.
+type checked struct {
+	File     string             `json:"file"`
+	Valid    bool               `json:"valid"`
+	Sentinel sentinels.ID       `json:"sentinel,omitempty"`
+	Problems sentinels.Problems `json:"problems"` // warnings too
+}
+
+func (a *app) validate(ctx context.Context, files []string) (err error) {
+	var sources []*source
+	for _, file := range files {
+		src, err := a.readSource(file)
+		if err != nil {
+			return err
+		}
+		if src == nil {
+			return notFound("", "no file %q", file)
+		}
+		sources = append(sources, src)
+	}
+	s, err := a.scratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	rt := s.host.Runtime()
+	bad := 0
+	results := []checked{}
+	for _, src := range sources {
+		c := checked{File: src.file, Problems: sentinels.Problems{}}
+		def, problems := rt.Decode(src.text, src.file)
+		if len(problems) > 0 {
+			bad++
+			c.Problems = append(c.Problems, problems...)
+		} else {
+			c.Valid, c.Sentinel = true, def.ID
+			c.Problems = append(c.Problems, a.warnings(rt, found{def: def, source: *src})...)
+		}
+		results = append(results, c)
+		if a.flags.output != asTable {
+			continue
+		}
+		a.problems(c.Problems)
+		if c.Valid {
+			fmt.Fprintf(a.env.Stdout, "%s: %s  %s\n", src.file, a.paintOut.good("valid"), def.ID)
+		}
+	}
+	if err := a.showChecked(results); err != nil {
+		return err
+	}
+	if bad > 0 {
+		return exitError(ExitInvalid)
+	}
+	return nil
+}
+
+func (a *app) showChecked(results []checked) error {
+	switch a.flags.output {
+	case asJSON:
+		return a.writeJSON(results)
+	case asJSONL:
+		for _, c := range results {
+			if err := a.writeJSON(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Write the JSON Schema of definitions, for an editor",
+		Long:    "It holds the fields of every step type that is installed, those of --plugins too.",
+		Example: "  sentinel schema > .sentinel/schema.json",
+		Args:    exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			s, err := a.scratch(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.close()) }()
+			return a.writeJSON(sentinels.Schema(s.host.Runtime().Types()))
+		},
+	}
+}

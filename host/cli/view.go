@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// newView picks how a run is shown: events as JSON on standard output, a live
+// line on a terminal, or plain lines.
+func (a *app) newView(id sentinels.RunID) view {
+	switch {
+	case a.flags.output == asJSONL:
+		return &jsonView{a}
+	case a.flags.quiet:
+		return silentView{}
+	case a.env.StderrTerminal && a.env.Getenv("TERM") != "dumb":
+		return newLiveView(a, id)
+	}
+	return &plainView{lines{app: a, root: id, runs: map[sentinels.RunID]sentinels.ID{}}}
+}
+
+// jsonView writes every event as a line of JSON, children's too.
+type jsonView struct{ app *app }
+
+// show writes one line. Pieces of a model's text are left out: the whole text
+// is in the step's output.
+func (v *jsonView) show(p runtime.Progress) {
+	if p.Event == runtime.OnText {
+		return
+	}
+	if err := v.app.writeJSON(p); err != nil && !v.app.lost {
+		// Whoever read the events is gone; the run is not theirs to end.
+		v.app.lost = true
+		v.app.complain("write event: "+err.Error(), "")
+	}
+}
+
+func (v *jsonView) tick()     {}
+func (v *jsonView) hold(bool) {}
+func (v *jsonView) close()    {}
+
+type silentView struct{}
+
+func (silentView) show(runtime.Progress) {}
+func (silentView) tick()                 {}
+func (silentView) hold(bool)             {}
+func (silentView) close()                {}
+
+var (
+	_ view = (*jsonView)(nil)
+	_ view = silentView{}
+	_ view = (*plainView)(nil)
+	_ view = (*liveView)(nil)
+)
