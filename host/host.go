@@ -74,7 +74,12 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The store first: who has it owns the processes that a crash left behind.
+	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Logger: h.opt.Logger})
+	if err != nil {
+		return fmt.Errorf("open shells: %w", err)
+	}
+	// Who has the store owns the processes that a crash left behind, so they
+	// are ended only behind this.
 	h.rt, err = runtime.Open(ctx, runtime.Options{
 		Dir:         h.state,
 		Plugins:     guests,
@@ -90,10 +95,6 @@ func (h *Host) open(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
-	}
-	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Logger: h.opt.Logger})
-	if err != nil {
-		return fmt.Errorf("open shells: %w", err)
 	}
 	if _, err := h.shells.Recover(ctx); err != nil {
 		h.opt.Logger.Warn("processes of an earlier host", "error", err)

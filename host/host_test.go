@@ -68,3 +68,18 @@ func TestShellConditionAndFiles(t *testing.T) {
 	}
 	t.Logf("%s", res.Variables["file"])
 }
+
+// TestProcessesCountAsMemory ends a run whose process grows over maxMemoryMb.
+func TestProcessesCountAsMemory(t *testing.T) {
+	if _, err := os.Stat("/proc/self/statm"); err != nil {
+		t.Skip("memory of processes is read from /proc, which is not here")
+	}
+	ws := t.TempDir()
+	h := open(t, host.Options{Workspace: ws})
+	begin := time.Now()
+	res := run(t, h, `{"name":"hog","safety":{"maxMemoryMb":40},"steps":[
+		{"type":"shell","command":"x=$(head -c 100000000 /dev/zero | tr '\\0' a); sleep 50; echo ${#x}"}]}`, ws)
+	if res.Status != sentinels.StatusTimedOut || res.Limit != "maxMemoryMb" {
+		t.Errorf("status %s, limit %q, error %v after %s; want timed_out at maxMemoryMb", res.Status, res.Limit, res.Error, time.Since(begin))
+	}
+}

@@ -77,6 +77,10 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 		rt.Close()
 		return nil, err
 	}
+	if rt.opt.Executions != nil {
+		rt.wg.Add(1)
+		go rt.watchMemory()
+	}
 	return rt, nil
 }
 

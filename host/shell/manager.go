@@ -155,6 +155,10 @@ func (m *Manager) EndRun(ctx context.Context, run sentinels.RunID) error {
 // the system does not say.
 func (m *Manager) Memory(run sentinels.RunID) int64 {
 	m.mu.Lock()
+	if m.live[run] == 0 {
+		m.mu.Unlock()
+		return 0 // asked every second for every run
+	}
 	list := m.snapshot(func(e *execution) bool { return e.run == run })
 	m.mu.Unlock()
 	var leaders []int
