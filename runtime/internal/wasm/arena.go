@@ -73,8 +73,9 @@ func (a *arena) close() {
 	clear(a.free)
 }
 
-// memories are the linear memories of one instance: the call kernel's, which
-// the engine asks for first, and the guest's.
+// memories are the linear memories of one instance: that of the engine's own
+// call kernel, which it asks for first and which nothing is put into, and the
+// guest's.
 type memories struct {
 	arena *arena
 	limit int // of the guest's, in bytes
@@ -86,7 +87,7 @@ type memories struct {
 func (ms *memories) Allocate(least, most uint64) *memory {
 	limit := ms.limit
 	if len(ms.list) == 0 {
-		limit += kernelSpare
+		limit = int(least)
 	}
 	m := &memory{arena: ms.arena, limit: int(min(most, uint64(limit)))}
 	if m.region, m.refused = ms.arena.take(max(limit, int(least))); m.refused != nil {
@@ -96,7 +97,7 @@ func (ms *memories) Allocate(least, most uint64) *memory {
 	return m
 }
 
-// size returns the guest's bytes, the kernel's not counted.
+// size returns the guest's bytes.
 func (ms *memories) size() int64 {
 	if len(ms.list) < 2 {
 		return 0

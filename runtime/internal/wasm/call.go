@@ -116,43 +116,36 @@ func errSleep(limit time.Duration) error {
 // host answers one host call. It leaves by its result or by unwind, from this
 // frame and no deeper one; nothing else may panic through the guest, for the
 // engine would put a stack trace of the host into the error.
-func (c *call) host(function string, handle uint64, t texts) uint64 {
+func (c *call) host(function string, handle uint64) uint64 {
 	c.pause()
 	defer c.resume()
 	if c.ctx.Err() != nil {
 		c.unwind(c.ended())
 	}
-	body, err := c.reply(function, handle, t)
+	body, err := c.reply(function, handle)
 	if err != nil {
 		c.unwind(err)
 	}
-	out, ok := t.write(body)
-	if !ok {
-		c.unwind(abi.New(abi.Memory, fmt.Sprintf("no room in the plugin's call memory for an answer of %d bytes", len(body))))
+	out, err := c.inst.texts.write(body)
+	if err != nil {
+		c.unwind(err)
 	}
 	return out
 }
 
 // reply returns the answer to a host call, or the error that unwinds.
-func (c *call) reply(function string, handle uint64, t texts) (body []byte, err error) {
+func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			c.log(fmt.Sprintf("host call %s: %v", function, fault), fmt.Errorf("%s", debug.Stack()))
 			body, err = nil, abi.New(abi.Internal, fmt.Sprintf("call %s: a fault of the host", function))
 		}
 	}()
-	// The length is asked of the kernel, which knows its blocks: a handle that is
-	// no block's start has none. It is checked before anything is copied.
-	n, err := t.length(handle)
-	switch {
-	case err != nil && c.ctx.Err() != nil:
-		return nil, c.ended()
-	case err != nil || n == 0:
-		return errorReply(abi.BadFields, fmt.Sprintf("call %s: handle %d names no request", function, handle)), nil
-	case n > uint64(c.limits.MessageBytes):
+	// Checked before anything is copied.
+	if n := c.inst.texts.length(handle); n > uint64(c.limits.MessageBytes) {
 		return errorReply(abi.Limit, fmt.Sprintf("call %s: a request of %d bytes, at most %d are allowed", function, n, c.limits.MessageBytes)), nil
 	}
-	request, ok := t.read(handle, int(n))
+	request, ok := c.inst.texts.read(handle)
 	if !ok {
 		return errorReply(abi.BadFields, fmt.Sprintf("call %s: handle %d names no request", function, handle)), nil
 	}

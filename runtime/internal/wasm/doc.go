@@ -7,7 +7,7 @@
 //
 // # What a guest can reach
 //
-// Its own linear memory, the call kernel that carries texts in and out, and the
+// Its own linear memory, the call memory that carries texts in and out, and the
 // host functions of sdk/ABI.md that its import section names. There is no file
 // system, environment, socket, real clock, real randomness or real sleep: WASI
 // answers from the attempt's seed and clock, so that the same input and the same
@@ -27,21 +27,17 @@
 //   - It checks for a cancelled call at loop heads and leaves the guest there for
 //     Go code; that is also what lets the garbage collector stop the guest. See
 //     codeSection.
-//   - It prints to the host's stdout when the call kernel's reset traps, and the
-//     input is written over the kernel's start when there is no room for it. See
-//     kernelSound and maxInput.
-//   - Each call into the call kernel that the engine forwards (load_u8, store_u8,
-//     alloc) makes a new stack of 10 KiB: a guest that moves its texts by bytes
-//     is twelve times slower than one that uses load_u64 and store_u64, which it
-//     answers itself.
+//   - It carries texts between host and guest in a second guest, its call kernel,
+//     which costs a call and a new stack of 10 KiB for nearly every byte moved,
+//     and which a guest can damage so that a reset prints to the host's stdout.
+//     So a guest's kernel imports are renamed when it is loaded and answered
+//     from Go memory; see blocks. The engine's own kernel stays empty.
 //   - table.grow and deep recursion take memory of the host's own, up to 1 GiB
 //     and 50 MB. The first is bounded by a maximum put into the module; the
 //     second is not counted in MemoryBytes and freed with the call.
 //   - Its memory limit is one for a whole module, so it is set to the host's and
 //     the call's own is kept by the arena, which also knows that a trap came from
 //     memory that was refused.
-//   - It gives the guest's own error and its own through one value; failure tells
-//     them apart by what the call kernel holds.
 //
 // # Concurrency
 //

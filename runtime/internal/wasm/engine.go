@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	stdruntime "runtime"
@@ -22,8 +21,8 @@ import (
 // This file and instance.go are the seam: no other file of the package, and
 // nothing outside it, mentions the engine's types.
 
-// kernelSpare is what the call kernel's memory may hold beyond a guest's limit:
-// the input twice, since its blocks are not reused perfectly.
+// kernelSpare is what the call memory may hold beyond a guest's limit: the input
+// twice, as guests copy it.
 const kernelSpare = 2 * maxInput
 
 // compiled is the machine code of one module, with a cache object of its own:
@@ -45,6 +44,8 @@ type compileConfig struct {
 	interruptible bool     // costs a guest's loops a factor of five to eight
 	maxMemory     int64    // bytes, the most any call may be given
 	functions     []string // host functions to offer: those it imports, no more
+	// kernel is the kernel imports that the call memory answers.
+	kernel map[string]funcType
 }
 
 // compile turns a rewritten module into machine code. Code read from dir is
@@ -92,57 +93,35 @@ func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compil
 	}
 	// Compiles are serialised, so one may use the machine.
 	ctx = experimental.WithCompilationWorkers(ctx, min(4, stdruntime.GOMAXPROCS(0)))
-	plugin, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{RuntimeConfig: rc, EnableWasi: true}, hostFunctions(cfg.functions))
+	plugin, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{RuntimeConfig: rc, EnableWasi: true}, hostFunctions(cfg))
 	if err != nil {
 		return nil, abi.New(abi.BadFields, "compile module: "+firstLine(err.Error()))
 	}
 	return &compiled{plugin: plugin, cache: cache}, nil
 }
 
-// hostFunctions gives each imported host function its way into the call at hand.
-func hostFunctions(names []string) []extism.HostFunction {
-	functions := make([]extism.HostFunction, 0, len(names))
+// hostFunctions gives each imported host function, and each kernel import that
+// the call memory answers, its way into the call at hand.
+func hostFunctions(cfg compileConfig) []extism.HostFunction {
+	functions := make([]extism.HostFunction, 0, len(cfg.functions)+len(cfg.kernel))
 	handle := []extism.ValueType{extism.ValueTypePTR}
-	for _, name := range names {
-		f := extism.NewHostFunctionWithStack(name, func(ctx context.Context, p *extism.CurrentPlugin, stack []uint64) {
-			c := ctx.Value(callKey{}).(*call) // every call into a guest is made by instance.call
-			stack[0] = c.host(name, stack[0], texts{ctx, p})
-		}, handle, handle)
-		f.SetNamespace(abi.Namespace)
+	add := func(module, name string, typ funcType, answer func(c *call, stack []uint64)) {
+		f := extism.NewHostFunctionWithStack(name, func(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
+			answer(ctx.Value(callKey{}).(*call), stack) // every call into a guest is made by instance.call
+		}, typ.params, typ.results)
+		f.SetNamespace(module)
 		functions = append(functions, f)
 	}
+	for _, name := range cfg.functions {
+		add(abi.Namespace, name, funcType{params: handle, results: handle}, func(c *call, stack []uint64) {
+			stack[0] = c.host(name, stack[0])
+		})
+	}
+	for name, typ := range cfg.kernel {
+		answer := kernelFunctions[name]
+		add(textModule, name, typ, func(c *call, stack []uint64) { answer(&c.inst.texts, c, stack) })
+	}
 	return functions
-}
-
-// texts reads and writes the call kernel's memory. Each step takes the call's
-// ctx: a guest can write over the kernel's own lists, and what walks them must
-// be interruptible.
-type texts struct {
-	ctx    context.Context
-	plugin *extism.CurrentPlugin
-}
-
-// length returns the size of a text, 0 for a handle that names none.
-func (t texts) length(handle uint64) (uint64, error) {
-	return t.plugin.LengthWithContext(t.ctx, handle)
-}
-
-// read copies n bytes of a text.
-func (t texts) read(handle uint64, n int) ([]byte, bool) {
-	if handle > math.MaxUint32 {
-		return nil, false
-	}
-	b, ok := t.plugin.Memory().Read(uint32(handle), uint32(n))
-	return bytes.Clone(b), ok // what Read gives is the memory itself
-}
-
-// write stores a text and returns its handle; false means the kernel is full.
-func (t texts) write(b []byte) (uint64, bool) {
-	handle, err := t.plugin.AllocWithContext(t.ctx, uint64(len(b)))
-	if err != nil || handle == 0 || handle > math.MaxUint32 {
-		return 0, false
-	}
-	return handle, t.plugin.Memory().Write(uint32(handle), b)
 }
 
 // wasiSignatures returns what the engine offers of WASI, by name. It asks the

@@ -156,7 +156,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module,
 		host: h, digest: hex.EncodeToString(sum[:]), wasm: wasm, functions: functions, trusted: opt.Trusted,
 		validates: validates, needs: int64(l.memMin) * pageSize, refs: 1,
 	}
-	if m.code, err = h.compile(ctx, m, rewrite(l)); err != nil {
+	if m.code, err = h.compile(ctx, m, l); err != nil {
 		return nil, err
 	}
 	if err := m.describe(ctx, opt); err != nil {
@@ -170,7 +170,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module,
 }
 
 // compile compiles one module at a time.
-func (h *Host) compile(ctx context.Context, m *Module, rewritten []byte) (*compiled, error) {
+func (h *Host) compile(ctx context.Context, m *Module, l *layout) (*compiled, error) {
 	select {
 	case h.compiling <- struct{}{}:
 		defer func() { <-h.compiling }()
@@ -179,8 +179,8 @@ func (h *Host) compile(ctx context.Context, m *Module, rewritten []byte) (*compi
 	case <-h.ctx.Done():
 		return nil, abi.New(abi.Cancelled, "load plugin: the host is closing")
 	}
-	code, healed, err := compile(ctx, rewritten, compileConfig{
-		dir: cacheDir(h.cacheDir, m.digest), interruptible: !m.trusted, maxMemory: h.maxMemory, functions: m.functions,
+	code, healed, err := compile(ctx, rewrite(l), compileConfig{
+		dir: cacheDir(h.cacheDir, m.digest), interruptible: !m.trusted, maxMemory: h.maxMemory, functions: m.functions, kernel: l.kernelImports(),
 	})
 	if healed != nil {
 		h.logger.Warn("compiled plugin code was damaged and is made anew", "digest", m.digest, "error", healed)

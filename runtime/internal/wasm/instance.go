@@ -20,7 +20,8 @@ import (
 type instance struct {
 	plugin   *extism.Plugin
 	clock    *clock    // all of time and chance that the guest sees
-	memories *memories // its linear memory and the kernel's
+	memories *memories // its linear memory and one of the engine's
+	texts    blocks    // what the host and the guest hand each other
 	current  *call     // the call at work, for what the guest writes
 	stdout   sink
 	stderr   sink
@@ -47,6 +48,7 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 	inst = &instance{
 		clock:    &clock{maxSleep: c.compute},
 		memories: &memories{arena: arena, limit: int(c.limits.MemoryBytes)},
+		texts:    blocks{arena: arena},
 		born:     time.Now(), current: c,
 	}
 	c.inst = inst
@@ -89,33 +91,29 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 // status, the output.
 func (inst *instance) call(c *call, export string, input []byte) ([]byte, error) {
 	c.inst, inst.current = inst, c
-	if !inst.kernelSound() {
-		return nil, abi.New(abi.Trap, "the plugin damaged its call memory")
+	if err := inst.texts.begin(input, int(c.limits.MemoryBytes)+kernelSpare); err != nil {
+		return nil, err
 	}
+	defer inst.texts.reset()
 	// Success on a call that is over is none: a Trusted guest is not interrupted
 	// and may come back long after its time.
-	status, output, err := inst.plugin.CallWithContext(context.WithValue(c.ctx, callKey{}, c), export, input)
+	status, _, err := inst.plugin.CallWithContext(context.WithValue(c.ctx, callKey{}, c), export, nil)
 	if err != nil || inst.exited != nil || c.ctx.Err() != nil {
 		return nil, c.failure(err)
+	}
+	if text, ok := inst.texts.read(inst.texts.fault); ok {
+		return nil, guestError(string(text))
 	}
 	if status != 0 {
 		return nil, abi.New(abi.Plugin, fmt.Sprintf("%s returned %d and set no error", export, status))
 	}
-	return output, nil
-}
-
-// kernelSound reports whether the call kernel can be reset, which a call begins
-// with. A guest can write over the kernel's memory, and a reset that traps for it
-// is printed to the host's own output by the engine. The reset clears as many
-// bytes from address 65 as the word at address 9 says.
-func (inst *instance) kernelSound() bool {
-	used, ok := inst.plugin.Memory().ReadUint32Le(9)
-	return ok && uint64(used)+65 <= uint64(inst.plugin.Memory().Size())
+	return inst.texts.result(), nil
 }
 
 // close frees the instance. It must not be at work.
 func (inst *instance) close() {
 	inst.closing = true
+	inst.texts.reset()
 	if inst.plugin != nil {
 		_ = inst.plugin.CloseWithContext(context.Background())
 	}
@@ -146,13 +144,7 @@ func (c *call) failure(err error) error {
 	case err == nil:
 		return abi.New(abi.Internal, "the call ended without a reason")
 	}
-	// The engine gives the guest's own error and its own through one value.
-	// It is the guest's if the call kernel holds the same text.
-	text := err.Error()
-	if inst.plugin != nil && text == inst.plugin.GetErrorWithContext(c.ctx) {
-		return guestError(text)
-	}
-	text = strings.TrimSuffix(firstLine(text), " (recovered by wazero)")
+	text := strings.TrimSuffix(firstLine(err.Error()), " (recovered by wazero)")
 	return abi.New(abi.Trap, inst.withPanic("the plugin trapped: "+strings.TrimPrefix(text, "wasm error: ")))
 }
 

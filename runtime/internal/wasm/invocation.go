@@ -8,7 +8,7 @@ import (
 
 // CallFunc answers one host call. It blocks until the answer is there and must
 // return when ctx ends. The request is the guest's text, at most
-// Limits.MessageBytes long and not yet parsed.
+// Limits.MessageBytes long and not yet parsed; it is the callee's to keep.
 //
 // An error unwinds the guest: its instance is thrown away and [Module.Run]
 // returns that very error. So a refusal is no error, it is a Reply that holds
@@ -61,8 +61,8 @@ type Result struct {
 	Reused      bool            // the instance had run before
 }
 
-// maxInput bounds the run input in bytes: the call kernel would write one that
-// it has no room for over its own start.
+// maxInput bounds the run input in bytes: it is in the call memory while the
+// guest makes its copies.
 const maxInput = 16 << 20
 
 // withDefaults fills in what is zero.

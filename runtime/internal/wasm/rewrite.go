@@ -13,8 +13,9 @@ const (
 )
 
 // rewrite returns the module as it is compiled: each function can be
-// interrupted, tables have a maximum, data segments are joined, and custom
-// sections, which only the engine's debug code would read, are left out.
+// interrupted, kernel imports lead to the call memory, tables have a maximum,
+// data segments are joined, and custom sections, which only the engine's debug
+// code would read, are left out.
 func rewrite(l *layout) []byte {
 	out := make([]byte, 0, len(l.raw)+len(l.raw)/16+8)
 	out = append(out, l.raw[:8]...)
@@ -26,6 +27,8 @@ func rewrite(l *layout) []byte {
 			continue
 		case secType:
 			content = l.typeSection(content, types)
+		case secImport:
+			content = l.importSection(content)
 		case secTable:
 			content = l.tableSection()
 		case secCode:

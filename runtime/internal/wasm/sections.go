@@ -62,22 +62,28 @@ func (l *layout) typeIndex(r *reader) uint32 {
 // readImports reads the import section; what may be imported is link.go's to say.
 func (l *layout) readImports(r *reader) {
 	for n := r.count("imports", maxEntries); n > 0 && r.err == nil; n-- {
-		im := importEntry{module: r.name(), name: r.name(), kind: r.byte()}
-		switch im.kind {
-		case kindFunc:
-			im.typ = l.typeIndex(r)
-		case kindTable:
-			readTable(r)
-		case kindMemory:
-			readLimits(r, maxPages, "memory pages")
-		case kindGlobal:
-			valueType(r)
-			r.byte()
-		default:
-			r.fail("import kind %d is beyond WebAssembly 2.0", im.kind)
-		}
+		im := importEntry{module: r.name(), name: r.name()}
+		im.kind, im.typ = l.readImport(r)
 		l.imports = append(l.imports, im)
 	}
+}
+
+// readImport reads what one import is: its kind, and a function's type.
+func (l *layout) readImport(r *reader) (kind byte, typ uint32) {
+	switch kind = r.byte(); kind {
+	case kindFunc:
+		typ = l.typeIndex(r)
+	case kindTable:
+		readTable(r)
+	case kindMemory:
+		readLimits(r, maxPages, "memory pages")
+	case kindGlobal:
+		valueType(r)
+		r.byte()
+	default:
+		r.fail("import kind %d is beyond WebAssembly 2.0", kind)
+	}
+	return kind, typ
 }
 
 // readLimits reads a minimum and a maximum; without one the bound takes its place.
