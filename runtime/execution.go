@@ -262,7 +262,7 @@ func (x *execution) progress(kind ProgressKind, n int) Progress {
 	if name == "" {
 		name = x.step.ID
 	}
-	return Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n}
+	return Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n, Iteration: x.run.passes()}
 }
 
 // key is the idempotency key of the step execution, equal for all attempts.
