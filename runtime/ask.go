@@ -44,7 +44,11 @@ type ask struct {
 	answer chan *journal.SignalBody // capacity 1
 }
 
-func (a *attempt) callName(c *call) string { return fmt.Sprintf("%s!%d", a.path, c.seq) }
+func (a *attempt) callName(c *call) string { return askName(a.path, c.seq) }
+
+// askName names a call to people. It is one call's at a time: another attempt
+// or iteration asks under it again.
+func askName(path string, seq int) string { return fmt.Sprintf("%s!%d", path, seq) }
 
 // awaitVerdict asks a person and waits for the answer, the run being waiting
 // meanwhile. A decision that is in the journal already answers at once.
@@ -68,24 +72,47 @@ func (r *run) askFor(ctx context.Context, name string, what Ask) (*journal.Signa
 	r.asks[name] = q
 	r.mu.Unlock()
 	r.asksChanged(&what)
-	var sig *journal.SignalBody
-	var err error
-	select {
-	case sig = <-q.answer:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
+	if what.Kind == AskDoubt {
+		// Nobody may be there for days. A step that ran out of time meanwhile
+		// would be tried again, and its call made again undecided.
+		r.clock.hold()
+		defer r.clock.release()
 	}
-	r.mu.Lock()
-	delete(r.asks, name)
-	r.mu.Unlock()
+	sig, err := r.answer(ctx, q)
 	if !over(ctx) {
 		r.asksChanged(nil)
 	}
 	return sig, time.Now().UTC(), err
 }
 
-// asksChanged makes the run waiting while there is something to decide.
+// answer waits for the decision about q and takes q off the run's list.
+func (r *run) answer(ctx context.Context, q *ask) (*journal.SignalBody, error) {
+	select {
+	case sig := <-q.answer:
+		return sig, nil
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	open := r.asks[q.Call] == q
+	if open {
+		delete(r.asks, q.Call)
+	}
+	r.mu.Unlock()
+	if !open && !over(ctx) { // a decision is on its way to the disk: who made it was told so
+		select {
+		case sig := <-q.answer:
+			return sig, nil
+		case <-r.ctx.Done():
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// asksChanged makes the run waiting while there is something to decide. A
+// paused run stays so.
 func (r *run) asksChanged(fresh *Ask) {
+	r.snap.Lock()
+	defer r.snap.Unlock()
 	r.mu.Lock()
 	asks := make([]Ask, 0, len(r.asks))
 	for _, q := range r.asks {
@@ -93,16 +120,15 @@ func (r *run) asksChanged(fresh *Ask) {
 	}
 	sort.Slice(asks, func(i, j int) bool { return asks[i].Call < asks[j].Call })
 	r.info.Asks = asks
-	status := r.info.Status
+	body := journal.StatusBody{Status: sentinels.StatusRunning}
 	switch {
-	case status == sentinels.StatusPaused:
+	case r.info.Status == sentinels.StatusPaused:
+		body.Status, body.Reason, body.Limit = r.info.Status, r.info.Reason, r.info.Limit
 	case len(asks) > 0:
-		status = sentinels.StatusWaiting
-	default:
-		status = sentinels.StatusRunning
+		body.Status = sentinels.StatusWaiting
 	}
 	r.mu.Unlock()
-	r.setStatus(journal.StatusBody{Status: status}, fresh)
+	r.setStatus(body, fresh)
 }
 
 // A Decision answers an [Ask].
@@ -154,11 +180,14 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 	if q == nil {
 		return errf(abi.Conflict, "%s was decided already", d.Call)
 	}
-	if err := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: sig}).Wait(ctx); err != nil {
-		return err
-	}
-	q.answer <- sig
-	return nil
+	t := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: sig})
+	// Not behind Wait: the decision counts, also when whoever made it is gone.
+	t.OnDone(func(err error) {
+		if err == nil {
+			q.answer <- sig
+		}
+	})
+	return t.Wait(ctx)
 }
 
 // doubt decides about a call that began and whose end is not known: by the
@@ -171,12 +200,12 @@ func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
 			choice = sentinels.InterruptRetry
 		}
 	}
-	a.log("warn", fmt.Sprintf("call %d, %s %s, was cut off when the host ended: %s", c.seq, c.function, c.start.Label, choice))
+	a.log("warn", fmt.Sprintf("%s was cut off when the host ended: %s", c.what(), choice))
 	a.perform(ctx, c, nil, func(ctx context.Context, c *call) (callEnd, error) {
 		verdict, result := string(choice), json.RawMessage(nil)
 		if choice == sentinels.InterruptAsk {
 			v, err := a.awaitVerdict(ctx, c, Ask{Kind: AskDoubt, Prompt: fmt.Sprintf(
-				"%s %s of step %s was cut off; it may or may not have been done", c.function, c.start.Label, a.address)})
+				"%s of step %s was cut off when the host ended; it may or may not have been done", c.what(), a.address)})
 			if err != nil {
 				return callEnd{}, err
 			}
@@ -186,13 +215,35 @@ func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
 		var err error
 		switch verdict {
 		case "retry":
-			end, err = do(ctx, c)
+			if err = a.startAgain(ctx, c); err == nil {
+				end, err = do(ctx, c)
+			}
 		case "skip":
 			end = callEnd{result: result}
 		default:
-			end = callEnd{err: &abi.Error{Code: abi.Interrupted, Permanent: true, Message: fmt.Sprintf("%s %s was cut off when the host ended", c.function, c.start.Label)}}
+			end = callEnd{err: &abi.Error{Code: abi.Interrupted, Permanent: true, Message: c.what() + " was cut off when the host ended"}}
 		}
 		end.body.Decided = verdict
 		return end, err
 	})
+}
+
+// startAgain writes the start of a call once more, before it is made again. If
+// that is cut off too it is a new doubt: the decision about this one is used up.
+func (a *attempt) startAgain(ctx context.Context, c *call) error {
+	t := a.write(false, a.n, &journal.Record{Kind: journal.CallStart, CallStart: c.start})
+	return t.Wait(ctx)
+}
+
+// A taken signal in the journal says that the decision about an interrupted
+// background execution was acted on.
+const signalTaken = "taken"
+
+// what names a call that has a start, for people.
+func (c *call) what() string {
+	kind := map[string]string{abi.FuncCommand: "command", abi.FuncLLM: "a turn of model", abi.FuncHTTP: "request"}[c.function]
+	if kind == "" {
+		return c.function
+	}
+	return kind + " " + c.start.Label
 }

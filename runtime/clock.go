@@ -17,6 +17,8 @@ type activeClock struct {
 	base    time.Duration // what was counted before since
 	since   time.Time     // zero while stopped
 	timers  map[*activeTimer]struct{}
+	paused  bool
+	holds   int // reasons besides a pause why it stands still
 	stopped bool
 }
 
@@ -79,13 +81,30 @@ func (t *activeTimer) stop() {
 	}
 }
 
-// pause stops the clock and its timers.
-func (c *activeClock) pause() {
+// pause stops the clock and its timers until resume.
+func (c *activeClock) pause() { c.change(func() { c.paused = true }) }
+
+// resume ends a pause; the clock goes on where it stopped.
+func (c *activeClock) resume() { c.change(func() { c.paused = false }) }
+
+// hold stops the clock until release. Holds and a pause do not end each other.
+func (c *activeClock) hold() { c.change(func() { c.holds++ }) }
+
+func (c *activeClock) release() { c.change(func() { c.holds-- }) }
+
+func (c *activeClock) change(reason func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped {
-		return
+	reason()
+	switch stop := c.paused || c.holds > 0; {
+	case stop && !c.stopped:
+		c.halt()
+	case !stop && c.stopped:
+		c.proceed()
 	}
+}
+
+func (c *activeClock) halt() {
 	c.base = c.now()
 	c.stopped = true
 	for t := range c.timers {
@@ -95,13 +114,7 @@ func (c *activeClock) pause() {
 	}
 }
 
-// resume starts the clock again where it stopped.
-func (c *activeClock) resume() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.stopped {
-		return
-	}
+func (c *activeClock) proceed() {
 	c.stopped = false
 	c.since = time.Now()
 	for t := range c.timers {

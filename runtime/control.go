@@ -295,6 +295,8 @@ func (rt *Runtime) Pause(ctx context.Context, id sentinels.RunID, by string) err
 }
 
 func (r *run) pause(reason, limit, by string) ticket {
+	r.snap.Lock()
+	defer r.snap.Unlock()
 	r.mu.Lock()
 	if r.info.Status == sentinels.StatusPaused || r.info.Status.Final() {
 		r.mu.Unlock()
@@ -307,7 +309,8 @@ func (r *run) pause(reason, limit, by string) ticket {
 	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by}, nil)
 }
 
-// setStatus writes a status that is not final and tells it.
+// setStatus writes a status that is not final and tells it. The caller holds
+// r.snap, so that statuses are written in the order in which they came about.
 func (r *run) setStatus(body journal.StatusBody, fresh *Ask) ticket {
 	r.mu.Lock()
 	r.info.Status, r.info.Reason, r.info.Limit = body.Status, body.Reason, body.Limit
@@ -383,7 +386,7 @@ func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
 		return err
 	}
 	r.mu.Lock()
-	r.info.Status = sentinels.StatusRunning
+	r.info.Status, r.info.Reason, r.info.Limit = sentinels.StatusRunning, "", ""
 	r.mu.Unlock()
 	r.asksChanged(nil)
 	r.clock.resume()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -56,6 +57,10 @@ func (r *run) reviveOne(x InterruptedExecution) error {
 			return err
 		}
 		verdict = sig.Verdict
+		taken := &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: signalTaken, Call: name}}
+		if err := r.write(writeOptions{}, taken).Wait(r.ctx); err != nil {
+			return err
+		}
 	}
 	switch verdict {
 	case "retry":

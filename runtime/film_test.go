@@ -100,3 +100,33 @@ func kind(k journal.Kind) func(*journal.Record) bool {
 }
 
 var _ store.Store = (*film)(nil)
+
+// has reports whether there is a record that fits.
+func (f *film) has(t testing.TB, fits func(*journal.Record) bool) bool {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range f.frames {
+		for _, a := range b.Appends {
+			rec, err := journal.Decode(a.Record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fits(rec) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inPass fits what fits does in iteration n.
+func inPass(n int, fits func(*journal.Record) bool) func(*journal.Record) bool {
+	at := 0
+	return func(r *journal.Record) bool {
+		if r.IterationStart != nil {
+			at = r.IterationStart.Iteration
+		}
+		return at == n && fits(r)
+	}
+}

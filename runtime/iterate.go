@@ -277,7 +277,7 @@ func (r *run) oneIteration() (done bool, err error) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	r.mu.Lock()
-	r.passEnded = time.Now()
+	r.passEnded, r.info.Crashes = time.Now(), nil
 	body.Usage, body.Steps = r.usage, r.steps
 	if r.room != (journal.Room{}) {
 		room := r.room

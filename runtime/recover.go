@@ -191,8 +191,45 @@ func (st *recovery) add(rec *journal.Record) error {
 	if st.history == nil {
 		return nil
 	}
+	// A decision is used up when the call has an answer or is made again: what
+	// asks under the same name later asks anew.
+	switch {
+	case rec.CallEnd != nil:
+		delete(st.verdicts, askName(rec.Path, rec.CallEnd.Seq))
+	case rec.CallStart != nil:
+		delete(st.verdicts, askName(rec.Path, rec.CallStart.Seq))
+	}
+	again := rec.CallStart != nil && st.started(rec) != nil
 	st.history.add(rec)
+	if rec.CallStart != nil && again || rec.CallEnd != nil && rec.CallEnd.Decided != "" && rec.CallEnd.Decided != "retry" {
+		st.doubted(rec)
+	}
 	return st.apply(rec)
+}
+
+// started returns the start of the call that rec, a call.start or call.end, is
+// about, as the records before it have it.
+func (st *recovery) started(rec *journal.Record) *journal.CallStartBody {
+	seq := 0
+	if rec.CallStart != nil {
+		seq = rec.CallStart.Seq
+	} else {
+		seq = rec.CallEnd.Seq
+	}
+	own := len(rec.Attempts) - 1
+	if e := st.history.exec(rec.Path, rec.Attempts[:own]); e != nil && e.attempts[rec.Attempts[own]] != nil {
+		if c := e.attempts[rec.Attempts[own]].calls[seq]; c != nil {
+			return c.start
+		}
+	}
+	return nil
+}
+
+// doubted counts the worst case of a model call that was in doubt as spent.
+func (st *recovery) doubted(rec *journal.Record) {
+	if s := st.started(rec); s != nil && s.Worst != nil {
+		st.usage.Add(*s.Worst)
+	}
 }
 
 func (st *recovery) iterationEnd(b *journal.IterationEndBody) error {
@@ -211,6 +248,7 @@ func (st *recovery) iterationEnd(b *journal.IterationEndBody) error {
 	st.scope.replace(vars, last)
 	st.iteration, st.usage, st.open, st.done, st.history = b.Iteration, b.Usage, false, b.Done, nil
 	st.room = journal.Room{}
+	clear(st.verdicts)
 	if b.Room != nil {
 		st.room = *b.Room
 	}
@@ -242,7 +280,10 @@ func (st *recovery) signal(b *journal.SignalBody) {
 		st.room.Tokens += b.Room.Tokens
 		st.room.Calls += b.Room.Calls
 	}
-	if b.Call != "" {
+	switch {
+	case b.Type == signalTaken:
+		delete(st.verdicts, b.Call)
+	case b.Call != "":
 		st.verdicts[b.Call] = b
 	}
 }
@@ -420,11 +461,17 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 		}
 		a.doubt(ctx, c, a.doCommand)
 	case abi.FuncLLM:
-		// The server may have counted the turn, so its worst case stays spent;
-		// making it again books it once more.
-		a.run.ledger.charge(a.run.id, *c.start.Worst)
-		a.run.ledger.rebook(a.run, *c.start.Worst)
-		a.doubt(ctx, c, a.doLLM)
+		// The server may have counted the turn, so its worst case is spent,
+		// whatever is decided; making it again books it once more.
+		worst := *c.start.Worst
+		a.run.ledger.charge(a.run.id, worst)
+		a.run.mu.Lock()
+		a.run.usage.Add(worst)
+		a.run.mu.Unlock()
+		a.doubt(ctx, c, func(ctx context.Context, c *call) (callEnd, error) {
+			a.run.ledger.rebook(a.run, worst)
+			return a.doLLM(ctx, c)
+		})
 	case abi.FuncWatch:
 		a.perform(ctx, c, nil, a.doWatch)
 	case abi.FuncBlock:
@@ -446,30 +493,37 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 // countCrash counts a crash against every step that was executing when the host
 // went down, and not against those that only waited.
 func (r *run) countCrash() error {
+	if r.hist == nil {
+		r.info.Crashes = nil
+	}
 	if r.hist == nil || !r.rt.unclean {
 		return nil
 	}
-	if r.info.Crashes == nil {
-		r.info.Crashes = map[string]int{}
+	asked := map[string]bool{}
+	for _, q := range r.info.Asks {
+		asked[q.Call] = true
 	}
+	crashes := map[string]int{} // a step that ended since is blamed no more
 	for key, e := range r.hist.execs {
-		if e.end != nil || e.retry != nil || e.last == 0 {
+		path, _, _ := strings.Cut(key, "@")
+		if e.end != nil || e.last == 0 {
 			continue
 		}
-		if a := e.attempts[e.last]; a != nil && a.executing() {
-			path, _, _ := strings.Cut(key, "@")
-			r.info.Crashes[path]++
+		crashes[path] = max(crashes[path], r.info.Crashes[path])
+		if a := e.attempts[e.last]; e.retry == nil && a != nil && a.executing(path, asked) {
+			crashes[path] = r.info.Crashes[path] + 1
 		}
 	}
+	r.info.Crashes = crashes
 	return nil
 }
 
 // executing reports whether the attempt did something itself when its records
-// stop: its guest ran, or an effect was under way.
-func (a *attemptHistory) executing() bool {
-	for _, c := range a.calls {
+// stop: its guest ran, or an effect was under way about which nobody was asked.
+func (a *attemptHistory) executing(path string, asked map[string]bool) bool {
+	for seq, c := range a.calls {
 		if c.end == nil && c.start != nil {
-			return c.start.Effect
+			return c.start.Effect && !asked[askName(path, seq)]
 		}
 	}
 	return true

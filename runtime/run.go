@@ -33,7 +33,7 @@ type run struct {
 	parent  *run    // nil for a root, and when another process began the parent
 
 	log  journalLog // the run's place in its journal
-	snap sync.Mutex // held while what a snapshot sums up changes or is written
+	snap sync.Mutex // held while the status or the room changes and that is written
 
 	slot   sync.Mutex
 	active int // guests and effects that run now; the run holds a slot while it is not 0
@@ -143,6 +143,8 @@ func (r *run) finish(err error) {
 	r.endExecutions()
 
 	result := r.makeResult(end)
+	r.snap.Lock()
+	defer r.snap.Unlock()
 	r.mu.Lock()
 	r.info.Status, r.info.Error, r.info.Limit, r.info.Step = end.Status, end.Error, end.Limit, end.Step
 	r.info.EndedAt = time.Now().UTC()
