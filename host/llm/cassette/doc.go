@@ -19,8 +19,9 @@
 //
 // The key is a hash of the request as canonical JSON, in which what differs
 // from run to run is replaced: in all text, the workspace's path, then times of
-// day with a date (RFC 3339), UUIDs, and durations (a number with the unit ns,
-// us, µs, ms, s, m, h, or spelled out) become $WORKSPACE, $TIME, $UUID and
+// day with a date (RFC 3339), UUIDs, ids of shell executions where they follow
+// the word executionId, and durations (a number with the unit ns, us, µs, ms,
+// s, m, h, or spelled out) become $WORKSPACE, $TIME, $UUID, $EXECUTION and
 // $DURATION, and a number under a name that ends in "Ms", "durationMs" for one,
 // becomes 0. It holds no id of the run. Changing this rule is a new version.
 //

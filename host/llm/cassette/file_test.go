@@ -127,6 +127,13 @@ func TestKeys(t *testing.T) {
 	if cassette.Key(base) != cassette.Key(conversation("x", "took 250 ms")) {
 		t.Error("a duration changes the key")
 	}
+	one, two := conversation("x", `{"executionId":"cf45ae5f2efee0e9"}`), conversation("x", `{"executionId":"e7fcff77e23a6a99"}`)
+	if cassette.Key(one) != cassette.Key(two) {
+		t.Error("the id of an execution changes the key")
+	}
+	if cassette.Key(conversation("x", "cf45ae5f2efee0e9")) == cassette.Key(conversation("x", "e7fcff77e23a6a99")) {
+		t.Error("any hexadecimal number is taken for the id of an execution")
+	}
 	for name, other := range map[string]func() string{
 		"text":   func() string { return cassette.Key(conversation("y", "took 3s")) },
 		"number": func() string { return cassette.Key(conversation("x", "took 3 tries")) },

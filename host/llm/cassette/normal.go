@@ -114,6 +114,8 @@ var varying = []struct {
 }{
 	{regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?`), "$$TIME"},
 	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "$$UUID"},
+	// The host derives the id of a shell execution from the run's.
+	{regexp.MustCompile(`\b(executionId\W{1,8})[0-9a-f]{16}\b`), "${1}$$EXECUTION"},
 	{regexp.MustCompile(`\b\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|m|h|(?:nano|micro|milli)?seconds?|secs?|minutes?|mins?|hours?)\b`), "$$DURATION"},
 }
 
