@@ -55,6 +55,7 @@ var layers = []layer{
 	{"host/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
+	{"examples/internal/**", []string{"host", "host/llm/cassette", "runtime", "sdk/abi", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
 	{"examples/**", []string{"host", "plugins", "runtime", "sdk", "sentinels", "host/command"}, nil},
 }
 

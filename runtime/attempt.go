@@ -103,19 +103,7 @@ func (a *attempt) resolve() (json.RawMessage, []string, error) {
 			a.tools = toolList(out[name])
 		}
 	}
-	for name, mark := range marks {
-		switch mark {
-		case abi.MarkSteps:
-			if steps, ok := a.step.Blocks[name]; ok {
-				out[name] = fmt.Appendf(nil, `{"count":%d}`, len(steps))
-			}
-		case abi.MarkBranches:
-			if counts := a.branchCounts(name); counts != nil {
-				b, _ := json.Marshal(map[string]any{"counts": counts})
-				out[name] = b
-			}
-		}
-	}
+	addCounts(out, a.step, marks)
 	fields, err := json.Marshal(out)
 	if err != nil {
 		return nil, nil, err
@@ -125,17 +113,6 @@ func (a *attempt) resolve() (json.RawMessage, []string, error) {
 		return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("step %s: %v", a.address, err)}
 	}
 	return fields, unknown, nil
-}
-
-func (a *attempt) branchCounts(field string) []int {
-	var counts []int
-	for i := 0; ; i++ {
-		steps, ok := a.step.Blocks[fmt.Sprintf("%s.%d", field, i)]
-		if !ok {
-			return counts
-		}
-		counts = append(counts, len(steps))
-	}
 }
 
 // shellLine rewrites a shell line so that the values of variables reach it

@@ -24,8 +24,21 @@ type Stored struct {
 }
 
 // Decode reads a definition against the step types that are live, with
-// conditions and cron expressions checked, and reports every problem.
+// conditions and cron expressions checked and plugins asked about their steps,
+// and reports every problem.
 func (rt *Runtime) Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	def, problems := rt.decode(src, file)
+	if len(problems) > 0 {
+		return def, problems
+	}
+	if problems = rt.askPlugins(def); len(problems) > 0 {
+		return nil, problems.Locate(file, src)
+	}
+	return def, nil
+}
+
+// decode reads without asking plugins: what is stored was asked about before.
+func (rt *Runtime) decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
 	return sentinels.Decode(src, sentinels.DecodeOptions{
 		File: file, Types: rt.Types(), CheckCron: rt.opt.CheckCron, CheckExpression: rt.cond.Check,
 	})
@@ -110,7 +123,7 @@ func (rt *Runtime) Definition(id sentinels.ID) (Stored, error) {
 
 // Decoded returns the definition that s holds.
 func (rt *Runtime) Decoded(s Stored) (*sentinels.Definition, error) {
-	def, problems := rt.Decode(s.Definition, string(s.ID))
+	def, problems := rt.decode(s.Definition, string(s.ID))
 	if err := problemsError(problems); err != nil {
 		return nil, err
 	}

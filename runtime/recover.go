@@ -15,16 +15,12 @@ import (
 
 // takeOver carries on a run that another process began, and everything below
 // it. Parents come first, so that a child finds its parent's ledger.
-func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, opt ResumeOptions) error {
-	var parent *run
-	if info.Parent != "" {
-		parent = rt.live(info.Parent)
-	}
+func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) error {
 	r, err := rt.restore(ctx, info, parent, opt)
 	if err != nil {
 		return fmt.Errorf("resume run %s: %w", info.ID, err)
 	}
-	children, err := rt.Runs(RunFilter{Parent: info.ID})
+	living, over, err := rt.descendants(info.ID)
 	if err != nil {
 		return err
 	}
@@ -34,32 +30,63 @@ func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, opt ResumeOptions
 	if opt.Room != (Room{}) {
 		r.addRoom(opt)
 	}
-	for _, c := range children {
-		if c.Status.Final() {
-			r.ledger.charge(info.ID, rt.treeUsage(c))
-			continue
-		}
+	// What is spent must be booked before anybody below spends more.
+	r.ledger.charge(info.ID, r.usage)
+	for _, c := range over {
+		r.ledger.charge(info.ID, c)
+	}
+	for _, c := range living {
 		r.mu.Lock()
 		r.children++
 		r.mu.Unlock()
-		if err := rt.takeOver(ctx, c, ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By}); err != nil {
+		if err := rt.takeOver(ctx, c, r, ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By}); err != nil {
 			r.mu.Lock()
 			r.children--
 			r.mu.Unlock()
 			rt.log.Error("child run cannot go on", "run", c.ID, "parent", info.ID, "error", err)
 		}
 	}
-	r.ledger.charge(info.ID, r.usage)
-	// A run that a person has paused stays so; everything else runs again.
-	if info.Status == sentinels.StatusPaused && opt.Room == (Room{}) && info.Limit != "" {
+	// A child that was paused for itself stays so; everything else runs again.
+	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
+	if info.Status == sentinels.StatusPaused && parent != nil {
 		r.clock.pause()
 		r.gate.shut()
-	} else {
-		r.info.Status, r.info.Asks, r.info.Limit = sentinels.StatusRunning, nil, ""
-		r.setStatus(journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}, nil)
+		body.Status, body.Reason, body.Limit = info.Status, info.Reason, info.Limit
 	}
+	r.snap.Lock()
+	r.mu.Lock()
+	r.info.Asks = nil
+	r.mu.Unlock()
+	r.setStatus(body, nil)
+	r.snap.Unlock()
 	go r.main()
 	return nil
+}
+
+// descendants returns the runs that go on below a run, each once: its children,
+// and below those that are over theirs. over is what those that are over have
+// spent.
+func (rt *Runtime) descendants(id sentinels.RunID) (living []RunInfo, over []sentinels.Usage, err error) {
+	children, err := rt.Runs(RunFilter{Parent: id})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range children {
+		if !c.Status.Final() {
+			living = append(living, c)
+			continue
+		}
+		below, spent, err := rt.descendants(c.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(below) == 0 {
+			over = append(over, rt.treeUsage(c))
+			continue
+		}
+		living, over = append(living, below...), append(append(over, c.Usage), spent...)
+	}
+	return living, over, nil
 }
 
 // treeUsage is what a run that is over and its children have spent.
@@ -101,7 +128,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	if err != nil {
 		return nil, err
 	}
-	def, problems := rt.Decode(raw, string(begin.Sentinel))
+	def, problems := rt.decode(raw, string(begin.Sentinel))
 	if err := problemsError(problems); err != nil {
 		return nil, err
 	}
@@ -262,6 +289,9 @@ func (st *recovery) iterationStart(b *journal.IterationStartBody) error {
 	rag, err := st.rt.load(b.RAGContext)
 	if err != nil {
 		return err
+	}
+	if rag != nil {
+		st.scope.unset("ragContext")
 	}
 	st.iteration, st.event, st.rag, st.open, st.history = b.Iteration, b.Event, rag, true, newHistory()
 	st.revision = b.Revision
@@ -475,6 +505,7 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	case abi.FuncWatch:
 		a.perform(ctx, c, nil, a.doWatch)
 	case abi.FuncBlock:
+		c.resumed = true
 		a.perform(ctx, c, nil, a.doBlock)
 	case abi.FuncWait:
 		a.perform(ctx, c, nil, a.doWait)
