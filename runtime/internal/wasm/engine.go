@@ -18,8 +18,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// This file and instance.go are the seam: no other file of the package, and
-// nothing outside it, mentions the engine's types.
+// This file, instance.go and direct.go are the seam: no other file of the
+// package, and nothing outside it, mentions the engine's types.
 
 // kernelSpare is what the call memory may hold beyond a guest's limit: the input
 // twice, as guests copy it.

@@ -10,6 +10,7 @@ import (
 
 	extism "github.com/extism/go-sdk"
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -19,10 +20,12 @@ import (
 // it from checkout has it alone until they give it back.
 type instance struct {
 	plugin   *extism.Plugin
-	clock    *clock    // all of time and chance that the guest sees
-	memories *memories // its linear memory and one of the engine's
-	texts    blocks    // what the host and the guest hand each other
-	current  *call     // the call at work, for what the guest writes
+	main     api.Module              // the guest itself, after its first call
+	exports  map[string]api.Function // of main, each with a stack that is kept
+	clock    *clock                  // all of time and chance that the guest sees
+	memories *memories               // its linear memory and one of the engine's
+	texts    blocks                  // what the host and the guest hand each other
+	current  *call                   // the call at work, for what the guest writes
 	stdout   sink
 	stderr   sink
 	exited   *uint32 // the code, once the guest ended itself or was interrupted
@@ -97,7 +100,7 @@ func (inst *instance) call(c *call, export string, input []byte) ([]byte, error)
 	defer inst.texts.reset()
 	// Success on a call that is over is none: a Trusted guest is not interrupted
 	// and may come back long after its time.
-	status, _, err := inst.plugin.CallWithContext(context.WithValue(c.ctx, callKey{}, c), export, nil)
+	status, err := inst.enter(context.WithValue(c.ctx, callKey{}, c), export)
 	if err != nil || inst.exited != nil || c.ctx.Err() != nil {
 		return nil, c.failure(err)
 	}
