@@ -1,0 +1,219 @@
+//go:build unix
+
+package cond_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+func TestNoChild(t *testing.T) {
+	e := cond.New(cond.Options{})
+	defer e.Close()
+	for _, src := range []string{`[1].some(x => x)`, strings.Repeat(" ", 2000) + "1"} {
+		_, err := eval(t, e, src, nil)
+		got := abi.As(err)
+		if got == nil || got.Code != abi.Unavailable || !strings.Contains(got.Hint, "ServeChild") {
+			t.Errorf("%.20s: %v", src, err)
+		}
+		if err := e.Check(src); abi.CodeOf(err) != abi.Unavailable {
+			t.Errorf("check %.20s: %v", src, err)
+		}
+	}
+	if v, err := eval(t, e, `1 === 1`, nil); err != nil || !v.Truthy {
+		t.Errorf("the fast lane needs no child: %v", err)
+	}
+}
+
+func TestChildThatIsNone(t *testing.T) {
+	for _, child := range []cond.ChildCommand{
+		{Path: "/nonexistent/program"},
+		{Path: "/bin/true"},
+		{Path: "/bin/echo", Args: []string{"hello there, this is no frame"}},
+	} {
+		e := cond.New(cond.Options{Child: child})
+		if _, err := eval(t, e, `[1].some(x => x)`, nil); abi.CodeOf(err) != abi.Unavailable {
+			t.Errorf("%s: %v", child.Path, err)
+		}
+		e.Close()
+	}
+}
+
+func TestCloseEndsChildren(t *testing.T) {
+	e := open(t, cond.Options{ChildTimeout: time.Minute})
+	if _, err := eval(t, e, `[1].some(x => x)`, nil); err != nil {
+		t.Fatal(err)
+	}
+	pids := e.Pids()
+	done := make(chan error)
+	go func() {
+		_, err := eval(t, e, `(() => { for (;;); })()`, nil)
+		done <- err
+	}()
+	// It is under way once the idle child is taken.
+	for len(e.Pids()) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	e.Close()
+	e.Close()
+	if err := <-done; abi.CodeOf(err) != abi.Cancelled {
+		t.Errorf("an evaluation under way: %v", err)
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("child %d lives: %v", pid, err)
+		}
+	}
+	if _, err := eval(t, e, `[1].some(x => x)`, nil); abi.CodeOf(err) != abi.Unavailable {
+		t.Errorf("after Close: %v", err)
+	}
+	if _, err := eval(t, e, `1`, nil); err != nil {
+		t.Errorf("the fast lane after Close: %v", err)
+	}
+}
+
+func TestContext(t *testing.T) {
+	e := open(t, cond.Options{ChildTimeout: time.Minute, MaxChildren: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() {
+		_, err := e.Eval(ctx, `(() => { for (;;); })()`, nil)
+		done <- err
+	}()
+	// A second one waits for the only child and gives up with its context.
+	late, end := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer end()
+	for { // until the first holds the child
+		if _, err := e.Eval(late, `[1].some(x => x)`, nil); err != nil {
+			if abi.CodeOf(err) != abi.Timeout {
+				t.Errorf("waiting for a child: %v", err)
+			}
+			break
+		}
+	}
+	cancel()
+	if err := <-done; abi.CodeOf(err) != abi.Cancelled {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := e.Eval(ctx, `1`, nil); abi.CodeOf(err) != abi.Cancelled {
+		t.Errorf("begun after its context: %v", err)
+	}
+	if v, err := eval(t, e, `[1].some(x => x)`, nil); err != nil || !v.Truthy {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// A child that somebody killed while it was idle is replaced unseen.
+func TestChildKilledWhileIdle(t *testing.T) {
+	e := open(t, cond.Options{})
+	for range 3 {
+		if v, err := eval(t, e, `[1].some(x => x)`, nil); err != nil || !v.Truthy {
+			t.Fatal(err)
+		}
+		for _, pid := range e.Pids() {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestChildIsReplaced(t *testing.T) {
+	e := open(t, cond.Options{MaxChildren: 1})
+	run := func(src string) int {
+		_, _ = eval(t, e, src, nil)
+		if pids := e.Pids(); len(pids) == 1 {
+			return pids[0]
+		}
+		return 0
+	}
+	first := run(`[1].some(x => x)`)
+	if first == 0 || run(`[2].some(x => x)`) != first {
+		t.Error("a child does not serve a second evaluation")
+	}
+	if run(`[2].some(x => y)`) != first {
+		t.Error("a mistake in the source costs a child")
+	}
+	if run(`[2].some(x => null.x)`) == first {
+		t.Error("a child goes on after an exception")
+	}
+	second := run(`[1].some(x => x)`)
+	if run(`'x'.repeat(1.2e8).length`) == second {
+		t.Error("a child that has grown is kept")
+	}
+	e2 := open(t, cond.Options{IdleTimeout: time.Millisecond})
+	if _, err := eval(t, e2, `[1].some(x => x)`, nil); err != nil {
+		t.Fatal(err)
+	}
+	for len(e2.Pids()) > 0 { // hangs if it never expires
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// The child has nothing of its parent: no environment, no open files, its own
+// process group.
+func TestChildInheritsNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("looks into /proc")
+	}
+	t.Setenv("COND_TEST_SECRET", "hush")
+	f, err := os.Create(filepath.Join(t.TempDir(), "open"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// A file without the close-on-exec flag, as a careless shell leaves one.
+	leak, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(leak)
+	e := open(t, cond.Options{})
+	if _, err := eval(t, e, `[1].some(x => x)`, nil); err != nil {
+		t.Fatal(err)
+	}
+	pid := e.Pids()[0]
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if want := cond.Marker + "=cond\x00"; err != nil || string(env) != want {
+		t.Errorf("environment %q, %v, want %q", env, err, want)
+	}
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil || len(fds) < 3 {
+		t.Fatal(fds, err)
+	}
+	for _, fd := range fds {
+		target, err := os.Readlink(fd)
+		own := strings.HasPrefix(target, "pipe:") || strings.HasPrefix(target, "anon_inode:") ||
+			strings.HasPrefix(target, "/sys/fs/cgroup/") // Go's own, for the number of processors
+		if err == nil && !own {
+			t.Errorf("open in the child: %s", target)
+		}
+	}
+	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
+		t.Errorf("group %d, %v, want its own", group, err)
+	}
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil || !limited(string(limits), "Max data size") || !limited(string(limits), "Max core file size") {
+		t.Errorf("limits: %v\n%s", err, limits)
+	}
+}
+
+func limited(limits, name string) bool {
+	for line := range strings.Lines(limits) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			return !strings.Contains(rest, "unlimited")
+		}
+	}
+	return false
+}

@@ -1,0 +1,303 @@
+package cond
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/dop251/goja"
+)
+
+var (
+	errNotJSON = errors.New("not JSON")
+	errTooDeep = errors.New("nested too deep")
+)
+
+// measure returns the nesting of a JSON text by counting brackets outside
+// strings. It does not check the text otherwise.
+func measure(text []byte) int {
+	depth, deepest := 0, 0
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+			deepest = max(deepest, depth)
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// decoder makes the value of a JSON text in a machine, as JSON.parse would and
+// four times as fast. It reads strict JSON; a duplicate key's last value wins.
+type decoder struct {
+	vm    *goja.Runtime
+	text  string
+	pos   int
+	depth int // left
+}
+
+func decode(vm *goja.Runtime, text string, depth int) (goja.Value, error) {
+	d := decoder{vm: vm, text: text, depth: depth}
+	v, err := d.value()
+	if err == nil && d.skip() != 0 {
+		err = errNotJSON
+	}
+	return v, err
+}
+
+// skip passes white space and returns the next byte, 0 at the end.
+func (d *decoder) skip() byte {
+	for ; d.pos < len(d.text); d.pos++ {
+		switch c := d.text[d.pos]; c {
+		case ' ', '\t', '\r', '\n':
+		case 0:
+			return 1 // no JSON has it, and 0 means the end here
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+func (d *decoder) value() (goja.Value, error) {
+	switch c := d.skip(); c {
+	case '{', '[':
+		if d.depth--; d.depth < 0 {
+			return nil, errTooDeep
+		}
+		d.pos++
+		v, err := d.compound(c)
+		d.depth++
+		return v, err
+	case '"':
+		return d.text16()
+	case 't':
+		return d.word("true", d.vm.ToValue(true))
+	case 'f':
+		return d.word("false", d.vm.ToValue(false))
+	case 'n':
+		return d.word("null", goja.Null())
+	default:
+		return d.number()
+	}
+}
+
+func (d *decoder) word(word string, v goja.Value) (goja.Value, error) {
+	if !strings.HasPrefix(d.text[d.pos:], word) {
+		return nil, errNotJSON
+	}
+	d.pos += len(word)
+	return v, nil
+}
+
+func (d *decoder) compound(open byte) (goja.Value, error) {
+	if open == '[' {
+		return d.array()
+	}
+	return d.object()
+}
+
+func (d *decoder) array() (goja.Value, error) {
+	var items []any
+	if d.skip() == ']' {
+		d.pos++
+		return d.vm.NewArray(), nil
+	}
+	for {
+		v, err := d.value()
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, v)
+		switch d.skip() {
+		case ',':
+			d.pos++
+		case ']':
+			d.pos++
+			return d.vm.NewArray(items...), nil
+		default:
+			return nil, errNotJSON
+		}
+	}
+}
+
+func (d *decoder) object() (goja.Value, error) {
+	o := d.vm.NewObject()
+	if d.skip() == '}' {
+		d.pos++
+		return o, nil
+	}
+	for {
+		if d.skip() != '"' {
+			return nil, errNotJSON
+		}
+		key, err := d.text16()
+		if err != nil {
+			return nil, err
+		}
+		if d.skip() != ':' {
+			return nil, errNotJSON
+		}
+		d.pos++
+		v, err := d.value()
+		if err != nil {
+			return nil, err
+		}
+		if err := setOwn(o, key, v); err != nil {
+			return nil, err
+		}
+		switch d.skip() {
+		case ',':
+			d.pos++
+		case '}':
+			d.pos++
+			return o, nil
+		default:
+			return nil, errNotJSON
+		}
+	}
+}
+
+// inherited are the names that Object.prototype has. Assigning one would reach
+// the frozen prototype or a setter, so those are defined instead.
+var inherited = set(`constructor toString toLocaleString valueOf hasOwnProperty isPrototypeOf
+	propertyIsEnumerable __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__`)
+
+func setOwn(o *goja.Object, key goja.String, v goja.Value) error {
+	name := key.String()
+	if inherited[name] {
+		return o.DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
+	}
+	return o.Set(name, v)
+}
+
+// number takes JSON's grammar of numbers, which is narrower than Go's.
+func (d *decoder) number() (goja.Value, error) {
+	start := d.pos
+	at := func() byte {
+		if d.pos < len(d.text) {
+			return d.text[d.pos]
+		}
+		return 0
+	}
+	digits := func() int {
+		from := d.pos
+		for at() >= '0' && at() <= '9' {
+			d.pos++
+		}
+		return d.pos - from
+	}
+	if at() == '-' {
+		d.pos++
+	}
+	first := at()
+	n := digits()
+	if n == 0 || first == '0' && n > 1 {
+		return nil, errNotJSON
+	}
+	whole := true
+	if at() == '.' {
+		whole = false
+		d.pos++
+		if digits() == 0 {
+			return nil, errNotJSON
+		}
+	}
+	if c := at(); c == 'e' || c == 'E' {
+		whole = false
+		d.pos++
+		if c := at(); c == '+' || c == '-' {
+			d.pos++
+		}
+		if digits() == 0 {
+			return nil, errNotJSON
+		}
+	}
+	word := d.text[start:d.pos]
+	if whole && n <= 15 && word != "-0" {
+		i, _ := strconv.ParseInt(word, 10, 64)
+		return d.vm.ToValue(i), nil
+	}
+	f, err := strconv.ParseFloat(word, 64)
+	if err != nil && !math.IsInf(f, 0) { // JavaScript has Infinity for what is too large
+		return nil, errNotJSON
+	}
+	return d.vm.ToValue(f), nil
+}
+
+// text16 takes a string. Its common form, without escapes, is not copied.
+func (d *decoder) text16() (goja.String, error) {
+	start := d.pos + 1
+	for i := start; i < len(d.text); i++ {
+		switch c := d.text[i]; {
+		case c == '"':
+			d.pos = i + 1
+			s := d.text[start:i]
+			if !utf8.ValidString(s) {
+				return nil, errNotJSON
+			}
+			return d.vm.ToValue(s).(goja.String), nil
+		case c == '\\':
+			return d.escaped(start, i)
+		case c < ' ':
+			return nil, errNotJSON
+		}
+	}
+	return nil, errNotJSON
+}
+
+// escaped goes on with a string at its first escape. Halves of a surrogate pair
+// may stand alone, as JavaScript has it.
+func (d *decoder) escaped(start, i int) (goja.String, error) {
+	if !utf8.ValidString(d.text[start:i]) {
+		return nil, errNotJSON
+	}
+	units := utf16.Encode([]rune(d.text[start:i]))
+	for i < len(d.text) {
+		c := d.text[i]
+		switch {
+		case c == '"':
+			d.pos = i + 1
+			return goja.StringFromUTF16(units), nil
+		case c < ' ':
+			return nil, errNotJSON
+		case c == '\\' && i+1 < len(d.text):
+			i++
+			if at := strings.IndexByte(`"\/bfnrt`, d.text[i]); at >= 0 {
+				units = append(units, uint16("\"\\/\b\f\n\r\t"[at]))
+				i++
+				continue
+			}
+			if d.text[i] != 'u' || i+5 > len(d.text) {
+				return nil, errNotJSON
+			}
+			for _, c := range []byte(d.text[i+1 : i+5]) {
+				if !hexDigit(c) {
+					return nil, errNotJSON
+				}
+			}
+			u, _ := strconv.ParseUint(d.text[i+1:i+5], 16, 16)
+			units = append(units, uint16(u))
+			i += 5
+		default:
+			r, size := utf8.DecodeRuneInString(d.text[i:])
+			if r == utf8.RuneError && size == 1 {
+				return nil, errNotJSON
+			}
+			units = utf16.AppendRune(units, r)
+			i += size
+		}
+	}
+	return nil, errNotJSON
+}

@@ -1,0 +1,163 @@
+package cond
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/file"
+	"github.com/dop251/goja/parser"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// program is a condition ready to run: a script that gives a function of the
+// variables. It belongs to no machine and is safe for concurrent use.
+type program struct {
+	code   *goja.Program
+	params []string // the variables, in the order of the function's parameters
+}
+
+// tree is a source parsed and checked.
+type tree struct {
+	src   string
+	names []string // the variables it uses
+}
+
+// analyse parses a source and reports the first mistake. The parser recurses,
+// so a source of any lane but the fast one is only analysed in a child.
+func analyse(src string) (*tree, *abi.Error) {
+	// Between brackets only one expression gives a list of one element. What
+	// closes the bracket itself, as "1],[2" does, gives something else.
+	prg, err := parse(src, "[\n", "\n]")
+	if err != nil {
+		return nil, err
+	}
+	list := onlyList(prg, len(src)+len("[\n"))
+	if list == nil || len(list.Value) > 1 {
+		return nil, badPos(position{1, 1}, "a condition is one expression")
+	}
+	if len(list.Value) == 0 {
+		return nil, badPos(position{1, 1}, "empty")
+	}
+	in := inspector{src: src, shift: len("[\n"), declared: map[string]bool{}}
+	in.expression(list.Value[0])
+	if err := in.verdict(); err != nil {
+		return nil, err
+	}
+	return &tree{src: src, names: in.names}, nil
+}
+
+// onlyList returns the list that begins and ends where the brackets were put,
+// nil if the source made something else of them.
+func onlyList(prg *ast.Program, end int) *ast.ArrayLiteral {
+	if len(prg.Body) != 1 {
+		return nil
+	}
+	statement, _ := prg.Body[0].(*ast.ExpressionStatement)
+	if statement == nil {
+		return nil
+	}
+	list, _ := statement.Expression.(*ast.ArrayLiteral)
+	if list == nil || list.LeftBracket != 1 || int(list.RightBracket) != end+2 {
+		return nil
+	}
+	for _, v := range list.Value {
+		if _, spread := v.(*ast.SpreadElement); v == nil || spread {
+			return nil
+		}
+	}
+	return list
+}
+
+// compile makes the program of an analysed source. Names in unset have no
+// value: the name and any path through it are replaced by undefined, which no
+// rewriting of the text could do safely.
+func (t *tree) compile(unset []string) (*program, *abi.Error) {
+	none := map[string]bool{}
+	for _, name := range unset {
+		none["$"+name] = true
+	}
+	p := &program{}
+	var late []string // unset: parameters that get no argument
+	for _, name := range t.names {
+		if none["$"+name] {
+			late = append(late, "$"+name)
+		} else {
+			p.params = append(p.params, name)
+		}
+	}
+	var head strings.Builder
+	for _, name := range p.params {
+		head.WriteString("$" + name + ",")
+	}
+	list := strings.TrimSuffix(head.String()+strings.Join(late, ","), ",")
+	prg, err := parse(t.src, "(function("+list+"){return (\n", "\n)})")
+	if err != nil {
+		return nil, err
+	}
+	if len(none) > 0 {
+		prune(prg, none)
+	}
+	code, cerr := goja.CompileAST(prg, true)
+	if cerr != nil {
+		return nil, syntax(t.src, cerr)
+	}
+	p.code = code
+	return p, nil
+}
+
+// parse parses src between two lines of our own. Source maps are off: a comment
+// could name one, and the parser would read that file.
+func parse(src, before, after string) (prg *ast.Program, err *abi.Error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errf(abi.Internal, "parse: %v", r)
+		}
+	}()
+	prg, perr := parser.ParseFile(nil, "", before+src+after, 0, parser.WithDisableSourceMaps)
+	if perr != nil {
+		return nil, syntax(src, perr)
+	}
+	return prg, nil
+}
+
+// syntax turns an error of parser or compiler into one about src, which begins
+// on the second line of what was parsed.
+func syntax(src string, err error) *abi.Error {
+	p, text := position{1, 1}, err.Error()
+	var list parser.ErrorList
+	var compile *goja.CompilerSyntaxError
+	switch {
+	case errors.As(err, &list) && len(list) > 0:
+		p = position{list[0].Position.Line - 1, list[0].Position.Column}
+		text = list[0].Message
+	case errors.As(err, &compile) && compile.File != nil:
+		at := compile.File.Position(compile.Offset)
+		p = position{at.Line - 1, at.Column}
+		text = compile.Message
+	}
+	last := locate(src, len(src))
+	if p.line < 1 {
+		p = position{1, 1}
+	}
+	if p.line > last.line || p == last {
+		p, text = last, "unexpected end"
+	}
+	text = strings.TrimPrefix(text, "SyntaxError: ")
+	return badPos(p, "%s", clip(lower(text)))
+}
+
+func lower(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}
+
+// placed is a mistake at an index of a parsed file.
+func placed(src string, shift int, at file.Idx, format string, args ...any) *abi.Error {
+	return badAt(src, int(at)-1-shift, "%s", fmt.Sprintf(format, args...))
+}
