@@ -1,0 +1,41 @@
+package lesson
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/cli"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// asCLI in the environment makes a lesson's test binary the sentinel program.
+const asCLI = "SENTINEL_LESSON_CLI"
+
+// Main is the TestMain of a lesson: the test binary may be started again as the
+// child of a runtime, or as the program that [Script] gives to a script.
+func Main(m *testing.M) {
+	runtime.ServeChild()
+	if os.Getenv(asCLI) != "" {
+		os.Exit(cli.Main(context.Background(), os.Args...))
+	}
+	os.Exit(m.Run())
+}
+
+// Script runs a script of the current folder as its reader would, with the
+// sentinel program as its first argument, and returns what is printed. Its
+// temporary folders go with the test, and no model is configured.
+func Script(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	need(t, "sh", "git", "go")
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("./"+name, append([]string{binary}, args...)...)
+	cmd.Env = append(os.Environ(), asCLI+"=1", "TMPDIR="+t.TempDir(), "SENTINEL_DEMO=replay",
+		"OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=", "ANTHROPIC_BASE_URL=", "OLLAMA_HOST=")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
