@@ -23,6 +23,7 @@ type call struct {
 
 	start   *journal.CallStartBody // nil for calls that touch nothing outside
 	working bool                   // its work is under way in this process
+	resumed bool                   // its work began in a process that is gone
 	done    chan struct{}          // closed when body is there
 	body    []byte                 // {"ok": ...} or {"error": ...}
 	at      time.Time              // when it ended
@@ -162,7 +163,11 @@ func (a *attempt) perform(ctx context.Context, c *call, durable ticket, do perfo
 		defer a.run.work.Done()
 		defer a.work.Done()
 		if durable != nil {
-			if err := durable.Wait(ctx); err != nil {
+			err := durable.Wait(ctx)
+			if err != nil && over(ctx) {
+				return // it never began, and whoever resumes the run asks for it again
+			}
+			if err != nil {
 				a.complete(c, callEnd{err: asError(err, abi.Internal)})
 				return
 			}

@@ -60,8 +60,10 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	end := callEnd{body: journal.CallEndBody{Blocks: len(req.Blocks)}}
 	var err error
 	if len(req.Blocks) == 1 {
-		for name, v := range req.Blocks[0].Vars {
-			a.sc.set(name, v)
+		if !c.resumed { // else the journal has set them, and what came later
+			for name, v := range req.Blocks[0].Vars {
+				a.sc.set(name, v)
+			}
 		}
 		results[0], err = a.oneBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
 	} else {
@@ -149,8 +151,11 @@ func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, resul
 				return
 			}
 			results[i], errs[i] = a.oneBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i)
-			if errs[i] == nil && results[i].Error != nil && req.FailFast {
+			switch {
+			case errs[i] == nil && results[i].Error != nil && req.FailFast:
 				cancel(errSibling)
+			case a.run.fatal(errs[i]):
+				a.run.cancel(errs[i]) // the other branches end with the run
 			}
 		})
 	}

@@ -120,7 +120,7 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 		var e sentinels.Event
 		if e, end.EventSeq, err = a.run.rt.events.next(limited, req.Event, c.start.Cursor); err == nil {
 			res.Event = eventValue(&e)
-			a.run.passed(req.Event, end.EventSeq)
+			a.run.passed(req.Event, end.EventSeq, e.Hops)
 		}
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
@@ -145,9 +145,10 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 var errDue = errors.New("wait is due")
 
 // passed moves the run's place in the outbox for a pattern.
-func (r *run) passed(pattern string, seq uint64) {
+func (r *run) passed(pattern string, seq uint64, hops int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.heard = max(r.heard, hops)
 	r.cursors[pattern] = max(r.cursors[pattern], seq)
 }
 

@@ -167,15 +167,13 @@ func (rt *Runtime) Stop(ctx context.Context, id sentinels.RunID) error {
 
 // stopStored ends a run that no process carries out, and all below it.
 func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
-	children, err := rt.Runs(RunFilter{Parent: info.ID})
+	living, _, err := rt.descendants(info.ID)
 	if err != nil {
 		return err
 	}
-	for _, c := range children {
-		if !c.Status.Final() {
-			if err := rt.Stop(ctx, c.ID); err != nil {
-				return err
-			}
+	for _, c := range living {
+		if err := rt.Stop(ctx, c.ID); err != nil {
+			return err
 		}
 	}
 	if rt.opt.Executions != nil {
@@ -349,7 +347,18 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 	if err := needsRoom(id, info.Limit, opt.Room); err != nil {
 		return err
 	}
-	return rt.takeOver(ctx, info, opt)
+	if info.Parent != "" {
+		// By itself it would not share its tree's budget and limits.
+		up, err := rt.Status(info.Parent)
+		if err != nil && abi.CodeOf(err) != abi.NotFound {
+			return err
+		}
+		if err == nil && !up.Status.Final() && !up.Live {
+			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s belongs to run %s, which no process carries out", id, info.Parent),
+				Hint: "resume run " + string(info.Parent)}
+		}
+	}
+	return rt.takeOver(ctx, info, rt.live(info.Parent), opt)
 }
 
 func needsRoom(id sentinels.RunID, limit string, room Room) error {

@@ -178,12 +178,15 @@ func (rt *Runtime) Hops(id sentinels.RunID) int {
 }
 
 // hops is how many runs an event of this one's chain has passed through: those
-// before the event that started it, and the run itself.
+// before the events that the pass answers or has waited for, and the run itself.
 func (r *run) hops() int {
-	if r.begin.Event != nil {
-		return r.begin.Event.Hops + 1
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.heard
+	if r.event != nil {
+		n = max(n, r.event.Hops)
 	}
-	return 1
+	return n + 1
 }
 
 func hopsError(event string, hops, limit int) *abi.Error {

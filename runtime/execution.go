@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -145,7 +145,7 @@ func (x *execution) attempt(ctx context.Context, n int, failed *abi.Error) (out 
 	} else {
 		a.retry = retryValue(n, failed)
 		if x.step.Condition != "" {
-			v, err := x.run.rt.cond.Eval(ctx, x.step.Condition, cond.Vars(x.run.lookup(x.sc, a.retry)))
+			v, err := x.run.rt.cond.Eval(ctx, x.step.Condition, x.run.conditionVars(x.sc, a.retry))
 			if err != nil {
 				e := *asError(err, abi.Plugin)
 				e.Field = "condition"
@@ -211,12 +211,18 @@ func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) 
 func (x *execution) noteFailure(failed bool) {
 	x.run.mu.Lock()
 	defer x.run.mu.Unlock()
+	x.run.failedStep = failedAt(x.run.failedStep, x.address, failed)
+}
+
+// failedAt returns the address to keep once the step at address has ended.
+func failedAt(kept, address string, failed bool) string {
 	switch {
-	case !failed:
-		x.run.failedStep = ""
-	case x.run.failedStep == "":
-		x.run.failedStep = x.address
+	case failed && kept == "":
+		return address
+	case !failed && (kept == address || strings.HasPrefix(kept, address+".")):
+		return ""
 	}
+	return kept
 }
 
 // applyEnd changes the scope as the end of a step does. Recovery does the same

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -108,7 +107,7 @@ func (r *run) capIterations(def *sentinels.Definition, n int) error {
 		if limit <= 0 || n < limit {
 			return nil
 		}
-		if err := r.atLimit(&limitError{"maxIterations", fmt.Sprintf("maxIterations reached: %d passes were made and the loop's end was not", limit)}); err != nil {
+		if err := r.atLimit(r.ctx, &limitError{"maxIterations", fmt.Sprintf("maxIterations reached: %d passes were made and the loop's end was not", limit)}); err != nil {
 			return err
 		}
 	}
@@ -125,12 +124,12 @@ func (r *run) maxIterations(def *sentinels.Definition) int {
 
 // atLimit is what happens at a limit: an error that ends the run, or a pause
 // and then nil, after which the caller looks at the limit again.
-func (r *run) atLimit(limit *limitError) error {
+func (r *run) atLimit(ctx context.Context, limit *limitError) error {
 	if r.definition().Safety.OnTimeout != sentinels.TimeoutPause {
 		return limit
 	}
 	r.pause("limit "+limit.limit, limit.limit, "")
-	return r.gate.pass(r.ctx)
+	return r.gate.pass(ctx)
 }
 
 // A timeoutTimer ends or pauses the run when its active time is used up. It is
@@ -203,12 +202,16 @@ func (r *run) beginIteration(def *sentinels.Definition, revision int, event *sen
 	}
 	body := &journal.IterationStartBody{Revision: revision, Event: event, EventSeq: eventSeq}
 	r.mu.Lock()
+	edited := r.def != def
 	r.def, r.revision, r.hash = def, revision, def.Hash()
 	// Said in every pass that does not use the first revision: records of older
 	// passes go, and recovery must find the one in use.
 	changed := r.hash != r.begin.Hash
 	r.iteration++
-	r.event, r.ragContext, r.steps = event, rag, 0
+	if rag != nil {
+		r.sc.unset("ragContext") // one that a step made holds until it is built anew
+	}
+	r.event, r.heard, r.ragContext, r.steps = event, 0, rag, 0
 	if eventSeq != 0 {
 		r.cursors[def.Loop.Event] = eventSeq
 	}
@@ -225,6 +228,10 @@ func (r *run) beginIteration(def *sentinels.Definition, revision int, event *sen
 	}
 	if body.RAGContext, err = r.rt.value(rag); err != nil {
 		return err
+	}
+	if edited {
+		r.timeout.arm()
+		r.ledger.cap(r, def.Budget)
 	}
 	ticket := r.write(writeOptions{lazy: true}, &journal.Record{Kind: journal.IterationStart, IterationStart: body})
 	r.noteIteration(body.Iteration)
@@ -299,7 +306,7 @@ func (r *run) oneIteration() (done bool, err error) {
 // check evaluates a condition of the run itself. Whatever goes wrong is an
 // error of the run, never false.
 func (r *run) check(source, field string) (bool, error) {
-	v, err := r.rt.cond.Eval(r.ctx, source, cond.Vars(r.lookup(r.sc, nil)))
+	v, err := r.rt.cond.Eval(r.ctx, source, r.conditionVars(r.sc, nil))
 	if err != nil {
 		e := *asError(err, abi.Plugin)
 		e.Field, e.Message = field, field+": "+e.Message

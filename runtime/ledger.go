@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -76,8 +77,11 @@ func (l *ledger) reserve(ctx context.Context, r *run, q ModelQuote) error {
 				at = live
 			}
 		}
-		if err := at.atLimit(limit); err != nil {
-			at.cancel(err)
+		// Whose limit it is pauses or ends; the call gives up with ctx.
+		if err := at.atLimit(ctx, limit); err != nil {
+			if errors.As(err, new(*limitError)) {
+				at.cancel(err)
+			}
 			return err
 		}
 		if err := r.gate.pass(ctx); err != nil {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -46,6 +47,9 @@ func (r *run) lookup(sc *scope, retry json.RawMessage) sentinels.Lookup {
 			}
 			return retry, true
 		case "ragContext":
+			if v, ok := sc.get(name); ok { // a step made it, as recipes do
+				return v, true
+			}
 			r.mu.Lock()
 			rag := r.ragContext
 			r.mu.Unlock()
@@ -55,6 +59,20 @@ func (r *run) lookup(sc *scope, retry json.RawMessage) sentinels.Lookup {
 			return rag, true
 		}
 		return sc.get(name)
+	}
+}
+
+// conditionVars are the same names for a condition. A reserved name that has
+// nothing to say, such as $retry in a first attempt, has no value there, so that
+// $retry.attempts is undefined and no error.
+func (r *run) conditionVars(sc *scope, retry json.RawMessage) cond.Vars {
+	lookup := r.lookup(sc, retry)
+	return func(name string) (json.RawMessage, bool) {
+		v, ok := lookup(name)
+		if ok && string(v) == "null" && contains(sentinels.Reserved, name) {
+			return nil, false
+		}
+		return v, ok
 	}
 }
 

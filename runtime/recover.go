@@ -40,9 +40,7 @@ func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt 
 		r.children++
 		r.mu.Unlock()
 		if err := rt.takeOver(ctx, c, r, ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By}); err != nil {
-			r.mu.Lock()
-			r.children--
-			r.mu.Unlock()
+			r.disown()
 			rt.log.Error("child run cannot go on", "run", c.ID, "parent", info.ID, "error", err)
 		}
 	}
@@ -141,7 +139,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	if st.revision != 0 {
 		r.revision = st.revision
 	}
-	r.event, r.ragContext = st.event, st.rag
+	r.event, r.ragContext, r.failedStep = st.event, st.rag, st.failedStep
 	r.loopDone, r.passEnded = st.done && !st.open, microTime(st.passEnded)
 	if st.open {
 		r.hist = st.history
@@ -199,6 +197,7 @@ type recovery struct {
 	rag        json.RawMessage
 	usage      sentinels.Usage
 	room       journal.Room
+	failedStep string
 	verdicts   map[string]*journal.SignalBody
 	cursors    map[string]uint64
 }
@@ -328,6 +327,7 @@ func (st *recovery) apply(rec *journal.Record) error {
 			return err
 		}
 		applyEnd(sc, rec.StepEnd, out)
+		st.failedStep = failedAt(st.failedStep, addressOf(rec.Path), rec.StepEnd.Error != nil && rec.StepEnd.Skipped == "")
 	case journal.CallStart:
 		if rec.CallStart.Function == abi.FuncBlock {
 			return st.blockStart(rec, sc)

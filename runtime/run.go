@@ -44,9 +44,10 @@ type run struct {
 	hash        string
 	revision    int
 	iteration   int
-	passEnded   time.Time // when the newest iteration ended
-	loopDone    bool      // a crash came between the loop's end and the run's
-	event       *sentinels.Event
+	passEnded   time.Time        // when the newest iteration ended
+	loopDone    bool             // a crash came between the loop's end and the run's
+	event       *sentinels.Event // of the pass
+	heard       int              // most hops of an event that a step of the pass waited for
 	ragContext  json.RawMessage
 	steps       int // step executions of the iteration
 	hist        *history
@@ -173,12 +174,17 @@ func (r *run) forget(result Result) {
 	delete(r.rt.runs, r.id)
 	r.rt.mu.Unlock()
 	if r.parent != nil {
-		r.parent.mu.Lock()
-		r.parent.children--
-		r.parent.mu.Unlock()
+		r.parent.disown()
 	}
 	close(r.done)
 	r.rt.wg.Done()
+}
+
+// disown counts a child less.
+func (r *run) disown() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.children--
 }
 
 func (r *run) endExecutions() {

@@ -56,15 +56,16 @@ type Runtime struct {
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup // runs and the work behind host calls
 
-	mu      sync.Mutex
-	runs    map[sentinels.RunID]*run // those this process carries out
-	closed  bool
-	unclean bool
+	mu       sync.Mutex
+	runs     map[sentinels.RunID]*run   // those this process carries out
+	starting map[string]sentinels.RunID // by start key, until the start is durable
+	closed   bool
+	unclean  bool
 }
 
 // Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
 func Open(ctx context.Context, opt Options) (*Runtime, error) {
-	rt := &Runtime{opt: opt, limits: opt.Limits.withDefaults(), log: opt.Logger, runs: map[sentinels.RunID]*run{}}
+	rt := &Runtime{opt: opt, limits: opt.Limits.withDefaults(), log: opt.Logger, runs: map[sentinels.RunID]*run{}, starting: map[string]sentinels.RunID{}}
 	if rt.log == nil {
 		rt.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

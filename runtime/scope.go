@@ -51,6 +51,15 @@ func (s *scope) set(name string, value json.RawMessage) {
 	}
 }
 
+func (s *scope) unset(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, had := s.vars[name]; had {
+		s.bytes -= int64(len(name) + len(old))
+		delete(s.vars, name)
+	}
+}
+
 func (s *scope) setLast(v json.RawMessage) {
 	s.mu.Lock()
 	s.last = v

@@ -85,10 +85,18 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 			return nil
 		}})
 	}
-	if err := rt.adopt(r); err != nil {
-		return "", err
+	if first, err := rt.adoptNew(r, opt.Key); err != nil || first != id {
+		if opt.parent != nil {
+			opt.parent.disown()
+		}
+		return first, err
 	}
 	r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin}).OnDone(func(err error) {
+		if opt.Key != "" {
+			rt.mu.Lock()
+			delete(rt.starting, opt.Key)
+			rt.mu.Unlock()
+		}
 		if err != nil {
 			r.cancel(err)
 			return
@@ -99,17 +107,50 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 	return id, nil
 }
 
-// startedBefore finds the run that was started with a key. A start whose commit
-// is still on its way is looked for among the live runs' keys by the store.
+// startedBefore finds the run that was started with a key.
 func (rt *Runtime) startedBefore(key string) (sentinels.RunID, bool, error) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.startedWith(key)
+}
+
+// startedWith is startedBefore for a caller that holds rt.mu. A key whose
+// commit is on its way is in rt.starting, and leaves it only afterwards.
+func (rt *Runtime) startedWith(key string) (sentinels.RunID, bool, error) {
+	if id, ok := rt.starting[key]; ok {
+		return id, true, nil
+	}
 	id, ok, err := rt.db.Get(bucketStartKeys, []byte(key))
 	return sentinels.RunID(id), ok, err
+}
+
+// adoptNew is adopt for a run that begins. If another one has begun with its
+// key meanwhile, that one's id is returned, and r is not adopted.
+func (rt *Runtime) adoptNew(r *run, key string) (sentinels.RunID, error) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if key != "" {
+		if id, ok, err := rt.startedWith(key); err != nil || ok {
+			return id, err
+		}
+	}
+	if err := rt.adoptLocked(r); err != nil {
+		return "", err
+	}
+	if key != "" {
+		rt.starting[key] = r.id
+	}
+	return r.id, nil
 }
 
 // adopt makes r one of the runs that this process carries out.
 func (rt *Runtime) adopt(r *run) error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	return rt.adoptLocked(r)
+}
+
+func (rt *Runtime) adoptLocked(r *run) error {
 	if rt.closed {
 		return ErrClosed
 	}
@@ -162,7 +203,9 @@ func (rt *Runtime) runStart(def *sentinels.Definition, opt StartOptions) (*journ
 		begin.Parent, begin.Root, begin.ParentCall = p.id, p.begin.Root, opt.Key
 		begin.Ancestry = append(append([]sentinels.ID(nil), p.begin.Ancestry...), p.begin.Sentinel)
 		if begin.Event == nil {
-			begin.Event = p.begin.Event
+			p.mu.Lock()
+			begin.Event = p.event // of the pass that starts it
+			p.mu.Unlock()
 		}
 		if begin.Interrupt == "" {
 			begin.Interrupt = p.begin.Interrupt

@@ -78,7 +78,7 @@ func (w *world) count(key string) int {
 
 func (w *world) Lookup(name string) (runtime.CommandInfo, bool) {
 	switch name {
-	case "world/act", "world/fail":
+	case "world/act", "world/fail", "world/flaky":
 		return runtime.CommandInfo{Name: name}, true
 	case "world/look":
 		return runtime.CommandInfo{Name: name, ReadOnly: true}, true
@@ -107,6 +107,13 @@ func (w *world) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 			return nil, err
 		}
 		return nil, w.fail(string(params.Value), c.Attempt)
+	case "world/flaky": // fails with a code that is tried again, but for the second attempt
+		if err := w.act(ctx, c.Key); err != nil {
+			return nil, err
+		}
+		if c.Attempt != 2 {
+			return nil, &abi.Error{Code: abi.Unavailable, Message: "not now"}
+		}
 	case "world/note":
 		doc, err := c.Records.Put(ctx, "notes", c.Key, params.Value, 0)
 		if err != nil {
