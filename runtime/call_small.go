@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -32,13 +31,13 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 	if e := parse(c, &req); e != nil {
 		return callEnd{err: e}, nil
 	}
-	outer := a.run.lookup(a.sc, a.retry)
-	v, err := a.run.rt.cond.Eval(ctx, req.Expression, cond.Vars(func(name string) (json.RawMessage, bool) {
+	outer := a.run.conditionVars(a.sc, a.retry)
+	v, err := a.run.rt.cond.Eval(ctx, req.Expression, func(name string) (json.RawMessage, bool) {
 		if v, ok := req.Vars[name]; ok {
 			return v, true
 		}
 		return outer(name)
-	}))
+	})
 	if err != nil {
 		if over(ctx) {
 			return callEnd{}, context.Cause(ctx)
