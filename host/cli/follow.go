@@ -34,6 +34,7 @@ type follower struct {
 	id   sentinels.RunID
 
 	busy   map[string]int // open calls that must not be cut off, by place
+	early  early
 	prompt *prompt
 }
 
@@ -43,7 +44,7 @@ func (a *app) carryOut(ctx context.Context, s *session, told *feed, begin func()
 	if err != nil {
 		return err
 	}
-	fl := &follower{app: a, rt: s.host.Runtime(), feed: told, id: id, view: a.newView(id), busy: map[string]int{}}
+	fl := &follower{app: a, rt: s.host.Runtime(), feed: told, id: id, view: a.newView(id), busy: map[string]int{}, early: early{}}
 	stop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	a.setInterrupt(func() { a.say("stopping run %s; once more ends at once", shortID(id)); cancel() })
@@ -169,8 +170,10 @@ func (f *follower) showAll() (moved bool) {
 			moved = true
 		}
 		f.count(p)
-		if p.Root == f.id || p.Run == f.id {
-			f.view.show(p)
+		for _, p := range f.early.order(p) {
+			if p.Root == f.id || p.Run == f.id {
+				f.view.show(p)
+			}
 		}
 		if p.Event == runtime.OnStatus {
 			f.statusChanged(p.Run)

@@ -12,20 +12,29 @@ import (
 type lines struct {
 	app  *app
 	root sentinels.RunID
-	runs map[sentinels.RunID]sentinels.ID // children that have been shown
+	head bool // the run's own line has been shown
 }
 
-// of returns the lines that p is worth, without line ends.
+// of returns the lines that p is worth, without line ends. The first are
+// preceded by the run's own: what a run tells at once may overtake its start,
+// and one that is taken up has no start.
 func (l *lines) of(p runtime.Progress) []string {
+	out := l.worth(p)
+	if !l.head && (len(out) > 0 || p.Event == runtime.OnRunStart) {
+		l.head = true
+		out = append([]string{l.app.paint.strong(string(p.Sentinel)) + l.app.paint.dim("  run "+string(l.root))}, out...)
+	}
+	return out
+}
+
+func (l *lines) worth(p runtime.Progress) []string {
 	paint := l.app.paint
 	who := l.who(p)
 	switch p.Event {
 	case runtime.OnRunStart:
-		if p.Run == l.root {
-			return []string{paint.strong(string(p.Sentinel)) + paint.dim("  run "+string(p.Run))}
+		if p.Run != l.root {
+			return []string{who + paint.dim("started as run "+string(p.Run))}
 		}
-		l.runs[p.Run] = p.Sentinel
-		return []string{who + paint.dim("started as run "+string(p.Run))}
 	case runtime.OnRunEnd:
 		if p.Run != l.root {
 			return l.failure(who+l.app.status(paint, p.Status), p)

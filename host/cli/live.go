@@ -34,7 +34,7 @@ type liveView struct {
 }
 
 func newLiveView(a *app, id sentinels.RunID) *liveView {
-	return &liveView{lines: lines{app: a, root: id, runs: map[sentinels.RunID]sentinels.ID{}}, began: a.env.Now()}
+	return &liveView{lines: lines{app: a, root: id}, began: a.env.Now()}
 }
 
 func (v *liveView) show(p runtime.Progress) {

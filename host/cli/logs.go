@@ -116,7 +116,7 @@ func (a *app) logShower(id sentinels.RunID) func(loggedEvent) error {
 		}
 	}
 	out := &app{env: a.env, flags: a.flags, paint: a.paintOut}
-	l := lines{app: out, root: id, runs: map[sentinels.RunID]sentinels.ID{}}
+	l := lines{app: out, root: id}
 	return func(e loggedEvent) error {
 		for _, s := range l.of(e.Progress) {
 			if _, err := fmt.Fprintf(a.env.Stdout, "%s %s\n", a.paintOut.dim(e.Time.Local().Format("15:04:05.000")), s); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -111,9 +112,17 @@ func (a *app) resultTable(r runtime.Result) error {
 	if _, err := fmt.Fprintln(a.env.Stdout, strings.Join(parts, "  ")); err != nil {
 		return err
 	}
+	width := 0
+	for name := range r.Variables {
+		width = max(width, visible(name))
+	}
+	room := math.MaxInt // whoever reads from a pipe wants all of it
+	if a.env.StdoutTerminal {
+		room = max(20, a.env.Width()-width-4)
+	}
 	var rows [][]string
-	for _, name := range slices.Sorted(maps.Keys(r.Variables)) {
-		rows = append(rows, []string{"  " + p.dim(printable(name)), clip(string(r.Variables[name]), 100)})
+	for _, name := range names(r.Variables) {
+		rows = append(rows, []string{"  " + p.dim(printable(name)), clip(string(r.Variables[name]), room)})
 	}
 	return table(a.env.Stdout, rows)
 }

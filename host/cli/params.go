@@ -50,7 +50,7 @@ func (a *app) params(c owner.Command, args []string) (json.RawMessage, error) {
 	for i := 0; i < len(args); i++ {
 		name, ok := strings.CutPrefix(args[i], "--")
 		if !ok || name == "" {
-			return nil, &usageError{fmt.Sprintf("exec %s: %q is no --PARAMETER=VALUE", c.Name, args[i]), ""}
+			return nil, &usageError{fmt.Sprintf("exec %s: %q is no --PARAMETER=VALUE", c.Name, args[i]), "flags of sentinel itself stand before the command: sentinel exec -o json " + c.Name}
 		}
 		name, text, valued := strings.Cut(name, "=")
 		p, known := schema.Properties[name]

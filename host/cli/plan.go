@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,7 +106,7 @@ func (a *app) export(ctx context.Context, name string) (src *source, revision in
 func (a *app) planOf(s *session, f found, g given) plan {
 	rt := s.host.Runtime()
 	p := plan{
-		Sentinel: f.def.ID, Source: f.source.file, Revision: f.revision, Workspace: a.base(f), Loop: loopText(f.def.Loop), Limits: limitsOf(f.def),
+		Sentinel: f.def.ID, Source: f.source.file, Revision: f.revision, Workspace: workspaceOf(a.base(f), f.def), Loop: loopText(f.def.Loop), Limits: limitsOf(f.def),
 		Inputs: map[string]json.RawMessage{}, Variables: g.variables, Warnings: a.warnings(rt, f, names(g.variables)...),
 	}
 	if p.Source == "" {
@@ -131,6 +133,14 @@ func (a *app) planOf(s *session, f found, g given) plan {
 	return p
 }
 
+// workspaceOf is where a run of def works that starts from base.
+func workspaceOf(base string, def *sentinels.Definition) string {
+	if filepath.IsAbs(def.Workspace) {
+		return filepath.Clean(def.Workspace)
+	}
+	return filepath.Join(base, def.Workspace)
+}
+
 type planner struct {
 	types    *sentinels.TypeSet
 	registry *command.Registry
@@ -150,12 +160,20 @@ func (b *planner) steps(list []sentinels.Step, prefix string) []planStep {
 			ps.Plugin = spec.Plugin
 			b.plugins[spec.Plugin] = true
 		}
-		for _, field := range slices.Sorted(maps.Keys(s.Blocks)) {
+		for _, field := range slices.SortedFunc(maps.Keys(s.Blocks), compareFields) {
 			ps.Steps = append(ps.Steps, b.steps(s.Blocks[field], at+"."+field+".")...)
 		}
 		out = append(out, ps)
 	}
 	return out
+}
+
+// compareFields orders the names of nested lists: from z to a, which puts "then"
+// before "else", and the branches of one field by their numbers.
+func compareFields(x, y string) int {
+	xName, xIndex, _ := strings.Cut(x, ".")
+	yName, yIndex, _ := strings.Cut(y, ".")
+	return cmp.Or(cmp.Compare(yName, xName), cmp.Compare(len(xIndex), len(yIndex)), cmp.Compare(xIndex, yIndex))
 }
 
 // commands finds the commands that a step names in the fields "command" and

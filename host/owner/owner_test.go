@@ -187,6 +187,31 @@ func TestCloseCancelsCalls(t *testing.T) {
 	}
 }
 
+// A call that is about to be answered is answered.
+func TestCloseLetsCallsEnd(t *testing.T) {
+	state := t.TempDir()
+	began, closing := make(chan struct{}), make(chan struct{})
+	s := serve(t, state, func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+		close(began)
+		<-closing
+		return json.RawMessage(`"done"`), ctx.Err()
+	})
+	c, _ := dial(t, state)
+	go func() {
+		<-began
+		go s.Close()
+		for { // Close has begun when nobody new is let in
+			if _, _, err := owner.Dial(context.Background(), state); err != nil {
+				close(closing)
+				return
+			}
+		}
+	}()
+	if got, err := c.Call(t.Context(), "x", nil); err != nil || string(got) != `"done"` {
+		t.Errorf("Call = %s, %v", got, err)
+	}
+}
+
 func TestCallerGoesAway(t *testing.T) {
 	state := t.TempDir()
 	began, over := make(chan struct{}), make(chan struct{})

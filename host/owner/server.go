@@ -45,8 +45,9 @@ type ServerOptions struct {
 //
 // # Concurrency
 //
-// Requests are answered concurrently. Close cancels those that are under way
-// and returns when all have ended; it may be called more than once.
+// Requests are answered concurrently. Close gives those that are under way a
+// moment, cancels what is left of them and returns when all have ended; it may
+// be called more than once.
 type Server struct {
 	opt     ServerOptions
 	info    Info
@@ -86,6 +87,10 @@ func Listen(opt ServerOptions) (*Server, error) {
 	return s, nil
 }
 
+// grace is how long Close lets requests go on. One that stops a run is answered
+// when the run has ended, and that may be what the owner closes for.
+const grace = 2 * time.Second
+
 // Close ends the listener and the requests under way, and takes the socket
 // away. Close it before the store, while the folder is still the caller's.
 func (s *Server) Close() error {
@@ -96,8 +101,13 @@ func (s *Server) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
+	ctx, end := context.WithTimeout(context.Background(), grace)
+	defer end()
+	err := s.http.Shutdown(ctx)
 	s.cancel()
-	err := s.http.Close()
+	if err != nil {
+		err = s.http.Close()
+	}
 	s.serving.Wait()
 	s.requests.Wait()
 	if gone := os.Remove(filepath.Join(s.opt.State, SocketName)); gone != nil && !errors.Is(gone, os.ErrNotExist) {

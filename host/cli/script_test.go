@@ -1,0 +1,150 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sentinel-runtime/sentinel/host/cli"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+func TestMain(m *testing.M) {
+	runtime.ServeChild()
+	testscript.Main(m, map[string]func(){
+		"sentinel": func() { os.Exit(cli.Main(context.Background(), os.Args...)) },
+	})
+}
+
+// TestScripts runs testdata/script. Each script has a home and a work folder of
+// its own; compiled plugins are shared, for they are the same in all.
+func TestScripts(t *testing.T) {
+	cache := t.TempDir()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			env.Setenv("HOME", home)
+			env.Setenv("USER", "tester")
+			state := filepath.Join(env.WorkDir, ".sentinel", "state")
+			return errors.Join(os.Mkdir(home, 0o700), os.MkdirAll(state, 0o700), os.Symlink(cache, filepath.Join(state, "cache")))
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":  code,
+			"until": until,
+			"jsonl": jsonl,
+			"keep":  keep,
+		},
+	})
+}
+
+// code N PROGRAM ARGS...: the program ends with exit code N.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N program args...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// until PATTERN PROGRAM ARGS...: run it again and again until what it writes to
+// standard output matches.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until pattern program args...")
+	}
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	end := time.Now().Add(30 * time.Second)
+	for {
+		_ = ts.Exec(args[1], args[2:]...) // it may fail until then
+		if want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("never matched %q", args[0])
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+}
+
+// jsonl KEY=VALUE...: standard output is events and then a result with the
+// documented keys, and these values among them.
+func jsonl(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("jsonl cannot be negated")
+	}
+	lines := strings.Split(strings.TrimSpace(ts.ReadFile("stdout")), "\n")
+	for i, line := range lines {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			ts.Fatalf("line %d: %v: %s", i+1, err, line)
+		}
+		keys := slices.Sorted(maps.Keys(object))
+		if i < len(lines)-1 {
+			for _, key := range []string{"event", "run", "time"} {
+				if object[key] == nil {
+					ts.Fatalf("line %d: event has no %q: %v", i+1, key, keys)
+				}
+			}
+			continue
+		}
+		for _, key := range []string{"run", "sentinel", "status", "iterations", "durationMs", "usage", "variables"} {
+			if object[key] == nil {
+				ts.Fatalf("result has no %q: %v", key, keys)
+			}
+		}
+		if object["event"] != nil {
+			ts.Fatalf("the last line is an event, not the result: %s", line)
+		}
+		for _, arg := range args {
+			key, want, _ := strings.Cut(arg, "=")
+			if got := string(object[key]); got != want {
+				ts.Fatalf("result has %s = %s, want %s", key, got, want)
+			}
+		}
+	}
+}
+
+// keep NAME REGEXP: set an environment variable to what the first group of the
+// expression finds in standard output, else in standard error.
+func keep(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: keep name regexp")
+	}
+	want, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	for _, stream := range []string{"stdout", "stderr"} {
+		if found := want.FindStringSubmatch(ts.ReadFile(stream)); len(found) > 1 {
+			ts.Setenv(args[0], found[1])
+			return
+		}
+	}
+	ts.Fatalf("%s", fmt.Sprintf("%q is not there", args[1]))
+}
