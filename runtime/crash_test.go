@@ -28,7 +28,7 @@ const everything = `{"name":"everything","steps":[
 			"else":[{"type":"call","command":"world/look","value":"$inner.value"}]}],"outputTo":"loop"},
 	{"type":"both","branches":[
 		[{"type":"call","command":"world/act","value":"left","outputTo":"left"},{"type":"pause","durationMs":1},{"type":"call","command":"world/note","value":"$left.value","outputTo":"note"}],
-		[{"type":"talk","prompt":"hello","turns":3,"outputTo":"right"}],
+		[{"type":"talk","prompt":"hello $iteration","turns":3,"outputTo":"right"}],
 		[{"type":"seq","steps":[{"type":"call","command":"world/act","value":"deep","outputTo":"deep"}]}]]},
 	{"type":"child","definition":{"name":"kid","steps":[
 		{"type":"call","command":"world/act","value":"kid","outputTo":"x"},
