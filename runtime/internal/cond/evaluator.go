@@ -23,7 +23,7 @@ type Evaluator struct {
 func New(opt Options) *Evaluator {
 	opt = opt.withDefaults()
 	return &Evaluator{
-		fast:     fastLane{timeout: opt.FastTimeout},
+		fast:     fastLane{timeout: opt.FastTimeout, longest: max(opt.FastTimeout, opt.ChildTimeout)},
 		children: newChildren(opt),
 		plans:    newLRU[string, *plan](plans),
 	}

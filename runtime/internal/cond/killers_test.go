@@ -127,7 +127,7 @@ func TestFastLaneIsBounded(t *testing.T) {
 		}
 	}
 	// A timer that fires is an error, never a value, and costs one machine.
-	e2 := cond.New(cond.Options{FastTimeout: time.Nanosecond})
+	e2 := cond.New(cond.Options{FastTimeout: time.Nanosecond, ChildTimeout: time.Nanosecond})
 	defer e2.Close()
 	src := strings.Repeat("$a==$a&&", 60) + "1"
 	failed := false
@@ -140,5 +140,14 @@ func TestFastLaneIsBounded(t *testing.T) {
 	}
 	if !failed {
 		t.Error("no evaluation was interrupted")
+	}
+	// The first timer alone fails nothing: it counts time in which the process
+	// did not run.
+	e3 := cond.New(cond.Options{FastTimeout: time.Nanosecond, ChildTimeout: time.Minute})
+	defer e3.Close()
+	for range 50 {
+		if v, err := eval(t, e3, src, values{"a": list}); err != nil || !v.Truthy {
+			t.Fatalf("an honest condition in a busy process: %v %v", v, err)
+		}
 	}
 }

@@ -19,7 +19,9 @@ type Options struct {
 	Child ChildCommand
 	// MaxChildren bounds the processes alive at once. Default 2.
 	MaxChildren int
-	// FastTimeout bounds an evaluation in this process. Default 50 ms.
+	// FastTimeout bounds an evaluation in this process. One that passes it is
+	// tried once more within ChildTimeout, for it was most likely this process
+	// that got no time. Default 50 ms.
 	FastTimeout time.Duration
 	// ChildTimeout bounds an evaluation in a child, which is killed then.
 	// Default 1 s.
