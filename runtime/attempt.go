@@ -29,7 +29,8 @@ type attempt struct {
 	base   time.Time
 	spent  time.Duration // active time used before a crash
 
-	work sync.WaitGroup // behind the attempt's calls
+	ctx  context.Context // of the attempt; the guest's own ends whenever it is unloaded
+	work sync.WaitGroup  // behind the attempt's calls, under ctx
 
 	mu         sync.Mutex
 	calls      map[int]*call // since the checkpoint
@@ -252,6 +253,7 @@ func (a *attempt) carryOut(ctx context.Context) (json.RawMessage, error) {
 	})
 	defer timer.stop()
 	defer a.abandon(cancel)
+	a.ctx = ctx
 	for {
 		if err := a.settle(ctx); err != nil {
 			return nil, err

@@ -68,7 +68,8 @@ func (a *attempt) call(ctx context.Context, function string, request []byte) (wa
 	a.mu.Lock()
 	a.calls[seq] = c
 	a.mu.Unlock()
-	if err := a.startCall(ctx, c); err != nil {
+	// Not under ctx: the work must go on when the guest is unloaded meanwhile.
+	if err := a.startCall(a.ctx, c); err != nil {
 		return wasm.Reply{}, err
 	}
 	return a.await(ctx, c)
