@@ -1,0 +1,247 @@
+//go:build linux
+
+package killtest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// A campaign is many runs that are killed, one after the other.
+type campaign struct {
+	server *modelServer
+	temp   string
+	cache  string // of compiled plugins, below temp; empty before the first run
+	rng    *rand.Rand
+	left   int            // kills to make
+	made   int            // kills made
+	cutOff map[string]int // by what was under way
+}
+
+// TestKill kills the host at random moments until every run has come to its
+// end, and finds that nothing was lost and nothing was done twice unseen.
+func TestKill(t *testing.T) {
+	c := &campaign{server: newModelServer(t), temp: t.TempDir(), left: 200, cutOff: map[string]int{}}
+	if testing.Short() {
+		c.left = 40
+	}
+	if n, err := strconv.Atoi(os.Getenv("SENTINEL_KILLS")); err == nil {
+		c.left = n
+	}
+	seed := uint64(time.Now().UnixNano())
+	if n, err := strconv.ParseUint(os.Getenv("SENTINEL_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	c.rng = rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+
+	var want map[string]any
+	t.Run("undisturbed", func(t *testing.T) { want = c.round(t, "retry", 0, nil) })
+	if want["status"] != "completed" {
+		t.Fatalf("without a kill: %v", want)
+	}
+	for n := 1; c.left > 0 && !t.Failed(); n++ {
+		policy := []string{"retry", ""}[n%2]
+		t.Run(fmt.Sprintf("run %d, onInterrupt %q", n, policy), func(t *testing.T) { c.round(t, policy, 45, want) })
+	}
+	kinds := make([]string, 0, len(c.cutOff))
+	for kind, n := range c.cutOff {
+		kinds = append(kinds, fmt.Sprintf("%s %d", kind, n))
+	}
+	sort.Strings(kinds)
+	t.Logf("%d kills; under way were: %s", c.made, strings.Join(kinds, ", "))
+}
+
+// plan chooses the moment of a kill. Life is short for a while and then longer,
+// so that a run ends whatever the machine.
+func (c *campaign) plan(life int) plan {
+	mean := 90 * time.Millisecond
+	if life > 25 {
+		mean *= 4
+	}
+	delay := time.Duration(c.rng.ExpFloat64() * float64(mean))
+	switch n := c.rng.IntN(20); {
+	case n == 0:
+		return plan{after: atStart, delay: time.Duration(c.rng.IntN(300)) * time.Millisecond}
+	case n == 1:
+		return plan{after: afterOpen, delay: time.Duration(c.rng.IntN(2000)) * time.Microsecond}
+	case n < 10:
+		return plan{after: afterLines, lines: 1 + c.rng.IntN(60), delay: time.Duration(c.rng.IntN(3000)) * time.Microsecond}
+	}
+	return plan{after: afterResume, delay: delay}
+}
+
+// round carries one run out, killed at most so many times, and judges it.
+func (c *campaign) round(t *testing.T, policy string, most int, want map[string]any) map[string]any {
+	dir := t.TempDir()
+	o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: filepath.Join(dir, "work"), Crashes: 1 << 20, Verdict: "retry"}
+	state := filepath.Join(o.Dir, "state")
+	if err := os.MkdirAll(o.Workspace, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if c.cache != "" {
+		if err := os.MkdirAll(state, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(filepath.Join(state, "cache"), os.DirFS(c.cache)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, o.Workspace, everythingWith(policy))
+	h := &record{snaps: map[int]*snapshot{}, before: len(c.server.asked())}
+	for o.Life = 1; ; o.Life++ {
+		o.Resident = -1 // no guest waits in memory
+		if most > 0 {
+			o.Resident = []int{0, -1, 2}[c.rng.IntN(3)]
+		}
+		p := plan{}
+		if o.Life <= most && c.left > 0 {
+			p = c.plan(o.Life)
+		}
+		l := start(t, o, c.server.URL)
+		l.live(t, p, func(r report) {
+			if r.Kind != "opened" {
+				return
+			}
+			if found := strays(t, o.Workspace, o.Life-1); len(found) > 0 {
+				t.Errorf("life %d has the state folder open, and of earlier ones there are\n%s", o.Life, strings.Join(found, "\n"))
+			}
+		})
+		s := c.account(t, l, state)
+		h.take(t, l, s)
+		if s.root != "" {
+			o.Run = s.root
+		}
+		if t.Failed() {
+			t.FailNow()
+		}
+		if !l.killed {
+			res := l.said[len(l.said)-1].Result
+			if res == nil {
+				t.Fatalf("life %d ended without a result: %s", o.Life, l.tail())
+			}
+			h.last = o.Life
+			h.judge(t, o.Workspace, policy, c.server.asked()[h.before:])
+			nothingLives(t, o.Workspace, o.Life)
+			if res.Error != nil {
+				t.Errorf("the run ended as %s: step %s: %v", res.Status, res.Step, res.Error)
+			}
+			got := stable(t, *res)
+			got["marks"], got["ticks"] = s.marks[1], s.ticks[1]
+			if want != nil {
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("result after %d kills (-undisturbed +killed):\n%s", o.Life-1, diff)
+				}
+			}
+			if c.cache == "" {
+				c.cache = filepath.Join(c.temp, "cache")
+				if err := os.CopyFS(c.cache, os.DirFS(filepath.Join(state, "cache"))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return got
+		}
+	}
+}
+
+// account reads what a life left and counts what its kill cut off.
+func (c *campaign) account(t *testing.T, l *life, state string) *snapshot {
+	t.Helper()
+	s := &snapshot{}
+	if _, err := os.Stat(state); err == nil {
+		s = look(t, state)
+	}
+	if !l.killed {
+		return s
+	}
+	c.made++
+	c.left--
+	kinds := s.open()
+	switch {
+	case !l.saw("opened"):
+		kinds = map[string]int{"start-up": 1}
+	case !l.saw("resumed"):
+		kinds = map[string]int{"recovery": 1}
+	case len(kinds) == 0:
+		kinds = map[string]int{"nothing, between steps": 1}
+	}
+	for kind := range kinds {
+		c.cutOff[kind]++
+	}
+	return s
+}
+
+// nothingLives holds a run's end to: its processes are gone, and those of all
+// hosts.
+func nothingLives(t *testing.T, workspace string, life int) {
+	t.Helper()
+	if found := strays(t, workspace, life); len(found) > 0 {
+		t.Errorf("the run is over, and there are\n%s", strings.Join(found, "\n"))
+	}
+	// A helper of a host that was killed ends when it notices.
+	for range 100 {
+		if len(helpers(t)) == 0 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("helpers of dead hosts live on: %v", helpers(t))
+}
+
+// unstable are the names whose values differ between two honest runs.
+var unstable = []string{
+	"run", "id", "executionId", "durationMs", "timestamp", "createdAt", "updatedAt", "time", "at", "source",
+	"lines", "cursor", "dropped", "output_text",
+}
+
+// stable drops from a result what differs between two honest runs.
+func stable(t *testing.T, res runtime.Result) map[string]any {
+	t.Helper()
+	out := map[string]any{"status": string(res.Status), "iterations": res.Iterations}
+	for name, raw := range res.Variables {
+		var v any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			t.Fatal(err)
+		}
+		out[name] = strip(v)
+	}
+	return out
+}
+
+func strip(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, watched := v["finished"]; watched {
+			delete(v, "text") // what was written before a kill comes again
+		}
+		for name := range v {
+			if slices.Contains(unstable, name) {
+				delete(v, name)
+				continue
+			}
+			v[name] = strip(v[name])
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = strip(v[i])
+		}
+		return v
+	case string:
+		return nonce.ReplaceAllString(v, "nonce=*")
+	}
+	return v
+}

@@ -1,0 +1,206 @@
+//go:build linux
+
+package killtest_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lifeVar is a variable that programs inherit from the host and nothing here
+// uses for what it is for: it carries the name of the life that started them.
+const lifeVar = "VIRTUAL_ENV"
+
+func lifeName(life int) string { return "life-" + strconv.Itoa(life) }
+
+// A plan says when a life ends: some time after a moment.
+type plan struct {
+	after moment
+	lines int // with afterLines: that many of progress
+	delay time.Duration
+}
+
+type moment int
+
+const (
+	never       moment = iota // it ends by itself
+	atStart                   // of the process
+	afterOpen                 // the state folder is open
+	afterResume               // the run goes on
+	afterLines                // so much was told of it
+)
+
+// A life is one host process and what it said.
+type life struct {
+	number int
+	cmd    *exec.Cmd
+	lines  chan report // closed at its end
+	said   []report
+	killed bool
+	took   time.Duration // from its start to its end
+	errors *os.File
+}
+
+// start starts a host process.
+func start(t *testing.T, o order, server string) *life {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &life{number: o.Life, cmd: exec.Command("/proc/self/exe"), lines: make(chan report, 10_000)}
+	// Not the environment of the test: of it only what a host and shells need.
+	l.cmd.Env = []string{
+		orderVar + "=" + string(text), lifeVar + "=" + lifeName(o.Life), "PATH=" + os.Getenv("PATH"), "HOME=" + o.Workspace,
+		"OPENAI_BASE_URL=" + server + "/v1", "OPENAI_API_KEY=key-of-" + lifeName(o.Life), "GORACE=" + os.Getenv("GORACE"),
+	}
+	l.cmd.Dir = o.Workspace
+	// A file, not a pipe: an orphan that holds it keeps nobody waiting.
+	if l.errors, err = os.OpenFile(filepath.Join(o.Workspace, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.cmd.Stderr = l.errors
+	out, err := l.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends with the process
+		defer close(l.lines)
+		lines := bufio.NewReader(out)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return // the end, or a line that the kill cut off
+			}
+			var r report
+			if err := json.Unmarshal(line, &r); err != nil {
+				r = report{Kind: "error", Error: fmt.Sprintf("host said %q: %v", line, err)}
+			}
+			l.lines <- r
+		}
+	}()
+	return l
+}
+
+// live waits for the end of the life, and brings it about as planned.
+func (l *life) live(t *testing.T, p plan, on func(report)) {
+	t.Helper()
+	began := time.Now()
+	var timer, last <-chan time.Time = nil, time.After(2 * time.Minute)
+	arm := func(now bool) {
+		if now && timer == nil {
+			timer = time.After(p.delay)
+		}
+	}
+	arm(p.after == atStart)
+	progress := 0
+	for open := true; open; {
+		var r report
+		select {
+		case r, open = <-l.lines:
+			if !open {
+				break
+			}
+			l.said = append(l.said, r)
+			if on != nil {
+				on(r)
+			}
+			if r.Kind == "progress" {
+				progress++
+			}
+			arm(p.after == afterOpen && r.Kind == "opened" || p.after == afterResume && r.Kind == "resumed" || p.after == afterLines && progress >= p.lines)
+		case <-timer:
+			l.killed = l.cmd.Process.Kill() == nil
+			timer = nil
+		case <-last:
+			_ = l.cmd.Process.Kill()
+			t.Fatalf("life %d: nothing ends it; it said %s", l.number, l.tail())
+		}
+	}
+	err := l.cmd.Wait()
+	l.took = time.Since(began)
+	_ = l.errors.Close()
+	// It may have come to its own end just before.
+	l.killed = l.killed && err != nil && strings.Contains(err.Error(), "killed")
+	if err != nil && !l.killed {
+		errors, _ := os.ReadFile(l.errors.Name())
+		t.Fatalf("life %d ended with %v; it said %s\n%s", l.number, err, l.tail(), errors)
+	}
+}
+
+// saw reports whether the life said something of a kind.
+func (l *life) saw(kind string) bool {
+	for _, r := range l.said {
+		if r.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// tail is the end of what was said, for messages.
+func (l *life) tail() string {
+	text, _ := json.MarshalIndent(l.said[max(0, len(l.said)-8):], "", " ")
+	return string(text)
+}
+
+// strays returns the processes that a life up to the given one left behind:
+// programs by their environment, helpers of the host by its image.
+func strays(t *testing.T, workspace string, until int) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		// What cannot be read has ended, or is nobody's of ours.
+		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		if err != nil || !bytes.Contains(env, []byte(workspace)) {
+			continue
+		}
+		for variable := range bytes.SplitSeq(env, []byte{0}) {
+			n, ok := strings.CutPrefix(string(variable), lifeVar+"=life-")
+			if number, err := strconv.Atoi(n); ok && err == nil && number <= until {
+				line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+				found = append(found, fmt.Sprintf("%s of life %d: %s", e.Name(), number, bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+			}
+		}
+	}
+	return found
+}
+
+// helpers returns the processes that run this program, besides this one.
+func helpers(t *testing.T) []string {
+	t.Helper()
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, link := range links {
+		if image, err := os.Readlink(link); err == nil && image == self && !strings.HasPrefix(link, fmt.Sprintf("/proc/%d/", os.Getpid())) {
+			found = append(found, link)
+		}
+	}
+	return found
+}
