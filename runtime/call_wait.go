@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -204,7 +205,7 @@ func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this program grants no plugin the network", abi.FuncHTTP)})
 		return nil
 	}
-	safe := req.Method == "" || req.Method == "GET" || req.Method == "HEAD"
+	safe := req.Method == "" || req.Method == http.MethodGet || req.Method == http.MethodHead
 	durable, err := a.beginCall(c, journal.CallStartBody{Effect: !safe, Safe: safe, Label: req.Method + " " + req.URL})
 	if err != nil {
 		return err
@@ -219,7 +220,7 @@ func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {
 	var hosts []string
 	for _, ask := range a.mod.Manifest().Asks {
-		if string(ask.Use) == string(abi.UseHTTP) {
+		if ask.Use == string(abi.UseHTTP) {
 			hosts = append(hosts, ask.Names...)
 		}
 	}

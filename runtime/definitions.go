@@ -20,7 +20,6 @@ type Stored struct {
 	Hash       string          `json:"hash"`
 	SavedAt    time.Time       `json:"savedAt"`
 	Definition json.RawMessage `json:"definition"`
-	decoded    *sentinels.Definition
 }
 
 // Decode reads a definition against the step types that are live, with

@@ -148,3 +148,25 @@ func ShiftJournal(db store.Store, run string, d time.Duration) error {
 	}
 	return db.Enqueue(b).Wait(context.Background())
 }
+
+// Waiting returns how many runs wait with nothing of theirs in execution and no
+// guest in memory but the resident ones.
+func Waiting(rt *Runtime) int {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	n := 0
+	for _, r := range rt.runs {
+		r.slot.Lock()
+		if r.active == 0 && r.log.place() > 3 { // run, iteration, step and call have begun
+			n++
+		}
+		r.slot.Unlock()
+	}
+	return n
+}
+
+func (l *journalLog) place() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seq
+}

@@ -103,7 +103,7 @@ func (s *pluginSet) open(ctx context.Context, p Plugin, info *PluginInfo) (modul
 	manifest := m.Manifest()
 	info.Name, info.Version, info.Digest = manifest.Name, manifest.Version, m.Digest()
 	for _, a := range manifest.Asks {
-		info.Asks = append(info.Asks, PluginAsk{Use: string(a.Use), Names: a.Names, Reason: a.Reason})
+		info.Asks = append(info.Asks, PluginAsk{Use: a.Use, Names: a.Names, Reason: a.Reason})
 	}
 	if !p.Trusted && len(manifest.Asks) > 0 {
 		return nil, &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("plugin %q asks for permissions, and this program grants none to plugins of others", manifest.Name),

@@ -236,7 +236,7 @@ func (st *recovery) add(rec *journal.Record) error {
 // started returns the start of the call that rec, a call.start or call.end, is
 // about, as the records before it have it.
 func (st *recovery) started(rec *journal.Record) *journal.CallStartBody {
-	seq := 0
+	var seq int
 	if rec.CallStart != nil {
 		seq = rec.CallStart.Seq
 	} else {

@@ -122,20 +122,21 @@ func BenchmarkRunThreeSteps(b *testing.B) {
 // once.
 func BenchmarkStepPooled(b *testing.B) {
 	const n = 100
-	perStep := func(b *testing.B, began time.Time, steps int) {
+	perStep := func(b *testing.B, began time.Time, cpu time.Duration, steps int) {
 		b.ReportMetric(float64(time.Since(began).Microseconds())/float64(steps), "us/step")
+		b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(steps), "cpu-us/step")
 	}
 	b.Run("engine", func(b *testing.B) {
 		rt := benchOpen(b, "", runtime.Limits{})
 		def := benchSteps(b, rt, n, "bench/look")
 		benchRun(b, rt, def)
 		b.ReportAllocs()
-		began, runs := time.Now(), 0
+		began, cpu, runs := time.Now(), cpuTime(b), 0
 		for b.Loop() {
 			benchRun(b, rt, def)
 			runs++
 		}
-		perStep(b, began, runs*n)
+		perStep(b, began, cpu, runs*n)
 	})
 	b.Run("guest", func(b *testing.B) {
 		h, err := wasm.Open(wasm.Options{CacheDir: filepath.Join(os.TempDir(), fmt.Sprintf("sentinel-bench-cache-%d", os.Getuid()))})
@@ -158,7 +159,7 @@ func BenchmarkStepPooled(b *testing.B) {
 			return wasm.Reply{Body: []byte(`{"ok":{"success":true,"value":1}}`), Now: base}, nil
 		}}
 		b.ReportAllocs()
-		began, runs := time.Now(), 0
+		began, cpu, runs := time.Now(), cpuTime(b), 0
 		for b.Loop() {
 			for range n {
 				if _, err := m.Run(context.Background(), inv); err != nil {
@@ -167,7 +168,7 @@ func BenchmarkStepPooled(b *testing.B) {
 			}
 			runs++
 		}
-		perStep(b, began, runs*n)
+		perStep(b, began, cpu, runs*n)
 	})
 }
 
@@ -178,7 +179,7 @@ func BenchmarkSteps64Runs(b *testing.B) {
 	def := benchSteps(b, rt, n, "bench/act")
 	benchRun(b, rt, def)
 	b.ReportAllocs()
-	began, steps := time.Now(), 0
+	began, cpu, steps := time.Now(), cpuTime(b), 0
 	for b.Loop() {
 		var wg sync.WaitGroup
 		for range runs {
@@ -188,4 +189,5 @@ func BenchmarkSteps64Runs(b *testing.B) {
 		steps += runs * n
 	}
 	b.ReportMetric(float64(steps)/time.Since(began).Seconds(), "steps/s")
+	b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(steps), "cpu-us/step")
 }

@@ -75,8 +75,7 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	rt.slots = make(chan struct{}, rt.limits.Runs)
 	rt.ctx, rt.cancel = context.WithCancelCause(context.Background())
 	if err := rt.openParts(ctx); err != nil {
-		rt.Close()
-		return nil, err
+		return nil, errors.Join(err, rt.Close())
 	}
 	if rt.opt.Executions != nil {
 		rt.wg.Add(1)

@@ -18,7 +18,6 @@ type stepList struct {
 	path     string // execution path of the list with its last dot: "" or "1#7.steps."
 	address  string // likewise "" or "1.steps."
 	attempts []int  // of the enclosing steps, outermost first
-	env      map[string]string
 }
 
 // carryOut runs the steps in order and returns the output of the last one. The

@@ -21,7 +21,6 @@ type journalLog struct {
 	mu    sync.Mutex
 	seq   uint64 // of the newest record
 	bytes int64  // kept in the store, about
-	first uint64 // oldest record kept besides run.start
 }
 
 type writeOptions struct {

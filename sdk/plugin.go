@@ -73,7 +73,7 @@ func BadFields(problems []Problem) error {
 }
 
 // registered is what Main got; the exports serve it.
-var registered Plugin
+var registered Plugin //nolint:unused // the exports are built for wasip1 only
 
 // Main makes p what this module provides. Call it once, from init: a plugin is
 // a library to its host, whose main function never runs.

@@ -30,8 +30,8 @@ func (d *decoder) checkFields(f *fieldSet, own *node) {
 	if err == nil {
 		return
 	}
-	invalid, ok := err.(*jsonschema.ValidationError)
-	if !ok {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
 		d.add(own, KindValue, "", "%s", err)
 		return
 	}

@@ -162,8 +162,8 @@ func (r *repository) patch(ctx context.Context, what, paths []string, out *Resul
 		return err
 	}
 	out.Diff, out.Truncated = fit(text, maxText)
-	added, removed := 0, 0
-	out.Files, added, removed = readNumstat(numbers)
+	files, added, removed := readNumstat(numbers)
+	out.Files = files
 	out.Output = fmt.Sprintf("%d files changed, %d lines added, %d removed", len(out.Files), added, removed)
 	if len(out.Files) > maxFiles {
 		out.Files, out.Truncated = out.Files[:maxFiles], true

@@ -218,7 +218,7 @@ func TestErrorsDoNotLeadToTheRequest(t *testing.T) {
 
 func TestAnEndlessErrorBodyIsCut(t *testing.T) {
 	f := newFake(t, func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(500)
+		w.WriteHeader(http.StatusInternalServerError)
 		for r.Context().Err() == nil {
 			if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
 				return

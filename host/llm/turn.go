@@ -159,7 +159,7 @@ func (m *Models) stream(ctx context.Context, c chosen, r wire.Request, delta fun
 	defer timer.Stop()
 	r.Alive = func() { timer.Reset(m.config.Stall) }
 	answer, err := c.provider.client.Stream(ctx, r, delta)
-	if err != nil && context.Cause(ctx) == errStall {
+	if err != nil && errors.Is(context.Cause(ctx), errStall) {
 		return answer, fmt.Errorf("%w for %s", errStall, m.config.Stall)
 	}
 	return answer, err

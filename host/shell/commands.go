@@ -159,7 +159,8 @@ func (m *Manager) Run(ctx context.Context, call *command.Call, dir string, argv 
 // a quarter from the beginning, the rest from the end.
 func (e *execution) output(from, size int) (text string, dropped int, err error) {
 	var head, tail []string
-	headSize, tailSize, at, total := 0, 0, from, 0
+	headSize, tailSize, at := 0, 0, from
+	var total int
 	for {
 		lines, _, v, _, err := e.look(at)
 		if err != nil {

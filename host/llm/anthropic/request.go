@@ -129,12 +129,12 @@ func offer(tool sentinels.ToolSpec) sdk.ToolUnionParam {
 func input(raw json.RawMessage) any {
 	var fields map[string]any
 	if json.Unmarshal(raw, &fields) == nil && fields != nil {
-		return json.RawMessage(raw)
+		return raw
 	}
 	if len(raw) == 0 {
 		return map[string]any{}
 	}
-	return map[string]any{"arguments": json.RawMessage(raw)}
+	return map[string]any{"arguments": raw}
 }
 
 var notID = regexp.MustCompile(`[^a-zA-Z0-9_-]`)

@@ -140,7 +140,7 @@ func TestHostFaultStaysInside(t *testing.T) {
 	defer m.Release()
 	_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`{}`), Call: func(context.Context, string, []byte) (wasm.Reply, error) {
 		var none map[string]int
-		none["x"] = 1
+		none["x"] = 1 //nolint:staticcheck // the panic is the test
 		return wasm.Reply{}, nil
 	}})
 	wantError(t, err, abi.Internal, "a fault of the host")
