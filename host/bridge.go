@@ -67,35 +67,12 @@ func (r records) List(ctx context.Context, collection string, q command.Query) (
 	limit = min(limit, 1000)
 	var out []sentinels.Document
 	err := r.Scan(ctx, collection, q.After, q.Reverse, func(d sentinels.Document) bool {
-		if matches(d.Data, q.Filter) {
+		if q.Matches(d.Data) {
 			out = append(out, d)
 		}
 		return len(out) < limit
 	})
 	return out, err
-}
-
-func matches(data json.RawMessage, filter map[string]json.RawMessage) bool {
-	if len(filter) == 0 {
-		return true
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil {
-		return false
-	}
-	for name, want := range filter {
-		got, ok := fields[name]
-		if !ok || !sameValue(got, want) {
-			return false
-		}
-	}
-	return true
-}
-
-func sameValue(a, b json.RawMessage) bool {
-	ca, errA := sentinels.Canonical(a)
-	cb, errB := sentinels.Canonical(b)
-	return errA == nil && errB == nil && string(ca) == string(cb)
 }
 
 // executions is the shell manager as the engine sees it.

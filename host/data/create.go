@@ -110,7 +110,7 @@ func marked(ctx context.Context, call *command.Call, in createIn) (bool, error) 
 // put writes text over old, or nothing where old says the same already: a
 // revision counts changes.
 func put(ctx context.Context, call *command.Call, old sentinels.Document, text json.RawMessage) (sentinels.Document, error) {
-	if sameJSON(old.Data, text) {
+	if command.SameJSON(old.Data, text) {
 		return old, nil
 	}
 	return call.Records.Put(ctx, old.Collection, old.ID, text, old.Revision)

@@ -46,7 +46,7 @@ func (f family) queryDefinitions(ctx context.Context, q command.Query) ([]sentin
 		if q.After != "" && order(d.ID, q.After) <= 0 {
 			continue
 		}
-		if matches(d.Data, q.Filter) {
+		if q.Matches(d.Data) {
 			found = append(found, d)
 		}
 		if len(found) == q.Limit {
@@ -54,22 +54,4 @@ func (f family) queryDefinitions(ctx context.Context, q command.Query) ([]sentin
 		}
 	}
 	return found, nil
-}
-
-// matches reports whether every field of the filter has its value in data.
-func matches(data json.RawMessage, filter map[string]json.RawMessage) bool {
-	if len(filter) == 0 {
-		return true
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil {
-		return false
-	}
-	for name, want := range filter {
-		have, ok := fields[name]
-		if !ok || !sameJSON(have, want) {
-			return false
-		}
-	}
-	return true
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"reflect"
 )
 
 // merge lays patch over the object in text, as RFC 7396 has it: null removes a
@@ -48,22 +47,4 @@ func object(text json.RawMessage) (map[string]json.RawMessage, bool) {
 		return nil, false
 	}
 	return fields, true
-}
-
-// sameJSON compares values, not their writing. Numbers are the same if they
-// are written the same: 1 and 1.0 differ, and no digit is lost.
-func sameJSON(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	x, errX := decode(a)
-	y, errY := decode(b)
-	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
-}
-
-func decode(text json.RawMessage) (v any, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	err = d.Decode(&v)
-	return v, err
 }

@@ -3,6 +3,8 @@ package data
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
 )
 
 func TestMerge(t *testing.T) {
@@ -25,7 +27,7 @@ func TestMerge(t *testing.T) {
 			continue
 		}
 		text, _ := json.Marshal(got)
-		if !sameJSON(text, json.RawMessage(tt.want)) {
+		if !command.SameJSON(text, json.RawMessage(tt.want)) {
 			t.Errorf("merge(%s, %s) = %s, want %s", tt.text, tt.patch, text, tt.want)
 		}
 	}
@@ -56,7 +58,7 @@ func FuzzMerge(f *testing.F) {
 			t.Fatalf("second merge: %v", err)
 		}
 		second, _ := json.Marshal(twice)
-		if !sameJSON(first, second) {
+		if !command.SameJSON(first, second) {
 			t.Errorf("merge(%q, %q) = %s, then %s", text, change, first, second)
 		}
 	})
