@@ -1,0 +1,124 @@
+package fetch
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// result is the answer of clause A6.13. Encoding is "base64" where the body is
+// not text, else absent.
+type result struct {
+	Status    int             `json:"status"`
+	Headers   json.RawMessage `json:"headers"`
+	Body      string          `json:"body"`
+	Encoding  string          `json:"encoding,omitempty"`
+	Truncated bool            `json:"truncated"`
+}
+
+const (
+	maxHeaderText = 96 << 10 // of the headers as JSON: the rest is for the body
+	frame         = 256      // everything in an answer that is neither headers nor body
+)
+
+var errHeaders = errors.New("the answer's headers are too long")
+
+// answer writes a response as a text of at most maxAnswer bytes. cut says that
+// body is not all there was.
+func answer(response *http.Response, body []byte, cut bool) (json.RawMessage, error) {
+	headers, err := compact(headerTexts(response.Header))
+	if err != nil {
+		return nil, err
+	}
+	if len(headers) > maxHeaderText {
+		return nil, errHeaders
+	}
+	r := result{Status: response.StatusCode, Headers: headers, Truncated: cut}
+	room := maxAnswer - frame - len(headers)
+	if cut {
+		body = wholeRunes(body)
+	}
+	if utf8.Valid(body) {
+		n := fit(body, room)
+		r.Body, r.Truncated = string(body[:n]), cut || n < len(body)
+	} else {
+		n := min(len(body), room/4*3)
+		r.Body, r.Truncated = base64.StdEncoding.EncodeToString(body[:n]), cut || n < len(body)
+		r.Encoding = "base64"
+	}
+	return compact(r)
+}
+
+// headerTexts joins the values of each name. Bytes that are not UTF-8 are read
+// as Latin-1, which is what they then are.
+func headerTexts(h http.Header) map[string]string {
+	out := make(map[string]string, len(h))
+	for name, values := range h {
+		between := ", "
+		if name == "Set-Cookie" {
+			between = "\n" // its values have commas of their own
+		}
+		value := strings.Join(values, between)
+		if !utf8.ValidString(value) {
+			runes := make([]rune, len(value))
+			for i := range len(value) {
+				runes[i] = rune(value[i])
+			}
+			value = string(runes)
+		}
+		out[strings.ToLower(name)] = value
+	}
+	return out
+}
+
+// wholeRunes takes away the beginning of a rune at the end, which a cut left.
+func wholeRunes(b []byte) []byte {
+	for i := 1; i <= min(utf8.UTFMax-1, len(b)); i++ {
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// fit returns how many bytes of a text, in whole runes, take no more than room
+// bytes as a JSON string without its quotes.
+func fit(b []byte, room int) int {
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if room -= width(r, n); room < 0 {
+			return i
+		}
+		i += n
+	}
+	return len(b)
+}
+
+// width is how many bytes encoding/json writes for a rune of n bytes.
+func width(r rune, n int) int {
+	switch {
+	case strings.ContainsRune("\"\\\b\f\n\r\t", r):
+		return 2
+	case r < ' ', r == '\u2028', r == '\u2029':
+		return 6
+	}
+	return n
+}
+
+// compact writes JSON in which < > and & stand for themselves.
+func compact(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

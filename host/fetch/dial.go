@@ -1,0 +1,107 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	dialTime     = 10 * time.Second       // for all addresses of a name, with its lookup
+	dialStagger  = 300 * time.Millisecond // until the next address is tried beside the one before
+	maxAddresses = 8                      // of one name
+)
+
+// errAddress is the refusal of an address. It does not say which: a plugin must
+// not learn a network's layout from names.
+var errAddress = errors.New("no address of it is a public one")
+
+// dialer returns one that looks at the address the socket is about to connect
+// to. What dial let through passes, so this is the check that holds when that
+// has a hole.
+func (c *Client) dialer() *net.Dialer {
+	return &net.Dialer{Control: func(network, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil || network != "tcp4" && network != "tcp6" || !reachable(at.Addr(), c.opt.AllowPrivate) {
+			return errAddress
+		}
+		return nil
+	}}
+}
+
+// dial connects to the host of a URL; the transport calls it.
+func (c *Client) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, dialTime, errTime)
+	defer cancel()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	found := []netip.Addr{}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		found = append(found, ip)
+	} else if found, err = c.opt.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
+		return nil, err
+	}
+	var addresses []string
+	for _, ip := range found {
+		if reachable(ip, c.opt.AllowPrivate) && len(addresses) < maxAddresses {
+			addresses = append(addresses, net.JoinHostPort(ip.Unmap().String(), port))
+		}
+	}
+	if len(addresses) == 0 {
+		return nil, errAddress
+	}
+	return c.race(ctx, addresses)
+}
+
+// race returns the first connection to any of the addresses. Each has a head
+// start over the next, so that one that is never answered does not use up the
+// time. All attempts have ended when it returns.
+func (c *Client) race(ctx context.Context, addresses []string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		mu    sync.Mutex
+		first net.Conn
+		cause error
+		group sync.WaitGroup
+	)
+	for _, address := range addresses {
+		ended := make(chan struct{})
+		group.Go(func() {
+			defer close(ended)
+			conn, err := c.opt.Dial(ctx, "tcp", address)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil && cause == nil:
+				cause = err
+			case err == nil && first == nil:
+				first = conn
+				cancel()
+			case err == nil:
+				conn.Close()
+			}
+		})
+		wait := time.NewTimer(dialStagger)
+		select {
+		case <-ended:
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	group.Wait()
+	if first != nil {
+		return first, nil
+	}
+	return nil, cause
+}

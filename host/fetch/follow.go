@@ -1,0 +1,97 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// follow makes the request and goes where redirects lead, as far as the grant
+// goes. The response's body is open.
+func (c *Client) follow(ctx context.Context, hosts grant, r *request) (*http.Response, error) {
+	asked := r.to
+	if !hosts.allows(r.to) {
+		return nil, notGranted(r.to)
+	}
+	for hops := 0; ; hops++ {
+		response, err := c.send(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		location := response.Header.Get("Location")
+		if !redirects(response.StatusCode) || location == "" {
+			return response, nil
+		}
+		response.Body.Close()
+		if hops >= c.opt.MaxRedirects {
+			return nil, refuse(abi.Limit, fmt.Sprintf("fetch %q: more than %d redirects", asked, max(c.opt.MaxRedirects, 0)), "")
+		}
+		if r, err = r.redirect(hosts, asked, response.StatusCode, location); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func redirects(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// redirect returns the request that a redirect asks for. asked is the host
+// that the guest named first.
+func (r *request) redirect(hosts grant, asked authority, status int, location string) (*request, error) {
+	u, to, err := target(r.url, location)
+	if err != nil {
+		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to what is no address of a host by http or https", asked), "url")
+	}
+	switch {
+	case !hosts.allows(to) && to.ip.IsValid():
+		// Not named: a server's redirect may tell a network's addresses.
+		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to an IP address that is not among the hosts granted for %q", asked, abi.UseHTTP), "url")
+	case !hosts.allows(to):
+		e := notGranted(to)
+		e.Message = fmt.Sprintf("fetch %q: it redirects to %q, which is not among the hosts granted for %q", asked, to, abi.UseHTTP)
+		return nil, e
+	case r.to.scheme == "https" && to.scheme == "http":
+		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects from https to http", asked), "url")
+	}
+	next := &request{method: r.method, url: u, to: to, header: r.header.Clone(), body: r.body}
+	if to != r.to {
+		next.header = forOthers(next.header)
+	}
+	post := r.method == http.MethodPost && (status == http.StatusMovedPermanently || status == http.StatusFound)
+	if post || status == http.StatusSeeOther && r.method != http.MethodHead {
+		next.method, next.body = http.MethodGet, ""
+		for _, name := range ofBody {
+			next.header.Del(name)
+		}
+	}
+	return next, nil
+}
+
+// send makes one request, without following.
+func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), strings.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	req.URL, req.Header = r.url, r.header.Clone()
+	if r.method != http.MethodHead && req.Header.Get("Range") == "" {
+		req.Header.Set("Accept-Encoding", "gzip") // a range of something compressed cannot be read
+	}
+	response, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		response.Body.Close() // it is the connection now
+		return nil, errProtocol
+	}
+	return response, nil
+}

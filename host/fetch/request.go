@@ -1,0 +1,118 @@
+package fetch
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A request is one that was read and checked; only the grant was not asked yet.
+type request struct {
+	method  string
+	url     *url.URL // without user and fragment, its host as in to
+	to      authority
+	header  http.Header
+	body    string
+	timeout time.Duration // 0 for the client's
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
+	http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}
+
+// decode reads the request of clause A6.13.
+func decode(raw []byte) (*request, error) {
+	if len(raw) > maxRequest {
+		return nil, refuse(abi.Limit, fmt.Sprintf("%s: the request has more than %d KiB", abi.FuncHTTP, maxRequest>>10), "")
+	}
+	list, err := members(raw)
+	if err != nil {
+		return nil, bad("", err.Error())
+	}
+	r := &request{method: http.MethodGet, header: http.Header{}}
+	address := ""
+	for _, m := range list {
+		var err error
+		switch m.name {
+		case "method":
+			err = r.setMethod(m.value)
+		case "url":
+			address, err = text(m.value)
+		case "headers":
+			r.header, err = decodeHeaders(m.value)
+		case "body":
+			r.body, err = text(m.value)
+		case "timeoutMs":
+			err = r.setTimeout(m.value)
+		default:
+			err = fmt.Errorf("there is no such field, only method, url, headers, body and timeoutMs")
+		}
+		if err != nil {
+			if e := abi.As(err); e != nil {
+				return nil, e
+			}
+			return nil, bad(m.name, err.Error())
+		}
+	}
+	if r.body != "" && (r.method == http.MethodGet || r.method == http.MethodHead) {
+		return nil, bad("body", "a "+r.method+" has none")
+	}
+	if r.url, r.to, err = target(nil, address); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *request) setMethod(raw json.RawMessage) error {
+	s, err := text(raw)
+	if err != nil {
+		return err
+	}
+	if s == "" {
+		s = http.MethodGet
+	}
+	if !slices.Contains(methods, s) {
+		return fmt.Errorf("%.20q is none of %s", s, strings.Join(methods, ", "))
+	}
+	r.method = s
+	return nil
+}
+
+func (r *request) setTimeout(raw json.RawMessage) error {
+	var ms *int64
+	if err := json.Unmarshal(raw, &ms); err != nil {
+		return fmt.Errorf("wanted a whole number")
+	}
+	switch {
+	case ms == nil:
+		return nil
+	case *ms < 0:
+		return fmt.Errorf("wanted no negative time")
+	case *ms > maxTimeout.Milliseconds():
+		return fmt.Errorf("%d is more than %d, the most there is", *ms, maxTimeout.Milliseconds())
+	}
+	r.timeout = time.Duration(*ms) * time.Millisecond
+	return nil
+}
+
+// maxField is how much of a guest's own words for a field an error repeats.
+const maxField = 100
+
+// bad is an error of the request's shape.
+func bad(field, cause string) *abi.Error {
+	at := abi.FuncHTTP
+	if len(field) > maxField {
+		field = field[:maxField]
+	}
+	if field != "" {
+		at += " " + field
+	}
+	return refuse(abi.BadFields, at+": "+cause, field)
+}
