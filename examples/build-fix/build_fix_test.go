@@ -91,6 +91,9 @@ func repaired(t *testing.T, ws string) {
 // prompt is not the recorded one; the recording answers in its order all the
 // same, and the difference is reported.
 func TestOtherWords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: one replay is enough")
+	}
 	src, err := os.ReadFile(definition)
 	if err != nil {
 		t.Fatal(err)

@@ -34,10 +34,13 @@ fi
 say "where to look next"
 cat <<END
   cd $dir/work
-  $sentinel trace -v build-fix    each step and call, with what was asked and answered
-  $sentinel logs build-fix        what you saw, with times
-
-  $here/build-fix.json    the loop
-  $(dirname "$here")/README.md    more lessons
-Nothing outside of $dir was touched; remove it when you are done.
+  $sentinel trace -v build-fix
+      each step and call, with what was asked and answered
+  $sentinel logs build-fix
+      what you saw, with times
+  $here/build-fix.json
+      the loop
+  $(dirname "$here")/README.md
+      more lessons
+Nothing but $dir and Go's build cache was written to.
 END

@@ -39,6 +39,9 @@ func TestInMemory(t *testing.T) {
 
 // TestInFolder: a second start finds what the first one wrote.
 func TestInFolder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: two starts take long under the race detector")
+	}
 	dir := t.TempDir()
 	var out strings.Builder
 	for range 2 {

@@ -20,9 +20,13 @@ var update = flag.Bool("update", false, "write the lessons' cassettes anew")
 
 // Cassette records a lesson against a scripted model and plays the recording in
 // another workspace, where it must fit exactly. The recording must answer as
-// the lesson's own cassette.jsonl does; with -update it becomes that file.
+// the lesson's own cassette.jsonl does; with -update it becomes that file. It is
+// skipped with -short.
 func Cassette(t *testing.T, definition, shipped string, model Model, start runtime.StartOptions) {
 	t.Helper()
+	if testing.Short() && !*update {
+		t.Skip("-short: nothing is recorded")
+	}
 	fresh := filepath.Join(t.TempDir(), "cassette.jsonl")
 	Serve(t, model)
 	h, res := Run(t, definition, Workspace(t), host.Options{Record: fresh}, start)

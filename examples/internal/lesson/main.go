@@ -20,14 +20,27 @@ func Main(m *testing.M) {
 	if os.Getenv(asCLI) != "" {
 		os.Exit(cli.Main(context.Background(), os.Args...))
 	}
-	os.Exit(m.Run())
+	dir, err := os.MkdirTemp("", "lesson")
+	if err != nil {
+		panic(err)
+	}
+	compiled = dir
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
 }
 
 // Script runs a script of the current folder as its reader would, with the
 // sentinel program as its first argument, and returns what is printed. Its
-// temporary folders go with the test, and no model is configured.
+// temporary folders go with the test, and no model is configured. It is skipped
+// with -short: the definition alone is tested then.
 func Script(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: the script is not run")
+	}
 	need(t, "sh", "git", "go")
 	binary, err := os.Executable()
 	if err != nil {
