@@ -37,6 +37,11 @@ setsid sh -c 'trap "" TERM HUP; sleep 600 & wait' &
 echo "ready"
 exec sleep 600
 `,
+	// poison NAME - ITERATION kills the host.
+	"poison.sh": `echo "start $VIRTUAL_ENV $SENTINEL_RUN $SENTINEL_STEP $SENTINEL_IDEMPOTENCY_KEY $SENTINEL_COOKIE $1 $3" >> "$SENTINEL_WORKSPACE/effects"
+kill -9 $PPID
+sleep 600
+`,
 	// hang NAME - ITERATION acts at once and then stays, until the file go is there.
 	"hang.sh": `note() { echo "$1 $VIRTUAL_ENV $SENTINEL_RUN $SENTINEL_STEP $SENTINEL_IDEMPOTENCY_KEY $SENTINEL_COOKIE $NAME $PASS" >> "$SENTINEL_WORKSPACE/effects"; }
 NAME=$1 PASS=$3

@@ -110,6 +110,11 @@ func (h *record) judge(t *testing.T, workspace, policy string, asked []turn) {
 			t.Errorf("program %+v is recorded and never ran", p)
 		}
 	}
+	for id, known := range end.children {
+		if !known {
+			t.Errorf("child run %s was started, and no call is recorded that did", id)
+		}
+	}
 	requests := map[turn][]begun{}
 	for _, q := range asked {
 		n := 0

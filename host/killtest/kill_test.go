@@ -73,13 +73,19 @@ func (c *campaign) plan(life int) plan {
 		mean *= 4
 	}
 	delay := time.Duration(c.rng.ExpFloat64() * float64(mean))
-	switch n := c.rng.IntN(20); {
-	case n == 0:
-		return plan{after: atStart, delay: time.Duration(c.rng.IntN(300)) * time.Millisecond}
-	case n == 1:
+	switch n := c.rng.IntN(100); {
+	case n < 8:
+		return plan{after: atStart, delay: time.Duration(c.rng.IntN(200)) * time.Millisecond}
+	case n < 14:
 		return plan{after: afterOpen, delay: time.Duration(c.rng.IntN(2000)) * time.Microsecond}
-	case n < 10:
-		return plan{after: afterLines, lines: 1 + c.rng.IntN(60), delay: time.Duration(c.rng.IntN(3000)) * time.Microsecond}
+	case n < 50: // just behind a commit, or a little later
+		often := []runtime.ProgressKind{"", runtime.OnStepStart, runtime.OnCallStart, runtime.OnCallEnd, runtime.OnStepEnd, runtime.OnText}
+		rare := []runtime.ProgressKind{runtime.OnRunStart, runtime.OnIterationStart, runtime.OnIterationEnd, runtime.OnRunEnd}
+		p := plan{after: afterEvent, event: often[c.rng.IntN(len(often))], count: 1 + c.rng.IntN(8), delay: time.Duration(c.rng.IntN(1500)) * time.Microsecond}
+		if n < 20 {
+			p.event, p.count = rare[c.rng.IntN(len(rare))], 1
+		}
+		return p
 	}
 	return plan{after: afterResume, delay: delay}
 }

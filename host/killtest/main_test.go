@@ -32,7 +32,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(o.obey())
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if dir, err := compiled(); err == nil {
+		_ = os.RemoveAll(dir) // left in the temporary folder otherwise
+	}
+	os.Exit(code)
 }
 
 // An order says what a host process is to do. It goes on with Run, or starts

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
 // lifeVar is a variable that programs inherit from the host and nothing here
@@ -25,7 +27,9 @@ func lifeName(life int) string { return "life-" + strconv.Itoa(life) }
 // A plan says when a life ends: some time after a moment.
 type plan struct {
 	after moment
-	lines int // with afterLines: that many of progress
+	event runtime.ProgressKind // with afterEvent; empty is any
+	count int                  // with afterEvent: how many of them
+	when  func() bool          // with afterSight: asked every millisecond
 	delay time.Duration
 }
 
@@ -36,13 +40,15 @@ const (
 	atStart                   // of the process
 	afterOpen                 // the state folder is open
 	afterResume               // the run goes on
-	afterLines                // so much was told of it
+	afterEvent                // something was told of it
+	afterSight                // something is to be seen from outside
 )
 
 // A life is one host process and what it said.
 type life struct {
 	number int
 	cmd    *exec.Cmd
+	read   func(line []byte) (report, error)
 	lines  chan report // closed at its end
 	said   []report
 	killed bool
@@ -57,7 +63,10 @@ func start(t *testing.T, o order, server string) *life {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &life{number: o.Life, cmd: exec.Command("/proc/self/exe"), lines: make(chan report, 10_000)}
+	l := &life{number: o.Life, cmd: exec.Command("/proc/self/exe"), read: readReport, lines: make(chan report, 10_000)}
+	if len(o.CLI) > 0 {
+		l.read = readProgress
+	}
 	// Not the environment of the test: of it only what a host and shells need.
 	l.cmd.Env = []string{
 		orderVar + "=" + string(text), lifeVar + "=" + lifeName(o.Life), "PATH=" + os.Getenv("PATH"), "HOME=" + o.Workspace,
@@ -84,8 +93,8 @@ func start(t *testing.T, o order, server string) *life {
 			if err != nil {
 				return // the end, or a line that the kill cut off
 			}
-			var r report
-			if err := json.Unmarshal(line, &r); err != nil {
+			r, err := l.read(line)
+			if err != nil {
 				r = report{Kind: "error", Error: fmt.Sprintf("host said %q: %v", line, err)}
 			}
 			l.lines <- r
@@ -105,7 +114,13 @@ func (l *life) live(t *testing.T, p plan, on func(report)) {
 		}
 	}
 	arm(p.after == atStart)
-	progress := 0
+	var sight <-chan time.Time
+	if p.after == afterSight {
+		look := time.NewTicker(time.Millisecond)
+		defer look.Stop()
+		sight = look.C
+	}
+	events := 0
 	for open := true; open; {
 		var r report
 		select {
@@ -117,10 +132,12 @@ func (l *life) live(t *testing.T, p plan, on func(report)) {
 			if on != nil {
 				on(r)
 			}
-			if r.Kind == "progress" {
-				progress++
+			if r.Progress != nil && (p.event == "" || r.Progress.Event == p.event) {
+				events++
 			}
-			arm(p.after == afterOpen && r.Kind == "opened" || p.after == afterResume && r.Kind == "resumed" || p.after == afterLines && progress >= p.lines)
+			arm(p.after == afterOpen && r.Kind == "opened" || p.after == afterResume && r.Kind == "resumed" || p.after == afterEvent && events >= p.count)
+		case <-sight:
+			arm(p.when())
 		case <-timer:
 			l.killed = l.cmd.Process.Kill() == nil
 			timer = nil
@@ -132,12 +149,31 @@ func (l *life) live(t *testing.T, p plan, on func(report)) {
 	err := l.cmd.Wait()
 	l.took = time.Since(began)
 	_ = l.errors.Close()
-	// It may have come to its own end just before.
-	l.killed = l.killed && err != nil && strings.Contains(err.Error(), "killed")
+	// It may have come to its own end just before, or a program killed it.
+	l.killed = err != nil && strings.Contains(err.Error(), "killed")
 	if err != nil && !l.killed {
 		errors, _ := os.ReadFile(l.errors.Name())
 		t.Fatalf("life %d ended with %v; it said %s\n%s", l.number, err, l.tail(), errors)
 	}
+}
+
+func readReport(line []byte) (r report, err error) {
+	err = json.Unmarshal(line, &r)
+	return r, err
+}
+
+// readProgress reads what the program sentinel prints with -o jsonl.
+func readProgress(line []byte) (report, error) {
+	var kind struct{ Event string }
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return report{}, err
+	}
+	if kind.Event != "" {
+		r := report{Kind: "progress", Progress: &runtime.Progress{}}
+		return r, json.Unmarshal(line, r.Progress)
+	}
+	r := report{Kind: "result", Result: &runtime.Result{}}
+	return r, json.Unmarshal(line, r.Result)
 }
 
 // saw reports whether the life said something of a kind.

@@ -29,6 +29,7 @@ type snapshot struct {
 	marks    [2]int        // documents that calls made, and that are there
 	ticks    [2]int        // likewise events
 	shells   map[string]execution
+	children map[sentinels.RunID]bool // child runs; true if a call that started one is recorded
 }
 
 // A fact is a call or a step as far as it is recorded.
@@ -70,6 +71,7 @@ func look(t *testing.T, state string) *snapshot {
 	duplicate(t, state, folder)
 	s := &snapshot{
 		calls: map[string]fact{}, steps: map[string]fact{}, programs: map[program]fact{}, turns: map[turn]fact{}, shells: map[string]execution{},
+		children: map[sentinels.RunID]bool{},
 	}
 	files, err := filepath.Glob(filepath.Join(folder, "shell", "*.json"))
 	if err != nil {
@@ -98,6 +100,8 @@ func look(t *testing.T, state string) *snapshot {
 	for _, info := range runs {
 		if info.Parent == "" {
 			s.root, s.status, s.asks = info.ID, info.Status, info.Asks
+		} else {
+			s.children[info.ID] = s.children[info.ID]
 		}
 		tr, err := rt.Trace(info.ID)
 		if err != nil {
@@ -161,6 +165,8 @@ func (s *snapshot) step(t *testing.T, at, around string, p program, step *runtim
 				s.programs[p] = f
 			case c.Function == abi.FuncCommand && strings.Contains(string(c.Request), "data/create") && c.Ended && c.Error == nil:
 				s.marks[0]++
+			case c.Function == abi.FuncSpawn && c.Child != "":
+				s.children[c.Child] = true
 			case c.Function == abi.FuncEmit && c.Ended:
 				s.ticks[0]++
 			case c.Function == abi.FuncLLM:

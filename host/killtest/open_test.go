@@ -1,0 +1,149 @@
+//go:build linux
+
+package killtest_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// hello is one program.
+const hello = `{"name":"hello","steps":[{"type":"shell","command":"sh ./act.sh hello 0.01 $iteration"}],"safety":{"onInterrupt":"retry"}}`
+
+func contains(text, part string) bool { return strings.Contains(text, part) }
+
+// compiled is a folder with the compiled plugins, made once.
+var compiled = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "killtest-")
+	if err != nil {
+		return "", err
+	}
+	h, err := host.Open(context.Background(), host.Options{Dir: dir, Workspace: dir})
+	if err != nil {
+		return dir, err
+	}
+	return dir, h.Close()
+})
+
+// warmCache spares a state folder the compiling, which takes most of a cold
+// start.
+func warmCache(t *testing.T, state string) {
+	t.Helper()
+	dir, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(state, "cache"), os.DirFS(filepath.Join(dir, "state", "cache"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKillWhileOpening kills the very first opening of a state folder again and
+// again: whatever is there then can be opened and a run carried out.
+func TestKillWhileOpening(t *testing.T) {
+	server := newModelServer(t).URL
+	exists := func(pattern string) func() bool {
+		return func() bool {
+			found, err := filepath.Glob(pattern)
+			return err == nil && len(found) > 0
+		}
+	}
+	for _, name := range []string{"at random", "state folder", "store", "cache"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: filepath.Join(dir, "work"), Crashes: 1 << 20}
+			state := filepath.Join(o.Dir, "state")
+			if err := os.MkdirAll(o.Workspace, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, o.Workspace, hello)
+			kills := 0
+			for o.Life = 1; o.Life <= 4; o.Life++ {
+				p := plan{after: afterSight, delay: time.Duration(rand.IntN(1500)) * time.Microsecond}
+				switch name {
+				case "at random":
+					p.after, p.delay = atStart, time.Duration(rand.IntN(2500))*time.Millisecond
+				case "state folder":
+					p.when = exists(state)
+				case "store":
+					p.when = exists(filepath.Join(state, "store.db*"))
+				case "cache":
+					p.when = exists(filepath.Join(state, "cache", "*", "*"))
+				}
+				l := start(t, o, server)
+				l.live(t, p, nil)
+				if !l.killed {
+					break // it was faster
+				}
+				kills++
+				if s := (&campaign{cutOff: map[string]int{}}).account(t, l, state); s.root != "" {
+					o.Run = s.root
+				}
+			}
+			o.Life = 9
+			l := start(t, o, server)
+			l.live(t, plan{}, nil)
+			if res := l.said[len(l.said)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
+				t.Errorf("after %d kills: %s", kills, l.tail())
+			}
+			t.Logf("%d kills", kills)
+			if kills == 0 {
+				t.Error("nothing was killed")
+			}
+		})
+	}
+}
+
+// TestSecondProcess is refused the state folder at once while another has it,
+// and gets it at once when that one was killed.
+func TestSecondProcess(t *testing.T) {
+	d := newDoubt(t, deed)
+	l := start(t, d.order, d.server)
+	tried := false
+	l.live(t, plan{after: afterSight, when: func() bool { return tried }}, func(r report) {
+		if r.Kind != "resumed" {
+			return
+		}
+		began := time.Now()
+		h, err := host.Open(t.Context(), host.Options{Dir: d.order.Dir, Workspace: d.order.Workspace})
+		if err == nil {
+			err = h.Close()
+		}
+		if !errors.Is(err, runtime.ErrHeld) {
+			t.Errorf("a second process got %v, not ErrHeld", err)
+		}
+		// The second that the command line promises includes its own start.
+		if took := time.Since(began); took > 900*time.Millisecond {
+			t.Errorf("it took %s to say so", took)
+		}
+		tried = true
+	})
+	if !l.killed {
+		t.Fatalf("the first process ended by itself: %s", l.tail())
+	}
+	h, err := host.Open(t.Context(), host.Options{Dir: d.order.Dir, Workspace: d.order.Workspace})
+	if err != nil {
+		t.Fatalf("after the first one was killed: %v", err)
+	}
+	defer h.Close()
+	if found := strays(t, d.order.Workspace, 1); len(found) > 0 {
+		t.Errorf("its programs live on: %v", found)
+	}
+	if !h.Runtime().Unclean() {
+		t.Error("the state folder counts as closed")
+	}
+}
