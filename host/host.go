@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/fetch"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
 	"github.com/sentinel-runtime/sentinel/host/shell"
 	"github.com/sentinel-runtime/sentinel/plugins"
@@ -87,6 +88,7 @@ func (h *Host) open(ctx context.Context) error {
 		Models:      h.models,
 		Executions:  (*executions)(h),
 		Contexts:    (*contexts)(h),
+		HTTP:        fetch.New(fetch.Options{}),
 		OnInterrupt: h.opt.OnInterrupt,
 		Limits:      h.opt.Limits,
 		Redact:      h.redact,

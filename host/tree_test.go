@@ -53,6 +53,7 @@ var layers = []layer{
 	{"host/shell", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/code", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/fetch", []string{"sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
 	{"examples/internal/**", []string{"host", "host/llm/cassette", "runtime", "sdk/abi", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
@@ -138,7 +139,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 // reason.
 var shared = map[string]string{
 	"golang.org/x/sys":                         "system calls, an extension of the standard library",
-	"golang.org/x/text":                        "likewise, for the schema library's messages",
+	"golang.org/x/text":                        "likewise, for the schema library's messages and the normal form of host names",
 	"github.com/santhosh-tekuri/jsonschema/v6": "definitions and command parameters are both held to schemas, and neither package may import the other",
 	"github.com/google/go-cmp":                 "test support, the conformance kit's too",
 	"github.com/spf13/pflag":                   "part of cobra's API",
