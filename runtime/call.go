@@ -129,10 +129,6 @@ func (a *attempt) instant(ctx context.Context, c *call, do performer) error {
 	if err != nil {
 		return err
 	}
-	end.body.Function, end.body.Hash = c.function, c.hash
-	if end.body.Request, err = a.run.rt.value(c.request); err != nil {
-		return err
-	}
 	a.complete(c, end)
 	return nil
 }
@@ -185,6 +181,7 @@ func (a *attempt) perform(ctx context.Context, c *call, durable ticket, do perfo
 		}
 		p := a.progress(OnCallEnd, a.n)
 		p.Function, p.Label, p.Duration, p.Error, p.Usage = c.function, c.start.Label, time.Since(started), end.err, end.body.Usage
+		c.tellModel(&p)
 		a.complete(c, end).OnDone(func(error) { a.run.tell(p) })
 	}()
 }
@@ -205,6 +202,12 @@ func (a *attempt) complete(c *call, end callEnd) ticket {
 		body.Error = asError(err, abi.Internal)
 	} else {
 		body.Result = kept
+	}
+	if c.start == nil { // nothing else says what was called, and a replay compares it
+		body.Function, body.Hash = c.function, c.hash
+		if body.Request, err = a.run.rt.value(c.request); err != nil {
+			body.Error = asError(err, abi.Internal)
+		}
 	}
 	a.mu.Lock()
 	body.Logs = a.logs
@@ -247,10 +250,8 @@ func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 	defer a.run.rt.waiting.leave(stay)
 	select {
 	case <-c.done:
-		if c.function == abi.FuncWait {
-			if err := a.run.gate.pass(ctx); err != nil {
-				return wasm.Reply{}, err
-			}
+		if err := a.held(ctx, c); err != nil {
+			return wasm.Reply{}, err
 		}
 		return wasm.Reply{Body: c.body, Now: c.at}, nil
 	case <-ctx.Done():
@@ -258,6 +259,15 @@ func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 	case <-stay.park:
 		return wasm.Reply{}, errPark
 	}
+}
+
+// held keeps a step back that has waited, as long as the run is paused. A step
+// that was at work goes on to its end, parked or not.
+func (a *attempt) held(ctx context.Context, c *call) error {
+	if c.function != abi.FuncWait {
+		return nil
+	}
+	return a.run.gate.pass(ctx)
 }
 
 // guestBytes is what a waiting guest is taken to hold; a Go guest with an arena
@@ -291,7 +301,7 @@ func (a *attempt) settle(ctx context.Context) error {
 	}
 	select {
 	case <-open.done:
-		return a.run.gate.pass(ctx)
+		return a.held(ctx, open)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -125,13 +125,9 @@ func (a *attempt) commandEnv() map[string]string {
 // and the call's end are one commit, so it is never in doubt.
 func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest) error {
 	started := time.Now()
-	kept, err := a.run.rt.value(c.request)
-	if err != nil {
-		return err
-	}
-	body := journal.CallEndBody{Function: c.function, Hash: c.hash, Request: kept}
+	body := journal.CallEndBody{Label: req.Command}
 	var done ticket
-	err = a.run.rt.records.transact(func(tx *RecordsTx) error {
+	err := a.run.rt.records.transact(func(tx *RecordsTx) error {
 		out, err := a.run.rt.opt.Commands.Call(ctx, a.commandCall(ctx, c, req, tx))
 		if err != nil {
 			return err
@@ -154,6 +150,22 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 	}
 	p := a.progress(OnCallEnd, a.n)
 	p.Function, p.Label, p.Duration = c.function, req.Command, time.Since(started)
+	c.tellModel(&p)
 	done.OnDone(func(error) { a.run.tell(p) })
 	return err
+}
+
+// toldParams is the most that progress carries of a call's parameters.
+const toldParams = 4 << 10
+
+// tellModel adds to progress what a model wanted, for those who watch it work.
+func (c *call) tellModel(p *Progress) {
+	var req commandRequest
+	if c.function != abi.FuncCommand || json.Unmarshal(c.request, &req) != nil || req.By != "model" {
+		return
+	}
+	p.ByModel = true
+	if len(req.Params) <= toldParams {
+		p.Params = req.Params
+	}
 }

@@ -52,6 +52,8 @@ type Progress struct {
 	Attempt   int                `json:"attempt,omitempty"`
 	Function  string             `json:"function,omitempty"` // host function of a call
 	Label     string             `json:"label,omitempty"`    // command, event or model of a call
+	ByModel   bool               `json:"byModel,omitempty"`  // the call is a model's wish
+	Params    json.RawMessage    `json:"params,omitempty"`   // of a model's command call, up to 4 KiB
 	Duration  time.Duration      `json:"-"`
 	Millis    float64            `json:"durationMs,omitempty"`
 	Output    json.RawMessage    `json:"output,omitempty"`

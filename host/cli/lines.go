@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -58,6 +59,9 @@ func (l *lines) worth(p runtime.Progress) []string {
 		}
 		return []string{fmt.Sprintf("%s%s  %s", who, l.stepName(p), printable(p.Level+": "+p.Message))}
 	case runtime.OnCallEnd:
+		if p.ByModel {
+			return l.failure(fmt.Sprintf("    %s %s  %s", paint.dim("model:"), printable(p.Label+" "+about(p.Params)), paint.dim(duration(p.Duration))), p)
+		}
 		if l.app.flags.verbose {
 			return l.failure(fmt.Sprintf("%s%s  %s", who, l.stepName(p), paint.dim(strings.TrimPrefix(p.Function, "sentinel_")+" "+printable(p.Label)+" "+duration(p.Duration))), p)
 		}
@@ -135,6 +139,21 @@ func (v *plainView) show(p runtime.Progress) {
 	}
 }
 
-func (v *plainView) tick()     {}
-func (v *plainView) hold(bool) {}
-func (v *plainView) close()    {}
+func (v *plainView) flush() bool { return false }
+func (v *plainView) tick()       {}
+func (v *plainView) hold(bool)   {}
+func (v *plainView) close()      {}
+
+// about is the parameter that says best what a call is about, for one line.
+func about(params json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(params, &fields) != nil {
+		return ""
+	}
+	for _, name := range []string{"path", "pattern", "query", "command", "operation", "room", "collection", "name"} {
+		if s, ok := fields[name].(string); ok {
+			return s
+		}
+	}
+	return ""
+}

@@ -122,9 +122,31 @@ func (a *app) resultTable(r runtime.Result) error {
 	}
 	var rows [][]string
 	for _, name := range names(r.Variables) {
-		rows = append(rows, []string{"  " + p.dim(printable(name)), clip(string(r.Variables[name]), room)})
+		rows = append(rows, []string{"  " + p.dim(printable(name)), clip(gist(r.Variables[name]), room)})
 	}
 	return table(a.env.Stdout, rows)
+}
+
+// gist is what a person wants to know of a value: the text of one that has a
+// text, such as a model's reply or a program's output, else its JSON. -o json
+// has all of it.
+func gist(value json.RawMessage) string {
+	var text string
+	var fields struct{ Text, Output string }
+	switch {
+	case json.Unmarshal(value, &text) == nil:
+	case json.Unmarshal(value, &fields) == nil && fields.Text != "":
+		text = fields.Text
+	case fields.Output != "":
+		text = fields.Output
+	default:
+		return string(value)
+	}
+	first, rest, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if more {
+		first += fmt.Sprintf("  (and %s)", plural(strings.Count(rest, "\n")+1, "more line", "more lines"))
+	}
+	return printable(first)
 }
 
 // status is a status in its colour.
