@@ -49,6 +49,8 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
+// within reports whether one of the prefixes has ip. A prefix of the other
+// family has none, so IPv4-mapped addresses are unmapped first.
 func within(list []netip.Prefix, ip netip.Addr) bool {
 	for _, p := range list {
 		if p.Contains(ip) {

@@ -46,7 +46,7 @@ func answer(response *http.Response, body []byte, cut bool) (json.RawMessage, er
 		n := fit(body, room)
 		r.Body, r.Truncated = string(body[:n]), cut || n < len(body)
 	} else {
-		n := min(len(body), room/4*3)
+		n := min(len(body), room/4*3) // four letters for three bytes
 		r.Body, r.Truncated = base64.StdEncoding.EncodeToString(body[:n]), cut || n < len(body)
 		r.Encoding = "base64"
 	}

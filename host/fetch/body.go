@@ -35,6 +35,7 @@ func (c *Client) read(response *http.Response) (b []byte, cut bool, err error) {
 		response.Header.Del("Content-Encoding")
 		response.Header.Del("Content-Length")
 	}
+	// One byte more than may be kept tells whether there was more.
 	b, err = io.ReadAll(io.LimitReader(from, int64(c.opt.MaxBody)+1))
 	if err != nil {
 		return nil, false, err
@@ -64,6 +65,7 @@ type counted struct {
 	most int64 // members without content would otherwise go on for ever
 }
 
+// Read implements io.Reader.
 func (c *counted) Read(p []byte) (int, error) {
 	if c.n >= c.most {
 		return 0, errRaw
@@ -92,6 +94,7 @@ type ratioed struct {
 	n    int64
 }
 
+// Read implements io.Reader. Bytes that came with the refusal are withheld.
 func (r *ratioed) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	r.n += int64(n)

@@ -150,7 +150,7 @@ func TestCompressionBombs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			port := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Encoding", "GZIP")
-				w.WriteHeader(200)
+				w.WriteHeader(http.StatusOK)
 				_, _ = w.Write(test.body)
 			})
 			a, err := get(t, local(t, fetch.Options{}), []string{"a.test:" + port}, "http://a.test:"+port)

@@ -68,6 +68,8 @@ func (c *Client) Do(ctx context.Context, hosts []string, request json.RawMessage
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, req.timeout, errTime)
 	defer cancel()
+	// limited is over when the whole request is, redirects and body with it;
+	// ctx alone when the step is. failure tells the two apart.
 	asked := req.to.String() // errors name what the guest named, wherever a redirect led
 	response, err := c.follow(limited, granted, req)
 	if err != nil {
@@ -92,6 +94,8 @@ func CheckHosts(hosts []string) error {
 	return err
 }
 
+// refuse makes an error that another try cannot mend. field is the request's,
+// or empty.
 func refuse(code abi.Code, message, field string) *abi.Error {
 	return &abi.Error{Code: code, Message: message, Field: field, Permanent: true}
 }

@@ -47,6 +47,8 @@ func (c *Client) dial(ctx context.Context, _, address string) (net.Conn, error) 
 	} else if found, err = c.opt.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
 		return nil, err
 	}
+	// What cannot be reached is left out rather than refused: names of private
+	// networks often have both kinds, and only what is left is connected to.
 	var addresses []string
 	for _, ip := range found {
 		if reachable(ip, c.opt.AllowPrivate) && len(addresses) < maxAddresses {
@@ -80,12 +82,12 @@ func (c *Client) race(ctx context.Context, addresses []string) (net.Conn, error)
 			defer mu.Unlock()
 			switch {
 			case err != nil && cause == nil:
-				cause = err
+				cause = err // the first says most: later ones may only tell that ctx ended
 			case err == nil && first == nil:
 				first = conn
 				cancel()
 			case err == nil:
-				conn.Close()
+				conn.Close() // it came too late
 			}
 		})
 		wait := time.NewTimer(dialStagger)

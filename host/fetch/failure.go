@@ -17,6 +17,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
+// errProtocol is the refusal of a status 101 that nobody asked for: there is no
+// body behind it, but a connection without an end.
 var errProtocol = errors.New("it switched to another protocol")
 
 // failure says what ended a request, in words that hold nothing of the host's
@@ -42,7 +44,7 @@ func failure(outer, limited context.Context, host string, limit time.Duration, e
 	switch code {
 	case abi.Denied:
 		e.Permanent, e.Hint = true, "a name in a grant gives no access to private addresses"
-	case abi.Limit:
+	case abi.Limit: // the same answer would come again
 		e.Permanent = true
 	}
 	return e
@@ -98,6 +100,8 @@ func describe(err error) (abi.Code, string) {
 	return abi.Unavailable, "no connection, or one that failed"
 }
 
+// innermost returns the error at the end of the chain: one of ours, when it is
+// known that one of ours is in it.
 func innermost(err error) error {
 	for {
 		inner := errors.Unwrap(err)

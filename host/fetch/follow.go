@@ -25,7 +25,7 @@ func (c *Client) follow(ctx context.Context, hosts grant, r *request) (*http.Res
 		if !redirects(response.StatusCode) || location == "" {
 			return response, nil
 		}
-		response.Body.Close()
+		response.Body.Close() // unread: what a redirect says beside is of no use
 		if hops >= c.opt.MaxRedirects {
 			return nil, refuse(abi.Limit, fmt.Sprintf("fetch %q: more than %d redirects", asked, max(c.opt.MaxRedirects, 0)), "")
 		}
@@ -35,6 +35,8 @@ func (c *Client) follow(ctx context.Context, hosts grant, r *request) (*http.Res
 	}
 }
 
+// redirects reports whether a status sends the client on. 300 and 304 have
+// a Location now and then, and do not.
 func redirects(status int) bool {
 	switch status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -65,6 +67,7 @@ func (r *request) redirect(hosts grant, asked authority, status int, location st
 	if to != r.to {
 		next.header = forOthers(next.header)
 	}
+	// What browsers do: only POST turns into GET at 301 and 302.
 	post := r.method == http.MethodPost && (status == http.StatusMovedPermanently || status == http.StatusFound)
 	if post || status == http.StatusSeeOther && r.method != http.MethodHead {
 		next.method, next.body = http.MethodGet, ""

@@ -35,6 +35,8 @@ func parseGrant(hosts []string) (grant, error) {
 	return list, nil
 }
 
+// parseEntry reads "host", "*.host", "address" or one of them with a port. A bare
+// "*" is none: a plugin that may go anywhere is not granted hosts.
 func parseEntry(entry string) (granted, error) {
 	var g granted
 	var err error
@@ -68,6 +70,8 @@ func (g grant) allows(to authority) bool {
 	return false
 }
 
+// allows compares what was normalised on both sides, so equal texts are equal
+// places. A wildcard never fits an address: "*.0.0.1" would fit 127.0.0.1.
 func (e granted) allows(to authority) bool {
 	if e.port == 0 && to.port != defaultPort(to.scheme) || e.port != 0 && to.port != e.port {
 		return false

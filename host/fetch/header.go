@@ -32,6 +32,8 @@ var toOthers = []string{
 // ofBody are the headers that go with a body when a redirect drops it.
 var ofBody = []string{"Content-Type", "Content-Language", "Content-Encoding", "Content-Location"}
 
+// decodeHeaders reads an object of texts. Names that differ in case alone are
+// one header, and twice is refused: which of the values counts is unclear.
 func decodeHeaders(raw json.RawMessage) (http.Header, error) {
 	h := http.Header{}
 	if string(raw) == "null" {
@@ -74,6 +76,7 @@ func checkHeader(name, value string) error {
 	if slices.Contains(notTheGuests, canonical) || strings.HasPrefix(canonical, "Proxy-") {
 		return fmt.Errorf("only the host sets this header")
 	}
+	// A line break would begin another header; the rest confuses logs.
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
 			return fmt.Errorf("a value with a control character")

@@ -56,6 +56,8 @@ func looksLikeAddress(name string) bool {
 // normalName returns a name in lower case and ASCII (its labels in Punycode
 // where they need it), without the dot of the root.
 func normalName(s string) (string, error) {
+	// Even in four-byte letters a name that fits has fewer; normalising a longer
+	// text would be work for nothing.
 	if len(s) > 1024 {
 		return "", errors.New("a host name of more than 253 bytes")
 	}
@@ -116,6 +118,7 @@ func normalLabel(s string) (string, error) {
 	return s, nil
 }
 
+// isASCII reports whether a name needs no conversion.
 func isASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] > unicode.MaxASCII {

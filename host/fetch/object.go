@@ -19,6 +19,8 @@ type member struct {
 // as written and come once, so that two readers of a request cannot see two
 // different ones.
 func members(raw []byte) ([]member, error) {
+	// encoding/json would put replacement characters in, and what is checked
+	// would not be what was written.
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not UTF-8")
 	}

@@ -68,6 +68,7 @@ func appendDelta(out []byte, delta, bias int) []byte {
 	}
 }
 
+// punyDigit returns the digit for 0 to 35.
 func punyDigit(n int) byte {
 	if n < 26 {
 		return byte('a' + n)
@@ -75,6 +76,8 @@ func punyDigit(n int) byte {
 	return byte('0' + n - 26)
 }
 
+// adapt returns the next bias, so that numbers of the size of the last one take
+// few digits: RFC 3492 section 6.1.
 func adapt(delta, points int, first bool) int {
 	if first {
 		delta /= punyDamp

@@ -22,6 +22,9 @@ type request struct {
 	timeout time.Duration // 0 for the client's
 }
 
+// methods are those a guest may use, as written: CONNECT and TRACE are about
+// connections. The engine takes only GET and HEAD, so spelled, for calls that
+// may be repeated after a crash, and another spelling must not get by it.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
 	http.MethodPatch, http.MethodDelete, http.MethodOptions,
@@ -61,6 +64,8 @@ func decode(raw []byte) (*request, error) {
 			return nil, bad(m.name, err.Error())
 		}
 	}
+	// Servers and proxies disagree about such a body, and may take it for the
+	// next request.
 	if r.body != "" && (r.method == http.MethodGet || r.method == http.MethodHead) {
 		return nil, bad("body", "a "+r.method+" has none")
 	}
@@ -85,6 +90,8 @@ func (r *request) setMethod(raw json.RawMessage) error {
 	return nil
 }
 
+// setTimeout refuses more than there is rather than cut it: a plugin that counts
+// on ten minutes should learn that it has five.
 func (r *request) setTimeout(raw json.RawMessage) error {
 	var ms *int64
 	if err := json.Unmarshal(raw, &ms); err != nil {

@@ -123,7 +123,7 @@ func TestOnTheWire(t *testing.T) {
 	if diff := cmp.Diff(want, got.Header); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
-	if got.RequestURI != "/x%20y?z%20w" || got.Host != "a.test:"+port || got.Method != "DELETE" {
+	if got.RequestURI != "/x%20y?z%20w" || got.Host != "a.test:"+port || got.Method != http.MethodDelete {
 		t.Errorf("%s %s of %s", got.Method, got.RequestURI, got.Host)
 	}
 	if _, err := get(t, c, hosts, "http://a.test:"+port); err != nil || got.Header.Get("Cookie") != "" || got.Header.Get("Idempotency-Key") != "" {

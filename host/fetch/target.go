@@ -41,6 +41,7 @@ func (a authority) String() string {
 	return a.host() + ":" + strconv.Itoa(int(a.port))
 }
 
+// defaultPort is the port of a URL without one; there are only two schemes.
 func defaultPort(scheme string) uint16 {
 	if scheme == "http" {
 		return 80
@@ -79,6 +80,7 @@ func target(base *url.URL, raw string) (*url.URL, authority, error) {
 	if to.name, to.ip, err = parseHost(strings.TrimSuffix(u.Host, ":"+u.Port())); err != nil {
 		return nil, authority{}, bad("url", err.Error())
 	}
+	// Built anew from what was looked at, so that nothing else of u is sent.
 	out := &url.URL{Scheme: u.Scheme, Host: to.String(), Path: u.Path, RawPath: u.RawPath, RawQuery: escapeQuery(u.RawQuery), ForceQuery: u.ForceQuery}
 	return out, to, nil
 }
