@@ -20,9 +20,10 @@ const settle = 300 * time.Millisecond
 // A view shows a run tree as it goes on.
 type view interface {
 	show(p runtime.Progress)
-	tick()     // a second has passed
-	hold(bool) // a person is asked: draw nothing meanwhile
-	close()    // nothing more comes
+	flush() bool // nothing more for now; true if it wants to be called once more soon
+	tick()       // a second has passed
+	hold(bool)   // a person is asked: draw nothing meanwhile
+	close()      // nothing more comes
 }
 
 // A follower carries a run out to its end, or to where only a person can help.
@@ -47,7 +48,7 @@ func (a *app) carryOut(ctx context.Context, s *session, told *feed, begin func()
 	fl := &follower{app: a, rt: s.host.Runtime(), feed: told, id: id, view: a.newView(id), busy: map[string]int{}, early: early{}}
 	stop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	a.setInterrupt(func() { a.say("stopping run %s; once more ends at once", shortID(id)); cancel() })
+	a.setInterrupt(cancel)
 	defer a.setInterrupt(nil)
 	out, err := fl.follow(ctx, stop)
 	fl.view.close()
@@ -84,6 +85,8 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 	stopping := make(chan error, 1)
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
+	soon := time.NewTimer(redraw)
+	defer soon.Stop()
 	still := time.NewTimer(settle)
 	defer still.Stop()
 	interrupt := stop.Done()
@@ -94,6 +97,11 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 			if f.showAll() {
 				still.Reset(settle)
 			}
+			if f.view.flush() {
+				soon.Reset(redraw)
+			}
+		case <-soon.C:
+			f.view.flush()
 		case <-second.C:
 			f.view.tick()
 			still.Reset(settle)
@@ -107,6 +115,9 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 		case <-interrupt:
 			interrupt = nil
 			f.endPrompt()
+			f.view.hold(true)
+			f.app.say("stopping run %s; once more ends at once", shortID(f.id))
+			f.view.hold(false)
 			go func() { stopping <- f.stopAll(ctx) }()
 		case err := <-stopping:
 			if err != nil {

@@ -30,6 +30,7 @@ type liveView struct {
 	held    bool // a question is on the terminal
 	waiting []string
 	drawn   bool
+	stale   bool // the line is not what it should be
 	last    time.Time
 }
 
@@ -48,9 +49,20 @@ func (v *liveView) show(p runtime.Progress) {
 		v.clear()
 		fmt.Fprintln(v.app.env.Stderr, strings.Join(more, "\n"))
 	}
-	if len(more) > 0 || v.app.env.Now().Sub(v.last) >= redraw {
-		v.draw()
+	v.stale = true
+}
+
+// flush draws the line, unless it was drawn a moment ago. It reports whether it
+// still has to be.
+func (v *liveView) flush() bool {
+	if v.held || !v.stale {
+		return false
 	}
+	if v.drawn && v.app.env.Now().Sub(v.last) < redraw {
+		return true
+	}
+	v.draw()
+	return false
 }
 
 // note takes in what the status line tells.
@@ -129,7 +141,7 @@ func (v *liveView) clear() {
 // draw writes the status line. It is cut to the terminal's width: a line that
 // wraps could not be taken away again.
 func (v *liveView) draw() {
-	v.last = v.app.env.Now()
+	v.last, v.stale = v.app.env.Now(), false
 	parts := []string{}
 	if v.iteration > 0 {
 		parts = append(parts, fmt.Sprintf("iteration %d", v.iteration))
@@ -148,15 +160,15 @@ func (v *liveView) draw() {
 	if v.paused {
 		parts = append(parts, "paused")
 	}
-	parts = append(parts, duration(v.app.env.Now().Sub(v.began).Truncate(time.Second)))
+	parts = append(parts, clock(v.app.env.Now().Sub(v.began)))
 	if s := spent(v.usage); s != "" {
 		parts = append(parts, s)
 	}
-	line := strings.Join(parts, "  ")
+	line := strings.Join(parts, " · ")
 	width := max(10, v.app.env.Width()-1)
 	if room := width - len([]rune(line)) - 3; v.text != "" && room > 20 {
 		text := []rune(strings.Join(strings.Fields(printable(v.text)), " "))
-		line += "  " + string(text[max(0, len(text)-room):])
+		line += " · " + string(text[max(0, len(text)-room):])
 	}
 	fmt.Fprint(v.app.env.Stderr, clearLine+v.app.paint.dim(clip(line, width)))
 	v.drawn = true

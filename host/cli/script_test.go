@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +35,15 @@ func TestMain(m *testing.M) {
 // its own; compiled plugins are shared, for they are the same in all.
 func TestScripts(t *testing.T) {
 	cache := t.TempDir()
+	warm := exec.Command("sentinel", "exec", "--list")
+	warm.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+	warm.Dir = t.TempDir()
+	if out, err := warm.CombinedOutput(); err != nil {
+		t.Fatalf("compile the built-in plugin: %v\n%s", err, out)
+	}
+	model := httptest.NewServer(http.HandlerFunc(answer))
+	// Scripts run in parallel, beyond this function's end.
+	t.Cleanup(model.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -42,8 +53,11 @@ func TestScripts(t *testing.T) {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
 			env.Setenv("USER", "tester")
+			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv("COMPILED", filepath.Join(cache, "sentinel"))
+			env.Setenv("MODEL_URL", model.URL+"/v1")
 			state := filepath.Join(env.WorkDir, ".sentinel", "state")
-			return errors.Join(os.Mkdir(home, 0o700), os.MkdirAll(state, 0o700), os.Symlink(cache, filepath.Join(state, "cache")))
+			return errors.Join(os.Mkdir(home, 0o700), os.MkdirAll(state, 0o700), os.Symlink(filepath.Join(cache, "sentinel"), filepath.Join(state, "cache")))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":  code,
@@ -52,6 +66,20 @@ func TestScripts(t *testing.T) {
 			"keep":  keep,
 		},
 	})
+}
+
+// answer is a language model that knows one sentence.
+func answer(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintln(w, `{"object":"list","data":[{"id":"parrot","object":"model"}]}`)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	const chunk = `{"id":"1","object":"chat.completion.chunk","model":"parrot","choices":[{"index":0,"delta":{"role":"assistant","content":%q},"finish_reason":%s}]}`
+	fmt.Fprintf(w, "data: "+chunk+"\n\n", "Polly wants ", "null")
+	fmt.Fprintf(w, "data: "+chunk+"\n\n", "a cracker", `"stop"`)
+	fmt.Fprint(w, `data: {"id":"1","object":"chat.completion.chunk","model":"parrot","choices":[],"usage":{"prompt_tokens":1200,"completion_tokens":34,"total_tokens":1234}}`+"\n\ndata: [DONE]\n")
 }
 
 // code N PROGRAM ARGS...: the program ends with exit code N.
@@ -81,7 +109,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	end := time.Now().Add(30 * time.Second)
+	end := time.Now().Add(2 * time.Minute)
 	for {
 		_ = ts.Exec(args[1], args[2:]...) // it may fail until then
 		if want.MatchString(ts.ReadFile("stdout")) {

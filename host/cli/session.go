@@ -101,8 +101,9 @@ func (a *app) connect(ctx context.Context, reading bool) (*session, error) {
 	if !errors.Is(err, runtime.ErrHeld) {
 		return s, err
 	}
-	// Whoever has it may have opened it just now and listen in a moment.
-	for range 10 {
+	// Whoever has it may have opened it just now, and listens when its plugins are
+	// compiled, which takes seconds the first time.
+	for range 100 {
 		if s := a.dial(ctx); s != nil {
 			return s, nil
 		}
@@ -148,13 +149,13 @@ func (a *app) open(ctx context.Context, opt host.Options) (*session, error) {
 }
 
 // scratch opens a host on a store of its own that is gone afterwards, for what
-// must leave no trace. Compiled plugins of the real state folder are used.
+// must leave no trace in the project.
 func (a *app) scratch(ctx context.Context) (*session, error) {
 	temp, err := os.MkdirTemp("", "sentinel-scratch-")
 	if err != nil {
 		return nil, err
 	}
-	if cache := filepath.Join(a.state(), "cache"); isDir(cache) {
+	if cache := a.cache(); cache != "" {
 		// Without it the built-in plugin is compiled anew, which is only slower.
 		_ = os.Symlink(cache, filepath.Join(temp, "cache"))
 	}
@@ -165,6 +166,30 @@ func (a *app) scratch(ctx context.Context) (*session, error) {
 		return nil, errors.Join(err, os.RemoveAll(temp))
 	}
 	return &session{host: h, temp: temp, state: a.state()}, nil
+}
+
+// cache is where a scratch session finds compiled plugins, and keeps them: the
+// state folder's own if there is one, else the user's, "" if there is neither.
+// It holds code, so it must be the user's alone.
+func (a *app) cache() string {
+	if own := filepath.Join(a.state(), "cache"); isDir(own) {
+		return own
+	}
+	base := a.env.Getenv("XDG_CACHE_HOME")
+	if home := a.env.Getenv("HOME"); base == "" && home != "" {
+		base = filepath.Join(home, ".cache")
+	}
+	if !filepath.IsAbs(base) {
+		return ""
+	}
+	dir := filepath.Join(base, "sentinel")
+	if os.MkdirAll(dir, 0o700) != nil {
+		return ""
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 {
+		return ""
+	}
+	return dir
 }
 
 func isDir(path string) bool {

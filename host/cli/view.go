@@ -35,13 +35,15 @@ func (v *jsonView) show(p runtime.Progress) {
 	}
 }
 
-func (v *jsonView) tick()     {}
-func (v *jsonView) hold(bool) {}
-func (v *jsonView) close()    {}
+func (v *jsonView) flush() bool { return false }
+func (v *jsonView) tick()       {}
+func (v *jsonView) hold(bool)   {}
+func (v *jsonView) close()      {}
 
 type silentView struct{}
 
 func (silentView) show(runtime.Progress) {}
+func (silentView) flush() bool           { return false }
 func (silentView) tick()                 {}
 func (silentView) hold(bool)             {}
 func (silentView) close()                {}

@@ -1,0 +1,220 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/cli"
+)
+
+// A terminal is one invocation with a person at it.
+type terminal struct {
+	t          *testing.T
+	keys       io.WriteCloser
+	interrupts chan os.Signal
+	ended      chan int
+	exited     chan int
+
+	mu     sync.Mutex
+	screen bytes.Buffer // standard error
+	out    bytes.Buffer
+	grown  chan struct{} // closed and renewed when the screen grows
+}
+
+type writer struct {
+	term *terminal
+	to   *bytes.Buffer
+}
+
+func (w writer) Write(b []byte) (int, error) {
+	w.term.mu.Lock()
+	defer w.term.mu.Unlock()
+	close(w.term.grown)
+	w.term.grown = make(chan struct{})
+	return w.to.Write(b)
+}
+
+func sit(t *testing.T, dir string, env map[string]string, args ...string) *terminal {
+	t.Helper()
+	in, keys := io.Pipe()
+	term := &terminal{t: t, keys: keys, interrupts: make(chan os.Signal, 2), ended: make(chan int, 1), exited: make(chan int, 1), grown: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		term.ended <- cli.Run(ctx, cli.Env{
+			Args: args, Dir: dir, Stdin: in, Stdout: writer{term, &term.out}, Stderr: writer{term, &term.screen},
+			StdinTerminal: true, StdoutTerminal: true, StderrTerminal: true,
+			Width:      func() int { return 60 },
+			Getenv:     func(name string) string { return env[name] },
+			Interrupts: term.interrupts,
+			Exit:       func(code int) { term.exited <- code; cancel() },
+		})
+	}()
+	t.Cleanup(func() { cancel(); keys.Close(); in.Close() })
+	return term
+}
+
+func (s *terminal) shown() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.screen.String()
+}
+
+// await returns when the screen has shown pattern.
+func (s *terminal) await(pattern string) {
+	s.t.Helper()
+	want := regexp.MustCompile(pattern)
+	late := time.After(60 * time.Second)
+	for {
+		s.mu.Lock()
+		ok, grown := want.Match(s.screen.Bytes()), s.grown
+		s.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-grown:
+		case code := <-s.ended:
+			s.t.Fatalf("ended with %d before it showed %q:\n%s", code, pattern, s.shown())
+		case <-late:
+			s.t.Fatalf("never showed %q:\n%s", pattern, s.shown())
+		}
+	}
+}
+
+func (s *terminal) press(line string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.keys, line+"\n"); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *terminal) end(want int) string {
+	s.t.Helper()
+	select {
+	case got := <-s.ended:
+		if got != want {
+			s.t.Fatalf("exit code %d, want %d:\n%s", got, want, s.shown())
+		}
+	case <-time.After(60 * time.Second):
+		s.t.Fatalf("does not end:\n%s", s.shown())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.String()
+}
+
+// project makes a folder with a sentinel in it.
+func project(t *testing.T, definition string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "s.json"), []byte(definition), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+const twoQuestions = `{"name":"s","steps":[
+	{"type":"approve","prompt":"First\u001b[2J?","outputTo":"a"},
+	{"type":"approve","prompt":"Second?","outputTo":"b"}]}`
+
+func TestAskAtTerminal(t *testing.T) {
+	term := sit(t, project(t, twoQuestions), map[string]string{"USER": "ann"}, "run", "s.json", "-o", "json")
+	term.await(`approve / reject: $`)
+	if strings.Contains(term.shown(), "\x1b[2J") {
+		t.Error("a prompt steered the terminal")
+	}
+	term.press("perhaps")
+	term.await(`"perhaps" is no answer`)
+	term.await(`is no answer(?s).*approve / reject: $`)
+	term.press("a looks fine")
+	term.await(`(?s)Second\?.*approve / reject: $`)
+	term.press("approve")
+	out := term.end(0)
+	for _, want := range []string{`"status": "completed"`, `"by": "ann"`, `"comment": "looks fine"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in the result:\n%s", want, out)
+		}
+	}
+}
+
+// A terminal that goes away leaves the run where a person can take it up.
+func TestTerminalGoesAway(t *testing.T) {
+	term := sit(t, project(t, twoQuestions), nil, "run", "s.json")
+	term.await(`approve / reject: $`)
+	term.keys.Close()
+	term.end(cli.ExitWaiting)
+	if !strings.Contains(term.shown(), "sentinel decide ") {
+		t.Error(term.shown())
+	}
+}
+
+func TestLiveLine(t *testing.T) {
+	dir := project(t, `{"name":"s","steps":[{"id":"nap","type":"shell","command":"sleep 1.3"}],"loop":{"type":"count","max":2}}`)
+	term := sit(t, dir, nil, "run", "s.json")
+	term.end(0)
+	screen := term.shown()
+	if !regexp.MustCompile(`\r\x1b\[2K\x1b\[2miteration 1 · 0 nap · code/shell/execute · 1s`).MatchString(screen) {
+		t.Errorf("no status line after a second: %q", screen)
+	}
+	if !regexp.MustCompile(`\x1b\[2m#2 \x1b\[0m0   shell \x1b\[1mnap\x1b\[0m  \x1b\[32mok\x1b\[0m`).MatchString(screen) {
+		t.Errorf("no line for the second pass: %q", screen)
+	}
+	for line := range strings.SplitSeq(screen, "\r\x1b[2K") {
+		status, _, _ := strings.Cut(line, "\n")
+		if n := len([]rune(stripped(status))); n > 60 && strings.HasPrefix(stripped(status), "iteration") {
+			t.Errorf("status line of %d columns: %q", n, status)
+		}
+	}
+	if !strings.HasSuffix(screen, "\r\x1b[2K") {
+		t.Errorf("the status line is left behind: %q", screen[max(0, len(screen)-80):])
+	}
+}
+
+func TestNoColour(t *testing.T) {
+	for _, env := range []map[string]string{{"NO_COLOR": "1"}, {"TERM": "dumb"}} {
+		term := sit(t, project(t, `{"name":"s","steps":[{"type":"shell","command":"true"}]}`), env, "run", "s.json")
+		out := term.end(0)
+		if colour := regexp.MustCompile(`\x1b\[[0-9;]*m`); colour.MatchString(term.shown()) || colour.MatchString(out) {
+			t.Errorf("%v: %q %q", env, term.shown(), out)
+		}
+	}
+}
+
+// The first Ctrl-C stops; the second does not wait for that.
+func TestSecondInterrupt(t *testing.T) {
+	dir := project(t, `{"name":"s","steps":[{"type":"shell","command":"trap '' TERM; touch up; while :; do sleep 1; done"}]}`)
+	term := sit(t, dir, nil, "run", "s.json")
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "up")); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	term.interrupts <- os.Interrupt
+	term.await(`stopping run`)
+	term.interrupts <- os.Interrupt
+	select {
+	case code := <-term.exited:
+		if code != cli.ExitInterrupt {
+			t.Errorf("exit code %d", code)
+		}
+	case <-term.ended:
+		t.Error("the run was stopped before the second signal came")
+	case <-time.After(30 * time.Second):
+		t.Error("the second signal did nothing")
+	}
+	<-term.ended
+}
+
+// stripped is s without what steers a terminal.
+func stripped(s string) string {
+	return regexp.MustCompile(`\x1b\[[0-9;]*[mK]|\r`).ReplaceAllString(s, "")
+}

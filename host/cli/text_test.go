@@ -1,0 +1,89 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/host/cli"
+)
+
+func TestDuration(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": -time.Second, "0.0ms": 0, "0.4ms": 400 * time.Microsecond, "10ms": 10 * time.Millisecond, "999ms": 999 * time.Millisecond,
+		"1.0s": time.Second, "59.9s": 59900 * time.Millisecond, "1m00s": time.Minute, "3m05s": 185 * time.Second, "2h07m": 127 * time.Minute,
+	} {
+		if got := cli.Duration(d); got != want {
+			t.Errorf("Duration(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
+		if got := cli.Grouped(n); got != want {
+			t.Errorf("Grouped(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestClip(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"short", 5, "short"}, {"longer", 5, "long…"}, {"a\n b\tc", 9, "a b c"}, {"übung", 3, "üb…"}, {"x\x1b[2J", 9, "x[2J"},
+	} {
+		if got := cli.Clip(tt.in, tt.n); got != tt.want {
+			t.Errorf("Clip(%q, %d) = %q, want %q", tt.in, tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	if got := cli.Printable("a\tb\n\x1b]0;x\x07\u009b31m\x7fé"); got != "a\tb\n]0;x31mé" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	for in, want := range map[string]string{"": "''", "a-b_c/d.e": "a-b_c/d.e", "0!1": "'0!1'", "it's": `'it'\''s'`, "1#0": "'1#0'"} {
+		if got := cli.Quoted(in); got != want {
+			t.Errorf("Quoted(%q) = %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	var b strings.Builder
+	if err := cli.Table(&b, [][]string{{"A", "LONG HEAD"}, {"\x1b[32mgreen\x1b[0m", "x"}, {"y", ""}}); err != nil {
+		t.Fatal(err)
+	}
+	want := "A      LONG HEAD\n\x1b[32mgreen\x1b[0m  x\ny\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	choices := []string{"retry", "skip", "fail"}
+	for word, want := range map[string]string{"retry": "retry", "r": "retry", "SK": "skip", "": "", "x": "", "retryy": ""} {
+		if got, ok := cli.Choose(word, choices); got != want || ok != (want != "") {
+			t.Errorf("Choose(%q) = %q, %v", word, got, ok)
+		}
+	}
+	if got, ok := cli.Choose("a", []string{"approve", "abort"}); ok {
+		t.Errorf("an ambiguous beginning is %q", got)
+	}
+}
+
+func TestFieldOrder(t *testing.T) {
+	for _, pair := range [][2]string{{"then", "else"}, {"branches.2", "branches.10"}, {"branches.0", "branches.1"}} {
+		if cli.FieldLess(pair[0], pair[1]) >= 0 || cli.FieldLess(pair[1], pair[0]) <= 0 {
+			t.Errorf("%q is not before %q", pair[0], pair[1])
+		}
+	}
+}
