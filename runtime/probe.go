@@ -1,0 +1,82 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A Probe reaches parts of an engine that no run shows alone, to measure them.
+// Nothing that it does is recorded.
+//
+// # Concurrency
+//
+// Safe for concurrent use.
+type Probe struct{ rt *Runtime }
+
+// Probe returns the runtime's probe.
+func (rt *Runtime) Probe() Probe { return Probe{rt} }
+
+// Condition evaluates a condition on variables.
+func (p Probe) Condition(ctx context.Context, source string, vars map[string]json.RawMessage) (truthy bool, err error) {
+	v, err := p.rt.cond.Eval(ctx, source, cond.Vars(func(name string) (json.RawMessage, bool) {
+		value, ok := vars[name]
+		return value, ok
+	}))
+	return v.Truthy, err
+}
+
+// Guest runs the guest of a step type once, without the engine around it: every
+// host call is answered at once with answer, the JSON of what comes under "ok".
+func (p Probe) Guest(ctx context.Context, t sentinels.StepType, fields, answer json.RawMessage) (json.RawMessage, error) {
+	mod, err := p.rt.plugins.lookup(t)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	input, err := json.Marshal(map[string]any{
+		"abi":     abi.Version,
+		"step":    map[string]any{"type": t, "address": "0", "path": "0", "fields": fields},
+		"run":     map[string]any{"id": newRunID(), "sentinel": "probe", "iteration": 1, "workspace": "/", "key": digest("probe")},
+		"attempt": 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	reply := wasm.Reply{Body: append(append([]byte(`{"ok":`), answer...), '}'), Now: now}
+	res, err := mod.Run(ctx, wasm.Invocation{Input: input, Seed: 1, ClockBase: now, Call: func(context.Context, string, []byte) (wasm.Reply, error) {
+		return reply, nil
+	}})
+	return res.Output, err
+}
+
+// Waiting returns how many runs have begun to wait: nothing of them executes,
+// and what they wait for is in the journal.
+func (p Probe) Waiting() int {
+	p.rt.mu.Lock()
+	defer p.rt.mu.Unlock()
+	n := 0
+	for _, r := range p.rt.runs {
+		if r.waits() {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *run) waits() bool {
+	const started = 4 // records of a run, a pass, a step and a call that began
+	if !r.slot.TryLock() {
+		return false // somebody enters, and holds it until there is room
+	}
+	idle := r.active == 0
+	r.slot.Unlock()
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	return idle && r.log.seq >= started
+}
