@@ -239,6 +239,22 @@ func TestAChangedRequestIsAnsweredAndReported(t *testing.T) {
 	}
 }
 
+// TestAReportShowsWhatCounts: the place it shows is not the first difference of
+// all, if that one is left out of the comparison.
+func TestAReportShowsWhatCounts(t *testing.T) {
+	long := strings.Repeat(" and on", 20)
+	file := record(t, echo{}, cassette.RecordOptions{}, ask("after 1s"+long+": red"))
+	p := play(t, file, cassette.PlayOptions{})
+	if _, err := p.Turn(t.Context(), ask("after 2s"+long+": green"), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []cassette.Change{{Path: "messages[0].content", Was: `"...d on and on and on: red"`, Now: `"...d on and on and on: green"`}}
+	got := p.Divergences()[0].Changes
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestAChangedPromptTakesTheTurnAtItsPlace(t *testing.T) {
 	file := record(t, echo{}, cassette.RecordOptions{}, ask("errors: 3"), ask("errors: 2"))
 	p := play(t, file, cassette.PlayOptions{})

@@ -165,9 +165,12 @@ func walk(path string, a, b any, out *[]Change) {
 		}
 	case string:
 		if b, ok := b.(string); ok {
-			if steady(milliseconds.ReplaceAllString(a, "${1}0")) != steady(milliseconds.ReplaceAllString(b, "${1}0")) {
-				from := firstDifference(a, b)
-				*out = append(*out, Change{path, around(a, from), around(b, from)})
+			// Shown as compared: the first difference of the texts themselves may
+			// be one that does not count.
+			was, now := steady(milliseconds.ReplaceAllString(a, "${1}0")), steady(milliseconds.ReplaceAllString(b, "${1}0"))
+			if was != now {
+				from := firstDifference(was, now)
+				*out = append(*out, Change{path, around(was, from), around(now, from)})
 			}
 			return
 		}
