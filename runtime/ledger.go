@@ -79,8 +79,13 @@ func (l *ledger) reserve(ctx context.Context, r *run, q ModelQuote) error {
 		}
 		// Whose limit it is pauses or ends; the call gives up with ctx.
 		if err := at.atLimit(ctx, limit); err != nil {
-			if errors.As(err, new(*limitError)) {
-				at.cancel(err)
+			if !errors.As(err, new(*limitError)) {
+				return err
+			}
+			at.cancel(err)
+			if at != r { // which stops all below it, this run too
+				<-ctx.Done()
+				return context.Cause(ctx)
 			}
 			return err
 		}
