@@ -68,6 +68,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		Type: a.step.Type, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
 		Env: a.env, Seed: a.seed, ClockBase: a.base.UnixMicro(), Unknown: unknown,
 	}
+	a.begun = true
 	ticket := a.write(true, a.n, &journal.Record{Kind: journal.StepStart, Time: body.ClockBase, StepStart: body})
 	p := a.progress(OnStepStart, a.n)
 	ticket.OnDone(func(error) { a.run.tell(p) })
@@ -217,6 +218,7 @@ func toolList(raw json.RawMessage) []string {
 // again; the module is the one it started with.
 func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
 	s := past.start
+	a.begun = true
 	fields, err := a.run.rt.load(s.Fields)
 	if err != nil {
 		return err

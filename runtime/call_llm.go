@@ -116,6 +116,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 		return callEnd{err: asError(err, abi.Unavailable), body: journal.CallEndBody{Usage: &spent}}, nil
 	}
 	spent = a.run.spendTurn(r.Usage)
+	r.Usage = spent
 	if r.ToolCalls == nil {
 		r.ToolCalls = []sentinels.ToolCall{}
 	}

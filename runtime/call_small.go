@@ -158,14 +158,8 @@ func (a *attempt) callEmit(c *call) error {
 	if err != nil {
 		return err
 	}
-	kept, err := a.run.rt.value(c.request)
-	if err != nil {
-		return err
-	}
 	_, err = a.run.rt.events.publish(e, func(puts ...store.Put) *store.Ticket {
-		return a.complete(c, callEnd{result: result, puts: puts, body: journal.CallEndBody{
-			Function: c.function, Hash: c.hash, Request: kept,
-		}})
+		return a.complete(c, callEnd{result: result, puts: puts, body: journal.CallEndBody{Label: req.Event}})
 	})
 	return err
 }

@@ -26,6 +26,7 @@ type execution struct {
 	past      *execHistory // nil unless a crash interrupted the iteration
 
 	started time.Time
+	begun   bool // an attempt began, so the journal has the step's type and name
 }
 
 // carryOut brings the step to its end and returns its output, or the error
@@ -186,6 +187,9 @@ func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) 
 		}
 	}
 	body := &journal.StepEndBody{Error: failed, Skipped: skipped}
+	if !x.begun {
+		body.Type, body.Name = string(x.step.Type), x.step.Name
+	}
 	if skipped != "condition" && (failed == nil || skipped == "error") {
 		body.OutputTo = x.step.OutputTo
 	}

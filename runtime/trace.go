@@ -188,6 +188,9 @@ func (b *traceBuilder) addStep(rec *journal.Record, at time.Time) error {
 		a.Millis = millis(a.Duration)
 	case journal.StepEnd:
 		s := rec.StepEnd
+		if step.Type == "" {
+			step.Type, step.Name = sentinels.StepType(s.Type), s.Name
+		}
 		step.Ended, step.Error, step.Skipped, step.Duration = true, s.Error, s.Skipped, at.Sub(step.Start)
 		step.Millis = millis(step.Duration)
 		if n := len(step.Attempts); n > 0 {
@@ -265,7 +268,7 @@ func (b *traceBuilder) callEnd(a *TraceAttempt, rec *journal.Record, at time.Tim
 	e := rec.CallEnd
 	c := b.call(a, rec, e.Seq, at)
 	if e.Function != "" {
-		c.Function = e.Function
+		c.Function, c.Label = e.Function, e.Label
 		var err error
 		if c.Request, err = b.rt.load(e.Request); err != nil {
 			return err

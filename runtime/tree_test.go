@@ -62,6 +62,7 @@ func TestCrashEverywhere_F4(t *testing.T) {
 			{"type":"seq","onError":{"retry":{"maxRetries":2,"baseDelayMs":1,"backoffType":"none"}},"steps":[
 				{"type":"call","command":"world/act","value":1,"outputTo":"a"},
 				{"type":"call","command":"world/flaky","value":2,"onError":{"retry":{"maxRetries":1,"baseDelayMs":1}},"outputTo":"b"}]}],"loop":{"type":"once"}}`,
+		"refused calls are replayed": `{"name":"f","steps":[{"type":"stumble","outputTo":"a"}],"loop":{"type":"once"}}`,
 		"a model talks": `{"name":"e","steps":[
 			{"type":"talk","prompt":"a","turns":3,"outputTo":"a"},
 			{"type":"both","branches":[[{"type":"talk","prompt":"b","turns":2,"outputTo":"b"}],[{"type":"talk","prompt":"c","outputTo":"c"}]]}],"loop":{"type":"count","max":2}}`,

@@ -162,6 +162,7 @@ func steps() *runtime.GoModule {
 		{Type: "child", Fields: fields(`{"definition":{"x-sentinel":"definition"},"await":{"type":"boolean"},"inputs":{}}`)},
 		{Type: "say", Fields: fields(`{"event":{"type":"string"},"data":{}}`)},
 		{Type: "fickle", Fields: object},
+		{Type: "stumble", Fields: object},
 		{Type: "spin", Fields: object},
 	}}
 }
@@ -232,6 +233,12 @@ func step(g *runtime.GoGuest) (any, error) {
 		return r.Result, json.Unmarshal(w.OK, &r)
 	case "say":
 		return pass(g.Call(abi.FuncEmit, map[string]any{"event": str("event"), "data": f["data"]}))
+	case "stumble": // calls that are refused before they begin, then one that is not
+		g.Call(abi.FuncWait, map[string]any{"event": "x", "durationMs": 1})
+		g.Call(abi.FuncLLM, map[string]any{"conversation": "none", "append": []any{}})
+		g.Call("sentinel_nothing", map[string]any{})
+		g.Call(abi.FuncCheckpoint, map[string]any{"stat": 1})
+		return pass(g.Call(abi.FuncCommand, map[string]any{"command": "world/act", "params": map[string]any{"value": 1}}))
 	case "fickle":
 		fickle++
 		return pass(g.Call(abi.FuncCommand, map[string]any{"command": "world/look", "params": map[string]any{"value": fickle}}))

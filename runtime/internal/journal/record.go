@@ -135,10 +135,11 @@ type CallStartBody struct {
 }
 
 // CallEndBody ends a host call. Calls without a start, which touch nothing
-// outside the run, carry Function and Hash here.
+// outside the store, carry Function, Label, Hash and Request here.
 type CallEndBody struct {
 	Seq      int                        `json:"n"`
 	Function string                     `json:"fn,omitempty"`
+	Label    string                     `json:"l,omitempty"`
 	Hash     string                     `json:"h,omitempty"`
 	Request  Value                      `json:"rq,omitzero"`
 	Result   Value                      `json:"ok,omitzero"`
@@ -167,6 +168,8 @@ type StepEndBody struct {
 	Output   Value      `json:"out,omitzero"`
 	Error    *abi.Error `json:"err,omitempty"`
 	Skipped  string     `json:"skip,omitempty"` // "condition" or "error"
+	Type     string     `json:"type,omitempty"` // of a step that no attempt began
+	Name     string     `json:"name,omitempty"` // likewise
 	OutputTo string     `json:"to,omitempty"`
 }
 
