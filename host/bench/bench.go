@@ -95,9 +95,10 @@ func Run(ctx context.Context, w io.Writer, opt Options) (err error) {
 				err = context.Cause(ctx)
 			}
 			if err != nil {
-				err = fmt.Errorf("bench %q: %w", line.name, err)
+				yield(Row{}, fmt.Errorf("bench %q: %w", line.name, err))
+				return
 			}
-			if !yield(line.row(f), err) || err != nil {
+			if !yield(line.row(f), nil) {
 				return
 			}
 		}
