@@ -42,7 +42,7 @@ var layers = []layer{
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil}, // it steers the engine, nothing else
-	{"host/bench", []string{"host", "host/**", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/owner", []string{"sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
@@ -56,8 +56,9 @@ var layers = []layer{
 	{"host/fetch", []string{"sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
-	{"examples/internal/**", []string{"host", "host/llm/cassette", "runtime", "sdk/abi", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
-	{"examples/**", []string{"host", "plugins", "runtime", "sdk", "sentinels", "host/command"}, nil},
+	{"examples", nil, nil},
+	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "runtime", "sdk/abi", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
+	{"examples/**", []string{"host", "plugins", "runtime", "sdk", "sdk/abi", "sentinels", "host/command"}, nil},
 }
 
 func fits(pattern, pkg string) bool {

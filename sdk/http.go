@@ -3,8 +3,7 @@ package sdk
 import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
 // A Request is an outgoing HTTP request, to a host that the plugin's grant
-// names. A header value may be a secret's reference; the host puts the value in
-// and the guest never sees it.
+// names.
 type Request struct {
 	Method    string // empty is GET
 	URL       string
@@ -18,7 +17,8 @@ type Response struct {
 	Status    int
 	Headers   Value // object of texts, names in lower case
 	Body      string
-	Truncated bool // the body was longer than an answer may be
+	Encoding  string // "base64" if Body is that, because it is no text; else empty
+	Truncated bool   // the body was longer than an answer may be
 }
 
 // HTTP makes a request. A status of 400 or more is a response, not an error.
@@ -35,6 +35,7 @@ func (c *Context) HTTP(r Request) (Response, error) {
 		Status:    int(answer.Get("status").IntOr(0)),
 		Headers:   answer.Get("headers"),
 		Body:      answer.Get("body").StringOr(""),
+		Encoding:  answer.Get("encoding").StringOr(""),
 		Truncated: answer.Get("truncated").BoolOr(false),
 	}, nil
 }
