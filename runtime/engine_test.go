@@ -14,7 +14,7 @@ import (
 // open starts a runtime with the test's step types on a store in memory.
 func open(t testing.TB, w *world, db store.Store, opt runtime.Options) *runtime.Runtime {
 	t.Helper()
-	opt.Commands, opt.Models = w, w
+	opt.Commands, opt.Models, opt.Executions = w, w, w
 	rt, err := runtime.OpenOn(context.Background(), db, opt)
 	if err != nil {
 		t.Fatal(err)

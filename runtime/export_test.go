@@ -119,13 +119,8 @@ func CallKey(run string, iteration int, path string, seq int) string {
 // ShiftJournal moves every time in a run's journal by d, as if all had happened
 // earlier.
 func ShiftJournal(db store.Store, run string, d time.Duration) error {
-	var b store.Batch
-	err := db.Journal(run, 1, func(seq uint64, raw []byte) error {
-		rec, err := journal.Decode(raw)
-		if err != nil {
-			return err
-		}
-		us := d.Microseconds()
+	us := d.Microseconds()
+	return EditJournal(db, run, func(rec *journal.Record) {
 		rec.Time += us
 		if rec.CallStart != nil && rec.CallStart.Due != 0 {
 			rec.CallStart.Due += us
@@ -133,6 +128,18 @@ func ShiftJournal(db store.Store, run string, d time.Duration) error {
 		if rec.Retry != nil {
 			rec.Retry.Due += us
 		}
+	})
+}
+
+// EditJournal changes the records of a run that nobody carries out.
+func EditJournal(db store.Store, run string, edit func(*journal.Record)) error {
+	var b store.Batch
+	err := db.Journal(run, 1, func(seq uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return err
+		}
+		edit(rec)
 		if raw, err = journal.Encode(rec); err != nil {
 			return err
 		}
@@ -147,26 +154,4 @@ func ShiftJournal(db store.Store, run string, d time.Duration) error {
 		return err
 	}
 	return db.Enqueue(b).Wait(context.Background())
-}
-
-// Waiting returns how many runs wait with nothing of theirs in execution and no
-// guest in memory but the resident ones.
-func Waiting(rt *Runtime) int {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	n := 0
-	for _, r := range rt.runs {
-		r.slot.Lock()
-		if r.active == 0 && r.log.place() > 3 { // run, iteration, step and call have begun
-			n++
-		}
-		r.slot.Unlock()
-	}
-	return n
-}
-
-func (l *journalLog) place() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.seq
 }

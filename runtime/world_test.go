@@ -23,6 +23,8 @@ type world struct {
 	turns  int
 	delay  time.Duration
 	fail   func(name string, attempt int) error
+	cut    []runtime.InterruptedExecution // background processes that died with the last host
+	ended  int                            // runs whose processes were ended
 }
 
 func newWorld() *world { return &world{made: map[string]int{}} }
@@ -78,7 +80,7 @@ func (w *world) count(key string) int {
 
 func (w *world) Lookup(name string) (runtime.CommandInfo, bool) {
 	switch name {
-	case "world/act", "world/fail", "world/flaky":
+	case "world/act", "world/fail", "world/flaky", "world/spawn":
 		return runtime.CommandInfo{Name: name}, true
 	case "world/look":
 		return runtime.CommandInfo{Name: name, ReadOnly: true}, true
@@ -120,6 +122,11 @@ func (w *world) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 			return nil, err
 		}
 		return json.Marshal(map[string]any{"id": doc.ID, "revision": doc.Revision})
+	case "world/spawn":
+		if err := w.act(ctx, c.Key); err != nil {
+			return nil, err
+		}
+		return json.RawMessage(`{"executionId":"x1"}`), nil
 	case "world/look":
 	default:
 		return nil, &abi.Error{Code: abi.NotFound, Message: "no such command"}
@@ -143,6 +150,24 @@ func (w *world) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) 
 	return sentinels.Reply{Text: fmt.Sprintf("answer %d", len(t.Messages)), Finish: "stop", Provider: "world", Model: "oracle",
 		Usage: sentinels.Usage{InputTokens: 10, OutputTokens: 5, CostUSD: 0.01}}, nil
 }
+
+func (w *world) Watch(ctx context.Context, _ sentinels.RunID, _ json.RawMessage) (json.RawMessage, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func (w *world) EndRun(context.Context, sentinels.RunID) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended++
+	return nil
+}
+
+func (w *world) Interrupted(context.Context, sentinels.RunID) ([]runtime.InterruptedExecution, error) {
+	return w.cut, nil
+}
+
+func (w *world) Memory(sentinels.RunID) int64 { return 0 }
 
 // steps is a small set of step types, written as Go functions.
 func steps() *runtime.GoModule {

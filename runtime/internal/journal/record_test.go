@@ -1,0 +1,97 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// records has one record of each kind.
+func records() []*journal.Record {
+	v := journal.Value{JSON: json.RawMessage(`{"a":1}`)}
+	return []*journal.Record{
+		{Kind: journal.RunStart, Time: 1, RunStart: &journal.RunStartBody{Sentinel: "s", Definition: v, Hash: "h", Root: "r", Seed: 1 << 63, Variables: map[string]json.RawMessage{"x": json.RawMessage("null")}}},
+		{Kind: journal.IterationStart, IterationStart: &journal.IterationStartBody{Iteration: 1, Hash: "h", Event: &sentinels.Event{Name: "e"}}},
+		{Kind: journal.StepStart, Path: "0#1.steps.2", Attempts: []int{1, 2}, StepStart: &journal.StepStartBody{Type: "t", Fields: v, Env: map[string]string{"E": "1"}}},
+		{Kind: journal.CallStart, Path: "0", Attempts: []int{1}, CallStart: &journal.CallStartBody{Seq: 1, Function: "f", Request: journal.Value{Blob: "d"}, Worst: &sentinels.Usage{Calls: 1}}},
+		{Kind: journal.CallEnd, Path: "0", Attempts: []int{1}, CallEnd: &journal.CallEndBody{Seq: 1, Error: &abi.Error{Code: abi.Timeout, Message: "m"}, Joined: []int{0, 2}}},
+		{Kind: journal.Checkpoint, Path: "0", Attempts: []int{1}, Checkpoint: &journal.CheckpointBody{Seq: 2, State: v, Block: 3}},
+		{Kind: journal.StepEnd, Path: "0", Attempts: []int{0}, StepEnd: &journal.StepEndBody{Output: v, OutputTo: "x"}},
+		{Kind: journal.Retry, Path: "0", Attempts: []int{1}, Retry: &journal.RetryBody{Error: &abi.Error{Code: abi.Trap}, Due: 5}},
+		{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "decision", Call: "0!1", Verdict: "approve"}},
+		{Kind: journal.Status, Elapsed: 7, Status: &journal.StatusBody{Status: sentinels.StatusPaused, Limit: "timeoutMs"}},
+		{Kind: journal.IterationEnd, IterationEnd: &journal.IterationEndBody{Iteration: 1, Variables: v, Room: &journal.Room{Iterations: 1}}},
+		{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: sentinels.StatusCompleted}},
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, want := range records() {
+		b, err := journal.Encode(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := journal.Decode(b)
+		if err != nil {
+			t.Fatalf("%s: %v", want.Kind, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", want.Kind, diff)
+		}
+	}
+}
+
+// A record that cannot be taken for what it says is an error: better no run
+// than a run with a hole.
+func TestDecodeRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                                 "decode journal record",
+		`{"v":1,"k":"run.end"}`:            `kind "run.end" without its body`,
+		`{"v":1,"k":"run.end","se":{}}`:    `kind "run.end" without its body`,
+		`{"v":2,"k":"run.end","rn":{}}`:    "format 2, this program reads up to 1",
+		`{"k":"run.end","rn":{}}`:          "format 0",
+		`{"v":1,"k":"run.stop","rn":{}}`:   `kind "run.stop"`,
+		`{"v":1,"k":"run.end","rn":{}} {}`: "decode journal record",
+	} {
+		if _, err := journal.Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+// FuzzDecode proves that what is decoded means the same when it is written
+// again.
+func FuzzDecode(f *testing.F) {
+	for _, r := range records() {
+		b, err := journal.Encode(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := journal.Decode(b)
+		if err != nil {
+			return
+		}
+		once, err := journal.Encode(r)
+		if err != nil {
+			t.Fatalf("decoded and not encoded: %v", err)
+		}
+		again, err := journal.Decode(once)
+		if err != nil {
+			t.Fatalf("%s: %v", once, err)
+		}
+		twice, err := journal.Encode(again)
+		if err != nil || !bytes.Equal(once, twice) {
+			t.Errorf("once %s\ntwice %s (%v)", once, twice, err)
+		}
+	})
+}
