@@ -141,6 +141,19 @@ func TestDemo(t *testing.T) {
 	)
 }
 
+// TestDemoLive: with a model in the environment that one is asked, and what it
+// says is recorded.
+func TestDemoLive(t *testing.T) {
+	out, err := lesson.LiveScript(t, "demo.sh", model(t))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lesson.Shows(t, out, "your environment names is asked", "--record", "ok  \texample.com/shop/invoice", "Repair the build")
+	if strings.Contains(out, "cassette.jsonl: 7 requests") {
+		t.Errorf("the recording answered:\n%s", out)
+	}
+}
+
 // TestDemoFails: with a recording that ends too early the project stays red,
 // and the demo says so with its exit code.
 func TestDemoFails(t *testing.T) {

@@ -36,7 +36,20 @@ func Main(m *testing.M) {
 // sentinel program as its first argument, and returns what is printed. Its
 // temporary folders go with the test, and no model is configured. It is skipped
 // with -short: the definition alone is tested then.
-func Script(t *testing.T, name string, args ...string) (string, error) {
+func Script(t *testing.T, name string) (string, error) {
+	t.Helper()
+	return script(t, name, "SENTINEL_DEMO=replay",
+		"OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=", "ANTHROPIC_BASE_URL=", "OLLAMA_HOST=")
+}
+
+// LiveScript is Script for a reader who has a model.
+func LiveScript(t *testing.T, name string, model Model) (string, error) {
+	t.Helper()
+	Serve(t, model)
+	return script(t, name, "SENTINEL_DEMO=")
+}
+
+func script(t *testing.T, name string, env ...string) (string, error) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: the script is not run")
@@ -46,9 +59,9 @@ func Script(t *testing.T, name string, args ...string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("./"+name, append([]string{binary}, args...)...)
-	cmd.Env = append(os.Environ(), asCLI+"=1", "TMPDIR="+t.TempDir(), "SENTINEL_DEMO=replay",
-		"OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=", "ANTHROPIC_BASE_URL=", "OLLAMA_HOST=")
+	cmd := exec.Command("./"+name, binary)
+	cmd.Env = append(os.Environ(), asCLI+"=1", "TMPDIR="+t.TempDir())
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
