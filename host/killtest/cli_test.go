@@ -13,6 +13,7 @@ import (
 // TestCommandLine kills "sentinel run" and every "sentinel run --resume RUN"
 // that follows it, until one of them comes to the run's end.
 func TestCommandLine(t *testing.T) {
+	t.Cleanup(func() { noHelpers(t) })
 	server := newModelServer(t)
 	d := newDoubt(t, everythingWith("retry"))
 	state := filepath.Join(d.order.Dir, "state")

@@ -32,6 +32,7 @@ const (
 // next host asks, does not repeat it, asks again after another kill, and goes
 // on once somebody has decided, also when that was while no host was there.
 func TestDoubtAsks(t *testing.T) {
+	t.Cleanup(func() { noHelpers(t) })
 	for _, c := range []struct {
 		name, definition, verdict string
 		result                    string
@@ -52,6 +53,10 @@ func TestDoubtAsks(t *testing.T) {
 				name += ", decided without a host"
 			}
 			t.Run(name, func(t *testing.T) {
+				if ahead && testing.Short() {
+					t.Skip("-short")
+				}
+				t.Parallel()
 				d := newDoubt(t, c.definition)
 				d.cutOff(t)
 				question := d.asked(t)

@@ -12,9 +12,8 @@ import (
 
 // A record is what is known of a run over all its lives.
 type record struct {
-	snaps  map[int]*snapshot // after each life
-	before int               // model turns of earlier runs
-	last   int               // the life that came to its end
+	snaps map[int]*snapshot // after each life
+	last  int               // the life that came to its end
 }
 
 // take holds what a life left to what the one before had left, and to what it

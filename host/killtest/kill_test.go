@@ -12,6 +12,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,22 +21,32 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
-// A campaign is many runs that are killed, one after the other.
+// A campaign is many runs that are killed, in lanes that go on side by side.
 type campaign struct {
-	server *modelServer
-	temp   string
-	cache  string // of compiled plugins, below temp; empty before the first run
-	rng    *rand.Rand
+	cache string         // of compiled plugins
+	want  map[string]any // what a run comes to that nobody kills
+
+	mu     sync.Mutex
 	left   int            // kills to make
 	made   int            // kills made
 	cutOff map[string]int // by what was under way
 }
 
-// TestKill kills the host at random moments until every run has come to its
-// end, and finds that nothing was lost and nothing was done twice unseen.
+// A lane has one run after the other.
+type lane struct {
+	*campaign
+	server *modelServer
+	rng    *rand.Rand
+}
+
+// TestKill kills hosts at random moments until every run has come to its end,
+// and finds that nothing was lost and nothing was done twice unseen.
 func TestKill(t *testing.T) {
-	c := &campaign{server: newModelServer(t), temp: t.TempDir(), left: 200, cutOff: map[string]int{}}
-	if testing.Short() {
+	c := &campaign{left: 200, cutOff: map[string]int{}}
+	switch {
+	case raceEnabled && testing.Short(): // a host then takes seconds to open
+		c.left = 12
+	case raceEnabled || testing.Short():
 		c.left = 40
 	}
 	if n, err := strconv.Atoi(os.Getenv("SENTINEL_KILLS")); err == nil {
@@ -45,18 +56,38 @@ func TestKill(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("SENTINEL_SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	c.rng = rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-
-	var want map[string]any
-	t.Run("undisturbed", func(t *testing.T) { want = c.round(t, "retry", 0, nil) })
-	if want["status"] != "completed" {
-		t.Fatalf("without a kill: %v", want)
+	newLane := func(t *testing.T, n uint64) *lane {
+		return &lane{campaign: c, server: newModelServer(t), rng: rand.New(rand.NewPCG(seed, n))}
 	}
-	for n := 1; c.left > 0 && !t.Failed(); n++ {
-		policy := []string{"retry", ""}[n%2]
-		t.Run(fmt.Sprintf("run %d, onInterrupt %q", n, policy), func(t *testing.T) { c.round(t, policy, 45, want) })
+	temp := t.TempDir()
+	t.Run("undisturbed", func(t *testing.T) {
+		l := newLane(t, 0)
+		state := filepath.Join(t.TempDir(), "state")
+		c.want = l.round(t, state, "retry", 0)
+		c.cache = filepath.Join(temp, "cache")
+		if err := os.CopyFS(c.cache, os.DirFS(filepath.Join(state, "cache"))); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if c.want["status"] != "completed" {
+		t.Fatalf("without a kill: %v", c.want)
 	}
+	t.Run("killed", func(t *testing.T) {
+		for n := range uint64(2) {
+			t.Run(fmt.Sprint("lane ", n), func(t *testing.T) {
+				t.Parallel()
+				l := newLane(t, n+1)
+				for i := 0; l.more() && !t.Failed(); i++ {
+					policy := []string{"retry", ""}[i%2]
+					t.Run(fmt.Sprintf("run %d, onInterrupt %q", i, policy), func(t *testing.T) {
+						l.round(t, filepath.Join(t.TempDir(), "state"), policy, 45)
+					})
+				}
+			})
+		}
+	})
+	noHelpers(t)
 	kinds := make([]string, 0, len(c.cutOff))
 	for kind, n := range c.cutOff {
 		kinds = append(kinds, fmt.Sprintf("%s %d", kind, n))
@@ -65,9 +96,16 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills; under way were: %s", c.made, strings.Join(kinds, ", "))
 }
 
+// more reports whether there are kills to make.
+func (c *campaign) more() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left > 0
+}
+
 // plan chooses the moment of a kill. Life is short for a while and then longer,
 // so that a run ends whatever the machine.
-func (c *campaign) plan(life int) plan {
+func (c *lane) plan(life int) plan {
 	mean := 90 * time.Millisecond
 	if life > 25 {
 		mean *= 4
@@ -90,32 +128,30 @@ func (c *campaign) plan(life int) plan {
 	return plan{after: afterResume, delay: delay}
 }
 
-// round carries one run out, killed at most so many times, and judges it.
-func (c *campaign) round(t *testing.T, policy string, most int, want map[string]any) map[string]any {
+// round carries one run out, killed at most so many times, judges it and
+// returns what it came to.
+func (c *lane) round(t *testing.T, state, policy string, most int) map[string]any {
 	dir := t.TempDir()
-	o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: filepath.Join(dir, "work"), Crashes: 1 << 20, Verdict: "retry"}
-	state := filepath.Join(o.Dir, "state")
+	o := order{Dir: filepath.Join(dir, ".sentinel"), State: state, Workspace: filepath.Join(dir, "work"), Crashes: 1 << 20, Verdict: "retry"}
 	if err := os.MkdirAll(o.Workspace, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if c.cache != "" {
-		if err := os.MkdirAll(state, 0o700); err != nil {
-			t.Fatal(err)
-		}
 		if err := os.CopyFS(filepath.Join(state, "cache"), os.DirFS(c.cache)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write(t, o.Workspace, everythingWith(policy))
-	h := &record{snaps: map[int]*snapshot{}, before: len(c.server.asked())}
+	h := &record{snaps: map[int]*snapshot{}}
+	before := len(c.server.asked())
 	for o.Life = 1; ; o.Life++ {
 		o.Resident = -1 // no guest waits in memory
+		p := plan{}
 		if most > 0 {
 			o.Resident = []int{0, -1, 2}[c.rng.IntN(3)]
-		}
-		p := plan{}
-		if o.Life <= most && c.left > 0 {
-			p = c.plan(o.Life)
+			if o.Life <= most && c.more() {
+				p = c.plan(o.Life)
+			}
 		}
 		l := start(t, o, c.server.URL)
 		l.live(t, p, func(r report) {
@@ -134,32 +170,25 @@ func (c *campaign) round(t *testing.T, policy string, most int, want map[string]
 		if t.Failed() {
 			t.FailNow()
 		}
-		if !l.killed {
-			res := l.said[len(l.said)-1].Result
-			if res == nil {
-				t.Fatalf("life %d ended without a result: %s", o.Life, l.tail())
-			}
-			h.last = o.Life
-			h.judge(t, o.Workspace, policy, c.server.asked()[h.before:])
-			nothingLives(t, o.Workspace, o.Life)
-			if res.Error != nil {
-				t.Errorf("the run ended as %s: step %s: %v", res.Status, res.Step, res.Error)
-			}
-			got := stable(t, *res)
-			got["marks"], got["ticks"] = s.marks[1], s.ticks[1]
-			if want != nil {
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("result after %d kills (-undisturbed +killed):\n%s", o.Life-1, diff)
-				}
-			}
-			if c.cache == "" {
-				c.cache = filepath.Join(c.temp, "cache")
-				if err := os.CopyFS(c.cache, os.DirFS(filepath.Join(state, "cache"))); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return got
+		if l.killed {
+			continue
 		}
+		res := l.said[len(l.said)-1].Result
+		if res == nil {
+			t.Fatalf("life %d ended without a result: %s", o.Life, l.tail())
+		}
+		if res.Error != nil {
+			t.Errorf("the run ended as %s: step %s: %v", res.Status, res.Step, res.Error)
+		}
+		h.last = o.Life
+		h.judge(t, o.Workspace, policy, c.server.asked()[before:])
+		nothingLives(t, o.Workspace, o.Life)
+		got := stable(t, *res)
+		got["marks"], got["ticks"] = s.marks[1], s.ticks[1]
+		if diff := cmp.Diff(c.want, got); c.want != nil && diff != "" {
+			t.Errorf("result after %d kills (-undisturbed +killed):\n%s", o.Life-1, diff)
+		}
+		return got
 	}
 }
 
@@ -173,6 +202,8 @@ func (c *campaign) account(t *testing.T, l *life, state string) *snapshot {
 	if !l.killed {
 		return s
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.made++
 	c.left--
 	kinds := s.open()
@@ -190,21 +221,25 @@ func (c *campaign) account(t *testing.T, l *life, state string) *snapshot {
 	return s
 }
 
-// nothingLives holds a run's end to: its processes are gone, and those of all
-// hosts.
+// nothingLives holds a run's end to it: the processes that it started are gone.
 func nothingLives(t *testing.T, workspace string, life int) {
 	t.Helper()
 	if found := strays(t, workspace, life); len(found) > 0 {
 		t.Errorf("the run is over, and there are\n%s", strings.Join(found, "\n"))
 	}
-	// A helper of a host that was killed ends when it notices.
+}
+
+// noHelpers expects that no host is left, nor a helper of one: it ends when it
+// notices that its host is gone.
+func noHelpers(t *testing.T) {
+	t.Helper()
 	for range 100 {
 		if len(helpers(t)) == 0 {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Errorf("helpers of dead hosts live on: %v", helpers(t))
+	t.Errorf("hosts or their helpers live on: %v", helpers(t))
 }
 
 // unstable are the names whose values differ between two honest runs.

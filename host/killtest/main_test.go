@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 // the definition in the workspace's kill.json if Run is empty.
 type order struct {
 	Dir       string // the .sentinel folder
+	State     string // default Dir/state
 	Workspace string
 	Run       sentinels.RunID
 	Life      int
@@ -90,7 +91,7 @@ func (o order) carryOut(ctx context.Context, say func(report)) (err error) {
 		say(report{Kind: "progress", Progress: &p})
 	}
 	h, err := host.Open(ctx, host.Options{
-		Dir: o.Dir, Workspace: o.Workspace, Observer: runtime.Observer{Progress: observe},
+		Dir: o.Dir, State: o.State, Workspace: o.Workspace, Observer: runtime.Observer{Progress: observe},
 		Limits: runtime.Limits{Resident: o.Resident, Crashes: o.Crashes},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

@@ -64,6 +64,7 @@ func TestKillWhileOpening(t *testing.T) {
 	}
 	for _, name := range []string{"at random", "state folder", "store", "cache"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: filepath.Join(dir, "work"), Crashes: 1 << 20}
 			state := filepath.Join(o.Dir, "state")
@@ -76,7 +77,10 @@ func TestKillWhileOpening(t *testing.T) {
 				p := plan{after: afterSight, delay: time.Duration(rand.IntN(1500)) * time.Microsecond}
 				switch name {
 				case "at random":
-					p.after, p.delay = atStart, time.Duration(rand.IntN(2500))*time.Millisecond
+					p.after, p.delay = atStart, time.Duration(rand.IntN(500))*time.Millisecond
+					if raceEnabled {
+						p.delay *= 10
+					}
 				case "state folder":
 					p.when = exists(state)
 				case "store":

@@ -12,6 +12,7 @@ import (
 // TestPoison has a step that takes its host down each time: the fourth host
 // does not try it again.
 func TestPoison(t *testing.T) {
+	t.Cleanup(func() { noHelpers(t) })
 	d := newDoubt(t, `{"name":"poison","steps":[
 		{"type":"shell","command":"sh ./act.sh before 0.01 $iteration"},
 		{"type":"shell","argv":["sh","./poison.sh","poison","-","$iteration"]}],"safety":{"onInterrupt":"retry"}}`)

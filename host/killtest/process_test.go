@@ -70,7 +70,7 @@ func start(t *testing.T, o order, server string) *life {
 	// Not the environment of the test: of it only what a host and shells need.
 	l.cmd.Env = []string{
 		orderVar + "=" + string(text), lifeVar + "=" + lifeName(o.Life), "PATH=" + os.Getenv("PATH"), "HOME=" + o.Workspace,
-		"OPENAI_BASE_URL=" + server + "/v1", "OPENAI_API_KEY=key-of-" + lifeName(o.Life), "GORACE=" + os.Getenv("GORACE"),
+		"OPENAI_BASE_URL=" + server + "/v1", "OPENAI_API_KEY=key-of-" + lifeName(o.Life), "GORACE=halt_on_error=1",
 	}
 	l.cmd.Dir = o.Workspace
 	// A file, not a pipe: an orphan that holds it keeps nobody waiting.

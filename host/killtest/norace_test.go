@@ -1,0 +1,5 @@
+//go:build !race
+
+package killtest_test
+
+const raceEnabled = false
