@@ -124,6 +124,9 @@ func (a *attempt) commandEnv() map[string]string {
 // storeCommand calls a command whose whole effect lies in Records. Its writes
 // and the call's end are one commit, so it is never in doubt.
 func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest) error {
+	if a.label == "" {
+		a.label = req.Command
+	}
 	started := time.Now()
 	body := journal.CallEndBody{Label: req.Command}
 	var done ticket

@@ -26,7 +26,8 @@ type execution struct {
 	past      *execHistory // nil unless a crash interrupted the iteration
 
 	started time.Time
-	begun   bool // an attempt began, so the journal has the step's type and name
+	label   string // of its first host call, for people
+	begun   bool   // an attempt began, so the journal has the step's type and name
 }
 
 // carryOut brings the step to its end and returns its output, or the error
@@ -139,29 +140,32 @@ func (x *execution) wait(ctx context.Context, due time.Time) error {
 // interrupted. skipped says that the step's condition does not hold.
 func (x *execution) attempt(ctx context.Context, n int, failed *abi.Error) (out json.RawMessage, skipped bool, err error) {
 	a := &attempt{execution: x, n: n}
-	if x.past != nil && x.past.attempts[n] != nil && x.past.attempts[n].start != nil {
-		if err := a.restore(ctx, x.past.attempts[n]); err != nil {
-			return nil, false, err
-		}
-	} else {
-		a.retry = retryValue(n, failed)
-		if x.step.Condition != "" {
-			v, err := x.run.rt.cond.Eval(ctx, x.step.Condition, x.run.conditionVars(x.sc, a.retry))
-			if err != nil {
-				e := *asError(err, abi.Plugin)
-				e.Field = "condition"
-				return nil, false, &e
-			}
-			if !v.Truthy {
-				return nil, true, nil
-			}
-		}
-		if err := a.begin(ctx); err != nil {
-			return nil, false, err
-		}
+	if skipped, err = x.prepare(ctx, a, failed); err != nil || skipped {
+		return nil, skipped, err
 	}
 	out, err = a.carryOut(ctx)
 	return out, false, err
+}
+
+// prepare begins the attempt or takes it up again; skipped says that the
+// step's condition does not hold.
+func (x *execution) prepare(ctx context.Context, a *attempt, failed *abi.Error) (skipped bool, err error) {
+	if x.past != nil && x.past.attempts[a.n] != nil && x.past.attempts[a.n].start != nil {
+		return false, a.restore(ctx, x.past.attempts[a.n])
+	}
+	a.retry = retryValue(a.n, failed)
+	if x.step.Condition != "" {
+		v, err := x.run.rt.cond.Eval(ctx, x.step.Condition, x.run.conditionVars(x.sc, a.retry))
+		if err != nil {
+			e := *asError(err, abi.Plugin)
+			e.Field = "condition"
+			return false, &e
+		}
+		if !v.Truthy {
+			return true, nil
+		}
+	}
+	return false, a.begin(ctx)
 }
 
 // retryValue is $retry and the input's retry: nil for a first attempt.
@@ -272,7 +276,7 @@ func (x *execution) progress(kind ProgressKind, n int) Progress {
 	if name == "" {
 		name = x.step.ID
 	}
-	return Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n, Iteration: x.run.passes()}
+	return Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n, Iteration: x.run.passes(), Label: x.label}
 }
 
 // key is the idempotency key of the step execution, equal for all attempts.

@@ -80,7 +80,22 @@ func (l *lines) step(who string, p runtime.Progress) []string {
 	case p.Error != nil:
 		mark = paint.bad("failed")
 	}
-	return l.failure(fmt.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.dim(duration(p.Duration))), p)
+	line := fmt.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.dim(duration(p.Duration)))
+	if said := saying(p); said != "" {
+		line += "  " + paint.dim(clip(said, 72))
+	}
+	return l.failure(line, p)
+}
+
+// saying is the first line of what a step has to say, such as a model's reply or
+// the first error of a build that was watched.
+func saying(p runtime.Progress) string {
+	var out struct{ Text string }
+	if p.Error != nil || json.Unmarshal(p.Output, &out) != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(out.Text), "\n")
+	return printable(first)
 }
 
 // failure adds the error of p, if it has one, and its hint.
@@ -124,8 +139,11 @@ func (l *lines) who(p runtime.Progress) string {
 // stepName is the address of a step, its type and what its author calls it.
 func (l *lines) stepName(p runtime.Progress) string {
 	s := fmt.Sprintf("%-3s %s", p.Address, p.Type)
-	if p.Step != "" {
+	switch {
+	case p.Step != "":
 		s += " " + l.app.paint.strong(clip(p.Step, 40))
+	case p.Label != "" && p.Event != runtime.OnStepStart:
+		s += " " + clip(p.Label, 40)
 	}
 	return s
 }
