@@ -248,27 +248,47 @@ func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
 // what it waits for takes long, it runs again once the answer is there.
 func (a *attempt) carryOut(ctx context.Context) (json.RawMessage, error) {
 	limit := a.timeLimit()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(errStopped)
-	timer := a.run.clock.at(a.run.clock.elapsed()-a.spent+limit, func() {
-		cancel(errf(abi.Timeout, "step %s timed out after %s", a.address, limit))
-	})
-	defer timer.stop()
-	defer a.abandon(cancel)
-	a.ctx = ctx
+	end := a.limit(ctx, limit)
+	defer end()
 	for {
-		if err := a.settle(ctx); err != nil {
+		if err := a.settle(a.ctx); err != nil {
 			return nil, err
 		}
-		out, err := a.guest(ctx, limit)
-		if errors.Is(err, errPark) {
-			continue
-		}
-		if cause := context.Cause(ctx); err != nil && cause != nil {
-			return nil, cause
+		out, err := a.guest(a.ctx, limit)
+		if err != nil {
+			if err = a.why(err); err == nil {
+				continue
+			}
 		}
 		return out, err
 	}
+}
+
+// limit gives the attempt a context that ends at its time limit. The returned
+// function ends it, and what is left of its work.
+//
+//go:noinline
+func (a *attempt) limit(ctx context.Context, limit time.Duration) (end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := a.run.clock.at(a.run.clock.elapsed()-a.spent+limit, func() {
+		cancel(errf(abi.Timeout, "step %s timed out after %s", a.address, limit))
+	})
+	a.ctx = ctx
+	return func() {
+		a.abandon(cancel)
+		timer.stop()
+	}
+}
+
+// why returns the reason of a guest's end: nil when it was unloaded to wait.
+func (a *attempt) why(err error) error {
+	if errors.Is(err, errPark) {
+		return nil
+	}
+	if cause := context.Cause(a.ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // timeLimit is the active time that the attempt may take: the smaller of the

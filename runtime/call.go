@@ -22,6 +22,7 @@ type call struct {
 	hash     string
 
 	start   *journal.CallStartBody // nil for calls that touch nothing outside
+	until   time.Time              // of a wait for nothing but a time
 	working bool                   // its work is under way in this process
 	resumed bool                   // its work began in a process that is gone
 	done    chan struct{}          // closed when body is there
@@ -142,6 +143,9 @@ func (a *attempt) beginCall(c *call, body journal.CallStartBody) (ticket, error)
 		return nil, err
 	}
 	c.start = &body
+	if a.label == "" {
+		a.label = body.Label
+	}
 	t := a.write(!body.Effect, a.n, &journal.Record{Kind: journal.CallStart, CallStart: &body})
 	p := a.progress(OnCallStart, a.n)
 	p.Function, p.Label = c.function, body.Label
@@ -155,35 +159,65 @@ func (a *attempt) perform(ctx context.Context, c *call, durable ticket, do perfo
 	c.working = true
 	a.run.work.Add(1)
 	a.work.Add(1)
+	go a.carry(ctx, c, durable, do)
+}
+
+// carry is the goroutine behind a call. What it blocks in for long has small
+// frames, since ten thousand of them may wait.
+func (a *attempt) carry(ctx context.Context, c *call, durable ticket, do performer) {
+	defer a.run.work.Done()
+	defer a.work.Done()
 	started := time.Now()
-	go func() {
-		defer a.run.work.Done()
-		defer a.work.Done()
-		if durable != nil {
-			err := durable.Wait(ctx)
-			if err != nil && over(ctx) {
-				return // it never began, and whoever resumes the run asks for it again
-			}
-			if err != nil {
-				a.complete(c, callEnd{err: asError(err, abi.Internal)})
-				return
-			}
+	if durable != nil && !a.durable(ctx, c, durable) {
+		return
+	}
+	sleep(ctx, c.until)
+	a.finish(ctx, c, do, started)
+}
+
+// durable waits until the start of a call is in the journal for good; false
+// means that the call will not be made.
+func (a *attempt) durable(ctx context.Context, c *call, t ticket) bool {
+	err := t.Wait(ctx)
+	if err == nil {
+		return true
+	}
+	// At the end of the run it never began, and whoever resumes it asks again.
+	if !over(ctx) {
+		a.complete(c, callEnd{err: asError(err, abi.Internal)})
+	}
+	return false
+}
+
+// sleep blocks until then, or until ctx ends; at once for a zero time.
+func sleep(ctx context.Context, then time.Time) {
+	if then.IsZero() {
+		return
+	}
+	timer := time.NewTimer(time.Until(then))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// finish does the work and records what it came to.
+func (a *attempt) finish(ctx context.Context, c *call, do performer, started time.Time) {
+	end, err := do(ctx, c)
+	if err != nil && over(ctx) {
+		return // the process or the run ends: the call stays as it is, without an end
+	}
+	if err != nil && end.err == nil {
+		end.err = asError(err, abi.Internal)
+		if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
+			end.err = asError(cause, abi.Cancelled)
 		}
-		end, err := do(ctx, c)
-		if err != nil && over(ctx) {
-			return // the process or the run ends: the call stays as it is, without an end
-		}
-		if err != nil && end.err == nil {
-			end.err = asError(err, abi.Internal)
-			if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
-				end.err = asError(cause, abi.Cancelled)
-			}
-		}
-		p := a.progress(OnCallEnd, a.n)
-		p.Function, p.Label, p.Duration, p.Error, p.Usage = c.function, c.start.Label, time.Since(started), end.err, end.body.Usage
-		c.tellModel(&p)
-		a.complete(c, end).OnDone(func(error) { a.run.tell(p) })
-	}()
+	}
+	p := a.progress(OnCallEnd, a.n)
+	p.Function, p.Label, p.Duration, p.Error, p.Usage = c.function, c.start.Label, time.Since(started), end.err, end.body.Usage
+	c.tellModel(&p)
+	a.complete(c, end).OnDone(func(error) { a.run.tell(p) })
 }
 
 // over reports whether ctx ended because the run or the process does.
@@ -245,20 +279,32 @@ func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 	}
 	a.run.leave()
 	a.holds = false
-	defer a.rejoin(ctx)
-	stay := a.run.rt.waiting.enter(guestBytes)
-	defer a.run.rt.waiting.leave(stay)
+	if err := a.stay(ctx, c); err != nil {
+		return wasm.Reply{}, err // the guest ends, which takes no slot
+	}
+	a.rejoin(ctx)
+	return wasm.Reply{Body: c.body, Now: c.at}, nil
+}
+
+// stay waits for a call's answer with the guest in memory.
+func (a *attempt) stay(ctx context.Context, c *call) error {
+	longest := a.run.rt.limits.ResidentFor
+	if !c.until.IsZero() && time.Until(c.until) > longest {
+		return errPark
+	}
+	s := a.run.rt.waiting.enter(guestBytes)
+	defer a.run.rt.waiting.leave(s)
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
 	select {
 	case <-c.done:
-		if err := a.held(ctx, c); err != nil {
-			return wasm.Reply{}, err
-		}
-		return wasm.Reply{Body: c.body, Now: c.at}, nil
+		return a.held(ctx, c)
 	case <-ctx.Done():
-		return wasm.Reply{}, context.Cause(ctx)
-	case <-stay.park:
-		return wasm.Reply{}, errPark
+		return context.Cause(ctx)
+	case <-s.park:
+	case <-timer.C:
 	}
+	return errPark
 }
 
 // held keeps a step back that has waited, as long as the run is paused. A step
@@ -281,16 +327,7 @@ func (a *attempt) rejoin(ctx context.Context) { a.holds = a.run.enter(ctx) == ni
 // settle makes sure that the guest, when it runs next, finds its last call
 // answered: it waits for work that goes on, and takes up what a crash cut off.
 func (a *attempt) settle(ctx context.Context) error {
-	a.mu.Lock()
-	var open *call
-	for _, c := range a.calls {
-		select {
-		case <-c.done:
-		default:
-			open = c
-		}
-	}
-	a.mu.Unlock()
+	open := a.openCall()
 	if open == nil {
 		return nil
 	}
@@ -299,9 +336,30 @@ func (a *attempt) settle(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := answered(ctx, open); err != nil {
+		return err
+	}
+	return a.held(ctx, open)
+}
+
+// openCall returns the call that has no answer yet; nil if there is none.
+func (a *attempt) openCall() (open *call) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.calls {
+		select {
+		case <-c.done:
+		default:
+			open = c
+		}
+	}
+	return open
+}
+
+func answered(ctx context.Context, c *call) error {
 	select {
-	case <-open.done:
-		return a.held(ctx, open)
+	case <-c.done:
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

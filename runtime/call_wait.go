@@ -55,11 +55,12 @@ func (a *attempt) startWait(ctx context.Context, c *call) error {
 	now := time.Now()
 	switch {
 	case req.DurationMs != nil:
-		body.Due = now.Add(time.Duration(*req.DurationMs) * time.Millisecond).UnixMicro()
+		c.until = now.Add(time.Duration(*req.DurationMs) * time.Millisecond)
+		body.Due = c.until.UnixMicro()
 		body.Label = (time.Duration(*req.DurationMs) * time.Millisecond).String()
 	case req.Until != "":
-		t, _ := time.Parse(time.RFC3339, req.Until)
-		body.Due, body.Label = t.UnixMicro(), req.Until
+		c.until, _ = time.Parse(time.RFC3339, req.Until)
+		body.Due, body.Label = c.until.UnixMicro(), req.Until
 	case req.Event != "":
 		body.Cursor, body.Label = a.run.cursor(req.Event), req.Event
 	case req.Run != "":

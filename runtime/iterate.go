@@ -265,6 +265,12 @@ func (r *run) oneIteration() (done bool, err error) {
 	if _, err := x.carryOut(r.ctx); err != nil {
 		return false, err
 	}
+	return r.endIteration(def, started)
+}
+
+// endIteration asks the loop whether it is done and takes the snapshot. It is
+// no part of oneIteration, whose frame is there while steps wait.
+func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done bool, err error) {
 	if def.Loop.Type == sentinels.LoopUntil {
 		if done, err = r.check(def.Loop.Check, "loop.check"); err != nil {
 			return false, err

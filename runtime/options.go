@@ -69,6 +69,7 @@ type Limits struct {
 	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
 	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
 	ResidentBytes  int64         // and their memory in all. Default 256 MiB
+	ResidentFor    time.Duration // how long each is kept; one that will wait longer is not kept at all. Default 30 s
 	KeepIterations int           // whose records are kept for the trace. Default 100
 	KeepBytes      int64         // of a run's journal. Default 64 MiB
 	KeepRevisions  int           // of a definition. Default 50
@@ -98,6 +99,9 @@ func (l Limits) withDefaults() Limits {
 	def64(&l.Memory, 1<<30)
 	def(&l.Resident, 64)
 	def64(&l.ResidentBytes, 256<<20)
+	if l.ResidentFor == 0 {
+		l.ResidentFor = 30 * time.Second
+	}
 	def(&l.KeepIterations, 100)
 	def64(&l.KeepBytes, 64<<20)
 	def(&l.KeepRevisions, 50)
