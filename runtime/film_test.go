@@ -58,6 +58,7 @@ func (f *film) until(t testing.TB, n int) *film {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := newFilm()
+	t.Cleanup(func() { next.Close() })
 	for _, b := range f.blobs {
 		if _, err := next.PutBlob(b); err != nil {
 			t.Fatal(err)

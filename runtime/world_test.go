@@ -266,7 +266,7 @@ func step(g *runtime.GoGuest) (any, error) {
 		return pass(g.Call(abi.FuncCommand, map[string]any{"command": "world/act", "params": map[string]any{"value": 1}}))
 	case "fickle":
 		fickle++
-		return pass(g.Call(abi.FuncCommand, map[string]any{"command": "world/look", "params": map[string]any{"value": fickle}}))
+		return pass(g.Call(abi.FuncCommand, map[string]any{"command": "world/act", "params": map[string]any{"value": fickle}}))
 	}
 	return nil, &abi.Error{Code: abi.Plugin, Message: "unknown step"}
 }
