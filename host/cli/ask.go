@@ -79,7 +79,7 @@ func (f *follower) askNext() {
 	var next *prompt
 	for _, r := range runs {
 		for _, q := range r.Asks {
-			if r.Live && (next == nil || q.Since.Before(next.ask.Since)) {
+			if r.Live && sameTree(runs, r, f.id) && (next == nil || q.Since.Before(next.ask.Since)) {
 				next = &prompt{run: r.ID, ask: q}
 			}
 		}

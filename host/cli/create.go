@@ -82,7 +82,7 @@ func (a *app) create(ctx context.Context, src *source, revision int) (err error)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	if s.host != nil {
 		found, err := a.find(s.host.Runtime(), "", src)
 		if err != nil {
@@ -117,7 +117,7 @@ func (a *app) store(ctx context.Context, params map[string]any) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	return a.keep(ctx, s, params)
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +27,7 @@ func (a *app) emitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.close()) }()
+			defer a.closing(s, &err)
 			var out struct {
 				ID    string    `json:"id"`
 				Event string    `json:"event"`
@@ -62,7 +61,7 @@ func (a *app) eventsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.close()) }()
+			defer a.closing(s, &err)
 			params := map[string]any{"limit": limit}
 			if len(args) > 0 {
 				params["pattern"] = args[0]

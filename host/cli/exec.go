@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -90,7 +90,7 @@ func (a *app) execList(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	list, err := a.commands(ctx, s)
 	if err != nil {
 		return err
@@ -136,11 +136,14 @@ func lookup(list []owner.Command, name string) (owner.Command, error) {
 }
 
 func (a *app) exec(ctx context.Context, name string, args []string) (err error) {
-	s, err := a.connect(ctx, false)
+	told := newFeed()
+	opt := a.options()
+	opt.Observer = runtime.Observer{Progress: told.put}
+	s, err := a.connectWith(ctx, false, opt)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	list, err := a.commands(ctx, s)
 	if err != nil {
 		return err
@@ -157,5 +160,31 @@ func (a *app) exec(ctx context.Context, name string, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	return a.writeJSON(json.RawMessage(out))
+	if err := a.writeJSON(json.RawMessage(out)); err != nil || s.host == nil {
+		return err
+	}
+	if !takesRun[name] {
+		return nil
+	}
+	return a.linger(ctx, s, told, runIn(out))
+}
+
+// linger carries out the run that a command began in this process: to end now
+// would leave it to nobody.
+func (a *app) linger(ctx context.Context, s *session, told *feed, id sentinels.RunID) error {
+	a.say("run %s is carried out here until it ends", id)
+	a.flags.output = asTable // the data is the command's answer, and is written
+	out, err := a.carry(ctx, s, told, func() (sentinels.RunID, error) { return id, nil })
+	if err != nil {
+		return err
+	}
+	code := statusCode(out.Status)
+	if code == ExitOK {
+		return nil
+	}
+	a.say("run %s is %s", id, out.Status)
+	for _, w := range a.waitingFor(out) {
+		a.complain(w.Prompt, w.Type)
+	}
+	return exitError(code)
 }

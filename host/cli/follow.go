@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -29,6 +31,7 @@ type view interface {
 // A follower carries a run out to its end, or to where only a person can help.
 type follower struct {
 	app  *app
+	door *door
 	rt   *runtime.Runtime
 	feed *feed
 	view view
@@ -36,22 +39,14 @@ type follower struct {
 
 	busy   map[string]int // open calls that must not be cut off, by place
 	early  early
+	halted bool        // some run of the tree waits or is paused, or was
+	notice chan string // what the wait for the end has to say; capacity 1
 	prompt *prompt
 }
 
 // carryOut begins a run, follows it and says how it ended.
 func (a *app) carryOut(ctx context.Context, s *session, told *feed, begin func() (sentinels.RunID, error)) error {
-	id, err := begin()
-	if err != nil {
-		return err
-	}
-	fl := &follower{app: a, rt: s.host.Runtime(), feed: told, id: id, view: a.newView(id), busy: map[string]int{}, early: early{}}
-	stop, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	a.setInterrupt(cancel)
-	defer a.setInterrupt(nil)
-	out, err := fl.follow(ctx, stop)
-	fl.view.close()
+	out, err := a.carry(ctx, s, told, begin)
 	if err != nil {
 		return err
 	}
@@ -69,20 +64,44 @@ func (a *app) carryOut(ctx context.Context, s *session, told *feed, begin func()
 	return nil
 }
 
+// carry begins a run and follows it. Meanwhile Ctrl-C stops the run in place of
+// the program, and other processes may bring runs of their own.
+func (a *app) carry(ctx context.Context, s *session, told *feed, begin func() (sentinels.RunID, error)) (outcome, error) {
+	stop, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	a.setInterrupt(cancel)
+	defer a.setInterrupt(nil)
+	s.door.open()
+	defer s.door.shut()
+	id, err := begin()
+	if err != nil {
+		return outcome{}, err
+	}
+	f := &follower{
+		app: a, door: s.door, rt: s.host.Runtime(), feed: told, id: id, view: a.newView(id),
+		busy: map[string]int{}, early: early{}, notice: make(chan string, 1),
+	}
+	defer f.view.close()
+	return f.follow(ctx, stop)
+}
+
 // follow returns when the whole run tree has ended, or waits for a person.
 // Ending stop stops it; ending ctx lets go of it.
 func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
-	ended := make(chan runtime.Result, 1)
-	failed := make(chan error, 1)
-	go func() {
-		res, err := f.await(ctx)
-		if err != nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel(nil)
+	defer f.endPrompt()
+	ended := make(chan outcome, 1)
+	failed := make(chan error, 2)
+	helpers.Go(func() {
+		if res, err := f.await(ctx); err != nil {
 			failed <- err
-			return
+		} else {
+			ended <- outcome{Result: res}
 		}
-		ended <- res
-	}()
-	stopping := make(chan error, 1)
+	})
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	soon := time.NewTimer(redraw)
@@ -90,7 +109,6 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 	still := time.NewTimer(settle)
 	defer still.Stop()
 	interrupt := stop.Done()
-	defer f.endPrompt()
 	for {
 		select {
 		case <-f.feed.more:
@@ -106,26 +124,29 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 			f.view.tick()
 			still.Reset(settle)
 		case <-still.C:
+			if interrupt == nil {
+				break // it is being stopped
+			}
 			if out, stuck := f.stuck(); stuck {
 				f.showAll()
 				return out, nil
 			}
 		case line, ok := <-f.prompt.lines():
 			f.answer(ctx, line, ok)
+		case text := <-f.notice:
+			f.tell(text)
 		case <-interrupt:
 			interrupt = nil
 			f.endPrompt()
-			f.view.hold(true)
-			f.app.say("stopping run %s; once more ends at once", shortID(f.id))
-			f.view.hold(false)
-			go func() { stopping <- f.stopAll(ctx) }()
-		case err := <-stopping:
-			if err != nil {
-				f.app.complain("stop: "+err.Error(), "")
-			}
-		case res := <-ended:
+			f.tell(fmt.Sprintf("stopping run %s; once more ends at once", shortID(f.id)))
+			helpers.Go(func() {
+				if err := f.stopAll(ctx); err != nil {
+					failed <- err
+				}
+			})
+		case out := <-ended:
 			f.showAll()
-			return outcome{Result: res}, nil
+			return out, nil
 		case err := <-failed:
 			f.showAll()
 			return outcome{}, err
@@ -133,38 +154,70 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 	}
 }
 
+// tell says something between what the view shows.
+func (f *follower) tell(text string) {
+	f.view.hold(true)
+	f.app.say("%s", text)
+	f.view.hold(false)
+}
+
 // await waits for the run and then for what it left running, and for runs that
-// another process had this one start.
+// another process had this one start, unless those wait for a person.
 func (f *follower) await(ctx context.Context) (runtime.Result, error) {
 	res, err := f.rt.Wait(ctx, f.id)
 	for err == nil {
-		runs, lookErr := f.rt.Runs(runtime.RunFilter{})
-		if lookErr != nil {
+		// Whoever came in before the door is shut is waited for, and opens it again.
+		f.door.shut()
+		next, foreign, lookErr := f.left()
+		if lookErr != nil || next == "" {
 			return res, lookErr
 		}
-		var next sentinels.RunID
-		for _, r := range runs {
-			if r.Live && !r.Status.Final() {
-				next = r.ID
+		f.door.open()
+		if foreign {
+			select {
+			case f.notice <- fmt.Sprintf("run %s, which another process started here, goes on; Ctrl-C stops it", next):
+			default:
 			}
-		}
-		if next == "" {
-			return res, nil
 		}
 		_, err = f.rt.Wait(ctx, next)
 	}
 	return res, err
 }
 
-// stopAll ends the run tree. Its root may be over while its children go on.
+// left returns a run that this process still carries out, one of its own tree
+// first.
+func (f *follower) left() (next sentinels.RunID, foreign bool, err error) {
+	runs, err := f.rt.Runs(runtime.RunFilter{})
+	for _, r := range runs {
+		if !r.Live || r.Status.Final() {
+			continue
+		}
+		if sameTree(runs, r, f.id) {
+			return r.ID, false, err
+		}
+		if r.Status == sentinels.StatusRunning {
+			next, foreign = r.ID, true
+		}
+	}
+	for _, id := range f.door.inside() {
+		if r, lookErr := f.rt.Status(id); lookErr == nil && r.Live && r.Status == sentinels.StatusRunning {
+			next, foreign = id, true
+		}
+	}
+	return next, foreign, err
+}
+
+// stopAll ends the run tree. Its root may be over while its children go on. Once
+// none of it is left, it ends what other processes started here.
 func (f *follower) stopAll(ctx context.Context) error {
 	runs, err := f.rt.Runs(runtime.RunFilter{})
 	if err != nil {
 		return err
 	}
+	mine := slices.ContainsFunc(runs, func(r runtime.RunInfo) bool { return r.Live && !r.Status.Final() && sameTree(runs, r, f.id) })
 	var errs []error
 	for i := len(runs) - 1; i >= 0; i-- { // the oldest first: a parent before its children
-		if r := runs[i]; r.Live && !r.Status.Final() {
+		if r := runs[i]; r.Live && !r.Status.Final() && (!mine || sameTree(runs, r, f.id)) {
 			if err := f.rt.Stop(ctx, r.ID); err != nil && abi.CodeOf(err) != abi.Conflict {
 				errs = append(errs, err)
 			}
@@ -187,6 +240,7 @@ func (f *follower) showAll() (moved bool) {
 			}
 		}
 		if p.Event == runtime.OnStatus {
+			f.halted = f.halted || p.Status != sentinels.StatusRunning
 			f.statusChanged(p.Run)
 		}
 	}
@@ -214,7 +268,7 @@ func (f *follower) count(p runtime.Progress) {
 
 // stuck reports whether nothing but a person brings the run on.
 func (f *follower) stuck() (outcome, bool) {
-	if len(f.busy) > 0 || f.prompt != nil {
+	if !f.halted || len(f.busy) > 0 || f.prompt != nil {
 		return outcome{}, false
 	}
 	runs, err := f.rt.Runs(runtime.RunFilter{})
@@ -223,7 +277,7 @@ func (f *follower) stuck() (outcome, bool) {
 	}
 	out := outcome{}
 	for _, r := range runs {
-		if !r.Live || r.Root != f.id && r.ID != f.id && !sameTree(runs, r, f.id) {
+		if !r.Live || !sameTree(runs, r, f.id) {
 			continue
 		}
 		if len(r.Asks) > 0 || r.Status == sentinels.StatusPaused && r.Limit != "" {
@@ -243,20 +297,18 @@ func (f *follower) stuck() (outcome, bool) {
 	return out, true
 }
 
-// sameTree reports whether r hangs below the run id, which need not be a root:
-// a child can be resumed by itself.
+// sameTree reports whether r is the run id or hangs below it; that need not be a
+// root, for a child can be resumed by itself.
 func sameTree(runs []runtime.RunInfo, r runtime.RunInfo, id sentinels.RunID) bool {
-	for depth := 0; r.Parent != "" && depth < 64; depth++ {
-		if r.Parent == id {
+	for range 64 { // deeper than runs can be nested
+		if r.ID == id || r.Parent == id {
 			return true
 		}
-		up := r.Parent
-		r = runtime.RunInfo{}
-		for _, p := range runs {
-			if p.ID == up {
-				r = p
-			}
+		up := slices.IndexFunc(runs, func(p runtime.RunInfo) bool { return p.ID == r.Parent })
+		if up < 0 {
+			return false
 		}
+		r = runs[up]
 	}
 	return false
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,7 +29,7 @@ func (a *app) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.close()) }()
+			defer a.closing(s, &err)
 			var all listed
 			if err := s.call(cmd.Context(), "sentinel/list", params, &all); err != nil {
 				return err

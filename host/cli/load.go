@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -23,7 +22,7 @@ func (a *app) loadCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.close()) }()
+			defer a.closing(s, &err)
 			return a.load(cmd.Context(), s, paths, len(args) > 0)
 		},
 	}

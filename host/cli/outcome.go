@@ -41,11 +41,11 @@ func (a *app) waitingFor(out outcome) []waiting {
 	for _, r := range out.open {
 		for _, q := range r.Asks {
 			list = append(list, waiting{r.ID, q.Call, string(q.Kind), q.Prompt, q.Choices,
-				fmt.Sprintf("sentinel decide%s %s %s %s", a.again(), r.ID, quoted(q.Call), strings.Join(q.Choices, "|"))})
+				fmt.Sprintf("sentinel decide%s %s %s %s", a.sameStore(), r.ID, quoted(q.Call), strings.Join(q.Choices, "|"))})
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
 			list = append(list, waiting{Run: r.ID, Kind: "limit", Prompt: "the run reached its limit " + r.Limit,
-				Type: fmt.Sprintf("sentinel run%s --resume %s%s", a.again(), r.ID, roomFor(r.Limit))})
+				Type: fmt.Sprintf("sentinel run%s --resume %s%s", a.sameStore(), r.ID, roomFor(r.Limit))})
 		}
 	}
 	return list
@@ -86,7 +86,7 @@ func (a *app) showOutcome(out outcome) error {
 		a.complain(fmt.Sprintf("run %s waits for a person: %s", w.Run, w.Prompt), w.Type)
 	}
 	if slices.ContainsFunc(list, func(w waiting) bool { return w.Call != "" }) {
-		a.say("then go on with `sentinel run%s --resume %s`", a.again(), out.Run)
+		a.say("then go on with `sentinel run%s --resume %s`", a.sameStore(), out.Run)
 	}
 	if len(list) == 0 && out.Error != nil {
 		where := ""

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,7 +128,7 @@ func (a *app) execHelp(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	list, err := a.commands(ctx, s)
 	if err != nil {
 		return err

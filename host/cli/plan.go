@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -69,7 +68,7 @@ func (a *app) dryRun(ctx context.Context, target string, f *runFlags) (err error
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	found, err := a.find(s.host.Runtime(), target, src)
 	if err != nil {
 		return err
@@ -92,7 +91,7 @@ func (a *app) export(ctx context.Context, name string) (src *source, revision in
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	var out struct {
 		Revision   int             `json:"revision"`
 		Definition json.RawMessage `json:"definition"`

@@ -110,9 +110,9 @@ func (a *app) state() string {
 	return filepath.Join(a.dir(), "state")
 }
 
-// again is the flags that lead a later invocation from the same folder to the
+// sameStore is the flags that lead a later invocation from the same folder to the
 // same store.
-func (a *app) again() string {
+func (a *app) sameStore() string {
 	s := ""
 	if a.flags.workspace != "" {
 		s += " --workspace " + quoted(a.flags.workspace)

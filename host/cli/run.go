@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -111,25 +110,13 @@ func (f *runFlags) check() error {
 
 // openRun opens the store for a run that this process carries out.
 func (a *app) openRun(ctx context.Context, f *runFlags) (*session, *feed, error) {
-	// A process that answers and is at work keeps the store: no need to wait for
-	// its lock first.
-	if s := a.dial(ctx); s != nil {
-		busy := len(s.info.Runs) > 0
-		s.close()
-		if busy {
-			return nil, nil, a.held(ctx)
-		}
-	}
 	told := newFeed()
 	opt := a.options()
 	opt.Model, opt.Record, opt.Replay = f.model, a.path(f.record), a.path(f.replay)
 	opt.Append = f.resume != ""
 	opt.OnInterrupt = sentinels.Interrupt(f.onInterrupt)
 	opt.Observer = runtime.Observer{Progress: told.put}
-	s, err := a.open(ctx, opt)
-	if errors.Is(err, runtime.ErrHeld) {
-		err = a.held(ctx)
-	}
+	s, err := a.seize(ctx, opt)
 	return s, told, err
 }
 
@@ -142,7 +129,7 @@ func (a *app) startRun(ctx context.Context, target string, f *runFlags) (err err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	rt := s.host.Runtime()
 	found, err := a.find(rt, target, src)
 	if err != nil {
@@ -180,7 +167,7 @@ func (a *app) resumeRun(ctx context.Context, f *runFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	id, err := a.runID(ctx, s, f.resume)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ const wholeID = 36
 func (a *app) runID(ctx context.Context, s *session, part string) (sentinels.RunID, error) {
 	id, err := a.runPart(ctx, s, part)
 	if err == nil && id == "" {
-		err = notFound(fmt.Sprintf("`sentinel list%s` shows them", a.again()), "no run has %q in its id", part)
+		err = notFound(fmt.Sprintf("`sentinel list%s` shows them", a.sameStore()), "no run has %q in its id", part)
 	}
 	return id, err
 }
@@ -109,7 +109,7 @@ func (a *app) target(ctx context.Context, s *session, word string, over bool) (r
 		return runtime.RunInfo{}, err
 	}
 	if id == "" {
-		hint := fmt.Sprintf("`sentinel list%s` shows runs and sentinels", a.again())
+		hint := fmt.Sprintf("`sentinel list%s` shows runs and sentinels", a.sameStore())
 		switch {
 		case len(all.Runs) > 0:
 			return runtime.RunInfo{}, notFound(hint, "no run of sentinel %q is on", word)

@@ -28,6 +28,7 @@ type session struct {
 	info   owner.Info    // of the other process
 	state  string        // folder of the store, also for a scratch session
 	temp   string        // folder to remove at the end
+	door   *door         // of a process that has the store
 }
 
 func (s *session) close() error {
@@ -45,6 +46,18 @@ func (s *session) close() error {
 		errs = append(errs, os.RemoveAll(s.temp))
 	}
 	return errors.Join(errs...)
+}
+
+// closing ends a session at the end of a verb, whose error it leaves alone.
+func (a *app) closing(s *session, err *error) {
+	failed := s.close()
+	if failed == nil {
+		return
+	}
+	a.complain("close: "+failed.Error(), "")
+	if *err == nil {
+		*err = exitError(ExitFailed)
+	}
 }
 
 // call calls a command with params and decodes the answer into result, unless
@@ -88,32 +101,65 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.env.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
+// patience is how long a verb waits for a store that a process without a run
+// has: a verb that is about to end, or one whose plugins are being compiled.
+const patience = 5 * time.Second
+
 // connect finds the process that has the store, or opens it. A verb that only
 // reads makes no store where there is none.
 func (a *app) connect(ctx context.Context, reading bool) (*session, error) {
-	if s := a.dial(ctx); s != nil {
-		return s, nil
-	}
-	if _, err := os.Stat(filepath.Join(a.state(), "store.db")); reading && errors.Is(err, os.ErrNotExist) {
-		return a.scratch(ctx)
-	}
-	s, err := a.open(ctx, a.options())
-	if !errors.Is(err, runtime.ErrHeld) {
-		return s, err
-	}
-	// Whoever has it may have opened it just now, and listens when its plugins are
-	// compiled, which takes seconds the first time.
-	for range 100 {
+	return a.connectWith(ctx, reading, a.options())
+}
+
+func (a *app) connectWith(ctx context.Context, reading bool, opt host.Options) (*session, error) {
+	for began := time.Now(); ; {
 		if s := a.dial(ctx); s != nil {
 			return s, nil
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if _, err := os.Stat(filepath.Join(a.state(), "store.db")); reading && errors.Is(err, os.ErrNotExist) {
+			return a.scratch(ctx)
+		}
+		s, err := a.open(ctx, opt)
+		if !errors.Is(err, runtime.ErrHeld) {
+			return s, err
+		}
+		if err := a.again(ctx, began); err != nil {
+			return nil, err
 		}
 	}
-	return nil, a.held(ctx)
+}
+
+// seize opens the store for a run. A process that carries out runs keeps it, and
+// that is said at once.
+func (a *app) seize(ctx context.Context, opt host.Options) (*session, error) {
+	for began := time.Now(); ; {
+		if s := a.dial(ctx); s != nil {
+			busy := len(s.info.Runs) > 0
+			s.close()
+			if busy {
+				return nil, a.held(ctx)
+			}
+		}
+		s, err := a.open(ctx, opt)
+		if !errors.Is(err, runtime.ErrHeld) {
+			return s, err
+		}
+		if err := a.again(ctx, began); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// again says whether to try once more for a store that is held; opening it has
+// waited for its lock already.
+func (a *app) again(ctx context.Context, began time.Time) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if time.Since(began) > patience {
+		return a.held(ctx)
+	}
+	return nil
 }
 
 // dial returns a session with the process that has the store, nil if none
@@ -131,14 +177,18 @@ func (a *app) dial(ctx context.Context) *session {
 
 // open opens the store in this process and answers others from now on.
 func (a *app) open(ctx context.Context, opt host.Options) (*session, error) {
+	_, missing := os.Stat(opt.Record)
 	h, err := host.Open(ctx, opt)
 	if err != nil {
+		if errors.Is(err, runtime.ErrHeld) && opt.Record != "" && missing != nil {
+			_ = os.Remove(opt.Record) // begun for nothing, and in the way of the next try
+		}
 		return nil, err
 	}
-	s := &session{host: h, state: h.State()}
+	s := &session{host: h, state: h.State(), door: new(door)}
 	s.server, err = owner.Listen(owner.ServerOptions{
 		State: h.State(), Version: a.env.Version, Logger: opt.Logger,
-		Call:     h.Call,
+		Call:     s.answer,
 		Commands: func() []owner.Command { return commandsOf(h) },
 		Runs:     func() []string { return liveRuns(h) },
 	})
@@ -213,10 +263,10 @@ func (a *app) held(ctx context.Context) error {
 		e.text = fmt.Sprintf("process %d has the store in %s", s.info.PID, a.state())
 	case 1:
 		e.text = fmt.Sprintf("process %d has the store in %s and carries out run %s", s.info.PID, a.state(), s.info.Runs[0])
-		e.hint = fmt.Sprintf("wait for it or end it with `sentinel stop%s %s`, or use another store with --state DIR", a.again(), s.info.Runs[0])
+		e.hint = fmt.Sprintf("wait for it or end it with `sentinel stop%s %s`, or use another store with --state DIR", a.sameStore(), s.info.Runs[0])
 	default:
 		e.text = fmt.Sprintf("process %d has the store in %s and carries out runs %s", s.info.PID, a.state(), strings.Join(s.info.Runs, ", "))
-		e.hint = fmt.Sprintf("wait for them or end them with `sentinel stop%s RUN`, or use another store with --state DIR", a.again())
+		e.hint = fmt.Sprintf("wait for them or end them with `sentinel stop%s RUN`, or use another store with --state DIR", a.sameStore())
 	}
 	return e
 }

@@ -122,7 +122,7 @@ func (a *app) noSentinel(target string, e *abi.Error) error {
 		if near := sentinels.Suggest(target, names); len(near) > 0 {
 			hint = fmt.Sprintf("did you mean %q?", near[0])
 		} else {
-			hint = fmt.Sprintf("name a file, a stored sentinel, or one in %s; `sentinel list%s` shows them", a.relative(a.folders()[0]), a.again())
+			hint = fmt.Sprintf("name a file, a stored sentinel, or one in %s; `sentinel list%s` shows them", a.relative(a.folders()[0]), a.sameStore())
 		}
 	}
 	return notFound(hint, "no sentinel is called %q", target)

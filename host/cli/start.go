@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -14,7 +15,7 @@ func (a *app) startCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use: "start NAME", Short: "Start a run of a stored sentinel",
-		Long: "Where another process has the store, the run starts there and this returns at once.\n" +
+		Long: "Where another process carries out runs, this one starts there and this returns at once.\n" +
 			"Else it is carried out here, as `sentinel run` does.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -22,17 +23,31 @@ func (a *app) startCommand() *cobra.Command {
 				return err
 			}
 			ctx := cmd.Context()
-			if s := a.dial(ctx); s != nil {
-				defer s.close()
-				return a.startThere(ctx, s, args[0], &f)
+			if s := a.dialWorker(ctx); s != nil {
+				err := a.startThere(ctx, s, args[0], &f)
+				s.close()
+				if abi.CodeOf(err) != abi.Unavailable {
+					return err
+				}
 			}
-			a.say("no process has the store, so the run is carried out here, as `sentinel run` does")
+			a.say("no process carries out runs, so this one does, as `sentinel run` would")
 			return a.startRun(ctx, args[0], &f)
 		},
 	}
 	f.startFlags(c.Flags())
 	f.hostFlags(c.Flags())
 	return c
+}
+
+// dialWorker returns a session with the process that has the store if that
+// carries out runs, and so takes another one; nil if not.
+func (a *app) dialWorker(ctx context.Context) *session {
+	s := a.dial(ctx)
+	if s != nil && len(s.info.Runs) == 0 {
+		s.close()
+		return nil
+	}
+	return s
 }
 
 // startThere has the process that has the store start a run.

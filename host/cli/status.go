@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,7 +20,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.close()) }()
+			defer a.closing(s, &err)
 			if len(args) == 0 {
 				return a.openRuns(cmd.Context(), s)
 			}
@@ -102,7 +101,7 @@ func (a *app) showRun(r runtime.RunInfo) error {
 		a.hint(w.Type)
 	}
 	if len(r.Asks) == 0 && !r.Live && !r.Status.Final() && r.Limit == "" {
-		a.hint(fmt.Sprintf("sentinel run%s --resume %s", a.again(), r.ID))
+		a.hint(fmt.Sprintf("sentinel run%s --resume %s", a.sameStore(), r.ID))
 	}
 	return nil
 }

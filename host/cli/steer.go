@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // steer finds the run that word means and calls a command on it.
@@ -18,7 +19,7 @@ func (a *app) steer(ctx context.Context, word, name string, params map[string]an
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	info, err := a.target(ctx, s, word, false)
 	if err != nil {
 		return err
@@ -71,23 +72,22 @@ func (a *app) resumeCommand() *cobra.Command {
 }
 
 func (a *app) resume(ctx context.Context, word string, f *runFlags) error {
-	if s := a.dial(ctx); s != nil {
-		defer s.close()
-		return a.resumeThere(ctx, s, word, f)
+	if s := a.dialWorker(ctx); s != nil {
+		err := a.resumeThere(ctx, s, word, f)
+		s.close()
+		if abi.CodeOf(err) != abi.Unavailable {
+			return err
+		}
 	}
 	s, err := a.connect(ctx, true)
 	if err != nil {
 		return err
 	}
-	if s.client != nil {
-		defer s.close()
-		return a.resumeThere(ctx, s, word, f)
-	}
 	info, err := a.target(ctx, s, word, false)
 	if err := errors.Join(err, s.close()); err != nil {
 		return err
 	}
-	a.say("no process has the store, so the run goes on here")
+	a.say("no process carries out runs, so this one goes on with it")
 	f.resume = string(info.ID)
 	return a.resumeRun(ctx, f)
 }
@@ -165,7 +165,7 @@ func (a *app) decide(ctx context.Context, word string, params map[string]any) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	info, err := a.target(ctx, s, word, false)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (a *app) decide(ctx context.Context, word string, params map[string]any) (e
 		return a.writeJSON(info)
 	}
 	if !info.Live {
-		a.say("decided; `sentinel run%s --resume %s` goes on with it", a.again(), rootOf(info))
+		a.say("decided; `sentinel run%s --resume %s` goes on with it", a.sameStore(), rootOf(info))
 	} else {
 		a.say("decided; run %s goes on", info.ID)
 	}

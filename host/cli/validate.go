@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -42,7 +41,7 @@ func (a *app) validate(ctx context.Context, files []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer a.closing(s, &err)
 	rt := s.host.Runtime()
 	bad := 0
 	results := []checked{}
@@ -99,7 +98,7 @@ func (a *app) schemaCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.close()) }()
+			defer a.closing(s, &err)
 			return a.writeJSON(sentinels.Schema(s.host.Runtime().Types()))
 		},
 	}
