@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -27,10 +26,18 @@ func (r *run) interruptedExecutions(ctx context.Context) error {
 
 // revive decides about each background execution that a crash cut off. The call
 // that started it has its answer, but what it started is gone: so it is in
-// doubt as if it had none.
+// doubt as if it had none. Executions belong to the run, so the call may be of
+// an iteration that is over.
 func (r *run) revive() error {
+	if len(r.cut) == 0 {
+		return nil
+	}
+	calls, err := r.startingCalls()
+	if err != nil {
+		return err
+	}
 	for _, x := range r.cut {
-		if err := r.reviveOne(x); err != nil {
+		if err := r.reviveOne(x, calls[x.Execution]); err != nil {
 			return err
 		}
 	}
@@ -38,17 +45,18 @@ func (r *run) revive() error {
 	return nil
 }
 
-func (r *run) reviveOne(x InterruptedExecution) error {
-	req, ok, err := r.startingCall(x)
-	if err != nil || !ok {
-		return err // not ok: of an iteration that is over, nothing waits for it
+// reviveOne decides about one. Without a recorded call there is nothing to do
+// here: the call is in doubt itself and says so when its step goes on.
+func (r *run) reviveOne(x InterruptedExecution, req *startedCall) error {
+	if req == nil || req.skipped {
+		return nil
 	}
 	var own sentinels.Interrupt
 	if step, err := r.definition().StepAt(req.address); err == nil {
 		own = step.OnInterrupt
 	}
 	choice := r.interruptChoice(own)
-	name := x.Path + "!" + x.Execution
+	name := x.question()
 	verdict := string(choice)
 	if choice == "" || choice == sentinels.InterruptAsk {
 		sig, _, err := r.askFor(r.ctx, name, Ask{Kind: AskDoubt, Prompt: fmt.Sprintf(
@@ -64,7 +72,7 @@ func (r *run) reviveOne(x InterruptedExecution) error {
 	}
 	switch verdict {
 	case "retry":
-		_, err = r.rt.opt.Commands.Call(r.ctx, CommandCall{
+		_, err := r.rt.opt.Commands.Call(r.ctx, CommandCall{
 			Command: req.Command, Params: req.Params, Run: r.id, Sentinel: r.begin.Sentinel, Path: x.Path, Attempt: req.attempt,
 			Key: req.key, Workspace: r.begin.Workspace, Env: req.env,
 		})
@@ -77,37 +85,67 @@ func (r *run) reviveOne(x InterruptedExecution) error {
 	return nil
 }
 
+// question names what is asked about the execution.
+func (x InterruptedExecution) question() string { return x.Path + "!" + x.Execution }
+
 type startedCall struct {
 	commandRequest
 	env     map[string]string
 	key     string
 	attempt int
 	address string
+	skipped bool // decided after an earlier crash: it stays away
 }
 
-// startingCall finds the recorded command call that started an execution.
-func (r *run) startingCall(x InterruptedExecution) (startedCall, bool, error) {
-	if r.hist == nil {
-		return startedCall{}, false, nil
-	}
-	for key, e := range r.hist.execs {
-		path, _, _ := strings.Cut(key, "@")
-		if path != x.Path {
-			continue
+// startingCalls finds the recorded command calls that started what the crash
+// cut off, in all the run's records that are kept.
+func (r *run) startingCalls() (map[string]*startedCall, error) {
+	found := map[string]*startedCall{}
+	var hist *history
+	iteration := 0
+	err := r.rt.db.Journal(string(r.id), 1, func(seq uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return fmt.Errorf("record %d: %w", seq, err)
 		}
-		for n, a := range e.attempts {
-			for _, c := range a.calls {
-				s, ok, err := r.started(x, a, c)
-				if err != nil || !ok {
-					continue
+		switch rec.Kind {
+		case journal.IterationStart:
+			hist, iteration = newHistory(), rec.IterationStart.Iteration
+			return nil
+		case journal.Signal:
+			for _, x := range r.cut {
+				if c := found[x.Execution]; c != nil && rec.Signal.Call == x.question() && rec.Signal.Type != signalTaken {
+					c.skipped = rec.Signal.Verdict == "skip"
 				}
+			}
+			return nil
+		}
+		if hist == nil {
+			return nil
+		}
+		hist.add(rec)
+		if rec.Kind != journal.CallEnd || len(rec.Attempts) == 0 {
+			return nil
+		}
+		n := rec.Attempts[len(rec.Attempts)-1]
+		a := hist.make(rec.Path, rec.Attempts[:len(rec.Attempts)-1]).attempt(n)
+		for _, x := range r.cut {
+			if x.Path != rec.Path {
+				continue
+			}
+			s, ok, err := r.started(x, a, a.call(rec.CallEnd.Seq))
+			if err != nil {
+				return err
+			}
+			if ok {
 				s.attempt = n
-				s.key = digest(digest(string(r.id), fmt.Sprint(r.iteration), path), fmt.Sprint(c.start.Seq))
-				return s, true, nil
+				s.key = digest(digest(string(r.id), fmt.Sprint(iteration), rec.Path), fmt.Sprint(rec.CallEnd.Seq))
+				found[x.Execution] = &s
 			}
 		}
-	}
-	return startedCall{}, false, nil
+		return nil
+	})
+	return found, err
 }
 
 // started reads a recorded call if it is the one that started x.

@@ -57,7 +57,7 @@ echo "did $NAME nonce=$SENTINEL_COOKIE"
 const everything = `{"name":"everything","steps":[
 	{"type":"shell","command":"sh ./act.sh first 0.03 $iteration","outputTo":"first"},
 	{"type":"command","command":"data/create","params":{"collection":"marks","data":{"from":"top","n":"$iteration"}},"outputTo":"mark"},
-	{"type":"command","command":"code/shell/execute","params":{"command":"sh ./server.sh server - $iteration","wait":false},"condition":"$iteration === 1"},
+	{"type":"command","command":"code/shell/execute","params":{"command":"sh ./server.sh server - $iteration","wait":false},"condition":"$iteration === 1","outputTo":"server"},
 	{"type":"command","command":"code/shell/execute","params":{"command":"sh ./job.sh job - $iteration","wait":false},"outputTo":"job"},
 	{"type":"loop","count":2,"steps":[
 		{"type":"shell","command":"sh ./act.sh inner 0.02 $iteration","outputTo":"inner"},
@@ -82,6 +82,7 @@ const everything = `{"name":"everything","steps":[
 		{"type":"llm","prompt":"Help iteration $iteration of $run.id.","tools":["code/shell/execute","data/create"],"outputTo":"help"},
 		{"type":"command","command":"data/create","params":{"collection":"marks","data":{"from":"kid"}}}],
 		"loop":{"type":"count","max":2},"safety":{%INTERRUPT%"timeoutMs":600000}},"outputTo":"kid"},
+	{"type":"command","command":"code/shell/status","params":{"executionId":"$server.executionId"},"outputTo":"serving"},
 	{"type":"command","command":"code/write","params":{"path":"note.txt","content":"$iteration"}},
 	{"type":"shell","command":"sh ./act.sh final 0.01 $iteration","outputTo":"final"}],
 	"loop":{"type":"count","max":2},"safety":{%INTERRUPT%"timeoutMs":600000}}`

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -80,7 +81,7 @@ func TestDoubtAsks(t *testing.T) {
 				if c.status == sentinels.StatusFailed && abi.CodeOf(res.Error) != abi.Interrupted {
 					t.Errorf("the run's error is %v", res.Error)
 				}
-				if got := string(res.Variables["deed"]); !contains(got, c.deed) {
+				if got := string(res.Variables["deed"]); !strings.Contains(got, c.deed) {
 					t.Errorf("deed = %s, want %s in it", got, c.deed)
 				}
 				d.started(t, "before", 1)
@@ -94,6 +95,40 @@ func TestDoubtAsks(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSkippedOnce decides once that a background program stays away: later
+// crashes do not ask again, not in a later iteration either.
+func TestSkippedOnce(t *testing.T) {
+	t.Cleanup(func() { noHelpers(t) })
+	d := newDoubt(t, `{"name":"skipped","steps":[
+		{"type":"command","command":"code/shell/execute","params":{"command":"sh ./hang.sh deed - $iteration","wait":false},"condition":"$iteration === 1"},
+		{"type":"wait","durationMs":500}],"loop":{"type":"count","max":2}}`)
+	d.cutOff(t)
+	d.asked(t)
+	d.order.Verdict = "skip"
+	d.order.Life++
+	second := false
+	l := start(t, d.order, d.server)
+	l.live(t, plan{after: afterSight, when: func() bool { return second }}, func(r report) {
+		second = second || r.Progress != nil && r.Progress.Event == runtime.OnCallStart && r.Progress.Iteration == 2
+	})
+	if !l.killed {
+		t.Fatalf("it ended by itself: %s", l.tail())
+	}
+	d.order.Verdict = "retry" // would be made if it asked
+	d.order.Life++
+	l = start(t, d.order, d.server)
+	l.live(t, plan{}, nil)
+	if res := l.said[len(l.said)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
+		t.Errorf("it ended so: %s", l.tail())
+	}
+	for _, r := range l.said {
+		if r.Progress != nil && r.Progress.Ask != nil {
+			t.Errorf("it asks again: %+v", r.Progress.Ask)
+		}
+	}
+	d.started(t, "deed", 1)
 }
 
 // A doubt is a run whose host is killed in the middle of a deed.
@@ -119,7 +154,7 @@ func (d *doubt) cutOff(t *testing.T) {
 	t.Helper()
 	l := start(t, d.order, d.server)
 	begun := func() bool {
-		return d.count(t, "deed") > 0 && l.recorded(runtime.OnCallEnd, "code/shell/execute", d.before())
+		return d.count(t, "deed") > 0 && l.recorded(runtime.OnCallEnd, "code/shell/execute", d.before(t))
 	}
 	l.live(t, plan{after: afterSight, when: begun}, nil)
 	if !l.killed {
@@ -129,13 +164,20 @@ func (d *doubt) cutOff(t *testing.T) {
 	d.order.Run = s.root
 }
 
-// before is how many programs have ended when the deed is under way.
-func (d *doubt) before() int {
+// before is how many calls that start programs have their answer when the deed
+// is under way.
+func (d *doubt) before(t *testing.T) int {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.order.Workspace, "kill.json"))
-	if err == nil && string(text) == deedBehind {
-		return 2
+	if err != nil {
+		t.Fatal(err)
 	}
-	return 1
+	deed, _, _ := strings.Cut(string(text), "hang.sh")
+	n := strings.Count(deed, "act.sh")
+	if strings.Contains(string(text), `"wait":false`) {
+		n++ // it answers at once
+	}
+	return n
 }
 
 // recorded reports whether so many calls of a command were told of.

@@ -56,7 +56,8 @@ func effects(t *testing.T, workspace string) []run {
 	return runs
 }
 
-// decisions counts the decisions by run, iteration and path.
+// decisions counts the decisions by run, iteration and path of a call, also with
+// its number, and those about a background program by run and execution id.
 func decisions(t *testing.T, workspace string) map[program]int {
 	t.Helper()
 	count := map[program]int{}
@@ -66,8 +67,11 @@ func decisions(t *testing.T, workspace string) map[program]int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path, _, _ := strings.Cut(f[3], "!")
-		count[program{run: sentinels.RunID(f[1]), iteration: pass, path: path}]++
+		path, what, _ := strings.Cut(f[3], "!")
+		run := sentinels.RunID(f[1])
+		count[program{run: run, iteration: pass, path: path}]++
+		count[program{run: run, iteration: pass, path: path, name: what}]++
+		count[program{run: run, name: what}]++
 	}
 	return count
 }

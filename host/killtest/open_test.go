@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,8 +19,6 @@ import (
 
 // hello is one program.
 const hello = `{"name":"hello","steps":[{"type":"shell","command":"sh ./act.sh hello 0.01 $iteration"}],"safety":{"onInterrupt":"retry"}}`
-
-func contains(text, part string) bool { return strings.Contains(text, part) }
 
 // compiled is a folder with the compiled plugins, made once.
 var compiled = sync.OnceValues(func() (string, error) {
