@@ -23,6 +23,7 @@ type call struct {
 
 	start   *journal.CallStartBody // nil for calls that touch nothing outside
 	until   time.Time              // of a wait for nothing but a time
+	command *commandRequest        // of a command, once it is read
 	working bool                   // its work is under way in this process
 	resumed bool                   // its work began in a process that is gone
 	done    chan struct{}          // closed when body is there

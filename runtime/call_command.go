@@ -30,6 +30,7 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 		a.complete(c, callEnd{err: errf(abi.Unavailable, "command %q: this program has no commands", req.Command)})
 		return nil
 	}
+	c.command = &req
 	info, known := a.run.rt.opt.Commands.Lookup(req.Command)
 	if known && info.InStore {
 		return a.storeCommand(ctx, c, req)
@@ -65,15 +66,17 @@ func (info CommandInfo) reads(raw json.RawMessage) bool {
 }
 
 func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
-	var req commandRequest
-	if e := parse(c, &req); e != nil {
-		return callEnd{err: e}, nil
+	if c.command == nil { // taken up from the journal
+		c.command = new(commandRequest)
+		if e := parse(c, c.command); e != nil {
+			return callEnd{err: e}, nil
+		}
 	}
 	if err := a.run.enter(ctx); err != nil {
 		return callEnd{}, err
 	}
 	defer a.run.leave()
-	out, err := a.run.rt.opt.Commands.Call(ctx, a.commandCall(ctx, c, req, nil))
+	out, err := a.run.rt.opt.Commands.Call(ctx, a.commandCall(ctx, c, *c.command, nil))
 	if err != nil && ctx.Err() != nil {
 		return callEnd{}, err
 	}

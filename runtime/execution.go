@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -26,6 +27,8 @@ type execution struct {
 	past      *execHistory // nil unless a crash interrupted the iteration
 
 	started time.Time
+	keyOnce sync.Once
+	keyText string
 	label   string // of its first host call, for people
 	begun   bool   // an attempt began, so the journal has the step's type and name
 }
@@ -281,7 +284,8 @@ func (x *execution) progress(kind ProgressKind, n int) Progress {
 
 // key is the idempotency key of the step execution, equal for all attempts.
 func (x *execution) key() string {
-	return digest(string(x.run.id), fmt.Sprint(x.run.passes()), x.path)
+	x.keyOnce.Do(func() { x.keyText = digest(string(x.run.id), strconv.Itoa(x.run.passes()), x.path) })
+	return x.keyText
 }
 
 // memoryLimit is what variables, guests and processes of the run may take.

@@ -203,7 +203,10 @@ func (r *run) beginIteration(def *sentinels.Definition, revision int, event *sen
 	body := &journal.IterationStartBody{Revision: revision, Event: event, EventSeq: eventSeq}
 	r.mu.Lock()
 	edited := r.def != def
-	r.def, r.revision, r.hash = def, revision, def.Hash()
+	if def != r.def {
+		r.hash = def.Hash() // of a large definition it takes longer than a step
+	}
+	r.def, r.revision = def, revision
 	// Said in every pass that does not use the first revision: records of older
 	// passes go, and recovery must find the one in use.
 	changed := r.hash != r.begin.Hash

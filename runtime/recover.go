@@ -130,7 +130,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	if err := problemsError(problems); err != nil {
 		return nil, err
 	}
-	r := rt.newRun(info.ID, begin, def, parent, time.Duration(st.elapsed)*time.Microsecond)
+	r := rt.newRun(info.ID, begin, def, def.Hash(), parent, time.Duration(st.elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
 	r.sc, r.branches, r.verdicts, r.cursors = st.scope, st.branches, st.verdicts, st.cursors
 	r.log.seq = max(st.seq, 1)

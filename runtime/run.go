@@ -66,14 +66,14 @@ type run struct {
 }
 
 // newRun makes the in-memory side of a run. It does not start it.
-func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *sentinels.Definition, parent *run, elapsed time.Duration) *run {
+func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *sentinels.Definition, hash string, parent *run, elapsed time.Duration) *run {
 	// A child lives on when its parent merely ends, so it hangs on the runtime
 	// and not on its parent; a stop reaches it through [run.stopDescendants].
 	ctx, cancel := context.WithCancelCause(rt.ctx)
 	r := &run{
 		rt: rt, id: id, begin: begin, ctx: ctx, cancel: cancel, done: make(chan struct{}),
 		clock: newActiveClock(elapsed), sc: newScope(), gate: newGate(), parent: parent,
-		def: def, hash: def.Hash(), revision: begin.Revision,
+		def: def, hash: hash, revision: begin.Revision,
 		asks: map[string]*ask{}, verdicts: map[string]*journal.SignalBody{}, cursors: map[string]uint64{},
 	}
 	if parent != nil {

@@ -67,7 +67,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 	if opt.parent == nil {
 		begin.Root = id
 	}
-	r := rt.newRun(id, begin, def, opt.parent, 0)
+	r := rt.newRun(id, begin, def, begin.Hash, opt.parent, 0)
 	now := time.Now().UTC()
 	r.info = RunInfo{
 		ID: id, Sentinel: def.ID, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
