@@ -121,9 +121,15 @@ func (s *stage) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 	if c.ByModel {
 		by = " by model"
 	}
-	s.note("%s%s %s", c.Command, by, c.Params)
-	if cues := s.Commands[c.Command]; len(cues) > 0 {
-		cue := s.take(c.Command, cues)
+	cues := s.Commands[c.Command]
+	cue := cue{}
+	if len(cues) > 0 {
+		cue = s.take(c.Command, cues)
+	}
+	if !cue.Hang { // whether a call that is cancelled had begun is chance
+		s.note("%s%s %s", c.Command, by, c.Params)
+	}
+	if len(cues) > 0 {
 		if cue.Big > 0 {
 			cue.Result, _ = json.Marshal(strings.Repeat("x", cue.Big))
 		}
