@@ -75,11 +75,30 @@ func (l *runLogs) file(run sentinels.RunID) (*os.File, error) {
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(l.path(run), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err == nil {
-		l.files[run] = f
+	f, err := os.OpenFile(l.path(run), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	return f, err
+	if torn(f) {
+		// Ended here, or the next line would be lost with it.
+		if _, err := f.WriteString("\n"); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	l.files[run] = f
+	return f, nil
+}
+
+// torn reports whether a host that was killed left the last line unfinished.
+func torn(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	var last [1]byte
+	_, err = f.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] != '\n'
 }
 
 func (l *runLogs) close() {
