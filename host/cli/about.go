@@ -9,6 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
+// versionCommand names what a report of a fault needs: the release, the plugin ABI,
+// and what the program was built with and for.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version", Args: exactly(),
@@ -24,6 +26,8 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
+// benchCommand runs the measurements that the program was built with; this package
+// does not import them, so that a test of it does not link them.
 func (a *app) benchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "bench", Short: "Measure the engine on this machine", Args: exactly(),
@@ -36,6 +40,8 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 }
 
+// completionCommand stands in place of cobra's own, whose help does not speak as
+// the other verbs do.
 func (a *app) completionCommand(root *cobra.Command) *cobra.Command {
 	shells := map[string]func() error{
 		"bash":       func() error { return root.GenBashCompletionV2(a.env.Stdout, true) },

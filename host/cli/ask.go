@@ -20,6 +20,7 @@ type prompt struct {
 	typed <-chan string
 }
 
+// lines is nil while nothing is asked: a nil channel is never ready.
 func (p *prompt) lines() <-chan string {
 	if p == nil {
 		return nil
@@ -93,6 +94,8 @@ func (f *follower) askNext() {
 	f.app.question(*next)
 }
 
+// question writes a prompt below what has scrolled by. What a call in doubt may be
+// taken for is said, since nobody knows these words by heart.
 func (a *app) question(p prompt) {
 	words := map[string]string{
 		"retry": "make the call again", "skip": "take it as done (JSON behind it is its result)", "fail": "take it as failed",
@@ -107,6 +110,7 @@ func (a *app) question(p prompt) {
 	fmt.Fprintf(a.env.Stderr, "%s: ", strings.Join(p.ask.Choices, " / "))
 }
 
+// endPrompt gives the terminal back to the view.
 func (f *follower) endPrompt() {
 	if f.prompt != nil {
 		f.prompt = nil
@@ -157,6 +161,7 @@ func decisionOf(line string, q runtime.Ask) (runtime.Decision, error) {
 	return d, nil
 }
 
+// choose finds the one choice that word is, or begins.
 func choose(word string, choices []string) (string, bool) {
 	var fits []string
 	for _, c := range choices {

@@ -20,6 +20,8 @@ type saved struct {
 	Hash       string       `json:"hash"`
 }
 
+// createCommand takes what the specification has: a file, or a name with steps and
+// a loop as JSON on the command line.
 func (a *app) createCommand() *cobra.Command {
 	var file, name, description, steps, loop, safety string
 	revision := -1
@@ -112,6 +114,8 @@ func (a *app) create(ctx context.Context, src *source, revision int) (err error)
 	return a.keep(ctx, s, params)
 }
 
+// store stores a sentinel that was given in parts. Its problems have places in the
+// parts, not in a file, so nothing is checked before.
 func (a *app) store(ctx context.Context, params map[string]any) (err error) {
 	s, err := a.connect(ctx, false)
 	if err != nil {
@@ -121,6 +125,8 @@ func (a *app) store(ctx context.Context, params map[string]any) (err error) {
 	return a.keep(ctx, s, params)
 }
 
+// keep stores a sentinel and says which revision it became; the same text again is
+// the same revision.
 func (a *app) keep(ctx context.Context, s *session, params map[string]any) error {
 	var out saved
 	if err := s.call(ctx, "sentinel/create", params, &out); err != nil {

@@ -26,12 +26,14 @@ type door struct {
 	taken   []sentinels.RunID // runs that came in
 }
 
+// open lets runs in; it may be open already.
 func (d *door) open() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.up = true
 }
 
+// shut lets no more in, and returns when those who were on their way are.
 func (d *door) shut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

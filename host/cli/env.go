@@ -33,6 +33,7 @@ type Env struct {
 	Bench      func(ctx context.Context, w io.Writer, format string) error // default: the verb says that it is not built in
 }
 
+// fill puts the defaults in.
 func (e *Env) fill() {
 	if e.Width == nil {
 		e.Width = func() int { return 80 }
@@ -56,7 +57,13 @@ func (e *Env) fill() {
 func Main(ctx context.Context, args ...string) int {
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // else it is nohup that wants it so
+		signal.Notify(interrupts, syscall.SIGHUP)
+	}
 	defer signal.Stop(interrupts)
+	// Whoever reads our output may go away, as head does, and must not take a run
+	// down. Ignoring the signal would do too, but processes of steps inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = "."
@@ -77,6 +84,8 @@ func Main(ctx context.Context, args ...string) int {
 	})
 }
 
+// stderrWidth asks each time, because people resize terminals. 80 is what a
+// terminal that does not know has always been.
 func stderrWidth() int {
 	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && w > 0 {
 		return w

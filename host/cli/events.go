@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// emitCommand makes a store if there is none: an event is durable, and a run that
+// begins later may look back for it.
 func (a *app) emitCommand() *cobra.Command {
 	var data string
 	c := &cobra.Command{
@@ -52,6 +54,8 @@ type tailed struct {
 	Events []json.RawMessage `json:"events"`
 }
 
+// eventsCommand looks at the log once; a run that waits for events is how to be
+// told of them.
 func (a *app) eventsCommand() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
@@ -77,6 +81,7 @@ func (a *app) eventsCommand() *cobra.Command {
 	return c
 }
 
+// showEvents writes the records as they are stored, or a line each for people.
 func (a *app) showEvents(events []json.RawMessage) error {
 	switch a.flags.output {
 	case asJSON:

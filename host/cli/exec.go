@@ -13,6 +13,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// execCommand parses its flags itself: behind the command's name they are the
+// command's parameters, and those have names of their own, --output or --limit
+// among them.
 func (a *app) execCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "exec NAME [--PARAMETER=VALUE ...] [--json JSON]", Short: "Call a command, as a step would",
@@ -85,6 +88,7 @@ func (a *app) commands(ctx context.Context, s *session) ([]owner.Command, error)
 	return commandsOf(s.host), nil
 }
 
+// execList lists what whoever has the store can do, which may be another release.
 func (a *app) execList(ctx context.Context) (err error) {
 	s, err := a.connect(ctx, true)
 	if err != nil {
@@ -113,6 +117,7 @@ func (a *app) execList(ctx context.Context) (err error) {
 	return table(a.env.Stdout, rows)
 }
 
+// access is what a command does to the world, in a word.
 func access(readOnly bool) string {
 	if readOnly {
 		return "reads"
@@ -120,6 +125,8 @@ func access(readOnly bool) string {
 	return "changes"
 }
 
+// lookup finds a command by its whole name; a near one is only a hint, because a
+// misread name must not change anything.
 func lookup(list []owner.Command, name string) (owner.Command, error) {
 	var all []string
 	for _, c := range list {
@@ -135,6 +142,8 @@ func lookup(list []owner.Command, name string) (owner.Command, error) {
 	return owner.Command{}, notFound(hint, "no command is called %q", name)
 }
 
+// exec calls a command and writes its answer, which is JSON in every format: its
+// shape is the command's and no table fits all.
 func (a *app) exec(ctx context.Context, name string, args []string) (err error) {
 	told := newFeed()
 	opt := a.options()

@@ -21,6 +21,7 @@ type feed struct {
 
 func newFeed() *feed { return &feed{more: make(chan struct{}, 1)} }
 
+// put takes one event and never waits; it is the engine that calls.
 func (f *feed) put(p runtime.Progress) {
 	f.mu.Lock()
 	f.held = append(f.held, p)

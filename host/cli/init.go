@@ -13,6 +13,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// initCommand writes into the folder that `run NAME` looks in, so that the first
+// sentinel can be run by its name at once.
 func (a *app) initCommand() *cobra.Command {
 	var name string
 	c := &cobra.Command{
@@ -32,6 +34,8 @@ func (a *app) initCommand() *cobra.Command {
 	return c
 }
 
+// init writes the starter. O_EXCL and no look before it: nothing that is there is
+// ever lost, whoever writes at the same time.
 func (a *app) init(dir, name string) error {
 	text, err := sentinels.Template(name)
 	if err != nil {

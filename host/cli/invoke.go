@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -79,6 +80,8 @@ func (a *app) watchInterrupts(cancel context.CancelCauseFunc) func() {
 	return func() { close(done); <-ended }
 }
 
+// setInterrupt says what the first Ctrl-C does from now on; nil ends the program
+// politely.
 func (a *app) setInterrupt(polite func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,6 +95,7 @@ func (a *app) report(err error) {
 	var usage *usageError
 	switch {
 	case err == nil, errors.As(err, new(exitError)):
+	case errors.Is(err, syscall.EPIPE): // nobody reads any more what would be said
 	case errors.As(err, &problems):
 		a.problems(problems)
 	case errors.Is(err, errInterrupted):
@@ -109,11 +113,14 @@ func (a *app) report(err error) {
 	}
 }
 
+// complain says what is wrong. It is said with -q too.
 func (a *app) complain(text, hint string) {
 	fmt.Fprintf(a.env.Stderr, "%s %s\n", a.paint.bad("sentinel:"), printable(text))
 	a.hint(hint)
 }
 
+// hint says what to do about it, on a line of its own, so that scripts and people
+// find it.
 func (a *app) hint(hint string) {
 	if hint != "" {
 		fmt.Fprintf(a.env.Stderr, "%s %s\n", a.paint.dim("hint:"), printable(hint))
@@ -145,6 +152,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 	return between(len(names), len(names), names...)
 }
 
+// between is exactly for a range; most below 0 is no end.
 func between(least, most int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

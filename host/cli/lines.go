@@ -28,6 +28,8 @@ func (l *lines) of(p runtime.Progress) []string {
 	return out
 }
 
+// worth is what p is worth by itself. The start of a step is nothing: its end says
+// the same and how it went.
 func (l *lines) worth(p runtime.Progress) []string {
 	paint := l.app.paint
 	who := l.who(p)
@@ -69,6 +71,8 @@ func (l *lines) worth(p runtime.Progress) []string {
 	return nil
 }
 
+// step is the line of a step that ended. One whose condition did not hold has no
+// time: it took none.
 func (l *lines) step(who string, p runtime.Progress) []string {
 	paint := l.app.paint
 	mark := paint.good("ok")
@@ -112,6 +116,7 @@ func (l *lines) failure(line string, p runtime.Progress) []string {
 	return out
 }
 
+// statusLine tells what a person may have to know; that a run goes on is seen.
 func (l *lines) statusLine(who string, p runtime.Progress) []string {
 	switch {
 	case p.Ask != nil && l.app.canAsk():

@@ -13,6 +13,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// listCommand shows what can be run and what was: the stored sentinels, those in
+// the project's folders that are not stored, and the newest runs.
 func (a *app) listCommand() *cobra.Command {
 	var params struct {
 		Status string `json:"status,omitempty"`
@@ -75,6 +77,7 @@ func (a *app) unstored(_ *session, stored []listedSentinel, tag string) []listed
 	return out
 }
 
+// listFile reads one file as far as that goes without its step types.
 func listFile(file, name string) listedSentinel {
 	l := listedSentinel{File: name, Status: "idle"}
 	text, err := os.ReadFile(file)
@@ -102,6 +105,8 @@ func has(list []string, s string) bool {
 	return false
 }
 
+// showList writes sentinels, then runs. In jsonl a line tells by its keys which of
+// the two it is: only runs have an id.
 func (a *app) showList(all listed) error {
 	if all.Sentinels == nil {
 		all.Sentinels = []listedSentinel{}
@@ -152,6 +157,7 @@ func (a *app) showList(all listed) error {
 	return nil
 }
 
+// showRuns names runs by the ends of their ids, which every verb takes.
 func (a *app) showRuns(runs []runtime.RunInfo) error {
 	p := a.paintOut
 	rows := [][]string{head(p, "RUN", "SENTINEL", "STATUS", "ITERATION", "TIME", "STARTED", "")}
@@ -179,6 +185,7 @@ func reason(r runtime.RunInfo) string {
 	return ""
 }
 
+// head is the first row of a table.
 func head(p palette, titles ...string) []string {
 	for i := range titles {
 		titles[i] = p.dim(titles[i])

@@ -38,6 +38,8 @@ func newLiveView(a *app, id sentinels.RunID) *liveView {
 	return &liveView{lines: lines{app: a, root: id}, began: a.env.Now()}
 }
 
+// show writes the lines that p is worth above the status line, and leaves the
+// status line itself to flush: many events come at once.
 func (v *liveView) show(p runtime.Progress) {
 	v.note(p)
 	more := v.of(p)
@@ -99,6 +101,7 @@ func (v *liveView) note(p runtime.Progress) {
 	}
 }
 
+// drop takes a step out of those under way; a new attempt puts it in again.
 func (v *liveView) drop(p runtime.Progress) {
 	for i, s := range v.open {
 		if s.Run == p.Run && s.Path == p.Path {
@@ -108,12 +111,15 @@ func (v *liveView) drop(p runtime.Progress) {
 	}
 }
 
+// tick draws the line anew, for its clock.
 func (v *liveView) tick() {
 	if !v.held {
 		v.draw()
 	}
 }
 
+// hold keeps everything back while a person is asked: a line that scrolls by would
+// tear what they type.
 func (v *liveView) hold(on bool) {
 	v.clear()
 	v.held = on
@@ -126,11 +132,13 @@ func (v *liveView) hold(on bool) {
 	}
 }
 
+// close leaves the terminal as if there had been no line.
 func (v *liveView) close() {
 	v.clear()
 	v.held = true
 }
 
+// clear takes the line away, if it is there.
 func (v *liveView) clear() {
 	if v.drawn {
 		fmt.Fprint(v.app.env.Stderr, clearLine)

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// loadCommand takes a project's sentinels into the store, both folders that there
+// may be.
 func (a *app) loadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "load [FILE|FOLDER]", Short: "Store the sentinels of a file or folder",
@@ -37,6 +39,8 @@ type loaded struct {
 	} `json:"problems,omitempty"`
 }
 
+// load loads path by path. A file that is no definition keeps out itself alone, but
+// the exit code says that one was.
 func (a *app) load(ctx context.Context, s *session, paths []string, named bool) error {
 	all := loaded{Loaded: []saved{}}
 	for _, path := range paths {

@@ -23,6 +23,8 @@ import (
 // to call us that works on every file system.
 const lookAgain = 200 * time.Millisecond
 
+// logsCommand shows the file that the host keeps beside the store. It tells what
+// was told; what is true is in the journal, and trace shows that.
 func (a *app) logsCommand() *cobra.Command {
 	var follow bool
 	var limit int
@@ -41,6 +43,8 @@ func (a *app) logsCommand() *cobra.Command {
 	return c
 }
 
+// logs reads the log of a run and, to follow it, what is written behind. It ends
+// with the run, or when nobody carries the run out any more.
 func (a *app) logs(ctx context.Context, word string, follow bool, limit int) error {
 	s, err := a.connect(ctx, true)
 	if err != nil {

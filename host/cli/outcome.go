@@ -36,6 +36,8 @@ type waiting struct {
 	Type    string          `json:"type"` // what to type in a shell
 }
 
+// waitingFor lists what has to be done, each with a line that can be typed as it
+// stands, from the same folder.
 func (a *app) waitingFor(out outcome) []waiting {
 	var list []waiting
 	for _, r := range out.open {
@@ -162,4 +164,5 @@ func (a *app) status(p palette, s sentinels.Status) string {
 	return p.bad(string(s))
 }
 
+// names are the keys in order: output must not depend on the order of a map.
 func names[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

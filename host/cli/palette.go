@@ -3,6 +3,8 @@ package cli
 // A palette colours text, or leaves it when it is false.
 type palette bool
 
+// sgr wraps text in one attribute. Only the sixteen basic ones are used: they follow
+// what people set up for their terminal.
 func (p palette) sgr(code, s string) string {
 	if !p || s == "" {
 		return s

@@ -28,6 +28,7 @@ type property struct {
 	Default     json.RawMessage   `json:"default"`
 }
 
+// types are the JSON types that a parameter may have; none is any.
 func (p property) types() []string {
 	var one string
 	if json.Unmarshal(p.Type, &one) == nil && one != "" {
@@ -175,6 +176,7 @@ func (a *app) execHelp(ctx context.Context, name string) (err error) {
 	return table(a.env.Stdout, rows)
 }
 
+// compareBool puts true behind false.
 func compareBool(x, y bool) int {
 	switch {
 	case x == y:

@@ -102,6 +102,8 @@ func (a *app) export(ctx context.Context, name string) (src *source, revision in
 	return &source{text: out.Definition, base: a.workspace()}, out.Revision, nil
 }
 
+// planOf makes the plan. An input without a value does not refuse it: to see what
+// is missing is one reason to look.
 func (a *app) planOf(s *session, f found, g given) plan {
 	rt := s.host.Runtime()
 	p := plan{
@@ -146,6 +148,7 @@ type planner struct {
 	plugins  map[string]bool // that the steps need
 }
 
+// steps plans one list and what is nested in it, and notes the plugins.
 func (b *planner) steps(list []sentinels.Step, prefix string) []planStep {
 	out := make([]planStep, 0, len(list))
 	for i := range list {
@@ -192,6 +195,8 @@ func (b *planner) commands(s *sentinels.Step) []planCommand {
 	return out
 }
 
+// command looks a command up; a definition may name one that does not exist, for
+// another host may have it.
 func (b *planner) command(name, by string) planCommand {
 	c, ok := b.registry.Lookup(name)
 	if !ok {
@@ -200,6 +205,7 @@ func (b *planner) command(name, by string) planCommand {
 	return planCommand{name, access(c.ReadOnly), by}
 }
 
+// loopText is a loop as a person would say it.
 func loopText(l sentinels.Loop) string {
 	switch l.Type {
 	case sentinels.LoopCount:
@@ -218,6 +224,8 @@ func loopText(l sentinels.Loop) string {
 	return string(l.Type)
 }
 
+// limitsOf are the limits that the definition sets itself; the host's own are not
+// part of it.
 func limitsOf(d *sentinels.Definition) map[string]any {
 	out := map[string]any{}
 	put := func(name string, v float64) {
@@ -272,6 +280,8 @@ func (a *app) showPlan(p plan) error {
 	return nil
 }
 
+// planTree draws a list and what is nested in it. Addresses are those of problems,
+// traces and step edits.
 func (a *app) planTree(b *strings.Builder, steps []planStep, indent string) {
 	paint := a.paintOut
 	for i, s := range steps {

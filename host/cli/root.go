@@ -27,6 +27,8 @@ const (
 	asJSONL = "jsonl"
 )
 
+// rootCommand has the verbs in groups, in the order in which a newcomer needs them.
+// What cobra says of mistakes is said in our words, with a hint.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sentinel",
@@ -93,6 +95,7 @@ func (a *app) path(p string) string {
 	return filepath.Join(a.env.Dir, p)
 }
 
+// workspace is where runs and commands of this invocation work.
 func (a *app) workspace() string {
 	if a.flags.workspace != "" {
 		return a.path(a.flags.workspace)
@@ -103,6 +106,7 @@ func (a *app) workspace() string {
 // dir is the .sentinel folder, state the folder of the store.
 func (a *app) dir() string { return host.FindDir(a.workspace()) }
 
+// state is the folder of the store.
 func (a *app) state() string {
 	if a.flags.state != "" {
 		return a.path(a.flags.state)

@@ -49,6 +49,8 @@ func (f *runFlags) startFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.pinned, "pinned", false, "stay on this revision when the stored sentinel is edited")
 }
 
+// runCommand is the verb that most people use. --resume takes the place of the
+// argument, because a run knows its definition.
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
@@ -120,6 +122,8 @@ func (a *app) openRun(ctx context.Context, f *runFlags) (*session, *feed, error)
 	return s, told, err
 }
 
+// startRun reads the file before it opens the store: a typing error must not cost a
+// second, nor make a folder.
 func (a *app) startRun(ctx context.Context, target string, f *runFlags) (err error) {
 	src, err := a.readSource(target)
 	if err != nil {
@@ -158,6 +162,8 @@ func (a *app) base(f found) string {
 	return a.workspace()
 }
 
+// resumeRun takes a run up from its journal, with more room if that is given. The
+// engine says what is missing.
 func (a *app) resumeRun(ctx context.Context, f *runFlags) (err error) {
 	room, err := f.limits.room()
 	if err != nil {

@@ -31,6 +31,8 @@ type session struct {
 	door   *door         // of a process that has the store
 }
 
+// close lets other processes in before it lets go of the store: they are answered
+// that it ends, and the socket goes while the folder is still ours.
 func (s *session) close() error {
 	var errs []error
 	if s.server != nil {
@@ -77,6 +79,7 @@ func (s *session) call(ctx context.Context, name string, params, result any) err
 	return nil
 }
 
+// raw calls a command wherever it is answered.
 func (s *session) raw(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
 	if s.client != nil {
 		return s.client.Call(ctx, name, params)
@@ -111,6 +114,7 @@ func (a *app) connect(ctx context.Context, reading bool) (*session, error) {
 	return a.connectWith(ctx, reading, a.options())
 }
 
+// connectWith is connect with options for the case that this process opens it.
 func (a *app) connectWith(ctx context.Context, reading bool, opt host.Options) (*session, error) {
 	for began := time.Now(); ; {
 		if s := a.dial(ctx); s != nil {
@@ -271,6 +275,7 @@ func (a *app) held(ctx context.Context) error {
 	return e
 }
 
+// commandsOf describes the commands of a host to those who cannot see them.
 func commandsOf(h *host.Host) []owner.Command {
 	var list []owner.Command
 	for _, c := range h.Commands().List() {
@@ -295,6 +300,7 @@ func liveRuns(h *host.Host) []string {
 	return ids
 }
 
+// contains reports whether the run id is among the live ones.
 func contains(runs []runtime.RunInfo, id sentinels.RunID) bool {
 	return slices.ContainsFunc(runs, func(r runtime.RunInfo) bool { return r.ID == id && r.Live })
 }

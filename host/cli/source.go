@@ -60,6 +60,8 @@ func (a *app) readSource(target string) (*source, error) {
 	return nil, nil
 }
 
+// readFile reads a definition; one that is too large is cut just above the limit, so
+// that the decoder refuses it.
 func readFile(name, path string) (*source, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -73,6 +75,8 @@ func readFile(name, path string) (*source, error) {
 	return &source{text: text, file: name, path: path, base: filepath.Dir(path)}, nil
 }
 
+// looksLikeFile tells a file that is missing from a name that is not known: what to
+// do about them differs.
 func looksLikeFile(target string) bool {
 	return strings.ContainsRune(target, filepath.Separator) || strings.HasSuffix(target, ".json") || strings.HasSuffix(target, ".jsonc")
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// startCommand is what the specification calls start. Without a process that stays,
+// nothing can go on in the background, and that is said.
 func (a *app) startCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{

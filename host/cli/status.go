@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
+// statusCommand takes a sentinel's name too: its newest run is what is meant.
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status [RUN|NAME]", Short: "Show where a run, or the newest run of a sentinel, stands",
@@ -33,6 +34,7 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 }
 
+// openRuns shows what is on, or could be again.
 func (a *app) openRuns(ctx context.Context, s *session) error {
 	var all listed
 	if err := s.call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {

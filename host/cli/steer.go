@@ -34,6 +34,7 @@ func (a *app) steer(ctx context.Context, word, name string, params map[string]an
 	return a.changed(info)
 }
 
+// stopCommand returns when everything the run had started has ended.
 func (a *app) stopCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "stop RUN|NAME", Short: "Stop a run and everything it started", Args: exactly("RUN or NAME"),
@@ -43,6 +44,7 @@ func (a *app) stopCommand() *cobra.Command {
 	}
 }
 
+// pauseCommand returns when the pause is durable; the step under way goes on.
 func (a *app) pauseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pause RUN|NAME", Short: "Hold a run back at its next step", Args: exactly("RUN or NAME"),
@@ -52,6 +54,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	}
 }
 
+// resumeCommand has run's flags, since it may come to the same thing.
 func (a *app) resumeCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
@@ -71,6 +74,8 @@ func (a *app) resumeCommand() *cobra.Command {
 	return c
 }
 
+// resume goes on with a run where it is carried out, else here. The store is closed
+// in between: which run is meant has to be known before it is opened for one.
 func (a *app) resume(ctx context.Context, word string, f *runFlags) error {
 	if s := a.dialWorker(ctx); s != nil {
 		err := a.resumeThere(ctx, s, word, f)
@@ -120,6 +125,8 @@ func (a *app) resumeThere(ctx context.Context, s *session, word string, f *runFl
 	return a.changed(info)
 }
 
+// decideCommand checks the words before it looks for a process, so that a mistyped
+// verdict is told even when nobody answers.
 func (a *app) decideCommand() *cobra.Command {
 	var result, comment, by string
 	verdicts := []string{"retry", "skip", "fail", "approve", "reject"}
@@ -160,6 +167,8 @@ func (a *app) decideCommand() *cobra.Command {
 	return c
 }
 
+// decide leaves the answer with whoever carries the run out, else in its journal,
+// where a resume finds it.
 func (a *app) decide(ctx context.Context, word string, params map[string]any) (err error) {
 	s, err := a.connect(ctx, true)
 	if err != nil {

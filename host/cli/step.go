@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// stepCommand is the place of the verbs on single steps.
 func (a *app) stepCommand() *cobra.Command {
 	c := &cobra.Command{Use: "step", Short: "Look at the steps of a stored sentinel",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -47,6 +48,7 @@ type stepsOut struct {
 	} `json:"steps"`
 }
 
+// stepList shows a step by its name, else by what it says.
 func (a *app) stepList(ctx context.Context, s *session, name string) error {
 	var out stepsOut
 	if err := s.call(ctx, "sentinel/step/list", map[string]any{"sentinelId": name}, &out); err != nil {

@@ -54,6 +54,7 @@ func clock(d time.Duration) string {
 	return duration(d)
 }
 
+// millis is a time as JSON has it.
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // ago is how long ago t was, in one unit.
@@ -93,6 +94,7 @@ func grouped(n int64) string {
 	return s
 }
 
+// plural counts things in words.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -137,6 +139,7 @@ func table(w io.Writer, rows [][]string) error {
 	return err
 }
 
+// trimLines takes off what fills up the last column.
 func trimLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

@@ -11,6 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
+// traceCommand reads the journal, so it shows what happened and not what was told;
+// iterations that retention took are not there.
 func (a *app) traceCommand() *cobra.Command {
 	var iteration int
 	c := &cobra.Command{
@@ -62,6 +64,7 @@ func only(tr *runtime.Trace, n int) error {
 	return notFound(hint, "run %s has no iteration %d", tr.Run.ID, n)
 }
 
+// showTrace draws iterations, the steps in them, and their host calls.
 func (a *app) showTrace(tr *runtime.Trace) error {
 	switch a.flags.output {
 	case asJSON:
@@ -99,6 +102,8 @@ func (a *app) showTrace(tr *runtime.Trace) error {
 	return err
 }
 
+// traceStep draws a step under its execution path, which tells the passes of a loop
+// apart. Attempts get a line when there was more than one.
 func (a *app) traceStep(b *strings.Builder, s *runtime.TraceStep, indent string) {
 	p := a.paintOut
 	state := s.State()
@@ -148,6 +153,8 @@ func (a *app) traceStep(b *strings.Builder, s *runtime.TraceStep, indent string)
 	}
 }
 
+// traceCall draws a host call. What it asked and got may be long and private, so it
+// takes -v.
 func (a *app) traceCall(b *strings.Builder, c *runtime.TraceCall, indent string) {
 	p := a.paintOut
 	name := strings.TrimPrefix(c.Function, "sentinel_")

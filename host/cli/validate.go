@@ -9,6 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// validateCommand checks against the step types that are live here, those of
+// --plugins too.
 func (a *app) validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "validate FILE...", Short: "Check definitions and show every problem with its place",
@@ -25,6 +27,8 @@ type checked struct {
 	Problems sentinels.Problems `json:"problems"` // warnings too
 }
 
+// validate looks at every file before it says anything by its exit code. It needs
+// no store and makes none.
 func (a *app) validate(ctx context.Context, files []string) (err error) {
 	var sources []*source
 	for _, file := range files {
@@ -73,6 +77,7 @@ func (a *app) validate(ctx context.Context, files []string) (err error) {
 	return nil
 }
 
+// showChecked writes what was found, in the JSON forms.
 func (a *app) showChecked(results []checked) error {
 	switch a.flags.output {
 	case asJSON:
@@ -87,6 +92,7 @@ func (a *app) showChecked(results []checked) error {
 	return nil
 }
 
+// schemaCommand writes the schema where an editor can be pointed at it.
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Short: "Write the JSON Schema of definitions, for an editor",

@@ -73,6 +73,7 @@ func (a *app) values(def *sentinels.Definition, f *runFlags) (given, error) {
 
 type taggedText struct{ flag, text string }
 
+// tagged remembers which flag a text came from.
 func tagged(flag string, texts []string) []taggedText {
 	var out []taggedText
 	for _, t := range texts {

@@ -31,7 +31,7 @@ func (v *jsonView) show(p runtime.Progress) {
 	if err := v.app.writeJSON(p); err != nil && !v.app.lost {
 		// Whoever read the events is gone; the run is not theirs to end.
 		v.app.lost = true
-		v.app.complain("write event: "+err.Error(), "")
+		v.app.complain("write event: "+err.Error(), "the run goes on; `sentinel logs` shows what it tells")
 	}
 }
 
