@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/sentinel-runtime/sentinel/host/bench"
 )
 
 // Env is the world of one invocation. Zero functions take the defaults named
@@ -81,6 +83,9 @@ func Main(ctx context.Context, args ...string) int {
 		Getenv:         os.Getenv,
 		Interrupts:     interrupts,
 		Version:        buildVersion(),
+		Bench: func(ctx context.Context, w io.Writer, format string) error {
+			return bench.Run(ctx, w, bench.Options{Format: format})
+		},
 	})
 }
 
