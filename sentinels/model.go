@@ -41,7 +41,7 @@ type ToolCall struct {
 // A Reply is a model's answer to a Turn.
 type Reply struct {
 	Text      string          `json:"text"`
-	JSON      json.RawMessage `json:"json,omitempty"` // the text read as JSON, see sdk/ABI.md A6.4
+	JSON      json.RawMessage `json:"json,omitempty"`     // the text read as JSON, see sdk/ABI.md A6.4
 	Problems  []string        `json:"problems,omitempty"` // how the text does not fit the turn's schema
 	ToolCalls []ToolCall      `json:"toolCalls"`
 	Finish    string          `json:"finish"` // stop, tools, length
