@@ -21,6 +21,9 @@ type stage struct {
 	Commands map[string][]cue `json:"commands"`
 	// Model answers turn by turn in the same way. Without it every turn is "ok".
 	Model []cue `json:"model"`
+	// Recalled answers depend on how far the conversation is, not on how many
+	// turns were made.
+	Recalled bool `json:"recalled"`
 	// Unpriced models have no known price.
 	Unpriced bool `json:"unpriced"`
 
@@ -169,7 +172,10 @@ func (s *stage) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) 
 	last := t.Messages[len(t.Messages)-1]
 	s.note("turn %d %s %q", len(t.Messages), last.Role, last.Content)
 	answer := cue{Text: "ok"}
-	if len(s.Model) > 0 {
+	switch n := len(s.Model); {
+	case n > 0 && s.Recalled:
+		answer = s.Model[min(len(t.Messages)/3, n-1)] // prompt, reply, tool result, reply, ...
+	case n > 0:
 		answer = s.take("", s.Model)
 	}
 	if err := answer.play(ctx); err != nil {
