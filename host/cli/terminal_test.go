@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -111,22 +112,37 @@ func (s *terminal) end(want int) string {
 	return s.out.String()
 }
 
-// project makes a folder with a sentinel in it.
-func project(t *testing.T, definition string) string {
+// project makes a folder with a sentinel in it. The compiled plugins are shared.
+func project(t *testing.T, compiled, definition string) string {
 	t.Helper()
 	dir := t.TempDir()
+	state := filepath.Join(dir, ".sentinel", "state")
+	if err := errors.Join(os.MkdirAll(state, 0o700), os.Symlink(compiled, filepath.Join(state, "cache"))); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "s.json"), []byte(definition), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
+// TestTerminal runs what a person at a terminal sees and does.
+func TestTerminal(t *testing.T) {
+	compiled := t.TempDir()
+	for name, test := range map[string]func(*testing.T, string){
+		"ask": testAskAtTerminal, "goes away": testTerminalGoesAway, "live line": testLiveLine,
+		"no colour": testNoColour, "second interrupt": testSecondInterrupt,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, compiled) })
+	}
+}
+
 const twoQuestions = `{"name":"s","steps":[
 	{"type":"approve","prompt":"First\u001b[2J?","outputTo":"a"},
 	{"type":"approve","prompt":"Second?","outputTo":"b"}]}`
 
-func TestAskAtTerminal(t *testing.T) {
-	term := sit(t, project(t, twoQuestions), map[string]string{"USER": "ann"}, "run", "s.json", "-o", "json")
+func testAskAtTerminal(t *testing.T, compiled string) {
+	term := sit(t, project(t, compiled, twoQuestions), map[string]string{"USER": "ann"}, "run", "s.json", "-o", "json")
 	term.await(`approve / reject: $`)
 	if strings.Contains(term.shown(), "\x1b[2J") {
 		t.Error("a prompt steered the terminal")
@@ -146,8 +162,8 @@ func TestAskAtTerminal(t *testing.T) {
 }
 
 // A terminal that goes away leaves the run where a person can take it up.
-func TestTerminalGoesAway(t *testing.T) {
-	term := sit(t, project(t, twoQuestions), nil, "run", "s.json")
+func testTerminalGoesAway(t *testing.T, compiled string) {
+	term := sit(t, project(t, compiled, twoQuestions), nil, "run", "s.json")
 	term.await(`approve / reject: $`)
 	term.keys.Close()
 	term.end(cli.ExitWaiting)
@@ -156,8 +172,8 @@ func TestTerminalGoesAway(t *testing.T) {
 	}
 }
 
-func TestLiveLine(t *testing.T) {
-	dir := project(t, `{"name":"s","steps":[{"id":"nap","type":"shell","command":"sleep 1.3"}],"loop":{"type":"count","max":2}}`)
+func testLiveLine(t *testing.T, compiled string) {
+	dir := project(t, compiled, `{"name":"s","steps":[{"id":"nap","type":"shell","command":"sleep 1.3"}],"loop":{"type":"count","max":2}}`)
 	term := sit(t, dir, nil, "run", "s.json")
 	term.end(0)
 	screen := term.shown()
@@ -178,9 +194,9 @@ func TestLiveLine(t *testing.T) {
 	}
 }
 
-func TestNoColour(t *testing.T) {
+func testNoColour(t *testing.T, compiled string) {
 	for _, env := range []map[string]string{{"NO_COLOR": "1"}, {"TERM": "dumb"}} {
-		term := sit(t, project(t, `{"name":"s","steps":[{"type":"shell","command":"true"}]}`), env, "run", "s.json")
+		term := sit(t, project(t, compiled, `{"name":"s","steps":[{"type":"shell","command":"true"}]}`), env, "run", "s.json")
 		out := term.end(0)
 		if colour := regexp.MustCompile(`\x1b\[[0-9;]*m`); colour.MatchString(term.shown()) || colour.MatchString(out) {
 			t.Errorf("%v: %q %q", env, term.shown(), out)
@@ -189,8 +205,8 @@ func TestNoColour(t *testing.T) {
 }
 
 // The first Ctrl-C stops; the second does not wait for that.
-func TestSecondInterrupt(t *testing.T) {
-	dir := project(t, `{"name":"s","steps":[{"type":"shell","command":"trap '' TERM; touch up; while :; do sleep 1; done"}]}`)
+func testSecondInterrupt(t *testing.T, compiled string) {
+	dir := project(t, compiled, `{"name":"s","steps":[{"type":"shell","command":"trap '' TERM; touch up; while :; do sleep 1; done"}]}`)
 	term := sit(t, dir, nil, "run", "s.json")
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "up")); err == nil {
