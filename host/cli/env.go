@@ -47,7 +47,7 @@ func (e *Env) fill() {
 		e.Now = time.Now
 	}
 	if e.Exit == nil {
-		e.Exit = os.Exit
+		e.Exit = os.Exit //nolint:forbidigo // what a second Ctrl-C does
 	}
 	if e.Version == "" {
 		e.Version = "devel"

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -169,7 +168,7 @@ func (a *app) exec(ctx context.Context, name string, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	if err := a.writeJSON(json.RawMessage(out)); err != nil || s.host == nil {
+	if err := a.writeJSON(out); err != nil || s.host == nil {
 		return err
 	}
 	if !takesRun[name] {

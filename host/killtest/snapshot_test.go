@@ -100,8 +100,8 @@ func look(t *testing.T, state string) *snapshot {
 	for _, info := range runs {
 		if info.Parent == "" {
 			s.root, s.status, s.asks = info.ID, info.Status, info.Asks
-		} else {
-			s.children[info.ID] = s.children[info.ID]
+		} else if _, known := s.children[info.ID]; !known {
+			s.children[info.ID] = false
 		}
 		tr, err := rt.Trace(info.ID)
 		if err != nil {

@@ -55,7 +55,7 @@ func writeProblem(w http.ResponseWriter, err error) {
 	p.Title = http.StatusText(p.Status)
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
-	json.NewEncoder(w).Encode(p) // an error here is the other side's going away
+	_ = json.NewEncoder(w).Encode(p) // an error here is the other side's going away
 }
 
 // readProblem makes the error again that the other side had. Whatever the body

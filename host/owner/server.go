@@ -168,7 +168,7 @@ func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.Write(append(text, '\n')) // an error here is the other side's going away
+		_, _ = w.Write(append(text, '\n')) // an error here is the other side's going away
 	}
 }
 
