@@ -23,6 +23,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -393,8 +394,13 @@ func renderTrace(rt *runtime.Runtime, trace *runtime.Trace) string {
 	return b.String()
 }
 
-// renderSteps leaves out calls without an end and, in a run that was ended from
-// outside, whether it saw the end of a child: how far it came is chance.
+// byChance reports whether a call may be in one trace of a script and not in
+// another: how far a step came that was cut off, by a limit or a stop.
+func byChance(c *runtime.TraceCall, run sentinels.Status) bool {
+	cut := run == sentinels.StatusStopped || run == sentinels.StatusTimedOut
+	return !c.Ended || cut && c.Child != "" || c.Error != nil && (c.Error.Code == abi.Timeout || c.Error.Code == abi.Cancelled)
+}
+
 func renderSteps(b *strings.Builder, indent string, steps []*runtime.TraceStep, status sentinels.Status) {
 	steps = append([]*runtime.TraceStep(nil), steps...)
 	sort.SliceStable(steps, func(i, j int) bool { return lessPath(steps[i].Path, steps[j].Path) })
@@ -421,7 +427,7 @@ func renderSteps(b *strings.Builder, indent string, steps []*runtime.TraceStep, 
 				fmt.Fprintf(b, "%sunknown %s\n", inner, name)
 			}
 			for _, c := range a.Calls {
-				if chance := status == sentinels.StatusStopped || status == sentinels.StatusTimedOut; c.Ended && !(chance && c.Child != "") {
+				if !byChance(c, status) {
 					renderCall(b, inner, c)
 				}
 			}
