@@ -26,8 +26,8 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// benchCommand runs the measurements that the program was built with; this package
-// does not import them, so that a test of it does not link them.
+// benchCommand runs the measurements that the program was built with: [Main]
+// names them, so that a test can do with others.
 func (a *app) benchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "bench", Short: "Measure the engine on this machine", Args: exactly(),
