@@ -33,6 +33,7 @@ type attempt struct {
 	work sync.WaitGroup  // behind the attempt's calls, under ctx
 
 	mu         sync.Mutex
+	timer      *activeTimer  // of the time limit
 	calls      map[int]*call // since the checkpoint
 	checkpoint *journal.CheckpointBody
 	state      json.RawMessage
@@ -247,8 +248,8 @@ func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
 // carryOut runs the guest until it returns. Each time it is unloaded, because
 // what it waits for takes long, it runs again once the answer is there.
 func (a *attempt) carryOut(ctx context.Context) (json.RawMessage, error) {
-	limit := a.timeLimit()
-	end := a.limit(ctx, limit)
+	limit, named := a.timeLimit()
+	end := a.limit(ctx, limit, named)
 	defer end()
 	for {
 		if err := a.settle(a.ctx); err != nil {
@@ -265,19 +266,50 @@ func (a *attempt) carryOut(ctx context.Context) (json.RawMessage, error) {
 }
 
 // limit gives the attempt a context that ends at its time limit. The returned
-// function ends it, and what is left of its work.
+// function ends it, and what is left of its work. A limit that nobody named is
+// there for calls that hang: it begins anew while the step waits, for a time, an
+// event, a person or a child, or for its nested steps, which have their own.
 //
 //go:noinline
-func (a *attempt) limit(ctx context.Context, limit time.Duration) (end func()) {
+func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := a.run.clock.at(a.run.clock.elapsed()-a.spent+limit, func() {
-		cancel(errf(abi.Timeout, "step %s timed out after %s", a.address, limit))
-	})
+	var arm func(due time.Duration)
+	arm = func(due time.Duration) {
+		t := a.run.clock.at(due, func() {
+			if !named && a.waits() {
+				arm(a.run.clock.elapsed() + limit)
+				return
+			}
+			cancel(errf(abi.Timeout, "step %s timed out after %s", a.address, limit))
+		})
+		a.mu.Lock()
+		a.timer = t
+		a.mu.Unlock()
+	}
+	arm(a.run.clock.elapsed() - a.spent + limit)
 	a.ctx = ctx
 	return func() {
 		a.abandon(cancel)
-		timer.stop()
+		a.mu.Lock()
+		t := a.timer
+		a.mu.Unlock()
+		t.stop()
 	}
+}
+
+// waits reports whether the attempt's open call is one that takes as long as it
+// takes.
+func (a *attempt) waits() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.calls {
+		select {
+		case <-c.done:
+		default:
+			return c.function == abi.FuncWait || c.function == abi.FuncBlock
+		}
+	}
+	return false
 }
 
 // why returns the reason of a guest's end: nil when it was unloaded to wait.
@@ -292,19 +324,20 @@ func (a *attempt) why(err error) error {
 }
 
 // timeLimit is the active time that the attempt may take: the smaller of the
-// step's own and the run's limit for steps.
-func (a *attempt) timeLimit() time.Duration {
-	limit := a.run.rt.limits.StepTimeout
-	if ms := a.run.definition().Safety.MaxStepTimeoutMs; ms > 0 {
-		limit = time.Duration(ms) * time.Millisecond
-	}
-	if ms := a.step.TimeoutMs; ms > 0 {
+// step's own and the run's limit for steps. named is false for the host's
+// default, which holds where neither says anything.
+func (a *attempt) timeLimit() (limit time.Duration, named bool) {
+	safety := a.run.definition().Safety
+	for _, ms := range []int64{safety.MaxStepTimeoutMs, a.step.TimeoutMs} {
 		own := time.Duration(ms) * time.Millisecond
-		if own < limit || a.run.definition().Safety.MaxStepTimeoutMs == 0 {
-			limit = own
+		if ms > 0 && (!named || own < limit) {
+			limit, named = own, true
 		}
 	}
-	return limit
+	if !named {
+		limit = a.run.rt.limits.StepTimeout
+	}
+	return limit, named
 }
 
 // guest runs the guest once.

@@ -65,7 +65,7 @@ type Limits struct {
 	Steps          int           // step executions an iteration. Default 10,000
 	Hops           int           // runs that a chain of events may pass through. Default 16
 	Calls          int           // host calls of an attempt since its checkpoint. Default 10,000
-	StepTimeout    time.Duration // of a step that names none. Default 30 minutes
+	StepTimeout    time.Duration // of a step that names none, waiting not counted. Default 30 minutes
 	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
 	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
 	ResidentBytes  int64         // and their memory in all. Default 256 MiB
