@@ -95,6 +95,10 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 			return fmt.Errorf("open state: %w", err)
 		}
 		db, err := store.Open(rt.opt.Dir, store.Options{})
+		var held *store.HeldError
+		if errors.As(err, &held) && held.PID != 0 {
+			return fmt.Errorf("open state %q: %w: process %d", rt.opt.Dir, ErrHeld, held.PID)
+		}
 		if errors.Is(err, store.ErrHeld) {
 			return fmt.Errorf("open state %q: %w", rt.opt.Dir, ErrHeld)
 		}
