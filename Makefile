@@ -31,8 +31,8 @@ test: ## all tests that need Go alone, and what was skipped
 race: ## the short tests under the race detector
 	$(GO) test -race -short ./...
 
-kill: build ## kill -9 at random points of real runs; N=1000 for more
-	SENTINEL_KILLS=$(or $(N),1000) $(GO) test ./host/cli -run 'TestKill' -v -timeout 60m
+kill: ## kill -9 at random points of real runs; N=1000 for more
+	SENTINEL_KILLS=$(or $(N),1000) $(GO) test ./host/killtest -count=1 -v -timeout 60m
 
 fuzz: ## every fuzz target for T (default 20s)
 	@.ci/fuzz $(or $(T),20s)
