@@ -78,7 +78,9 @@ func checkGone(t *testing.T, dir string) {
 	}
 }
 
-func TestTreeEndsWithIts(t *testing.T) {
+// TestTreeEndsWithItsF16: grandchildren end with what started them, also those
+// that left the session or ignore being asked.
+func TestTreeEndsWithItsF16(t *testing.T) {
 	for _, sub := range []bool{false, true} {
 		opt := shell.Options{Grace: 50 * time.Millisecond, Subreaper: sub}
 		t.Run(fmt.Sprintf("program, subreaper %v", sub), func(t *testing.T) {
@@ -131,9 +133,9 @@ func TestTreeEndsWithIts(t *testing.T) {
 	}
 }
 
-// TestEscapedOutputHolderDoesNotBlock: a daemon that scrubs its environment
+// TestPipeHeldByAnEscapeeDoesNotBlockF15: a daemon that scrubs its environment
 // and leaves the session holds the pipe; the call must end all the same.
-func TestPipeHeldByAnEscapeeDoesNotBlock(t *testing.T) {
+func TestPipeHeldByAnEscapeeDoesNotBlockF15(t *testing.T) {
 	b := newBench(t, shell.Options{})
 	o := b.do("code/shell/execute", params{"command": `env -i setsid sh -c 'echo $$ > pids; exec sleep 30' & while [ ! -s pids ]; do sleep 0.01; done; echo done`})
 	if !strings.Contains(o.Output, "done") {
