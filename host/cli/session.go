@@ -189,6 +189,7 @@ func (a *app) open(ctx context.Context, opt host.Options) (*session, error) {
 		}
 		return nil, err
 	}
+	a.deadPlugins(h)
 	s := &session{host: h, state: h.State(), door: new(door)}
 	s.server, err = owner.Listen(owner.ServerOptions{
 		State: h.State(), Version: a.env.Version, Logger: opt.Logger,
@@ -200,6 +201,16 @@ func (a *app) open(ctx context.Context, opt host.Options) (*session, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
+}
+
+// deadPlugins names the plugins that are not live, and why: a step type that is
+// missing because its plugin was refused is a riddle otherwise.
+func (a *app) deadPlugins(h *host.Host) {
+	for _, p := range h.Runtime().Plugins() {
+		if p.Problem != "" {
+			fmt.Fprintln(a.env.Stderr, a.paint.warn("warning: ")+printable(fmt.Sprintf("plugin %s is not live: %s", p.Source, p.Problem)))
+		}
+	}
 }
 
 // scratch opens a host on a store of its own that is gone afterwards, for what
@@ -219,6 +230,7 @@ func (a *app) scratch(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(temp))
 	}
+	a.deadPlugins(h)
 	return &session{host: h, temp: temp, state: a.state()}, nil
 }
 
