@@ -178,12 +178,32 @@ func (a *app) resumeRun(ctx context.Context, f *runFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	if info, err := s.host.Runtime().Status(id); err == nil && info.Status.Final() {
+		return a.over(ctx, s, info)
+	}
 	begin := func() (sentinels.RunID, error) {
 		return id, s.host.Runtime().Resume(ctx, id, runtime.ResumeOptions{
 			Room: room, OnInterrupt: sentinels.Interrupt(f.onInterrupt), By: a.user(),
 		})
 	}
 	return a.carryOut(ctx, s, told, begin)
+}
+
+// over shows how a run ended that there is nothing to resume of: it may have
+// ended just before its process did, and who asks wants to know how.
+func (a *app) over(ctx context.Context, s *session, info runtime.RunInfo) error {
+	a.say("run %s is over: %s", info.ID, info.Status)
+	res, err := s.host.Runtime().Wait(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	if err := a.showOutcome(outcome{Result: res}); err != nil {
+		return err
+	}
+	if code := statusCode(res.Status); code != ExitOK {
+		return exitError(code)
+	}
+	return nil
 }
 
 // user is who sits at this terminal.
