@@ -34,8 +34,17 @@ func (h *Host) openModels() (*models, error) {
 		}
 		return &models{source: p, player: p}, nil
 	}
+	file, err := readConfig(h.dir)
+	if err != nil {
+		return nil, err
+	}
+	choice := h.opt.Model
+	if choice == "" {
+		choice = file.Models.Default
+	}
 	live, err := llm.Open(llm.Config{
-		Default: h.opt.Model, Env: h.opt.Getenv, Redact: h.redactor,
+		Default: choice, Auto: file.Models.Auto, Providers: file.Models.Providers, Models: file.Models.Known,
+		Env: h.opt.Getenv, Redact: h.redactor,
 		Validate: func(schema, value json.RawMessage) error { return command.ValidateJSON(schema, value) },
 	})
 	if err != nil {

@@ -19,7 +19,8 @@ type Options struct {
 	Workspace string
 	// Plugins is a folder of *.wasm files of others. Default none.
 	Plugins string
-	// Model overrides the configured model, "provider/name". Default "auto".
+	// Model overrides the configured model, "provider/name". Default: that of
+	// Dir/config.json, else "auto".
 	Model string
 	// Record is a cassette file to write. Default none.
 	Record string
