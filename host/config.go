@@ -15,11 +15,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// ConfigName is the file in the .sentinel folder that configures the host.
-const ConfigName = "config.json"
-
-// A Config is the host's configuration file. Secrets are not in it: a provider
-// names the environment variable that holds its key.
+// A Config is the user's configuration file. It is never read from a project: a
+// repository that could name a server and the variable of a key would have the
+// key sent there. Secrets are not in it: a provider names the environment
+// variable that holds its key.
 type Config struct {
 	Models ModelConfig `json:"models"`
 }
@@ -38,9 +37,24 @@ type ModelConfig struct {
 	Known []llm.Model `json:"known,omitempty"`
 }
 
-// readConfig reads DIR/config.json; a file that is not there is an empty one.
-func readConfig(dir string) (Config, error) {
-	path := filepath.Join(dir, ConfigName)
+// configPath is sentinel/config.json in the user's configuration folder, empty
+// where there is no such folder.
+func configPath(getenv func(string) string) string {
+	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sentinel", "config.json")
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "sentinel", "config.json")
+}
+
+// readConfig reads a configuration file; one that is not there is an empty one.
+func readConfig(path string) (Config, error) {
+	if path == "" {
+		return Config{}, nil
+	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, nil

@@ -41,6 +41,9 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 	if opt.Getenv == nil {
 		opt.Getenv = os.Getenv
 	}
+	if opt.Config == "" {
+		opt.Config = configPath(opt.Getenv)
+	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

@@ -34,7 +34,7 @@ func (h *Host) openModels() (*models, error) {
 		}
 		return &models{source: p, player: p}, nil
 	}
-	file, err := readConfig(h.dir)
+	file, err := readConfig(h.opt.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,11 @@ type Options struct {
 	// Plugins is a folder of *.wasm files of others. Default none.
 	Plugins string
 	// Model overrides the configured model, "provider/name". Default: that of
-	// Dir/config.json, else "auto".
+	// configuration file, else "auto".
 	Model string
+	// Config is the configuration file. Default: sentinel/config.json in the
+	// user's configuration folder, such as ~/.config.
+	Config string
 	// Record is a cassette file to write. Default none.
 	Record string
 	// Append goes on with a cassette that is there, as a resumed run does.
