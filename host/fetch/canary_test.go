@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/fetch"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -38,6 +39,10 @@ func newCanary(t *testing.T) *canary {
 					return
 				}
 				c.accepted.Add(1)
+				// What is not read before the close would reset the connection
+				// and take the answer with it.
+				_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+				_, _ = conn.Read(make([]byte, 64<<10))
 				_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret"))
 				conn.Close()
 			}
