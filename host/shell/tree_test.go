@@ -188,6 +188,10 @@ func TestRecoverAfterTheHostWasKilled(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+	// What the program wrote is on its way through the host for a moment.
+	for !kept(t, dir, "started") {
+		time.Sleep(5 * time.Millisecond)
+	}
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -223,6 +227,22 @@ func TestRecoverAfterTheHostWasKilled(t *testing.T) {
 	if strings.Join(streams, " ") != "stdout host host stdout" || all.Lines[3].Text != "second" {
 		t.Errorf("got %+v", all.Lines)
 	}
+}
+
+// kept reports whether some file of a manager's folder holds the text.
+func kept(t *testing.T, dir, text string) bool {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err == nil && strings.Contains(string(data), text) && !strings.HasSuffix(e.Name(), ".json") {
+			return true
+		}
+	}
+	return false
 }
 
 // TestRecoverLeavesStrangersAlone: the pid of a record belongs to somebody else.
