@@ -1,0 +1,115 @@
+package triggers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Common are the options that every kind has. The runtime acts on them.
+type Common struct {
+	// Filter is a condition on $event; a fire for which it is false starts
+	// nothing. Default: every fire passes.
+	Filter string `json:"filter,omitempty"`
+	// DebounceMs waits for this much quiet and then starts one run with the
+	// newest event. Default 0, none.
+	DebounceMs int64 `json:"debounceMs,omitempty"`
+	// MaxWaitMs bounds how long fires that keep coming can hold a debounced run
+	// back. Default ten times DebounceMs.
+	MaxWaitMs int64 `json:"maxWaitMs,omitempty"`
+	// AllowConcurrent, if given, overrides the definition's concurrency for this
+	// trigger: true is parallel, false is skip.
+	AllowConcurrent *bool `json:"allowConcurrent,omitempty"`
+}
+
+// Bounds of the common options.
+const (
+	maxDebounce = 24 * time.Hour
+)
+
+// Debounce returns the quiet to wait for and the longest wait, 0 for none.
+func (c Common) Debounce() (quiet, longest time.Duration) {
+	quiet, longest = time.Duration(c.DebounceMs)*time.Millisecond, time.Duration(c.MaxWaitMs)*time.Millisecond
+	if longest == 0 {
+		longest = 10 * quiet
+	}
+	return quiet, longest
+}
+
+// ReadCommon reads the common options of a trigger.
+func ReadCommon(t sentinels.Trigger) (Common, error) {
+	var c Common
+	if len(t.Options) == 0 {
+		return c, nil
+	}
+	if err := json.Unmarshal(t.Options, &c); err != nil {
+		return c, optionError(t.Type, err)
+	}
+	for name, ms := range map[string]int64{"debounceMs": c.DebounceMs, "maxWaitMs": c.MaxWaitMs} {
+		if ms < 0 || time.Duration(ms)*time.Millisecond > maxDebounce {
+			return c, fmt.Errorf("trigger %q: %s is %d, it can be 0 to %d", t.Type, name, ms, maxDebounce.Milliseconds())
+		}
+	}
+	if c.MaxWaitMs != 0 && c.MaxWaitMs < c.DebounceMs {
+		return c, fmt.Errorf("trigger %q: maxWaitMs %d is less than debounceMs %d", t.Type, c.MaxWaitMs, c.DebounceMs)
+	}
+	return c, nil
+}
+
+// ReadOptions reads a kind's own options of t into the struct that into points
+// at, by its json tags. A key that neither it nor [Common] has is an error.
+func ReadOptions(t sentinels.Trigger, into any) error {
+	if len(t.Options) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(t.Options, into); err != nil {
+		return optionError(t.Type, err)
+	}
+	known := slices.Concat(keysOf(Common{}), keysOf(reflect.ValueOf(into).Elem().Interface()))
+	d := json.NewDecoder(bytes.NewReader(t.Options))
+	if _, err := d.Token(); err != nil {
+		return optionError(t.Type, err)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return optionError(t.Type, err)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return optionError(t.Type, err)
+		}
+		if name, _ := key.(string); !slices.Contains(known, name) {
+			if near := sentinels.Suggest(name, known); len(near) > 0 {
+				return fmt.Errorf("trigger %q: unknown option %q, did you mean %q?", t.Type, name, near[0])
+			}
+			return fmt.Errorf("trigger %q: unknown option %q, there are %s", t.Type, name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// keysOf are the JSON keys of a struct.
+func keysOf(v any) []string {
+	var keys []string
+	for f := range reflect.TypeOf(v).Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			keys = append(keys, name)
+		}
+	}
+	return keys
+}
+
+func optionError(kind string, err error) error {
+	if wrong, ok := err.(*json.UnmarshalTypeError); ok {
+		return fmt.Errorf("trigger %q: option %q cannot be a %s", kind, wrong.Field, wrong.Value)
+	}
+	return fmt.Errorf("trigger %q: options: %w", kind, err)
+}
