@@ -160,6 +160,9 @@ func (a *attempt) perform(ctx context.Context, c *call, durable ticket, do perfo
 	c.working = true
 	a.run.work.Add(1)
 	a.work.Add(1)
+	if durable != nil {
+		a.run.rt.effects.begin()
+	}
 	go a.carry(ctx, c, durable, do)
 }
 
@@ -169,8 +172,11 @@ func (a *attempt) carry(ctx context.Context, c *call, durable ticket, do perform
 	defer a.run.work.Done()
 	defer a.work.Done()
 	started := time.Now()
-	if durable != nil && !a.durable(ctx, c, durable) {
-		return
+	if durable != nil {
+		defer a.run.rt.effects.end()
+		if !a.durable(ctx, c, durable) {
+			return
+		}
 	}
 	sleep(ctx, c.until)
 	a.finish(ctx, c, do, started)

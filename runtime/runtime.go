@@ -51,6 +51,7 @@ type Runtime struct {
 	events  *eventLog
 	waiting *residents
 	slots   chan struct{} // one token for each run that may execute
+	effects effects       // calls under way that a crash would leave in doubt
 
 	ctx    context.Context // ends with errShutdown
 	cancel context.CancelCauseFunc
@@ -60,6 +61,7 @@ type Runtime struct {
 	runs     map[sentinels.RunID]*run   // those this process carries out
 	starting map[string]sentinels.RunID // by start key, until the start is durable
 	closed   bool
+	draining bool // no step starts any more
 	unclean  bool
 }
 

@@ -157,6 +157,9 @@ func (rt *Runtime) adoptLocked(r *run) error {
 	if rt.runs[r.id] != nil {
 		return errf(abi.Conflict, "run %s is carried out already", r.id)
 	}
+	if rt.draining {
+		r.gate.shut()
+	}
 	rt.runs[r.id] = r
 	rt.wg.Add(1)
 	return nil
