@@ -14,6 +14,10 @@ type Observer struct {
 	// the end of a step or run only when it is durable. It must not block:
 	// whatever it delays is told late to everyone.
 	Progress func(Progress)
+	// Definition is called for every new revision of a definition, in the order
+	// of the commits, when it is durable. It must neither block nor wait for
+	// anything the runtime writes: those receipts come on the same goroutine.
+	Definition func(DefinitionChange)
 }
 
 // ProgressKind names what a [Progress] tells.

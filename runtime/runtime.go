@@ -50,6 +50,7 @@ type Runtime struct {
 	records *Records
 	events  *eventLog
 	waiting *residents
+	decoded *definitionCache
 	slots   chan struct{} // one token for each run that may execute
 	effects effects       // calls under way that a crash would leave in doubt
 
@@ -63,6 +64,8 @@ type Runtime struct {
 	closed   bool
 	draining bool // no step starts any more
 	unclean  bool
+
+	followers []func(Stored) // of definitions; replaced, never changed
 }
 
 // Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
@@ -112,6 +115,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve()})
 	rt.records = newRecords(rt.db)
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
+	rt.decoded = newDefinitionCache()
 	var err error
 	if rt.events, err = openEventLog(rt.db); err != nil {
 		return err
