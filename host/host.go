@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/fetch"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
 	"github.com/sentinel-runtime/sentinel/host/shell"
@@ -27,6 +28,7 @@ type Host struct {
 	opt      Options
 	dir      string
 	state    string
+	settings *config.Loaded
 	redactor *redact.Redactor
 	models   *models
 	shells   *shell.Manager
@@ -41,9 +43,6 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 	if opt.Getenv == nil {
 		opt.Getenv = os.Getenv
 	}
-	if opt.Config == "" {
-		opt.Config = configPath(opt.Getenv)
-	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -52,7 +51,11 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
 	opt.Workspace = workspace
-	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, redactor: new(redact.Redactor)}
+	settings, err := config.Load(config.Options{File: opt.Config, Getenv: opt.Getenv, Flags: opt.Set})
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, redactor: new(redact.Redactor)}
 	if h.dir == "" {
 		h.dir = FindDir(workspace)
 	}
@@ -135,6 +138,9 @@ func (h *Host) Commands() *command.Registry { return h.registry }
 
 // Dir returns the .sentinel folder, State the folder of the store.
 func (h *Host) Dir() string { return h.dir }
+
+// Settings returns what the operator settled, and where.
+func (h *Host) Settings() *config.Loaded { return h.settings }
 
 // State returns the folder that holds the store.
 func (h *Host) State() string { return h.state }

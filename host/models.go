@@ -34,16 +34,13 @@ func (h *Host) openModels() (*models, error) {
 		}
 		return &models{source: p, player: p}, nil
 	}
-	file, err := readConfig(h.opt.Config)
-	if err != nil {
-		return nil, err
-	}
+	file := h.settings.Models
 	choice := h.opt.Model
 	if choice == "" {
-		choice = file.Models.Default
+		choice = file.Default
 	}
 	live, err := llm.Open(llm.Config{
-		Default: choice, Auto: file.Models.Auto, Providers: file.Models.Providers, Models: file.Models.Known,
+		Default: choice, Auto: file.Auto, Providers: file.Providers, Models: file.Known,
 		Env: h.opt.Getenv, Redact: h.redactor,
 		Validate: func(schema, value json.RawMessage) error { return command.ValidateJSON(schema, value) },
 	})

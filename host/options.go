@@ -25,6 +25,8 @@ type Options struct {
 	// Config is the configuration file. Default: sentinel/config.json in the
 	// user's configuration folder, such as ~/.config.
 	Config string
+	// Set overrides settings by their key, as flags do; see package config.
+	Set map[string]string
 	// Record is a cassette file to write. Default none.
 	Record string
 	// Append goes on with a cassette that is there, as a resumed run does.

@@ -50,6 +50,7 @@ var layers = []layer{
 	{"host/llm/anthropic", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/anthropics/anthropic-sdk-go"}},
 	{"host/llm/**", []string{"host/llm", "host/llm/**", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "sentinels", "sdk/abi"}, nil},
+	{"host/config", []string{"host/llm", "sentinels", "sdk/abi"}, nil}, // the models that it settles are described there
 	{"host/shell", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/code", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},

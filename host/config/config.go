@@ -1,0 +1,98 @@
+package config
+
+import (
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/llm"
+)
+
+// A Config is the settings of a process. The tag doc is shown by `config
+// show` and becomes the schema's description.
+type Config struct {
+	Models    Models    `json:"models" doc:"models and the servers that have them"`
+	Serve     Serve     `json:"serve" doc:"the host process"`
+	Limits    Limits    `json:"limits" doc:"bounds of what runs may use"`
+	Retention Retention `json:"retention" doc:"how long runs that are over are kept"`
+	Logs      Logs      `json:"logs" doc:"what the host process says"`
+	Snapshots Snapshots `json:"snapshots" doc:"copies of the store, for recovery"`
+	Tracing   Tracing   `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
+}
+
+// Models says which models there are. What it leaves out is taken from the
+// environment.
+type Models struct {
+	Default   string         `json:"default" doc:"model of a step that names none or auto, provider/name"`
+	Auto      []string       `json:"auto" doc:"candidates for auto, best first"`
+	Providers []llm.Provider `json:"providers" doc:"added to those of the environment"`
+	Known     []llm.Model    `json:"known" doc:"added to, and overriding, the built-in table of models and prices"`
+}
+
+// Serve settles how the host process is reached and how it ends.
+type Serve struct {
+	Listen  string   `json:"listen" doc:"address of the API; empty for the socket in the state folder alone"`
+	Hosts   []string `json:"hosts" doc:"further names under which the API may be asked, host or host:port"`
+	Origins []string `json:"origins" doc:"further origins of pages that may ask, scheme://host[:port]"`
+	TLSCert string   `json:"tlsCert" doc:"file with the certificate; with tlsKey the API speaks TLS"`
+	TLSKey  string   `json:"tlsKey" doc:"file with the certificate's key"`
+	NoAuth  bool     `json:"noAuth" doc:"ask no token; only on a loopback address"`
+	Drain   Duration `json:"drain" doc:"how long steps under way may go on when the process is asked to end"`
+	Rescan  Duration `json:"rescan" doc:"how often the watched folder is read in case a change was not told"`
+}
+
+// Limits are those of the engine; 0 is its own default.
+type Limits struct {
+	Runs           int      `json:"runs" doc:"runs that execute at once; waiting ones do not count"`
+	Children       int      `json:"children" doc:"children alive at once a run"`
+	Depth          int      `json:"depth" doc:"how deep child sentinels nest"`
+	Steps          int      `json:"steps" doc:"step executions an iteration"`
+	Hops           int      `json:"hops" doc:"runs that a chain of events may pass through"`
+	StepTimeout    Duration `json:"stepTimeout" doc:"of a step that names none"`
+	Memory         Size     `json:"memory" doc:"variables, guests and processes of a run without maxMemoryMb"`
+	KeepIterations int      `json:"keepIterations" doc:"whose records are kept for the trace"`
+	KeepRevisions  int      `json:"keepRevisions" doc:"of a definition"`
+	FreeSpace      Size     `json:"freeSpace" doc:"below this much free disk nothing new starts"`
+}
+
+// Retention bounds the runs that are over. Runs that failed are kept three
+// times as long as others.
+type Retention struct {
+	Age   Duration `json:"age" doc:"older runs go; 0 keeps them"`
+	Runs  int      `json:"runs" doc:"of a sentinel; 0 is no bound"`
+	Size  Size     `json:"size" doc:"of journals, results and logs in all; 0 is no bound"`
+	Every Duration `json:"every" doc:"how often it is looked after"`
+}
+
+// Logs settles the host process's own log.
+type Logs struct {
+	Level   string   `json:"level" doc:"debug, info, warn or error"`
+	Format  string   `json:"format" doc:"text or json"`
+	File    string   `json:"file" doc:"file that takes it; empty is standard error"`
+	Size    Size     `json:"size" doc:"of the file, when it is rotated"`
+	Keep    int      `json:"keep" doc:"rotated files that stay"`
+	Age     Duration `json:"age" doc:"of rotated files; 0 keeps them"`
+	RunSize Size     `json:"runSize" doc:"of the log of one run"`
+}
+
+// Snapshots settles copies of the store.
+type Snapshots struct {
+	Every Duration `json:"every" doc:"how often, if something changed; 0 is never"`
+	Keep  int      `json:"keep" doc:"how many"`
+}
+
+// Tracing settles OpenTelemetry.
+type Tracing struct {
+	Endpoint string `json:"endpoint" doc:"OTLP over HTTP, such as http://127.0.0.1:4318"`
+}
+
+// Default returns what holds where nobody says otherwise.
+func Default() Config {
+	day := 24 * time.Hour
+	return Config{
+		Models:    Models{Default: "auto"},
+		Serve:     Serve{Listen: "127.0.0.1:8080", Drain: Duration(20 * time.Second), Rescan: Duration(30 * time.Second)},
+		Retention: Retention{Age: Duration(30 * day), Runs: 1000, Size: 2 << 30, Every: Duration(time.Hour)},
+		Logs:      Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
+		Snapshots: Snapshots{Every: Duration(time.Hour), Keep: 3},
+		Limits:    Limits{FreeSpace: 64 << 20},
+	}
+}

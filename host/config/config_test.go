@@ -1,0 +1,171 @@
+package config_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/host/config"
+)
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func env(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+// TestWhoWins: flags above the environment above the file above defaults, and
+// each value says where it came from.
+func TestWhoWins(t *testing.T) {
+	path := file(t, `{
+  "serve": {"listen": "127.0.0.1:9000", "drain": "5s", "hosts": ["box"]},
+  "retention": {"age": "7d"}
+}`)
+	l, err := config.Load(config.Options{
+		File:   path,
+		Getenv: env(map[string]string{"SENTINEL_SERVE_DRAIN": "6s", "SENTINEL_LOGS_LEVEL": "debug", "SENTINEL_SERVE_TLS_CERT": "c", "SENTINEL_SERVE_TLS_KEY": "k"}),
+		Flags:  map[string]string{"logs.level": "warn", "serve.origins": "https://a, https://b"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	origins := map[string]string{}
+	for _, s := range l.Settings {
+		origins[s.Key] = s.Origin
+	}
+	want := map[string]string{
+		"serve.listen": path + ":2", "serve.drain": "SENTINEL_SERVE_DRAIN", "logs.level": "--logs.level",
+		"retention.age": path + ":3", "retention.runs": "default", "serve.tlsCert": "SENTINEL_SERVE_TLS_CERT",
+	}
+	for key, origin := range want {
+		if origins[key] != origin {
+			t.Errorf("%s comes from %q, want %q", key, origins[key], origin)
+		}
+	}
+	if l.Serve.Listen != "127.0.0.1:9000" || l.Serve.Drain.Std() != 6*time.Second || l.Logs.Level != "warn" || l.Retention.Age.Std() != 7*24*time.Hour {
+		t.Errorf("values %+v", l.Config)
+	}
+	if diff := cmp.Diff([]string{"https://a", "https://b"}, l.Serve.Origins); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNoFile: what nobody settled is the default.
+func TestNoFile(t *testing.T) {
+	l, err := config.Load(config.Options{File: filepath.Join(t.TempDir(), "none.json"), Getenv: env(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(config.Default(), l.Config); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestEveryProblemIsPlaced: all at once, each where it stands.
+func TestEveryProblemIsPlaced(t *testing.T) {
+	path := file(t, `{
+  "servee": 1,
+  "serve": {"lisen": "x", "drain": "soon", "noAuth": "yes"},
+  "logs": {"level": "loud", "keep": -1},
+  "serve": {"drain": "1s", "drain": "2s"}
+}`)
+	_, err := config.Load(config.Options{File: path, Getenv: env(map[string]string{"SENTINEL_RETENTION_SIZE": "much"})})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{
+		`:2:3: there is no setting "servee"`, `:3:13: there is no setting "serve.lisen", did you mean "serve.listen"?`,
+		`:3:27: serve.drain: "soon" is no duration`, `:3:44: serve.noAuth: a string cannot stand here`,
+		`:4:29: logs.keep: -1 is negative`, `serve.drain is set twice`, `SENTINEL_RETENTION_SIZE: "much" is no size`, `logs.level: "loud" is none of`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no problem %q in\n%v", want, err)
+		}
+	}
+}
+
+func TestTorn(t *testing.T) {
+	for _, text := range []string{"", "{", `{"serve":`, `{"serve": {}} x`, "[]", `{"serve": []}`} {
+		if _, err := config.Load(config.Options{File: file(t, text), Getenv: env(nil)}); err == nil || !strings.Contains(err.Error(), "config.json:1:") {
+			t.Errorf("%q: error %v, want one with a place", text, err)
+		}
+	}
+}
+
+func TestValues(t *testing.T) {
+	for text, want := range map[string]string{"90s": "1m30s", "1h": "1h", "30d": "30d", "48h": "2d", "0s": "0s", "10m": "10m"} {
+		var d config.Duration
+		if err := d.UnmarshalText([]byte(text)); err != nil || d.String() != want {
+			t.Errorf("duration %q = %q, %v, want %q", text, d, err, want)
+		}
+	}
+	for text, want := range map[string]string{"64MB": "64MB", "2048 kb": "2MB", "1500": "1500B", "0": "0B", "3GB": "3GB"} {
+		var s config.Size
+		if err := s.UnmarshalText([]byte(text)); err != nil || s.String() != want {
+			t.Errorf("size %q = %q, %v, want %q", text, s, err, want)
+		}
+	}
+	for _, text := range []string{"-1s", "d", "1x", "", "99999999d"} {
+		if new(config.Duration).UnmarshalText([]byte(text)) == nil {
+			t.Errorf("duration %q accepted", text)
+		}
+	}
+	for _, text := range []string{"-1", "MB", "9999999999GB", ""} {
+		if new(config.Size).UnmarshalText([]byte(text)) == nil {
+			t.Errorf("size %q accepted", text)
+		}
+	}
+}
+
+// TestSchemaHasEverySetting keeps editors complete.
+func TestSchemaHasEverySetting(t *testing.T) {
+	var schema map[string]any
+	if err := json.Unmarshal(config.Schema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	l, err := config.Load(config.Options{File: filepath.Join(t.TempDir(), "none"), Getenv: env(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range l.Settings {
+		at := schema
+		for part := range strings.SplitSeq(s.Key, ".") {
+			at, _ = at["properties"].(map[string]any)[part].(map[string]any)
+			if at == nil {
+				t.Fatalf("setting %s is not in the schema", s.Key)
+			}
+		}
+		if at["description"] == nil {
+			t.Errorf("setting %s is not described", s.Key)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(`{"serve": {"listen": "x", "hosts": ["a"]}, "logs": {"size": "1MB"}}`)
+	f.Add(`{"models": {"known": [{"name": "m"}]}}`)
+	f.Add("{")
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(dir, "config.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := config.Load(config.Options{File: path, Getenv: env(nil)})
+		if (err == nil) == (l == nil) {
+			t.Fatalf("settings %v and error %v", l, err)
+		}
+	})
+}

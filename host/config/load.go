@@ -1,0 +1,237 @@
+package config
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Options say where settings come from. The zero value reads the user's file
+// and the environment.
+type Options struct {
+	// File is the configuration file; one that is not there is an empty one.
+	// Default: [Path].
+	File string
+	// Getenv reads the environment. Default os.Getenv.
+	Getenv func(string) string
+	// Flags are settings of the command line by key. Default none.
+	Flags map[string]string
+}
+
+// A Setting is one value and where it came from.
+type Setting struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`
+	Origin string `json:"origin"` // "default", "FILE:LINE", "SENTINEL_SERVE_LISTEN", "--serve.listen"
+	Doc    string `json:"doc,omitempty"`
+}
+
+// A Loaded is the settings of a process together with their origins.
+type Loaded struct {
+	Config
+	File     string // that was read or would be
+	Settings []Setting
+}
+
+// Path is sentinel/config.json in the user's configuration folder, empty where
+// there is no such folder.
+func Path(getenv func(string) string) string {
+	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sentinel", "config.json")
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "sentinel", "config.json")
+}
+
+// EnvName is the variable that overrides a setting.
+func EnvName(key string) string {
+	var b strings.Builder
+	b.WriteString("SENTINEL_")
+	for i, r := range key {
+		switch {
+		case r == '.':
+			b.WriteByte('_')
+			continue
+		case r >= 'A' && r <= 'Z' && i > 0 && key[i-1] >= 'a':
+			b.WriteByte('_')
+		}
+		b.WriteString(strings.ToUpper(string(r)))
+	}
+	return b.String()
+}
+
+// Load reads all settings. Every problem is reported, with file, line and
+// column or the name of the variable or flag.
+func Load(opt Options) (*Loaded, error) {
+	if opt.Getenv == nil {
+		opt.Getenv = os.Getenv
+	}
+	if opt.File == "" {
+		opt.File = Path(opt.Getenv)
+	}
+	l := &Loaded{Config: Default(), File: opt.File}
+	leaves := leavesOf(&l.Config)
+	origins := map[string]string{}
+	var problems []string
+	if opt.File != "" {
+		src, err := os.ReadFile(opt.File)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read configuration: %w", err)
+		}
+		if err == nil {
+			problems = readFile(opt.File, src, leaves, origins)
+		}
+	}
+	for _, f := range leaves {
+		if text := opt.Getenv(EnvName(f.key)); text != "" {
+			if err := f.set(text); err != nil {
+				problems = append(problems, fmt.Sprintf("%s: %v", EnvName(f.key), err))
+			}
+			origins[f.key] = EnvName(f.key)
+		}
+		if text, ok := opt.Flags[f.key]; ok {
+			if err := f.set(text); err != nil {
+				problems = append(problems, fmt.Sprintf("--%s: %v", f.key, err))
+			}
+			origins[f.key] = "--" + f.key
+		}
+	}
+	problems = append(problems, l.check(origins)...)
+	if len(problems) > 0 {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: strings.Join(problems, "\n"),
+			Hint: "`sentinel config schema` shows what there is to set"}
+	}
+	for _, f := range leaves {
+		origin := origins[f.key]
+		if origin == "" {
+			origin = "default"
+		}
+		l.Settings = append(l.Settings, Setting{f.key, f.value.Interface(), origin, f.doc})
+	}
+	return l, nil
+}
+
+// check finds values that each setting alone would allow.
+func (l *Loaded) check(origins map[string]string) []string {
+	var problems []string
+	say := func(key, format string, args ...any) {
+		at := origins[key]
+		if at == "" {
+			at = "default"
+		}
+		problems = append(problems, fmt.Sprintf("%s: %s: %s", at, key, fmt.Sprintf(format, args...)))
+	}
+	oneOf := func(key, value string, choices ...string) {
+		for _, c := range choices {
+			if value == c {
+				return
+			}
+		}
+		say(key, "%q is none of %s", value, strings.Join(choices, ", "))
+	}
+	oneOf("logs.level", l.Logs.Level, "debug", "info", "warn", "error")
+	oneOf("logs.format", l.Logs.Format, "text", "json")
+	if (l.Serve.TLSCert == "") != (l.Serve.TLSKey == "") {
+		say("serve.tlsCert", "TLS needs both tlsCert and tlsKey")
+	}
+	return problems
+}
+
+// A leaf is one setting in a Config.
+type leaf struct {
+	key, doc string
+	value    reflect.Value // settable
+}
+
+func leavesOf(c *Config) []leaf {
+	var out []leaf
+	var walk func(prefix string, v reflect.Value)
+	walk = func(prefix string, v reflect.Value) {
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			key := prefix + f.Tag.Get("json")
+			if f.Type.Kind() == reflect.Struct {
+				walk(key+".", v.Field(i))
+				continue
+			}
+			out = append(out, leaf{key, f.Tag.Get("doc"), v.Field(i)})
+		}
+	}
+	walk("", reflect.ValueOf(c).Elem())
+	return out
+}
+
+// set reads a value as people type it: lists of words have commas between them,
+// everything larger is JSON.
+func (f leaf) set(text string) error {
+	if u, ok := f.value.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	switch f.value.Interface().(type) {
+	case string:
+		f.value.SetString(text)
+	case bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		f.value.SetBool(b)
+	case int:
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is no whole number", text)
+		}
+		f.value.SetInt(int64(n))
+	case []string:
+		var list []string
+		for item := range strings.SplitSeq(text, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				list = append(list, item)
+			}
+		}
+		f.value.Set(reflect.ValueOf(list))
+	default:
+		return f.decode([]byte(text))
+	}
+	return nil
+}
+
+// decode reads a value as the file has it.
+func (f leaf) decode(raw []byte) error {
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	fresh := reflect.New(f.value.Type())
+	if err := d.Decode(fresh.Interface()); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return fmt.Errorf("a %s cannot stand here", wrong.Value)
+		}
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if n, ok := fresh.Elem().Interface().(int); ok && n < 0 {
+		return fmt.Errorf("%d is negative", n)
+	}
+	f.value.Set(fresh.Elem())
+	return nil
+}
+
+// suggestion names what may have been meant.
+func suggestion(key string, known []string) string {
+	if near := sentinels.Suggest(key, known); len(near) > 0 {
+		return fmt.Sprintf(", did you mean %q?", near[0])
+	}
+	return ""
+}

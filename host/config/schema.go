@@ -1,0 +1,59 @@
+package config
+
+import (
+	"encoding/json"
+	"reflect"
+)
+
+// Schema returns the JSON Schema of the file, for editors.
+func Schema() json.RawMessage {
+	def := Default()
+	root := schemaOf(reflect.ValueOf(def), "")
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "Configuration of sentinel"
+	root["properties"].(map[string]any)["$schema"] = map[string]any{"type": "string"}
+	out, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic(err) // it is made of maps and strings alone
+	}
+	return append(out, '\n')
+}
+
+// schemaOf describes a setting, or a section of them, by its default.
+func schemaOf(v reflect.Value, doc string) map[string]any {
+	s := map[string]any{}
+	if doc != "" {
+		s["description"] = doc
+	}
+	switch v.Interface().(type) {
+	case Duration:
+		s["type"], s["pattern"], s["default"] = "string", `^([0-9]+d|([0-9.]+(h|m|s|ms|us|ns))+)$`, v.Interface()
+		return s
+	case Size:
+		s["type"], s["default"] = []string{"string", "integer"}, v.Interface()
+		return s
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		properties := map[string]any{}
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			properties[f.Tag.Get("json")] = schemaOf(v.Field(i), f.Tag.Get("doc"))
+		}
+		s["type"], s["properties"], s["additionalProperties"] = "object", properties, false
+	case reflect.Slice:
+		s["type"] = "array"
+		if v.Type().Elem().Kind() == reflect.String {
+			s["items"] = map[string]any{"type": "string"}
+		} else {
+			s["items"] = map[string]any{"type": "object"}
+		}
+	case reflect.Bool:
+		s["type"], s["default"] = "boolean", v.Bool()
+	case reflect.Int:
+		s["type"], s["minimum"], s["default"] = "integer", 0, v.Int()
+	default:
+		s["type"], s["default"] = "string", v.String()
+	}
+	return s
+}
