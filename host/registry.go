@@ -42,7 +42,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		chat.Commands(chat.Options{}),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
-		event.Commands(event.Options{Log: h.rt, Hops: h.rt.Hops}),
+		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
 		sentinel.Commands(sentinel.Options{Runtime: h.rt}),
 		{command.SearchTools(r)},
 	}

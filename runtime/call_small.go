@@ -145,14 +145,14 @@ func (a *attempt) callEmit(c *call) error {
 		a.complete(c, callEnd{err: e})
 		return nil
 	}
-	hops := a.run.hops()
-	if hops > a.run.rt.limits.Hops {
-		a.complete(c, callEnd{err: hopsError(req.Event, hops, a.run.rt.limits.Hops)})
+	chain := a.run.chain()
+	if chain.hops > a.run.rt.limits.Hops {
+		a.complete(c, callEnd{err: chain.refuse(req.Event, a.run.rt.limits.Hops)})
 		return nil
 	}
 	e := sentinels.Event{
 		ID: a.callKey(c), Name: req.Event, Source: "sentinel/" + string(a.run.begin.Sentinel),
-		Time: time.Now().UTC(), Data: req.Data, Hops: hops,
+		Time: time.Now().UTC(), Data: req.Data, Hops: chain.hops, Path: chain.path,
 	}
 	result, err := json.Marshal(map[string]string{"id": e.ID})
 	if err != nil {

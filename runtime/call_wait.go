@@ -122,7 +122,7 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 		var e sentinels.Event
 		if e, end.EventSeq, err = a.run.rt.events.next(limited, req.Event, c.start.Cursor); err == nil {
 			res.Event = eventValue(&e)
-			a.run.passed(req.Event, end.EventSeq, e.Hops)
+			a.run.passed(req.Event, end.EventSeq, &e)
 		}
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
@@ -147,10 +147,10 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 var errDue = errors.New("wait is due")
 
 // passed moves the run's place in the outbox for a pattern.
-func (r *run) passed(pattern string, seq uint64, hops int) {
+func (r *run) passed(pattern string, seq uint64, e *sentinels.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard = max(r.heard, hops)
+	r.heard = r.heard.with(e)
 	r.cursors[pattern] = max(r.cursors[pattern], seq)
 }
 

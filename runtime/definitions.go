@@ -64,11 +64,16 @@ func (rt *Runtime) decode(src []byte, file string) (*sentinels.Definition, senti
 	return sentinels.Decode(src, rt.decodeOptions(file))
 }
 
-// decodeOptions are those of the types that are live now.
+// decodeOptions are those of the step types that are live now and of the
+// program's kinds of triggers.
 func (rt *Runtime) decodeOptions(file string) sentinels.DecodeOptions {
-	return sentinels.DecodeOptions{
+	opt := sentinels.DecodeOptions{
 		File: file, Types: rt.Types(), CheckCron: rt.opt.CheckCron, CheckExpression: rt.cond.Check,
 	}
+	if set := rt.opt.Triggers; len(set) > 0 {
+		opt.Triggers, opt.CheckTrigger = set.Names(), set.Check
+	}
+	return opt
 }
 
 // DecodeOptions are what [Runtime.Decode] reads with, for callers that rewrite

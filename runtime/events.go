@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -17,37 +17,100 @@ import (
 // waits for events reads it from a position of their own, so nothing is missed
 // between two waits or over a crash, and each subscriber sees each event.
 //
+// The names and ids of the kept events are in memory, so that thousands of
+// subscribers look for theirs without reading the store; what an event carries
+// is read once somebody wants it. 10,000 events take about 1.5 MB.
+//
 // # Concurrency
 //
 // Safe for concurrent use. An event is seen by subscribers once it is durable.
+// The lock is held while positions are given, never while the disk is waited
+// for.
 type eventLog struct {
-	db store.Store
+	db   store.Store
+	keep int // how many events the log holds; older ones go
 
-	mu        sync.Mutex
-	enqueued  uint64 // position of the newest event given to the store
-	committed uint64 // position of the newest one that is durable
-	wake      map[*subscriber]struct{}
+	mu       sync.Mutex
+	enqueued uint64       // position of the newest event given to the store
+	first    uint64       // position of kept[0]
+	kept     []eventEntry // durable ones, by position, without a gap
+	places   map[eventIdentity]eventPlace
+	subs     map[string]map[*subscriber]struct{} // by pattern
+	wild     map[string]struct{}                 // the patterns among them with a wildcard
 }
 
-type subscriber struct {
-	pattern string
-	signal  chan struct{} // capacity 1
+// An eventEntry is what is in memory of a durable event. The name is empty for a
+// position whose commit was refused.
+type eventEntry struct {
+	name     string // shared by all events of that name
+	identity eventIdentity
 }
 
-// keepEvents is how many events the outbox holds; older ones go.
-const keepEvents = 10_000
+// An eventIdentity is what CloudEvents says makes an event one and the same.
+type eventIdentity struct{ source, id string }
 
-func openEventLog(db store.Store) (*eventLog, error) {
-	l := &eventLog{db: db, wake: map[*subscriber]struct{}{}}
-	err := db.Scan(bucketEvents, nil, nil, true, func(key, _ []byte) bool {
-		l.enqueued = binary.BigEndian.Uint64(key)
-		return false
+// An eventPlace is where an event stands in the log, durable when ticket is nil.
+type eventPlace struct {
+	position uint64
+	ticket   *store.Ticket
+}
+
+func openEventLog(db store.Store, keep int) (*eventLog, error) {
+	l := &eventLog{
+		db: db, keep: keep, first: 1,
+		places: map[eventIdentity]eventPlace{}, subs: map[string]map[*subscriber]struct{}{}, wild: map[string]struct{}{},
+	}
+	// Backwards, because a log that was kept longer before has more than is
+	// wanted, at its old end.
+	var newest []eventEntry
+	var stale store.Batch
+	var bad error
+	err := db.Scan(bucketEvents, nil, nil, true, func(key, value []byte) bool {
+		at := binary.BigEndian.Uint64(key)
+		if l.enqueued == 0 {
+			l.enqueued = at
+		}
+		if l.enqueued-at >= uint64(keep) {
+			stale.Puts = append(stale.Puts, store.Put{Bucket: bucketEvents, Key: append([]byte(nil), key...), Delete: true})
+			return true
+		}
+		for l.enqueued-at > uint64(len(newest)) {
+			newest = append(newest, eventEntry{})
+		}
+		var e struct {
+			ID     string `json:"id"`
+			Name   string `json:"type"`
+			Source string `json:"source"`
+		}
+		if bad = json.Unmarshal(value, &e); bad != nil {
+			bad = fmt.Errorf("event %d: %w", at, bad)
+			return false
+		}
+		newest = append(newest, newEntry(e.Name, e.Source, e.ID))
+		return true
 	})
+	if err == nil {
+		err = bad
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)
 	}
-	l.committed = l.enqueued
+	l.first = l.enqueued + 1 - uint64(len(newest))
+	for i := len(newest) - 1; i >= 0; i-- {
+		l.places[newest[i].identity] = eventPlace{position: l.enqueued - uint64(i)}
+		l.kept = append(l.kept, newest[i])
+	}
+	delete(l.places, eventIdentity{})
+	if len(stale.Puts) > 0 {
+		stale.Lazy = true
+		db.Enqueue(stale)
+	}
 	return l, nil
+}
+
+// newEntry shares the texts that many events have in common.
+func newEntry(name, source, id string) eventEntry {
+	return eventEntry{name: unique.Make(name).Value(), identity: eventIdentity{unique.Make(source).Value(), id}}
 }
 
 func eventKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
@@ -60,142 +123,108 @@ func (l *eventLog) position() uint64 {
 	return l.enqueued
 }
 
-// publish enqueues an event by way of enqueue, which must put the given write
+// publish enqueues an event by way of enqueue, which must put the given writes
 // into a batch and return its ticket. Positions are given in the order of the
-// batches, hence the lock around it.
-func (l *eventLog) publish(e sentinels.Event, enqueue func(puts ...store.Put) *store.Ticket) (uint64, error) {
+// batches, hence the lock around it. An event that the log has already takes no
+// new place: enqueue is called without writes, and first says where the event
+// is.
+func (l *eventLog) publish(e sentinels.Event, enqueue func(puts ...store.Put) *store.Ticket) (first *eventPlace, err error) {
 	value, err := json.Marshal(e)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	entry := newEntry(e.Name, e.Source, e.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if place, ok := l.places[entry.identity]; ok {
+		enqueue()
+		return &place, nil
+	}
 	l.enqueued++
 	n := l.enqueued
 	puts := []store.Put{{Bucket: bucketEvents, Key: eventKey(n), Value: value}}
-	if n > keepEvents {
-		puts = append(puts, store.Put{Bucket: bucketEvents, Key: eventKey(n - keepEvents), Delete: true})
+	if n > uint64(l.keep) {
+		puts = append(puts, store.Put{Bucket: bucketEvents, Key: eventKey(n - uint64(l.keep)), Delete: true})
 	}
-	enqueue(puts...).OnDone(func(err error) {
-		if err != nil {
-			return // the store says so to everybody; the event was never there
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.committed = max(l.committed, n)
-		for s := range l.wake {
-			if sentinels.MatchEvent(s.pattern, e.Name) {
-				select {
-				case s.signal <- struct{}{}:
-				default:
-				}
-			}
-		}
-	})
-	return n, nil
+	ticket := enqueue(puts...)
+	l.places[entry.identity] = eventPlace{n, ticket}
+	ticket.OnDone(func(err error) { l.committed(n, entry, err) })
+	return nil, nil
 }
 
-// next returns the first event behind position after that fits the pattern,
-// waiting for it.
-func (l *eventLog) next(ctx context.Context, pattern string, after uint64) (sentinels.Event, uint64, error) {
-	s := &subscriber{pattern: pattern, signal: make(chan struct{}, 1)}
+// committed takes an event up that is durable, and wakes who waits for it. One
+// whose commit was refused leaves an empty place: whoever emitted it was told.
+func (l *eventLog) committed(n uint64, entry eventEntry, err error) {
 	l.mu.Lock()
-	l.wake[s] = struct{}{}
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.wake, s)
-		l.mu.Unlock()
-	}()
-	for {
-		e, n, seen, err := l.find(pattern, after)
-		if err != nil || n != 0 {
-			return e, n, err
+	defer l.mu.Unlock()
+	if err != nil {
+		delete(l.places, entry.identity)
+		entry = eventEntry{}
+	} else {
+		l.places[entry.identity] = eventPlace{position: n}
+	}
+	l.kept = append(l.kept, entry)
+	for len(l.kept) > l.keep {
+		if old := l.kept[0]; old.name != "" {
+			delete(l.places, old.identity)
 		}
-		after = seen
-		select {
-		case <-s.signal:
-		case <-ctx.Done():
-			return sentinels.Event{}, 0, context.Cause(ctx)
-		}
+		l.kept[0] = eventEntry{} // the slice keeps its place until it grows
+		l.kept = l.kept[1:]
+		l.first++
+	}
+	if err == nil {
+		l.wake(n, entry.name)
 	}
 }
 
-// find looks through the committed events behind after. seen is how far it got.
-func (l *eventLog) find(pattern string, after uint64) (e sentinels.Event, n, seen uint64, err error) {
-	seen = after
-	var bad error
-	err = l.db.Scan(bucketEvents, nil, eventKey(after), false, func(key, value []byte) bool {
-		at := binary.BigEndian.Uint64(key)
-		seen = at
-		var candidate sentinels.Event
-		if bad = json.Unmarshal(value, &candidate); bad != nil {
-			return false
-		}
-		if sentinels.MatchEvent(pattern, candidate.Name) {
-			e, n = candidate, at
-			return false
-		}
-		return true
-	})
-	if err == nil {
-		err = bad
+// read returns the event at a position; found is false if it is kept no more.
+func (l *eventLog) read(n uint64) (e sentinels.Event, found bool, err error) {
+	raw, found, err := l.db.Get(bucketEvents, eventKey(n))
+	if err != nil || !found {
+		return e, false, err
 	}
-	return e, n, seen, err
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return e, false, fmt.Errorf("read event %d: %w", n, err)
+	}
+	return e, true, nil
 }
 
 // Events returns up to limit committed events that fit pattern, the newest
-// last.
+// last. An empty pattern fits all.
 func (rt *Runtime) Events(pattern string, limit int) ([]sentinels.Event, error) {
-	var out []sentinels.Event
-	var bad error
-	err := rt.db.Scan(bucketEvents, nil, nil, true, func(_, value []byte) bool {
-		var e sentinels.Event
-		if bad = json.Unmarshal(value, &e); bad != nil {
-			return false
+	places := rt.events.newest(pattern, limit)
+	out := make([]sentinels.Event, 0, len(places))
+	for _, n := range places {
+		e, found, err := rt.events.read(n)
+		if err != nil {
+			return nil, err
 		}
-		if pattern == "" || sentinels.MatchEvent(pattern, e.Name) {
+		if found { // else newer ones took its place meanwhile
 			out = append(out, e)
 		}
-		return len(out) < limit
-	})
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
 	}
-	if err == nil {
-		err = bad
-	}
-	return out, err
+	return out, nil
 }
 
-// Hops returns how many runs the chain of events has passed through that the
-// run belongs to; 0 for a run that this process does not carry out.
-func (rt *Runtime) Hops(id sentinels.RunID) int {
-	if r := rt.live(id); r != nil {
-		return r.hops()
+// newest returns the positions of up to limit events that fit pattern, in order.
+func (l *eventLog) newest(pattern string, limit int) []uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var places []uint64
+	for i := len(l.kept) - 1; i >= 0 && len(places) < limit; i-- {
+		if name := l.kept[i].name; name != "" && (pattern == "" || sentinels.MatchEvent(pattern, name)) {
+			places = append(places, l.first+uint64(i))
+		}
 	}
-	return 0
-}
-
-// hops is how many runs an event of this one's chain has passed through: those
-// before the events that the pass answers or has waited for, and the run itself.
-func (r *run) hops() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := r.heard
-	if r.event != nil {
-		n = max(n, r.event.Hops)
+	for i, j := 0, len(places)-1; i < j; i, j = i+1, j-1 {
+		places[i], places[j] = places[j], places[i]
 	}
-	return n + 1
-}
-
-func hopsError(event string, hops, limit int) *abi.Error {
-	return errf(abi.Limit, "event %q would pass through %d runs, the limit is %d: a chain of events runs in a circle", event, hops, limit)
+	return places
 }
 
 // Emit puts an event of nobody's run into the log and returns when it is
-// durable. An event whose ID was emitted before is not emitted again by the
-// caller's contract; the log itself keeps every one.
+// durable. One whose source and ID are in the log already is not put there
+// again: the first one is returned. Without an ID every event is new.
 func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, error) {
 	if e.ID == "" {
 		e.ID = string(newRunID())
@@ -203,16 +232,30 @@ func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event
 	if e.Time.IsZero() {
 		e.Time = time.Now().UTC()
 	}
-	if e.Hops > rt.limits.Hops {
-		return e, hopsError(e.Name, e.Hops, rt.limits.Hops)
+	if c := (chain{e.Hops, e.Path}); c.hops > rt.limits.Hops {
+		return e, c.refuse(e.Name, rt.limits.Hops)
 	}
 	var ticket *store.Ticket
-	_, err := rt.events.publish(e, func(puts ...store.Put) *store.Ticket {
+	first, err := rt.events.publish(e, func(puts ...store.Put) *store.Ticket {
+		if len(puts) == 0 {
+			return nil
+		}
 		ticket = rt.db.Enqueue(store.Batch{Puts: puts})
 		return ticket
 	})
 	if err != nil {
 		return e, err
 	}
-	return e, ticket.Wait(ctx)
+	if first == nil {
+		return e, ticket.Wait(ctx)
+	}
+	if first.ticket != nil {
+		if err := first.ticket.Wait(ctx); err != nil {
+			return e, err
+		}
+	}
+	if before, found, err := rt.events.read(first.position); err != nil || found {
+		return before, err
+	}
+	return e, nil // it left the log this moment
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // OpenOn opens a runtime on a store of the test's.
@@ -154,4 +155,18 @@ func EditJournal(db store.Store, run string, edit func(*journal.Record)) error {
 		return err
 	}
 	return db.Enqueue(b).Wait(context.Background())
+}
+
+// EventLog is the log of events as triggers read it.
+func EventLog(rt *Runtime) triggers.Events { return rt.events }
+
+// Subscribers returns how many wait for events.
+func Subscribers(rt *Runtime) int {
+	rt.events.mu.Lock()
+	defer rt.events.mu.Unlock()
+	n := 0
+	for _, s := range rt.events.subs {
+		n += len(s)
+	}
+	return n
 }

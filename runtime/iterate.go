@@ -214,7 +214,7 @@ func (r *run) beginIteration(def *sentinels.Definition, revision int, event *sen
 	if rag != nil {
 		r.sc.unset("ragContext") // one that a step made holds until it is built anew
 	}
-	r.event, r.heard, r.ragContext, r.steps = event, 0, rag, 0
+	r.event, r.heard, r.ragContext, r.steps = event, chain{}, rag, 0
 	if eventSeq != 0 {
 		r.cursors[def.Loop.Event] = eventSeq
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // An Observer is told what happens in runs. Nil functions are not called.
@@ -18,6 +19,22 @@ type Observer struct {
 	// of the commits, when it is durable. It must neither block nor wait for
 	// anything the runtime writes: those receipts come on the same goroutine.
 	Definition func(DefinitionChange)
+	// Trigger is called for everything that a trigger fired, once what became of
+	// it is durable, in order for each sentinel. It must not block either.
+	Trigger func(TriggerFired)
+}
+
+// TriggerFired says what became of one fire. A fire that waited, in the queue or
+// for quiet, is told twice: that it waits, and what came of it.
+type TriggerFired struct {
+	Sentinel sentinels.ID     `json:"sentinel"`
+	Trigger  string           `json:"trigger"` // its name, see [TriggerInfo]
+	Type     string           `json:"type"`
+	At       time.Time        `json:"at"`
+	Outcome  triggers.Outcome `json:"outcome"`
+	Run      sentinels.RunID  `json:"run,omitempty"`
+	Reason   string           `json:"reason,omitempty"`
+	Event    *sentinels.Event `json:"event,omitempty"`
 }
 
 // ProgressKind names what a [Progress] tells.

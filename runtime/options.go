@@ -6,6 +6,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // Options configure a [Runtime]. The zero value works: it keeps its state in
@@ -36,8 +37,18 @@ type Options struct {
 	OnInterrupt sentinels.Interrupt
 	// Limits bound what runs may use. Zero fields take their defaults.
 	Limits Limits
-	// CheckCron reports a bad cron expression. Default nil: not checked.
+	// CheckCron reports a bad cron expression. Default nil: not checked, except
+	// by the kind that Triggers has for it.
 	CheckCron func(expression string) error
+	// Triggers are the kinds that definitions may name; see [Runtime.Arm].
+	// Default none: definitions may name the usual ones, and none fires.
+	Triggers triggers.Set
+	// Secret returns the value of a secret that a trigger names. Default nil:
+	// there is none.
+	Secret func(name string) (value string, ok bool)
+	// Workspace is the folder that triggered runs work in; a relative folder of
+	// the definition is below it. Default: the current folder.
+	Workspace string
 	// Redact removes secrets from text that is about to be kept. Default nil.
 	Redact func([]byte) []byte
 	// Observer is told what happens. Default: nobody.
@@ -73,6 +84,7 @@ type Limits struct {
 	KeepIterations int           // whose records are kept for the trace. Default 100
 	KeepBytes      int64         // of a run's journal. Default 64 MiB
 	KeepRevisions  int           // of a definition. Default 50
+	KeepEvents     int           // in the log of events. Default 10,000
 	Crashes        int           // crashes in the same step until the run is quarantined. Default 3
 }
 
@@ -105,6 +117,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.KeepIterations, 100)
 	def64(&l.KeepBytes, 64<<20)
 	def(&l.KeepRevisions, 50)
+	def(&l.KeepEvents, 10_000)
 	def(&l.Crashes, 3)
 	return l
 }

@@ -47,7 +47,7 @@ type run struct {
 	passEnded   time.Time        // when the newest iteration ended
 	loopDone    bool             // a crash came between the loop's end and the run's
 	event       *sentinels.Event // of the pass
-	heard       int              // most hops of an event that a step of the pass waited for
+	heard       chain            // the longest of the events that a step of the pass waited for
 	ragContext  json.RawMessage
 	steps       int // step executions of the iteration
 	hist        *history

@@ -117,7 +117,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
 	rt.decoded = newDefinitionCache()
 	var err error
-	if rt.events, err = openEventLog(rt.db); err != nil {
+	if rt.events, err = openEventLog(rt.db, rt.limits.KeepEvents); err != nil {
 		return err
 	}
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Logger: rt.log}); err != nil {

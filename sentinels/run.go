@@ -59,6 +59,7 @@ type Event struct {
 	Time   time.Time       `json:"time"`
 	Data   json.RawMessage `json:"data,omitempty"`
 	Hops   int             `json:"hops,omitempty"` // how many runs the chain has passed through
+	Path   []string        `json:"path,omitempty"` // ids of the sentinels they are of, in order
 }
 
 // MatchEvent reports whether name fits pattern, segment by segment between

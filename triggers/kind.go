@@ -105,6 +105,7 @@ type Env struct {
 	Revision  int             // of the definition that it comes from
 	Workspace string          // absolute folder that the sentinel works in
 	Since     time.Time       // when the trigger was armed for the first time, durable
+	Position  uint64          // where Events stood then, durable: what a trigger without State has yet to read begins behind it
 	Starting  bool            // the host has just started, in contrast to an edit
 	State     json.RawMessage // what the newest Fire left; nil at first
 	Now       func() time.Time

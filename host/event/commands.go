@@ -9,8 +9,9 @@ import (
 
 // Log is the runtime's log of events. Both methods are safe for concurrent use.
 type Log interface {
-	// Emit returns when the event is durable. It keeps an ID that is given and
-	// sets Time where it is zero.
+	// Emit returns when the event is durable. It keeps an ID that is given, sets
+	// Time where it is zero, and returns the first event for one that the log
+	// has already.
 	Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, error)
 	// Events returns up to limit events that fit the pattern, the newest last.
 	Events(pattern string, limit int) ([]sentinels.Event, error)
@@ -19,10 +20,11 @@ type Log interface {
 // Options say which log the commands work on.
 type Options struct {
 	Log Log // required
-	// Hops returns how many runs the chain of events has passed through that
-	// the run with this id belongs to. It lets the log end circles of events.
-	// Default nil: 0, and 1 for an event that a run emits.
-	Hops func(sentinels.RunID) int
+	// Chain returns how many runs an event has passed through that the run with
+	// this id emits, itself included, and the ids of their sentinels in order.
+	// It lets the log end circles of events and print them. Default nil: 1, and
+	// the sentinel that emits.
+	Chain func(sentinels.RunID) (hops int, path []string)
 }
 
 type family struct{ opt Options }

@@ -32,13 +32,10 @@ type emitOut struct {
 // able to mean itself.
 var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)*$`)
 
-// seen is how far back emit looks for an event it has emitted before.
-const seen = 200
-
 // emit gives the event an id made of the call's key, so that every repetition
-// of the call is the same event. If the newest events of that name have it
-// already, nothing is emitted again; a repetition later than that reaches
-// subscribers twice, who can tell by the id.
+// of the call is the same event. The log keeps no event twice; a repetition
+// after the first one has left the log reaches subscribers again, who can tell
+// by the id.
 func (f family) emit(ctx context.Context, call *command.Call, in emitIn) (emitOut, error) {
 	if len(in.Event) > 128 || !validName.MatchString(in.Event) {
 		return emitOut{}, &abi.Error{
@@ -54,19 +51,11 @@ func (f family) emit(ctx context.Context, call *command.Call, in emitIn) (emitOu
 			Hint:    "emit where the data is to be found",
 		}
 	}
-	e := sentinels.Event{Name: in.Event, Source: source(call), Data: in.Data, Hops: f.hops(call)}
+	e := sentinels.Event{Name: in.Event, Source: source(call), Data: in.Data}
+	e.Hops, e.Path = f.chain(call)
 	if call.Key != "" {
 		sum := sha256.Sum256([]byte(call.Key))
 		e.ID = hex.EncodeToString(sum[:16])
-		recent, err := f.opt.Log.Events(in.Event, seen)
-		if err != nil {
-			return emitOut{}, err
-		}
-		for _, old := range recent {
-			if old.ID == e.ID {
-				return emitOut{old.ID, old.Name, old.Time}, nil
-			}
-		}
 	}
 	e, err := f.opt.Log.Emit(ctx, e)
 	return emitOut{e.ID, e.Name, e.Time}, err
@@ -80,13 +69,15 @@ func source(call *command.Call) string {
 	return "user"
 }
 
-// hops counts the run that emits; a person's event begins a new chain.
-func (f family) hops(call *command.Call) int {
-	switch {
-	case call.Run == "":
-		return 0
-	case f.opt.Hops == nil:
-		return 1
+// chain counts the run that emits; a person's event begins a new chain.
+func (f family) chain(call *command.Call) (int, []string) {
+	if call.Run == "" {
+		return 0, nil
 	}
-	return f.opt.Hops(call.Run) + 1
+	if f.opt.Chain != nil {
+		if hops, path := f.opt.Chain(call.Run); hops > 0 {
+			return hops, path
+		}
+	}
+	return 1, []string{string(call.Sentinel)}
 }

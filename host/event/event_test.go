@@ -20,6 +20,11 @@ import (
 type list struct{ events []sentinels.Event }
 
 func (l *list) Emit(_ context.Context, e sentinels.Event) (sentinels.Event, error) {
+	for _, before := range l.events {
+		if e.ID == before.ID && e.Source == before.Source {
+			return before, nil
+		}
+	}
 	if e.ID == "" {
 		e.ID = fmt.Sprintf("made-%d", len(l.events))
 	}
@@ -91,12 +96,35 @@ func TestEmitAndTail(t *testing.T) {
 	}
 }
 
-func TestHops(t *testing.T) {
-	log := &list{}
-	do := open(t, event.Options{Log: log, Hops: func(sentinels.RunID) int { return 4 }})
-	if _, err := do(command.Call{Run: "r"}, "events/emit", `{"event":"a"}`); err != nil || log.events[0].Hops != 5 {
-		t.Errorf("hops %d, %v", log.events[0].Hops, err)
+// The runs that led to an event are known in the event.
+func TestChain(t *testing.T) {
+	tests := map[string]struct {
+		opt  event.Options
+		call command.Call
+		hops int
+		path []string
+	}{
+		"a run of a chain":   {event.Options{Chain: chainOf(5, "a", "b")}, command.Call{Run: "r", Sentinel: "b"}, 5, []string{"a", "b"}},
+		"a run nobody knows": {event.Options{Chain: chainOf(0)}, command.Call{Run: "r", Sentinel: "b"}, 1, []string{"b"}},
+		"no chains":          {event.Options{}, command.Call{Run: "r", Sentinel: "b"}, 1, []string{"b"}},
+		"a person":           {event.Options{Chain: chainOf(5, "a")}, command.Call{}, 0, nil},
 	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			log := &list{}
+			tt.opt.Log = log
+			if _, err := open(t, tt.opt)(tt.call, "events/emit", `{"event":"a"}`); err != nil {
+				t.Fatal(err)
+			}
+			if e := log.events[0]; e.Hops != tt.hops || !cmp.Equal(e.Path, tt.path) {
+				t.Errorf("%d hops by %q, want %d by %q", e.Hops, e.Path, tt.hops, tt.path)
+			}
+		})
+	}
+}
+
+func chainOf(hops int, path ...string) func(sentinels.RunID) (int, []string) {
+	return func(sentinels.RunID) (int, []string) { return hops, path }
 }
 
 func TestRefusals(t *testing.T) {

@@ -1,0 +1,119 @@
+package runtime
+
+import (
+	"context"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// A subscriber waits for the next event that fits its pattern.
+type subscriber struct {
+	match  uint64        // position of the first one that came; guarded by the log's lock
+	signal chan struct{} // capacity 1
+}
+
+// wake tells those who wait for an event of this name. Waiters are kept by
+// pattern, so that what an event costs grows with the number of different
+// wildcard patterns and not with that of waiters it does not concern. The
+// caller holds the lock.
+func (l *eventLog) wake(n uint64, name string) {
+	l.wakePattern(n, name)
+	for pattern := range l.wild {
+		if sentinels.MatchEvent(pattern, name) {
+			l.wakePattern(n, pattern)
+		}
+	}
+}
+
+func (l *eventLog) wakePattern(n uint64, pattern string) {
+	for s := range l.subs[pattern] {
+		if s.match != 0 {
+			continue
+		}
+		s.match = n
+		s.signal <- struct{}{} // has room: it is sent once
+	}
+}
+
+func (l *eventLog) subscribe(pattern string) *subscriber {
+	s := &subscriber{signal: make(chan struct{}, 1)}
+	if l.subs[pattern] == nil {
+		l.subs[pattern] = map[*subscriber]struct{}{}
+		if strings.Contains(pattern, "*") {
+			l.wild[pattern] = struct{}{}
+		}
+	}
+	l.subs[pattern][s] = struct{}{}
+	return s
+}
+
+// leave ends a subscription and returns the position that it was told, or 0.
+func (l *eventLog) leave(pattern string, s *subscriber) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.subs[pattern], s)
+	if len(l.subs[pattern]) == 0 {
+		delete(l.subs, pattern)
+		delete(l.wild, pattern)
+	}
+	return s.match
+}
+
+// next is what runs wait with.
+func (l *eventLog) next(ctx context.Context, pattern string, after uint64) (sentinels.Event, uint64, error) {
+	e, n, _, err := l.Next(ctx, pattern, after)
+	return e, n, err
+}
+
+var _ triggers.Events = (*eventLog)(nil)
+
+// Next implements [triggers.Events]. Events that pass while it waits are looked
+// at, so only those count as lost that had gone before. A position that the log
+// has not reached, as after a store was restored from an older copy, counts as
+// its end.
+func (l *eventLog) Next(ctx context.Context, pattern string, after uint64) (e sentinels.Event, n uint64, lost int, err error) {
+	for {
+		l.mu.Lock()
+		after = min(after, l.enqueued)
+		if gone := l.first - 1; after < gone {
+			lost += int(gone - after)
+			after = gone
+		}
+		var s *subscriber
+		if n = l.find(pattern, after); n == 0 {
+			s = l.subscribe(pattern)
+		}
+		l.mu.Unlock()
+		if s != nil {
+			select {
+			case <-s.signal:
+				n = l.leave(pattern, s)
+			case <-ctx.Done():
+				l.leave(pattern, s)
+				return e, 0, lost, context.Cause(ctx)
+			}
+		}
+		var found bool
+		if e, found, err = l.read(n); err != nil || found {
+			return e, n, lost, err
+		}
+		after = n - 1 // it was dropped between being found and being read
+	}
+}
+
+// Position implements [triggers.Events].
+func (l *eventLog) Position() uint64 { return l.position() }
+
+// find returns the position of the first durable event behind after that fits,
+// 0 if there is none. The caller holds the lock.
+func (l *eventLog) find(pattern string, after uint64) uint64 {
+	from := max(after+1, l.first) - l.first
+	for i := from; i < uint64(len(l.kept)); i++ {
+		if name := l.kept[i].name; name != "" && sentinels.MatchEvent(pattern, name) {
+			return l.first + i
+		}
+	}
+	return 0
+}
