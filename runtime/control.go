@@ -105,7 +105,7 @@ func (r *run) summary() RunInfo {
 	defer r.mu.Unlock()
 	info := r.info
 	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.iteration, r.usage, r.clock.elapsed().Milliseconds()
-	info.Revision, info.Hash = r.revision, r.hash
+	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.edits()
 	return info
 }
 

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -39,35 +40,54 @@ func (r *run) iterate() error {
 }
 
 // nextIteration decides whether there is another pass, waits until it may
-// begin, and begins it.
+// begin, and begins it. An edit while it waits makes it decide again.
 func (r *run) nextIteration() (bool, error) {
-	if err := r.gate.pass(r.ctx); err != nil {
-		return false, err
+	for {
+		if err := r.gate.pass(r.ctx); err != nil {
+			return false, err
+		}
+		next := r.newest()
+		p, more, err := r.another(next)
+		if errors.Is(err, errEdited) {
+			continue
+		}
+		if err != nil || !more {
+			return false, err
+		}
+		if begun, err := r.beginIteration(next, p); begun || err != nil {
+			return begun, err
+		}
 	}
-	def, revision, err := r.newest()
-	if err != nil {
-		return false, err
-	}
-	n := r.passes()
-	var event *sentinels.Event
-	var eventSeq uint64
+}
+
+// A passEvent is what a pass answers.
+type passEvent struct {
+	event *sentinels.Event
+	seq   uint64 // outbox position; 0 if the event started the run
+}
+
+// another says whether the loop of next makes one more pass and waits until it
+// is due. errEdited says that next is no longer the newest definition.
+func (r *run) another(next chosen) (passEvent, bool, error) {
+	answers := passEvent{event: r.begin.Event}
+	def, n := next.def, r.passes()
 	switch loop := def.Loop; loop.Type {
 	case sentinels.LoopOnce:
 		if n >= 1 {
-			return false, nil
+			return answers, false, nil
 		}
 	case sentinels.LoopCount:
 		limit, err := r.countMax(loop)
 		if err != nil {
-			return false, err
+			return answers, false, err
 		}
 		if n >= limit {
-			return false, nil
+			return answers, false, nil
 		}
 	case sentinels.LoopWhile:
 		ok, err := r.check(loop.Check, "loop.check")
 		if err != nil || !ok {
-			return false, err
+			return answers, false, err
 		}
 	case sentinels.LoopContinuous, sentinels.LoopEvent:
 		// Nothing else ends these, so the cap is their end and no failure.
@@ -75,28 +95,37 @@ func (r *run) nextIteration() (bool, error) {
 			r.mu.Lock()
 			r.info.Limit = "maxIterations"
 			r.mu.Unlock()
-			return false, nil
+			return answers, false, nil
 		}
 	}
 	if err := r.capIterations(def, n); err != nil {
-		return false, err
+		return answers, false, err
 	}
-	switch loop := def.Loop; loop.Type {
-	case sentinels.LoopContinuous:
-		if n > 0 && loop.IntervalMs > 0 {
-			if err := r.sleep(r.lastPass().Add(time.Duration(loop.IntervalMs) * time.Millisecond)); err != nil {
-				return false, err
-			}
-		}
-	case sentinels.LoopEvent:
-		if event, eventSeq, err = r.nextEvent(loop.Event, n); err != nil {
-			return false, err
-		}
+	err := r.await(next, n, &answers)
+	return answers, err == nil, err
+}
+
+// await waits until a pass is due: for the interval of a continuous loop, for
+// an event. Nothing is waited for that an edit has changed meanwhile.
+func (r *run) await(next chosen, n int, answers *passEvent) error {
+	loop := next.def.Loop
+	paced := loop.Type == sentinels.LoopContinuous && n > 0 && loop.IntervalMs > 0
+	if !paced && loop.Type != sentinels.LoopEvent {
+		return nil
 	}
-	if event == nil {
-		event = r.begin.Event
+	ctx, sleepless := r.heedEdits()
+	defer sleepless()
+	if !r.newest().same(next) { // an edit before anyone heeded it
+		return errEdited
 	}
-	return true, r.beginIteration(def, revision, event, eventSeq)
+	if paced {
+		return r.sleep(ctx, r.lastPass().Add(time.Duration(loop.IntervalMs)*time.Millisecond))
+	}
+	event, seq, err := r.nextEvent(ctx, loop.Event, n)
+	if err == nil {
+		*answers = passEvent{event, seq}
+	}
+	return err
 }
 
 // capIterations holds the run to maxIterations: it stops, or pauses until a
@@ -173,73 +202,52 @@ func (t *timeoutTimer) stop() {
 	}
 }
 
-// newest returns the definition for the next pass: the stored one's newest
-// revision, unless the run is pinned or was started from a definition that is
-// not stored.
-func (r *run) newest() (*sentinels.Definition, int, error) {
-	r.mu.Lock()
-	def, revision := r.def, r.revision
-	r.mu.Unlock()
-	if revision == 0 || r.begin.Pinned {
-		return def, revision, nil
+// beginIteration begins a pass that uses next, unless an edit came between the
+// decision for the pass and now.
+func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err error) {
+	// The pass begins here, so that every revision that was committed before it
+	// began is one it has seen.
+	at := time.Now()
+	if !r.newest().same(next) {
+		return false, nil
 	}
-	stored, err := r.rt.Definition(r.begin.Sentinel)
-	if err != nil || stored.Revision == revision {
-		return def, revision, nil //nolint:nilerr // a deleted definition: the run goes on with what it has
-	}
-	next, err := r.rt.Decoded(stored)
-	if err != nil {
-		r.rt.log.Warn("newest revision cannot be used, the run keeps its own", "run", r.id, "revision", stored.Revision, "error", err)
-		return def, revision, nil
-	}
-	return next, stored.Revision, nil
-}
-
-func (r *run) beginIteration(def *sentinels.Definition, revision int, event *sentinels.Event, eventSeq uint64) error {
+	def := next.def
 	rag, err := r.buildContext(def)
 	if err != nil {
-		return err
+		return false, err
 	}
-	body := &journal.IterationStartBody{Revision: revision, Event: event, EventSeq: eventSeq}
-	r.mu.Lock()
-	edited := r.def != def
-	if def != r.def {
-		r.hash = def.Hash() // of a large definition it takes longer than a step
-	}
-	r.def, r.revision = def, revision
+	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq}
 	// Said in every pass that does not use the first revision: records of older
 	// passes go, and recovery must find the one in use.
-	changed := r.hash != r.begin.Hash
+	if body.Definition, err = r.said(next); err != nil {
+		return false, err
+	}
+	if body.RAGContext, err = r.rt.value(rag); err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	edited := r.hash != next.hash
+	r.def, r.hash, r.revision, r.edit = def, next.hash, next.revision, next.edit
 	r.iteration++
 	if rag != nil {
 		r.sc.unset("ragContext") // one that a step made holds until it is built anew
 	}
-	r.event, r.heard, r.ragContext, r.steps = event, chain{}, rag, 0
-	if eventSeq != 0 {
-		r.cursors[def.Loop.Event] = eventSeq
+	r.event, r.heard, r.ragContext, r.steps = answers.event, chain{}, rag, 0
+	if answers.seq != 0 {
+		r.cursors[def.Loop.Event] = answers.seq
 	}
-	body.Iteration, body.Hash = r.iteration, r.hash
+	body.Iteration = r.iteration
 	r.mu.Unlock()
-	if changed {
-		canonical, err := json.Marshal(def)
-		if err != nil {
-			return err
-		}
-		if body.Definition, err = r.rt.value(canonical); err != nil {
-			return err
-		}
-	}
-	if body.RAGContext, err = r.rt.value(rag); err != nil {
-		return err
-	}
 	if edited {
 		r.timeout.arm()
 		r.ledger.cap(r, def.Budget)
 	}
-	ticket := r.write(writeOptions{lazy: true}, &journal.Record{Kind: journal.IterationStart, IterationStart: body})
+	ticket := r.write(writeOptions{lazy: true}, &journal.Record{Kind: journal.IterationStart, Time: at.UnixMicro(), IterationStart: body})
 	r.noteIteration(body.Iteration)
-	ticket.OnDone(func(error) { r.tell(Progress{Event: OnIterationStart, Iteration: body.Iteration, Revision: revision}) })
-	return nil
+	ticket.OnDone(func(error) {
+		r.tell(Progress{Event: OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit})
+	})
+	return true, nil
 }
 
 // buildContext makes $ragContext for a pass.
@@ -292,6 +300,13 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 	}
 	r.snap.Lock()
 	defer r.snap.Unlock()
+	// What the next pass goes on from. A stored sentinel's newer revision it will
+	// find in the store, an edit of the run's own nowhere else.
+	now := r.current()
+	body.Revision, body.Edit, body.Hash = now.revision, now.edit, now.hash
+	if body.Definition, err = r.said(now); err != nil {
+		return false, err
+	}
 	r.mu.Lock()
 	r.passEnded, r.info.Crashes = time.Now(), nil
 	body.Usage, body.Steps = r.usage, r.steps
@@ -344,28 +359,28 @@ func (r *run) lastPass() time.Time {
 	return r.passEnded
 }
 
-func (r *run) sleep(until time.Time) error {
+func (r *run) sleep(ctx context.Context, until time.Time) error {
 	t := time.NewTimer(time.Until(until))
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return r.gate.pass(r.ctx)
-	case <-r.ctx.Done():
-		return context.Cause(r.ctx)
+		return r.gate.pass(ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
 // nextEvent waits for the event that the next pass answers. The event that
 // started the run, if it fits, is answered by the first.
-func (r *run) nextEvent(pattern string, n int) (*sentinels.Event, uint64, error) {
+func (r *run) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.Event, uint64, error) {
 	if n == 0 && r.begin.Event != nil && sentinels.MatchEvent(pattern, r.begin.Event.Name) {
 		return r.begin.Event, 0, nil
 	}
-	e, seq, err := r.rt.events.next(r.ctx, pattern, r.cursor(pattern))
+	e, seq, err := r.rt.events.next(ctx, pattern, r.cursor(pattern))
 	if err != nil {
 		return nil, 0, err
 	}
-	return &e, seq, r.gate.pass(r.ctx)
+	return &e, seq, r.gate.pass(ctx)
 }
 
 // cursor returns where in the outbox the run looks for the pattern next.

@@ -51,6 +51,7 @@ const (
 	OnStepEnd        ProgressKind = "step.end"
 	OnIterationEnd   ProgressKind = "iteration.end"
 	OnStatus         ProgressKind = "status"
+	OnEdit           ProgressKind = "edit" // the run alone follows another definition from its next pass on
 	OnRunEnd         ProgressKind = "run.end"
 	OnLog            ProgressKind = "log"
 	OnText           ProgressKind = "text" // of a model, as it arrives
@@ -66,6 +67,7 @@ type Progress struct {
 	Time      time.Time          `json:"time"`
 	Iteration int                `json:"iteration,omitempty"`
 	Revision  int                `json:"revision,omitempty"`
+	Edit      int                `json:"edit,omitempty"` // number of the run's own edit
 	Address   string             `json:"address,omitempty"`
 	Path      string             `json:"path,omitempty"`
 	Step      string             `json:"step,omitempty"` // the step's name or id

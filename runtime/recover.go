@@ -103,7 +103,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		return nil, err
 	}
 	st := &recovery{rt: rt, info: info, scope: newScope(), branches: map[string]*scope{}, verdicts: map[string]*journal.SignalBody{}, cursors: map[string]uint64{}}
-	st.definition = begin.Definition
+	st.definitions = newDefinitionTrail(begin)
 	for name, v := range begin.Variables {
 		st.scope.set(name, v)
 	}
@@ -122,23 +122,18 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	if err != nil {
 		return nil, err
 	}
-	raw, err := rt.load(st.definition)
+	used, own, err := st.definitions.read(rt)
 	if err != nil {
 		return nil, err
 	}
-	def, problems := rt.decode(raw, string(begin.Sentinel))
-	if err := problemsError(problems); err != nil {
-		return nil, err
-	}
-	r := rt.newRun(info.ID, begin, def, def.Hash(), parent, time.Duration(st.elapsed)*time.Microsecond)
+	def := used.def
+	r := rt.newRun(info.ID, begin, def, used.hash, parent, time.Duration(st.elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
+	r.revision, r.edit, r.own = used.revision, used.edit, own
 	r.sc, r.branches, r.verdicts, r.cursors = st.scope, st.branches, st.verdicts, st.cursors
 	r.log.seq = max(st.seq, 1)
 	r.kept = []keptIteration{{first: 2}} // all that is left of earlier passes
 	r.iteration, r.usage, r.room, r.steps = st.iteration, st.usage, st.room, 0
-	if st.revision != 0 {
-		r.revision = st.revision
-	}
 	r.event, r.ragContext, r.failedStep = st.event, st.rag, st.failedStep
 	r.loopDone, r.passEnded = st.done && !st.open, microTime(st.passEnded)
 	if st.open {
@@ -179,12 +174,13 @@ func (rt *Runtime) firstRecord(id sentinels.RunID) (*journal.RunStartBody, error
 
 // recovery is what the records of a run come to, taken up one by one.
 type recovery struct {
-	rt         *Runtime
-	info       RunInfo
-	seq        uint64
-	elapsed    int64
-	definition journal.Value
-	revision   int
+	rt      *Runtime
+	info    RunInfo
+	seq     uint64
+	elapsed int64
+
+	definitions definitionTrail
+
 	scope      *scope
 	branches   map[string]*scope // of parallel blocks that are open
 	history    *history
@@ -204,6 +200,7 @@ type recovery struct {
 
 func (st *recovery) add(rec *journal.Record) error {
 	st.elapsed = max(st.elapsed, rec.Elapsed)
+	st.definitions.add(rec)
 	switch rec.Kind {
 	case journal.IterationEnd:
 		st.passEnded = rec.Time
@@ -293,10 +290,6 @@ func (st *recovery) iterationStart(b *journal.IterationStartBody) error {
 		st.scope.unset("ragContext")
 	}
 	st.iteration, st.event, st.rag, st.open, st.history = b.Iteration, b.Event, rag, true, newHistory()
-	st.revision = b.Revision
-	if !b.Definition.Empty() {
-		st.definition = b.Definition
-	}
 	st.eventSeq = b.EventSeq
 	return nil
 }

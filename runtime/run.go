@@ -35,6 +35,8 @@ type run struct {
 	log  journalLog // the run's place in its journal
 	snap sync.Mutex // held while the status or the room changes and that is written
 
+	editing sync.Mutex // held while an edit of the run is made
+
 	slot   sync.Mutex
 	active int // guests and effects that run now; the run holds a slot while it is not 0
 
@@ -43,6 +45,10 @@ type run struct {
 	def         *sentinels.Definition
 	hash        string
 	revision    int
+	edit        int     // number of the run's own edit that the pass uses, 0 for none
+	own         *chosen // what the run follows alone; nil while it follows the stored sentinel
+	inJournal   keptDefinition
+	wake        context.CancelCauseFunc // ends a wait between passes; nil when there is none
 	iteration   int
 	passEnded   time.Time        // when the newest iteration ended
 	loopDone    bool             // a crash came between the loop's end and the run's

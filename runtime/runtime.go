@@ -116,6 +116,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	rt.records = newRecords(rt.db)
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
 	rt.decoded = newDefinitionCache()
+	rt.followDefinitions(rt.wakeFollowers)
 	var err error
 	if rt.events, err = openEventLog(rt.db, rt.limits.KeepEvents); err != nil {
 		return err

@@ -21,6 +21,7 @@ type Trace struct {
 type TraceIteration struct {
 	Number   int              `json:"number"`
 	Revision int              `json:"revision,omitempty"` // 0: the definition is not stored
+	Edit     int              `json:"edit,omitempty"`     // number of the run's own edit, made on that revision
 	Hash     string           `json:"hash"`
 	Start    time.Time        `json:"start"`
 	Duration time.Duration    `json:"-"` // 0 while it goes on
@@ -136,7 +137,7 @@ func (b *traceBuilder) add(rec *journal.Record) error {
 	case journal.IterationStart:
 		s := rec.IterationStart
 		b.trace.Iterations = append(b.trace.Iterations, TraceIteration{
-			Number: s.Iteration, Revision: s.Revision, Hash: s.Hash, Start: at, Event: s.Event, Steps: []*TraceStep{},
+			Number: s.Iteration, Revision: s.Revision, Edit: s.Edit, Hash: s.Hash, Start: at, Event: s.Event, Steps: []*TraceStep{},
 		})
 		b.steps, b.attempts, b.calls = map[string]*TraceStep{}, map[string]*TraceAttempt{}, map[string]*TraceCall{}
 		return nil

@@ -71,7 +71,7 @@ func (r *run) infoPut() store.Put {
 	r.mu.Lock()
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.iteration, r.usage, time.Now().UTC()
 	r.info.Elapsed = r.clock.elapsed().Milliseconds()
-	r.info.Revision, r.info.Hash = r.revision, r.hash
+	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.edits()
 	value, err := json.Marshal(r.info)
 	r.mu.Unlock()
 	if err != nil {
@@ -115,6 +115,7 @@ type RunInfo struct {
 	Error     *abi.Error       `json:"error,omitempty"`
 	Iteration int              `json:"iteration"`
 	Revision  int              `json:"revision,omitempty"`
+	Edit      int              `json:"edit,omitempty"` // number of its newest own edit: it no longer follows the sentinel
 	Hash      string           `json:"hash"`
 	Workspace string           `json:"workspace"`
 	Parent    sentinels.RunID  `json:"parent,omitempty"`

@@ -101,6 +101,7 @@ type IterationStartBody struct {
 	RAGContext Value            `json:"rag,omitzero"`
 	Event      *sentinels.Event `json:"event,omitempty"` // the event this pass answers
 	EventSeq   uint64           `json:"es,omitempty"`
+	Edit       int              `json:"ed,omitempty"` // number of the run's own edit, 0: the definition is not the run's own
 }
 
 // StepStartBody begins an attempt. A replay of the attempt uses what it holds
@@ -183,13 +184,22 @@ type RetryBody struct {
 
 // SignalBody is something from outside that the run must see again on replay.
 type SignalBody struct {
-	Type    string          `json:"type"`           // decision
+	Type    string          `json:"type"`           // decision, resume, edit, ...
 	Call    string          `json:"call,omitempty"` // path!seq of the call it answers
 	Verdict string          `json:"verdict,omitempty"`
 	By      string          `json:"by,omitempty"`
 	Comment string          `json:"comment,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Room    *Room           `json:"room,omitempty"` // resume: more room at a limit
+	Edit    *Edit           `json:"edit,omitempty"` // edit: the definition from the next pass on
+}
+
+// Edit is a definition that a run follows alone.
+type Edit struct {
+	Number     int    `json:"n"`             // counts the run's edits from 1
+	Revision   int    `json:"rev,omitempty"` // of the stored sentinel that it was made on
+	Definition Value  `json:"def"`
+	Hash       string `json:"hash"`
 }
 
 // Room is what a resume adds to a run's limits.
@@ -220,6 +230,13 @@ type IterationEndBody struct {
 	Usage     sentinels.Usage   `json:"use"`
 	Steps     int               `json:"steps"`          // step executions of the pass
 	Room      *Room             `json:"room,omitempty"` // all that resumes have added so far
+
+	// What the next pass goes on from, if no newer revision is stored. Missing
+	// in journals of early releases.
+	Revision   int    `json:"rev,omitempty"`
+	Edit       int    `json:"ed,omitempty"` // as in IterationStartBody
+	Hash       string `json:"hash,omitempty"`
+	Definition Value  `json:"def,omitzero"` // missing: that of run.start
 }
 
 // RunEndBody ends a run.
