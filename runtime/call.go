@@ -63,7 +63,8 @@ func (a *attempt) call(ctx context.Context, function string, request []byte) (wa
 	if made >= a.run.rt.limits.Calls {
 		return wasm.Reply{}, errf(abi.Limit, "step %s made %d host calls since its last checkpoint, which is the limit", a.address, made)
 	}
-	c = &call{seq: seq, function: function, request: append(json.RawMessage(nil), request...), hash: requestHash(function, request), done: make(chan struct{})}
+	// The request is ours to keep: see [wasm.CallFunc].
+	c = &call{seq: seq, function: function, request: request, hash: requestHash(function, request), done: make(chan struct{})}
 	if function == abi.FuncCheckpoint {
 		return a.callCheckpoint(c)
 	}

@@ -21,8 +21,8 @@ type commandRequest struct {
 // whose effect lies in Records commits with its answer; any other one starts
 // when its start is durable.
 func (a *attempt) startCommand(ctx context.Context, c *call) error {
-	var req commandRequest
-	if e := parse(c, &req); e != nil {
+	req, e := c.commandRead()
+	if e != nil {
 		a.complete(c, callEnd{err: e})
 		return nil
 	}
@@ -30,10 +30,9 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 		a.complete(c, callEnd{err: errf(abi.Unavailable, "command %q: this program has no commands", req.Command)})
 		return nil
 	}
-	c.command = &req
 	info, known := a.run.rt.opt.Commands.Lookup(req.Command)
 	if known && info.InStore {
-		return a.storeCommand(ctx, c, req)
+		return a.storeCommand(ctx, c, *req)
 	}
 	info.ReadOnly = info.ReadOnly || info.reads(req.Params)
 	effect := known && !info.ReadOnly
@@ -46,6 +45,20 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 	}
 	a.perform(ctx, c, durable, a.doCommand)
 	return nil
+}
+
+// commandRead returns the request of a command call, which is read once: when
+// the call is made, or when it is taken up from the journal. Only the work
+// behind the call asks, one step after the other.
+func (c *call) commandRead() (*commandRequest, *abi.Error) {
+	if c.command == nil {
+		req := new(commandRequest)
+		if e := parse(c, req); e != nil {
+			return nil, e
+		}
+		c.command = req
+	}
+	return c.command, nil
 }
 
 // reads reports whether a call with these parameters only reads.
@@ -66,17 +79,15 @@ func (info CommandInfo) reads(raw json.RawMessage) bool {
 }
 
 func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
-	if c.command == nil { // taken up from the journal
-		c.command = new(commandRequest)
-		if e := parse(c, c.command); e != nil {
-			return callEnd{err: e}, nil
-		}
+	req, e := c.commandRead()
+	if e != nil {
+		return callEnd{err: e}, nil
 	}
 	if err := a.run.enter(ctx); err != nil {
 		return callEnd{}, err
 	}
 	defer a.run.leave()
-	out, err := a.run.rt.opt.Commands.Call(ctx, a.commandCall(ctx, c, *c.command, nil))
+	out, err := a.run.rt.opt.Commands.Call(ctx, a.commandCall(ctx, c, *req, nil))
 	if err != nil && ctx.Err() != nil {
 		return callEnd{}, err
 	}
@@ -166,8 +177,8 @@ const toldParams = 4 << 10
 
 // tellModel adds to progress what a model wanted, for those who watch it work.
 func (c *call) tellModel(p *Progress) {
-	var req commandRequest
-	if c.function != abi.FuncCommand || json.Unmarshal(c.request, &req) != nil || req.By != "model" {
+	req := c.command // read before anything could be told of the call
+	if req == nil || req.By != "model" {
 		return
 	}
 	p.ByModel = true
