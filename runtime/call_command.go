@@ -177,8 +177,11 @@ const toldParams = 4 << 10
 
 // tellModel adds to progress what a model wanted, for those who watch it work.
 func (c *call) tellModel(p *Progress) {
-	req := c.command // read before anything could be told of the call
-	if req == nil || req.By != "model" {
+	if c.function != abi.FuncCommand {
+		return
+	}
+	req, e := c.commandRead()
+	if e != nil || req.By != "model" {
 		return
 	}
 	p.ByModel = true
