@@ -32,6 +32,7 @@ var layers = []layer{
 	{"plugins/*", []string{"sdk", "sdk/abi"}, nil},
 	{"triggers", []string{"sentinels"}, nil},
 	{"triggers/cron", []string{"triggers", "sentinels"}, []string{"github.com/robfig/cron/v3"}},
+	{"triggers/files", []string{"triggers", "sentinels"}, []string{"github.com/fsnotify/fsnotify", "github.com/bmatcuk/doublestar/v4"}},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
 	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/cond", []string{"sentinels", "sdk/abi"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
@@ -43,6 +44,7 @@ var layers = []layer{
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil}, // it steers the engine, nothing else
 	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/reload", []string{"runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
 	{"host/owner", []string{"sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},

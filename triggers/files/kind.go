@@ -1,0 +1,157 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// Kind is the trigger kind "file". All its triggers that work in the same
+// workspace share one [Watcher], which runs while any of them does.
+//
+// # Concurrency
+//
+// Safe for concurrent use.
+type Kind struct {
+	opt Options
+
+	mu     sync.Mutex
+	shared map[string]*shared // by workspace
+}
+
+// shared is the watcher of one workspace and who uses it.
+type shared struct {
+	watcher *Watcher
+	users   int
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// New makes the trigger kind. Root and Confined of opt are not used:
+// each trigger watches its sentinel's workspace and nothing that links lead to
+// outside it.
+func New(opt Options) *Kind {
+	return &Kind{opt: opt, shared: map[string]*shared{}}
+}
+
+// Name is "file".
+func (*Kind) Name() string { return "file" }
+
+// fields are the options of a file trigger.
+type fields struct {
+	Paths    []string `json:"paths"`
+	Ignore   []string `json:"ignore,omitempty"`
+	On       []Op     `json:"on,omitempty"`
+	SettleMs *int64   `json:"settleMs,omitempty"`
+}
+
+// Bounds and default of settleMs.
+const (
+	defaultSettle = 300 * time.Millisecond
+	maxSettle     = time.Hour
+)
+
+var operations = []Op{Created, Modified, Deleted}
+
+func readFields(t sentinels.Trigger) (fields, error) {
+	var f fields
+	if err := triggers.ReadOptions(t, &f); err != nil {
+		return f, err
+	}
+	if len(f.Paths) == 0 {
+		return f, fmt.Errorf(`trigger "file": paths is missing; write globs relative to the workspace, such as "src/**/*.go"`)
+	}
+	if err := (Query{Patterns: f.Paths, Ignore: f.Ignore}).Check(); err != nil {
+		return f, fmt.Errorf(`trigger "file": %w`, err)
+	}
+	for i, op := range f.On {
+		if !slices.Contains(operations, op) {
+			return f, fmt.Errorf(`trigger "file": on[%d] is %q, it can be created, modified or deleted`, i, op)
+		}
+	}
+	if len(f.On) == 0 {
+		f.On = operations
+	}
+	if f.SettleMs != nil && (*f.SettleMs < 0 || *f.SettleMs > maxSettle.Milliseconds()) {
+		return f, fmt.Errorf(`trigger "file": settleMs is %d, it can be 0 to %d`, *f.SettleMs, maxSettle.Milliseconds())
+	}
+	return f, nil
+}
+
+func (f fields) settle() time.Duration {
+	if f.SettleMs == nil {
+		return defaultSettle
+	}
+	return time.Duration(*f.SettleMs) * time.Millisecond
+}
+
+// Check reports what is wrong with the options of t.
+func (*Kind) Check(t sentinels.Trigger) error {
+	_, err := readFields(t)
+	return err
+}
+
+// Arm readies a trigger. It watches from the moment that Run is called.
+func (k *Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
+	f, err := readFields(t)
+	if err != nil {
+		return nil, err
+	}
+	if env.Logger == nil {
+		env.Logger = slog.New(slog.DiscardHandler)
+	}
+	if env.Now == nil {
+		env.Now = time.Now
+	}
+	past, err := readState(env.State)
+	if err != nil {
+		return nil, err
+	}
+	return &armed{kind: k, fields: f, env: env, past: past}, nil
+}
+
+// acquire returns the watcher of a workspace, set to work if it is the first
+// user's. release gives it back; the last one waits until it has ended.
+func (k *Kind) acquire(workspace string, logger *slog.Logger) (w *Watcher, release func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.shared[workspace]
+	if s == nil {
+		opt := k.opt
+		opt.Root, opt.Confined = workspace, true
+		if opt.Logger == nil {
+			opt.Logger = logger
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		s = &shared{watcher: NewWatcher(opt), cancel: cancel, done: make(chan struct{})}
+		k.shared[workspace] = s
+		go func() {
+			defer close(s.done)
+			if err := s.watcher.Run(ctx); err != nil {
+				opt.Logger.Error("files are not watched", "folder", workspace, "reason", err)
+			}
+		}()
+	}
+	s.users++
+	return s.watcher, func() {
+		k.mu.Lock()
+		s.users--
+		last := s.users == 0
+		if last {
+			delete(k.shared, workspace)
+		}
+		k.mu.Unlock()
+		if last {
+			s.cancel()
+			<-s.done
+		}
+	}
+}
+
+var _ triggers.Kind = (*Kind)(nil)

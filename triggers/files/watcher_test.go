@@ -1,0 +1,346 @@
+package files_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/sentinel-runtime/sentinel/triggers/files"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A scene is a watched folder of a test.
+type scene struct {
+	t   *testing.T
+	dir string
+	w   *files.Watcher
+	sub *files.Subscription
+}
+
+// watch begins a scene; it ends with the test.
+func watch(t *testing.T, opt files.Options, q files.Query) *scene {
+	t.Helper()
+	if opt.Root == "" {
+		opt.Root = t.TempDir()
+	}
+	if opt.Debounce == 0 {
+		opt.Debounce = 20 * time.Millisecond
+	}
+	s := &scene{t: t, dir: opt.Root, w: files.NewWatcher(opt)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	sub, err := s.w.Subscribe(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sub = sub
+	return s
+}
+
+func (s *scene) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
+
+func (s *scene) write(name, text string) {
+	s.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(s.path(name)), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(s.path(name), []byte(text), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// next returns the coming batch as "op path" lines.
+func (s *scene) next() []string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer cancel()
+	b, err := s.sub.Next(ctx)
+	if err != nil {
+		s.t.Fatalf("Next: %v", err)
+	}
+	var out []string
+	for _, c := range b.Changes {
+		out = append(out, fmt.Sprintf("%s %s", c.Op, c.Path))
+	}
+	return out
+}
+
+func (s *scene) want(lines ...string) {
+	s.t.Helper()
+	if diff := cmp.Diff(lines, s.next()); diff != "" {
+		s.t.Errorf("batch (-want +got):\n%s", diff)
+	}
+}
+
+// quiet proves that nothing is told, by a later change being told alone.
+func (s *scene) quiet() {
+	s.t.Helper()
+	time.Sleep(60 * time.Millisecond) // three times the debounce
+	s.write("zz-sentinel.json", "x"+time.Now().String())
+	if got := s.next(); len(got) != 1 || got[0][len(got[0])-len("zz-sentinel.json"):] != "zz-sentinel.json" {
+		s.t.Errorf("told %q, want only the sentinel", got)
+	}
+}
+
+func all() files.Query { return files.Query{Patterns: []string{"**/*.json"}} }
+
+// TestWaysToWrite goes through the ways in which programs write files, with the
+// notifications of the system.
+func TestWaysToWrite(t *testing.T) {
+	s := watch(t, files.Options{}, all())
+	s.write("a.json", "1")
+	s.want("created a.json")
+	s.write("a.json", "2") // truncate and write
+	s.want("modified a.json")
+
+	s.write("a.json.tmp", "3") // rename over
+	s.must(os.Rename(s.path("a.json.tmp"), s.path("a.json")))
+	s.want("modified a.json")
+
+	s.must(os.Remove(s.path("a.json"))) // delete and create within the debounce
+	s.write("a.json", "4")
+	s.want("modified a.json")
+
+	s.must(os.Rename(s.path("a.json"), s.path("a.json~"))) // as vim does with a backup
+	s.write("a.json", "4")
+	s.quiet()
+
+	now := time.Now().Add(time.Hour)
+	s.must(os.Chtimes(s.path("a.json"), now, now)) // another time, the same content
+	s.must(os.Chmod(s.path("a.json"), 0o600))
+	s.quiet()
+
+	s.must(os.Rename(s.path("a.json"), s.path("b.json")))
+	s.want("deleted a.json", "created b.json")
+	s.must(os.Remove(s.path("b.json")))
+	s.want("deleted b.json")
+}
+
+// TestHalfWritten: a file that is being written is told of when it is whole.
+func TestHalfWritten(t *testing.T) {
+	s := watch(t, files.Options{Debounce: 80 * time.Millisecond}, all())
+	f, err := os.Create(s.path("slow.json"))
+	s.must(err)
+	for range 20 { // 400 ms, five times the debounce
+		_, err := f.WriteString("x")
+		s.must(err)
+		time.Sleep(20 * time.Millisecond)
+	}
+	s.must(f.Close())
+	s.want("created slow.json")
+	s.quiet()
+}
+
+// TestSymlinkSwap: a link that is turned to another file or folder.
+func TestSymlinkSwap(t *testing.T) {
+	dir := t.TempDir()
+	other := t.TempDir()
+	s := watch(t, files.Options{Root: dir}, files.Query{Patterns: []string{"*.json", "conf/*.json"}})
+	s.must(os.WriteFile(filepath.Join(other, "one"), []byte("1"), 0o644))
+	s.must(os.WriteFile(filepath.Join(other, "two"), []byte("2"), 0o644))
+	swap := func(target, name string) {
+		t.Helper()
+		s.must(os.Symlink(target, s.path(name+".new")))
+		s.must(os.Rename(s.path(name+".new"), s.path(name)))
+	}
+	swap(filepath.Join(other, "one"), "a.json")
+	s.want("created a.json")
+	swap(filepath.Join(other, "two"), "a.json")
+	s.want("modified a.json")
+
+	// A folder's link, as configuration is published in containers.
+	s.must(os.MkdirAll(s.path("v1"), 0o755))
+	s.must(os.MkdirAll(s.path("v2"), 0o755))
+	s.write("v1/x.json", "1")
+	s.write("v1/gone.json", "1")
+	s.write("v2/x.json", "2")
+	swap("v1", "conf")
+	s.want("created conf/gone.json", "created conf/x.json")
+	swap("v2", "conf")
+	s.want("deleted conf/gone.json", "modified conf/x.json")
+	s.write("v2/y.json", "new")
+	s.want("created conf/y.json")
+
+	// Likewise one level deeper: data -> v1, x -> data/x.
+	swap("v1", "..data")
+	s.must(os.Symlink("..data/x.json", s.path("b.json")))
+	s.want("created b.json")
+	swap("v2", "..data")
+	s.want("modified b.json")
+}
+
+// TestFolders: folders that come later, go, come back, and are replaced whole.
+func TestFolders(t *testing.T) {
+	s := watch(t, files.Options{}, all())
+	s.write("deep/er/a.json", "1")
+	s.want("created deep/er/a.json")
+	s.must(os.RemoveAll(s.path("deep")))
+	s.want("deleted deep/er/a.json")
+	s.write("deep/er/a.json", "2")
+	s.want("created deep/er/a.json")
+	s.write("deep/er/a.json", "3")
+	s.want("modified deep/er/a.json")
+
+	out := filepath.Join(t.TempDir(), "away")
+	s.must(os.Rename(s.path("deep"), out))
+	s.want("deleted deep/er/a.json")
+	s.must(os.WriteFile(filepath.Join(out, "er", "a.json"), []byte("not ours any more"), 0o644))
+	s.quiet()
+	s.must(os.Rename(out, s.path("deep")))
+	s.want("created deep/er/a.json")
+	s.write("deep/er/b.json", "1") // the watch came back with it
+	s.want("created deep/er/b.json")
+}
+
+// TestRootComesAndGoes: the root itself, and what it is in, need not exist.
+func TestRootComesAndGoes(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "not", "yet")
+	s := watch(t, files.Options{Root: root}, files.Query{Patterns: []string{"in/*.json"}})
+	s.write("in/a.json", "1")
+	s.want("created in/a.json")
+	s.must(os.RemoveAll(filepath.Dir(root)))
+	s.want("deleted in/a.json")
+	s.write("in/a.json", "2")
+	s.want("created in/a.json")
+	s.must(os.Rename(root, root+".old"))
+	s.want("deleted in/a.json")
+	s.must(os.Rename(root+".old", root))
+	s.want("created in/a.json")
+	s.write("in/a.json", "3")
+	s.want("modified in/a.json")
+}
+
+// TestConfined: a confined watcher sees nothing through links that lead out.
+func TestConfined(t *testing.T) {
+	out := t.TempDir()
+	s := watch(t, files.Options{Confined: true}, files.Query{Patterns: []string{"*.json", "linked/*.json"}})
+	s.must(os.WriteFile(filepath.Join(out, "secret.json"), []byte("1"), 0o644))
+	s.must(os.Symlink(filepath.Join(out, "secret.json"), s.path("a.json")))
+	s.must(os.Symlink(out, s.path("linked")))
+	s.quiet()
+	if _, err := s.w.ReadFile("a.json", 100); err == nil {
+		t.Error("ReadFile followed a link that leads out")
+	}
+	s.write("real.json", "inside")
+	s.want("created real.json")
+	s.must(os.Symlink("real.json", s.path("b.json")))
+	s.want("created b.json")
+	if b, err := s.w.ReadFile("b.json", 100); err != nil || string(b) != "inside" {
+		t.Errorf("ReadFile = %q, %v", b, err)
+	}
+	if _, err := s.w.ReadFile("b.json", 3); err == nil {
+		t.Error("ReadFile returned more than its limit")
+	}
+}
+
+// TestIgnored: what tools make, editors' own files and what the query ignores.
+func TestIgnored(t *testing.T) {
+	s := watch(t, files.Options{}, files.Query{Patterns: []string{"**/*.json"}, Ignore: []string{"dist", "**/*.gen.json"}})
+	for _, name := range []string{".git/a.json", "x/node_modules/m/a.json", ".sentinel/state/a.json", "dist/deep/a.json", "y/a.gen.json", ".#a.json", "a.json~"} {
+		s.write(name, "1")
+	}
+	s.quiet()
+	s.write(".sentinel/sentinels/a.json", "1")
+	s.want("created .sentinel/sentinels/a.json")
+}
+
+// TestPolling: without notifications all is found, only later.
+func TestPolling(t *testing.T) {
+	s := watch(t, files.Options{Source: files.NoSource, Poll: 30 * time.Millisecond}, all())
+	s.write("deep/a.json", "1")
+	s.want("created deep/a.json")
+	s.write("deep/a.json", "2")
+	s.want("modified deep/a.json")
+	s.must(os.RemoveAll(s.path("deep")))
+	s.want("deleted deep/a.json")
+}
+
+// TestSharedByMany: subscriptions see their own files, a late one from where it
+// came in, and one that asks for what is there gets it.
+func TestSharedByMany(t *testing.T) {
+	s := watch(t, files.Options{}, all())
+	s.write("a.json", "1")
+	s.write("a.txt", "1")
+	s.want("created a.json")
+	late, err := s.w.Subscribe(t.Context(), files.Query{Patterns: []string{"*.txt", "*.json"}, Initial: true})
+	s.must(err)
+	b, err := late.Next(t.Context())
+	s.must(err)
+	if len(b.Changes) != 2 || b.Changes[0].Path != "a.json" || b.Changes[1].Path != "a.txt" || b.Changes[0].Digest == "" {
+		t.Errorf("initial batch %+v", b.Changes)
+	}
+	s.write("b.txt", "1")
+	if b, err = late.Next(t.Context()); err != nil || len(b.Changes) != 1 || b.Changes[0].Path != "b.txt" {
+		t.Errorf("late.Next = %+v, %v", b, err)
+	}
+	if list, mark := late.Files(); len(list) != 3 || mark != b.Mark || mark.Files != 3 {
+		t.Errorf("Files = %+v, %+v; the batch's mark is %+v", list, mark, b.Mark)
+	}
+	late.Close()
+	late.Close()
+	if _, err := late.Next(t.Context()); err == nil {
+		t.Error("Next of a closed subscription gave no error")
+	}
+	s.write("c.json", "1")
+	s.want("created c.json")
+}
+
+// TestTooMany: a query that matches more than the bound is refused and does not
+// disturb the others.
+func TestTooMany(t *testing.T) {
+	s := watch(t, files.Options{MaxFiles: 3}, files.Query{Patterns: []string{"*.json"}})
+	for i := range 4 {
+		s.write(fmt.Sprintf("%d.txt", i), "1")
+	}
+	if _, err := s.w.Subscribe(t.Context(), files.Query{Patterns: []string{"*.txt"}}); err == nil {
+		t.Error("a query with four files was taken, the bound is three")
+	}
+	s.write("a.json", "1")
+	s.want("created a.json")
+	for i := range 4 {
+		s.write(fmt.Sprintf("%d.json", i), "1")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		if _, err := s.sub.Next(ctx); err != nil {
+			if ctx.Err() != nil {
+				t.Error("a subscription that grew over the bound was not ended")
+			}
+			return
+		}
+	}
+}
+
+// TestMerge: what a slow reader did not fetch is one change, or none.
+func TestMerge(t *testing.T) {
+	s := watch(t, files.Options{}, files.Query{Patterns: []string{"*.json"}, Settle: 400 * time.Millisecond})
+	s.write("a.json", "1")
+	time.Sleep(100 * time.Millisecond)
+	s.write("a.json", "2")
+	s.write("b.json", "1")
+	time.Sleep(100 * time.Millisecond)
+	s.must(os.Remove(s.path("b.json")))
+	s.want("created a.json")
+}
