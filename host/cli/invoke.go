@@ -25,7 +25,7 @@ func Run(ctx context.Context, env Env) int {
 	defer a.watchInterrupts(cancel)()
 
 	root := a.rootCommand()
-	root.SetArgs(env.Args)
+	root.SetArgs(asExec(env.Args))
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)

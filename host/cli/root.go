@@ -82,7 +82,7 @@ func (a *app) rootCommand() *cobra.Command {
 	add("write", a.initCommand(), a.validateCommand(), a.schemaCommand(), a.createCommand(), a.loadCommand(), a.stepCommand())
 	add("run", a.runCommand(), a.startCommand(), a.stopCommand(), a.pauseCommand(), a.resumeCommand(), a.decideCommand(), a.emitCommand())
 	add("look", a.listCommand(), a.statusCommand(), a.logsCommand(), a.traceCommand(), a.eventsCommand())
-	add("more", a.execCommand(), a.benchCommand(), a.versionCommand(), a.completionCommand(root))
+	add("more", a.execCommand(), a.configCommand(), a.benchCommand(), a.versionCommand(), a.completionCommand(root))
 	root.SetHelpCommandGroupID("more")
 	return root
 }
