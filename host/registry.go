@@ -39,7 +39,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 			Definitions: (*definitions)(h),
 			Owned:       map[string]string{chat.Collection: "use collaboration/chat/send", "ticket": "use the ticket commands"},
 		}),
-		chat.Commands(chat.Options{}),
+		chat.Commands(chat.Options{Chain: h.rt.Chain}),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),

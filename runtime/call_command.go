@@ -153,10 +153,13 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 		end.body, end.puts = body, tx.puts
 		if end.err != nil {
 			end.puts = nil
-			tx.wrote = nil
+			tx.wrote, tx.events = nil, nil
 		}
-		done = a.complete(c, end)
-		return nil
+		return a.run.rt.events.publishAll(tx.events, func(puts ...store.Put) *store.Ticket {
+			end.puts = append(end.puts, puts...)
+			done = a.complete(c, end)
+			return done
+		})
 	}, func() *store.Ticket { return done })
 	if done == nil { // the command failed, nothing was written
 		if over(ctx) {

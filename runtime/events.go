@@ -140,16 +140,23 @@ func (l *eventLog) publish(e sentinels.Event, enqueue func(puts ...store.Put) *s
 		enqueue()
 		return &place, nil
 	}
-	l.enqueued++
-	n := l.enqueued
-	puts := []store.Put{{Bucket: bucketEvents, Key: eventKey(n), Value: value}}
-	if n > uint64(l.keep) {
-		puts = append(puts, store.Put{Bucket: bucketEvents, Key: eventKey(n - uint64(l.keep)), Delete: true})
-	}
+	n, puts := l.nextPlace(value)
 	ticket := enqueue(puts...)
 	l.places[entry.identity] = eventPlace{n, ticket}
 	ticket.OnDone(func(err error) { l.committed(n, entry, err) })
 	return nil, nil
+}
+
+// nextPlace gives an event the next place, and takes the one away that is no
+// longer kept. l.mu is held.
+func (l *eventLog) nextPlace(value []byte) (n uint64, puts []store.Put) {
+	l.enqueued++
+	n = l.enqueued
+	puts = []store.Put{{Bucket: bucketEvents, Key: eventKey(n), Value: value}}
+	if n > uint64(l.keep) {
+		puts = append(puts, store.Put{Bucket: bucketEvents, Key: eventKey(n - uint64(l.keep)), Delete: true})
+	}
+	return n, puts
 }
 
 // committed takes an event up that is durable, and wakes who waits for it. One

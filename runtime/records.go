@@ -20,7 +20,9 @@ import (
 //
 // Safe for concurrent use. Transactions run one after another; keep them short.
 type Records struct {
-	db store.Store
+	db     store.Store
+	events *eventLog // takes what transactions emit
+	hops   int       // runs that a chain of their events may pass through
 
 	mu      sync.Mutex             // held by the transaction that is open
 	ahead   map[string]aheadRecord // written, but perhaps not yet committed
@@ -51,10 +53,13 @@ func (r *Records) Update(ctx context.Context, fn func(*RecordsTx) error) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
-		if len(tx.puts) > 0 {
-			ticket = r.db.Enqueue(store.Batch{Puts: tx.puts})
+		if len(tx.puts)+len(tx.events) == 0 {
+			return nil
 		}
-		return nil
+		return r.events.publishAll(tx.events, func(puts ...store.Put) *store.Ticket {
+			ticket = r.db.Enqueue(store.Batch{Puts: append(tx.puts, puts...)})
+			return ticket
+		})
 	}, func() *store.Ticket { return ticket })
 	if err != nil || ticket == nil {
 		return err
@@ -105,6 +110,7 @@ type RecordsTx struct {
 	records *Records
 	wrote   map[string]aheadRecord
 	puts    []store.Put
+	events  []sentinels.Event // to be emitted with the writes
 	done    bool
 }
 

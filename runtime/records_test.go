@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -197,5 +198,43 @@ func TestStoreCommandHappensOnce(t *testing.T) {
 			return err
 		})
 		rt.Close()
+	}
+}
+
+// TestEventsOfATransaction are in the log with its writes, once, and not at all
+// when it fails.
+func TestEventsOfATransaction(t *testing.T) {
+	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	ctx := t.Context()
+	said := func(n int) func(*runtime.RecordsTx) error {
+		return func(tx *runtime.RecordsTx) error {
+			if _, err := tx.Put(ctx, "notes", "a", json.RawMessage(`1`), sentinels.AnyRevision); err != nil {
+				return err
+			}
+			return tx.Emit(ctx, sentinels.Event{ID: fmt.Sprint("note-", n), Name: "note:written", Source: "user"})
+		}
+	}
+	transact(t, rt.Records(), said(1))
+	transact(t, rt.Records(), said(1)) // a repetition
+	transact(t, rt.Records(), said(2))
+	failed := errors.New("no")
+	if err := rt.Records().Update(ctx, func(tx *runtime.RecordsTx) error { return errors.Join(said(3)(tx), failed) }); !errors.Is(err, failed) {
+		t.Errorf("a transaction that fails: %v", err)
+	}
+	far := sentinels.Event{ID: "far", Name: "note:written", Source: "user", Hops: 17, Path: []string{"a", "b"}}
+	err := rt.Records().Update(ctx, func(tx *runtime.RecordsTx) error { return tx.Emit(ctx, far) })
+	if abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "a -> b") {
+		t.Errorf("a chain that is too long: %v, want the limit and the way", err)
+	}
+	events, err := rt.Events("note:*", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, e := range events {
+		ids = append(ids, e.ID)
+	}
+	if diff := cmp.Diff([]string{"note-1", "note-2"}, ids); diff != "" {
+		t.Error(diff)
 	}
 }

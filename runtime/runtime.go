@@ -121,6 +121,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	if rt.events, err = openEventLog(rt.db, rt.limits.KeepEvents); err != nil {
 		return err
 	}
+	rt.records.events, rt.records.hops = rt.events, rt.limits.Hops
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Logger: rt.log}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}

@@ -213,3 +213,23 @@ func FuzzSend(f *testing.F) {
 		}
 	})
 }
+
+// TestMessagesAreAnnounced: sentinels react to messages by their event, which
+// carries as much of a long one as an event should.
+func TestMessagesAreAnnounced(t *testing.T) {
+	b := open(t)
+	first := b.send("k", `{"room":"general","message":"hello"}`)
+	long := b.send("", `{"room":"general","message":"`+strings.Repeat("é", 10_000)+`"}`)
+	for id, want := range map[string]chat.Posted{
+		first.ID: {ID: first.ID, Room: "general", From: "review", Text: "hello"},
+		long.ID:  {ID: long.ID, Room: "general", From: "review", Text: strings.Repeat("é", 8192), Truncated: true},
+	} {
+		var got chat.Posted
+		if err := json.Unmarshal(b.records[[2]string{"events", "chat-" + id}].Data, &got); err != nil {
+			t.Fatalf("message %s: %v", id, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

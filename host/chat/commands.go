@@ -8,10 +8,18 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Options is empty so far; the zero value works.
-type Options struct{}
+// Options say where messages lead. The zero value works.
+type Options struct {
+	// Chain returns how many runs an event has passed through that the given
+	// run emits now, and the sentinels they are of, in order. Default: the run
+	// that posts begins the chain.
+	Chain func(sentinels.RunID) (hops int, path []string)
+}
+
+type family struct{ opt Options }
 
 // Collections of this family. Other commands may read the first.
 const (
@@ -21,10 +29,11 @@ const (
 )
 
 // Commands returns the family collaboration/chat/*.
-func Commands(Options) []command.Command {
+func Commands(opt Options) []command.Command {
+	f := family{opt}
 	return []command.Command{
 		command.New("collaboration/chat/send", "Post a message in a chat room.",
-			command.Options{Idempotent: true, InStore: true}, send),
+			command.Options{Idempotent: true, InStore: true}, f.send),
 		command.New("collaboration/chat/history", "Read the latest messages of a chat room, oldest first.",
 			command.Options{ReadOnly: true, Idempotent: true, InStore: true}, history),
 	}

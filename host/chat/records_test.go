@@ -48,4 +48,9 @@ func (m memory) Delete(_ context.Context, collection, id string, _ uint64) error
 	return nil
 }
 
+func (m memory) Emit(_ context.Context, e sentinels.Event) error {
+	m[[2]string{"events", e.ID}] = sentinels.Document{Collection: "events", ID: e.ID, Data: e.Data}
+	return nil
+}
+
 var _ command.Records = memory(nil)

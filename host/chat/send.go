@@ -56,7 +56,7 @@ type receipt struct {
 
 // send posts once for a key. A later attempt of the same call finds its
 // message; if it has something else to say, it says it in place.
-func send(ctx context.Context, call *command.Call, in sendIn) (sendOut, error) {
+func (f family) send(ctx context.Context, call *command.Call, in sendIn) (sendOut, error) {
 	if err := checkCall(call, in.Room); err != nil {
 		return sendOut{}, err
 	}
@@ -91,6 +91,9 @@ func send(ctx context.Context, call *command.Call, in sendIn) (sendOut, error) {
 	doc, err := call.Records.Put(ctx, Collection, id, text, 0)
 	if err == nil && call.Key != "" {
 		err = remember(ctx, call, id)
+	}
+	if err == nil {
+		err = f.announce(ctx, call, id, b)
 	}
 	return sendOut{doc.ID, in.Room, doc.CreatedAt}, err
 }

@@ -74,6 +74,9 @@ type Records interface {
 	// document, or sentinels.AnyRevision.
 	Put(ctx context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error)
 	Delete(ctx context.Context, collection, id string, expect uint64) error
+	// Emit puts an event into the log when the writes become durable. It needs
+	// an ID, the same for every repetition of the call.
+	Emit(ctx context.Context, e sentinels.Event) error
 }
 
 // A Query selects documents of a collection, in the order of their ids.

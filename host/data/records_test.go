@@ -79,4 +79,6 @@ func (m memory) Delete(ctx context.Context, collection, id string, expect uint64
 	return nil
 }
 
+func (m memory) Emit(context.Context, sentinels.Event) error { return nil }
+
 var _ command.Records = memory(nil)

@@ -1,0 +1,55 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// EventName is the event that tells of a new message. Its data is [Posted].
+const EventName = "chat:message"
+
+// maxTold is how much of a message an event carries, in bytes; the rest is to
+// be read from the room.
+const maxTold = 16 << 10
+
+// Posted is what the event of a message carries.
+type Posted struct {
+	ID        string `json:"id"`
+	Room      string `json:"room"`
+	From      string `json:"from"`
+	Text      string `json:"text"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
+
+// announce emits the event of a message in the transaction that stores it, so
+// that sentinels react to every message and to none that is not there. A
+// message that a later attempt words anew is not announced again.
+func (f family) announce(ctx context.Context, call *command.Call, id string, b body) error {
+	told := Posted{ID: id, Room: b.Room, From: b.From, Text: b.Text}
+	if len(told.Text) > maxTold {
+		cut := maxTold
+		for cut > 0 && !utf8.RuneStart(told.Text[cut]) {
+			cut--
+		}
+		told.Text, told.Truncated = told.Text[:cut], true
+	}
+	data, err := json.Marshal(told)
+	if err != nil {
+		return err
+	}
+	e := sentinels.Event{ID: "chat-" + id, Name: EventName, Source: "user", Data: data}
+	if call.Run != "" {
+		e.Source = "sentinel/" + string(call.Sentinel)
+		e.Hops, e.Path = 1, []string{string(call.Sentinel)}
+		if f.opt.Chain != nil {
+			if hops, path := f.opt.Chain(call.Run); hops > 0 {
+				e.Hops, e.Path = hops, path
+			}
+		}
+	}
+	return call.Records.Emit(ctx, e)
+}
