@@ -109,38 +109,6 @@ func (r *run) summary() RunInfo {
 	return info
 }
 
-// RunFilter selects runs; empty fields select all.
-type RunFilter struct {
-	Sentinel sentinels.ID
-	Status   sentinels.Status
-	Parent   sentinels.RunID
-	Root     sentinels.RunID
-	Limit    int // 0 is no limit
-}
-
-// Runs returns summaries, the newest first.
-func (rt *Runtime) Runs(f RunFilter) ([]RunInfo, error) {
-	var out []RunInfo
-	var bad error
-	err := rt.db.Scan(bucketRuns, nil, nil, true, func(key, value []byte) bool {
-		var info RunInfo
-		if err := json.Unmarshal(value, &info); err != nil {
-			bad = errors.Join(bad, fmt.Errorf("read run %s: %w", key, err))
-			return true
-		}
-		if r := rt.live(info.ID); r != nil {
-			info = r.summary()
-		}
-		if f.Sentinel != "" && f.Sentinel != info.Sentinel || f.Status != "" && f.Status != info.Status ||
-			f.Parent != "" && f.Parent != info.Parent || f.Root != "" && f.Root != info.Root {
-			return true
-		}
-		out = append(out, info)
-		return f.Limit == 0 || len(out) < f.Limit
-	})
-	return out, errors.Join(err, bad)
-}
-
 // Stop ends a run and all its descendants. It returns when their steps, host
 // calls and processes have ended and that is durable. Stopping a run that is
 // over is the error conflict.
@@ -215,9 +183,13 @@ func (rt *Runtime) appendStored(ctx context.Context, info *RunInfo, rec *journal
 	if err != nil {
 		return err
 	}
+	puts := []store.Put{{Bucket: bucketRuns, Key: []byte(info.ID), Value: value}}
+	if info.Status.Final() {
+		puts = append(puts, overPut(info.ID))
+	}
 	return rt.db.Enqueue(store.Batch{
 		Appends: []store.Append{{Run: string(info.ID), Seq: seq + 1, Record: b}},
-		Puts:    []store.Put{{Bucket: bucketRuns, Key: []byte(info.ID), Value: value}},
+		Puts:    puts,
 	}).Wait(ctx)
 }
 

@@ -170,3 +170,25 @@ func Subscribers(rt *Runtime) int {
 	}
 	return n
 }
+
+// Buckets returns the names of all buckets of the store.
+func Buckets() []string { return buckets }
+
+// StoreRuns writes the summaries of n runs that nobody ever carried out.
+func StoreRuns(rt *Runtime, n int, info func(int) RunInfo) error {
+	var last *store.Ticket
+	for i := 0; i < n; {
+		var b store.Batch
+		for ; i < n && len(b.Puts) < 3000; i++ {
+			r := info(i)
+			r.ID = newRunID()
+			value, err := json.Marshal(r)
+			if err != nil {
+				return err
+			}
+			b.Puts = append(append(b.Puts, rt.indexPuts(r)...), store.Put{Bucket: bucketRuns, Key: []byte(r.ID), Value: value})
+		}
+		last = rt.db.Enqueue(b)
+	}
+	return last.Wait(context.Background())
+}

@@ -160,6 +160,7 @@ func (r *run) finish(err error) {
 	if err != nil {
 		r.rt.log.Error("run's result cannot be kept", "run", r.id, "error", err)
 	}
+	puts = append(puts, overPut(r.id))
 	ticket := r.write(writeOptions{info: true, puts: puts}, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
 	ticket.OnDone(func(err error) {
 		if err != nil {

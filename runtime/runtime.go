@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,7 +31,14 @@ const (
 	bucketEvents      = "events"      // outbox position -> event
 	bucketTrusted     = "trusted"     // digests of modules that shipped with a release
 	bucketRecords     = "records"     // collection \x00 id -> document
+	bucketRunIndex    = "runindex"    // which runs are whose, see run_index.go
+	bucketSpent       = "spent"       // run id -> what descendants have cost that retention took
 )
+
+// buckets are all of them. What is in none of these holds no blob.
+var buckets = []string{
+	bucketRuns, bucketResults, bucketStartKeys, bucketDefinitions, bucketEvents, bucketTrusted, bucketRecords, bucketRunIndex, bucketSpent,
+}
 
 // A Runtime carries out runs. Two of them may live in one process.
 //
@@ -61,16 +69,18 @@ type Runtime struct {
 	mu       sync.Mutex
 	runs     map[sentinels.RunID]*run   // those this process carries out
 	starting map[string]sentinels.RunID // by start key, until the start is durable
+	fresh    map[sentinels.RunID]*run   // whose start is not durable yet
 	closed   bool
 	draining bool // no step starts any more
 	unclean  bool
 
+	unindexed atomic.Bool    // the store has no run yet, so nothing says that its runs are indexed
 	followers []func(Stored) // of definitions; replaced, never changed
 }
 
 // Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
 func Open(ctx context.Context, opt Options) (*Runtime, error) {
-	rt := &Runtime{opt: opt, limits: opt.Limits.withDefaults(), log: opt.Logger, runs: map[sentinels.RunID]*run{}, starting: map[string]sentinels.RunID{}}
+	rt := &Runtime{opt: opt, limits: opt.Limits.withDefaults(), log: opt.Logger, runs: map[sentinels.RunID]*run{}, starting: map[string]sentinels.RunID{}, fresh: map[sentinels.RunID]*run{}}
 	if rt.log == nil {
 		rt.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -117,7 +127,10 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
 	rt.decoded = newDefinitionCache()
 	rt.followDefinitions(rt.wakeFollowers)
-	var err error
+	err := rt.indexRuns()
+	if err != nil {
+		return err
+	}
 	if rt.events, err = openEventLog(rt.db, rt.limits.KeepEvents); err != nil {
 		return err
 	}

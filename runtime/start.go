@@ -91,12 +91,14 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		}
 		return first, err
 	}
+	w.puts = append(w.puts, rt.indexPuts(r.info)...)
 	r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin}).OnDone(func(err error) {
+		rt.mu.Lock()
+		delete(rt.fresh, id)
 		if opt.Key != "" {
-			rt.mu.Lock()
 			delete(rt.starting, opt.Key)
-			rt.mu.Unlock()
 		}
+		rt.mu.Unlock()
 		if err != nil {
 			r.cancel(err)
 			return
@@ -137,6 +139,7 @@ func (rt *Runtime) adoptNew(r *run, key string) (sentinels.RunID, error) {
 	if err := rt.adoptLocked(r); err != nil {
 		return "", err
 	}
+	rt.fresh[r.id] = r
 	if key != "" {
 		rt.starting[key] = r.id
 	}

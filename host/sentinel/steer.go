@@ -65,14 +65,16 @@ func (f family) target(in targetIn, over bool) (runtime.RunInfo, error) {
 	if info, err := f.rt.Status(sentinels.RunID(in.SentinelID)); err == nil {
 		return info, nil // sentinelId may be a run's id: handles and definitions share the parameter
 	}
-	runs, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID)})
+	filter := runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID), Limit: 1}
+	if !over {
+		filter.Statuses = runtime.Unfinished()
+	}
+	runs, err := f.rt.Runs(filter)
 	if err != nil {
 		return runtime.RunInfo{}, err
 	}
-	for _, r := range runs {
-		if over || !r.Status.Final() {
-			return r, nil
-		}
+	if len(runs) > 0 {
+		return runs[0], nil
 	}
 	if _, err := f.rt.Definition(sentinels.ID(in.SentinelID)); err != nil {
 		return runtime.RunInfo{}, err
