@@ -1,0 +1,97 @@
+package sentinels
+
+import (
+	"slices"
+)
+
+// maxAlign bounds the insertions and removals that an alignment looks for; its
+// time and memory grow with their square. Texts that differ more have no part
+// worth keeping, and count as all different.
+const maxAlign = 1000
+
+// align returns the pairs of a longest common subsequence of a and b, in order.
+// It is the greedy algorithm of Myers, which is fast where little differs.
+func align(a, b []string) [][2]int {
+	var pairs [][2]int
+	start := 0
+	for start < len(a) && start < len(b) && a[start] == b[start] {
+		pairs = append(pairs, [2]int{start, start})
+		start++
+	}
+	end := 0
+	for end < len(a)-start && end < len(b)-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	for _, p := range alignMiddle(a[start:len(a)-end], b[start:len(b)-end]) {
+		pairs = append(pairs, [2]int{p[0] + start, p[1] + start})
+	}
+	for i := end; i > 0; i-- {
+		pairs = append(pairs, [2]int{len(a) - i, len(b) - i})
+	}
+	return pairs
+}
+
+// alignMiddle aligns texts that begin and end differently.
+func alignMiddle(a, b []string) [][2]int {
+	n, m := len(a), len(b)
+	if n == 0 || m == 0 {
+		return nil
+	}
+	// reach[k+limit] is how far in a the diagonal k = x-y was followed.
+	limit := min(n+m, maxAlign)
+	reach := make([]int, 2*limit+2)
+	var steps [][]int // reach before each round, for the way back
+	for d := 0; d <= limit; d++ {
+		steps = append(steps, slices.Clone(reach[limit-d:limit+d+2]))
+		for k := -d; k <= d; k += 2 {
+			x := 0
+			switch {
+			case d == 0:
+			case k == -d || k != d && reach[limit+k-1] < reach[limit+k+1]:
+				x = reach[limit+k+1]
+			default:
+				x = reach[limit+k-1] + 1
+			}
+			for x < n && x-k < m && x-k >= 0 && a[x] == b[x-k] {
+				x++
+			}
+			reach[limit+k] = x
+			if x >= n && x-k >= m {
+				return wayBack(steps, n, m)
+			}
+		}
+	}
+	return nil
+}
+
+// wayBack follows the rounds of alignMiddle from the end and collects what was
+// equal.
+func wayBack(steps [][]int, x, y int) [][2]int {
+	var pairs [][2]int
+	for d := len(steps) - 1; d >= 0; d-- {
+		before := steps[d] // diagonals -d to d+1
+		at := func(k int) int {
+			if k < -d || k > d+1 {
+				return -1
+			}
+			return before[k+d]
+		}
+		k := x - y
+		fromX, fromY := 0, 0
+		if d > 0 {
+			from := k - 1
+			if k == -d || k != d && at(k-1) < at(k+1) {
+				from = k + 1
+			}
+			fromX = at(from)
+			fromY = fromX - from
+		}
+		for x > fromX && y > fromY {
+			x, y = x-1, y-1
+			pairs = append(pairs, [2]int{x, y})
+		}
+		x, y = fromX, fromY
+	}
+	slices.Reverse(pairs)
+	return pairs
+}
