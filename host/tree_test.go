@@ -45,7 +45,10 @@ var layers = []layer{
 	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil}, // it steers the engine, nothing else
 	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/reload", []string{"runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
-	{"host/owner", []string{"sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
+	{"host/problem", []string{"sdk/abi"}, nil},
+	{"host/owner", []string{"host/problem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
+	{"host/api", []string{"host/command", "host/problem", "sentinels", "sdk/abi", "triggers"}, nil},            // triggers: what a webhook hands in and gets back
+	{"host/client", []string{"host/owner", "host/problem", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
 	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
 	{"host/llm/openai", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/openai/openai-go/v3"}},
@@ -148,6 +151,7 @@ var shared = map[string]string{
 	"golang.org/x/text":                        "likewise, for the schema library's messages and the normal form of host names",
 	"github.com/santhosh-tekuri/jsonschema/v6": "definitions and command parameters are both held to schemas, and neither package may import the other",
 	"github.com/google/go-cmp":                 "test support, the conformance kit's too",
+	"github.com/coder/websocket":               "the two ends of the live feed: host/feed serves it, host/client follows it",
 	"github.com/spf13/pflag":                   "part of cobra's API",
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/problem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -30,10 +31,10 @@ type Client struct {
 	http *http.Client
 }
 
-// Dial finds the process that has the store of a state folder, or returns
-// [ErrNobody]. A socket that a dead process left behind is nobody.
-func Dial(ctx context.Context, state string) (*Client, Info, error) {
-	transport := &http.Transport{
+// Transport returns a transport whose every connection goes to the process that
+// has the store of a state folder, whatever host a request names.
+func Transport(state string) *http.Transport {
+	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			address, release, err := socketAddress(state)
 			if err != nil {
@@ -46,7 +47,12 @@ func Dial(ctx context.Context, state string) (*Client, Info, error) {
 		MaxIdleConnsPerHost: 2,
 		IdleConnTimeout:     time.Minute,
 	}
-	c := &Client{http: &http.Client{Transport: transport}}
+}
+
+// Dial finds the process that has the store of a state folder, or returns
+// [ErrNobody]. A socket that a dead process left behind is nobody.
+func Dial(ctx context.Context, state string) (*Client, Info, error) {
+	c := &Client{http: &http.Client{Transport: Transport(state)}}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var info Info
@@ -116,7 +122,7 @@ func (c *Client) do(req *http.Request) (json.RawMessage, error) {
 		return nil, abi.New(abi.Limit, fmt.Sprintf("the answer has more than %d bytes", maxAnswer))
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, readProblem(res.StatusCode, res.Header.Get("Content-Type"), body)
+		return nil, problem.Read("the process that has the store", res.StatusCode, res.Header.Get("Content-Type"), body)
 	}
 	return bytes.TrimSpace(body), nil
 }

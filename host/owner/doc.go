@@ -8,5 +8,6 @@
 //	GET  /v1/commands          what it can be asked: a list of [Command]
 //	POST /v1/commands/{name}   the parameters; answers the result
 //
-// Errors are RFC 9457 problems with our own members code, hint and field.
+// A server process gives its whole API in place of the last two. Errors are
+// those of package problem.
 package owner

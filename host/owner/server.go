@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/problem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -23,7 +24,8 @@ const SocketName = "owner.sock"
 // maxBody bounds the parameters of one command, in bytes.
 const maxBody = 16 << 20
 
-// ServerOptions configure a [Server]. State and Call must be set.
+// ServerOptions configure a [Server]. State and one of Call and Handler must be
+// set.
 type ServerOptions struct {
 	// State is the folder whose store the caller has open. Having it open is
 	// what makes replacing a socket file there safe.
@@ -31,6 +33,10 @@ type ServerOptions struct {
 	// Call carries out a command for the person behind the other process. Its
 	// context ends when that process goes away or the server closes.
 	Call func(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error)
+	// Handler answers every path but GET /v1/owner, the commands too, in place
+	// of Call and Commands. Who gets this far is the user that this process
+	// belongs to, so it asks for no token. Default none.
+	Handler http.Handler
 	// Commands lists what Call takes. Default none.
 	Commands func() []Command
 	// Runs lists the runs that this process carries out. Default none.
@@ -136,6 +142,10 @@ func (s *Server) handler() http.Handler {
 		}
 		return info, nil
 	}))
+	if s.opt.Handler != nil {
+		mux.HandleFunc("/", s.pass)
+		return mux
+	}
 	mux.HandleFunc("GET /v1/commands", s.answer(func(*http.Request) (any, error) {
 		if s.opt.Commands == nil {
 			return []Command{}, nil
@@ -154,7 +164,7 @@ func (s *Server) handler() http.Handler {
 func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.begin() {
-			writeProblem(w, abi.New(abi.Unavailable, "the process that has the store is ending"))
+			problem.Write(w, abi.New(abi.Unavailable, "the process that has the store is ending"))
 			return
 		}
 		defer s.requests.Done()
@@ -164,12 +174,23 @@ func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 			text, err = json.Marshal(body)
 		}
 		if err != nil {
-			writeProblem(w, err)
+			problem.Write(w, err)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(append(text, '\n')) // an error here is the other side's going away
 	}
+}
+
+// pass hands a request on. It is counted, so that Close waits for it too when
+// its connection has become a WebSocket.
+func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
+	if !s.begin() {
+		problem.Write(w, abi.New(abi.Unavailable, "the process that has the store is ending"))
+		return
+	}
+	defer s.requests.Done()
+	s.opt.Handler.ServeHTTP(w, r)
 }
 
 func (s *Server) call(r *http.Request) (any, error) {

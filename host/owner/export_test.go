@@ -1,3 +1,0 @@
-package owner
-
-var ReadProblem = readProblem
