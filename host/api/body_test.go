@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/api"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// G6: bodies are bounded, whether their length is told or not.
+func TestBodyLimits(t *testing.T) {
+	reg := commands(t, map[string]any{"sentinel/create": `{"sentinelId":"a"}`, "code/write": `{}`, "sentinel/start": `{"run":"r"}`})
+	s := open(t, api.Options{Commands: reg})
+	const mb = 1 << 20
+	for _, tt := range []struct {
+		path  string
+		size  int
+		whole bool
+	}{
+		{"/v1/sentinels", mb, true}, {"/v1/sentinels", mb + 1, false},
+		{"/v1/commands/code/write", 3 * mb, true}, {"/v1/commands/code/write", 4*mb + 1, false},
+		{"/v1/sentinels/a/runs", 2 * mb, true},
+	} {
+		body := `{"a":"` + strings.Repeat("x", tt.size-8) + `"}`
+		for _, told := range []bool{true, false} {
+			var in io.Reader = strings.NewReader(body)
+			if !told {
+				in = io.MultiReader(in) // of a type without a length
+			}
+			req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+tt.path, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", s.auth)
+			req.Header.Set("Content-Type", "application/json")
+			got := s.send(req)
+			if tt.whole != (got.status/100 == 2) || !tt.whole && got.problem.Code != abi.Limit {
+				t.Errorf("%s with %d bytes, told %v: %d %.200s", tt.path, tt.size, told, got.status, got.body)
+			}
+		}
+	}
+}
+
+// Large bodies share a budget; who finds it used up is told to come back.
+func TestBodiesShareMemory(t *testing.T) {
+	hold := make(chan struct{})
+	var inside sync.WaitGroup
+	inside.Add(16)
+	reg := commands(t, map[string]any{"code/write": reply(func(context.Context, *command.Call) (json.RawMessage, error) {
+		inside.Done()
+		<-hold
+		return json.RawMessage(`{}`), nil
+	})})
+	s := open(t, api.Options{Commands: reg})
+	send := func() int {
+		// Chunked, so that each might become as large as can be.
+		req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/v1/commands/code/write", io.MultiReader(strings.NewReader("{}")))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		req.Header.Set("Authorization", s.auth)
+		req.Header.Set("Content-Type", "application/json")
+		res, err := s.Client().Do(req)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		defer res.Body.Close()
+		if res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q", res.Header.Get("Retry-After"))
+		}
+		return res.StatusCode
+	}
+	var sent sync.WaitGroup
+	for range 16 {
+		sent.Go(func() {
+			if got := send(); got != 200 {
+				t.Errorf("within the budget: %d", got)
+			}
+		})
+	}
+	inside.Wait()
+	if got := send(); got != http.StatusServiceUnavailable {
+		t.Errorf("beyond the budget: %d", got)
+	}
+	inside.Add(1)
+	close(hold)
+	sent.Wait()
+	if got := send(); got != 200 {
+		t.Errorf("when it is free again: %d", got)
+	}
+}
+
+// Headers beyond their bound do not reach the guard.
+func TestHeaderLimit(t *testing.T) {
+	s := listen(t, api.Options{}, api.ListenOptions{})
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	// The server may hang up while this is written; its answer counts.
+	_, _ = io.WriteString(c, "GET /health HTTP/1.1\r\nHost: "+s.Addr().String()+"\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
+	got := make([]byte, 12)
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != "HTTP/1.1 431" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

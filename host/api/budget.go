@@ -1,0 +1,35 @@
+package api
+
+import (
+	"sync"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// maxBodies bounds the bodies that are in memory at once, in bytes. Sixteen of
+// the largest fit.
+const maxBodies = 16 * maxCommandBody
+
+// A budget is room that requests share. It is safe for concurrent use.
+type budget struct {
+	max int64
+
+	mu   sync.Mutex
+	used int64
+}
+
+// take books n bytes until the returned function is called. It never waits: a
+// caller who is told to come back holds nothing meanwhile.
+func (b *budget) take(n int64) (release func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used+n > b.max {
+		return nil, &abi.Error{Code: abi.Unavailable, Message: "too many large requests at once", RetryAfterMs: 1000}
+	}
+	b.used += n
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.used -= n
+	}, nil
+}

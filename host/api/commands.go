@@ -1,0 +1,84 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// commandRoutes are the universal door.
+func commandRoutes() []Route {
+	return []Route{
+		{
+			Method: http.MethodGet, Pattern: "/v1/commands", Name: "listCommands", Access: AccessToken,
+			Summary: "List every command with its schemas.", serve: (*API).listCommands,
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/commands/{name...}", Name: "describeCommand", Access: AccessToken,
+			Summary: "Describe one command.", serve: (*API).describeCommand,
+		},
+		{
+			Method: http.MethodPost, Pattern: "/v1/commands/{name...}", Name: "callCommand", Access: AccessToken,
+			Summary: "Call a command: the body is its parameters, the answer its result.", serve: (*API).callCommand,
+			body: "*", maxBody: maxCommandBody,
+		},
+	}
+}
+
+// commandInfo is a command as programs see it.
+type commandInfo struct {
+	Name       string          `json:"name"`
+	Summary    string          `json:"summary"`
+	Input      json.RawMessage `json:"input"`
+	Output     json.RawMessage `json:"output,omitempty"`
+	ReadOnly   bool            `json:"readOnly"`
+	Idempotent bool            `json:"idempotent"`
+}
+
+func infoOf(c command.Command) commandInfo {
+	info := commandInfo{c.Name, c.Summary, c.Input, c.Output, c.ReadOnly, c.Idempotent}
+	if len(info.Input) == 0 {
+		info.Input = json.RawMessage(`{"type":"object"}`)
+	}
+	return info
+}
+
+func (a *API) listCommands(w http.ResponseWriter, _ *http.Request) error {
+	list := []commandInfo{}
+	for _, c := range a.opt.Commands.List() {
+		list = append(list, infoOf(c))
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+func (a *API) describeCommand(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	c, ok := a.opt.Commands.Lookup(name)
+	if !ok {
+		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "command", Message: fmt.Sprintf("describe %q: no such command", name),
+			Hint: "GET /v1/commands lists them"}
+	}
+	return writeJSON(w, http.StatusOK, infoOf(c))
+}
+
+func (a *API) callCommand(w http.ResponseWriter, r *http.Request) error {
+	body, release, err := a.readJSON(w, r, a.byPattern["POST /v1/commands/{name...}"])
+	if err != nil {
+		return err
+	}
+	defer release()
+	if len(body) == 0 {
+		body = json.RawMessage("{}")
+	}
+	result, err := a.call(r, r.PathValue("name"), body)
+	if err != nil {
+		return err
+	}
+	if len(result) == 0 {
+		result = json.RawMessage("null")
+	}
+	return writeJSON(w, http.StatusOK, result)
+}

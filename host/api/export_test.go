@@ -1,0 +1,30 @@
+package api
+
+import (
+	"net/http"
+	"time"
+)
+
+// Pattern returns the pattern that the mux has for a request.
+func (a *API) Pattern(r *http.Request) string {
+	_, pattern := a.mux.Handler(r)
+	return pattern
+}
+
+// SetNow gives a token file a clock of the test.
+func (t *TokenFile) SetNow(now func() time.Time) { t.now = now }
+
+// LimitConns is the listener that bounds connections.
+var LimitConns = limitConns
+
+// ReadToken reads without making one.
+var ReadToken = readToken
+
+// Window reads lines as the logs route does.
+type Window = window
+
+// NewWindow returns a window.
+func NewWindow(offset, limit, tail int) Window { return window{offset, limit, tail} }
+
+// Read reads the lines of a window.
+var Read = Window.read

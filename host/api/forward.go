@@ -1,0 +1,200 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// inCommand is what path values are called in the parameters of commands.
+var inCommand = map[string]string{"id": "sentinelId", "run": "run", "address": "address", "revision": "revision"}
+
+// forward answers a request with what the route's command returns.
+func (a *API) forward(w http.ResponseWriter, r *http.Request, route *Route) error {
+	params, release, err := a.params(w, r, route)
+	if err != nil {
+		return err
+	}
+	defer release()
+	made, err := a.precondition(r, route, params)
+	if err != nil {
+		return err
+	}
+	result, err := a.call(r, route.Command, params)
+	if err != nil {
+		return a.stale(r, params, made, err)
+	}
+	if route.answer != nil {
+		return route.answer(a, w, r, route, result)
+	}
+	return writeJSON(w, route.Status, result)
+}
+
+// params joins body, path, query and what the route fixes. The path counts: a
+// body that names another object is refused rather than overruled.
+func (a *API) params(w http.ResponseWriter, r *http.Request, route *Route) (map[string]json.RawMessage, func(), error) {
+	body, release, err := a.readJSON(w, r, route)
+	if err != nil {
+		return nil, nil, err
+	}
+	params, err := bodyParams(route, body)
+	if err == nil {
+		err = pathParams(r, route, params)
+	}
+	if err == nil {
+		err = queryParams(r.URL, route, params)
+	}
+	for name, v := range route.fixed {
+		if err == nil {
+			params[name], err = json.Marshal(v)
+		}
+	}
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return params, release, nil
+}
+
+func bodyParams(route *Route, body json.RawMessage) (map[string]json.RawMessage, error) {
+	switch {
+	case route.body == "*":
+		return members(body)
+	case route.body == "" && len(body) > 0:
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: "this takes no body"}
+	case route.body == "":
+		return map[string]json.RawMessage{}, nil
+	}
+	if _, err := members(body); err != nil || len(body) == 0 {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("the body is not the JSON object of a %s", route.body)}
+	}
+	return map[string]json.RawMessage{route.body: body}, nil
+}
+
+func pathParams(r *http.Request, route *Route, params map[string]json.RawMessage) error {
+	for _, name := range route.placeholders() {
+		value, err := json.Marshal(r.PathValue(name))
+		if err != nil {
+			return err
+		}
+		if name == "revision" {
+			value = []byte(r.PathValue(name)) // digits, as the guard saw
+		}
+		param := inCommand[name]
+		if given, ok := params[param]; ok && !bytes.Equal(bytes.TrimSpace(given), value) {
+			return &abi.Error{Code: abi.BadFields, Permanent: true, Field: param, Message: fmt.Sprintf("body: %s is not the one of the path", param)}
+		}
+		params[param] = value
+	}
+	return nil
+}
+
+// queryParams takes only what the table names: a filter that is misspelt must
+// not pass for no filter.
+func queryParams(u *url.URL, route *Route, params map[string]json.RawMessage) error {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: "query: is not encoded as a query is"}
+	}
+	for name, values := range query {
+		i := slices.IndexFunc(route.Query, func(p Param) bool { return p.Name == name })
+		if i < 0 {
+			return unknownQuery(name, route)
+		}
+		if len(values) > 1 {
+			return &abi.Error{Code: abi.BadFields, Permanent: true, Field: name, Message: fmt.Sprintf("query: %q is given twice", name)}
+		}
+		p := route.Query[i]
+		value, err := p.value(values[0])
+		if err != nil {
+			return err
+		}
+		as := p.As
+		if as == "" {
+			as = p.Name
+		}
+		params[as] = value
+	}
+	return nil
+}
+
+func unknownQuery(name string, route *Route) error {
+	var known []string
+	for _, p := range route.Query {
+		known = append(known, p.Name)
+	}
+	e := &abi.Error{Code: abi.BadFields, Permanent: true, Field: name, Message: fmt.Sprintf("query: unknown parameter %.80q", name)}
+	if len(known) > 0 {
+		e.Hint = "there are " + strings.Join(known, ", ")
+	}
+	return e
+}
+
+// value reads the text of a query parameter as its type.
+func (p Param) value(text string) (json.RawMessage, error) {
+	switch p.Type {
+	case "integer":
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: p.Name, Message: fmt.Sprintf("query: %s %.40q is no whole number", p.Name, text)}
+		}
+		return strconv.AppendInt(nil, n, 10), nil
+	case "boolean":
+		if text != "true" && text != "false" {
+			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: p.Name, Message: fmt.Sprintf("query: %s %.40q is neither true nor false", p.Name, text)}
+		}
+		return json.RawMessage(text), nil
+	}
+	return json.Marshal(text)
+}
+
+// call calls a command for the person behind a request.
+func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, error) {
+	c, ok := a.opt.Commands.Lookup(name)
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case key == "" || !ok || c.ReadOnly:
+		key = "" // a read may be repeated anyway
+	case !c.Idempotent:
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: keyHeader,
+			Message: fmt.Sprintf("command %q cannot promise to act once for a key", name), Hint: "leave out the header " + keyHeader}
+	default:
+		key = "http/" + name + "/" + key // a key counts per command
+	}
+	text, err := json.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	return a.opt.Commands.Call(r.Context(), &command.Call{Command: name, Params: text, By: command.ByUser, Attempt: 1, Key: key})
+}
+
+// keyHeader is the header by which a caller repeats a request safely.
+const keyHeader = "Idempotency-Key"
+
+// idempotencyKey returns the key of a request, "" if it has none. The quotes
+// that a structured header has around it may be left out.
+func idempotencyKey(r *http.Request) (string, error) {
+	given := r.Header.Values(keyHeader)
+	if len(given) == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return "", nil
+	}
+	key := strings.TrimSpace(given[0])
+	if n := len(key); n > 2 && key[0] == '"' && key[n-1] == '"' {
+		key = key[1 : n-1]
+	}
+	if len(given) > 1 || key == "" || len(key) > 200 || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return "", &abi.Error{Code: abi.BadFields, Permanent: true, Field: keyHeader, Message: keyHeader + " is not one word of up to 200 printable characters"}
+	}
+	return key, nil
+}

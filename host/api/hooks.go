@@ -1,0 +1,74 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// hookRoutes are where other services call. Which methods a hook takes is for
+// its trigger to say.
+func hookRoutes() []Route {
+	var list []Route
+	for _, m := range []struct{ method, name string }{{http.MethodGet, "Get"}, {http.MethodPost, "Post"}, {http.MethodPut, "Put"}} {
+		method, name := m.method, m.name
+		list = append(list,
+			Route{
+				Method: method, Pattern: "/v1/hooks/{sentinel}", Name: "hook" + name, Access: AccessHook, Status: http.StatusAccepted,
+				Summary: "Fire the webhook of a sentinel that has one.", serve: (*API).hook, raw: true, maxBody: triggers.MaxBody,
+			},
+			Route{
+				Method: method, Pattern: "/v1/hooks/{sentinel}/{trigger}", Name: "hookTrigger" + name, Access: AccessHook, Status: http.StatusAccepted,
+				Summary: "Fire a webhook of a sentinel, by the trigger's name or index.", serve: (*API).hook, raw: true, maxBody: triggers.MaxBody,
+			},
+		)
+	}
+	return list
+}
+
+// admissions is what a webhook's sender gets to know.
+type admissions struct {
+	Admissions []triggers.Admission `json:"admissions"`
+}
+
+// hook hands a request to its trigger, which checks the secret.
+func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
+	id, trigger := sentinels.ID(r.PathValue("sentinel")), r.PathValue("trigger")
+	none := &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("there is no webhook %q", r.URL.Path)}
+	if a.opt.Hooks == nil {
+		return none
+	}
+	body, release, err := a.readBody(w, r, &Route{maxBody: triggers.MaxBody})
+	if err != nil {
+		return err
+	}
+	defer release()
+	list, err := a.opt.Hooks.Receive(r.Context(), id, trigger, triggers.Request{
+		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
+	})
+	switch code := abi.CodeOf(err); code {
+	case "":
+		if list == nil {
+			list = []triggers.Admission{}
+		}
+		return writeJSON(w, http.StatusAccepted, admissions{list})
+	case abi.NotFound:
+		return none // a sentinel without a webhook and no sentinel look alike to a stranger
+	case abi.Denied:
+		a.log.Warn("webhook refused", "sentinel", id, "trigger", trigger, "error", err)
+		return &problem.Error{Status: http.StatusUnauthorized, Err: abi.New(abi.Denied, "the webhook's secret or signature is missing or wrong")}
+	case abi.Internal:
+		return fmt.Errorf("receive webhook: %w", hidden{err})
+	}
+	return err
+}
+
+// hidden keeps a fault of the host from strangers: the log gets it, they get
+// its kind.
+type hidden struct{ cause error }
+
+func (h hidden) Error() string { return "a fault of the host\n" + h.cause.Error() }

@@ -1,0 +1,224 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// DefaultAddr is where a server listens if nothing else is said.
+const DefaultAddr = "127.0.0.1:8080"
+
+// ListenOptions say where and how to listen.
+type ListenOptions struct {
+	// Addr is host:port. Default [DefaultAddr]; port 0 takes any that is free.
+	Addr string
+	// CertFile and KeyFile hold the certificate for TLS, in PEM. Default none:
+	// plain HTTP, which is for this machine only.
+	CertFile, KeyFile string
+	// TLSElsewhere says that a proxy in front speaks TLS, so that plain HTTP may
+	// be public. Tokens are asked for all the same. Default false.
+	TLSElsewhere bool
+	// MaxConns bounds the connections open at once; others wait to be accepted.
+	// Default 1,024.
+	MaxConns int
+	// Grace is how long requests may go on when the server ends. Default 10 s.
+	Grace time.Duration
+}
+
+// Bounds of every connection.
+const (
+	headerTime = 10 * time.Second // for the headers to arrive
+	idleTime   = 2 * time.Minute  // between requests
+	maxHeader  = 32 << 10         // bytes
+	maxConns   = 1024
+	graceTime  = 10 * time.Second
+)
+
+// A Server is an API on an address.
+//
+// # Concurrency
+//
+// Run is called once. Close may be called at any time, more than once, and
+// before Run; it returns when everything has ended.
+type Server struct {
+	api    *API
+	opt    ListenOptions
+	l      net.Listener
+	http   *http.Server
+	tls    bool
+	cancel context.CancelFunc // ends the requests under way
+
+	once     sync.Once
+	closeErr error
+
+	mu       sync.Mutex
+	closed   bool
+	requests sync.WaitGroup // handlers that have begun; Add with mu held
+}
+
+// Listen opens the address; nothing is answered before [Server.Run]. An address
+// that other machines can reach needs TLS and tokens, or Listen says how to get
+// them. ctx counts for opening only.
+func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
+	opt.Addr = cmp.Or(opt.Addr, DefaultAddr)
+	opt.MaxConns = cmp.Or(opt.MaxConns, maxConns)
+	opt.Grace = cmp.Or(opt.Grace, graceTime)
+	config, err := opt.config()
+	if err != nil {
+		return nil, err
+	}
+	addr, err := a.where(ctx, opt, config != nil)
+	if err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("listen on %q: %v", opt.Addr, err), Hint: "choose another address with --listen HOST:PORT"}
+	}
+	l = limitConns(l, opt.MaxConns)
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	base, cancel := context.WithCancel(context.Background())
+	s := &Server{api: a, opt: opt, l: l, tls: config != nil, cancel: cancel}
+	s.http = &http.Server{
+		Handler:           s.counted(a.Handler()),
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // broken handshakes and the like: anybody can cause them
+	}
+	return s, nil
+}
+
+// config returns the configuration of TLS, nil for none.
+func (opt ListenOptions) config() (*tls.Config, error) {
+	if opt.CertFile == "" && opt.KeyFile == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(opt.CertFile, opt.KeyFile)
+	if err != nil {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("load certificate: %v", err), Hint: "give both a certificate and its key, in PEM"}
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
+
+// where resolves the address and refuses one that is open to others without
+// being safe. It returns the very address that was judged, so that a name
+// cannot mean another one a moment later.
+func (a *API) where(ctx context.Context, opt ListenOptions, secure bool) (string, error) {
+	host, port, err := net.SplitHostPort(opt.Addr)
+	if err != nil {
+		return "", &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("listen on %q: %v", opt.Addr, err), Hint: "write HOST:PORT, such as " + DefaultAddr}
+	}
+	var ip net.IP
+	if host != "" {
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil || len(found) == 0 {
+			return "", &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("listen on %q: %v", opt.Addr, err)}
+		}
+		ip = net.IP(found[0].Unmap().AsSlice())
+		for _, f := range found {
+			if v4 := f.Unmap(); v4.Is4() { // as people mean "localhost"
+				ip = net.IP(v4.AsSlice())
+				break
+			}
+		}
+	}
+	if ip.IsLoopback() {
+		return net.JoinHostPort(ip.String(), port), nil
+	}
+	switch {
+	case a.opt.NoAuth:
+		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("listen on %q: other machines can reach it, and no token is asked for", opt.Addr),
+			Hint: "leave out --no-auth, or listen on " + DefaultAddr}
+	case !secure && !opt.TLSElsewhere:
+		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("listen on %q: other machines can reach it, and without TLS everybody on the way reads the token", opt.Addr),
+			Hint: "give --tls-cert and --tls-key; or listen on " + DefaultAddr + " behind a proxy that speaks TLS; or say --tls-elsewhere if that proxy is on another machine"}
+	}
+	if ip == nil {
+		return net.JoinHostPort("", port), nil
+	}
+	return net.JoinHostPort(ip.String(), port), nil
+}
+
+// Addr returns the address, with the port that was taken.
+func (s *Server) Addr() net.Addr { return s.l.Addr() }
+
+// URL returns where a program on this machine reaches the server.
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.tls {
+		scheme = "https"
+	}
+	host, port, _ := net.SplitHostPort(s.l.Addr().String())
+	if ip := net.ParseIP(host); ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// Run answers until ctx ends or the server is closed, and returns when every
+// request has ended.
+func (s *Server) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // its error comes from the Close below
+	defer stop()
+	err := s.http.Serve(s.l)
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(err, s.Close())
+}
+
+// Close takes no more requests, gives those under way the grace, then ends them
+// and waits for them.
+func (s *Server) Close() error {
+	s.once.Do(func() {
+		s.api.draining.Store(true)
+		ctx, end := context.WithTimeout(context.Background(), s.opt.Grace)
+		defer end()
+		// It waits for requests, but not for those that became WebSockets.
+		err := s.http.Shutdown(ctx)
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		s.cancel()
+		if err != nil {
+			err = s.http.Close()
+		}
+		s.requests.Wait()
+		if gone := s.l.Close(); gone != nil && !errors.Is(gone, net.ErrClosed) {
+			err = errors.Join(err, gone)
+		}
+		s.closeErr = err
+	})
+	return s.closeErr
+}
+
+// counted has Close wait for a handler also when its connection was hijacked.
+func (s *Server) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			s.api.fail(w, r, abi.New(abi.Unavailable, "the server is stopping"))
+			return
+		}
+		s.requests.Add(1)
+		s.mu.Unlock()
+		defer s.requests.Done()
+		h.ServeHTTP(w, r)
+	})
+}

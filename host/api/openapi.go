@@ -1,0 +1,224 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/problem"
+)
+
+// object is a JSON object on its way into the document. Maps are written in the
+// order of their keys, so equal tables make equal documents.
+type object = map[string]any
+
+// openapi answers with the document. It is made again when the commands change,
+// which they do while MCP servers come and go.
+func (a *API) openapi(w http.ResponseWriter, r *http.Request) error {
+	text, tag, err := a.currentDocument()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return writeJSON(w, http.StatusOK, json.RawMessage(text))
+}
+
+// currentDocument returns the document and its ETag.
+func (a *API) currentDocument() ([]byte, string, error) {
+	list := a.opt.Commands.List()
+	digest := sha256.New()
+	for _, c := range list {
+		for _, part := range [][]byte{[]byte(c.Name), []byte(c.Summary), c.Input, c.Output, {bit(c.ReadOnly) + 2*bit(c.Idempotent)}} {
+			_, _ = digest.Write(append(part[:len(part):len(part)], 0)) // a hash takes everything
+		}
+	}
+	tag := strconv.Quote(hex.EncodeToString(digest.Sum(nil)[:16]))
+	a.documentMu.Lock()
+	defer a.documentMu.Unlock()
+	if tag != a.documentTag {
+		text, err := json.Marshal(a.describe(list))
+		if err != nil {
+			return nil, "", err
+		}
+		a.document, a.documentTag = text, tag
+	}
+	return a.document, a.documentTag, nil
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// describe makes the document of the table and the commands.
+func (a *API) describe(list []command.Command) object {
+	d := &document{paths: object{}, schemas: object{"Problem": problemSchema()}, known: map[string]command.Command{}}
+	for _, c := range list {
+		d.known[c.Name] = c
+		d.addSchemas(c)
+	}
+	for i := range a.routes {
+		d.addRoute(&a.routes[i])
+	}
+	for _, c := range list {
+		d.addCommand(c)
+	}
+	return object{
+		"openapi": "3.1.0",
+		"info": object{
+			"title": "Sentinel", "version": a.opt.Version,
+			"description": "Durable loops of steps, each step type a Wasm plugin. Every operation is a command; POST /v1/commands/{name} calls any of them.",
+		},
+		"paths": d.paths,
+		"components": object{
+			"schemas":         d.schemas,
+			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer", "description": "The token that `sentinel token` prints."}},
+			"responses": object{"Problem": object{
+				"description": "An error, as RFC 9457 has it.",
+				"content":     object{problem.Type: object{"schema": ref("Problem")}},
+			}},
+		},
+	}
+}
+
+// document is what is being made.
+type document struct {
+	paths, schemas object
+	known          map[string]command.Command
+}
+
+func ref(schema string) object { return object{"$ref": "#/components/schemas/" + schema} }
+
+// addRoute adds the operation of a line of the table.
+func (d *document) addRoute(route *Route) {
+	path := placeholder.ReplaceAllString(route.Pattern, "{$1}")
+	op := object{
+		"operationId": route.Name, "summary": route.Summary, "tags": []string{tagName(route.Pattern)},
+		"parameters": d.parameters(route), "responses": d.responses(route), "security": security(route.Access),
+		"x-sentinel-access": string(route.Access),
+	}
+	if route.Command != "" {
+		op["x-sentinel-command"] = route.Command
+	}
+	if strings.Contains(route.Pattern, "...}") {
+		op["description"] = "The name has slashes, which stay as they are. Each command is also listed as a path of its own."
+	}
+	switch {
+	case route.raw:
+		op["requestBody"] = object{"content": object{"*/*": object{"schema": object{}}}}
+	case route.body == "*":
+		op["requestBody"] = object{"content": jsonContent(object{"type": "object"})}
+	case route.body != "":
+		op["requestBody"] = object{"required": true, "content": jsonContent(object{"type": "object"})}
+	}
+	if route.Method == http.MethodGet {
+		delete(op, "requestBody")
+	}
+	d.put(path, route.Method, op)
+}
+
+func (d *document) put(path, method string, op object) {
+	item, _ := d.paths[path].(object)
+	if item == nil {
+		item = object{}
+		d.paths[path] = item
+	}
+	item[strings.ToLower(method)] = op
+}
+
+// tagName groups operations by resource.
+func tagName(pattern string) string {
+	parts := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
+	if parts[0] == "v1" && len(parts) > 1 {
+		return parts[1]
+	}
+	return "process"
+}
+
+func security(access Access) []object {
+	if access == AccessToken {
+		return []object{{"bearer": []string{}}}
+	}
+	return []object{}
+}
+
+func jsonContent(schema object) object { return object{"application/json": object{"schema": schema}} }
+
+// parameters are those of path, query and header.
+func (d *document) parameters(route *Route) []object {
+	list := []object{}
+	for _, name := range route.placeholders() {
+		kind := "string"
+		if name == "revision" {
+			kind = "integer"
+		}
+		list = append(list, object{"name": name, "in": "path", "required": true, "schema": object{"type": kind}})
+	}
+	for _, p := range route.Query {
+		list = append(list, object{"name": p.Name, "in": "query", "description": p.Summary, "schema": object{"type": p.Type}})
+	}
+	if route.match != matchNone {
+		list = append(list, object{
+			"name": "If-Match", "in": "header", "required": route.match == matchRequired, "schema": object{"type": "string"},
+			"description": `The ETag of what the edit was made on, "7", or * for whatever is there.`,
+		})
+	}
+	if route.Method == http.MethodPost && !route.raw {
+		list = append(list, object{
+			"name": keyHeader, "in": "header", "schema": object{"type": "string", "maxLength": 200},
+			"description": "A second request with the same key acts no second time, if the command is idempotent.",
+		})
+	}
+	return list
+}
+
+// responses are the success of a route and the problem that anything else is.
+func (d *document) responses(route *Route) object {
+	out := object{"default": object{"$ref": "#/components/responses/Problem"}}
+	status := max(route.Status, http.StatusOK)
+	if route.Status == http.StatusSwitchingProtocols {
+		status = route.Status
+	}
+	good := object{"description": http.StatusText(status)}
+	media := route.media
+	if media == "" && status != http.StatusSwitchingProtocols && !route.raw {
+		media = "application/json"
+	}
+	if media != "" {
+		schema := object{}
+		if route.answer == nil && len(d.known[route.Command].Output) > 0 {
+			schema = ref(schemaName(route.Command, "output"))
+		}
+		good["content"] = object{media: object{"schema": schema}}
+	}
+	out[strconv.Itoa(status)] = good
+	return out
+}
+
+// addCommand adds a command as a path of its own below the universal door.
+func (d *document) addCommand(c command.Command) {
+	good := object{"description": "The result."}
+	if len(c.Output) > 0 {
+		good["content"] = jsonContent(ref(schemaName(c.Name, "output")))
+	} else {
+		good["content"] = jsonContent(object{})
+	}
+	d.put("/v1/commands/"+c.Name, http.MethodPost, object{
+		"operationId": "command/" + c.Name, "summary": c.Summary,
+		"tags": []string{"command " + strings.Split(c.Name, "/")[0]}, "security": security(AccessToken),
+		"x-sentinel-access": string(AccessToken), "x-sentinel-command": c.Name,
+		"x-sentinel-readOnly": c.ReadOnly, "x-sentinel-idempotent": c.Idempotent,
+		"requestBody": object{"content": jsonContent(ref(schemaName(c.Name, "input")))},
+		"responses":   object{"200": good, "default": object{"$ref": "#/components/responses/Problem"}},
+	})
+}

@@ -1,0 +1,67 @@
+package api
+
+import "net/http"
+
+// runRoutes are runs and what steers them.
+func runRoutes() []Route {
+	runs := []Route{
+		{
+			Method: http.MethodGet, Pattern: "/v1/runs", Name: "listRuns", Access: AccessToken, Command: "sentinel/list",
+			Summary: "List runs, the newest first. The answer's next is the before of the next page.", answer: only("runs"),
+			Query: []Param{
+				{Name: "sentinel", Type: "string", As: "sentinelId", Summary: "only runs of this sentinel"},
+				{Name: "status", Type: "string", Summary: "only runs with this status"},
+				{Name: "before", Type: "string", Summary: "only runs older than this one"},
+				{Name: "limit", Type: "integer", Summary: "how many at most, 1 to 1000; 50 if not given"},
+			},
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/runs/{run}", Name: "getRun", Access: AccessToken, Command: "sentinel/status",
+			Summary: "Show where a run stands.",
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/runs/{run}/trace", Name: "traceRun", Access: AccessToken, Command: "sentinel/trace",
+			Summary: "Show what a run did: iterations, steps, attempts and host calls.",
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/runs/{run}/steps", Name: "listRunSteps", Access: AccessToken,
+			Summary: "List the steps of an iteration with the state that went in and came out.", serve: (*API).runSteps,
+			Query: []Param{{Name: "iteration", Type: "integer", Summary: "which iteration; the newest if not given"}},
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/runs/{run}/steps/{path}", Name: "getRunStep", Access: AccessToken,
+			Summary: "Show one step execution: fields as resolved, output, variables it set, attempts and host calls.", serve: (*API).runStep,
+			Query: []Param{{Name: "iteration", Type: "integer", Summary: "which iteration; the newest if not given"}},
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/runs/{run}/logs", Name: "readLogs", Access: AccessToken, media: ndjson,
+			Summary: "Read what a run told, JSON a line.", serve: (*API).logs,
+			Query: []Param{
+				{Name: "offset", Type: "integer", Summary: "the first line to read, from 0; 0 if not given"},
+				{Name: "limit", Type: "integer", Summary: "how many lines at most, 1 to 10000; 1000 if not given"},
+				{Name: "tail", Type: "integer", Summary: "the last so many lines, in place of offset and limit"},
+			},
+		},
+	}
+	for _, verb := range []struct{ name, summary string }{
+		{"stop", "Stop a run and everything it started."},
+		{"pause", "Hold a run back at its next step."},
+		{"resume", "Let a paused run go on, with more room if it reached a limit."},
+		{"decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt."},
+	} {
+		runs = append(runs, Route{
+			Method: http.MethodPost, Pattern: "/v1/runs/{run}/" + verb.name, Name: verb.name + "Run", Access: AccessToken,
+			Command: "sentinel/" + verb.name, Summary: verb.summary, body: "*",
+		})
+	}
+	return append(runs,
+		Route{
+			Method: http.MethodPost, Pattern: "/v1/runs/{run}/retry", Name: "retryRun", Access: AccessToken, Command: "sentinel/retry",
+			Summary: "Run it again, wholly or from a step on.", Status: http.StatusCreated, body: "*", answer: created("/v1/runs/", "run"),
+		},
+		Route{
+			Method: http.MethodPost, Pattern: "/v1/runs/{run}/fork", Name: "forkRun", Access: AccessToken, Command: "sentinel/fork",
+			Summary: "Start a run from an iteration of this one, with an edited step.", Status: http.StatusCreated, body: "*", answer: created("/v1/runs/", "run"),
+		},
+	)
+}

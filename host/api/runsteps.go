@@ -1,0 +1,174 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// trace is the part of a run's trace that step states are made of.
+type trace struct {
+	Iterations []struct {
+		Number   int          `json:"number"`
+		Revision int          `json:"revision"`
+		Hash     string       `json:"hash"`
+		Steps    []*traceStep `json:"steps"`
+	} `json:"iterations"`
+}
+
+type traceStep struct {
+	Address  string            `json:"address"`
+	Path     string            `json:"path"`
+	Type     string            `json:"type"`
+	Name     string            `json:"name"`
+	Start    time.Time         `json:"start"`
+	Millis   float64           `json:"durationMs"`
+	Skipped  string            `json:"skipped"`
+	Error    *abi.Error        `json:"error"`
+	Output   json.RawMessage   `json:"output"`
+	OutputTo string            `json:"outputTo"`
+	Ended    bool              `json:"ended"`
+	Attempts []json.RawMessage `json:"attempts"`
+}
+
+// iterationSteps is one iteration of a run, step by step.
+type iterationSteps struct {
+	Run       string      `json:"run"`
+	Iteration int         `json:"iteration"`
+	Revision  int         `json:"revision,omitempty"`
+	Hash      string      `json:"hash"`
+	Steps     []stepState `json:"steps"`
+}
+
+// stepState is a step execution as a debugger shows it: what went in, what came
+// out, what it changed.
+type stepState struct {
+	Run       string                     `json:"run,omitempty"`
+	Iteration int                        `json:"iteration,omitempty"`
+	Revision  int                        `json:"revision,omitempty"`
+	Path      string                     `json:"path"`
+	Address   string                     `json:"address"`
+	Type      string                     `json:"type,omitempty"`
+	Name      string                     `json:"name,omitempty"`
+	State     string                     `json:"state"` // ok, failed, skipped or running
+	Skipped   string                     `json:"skipped,omitempty"`
+	Start     time.Time                  `json:"start"`
+	Millis    float64                    `json:"durationMs,omitempty"`
+	In        json.RawMessage            `json:"in,omitempty"`        // fields of the last attempt, as resolved
+	Out       json.RawMessage            `json:"out,omitempty"`       // output
+	Variables map[string]json.RawMessage `json:"variables,omitempty"` // that it set
+	Error     *abi.Error                 `json:"error,omitempty"`
+	Tries     int                        `json:"tries"`
+	Attempts  []json.RawMessage          `json:"attempts,omitempty"` // with their host calls; only of a single step
+}
+
+// runSteps lists an iteration.
+func (a *API) runSteps(w http.ResponseWriter, r *http.Request) error {
+	out, err := a.iteration(r)
+	if err != nil {
+		return err
+	}
+	for i := range out.Steps {
+		out.Steps[i].Attempts = nil
+	}
+	return writeJSON(w, http.StatusOK, out)
+}
+
+// runStep picks one execution out of an iteration.
+func (a *API) runStep(w http.ResponseWriter, r *http.Request) error {
+	out, err := a.iteration(r)
+	if err != nil {
+		return err
+	}
+	path := r.PathValue("path")
+	for _, s := range out.Steps {
+		if s.Path == path {
+			s.Run, s.Iteration, s.Revision = out.Run, out.Iteration, out.Revision
+			return writeJSON(w, http.StatusOK, s)
+		}
+	}
+	return &abi.Error{Code: abi.NotFound, Field: "path", Message: fmt.Sprintf("iteration %d of run %q has no step execution %q", out.Iteration, out.Run, path),
+		Hint: fmt.Sprintf("GET /v1/runs/%s/steps?iteration=%d lists them", out.Run, out.Iteration)}
+}
+
+// iteration reads the iteration that a request asks for out of the trace.
+func (a *API) iteration(r *http.Request) (iterationSteps, error) {
+	run := r.PathValue("run")
+	asked := map[string]json.RawMessage{}
+	route := &Route{Query: []Param{{Name: "iteration", Type: "integer"}}}
+	if err := queryParams(r.URL, route, asked); err != nil {
+		return iterationSteps{}, err
+	}
+	text, err := a.call(r, "sentinel/trace", map[string]string{"run": run})
+	if err != nil {
+		return iterationSteps{}, err
+	}
+	var t trace
+	if err := json.Unmarshal(text, &t); err != nil {
+		return iterationSteps{}, fmt.Errorf("read trace of %q: %w", run, err)
+	}
+	want, given := asked["iteration"]
+	for i := len(t.Iterations) - 1; i >= 0; i-- {
+		it := t.Iterations[i]
+		if given && string(want) != strconv.Itoa(it.Number) {
+			continue
+		}
+		out := iterationSteps{Run: run, Iteration: it.Number, Revision: it.Revision, Hash: it.Hash, Steps: []stepState{}}
+		return out, addStates(&out.Steps, it.Steps)
+	}
+	e := &abi.Error{Code: abi.NotFound, Field: "iteration", Message: fmt.Sprintf("the trace of run %q has no iteration %s", run, want)}
+	if n := len(t.Iterations); n > 0 {
+		e.Hint = fmt.Sprintf("it has %d to %d", t.Iterations[0].Number, t.Iterations[n-1].Number)
+	} else {
+		e.Message = fmt.Sprintf("the trace of run %q has no iteration", run)
+	}
+	return iterationSteps{}, e
+}
+
+// addStates lists steps and, behind each, those nested in it.
+func addStates(into *[]stepState, steps []*traceStep) error {
+	for _, s := range steps {
+		*into = append(*into, s.state())
+		at := len(*into) - 1
+		for _, raw := range s.Attempts {
+			var attempt struct {
+				Fields json.RawMessage `json:"fields"`
+				Steps  []*traceStep    `json:"steps"`
+			}
+			if err := json.Unmarshal(raw, &attempt); err != nil {
+				return err
+			}
+			if attempt.Fields != nil {
+				(*into)[at].In = attempt.Fields
+			}
+			if err := addStates(into, attempt.Steps); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// state is everything but the fields, which the attempts have.
+func (s *traceStep) state() stepState {
+	out := stepState{
+		Path: s.Path, Address: s.Address, Type: s.Type, Name: s.Name, State: "running", Skipped: s.Skipped, Start: s.Start,
+		Millis: s.Millis, Out: s.Output, Error: s.Error, Tries: len(s.Attempts), Attempts: s.Attempts,
+	}
+	switch {
+	case s.Skipped != "":
+		out.State = "skipped"
+	case s.Error != nil:
+		out.State = "failed"
+	case s.Ended:
+		out.State = "ok"
+	}
+	if s.OutputTo != "" && s.Ended && s.Output != nil {
+		out.Variables = map[string]json.RawMessage{s.OutputTo: s.Output}
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// problemSchema is what every error looks like.
+func problemSchema() object {
+	var codes []string
+	for _, c := range abi.Codes() {
+		codes = append(codes, string(c))
+	}
+	text, number := object{"type": "string"}, object{"type": "integer"}
+	return object{
+		"type": "object", "required": []string{"title", "status", "detail", "code"},
+		"properties": object{
+			"title": text, "status": number, "detail": text, "instance": text, "hint": text, "field": text,
+			"code":         object{"type": "string", "enum": codes},
+			"retryAfterMs": number, "permanent": object{"type": "boolean"}, "revision": number,
+			"changes": object{"description": "with 412: what changed since the revision that the edit was made on"},
+		},
+	}
+}
+
+// Schemas of commands have definitions of their own; as a part of the document
+// their references have to say where they are now.
+
+// schemaName is a command's name in the letters that a component may have.
+func schemaName(name, side string) string {
+	return strings.NewReplacer("/", ".", ".", "_2E").Replace(name) + "." + side
+}
+
+// addSchemas adds what a command takes and gives.
+func (d *document) addSchemas(c command.Command) {
+	input := c.Input
+	if len(input) == 0 {
+		input = json.RawMessage(`{"type":"object"}`)
+	}
+	for side, text := range map[string]json.RawMessage{"input": input, "output": c.Output} {
+		var schema any
+		if len(text) == 0 || json.Unmarshal(text, &schema) != nil {
+			continue
+		}
+		name := schemaName(c.Name, side)
+		d.schemas[name] = moved(schema, "#/components/schemas/"+name)
+	}
+}
+
+// moved returns a schema whose local references begin at place.
+func moved(schema any, place string) any {
+	switch s := schema.(type) {
+	case object:
+		out := make(object, len(s))
+		for k, v := range s {
+			target, isText := v.(string)
+			switch {
+			case k == "$ref" && isText && strings.HasPrefix(target, "#"):
+				out[k] = place + strings.TrimPrefix(target, "#")
+			case slices.Contains([]string{"const", "enum", "default", "examples"}, k):
+				out[k] = v // values, not schemas
+			case k == "$schema" || k == "$id":
+				// They would make it a document of its own.
+			case k == "properties" || k == "$defs" || k == "patternProperties" || k == "dependentSchemas":
+				out[k] = movedEach(v, place)
+			default:
+				out[k] = moved(v, place)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(s))
+		for i, v := range s {
+			out[i] = moved(v, place)
+		}
+		return out
+	}
+	return schema
+}
+
+// movedEach moves the schemas of an object whose keys are names of the user's.
+func movedEach(v any, place string) any {
+	named, ok := v.(object)
+	if !ok {
+		return v
+	}
+	out := make(object, len(named))
+	for name, schema := range named {
+		out[name] = moved(schema, place)
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// TokenName is the file in the state folder that holds the token.
+const TokenName = "token"
+
+// tokenBytes is how much chance a token is made of.
+const tokenBytes = 32
+
+// tokenPrefix lets people and scanners of leaked secrets know one.
+const tokenPrefix = "sentinel_"
+
+// validToken is what we make: it needs no quoting in headers, shells and
+// subprotocols.
+var validToken = regexp.MustCompile(`^[A-Za-z0-9_-]{32,256}$`)
+
+// Tokens says which bearer tokens are good. It takes the same time for every
+// wrong one and is safe for concurrent use.
+type Tokens interface {
+	Valid(token string) bool
+}
+
+// Token returns the token of a state folder and makes one if there is none. A
+// file that others may read is refused: whoever has the token may run commands.
+func Token(state string) (string, error) {
+	token, err := readToken(state)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	temp, err := newToken(state)
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(temp)
+	// A link does not replace, so of two processes that make one at the same
+	// time both return the same.
+	if err := os.Link(temp, filepath.Join(state, TokenName)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make token: %w", err)
+	}
+	return readToken(state)
+}
+
+// RotateToken puts a new token in the place of the old one, which is good for a
+// second longer at most.
+func RotateToken(state string) (string, error) {
+	temp, err := newToken(state)
+	if err != nil {
+		return "", err
+	}
+	if err := os.Rename(temp, filepath.Join(state, TokenName)); err != nil {
+		return "", errors.Join(fmt.Errorf("rotate token: %w", err), os.Remove(temp))
+	}
+	return readToken(state)
+}
+
+// newToken writes a token to a file beside its place.
+func newToken(state string) (temp string, err error) {
+	secret := make([]byte, tokenBytes)
+	_, _ = rand.Read(secret)                           // never fails: the program ends instead
+	f, err := os.CreateTemp(state, TokenName+".*.tmp") // mode 0600
+	if err != nil {
+		return "", fmt.Errorf("make token: %w", err)
+	}
+	_, err = f.WriteString(tokenPrefix + base64.RawURLEncoding.EncodeToString(secret) + "\n")
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(fmt.Errorf("make token: %w", err), os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// readToken reads the token of a state folder.
+func readToken(state string) (string, error) {
+	name := filepath.Join(state, TokenName)
+	info, err := os.Lstat(name)
+	if err != nil {
+		return "", fmt.Errorf("read token: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
+		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("read token: %q has mode %v, others must not read it", name, info.Mode()),
+			Hint: "make a new one with `sentinel token --rotate`: the old one may be known to others"}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("read token: %w", err)
+	}
+	defer f.Close()
+	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
+		return "", errors.Join(fmt.Errorf("read token: %q changed meanwhile", name), err)
+	}
+	text := make([]byte, 512)
+	n, _ := f.Read(text) // what cannot be read is no token
+	token := string(bytes.TrimSpace(text[:n]))
+	if !validToken.MatchString(token) {
+		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("read token: %q holds none", name),
+			Hint: "make a new one with `sentinel token --rotate`"}
+	}
+	return token, nil
+}
+
+// TokenFile is the token of a state folder as a server checks it: a rotated one
+// is good within a second, without a restart.
+//
+// # Concurrency
+//
+// Safe for concurrent use.
+type TokenFile struct {
+	state string
+	log   *slog.Logger
+	now   func() time.Time
+
+	mu      sync.Mutex
+	digest  [sha256.Size]byte
+	good    bool
+	checked time.Time
+}
+
+var _ Tokens = (*TokenFile)(nil)
+
+// reread is how long a token that was read counts.
+const reread = time.Second
+
+// OpenTokens returns the token of a state folder, which it makes if there is
+// none. log takes what is wrong with the file later; nil discards it.
+func OpenTokens(state string, log *slog.Logger) (*TokenFile, error) {
+	if _, err := Token(state); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &TokenFile{state: state, log: log, now: time.Now}, nil
+}
+
+// Valid compares digests, so that the time it takes says nothing of the token,
+// not even its length. While the file is unreadable no token is good.
+func (t *TokenFile) Valid(token string) bool {
+	digest, good := t.current()
+	given := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(given[:], digest[:]) == 1 && good
+}
+
+func (t *TokenFile) current() ([sha256.Size]byte, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := t.now(); t.checked.IsZero() || now.Sub(t.checked) >= reread || now.Before(t.checked) {
+		token, err := readToken(t.state)
+		if err != nil && (t.good || t.checked.IsZero()) {
+			t.log.Error("no token is good until this is mended", "error", err)
+		}
+		t.digest, t.good, t.checked = sha256.Sum256([]byte(token)), err == nil, now
+	}
+	return t.digest, t.good
+}
