@@ -35,7 +35,7 @@ func TestBodyLimits(t *testing.T) {
 			if !told {
 				in = io.MultiReader(in) // of a type without a length
 			}
-			req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+tt.path, in)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+tt.path, in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestBodiesShareMemory(t *testing.T) {
 	s := open(t, api.Options{Commands: reg})
 	send := func() int {
 		// Chunked, so that each might become as large as can be.
-		req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/v1/commands/code/write", io.MultiReader(strings.NewReader("{}")))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/commands/code/write", io.MultiReader(strings.NewReader("{}")))
 		if err != nil {
 			t.Error(err)
 			return 0

@@ -148,7 +148,7 @@ func TestTLS(t *testing.T) {
 		}
 		res.Body.Close()
 		c.CloseIdleConnections()
-		if res.StatusCode != 200 || res.ProtoMajor != map[bool]int{false: 1, true: 2}[h2] {
+		if res.StatusCode != http.StatusOK || res.ProtoMajor != map[bool]int{false: 1, true: 2}[h2] {
 			t.Errorf("%d over %s", res.StatusCode, res.Proto)
 		}
 	}
@@ -174,7 +174,7 @@ func TestCloseDrains(t *testing.T) {
 		s := listen(t, api.Options{Commands: reg}, at)
 		got := make(chan string, 1)
 		go func() {
-			req, _ := http.NewRequestWithContext(context.Background(), "POST", s.URL()+"/v1/commands/code/slow", strings.NewReader("{}"))
+			req, _ := http.NewRequestWithContext(context.Background(), http.MethodPost, s.URL()+"/v1/commands/code/slow", strings.NewReader("{}"))
 			req.Header.Set("Authorization", "Bearer "+goodToken)
 			req.Header.Set("Content-Type", "application/json")
 			res, err := http.DefaultClient.Do(req)
@@ -220,7 +220,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ran := make(chan error)
 	go func() { ran <- s.Run(ctx) }()
 	res, err := http.Get(s.URL() + "/ready")
-	if err != nil || res.StatusCode != 200 {
+	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatal(res, err)
 	}
 	res.Body.Close()
