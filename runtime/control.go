@@ -151,7 +151,11 @@ func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
 	}
 	info.Status, info.EndedAt, info.Asks = sentinels.StatusStopped, time.Now().UTC(), nil
 	info.Error = errf(abi.Cancelled, "run was stopped")
-	return rt.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: info.Status, Error: info.Error}})
+	err = rt.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: info.Status, Error: info.Error}})
+	if err == nil {
+		rt.arming.ended(info.Sentinel, info.ID)
+	}
+	return err
 }
 
 // signalStored leaves a signal in the journal of a run that no process carries

@@ -201,7 +201,14 @@ func (rt *Runtime) putRevision(ctx context.Context, s Stored, on int) error {
 			}
 		})
 	}
-	return ticket.Wait(ctx)
+	if err := ticket.Wait(ctx); err != nil {
+		return err
+	}
+	// The revision is there, whatever becomes of the caller or of its triggers.
+	if err := rt.arming.refresh(context.WithoutCancel(ctx), s.ID); err != nil {
+		rt.log.Error("triggers cannot follow a definition", "sentinel", s.ID, "revision", s.Revision, "error", err)
+	}
+	return nil
 }
 
 func revisionKey(id sentinels.ID, revision int) []byte {

@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
@@ -191,4 +192,13 @@ func StoreRuns(rt *Runtime, n int, info func(int) RunInfo) error {
 		last = rt.db.Enqueue(b)
 	}
 	return last.Wait(context.Background())
+}
+
+// StartEvent is the event that started a run, nil for none.
+func StartEvent(rt *Runtime, id sentinels.RunID) (*sentinels.Event, error) {
+	begin, err := rt.firstRecord(id)
+	if err != nil {
+		return nil, err
+	}
+	return begin.Event, nil
 }

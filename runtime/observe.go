@@ -25,7 +25,8 @@ type Observer struct {
 }
 
 // TriggerFired says what became of one fire. A fire that waited, in the queue or
-// for quiet, is told twice: that it waits, and what came of it.
+// for quiet, is told twice: that it waits, and what came of it; one whose place a
+// later fire took is not told again.
 type TriggerFired struct {
 	Sentinel sentinels.ID     `json:"sentinel"`
 	Trigger  string           `json:"trigger"` // its name, see [TriggerInfo]

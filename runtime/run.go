@@ -183,6 +183,9 @@ func (r *run) forget(result Result) {
 	if r.parent != nil {
 		r.parent.disown()
 	}
+	if !result.interrupted {
+		r.rt.arming.ended(r.begin.Sentinel, r.id)
+	}
 	close(r.done)
 	r.rt.wg.Done()
 }

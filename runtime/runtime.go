@@ -38,6 +38,7 @@ const (
 // buckets are all of them. What is in none of these holds no blob.
 var buckets = []string{
 	bucketRuns, bucketResults, bucketStartKeys, bucketDefinitions, bucketEvents, bucketTrusted, bucketRecords, bucketRunIndex, bucketSpent,
+	bucketTriggers, bucketTriggerKeys, bucketTriggerPending, bucketTriggerQueue,
 }
 
 // A Runtime carries out runs. Two of them may live in one process.
@@ -57,6 +58,7 @@ type Runtime struct {
 	shapes  shapes
 	records *Records
 	events  *eventLog
+	arming  *arming
 	waiting *residents
 	decoded *definitionCache
 	slots   chan struct{} // one token for each run that may execute
@@ -81,6 +83,7 @@ type Runtime struct {
 // Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
 func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	rt := &Runtime{opt: opt, limits: opt.Limits.withDefaults(), log: opt.Logger, runs: map[sentinels.RunID]*run{}, starting: map[string]sentinels.RunID{}, fresh: map[sentinels.RunID]*run{}}
+	rt.arming = newArming(rt)
 	if rt.log == nil {
 		rt.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -180,6 +183,7 @@ func (rt *Runtime) Close() error {
 	rt.closed = true
 	rt.mu.Unlock()
 	rt.cancel(errShutdown)
+	rt.Disarm()
 	rt.wg.Wait()
 	var errs []error
 	if rt.cond != nil {

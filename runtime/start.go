@@ -38,12 +38,18 @@ type StartOptions struct {
 
 	parent  *run
 	lenient bool // inputs that the definition does not name are plain variables
+
+	// A caller within the engine may have writes in the commit of the run's first
+	// record, which is not lazy then. It makes the id, to name the run there.
+	id    sentinels.RunID
+	puts  []store.Put
+	began func(*store.Ticket) // gets that commit; not called if there is none
 }
 
 // Start begins a run of def and returns its id once the beginning is in the
 // store's queue; [Runtime.Wait] returns its result.
 func (rt *Runtime) Start(ctx context.Context, def *sentinels.Definition, opt StartOptions) (sentinels.RunID, error) {
-	opt.parent = nil
+	opt.parent, opt.id, opt.puts, opt.began = nil, "", nil, nil
 	return rt.startRun(ctx, def, opt)
 }
 
@@ -63,7 +69,10 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 			return "", err
 		}
 	}
-	id := newRunID()
+	id := opt.id
+	if id == "" {
+		id = newRunID()
+	}
 	if opt.parent == nil {
 		begin.Root = id
 	}
@@ -76,7 +85,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 	for name, v := range begin.Variables {
 		r.sc.set(name, v)
 	}
-	w := writeOptions{lazy: true, info: true}
+	w := writeOptions{lazy: opt.puts == nil, info: true, puts: opt.puts}
 	if opt.Key != "" {
 		w.puts = append(w.puts, store.Put{Bucket: bucketStartKeys, Key: []byte(opt.Key), Value: []byte(id), Check: func(_ []byte, exists bool) error {
 			if exists {
@@ -92,7 +101,12 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		return first, err
 	}
 	w.puts = append(w.puts, rt.indexPuts(r.info)...)
-	r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin}).OnDone(func(err error) {
+	rt.arming.began(r)
+	start := r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
+	if opt.began != nil {
+		opt.began(start)
+	}
+	start.OnDone(func(err error) {
 		rt.mu.Lock()
 		delete(rt.fresh, id)
 		if opt.Key != "" {

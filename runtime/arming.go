@@ -1,0 +1,407 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// arming is the triggers of all stored definitions. It arms them, keeps them in
+// step with the definitions, and knows which runs are on.
+//
+// # Concurrency
+//
+// Three locks, taken in this order: change, while triggers are armed and
+// disarmed; an [armedSentinel]'s, while it is decided about a fire; mu, for a
+// few instructions. None is held while a commit or a run is waited for, except
+// change, which nothing that fires ever takes and whose holders give up once
+// Disarm or Close wants it. Goroutines are begun by spawn and waited for by
+// Disarm.
+type arming struct {
+	rt *Runtime
+
+	change sync.Mutex
+	before bool // triggers were armed before in this process; guarded by change
+
+	mu        sync.Mutex
+	ctx       context.Context // of everything that is armed; nil while nothing is
+	cancel    context.CancelCauseFunc
+	work      sync.WaitGroup
+	sentinels map[sentinels.ID]*armedSentinel
+	on        map[sentinels.ID]map[sentinels.RunID]struct{} // runs that are not over and no children
+	settling  []*store.Ticket                               // of what was decided before Disarm; guarded by change
+}
+
+func newArming(rt *Runtime) *arming {
+	return &arming{rt: rt, sentinels: map[sentinels.ID]*armedSentinel{}, on: map[sentinels.ID]map[sentinels.RunID]struct{}{}}
+}
+
+// errDisarmed is what a fire gets that comes too late: nothing was decided.
+var errDisarmed = errors.New("trigger is disarmed")
+
+// Arm arms the triggers of all stored definitions and returns when they are. It
+// keeps them armed as definitions are saved and deleted, until Disarm or Close.
+// What waited when the process ended goes on: fires in the queue, and debounced
+// ones. Runs that are not over count as on, so resume them before.
+//
+// A trigger that cannot be armed is shown by [Runtime.Triggers] and is no error.
+// Arming again looks for definitions that could not be read before, as after a
+// plugin was loaded.
+func (rt *Runtime) Arm(ctx context.Context) error {
+	a := rt.arming
+	a.change.Lock()
+	defer a.change.Unlock()
+	rt.mu.Lock()
+	closed := rt.closed
+	rt.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	for ; len(a.settling) > 0; a.settling = a.settling[1:] {
+		if err := a.settling[0].Wait(ctx); err != nil {
+			return err
+		}
+	}
+	if err := a.findRuns(); err != nil {
+		return err
+	}
+	stored, err := rt.Definitions()
+	if err != nil {
+		rt.log.Error("some definitions cannot be read, their triggers are not armed", "error", err)
+	}
+	if err := a.forgetDeleted(ctx, stored); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	if a.ctx == nil {
+		a.ctx, a.cancel = context.WithCancelCause(rt.ctx)
+	}
+	a.mu.Unlock()
+	starting := !a.before
+	a.before = true
+	var armed []*armedSentinel
+	var last *store.Ticket // commits have an order, so the last one stands for all
+	for _, s := range stored {
+		next, ticket, err := a.arm(ctx, s, starting, false)
+		if err != nil {
+			return err
+		}
+		if ticket != nil {
+			last = ticket
+		}
+		if next != nil {
+			armed = append(armed, next)
+		}
+	}
+	if last != nil {
+		if err := last.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	for _, s := range armed {
+		s.run()
+	}
+	return nil
+}
+
+// Disarm stops all triggers. When it returns nothing fires and nothing that
+// waited starts; runs go on. What waits is kept for the next Arm.
+func (rt *Runtime) Disarm() {
+	a := rt.arming
+	a.mu.Lock()
+	if a.ctx != nil {
+		a.cancel(errDisarmed) // whoever holds change waits for a commit no longer
+	}
+	a.mu.Unlock()
+	a.change.Lock()
+	defer a.change.Unlock()
+	a.mu.Lock()
+	a.ctx = nil
+	all := a.sentinels
+	a.sentinels = map[sentinels.ID]*armedSentinel{}
+	a.mu.Unlock()
+	for _, s := range all {
+		if last := s.retire(); last != nil {
+			a.settling = append(a.settling, last)
+		}
+	}
+	a.work.Wait()
+}
+
+// within is ctx, ending also when the triggers are disarmed or the runtime
+// closes.
+func (a *arming) within(ctx context.Context) (context.Context, func()) {
+	a.mu.Lock()
+	until := a.ctx
+	a.mu.Unlock()
+	if until == nil {
+		until = a.rt.ctx
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(until, func() { cancel(context.Cause(until)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// spawn begins a goroutine that Disarm waits for; false says that nothing is
+// armed any more.
+func (a *arming) spawn(fn func(ctx context.Context)) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ctx == nil {
+		return false
+	}
+	ctx := a.ctx
+	a.work.Add(1)
+	go func() {
+		defer a.work.Done()
+		fn(ctx)
+	}()
+	return true
+}
+
+func (a *arming) armed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ctx != nil
+}
+
+func (a *arming) sentinel(id sentinels.ID) *armedSentinel {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sentinels[id]
+}
+
+// refresh brings the triggers of one definition in step with its newest
+// revision. Whoever saved or deleted it waits for that, so that an event emitted
+// afterwards finds its trigger.
+func (a *arming) refresh(ctx context.Context, id sentinels.ID) error {
+	a.change.Lock()
+	defer a.change.Unlock()
+	ctx, done := a.within(ctx)
+	defer done()
+	head, err := a.rt.head(id)
+	if err != nil {
+		return err
+	}
+	if head.Revision == 0 || head.Deleted {
+		return a.forget(ctx, id)
+	}
+	if !a.armed() {
+		return nil
+	}
+	s, ticket, err := a.arm(ctx, head, false, false)
+	if err != nil {
+		return err
+	}
+	if ticket != nil {
+		if err := ticket.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	if s != nil {
+		s.run()
+	}
+	return nil
+}
+
+// forget disarms a sentinel that is gone and deletes what was kept of its
+// triggers. The caller holds change.
+func (a *arming) forget(ctx context.Context, id sentinels.ID) error {
+	a.mu.Lock()
+	s := a.sentinels[id]
+	delete(a.sentinels, id)
+	a.mu.Unlock()
+	if s != nil {
+		if err := s.end(ctx); err != nil {
+			return err
+		}
+	}
+	puts, err := a.rt.forgetTriggers(id, "")
+	if err != nil || len(puts) == 0 {
+		return err
+	}
+	return a.rt.db.Enqueue(store.Batch{Puts: puts}).Wait(ctx)
+}
+
+// forgetDeleted deletes what a crash left of triggers whose definition was
+// deleted.
+func (a *arming) forgetDeleted(ctx context.Context, stored []Stored) error {
+	there := map[sentinels.ID]bool{}
+	for _, s := range stored {
+		there[s.ID] = true
+	}
+	var gone []sentinels.ID
+	err := a.rt.db.Scan(bucketTriggers, nil, nil, false, func(key, _ []byte) bool {
+		id := sentinels.ID(key[:max(0, slices.Index(key, 0))])
+		if !there[id] && !slices.Contains(gone, id) {
+			gone = append(gone, id)
+		}
+		return true
+	})
+	for _, id := range gone {
+		// Definitions that cannot be read are not listed and not gone.
+		if head, bad := a.rt.head(id); err == nil && bad == nil && (head.Revision == 0 || head.Deleted) {
+			err = a.forget(ctx, id)
+		}
+	}
+	return err
+}
+
+// arm readies the triggers of a definition and returns the sentinel if it has
+// to be run once the ticket is done; nil if all is as it should be. The caller
+// holds change. again arms also what is armed.
+func (a *arming) arm(ctx context.Context, stored Stored, starting, again bool) (*armedSentinel, *store.Ticket, error) {
+	old := a.sentinel(stored.ID)
+	if old != nil && old.begun && old.revision == stored.Revision && !again && old.problem == "" {
+		return nil, nil, nil
+	}
+	if old != nil {
+		if err := old.end(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	s, b, dropped, err := readArmed(a, stored, starting)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.mu.Lock()
+	a.sentinels[stored.ID] = s
+	a.mu.Unlock()
+	if len(b.Puts) == 0 {
+		return s, nil, nil
+	}
+	ticket := a.rt.db.Enqueue(b)
+	ticket.OnDone(func(err error) {
+		for _, f := range dropped {
+			if err == nil {
+				a.rt.tellTrigger(f)
+			}
+		}
+	})
+	return s, ticket, nil
+}
+
+// preview is the triggers of a definition as they would be armed.
+func (a *arming) preview(stored Stored) (*armedSentinel, error) {
+	s, _, _, err := readArmed(a, stored, false)
+	return s, err
+}
+
+// findRuns notes the runs that an earlier process began and that are not over.
+func (a *arming) findRuns() error {
+	var live []sentinels.RunID
+	err := a.rt.indexed(indexLive, "", func(run sentinels.RunID) bool {
+		live = append(live, run)
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("find the runs that are on: %w", err)
+	}
+	for _, run := range live {
+		a.mu.Lock()
+		// It may have ended since; its end is durable before [arming.ended].
+		info, err := a.rt.Status(run)
+		if err == nil && info.Parent == "" && !info.Status.Final() {
+			a.note(info.Sentinel, run)
+		}
+		a.mu.Unlock()
+		if err != nil && abi.CodeOf(err) != abi.NotFound {
+			a.rt.log.Error("run cannot be read, its sentinel's triggers do not know of it", "run", run, "error", err)
+		}
+	}
+	return nil
+}
+
+// note counts a run as on. The caller holds mu.
+func (a *arming) note(id sentinels.ID, run sentinels.RunID) {
+	if a.on[id] == nil {
+		a.on[id] = map[sentinels.RunID]struct{}{}
+	}
+	a.on[id][run] = struct{}{}
+}
+
+// began and ended keep account of the runs that are on. A child belongs to its
+// parent's run and is none of its own.
+func (a *arming) began(r *run) {
+	if r.begin.Parent != "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(r.begin.Sentinel, r.id)
+}
+
+// ended is called once the end of a run is durable, on the goroutine that
+// delivers the store's receipts: it must not block.
+func (a *arming) ended(id sentinels.ID, run sentinels.RunID) {
+	a.mu.Lock()
+	delete(a.on[id], run)
+	if len(a.on[id]) == 0 {
+		delete(a.on, id)
+	}
+	s := a.sentinels[id]
+	a.mu.Unlock()
+	if s != nil && s.waiting.Load() > 0 {
+		a.spawn(s.drain)
+	}
+}
+
+// runsOn returns the runs of a sentinel that are on.
+func (a *arming) runsOn(id sentinels.ID) []sentinels.RunID {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []sentinels.RunID
+	for run := range a.on[id] {
+		out = append(out, run)
+	}
+	slices.Sort(out) // the oldest first
+	return out
+}
+
+// PauseTriggers holds the triggers of a sentinel back, or lets them go on. That
+// is durable. While they are paused nothing fires and nothing that waits starts;
+// what happens meanwhile is found afterwards by those kinds that can, schedules
+// as their catch-up says.
+func (rt *Runtime) PauseTriggers(ctx context.Context, id sentinels.ID, paused bool) error {
+	a := rt.arming
+	a.change.Lock()
+	defer a.change.Unlock()
+	ctx, done := a.within(ctx)
+	defer done()
+	head, err := rt.Definition(id)
+	if err != nil {
+		return err
+	}
+	put := encodePut(bucketTriggers, triggerPrefix(id), sentinelRecord{Paused: paused})
+	put.Delete = !paused
+	if err := rt.db.Enqueue(store.Batch{Puts: []store.Put{put}}).Wait(ctx); err != nil {
+		return err
+	}
+	if !a.armed() {
+		return nil
+	}
+	s, ticket, err := a.arm(ctx, head, false, true)
+	if err != nil {
+		return err
+	}
+	if ticket != nil {
+		if err := ticket.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	s.run()
+	return nil
+}
+
+// notArmed is the error for what needs armed triggers.
+func notArmed(id sentinels.ID) error {
+	e := errf(abi.Unavailable, "the triggers of sentinel %q are not armed", id)
+	e.Hint = "they are while the host serves"
+	return e
+}

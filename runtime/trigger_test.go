@@ -1,0 +1,564 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// TestF13SkipHoldsUntilTheRunEnds: an earlier system cleared the guard as soon
+// as the run was started, so that allowConcurrent=false did not hold.
+func TestF13SkipHoldsUntilTheRunEnds(t *testing.T) {
+	db := store.NewMemory()
+	s := serve(t, db, runtime.Options{})
+	s.save(t, "a", `"trigger":{"type":"tap","allowConcurrent":false}`)
+	first := s.fire(t, "a", 0, fired(1))
+	if first.Outcome != triggers.Started || first.Run == "" {
+		t.Fatalf("first: %+v", first)
+	}
+	skipped := func(s serving, n int, because string) {
+		t.Helper()
+		adm := s.fire(t, "a", 0, fired(n))
+		if adm.Outcome != triggers.Skipped || !strings.Contains(adm.Reason, string(first.Run)+" is "+because) {
+			t.Errorf("fire %d: %+v, want it skipped because the run is %s", n, adm, because)
+		}
+	}
+	skipped(s, 2, "running")
+	// A run that is paused is on, and one that nobody carries out as well.
+	if err := s.Pause(within(t), first.Run, "test"); err != nil {
+		t.Fatal(err)
+	}
+	skipped(s, 3, "paused")
+	snap := db.Snapshot()
+	s.Close()
+	s = serving{taps: new(taps), w: newWorld()}
+	s.Runtime = open(t, s.w, snap, runtime.Options{Triggers: s.set()})
+	if err := s.Arm(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	skipped(s, 4, "paused")
+	if err := s.Stop(within(t), first.Run); err != nil {
+		t.Fatal(err)
+	}
+	if adm := s.fire(t, "a", 0, fired(5)); adm.Outcome != triggers.Started {
+		t.Errorf("after the end: %+v", adm)
+	}
+	i := s.info(t, "a", 0)
+	sums(t, i)
+	want := runtime.TriggerCounts{Fired: 5, Started: 2, Skipped: 3}
+	if diff := cmp.Diff(want, i.TriggerCounts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+}
+
+// A run that waits for a person is on.
+func TestWaitingForAPersonIsOn(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	s.saveSteps(t, "a", `{"type":"pause","decision":{"prompt":"well?"}}`, `"trigger":{"type":"tap"}`)
+	first := s.fire(t, "a", 0, fired(1))
+	untilStatus(t, s.Runtime, first.Run, sentinels.StatusWaiting)
+	if adm := s.fire(t, "a", 0, fired(2)); adm.Outcome != triggers.Skipped || !strings.HasSuffix(adm.Reason, "is waiting") {
+		t.Errorf("%+v", adm)
+	}
+}
+
+// Children of other runs are not the sentinel's own, runs that a person started
+// are.
+func TestWhichRunsAreOn(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	stored := s.save(t, "a", `"trigger":{"type":"tap"}`)
+	start(t, s.Runtime, `{"name":"parent","loop":{"type":"once"},"steps":[{"type":"child","definition":{"id":"a","name":"a","loop":{"type":"once"},"steps":[{"type":"pause","event":"end"}]}}]}`, runtime.StartOptions{})
+	until(t, "the child", func() bool {
+		infos, err := s.Runs(runtime.RunFilter{Sentinel: "a"})
+		return err == nil && len(infos) == 1
+	})
+	adm := s.fire(t, "a", 0, fired(1))
+	if adm.Outcome != triggers.Started {
+		t.Errorf("beside a child: %+v", adm)
+	}
+	s.end(t, adm.Run)
+	def, err := s.Decoded(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Start(within(t), def, runtime.StartOptions{Revision: stored.Revision}); err != nil {
+		t.Fatal(err)
+	}
+	if adm := s.fire(t, "a", 0, fired(2)); adm.Outcome != triggers.Skipped {
+		t.Errorf("beside a person's run: %+v", adm)
+	}
+}
+
+// Fires in the queue start one after the other, in order, also over a restart.
+func TestQueue(t *testing.T) {
+	db := store.NewMemory()
+	s := serve(t, db, runtime.Options{})
+	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"tap"}`)
+	run := s.fire(t, "a", 0, fired(1)).Run
+	for n := 2; n <= 4; n++ {
+		if adm := s.fire(t, "a", 0, fired(n)); adm.Outcome != triggers.Queued {
+			t.Fatalf("fire %d: %+v", n, adm)
+		}
+	}
+	if i := s.info(t, "a", 0); i.Waiting != 3 || i.Queued != 3 {
+		t.Errorf("%+v", i)
+	}
+	s.end(t, run)
+	until(t, "the second run", func() bool { return len(s.order(t, "a")) == 2 })
+	snap := db.Snapshot()
+	s.Close()
+	s = serve(t, snap, runtime.Options{})
+	for i := 2; i <= 4; i++ {
+		until(t, fmt.Sprint("run ", i), func() bool { return len(s.order(t, "a")) == i })
+		infos, _ := s.Runs(runtime.RunFilter{Sentinel: "a", Limit: 1})
+		s.end(t, infos[0].ID)
+	}
+	if diff := cmp.Diff([]int{1, 2, 3, 4}, s.order(t, "a")); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	i := s.info(t, "a", 0)
+	sums(t, i)
+	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 4, Started: 4, Queued: 3}, i.TriggerCounts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+}
+
+// The queue has an end: what comes then is dropped and counted.
+func TestQueueIsBounded(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"tap"}`)
+	var last triggers.Admission
+	for n := range 1003 {
+		last = s.fire(t, "a", 0, fired(n))
+	}
+	if last.Outcome != triggers.Dropped || !strings.Contains(last.Reason, "queue is full") {
+		t.Errorf("last: %+v", last)
+	}
+	i := s.info(t, "a", 0)
+	sums(t, i)
+	if i.Waiting != 1000 || i.Dropped != 2 {
+		t.Errorf("%+v", i)
+	}
+}
+
+func TestParallel(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	s.save(t, "a", `"concurrency":"queue","trigger":[{"type":"tap","allowConcurrent":true},{"type":"tap","allowConcurrent":false}]`)
+	for n := range 5 {
+		if adm := s.fire(t, "a", 0, fired(n)); adm.Outcome != triggers.Started {
+			t.Fatalf("fire %d: %+v", n, adm)
+		}
+	}
+	if adm := s.fire(t, "a", 1, fired(9)); adm.Outcome != triggers.Skipped {
+		t.Errorf("the other trigger: %+v", adm)
+	}
+}
+
+// A restart stops the run that is on wholly, and then starts the newest fire.
+func TestRestart(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	s.save(t, "a", `"concurrency":"restart","trigger":{"type":"tap"}`)
+	first := s.fire(t, "a", 0, fired(1))
+	if first.Outcome != triggers.Started {
+		t.Fatalf("%+v", first)
+	}
+	if adm := s.fire(t, "a", 0, fired(2)); adm.Outcome != triggers.Queued {
+		t.Fatalf("%+v", adm)
+	}
+	if res := wait(t, s.Runtime, first.Run); res.Status != sentinels.StatusStopped {
+		t.Errorf("the first run ended %s", res.Status)
+	}
+	until(t, "the second run", func() bool { return len(s.order(t, "a")) == 2 })
+	i := s.info(t, "a", 0)
+	sums(t, i)
+	if i.Started != 2 {
+		t.Errorf("%+v", i)
+	}
+	// A storm ends with the last fire's run, and one run on.
+	for n := 3; n < 30; n++ {
+		s.fire(t, "a", 0, fired(n))
+	}
+	until(t, "the last run", func() bool { order := s.order(t, "a"); return order[len(order)-1] == 29 })
+	on, err := s.Runs(runtime.RunFilter{Sentinel: "a", Status: sentinels.StatusRunning})
+	if err != nil || len(on) != 1 {
+		t.Errorf("%d runs are on, %v", len(on), err)
+	}
+	sums(t, s.info(t, "a", 0))
+}
+
+// What a filter says no to is filtered; what it cannot answer is a problem that
+// people see, and never a no.
+func TestFilter(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"concurrency":"parallel","trigger":{"type":"tap","filter":"$event.n.at(0) > 1"}`)
+	data := func(text string) triggers.Fire {
+		return triggers.Fire{Event: &sentinels.Event{Name: "x", Data: []byte(text)}}
+	}
+	tests := []struct {
+		fire    triggers.Fire
+		outcome triggers.Outcome
+		problem bool
+	}{
+		{data(`{"n":[2]}`), triggers.Started, false},
+		{data(`{"n":[1]}`), triggers.Filtered, false},
+		{data(`{"n":7}`), triggers.Dropped, true},
+		{triggers.Fire{}, triggers.Dropped, true},
+		{data(`{"n":[0]}`), triggers.Filtered, false},
+	}
+	for i, tt := range tests {
+		adm := s.fire(t, "a", 0, tt.fire)
+		info := s.info(t, "a", 0)
+		if adm.Outcome != tt.outcome || (info.Problem != "") != tt.problem || tt.problem && !strings.HasPrefix(adm.Reason, "filter: ") {
+			t.Errorf("fire %d: %+v, problem %q", i, adm, info.Problem)
+		}
+	}
+	i := s.info(t, "a", 0)
+	sums(t, i)
+	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 5, Started: 1, Filtered: 2, Dropped: 2}, i.TriggerCounts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+}
+
+// A second fire with a key starts nothing, whatever became of the first, over a
+// restart and an edit of other parts. Another trigger has keys of its own.
+func TestKeys(t *testing.T) {
+	db := store.NewMemory()
+	s := serve(t, db, runtime.Options{})
+	const two = `"trigger":[{"type":"tap","tag":"x","allowConcurrent":true},{"type":"tap","tag":"y"}]`
+	s.save(t, "a", two)
+	key := func(k string) triggers.Fire { return triggers.Fire{Key: k} }
+	first := s.fire(t, "a", 0, key("k"))
+	if first.Outcome != triggers.Started {
+		t.Fatalf("%+v", first)
+	}
+	again := func(s serving, nth int, run sentinels.RunID) {
+		t.Helper()
+		if adm := s.fire(t, "a", nth, key("k")); adm.Outcome != triggers.Duplicate || adm.Run != run {
+			t.Errorf("again: %+v", adm)
+		}
+	}
+	again(s, 0, first.Run)
+	if adm := s.fire(t, "a", 1, key("k")); adm.Outcome != triggers.Skipped {
+		t.Errorf("the other trigger: %+v", adm)
+	}
+	s.end(t, first.Run)
+	again(s, 1, "") // it was skipped, and that stands
+	s.saveSteps(t, "a", `{"type":"pause","event":"other"}`, two)
+	again(s, 0, first.Run)
+	snap := db.Snapshot()
+	s.Close()
+	s = serve(t, snap, runtime.Options{})
+	again(s, 0, first.Run)
+	// Taken away and written again, a trigger begins anew.
+	s.save(t, "a", `"trigger":{"type":"tap","tag":"z"}`)
+	s.save(t, "a", two)
+	if adm := s.fire(t, "a", 0, key("k")); adm.Outcome != triggers.Started {
+		t.Errorf("of the new trigger: %+v", adm)
+	}
+	if i := s.info(t, "a", 0); i.Fired != 1 {
+		t.Errorf("%+v", i)
+	}
+}
+
+// The window of keys holds its bound, and a fire that has left it is still kept
+// from starting a second run.
+func TestKeyWindow(t *testing.T) {
+	db := store.NewMemory()
+	s := serve(t, db, runtime.Options{})
+	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"trigger":{"type":"tap"}`)
+	first := s.fire(t, "a", 0, triggers.Fire{Key: "first"})
+	wait(t, s.Runtime, first.Run)
+	start(t, s.Runtime, `{"id":"a","name":"a","loop":{"type":"once"},"steps":[{"type":"pause","event":"never"}]}`, runtime.StartOptions{})
+	for n := range 10_100 { // all skipped
+		s.fire(t, "a", 0, triggers.Fire{Key: fmt.Sprint(n), State: []byte("1")})
+	}
+	pairs := 0
+	s.fire(t, "a", 0, triggers.Fire{Key: "last"}) // waits for the disk
+	err := db.Scan("triggerkeys", nil, nil, false, func([]byte, []byte) bool { pairs++; return true })
+	if err != nil || pairs != 2*10_000 {
+		t.Errorf("%d pairs are kept, %v", pairs, err)
+	}
+	infos, err := s.Runs(runtime.RunFilter{Sentinel: "a", Status: sentinels.StatusRunning})
+	if err != nil || len(infos) != 1 {
+		t.Fatal(infos, err)
+	}
+	if err := s.Stop(within(t), infos[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if adm := s.fire(t, "a", 0, triggers.Fire{Key: "first"}); adm.Outcome != triggers.Duplicate || adm.Run != first.Run {
+		t.Errorf("%+v", adm)
+	}
+}
+
+// A trigger refuses an event whose chain is too long and names the way.
+func TestTriggerEndsTheCircle(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 4}})
+	s.saveSteps(t, "a", `{"type":"say","event":"ping"}`, `"concurrency":"queue","trigger":{"type":"event","event":"pong"}`)
+	s.saveSteps(t, "b", `{"type":"say","event":"pong"}`, `"concurrency":"queue","trigger":{"type":"event","event":"ping"}`)
+	emit(t, s.Runtime, "ping", "1")
+	until(t, "the circle's end", func() bool { return s.info(t, "b", 0).Dropped == 1 })
+	a, b := s.info(t, "a", 0), s.info(t, "b", 0)
+	if a.Started != 2 || b.Started != 2 || !strings.HasSuffix(b.LastReason, "a chain of events runs in a circle: b -> a -> b -> a -> b") {
+		t.Errorf("a %+v\nb %+v", a, b)
+	}
+}
+
+// A run that cannot be started drops the fire and says why.
+func TestFireThatCannotStart(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	s.save(t, "a", `"inputs":{"x":{"type":"string","required":true}},"concurrency":"queue","trigger":{"type":"tap"}`)
+	adm := s.fire(t, "a", 0, fired(1))
+	i := s.info(t, "a", 0)
+	if adm.Outcome != triggers.Dropped || !strings.Contains(adm.Reason, `needs the input "x"`) || i.Problem == "" || i.Dropped != 1 {
+		t.Errorf("%+v, %+v", adm, i)
+	}
+	sums(t, i)
+}
+
+// Triggers follow the definitions: saved, edited, deleted, and deleted while
+// nothing was armed.
+func TestTriggersFollowDefinitions(t *testing.T) {
+	db := store.NewMemory()
+	s := serve(t, db, runtime.Options{})
+	s.save(t, "a", `"trigger":[{"type":"tap","tag":"x"},{"type":"tap","tag":"x"},{"type":"tap","tag":"y"}]`)
+	var got []string
+	infos, err := s.Triggers("")
+	for _, i := range infos {
+		got = append(got, fmt.Sprintf("%s %d %s %v %d", i.Sentinel, i.Index, i.Type, i.Armed, strings.Count(i.Name, "#2")))
+	}
+	want := []string{"a 0 tap true 0", "a 1 tap true 1", "a 2 tap true 0"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("(-want +got):\n%s%v", diff, err)
+	}
+	first := s.fire(t, "a", 2, fired(1))
+	since := s.envs[2]
+	// White space, the order of keys and other triggers do not make it another.
+	s.save(t, "a", `"trigger":{  "tag":"y", "type":"tap"}`)
+	if env := s.envs[len(s.envs)-1]; env.Name != since.Name || !env.Since.Equal(since.Since) || env.Revision != 2 || env.Starting {
+		t.Errorf("env %+v, before %+v", env, since)
+	}
+	if i := s.info(t, "a", 0); i.Started != 1 || i.LastRun != first.Run {
+		t.Errorf("%+v", i)
+	}
+	if err := s.Delete(within(t), "a", runtime.AnyRevision); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.tryFire(short(t), "a", 0, fired(2)); err == nil {
+		t.Error("a deleted sentinel's trigger fired")
+	}
+	left := func() (n int) {
+		for _, bucket := range []string{"triggers", "triggerkeys", "triggerpending", "triggerqueue"} {
+			if err := db.Scan(bucket, nil, nil, false, func([]byte, []byte) bool { n++; return true }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	if n := left(); n != 0 {
+		t.Errorf("%d pairs are left of a deleted sentinel", n)
+	}
+	s.save(t, "a", `"trigger":{"type":"tap","tag":"y"}`)
+	if i := s.info(t, "a", 0); i.Fired != 0 {
+		t.Errorf("after it was deleted: %+v", i)
+	}
+	s.Disarm()
+	if err := s.Delete(within(t), "a", runtime.AnyRevision); err != nil {
+		t.Fatal(err)
+	}
+	if n := left(); n != 0 {
+		t.Errorf("%d pairs are left of a sentinel deleted while nothing was armed", n)
+	}
+}
+
+func short(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// After Disarm nothing fires and nothing that waits starts; Arm goes on with it.
+func TestDisarm(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"tap"}`)
+	run := s.fire(t, "a", 0, fired(1)).Run
+	s.fire(t, "a", 0, fired(2))
+	s.Disarm()
+	s.Disarm()
+	if i := s.info(t, "a", 0); i.Armed || i.Started != 1 || i.Waiting != 1 {
+		t.Errorf("%+v", i)
+	}
+	if _, err := s.tryFire(short(t), "a", 0, fired(3)); err == nil {
+		t.Error("a disarmed trigger fired")
+	}
+	if _, err := s.Receive(within(t), "a", "", triggers.Request{}); abi.CodeOf(err) != abi.Unavailable {
+		t.Errorf("a request: %v", err)
+	}
+	s.end(t, run)
+	if order := s.order(t, "a"); len(order) != 1 {
+		t.Errorf("runs %v", order)
+	}
+	for range 2 {
+		if err := s.Arm(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "the queued run", func() bool { return len(s.order(t, "a")) == 2 })
+	for _, env := range s.envs {
+		if env.Starting { // nothing was stored when the host had just started
+			t.Errorf("%+v", env)
+		}
+	}
+}
+
+// Paused triggers do not fire, durably, and what waited goes on when they do.
+func TestPauseTriggers(t *testing.T) {
+	db := store.NewMemory()
+	s := serve(t, db, runtime.Options{})
+	s.save(t, "a", `"concurrency":"queue","trigger":[{"type":"list","n":3},{"type":"event","event":"go"},{"type":"hook"}]`)
+	until(t, "the list", func() bool { return s.info(t, "a", 0).Fired == 3 })
+	if err := s.PauseTriggers(within(t), "a", true); err != nil {
+		t.Fatal(err)
+	}
+	check := func(s serving) {
+		t.Helper()
+		for i := range 3 {
+			if i := s.info(t, "a", i); i.Armed || !i.Paused || !i.Next.IsZero() {
+				t.Errorf("%+v", i)
+			}
+		}
+		if _, err := s.Receive(within(t), "a", "", triggers.Request{}); abi.CodeOf(err) != abi.Conflict {
+			t.Errorf("a request: %v", err)
+		}
+	}
+	check(s)
+	emit(t, s.Runtime, "go", "1")
+	snap := db.Snapshot()
+	s.Close()
+	s = serve(t, snap, runtime.Options{})
+	check(s)
+	s.save(t, "a", `"concurrency":"queue","trigger":[{"type":"list","n":3},{"type":"event","event":"go"},{"type":"hook"}],"tags":["x"]`)
+	check(s)
+	if n := s.info(t, "a", 1).Fired; n != 0 {
+		t.Errorf("%d events fired", n)
+	}
+	if err := s.PauseTriggers(within(t), "a", false); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the event", func() bool { return s.info(t, "a", 1).Fired == 1 })
+	if i := s.info(t, "a", 0); !i.Armed || i.Paused || i.Next.IsZero() || i.Fired != 3 {
+		t.Errorf("%+v", i)
+	}
+	if err := s.PauseTriggers(within(t), "none", true); abi.CodeOf(err) != abi.NotFound {
+		t.Errorf("of no sentinel: %v", err)
+	}
+}
+
+func TestReceive(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	s.save(t, "a", `"trigger":[{"type":"tap"},{"type":"hook"}]`)
+	s.save(t, "b", `"trigger":[{"type":"hook"},{"type":"hook","tag":"x"}]`)
+	s.save(t, "c", `"trigger":{"type":"tap"}`)
+	request := func(key, body string) triggers.Request {
+		return triggers.Request{Method: "POST", Header: map[string][]string{"Key": {key}}, Body: []byte(body)}
+	}
+	adm, err := s.Receive(within(t), "a", "", request("1", `{"n":7}`))
+	if err != nil || len(adm) != 1 || adm[0].Outcome != triggers.Started || s.number(t, adm[0].Run) != 7 {
+		t.Fatalf("%+v, %v", adm, err)
+	}
+	again, err := s.Receive(within(t), "a", "1", request("1", `{"n":7}`))
+	if err != nil || len(again) != 1 || again[0].Outcome != triggers.Duplicate || again[0].Run != adm[0].Run {
+		t.Errorf("%+v, %v", again, err)
+	}
+	name := s.info(t, "b", 1).Name
+	if adm, err := s.Receive(within(t), "b", name, request("1", `{"n":8}`)); err != nil || adm[0].Outcome != triggers.Started {
+		t.Errorf("%+v, %v", adm, err)
+	}
+	tests := []struct {
+		id, trigger, body string
+		code              abi.Code
+	}{
+		{"a", "", "forged", abi.Denied},
+		{"a", "0", "", abi.NotFound}, // a tap takes no requests
+		{"b", "", "", abi.BadFields},
+		{"b", "hook", "", abi.NotFound},
+		{"c", "", "", abi.NotFound},
+		{"d", "", "", abi.NotFound},
+		{"a", "", strings.Repeat("x", triggers.MaxBody+1), abi.Limit},
+	}
+	for _, tt := range tests {
+		if _, err := s.Receive(within(t), sentinels.ID(tt.id), tt.trigger, request("2", tt.body)); abi.CodeOf(err) != tt.code {
+			t.Errorf("%s %q: %v, want %s", tt.id, tt.trigger, err, tt.code)
+		}
+	}
+}
+
+// What is wrong with a trigger is shown and keeps no other one from firing.
+func TestTriggerProblems(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	_, problems := s.Decode([]byte(`{"name":"a","loop":{"type":"once"},"steps":[],"trigger":{"type":"tap","bad":"check"}}`), "")
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, "it is bad") {
+		t.Errorf("problems %v", problems)
+	}
+	s.save(t, "a", `"trigger":[{"type":"tap","bad":"arm"},{"type":"tap"}]`)
+	if i := s.info(t, "a", 0); i.Armed || !strings.Contains(i.Problem, "cannot be armed") {
+		t.Errorf("%+v", i)
+	}
+	if adm := s.fire(t, "a", 0, fired(1)); adm.Outcome != triggers.Started { // the one that was armed
+		t.Errorf("%+v", adm)
+	}
+	s.mu.Lock()
+	s.fail = errors.New("the watch is lost")
+	s.mu.Unlock()
+	s.save(t, "b", `"trigger":{"type":"tap"}`)
+	until(t, "the problem", func() bool { return s.info(t, "b", 0).Problem == "the watch is lost" })
+	s.mu.Lock()
+	s.fail = nil
+	s.mu.Unlock()
+	s.fire(t, "b", 0, fired(1)) // it is run again after a rest
+	if i := s.info(t, "b", 0); i.Problem != "" || !i.Armed {
+		t.Errorf("%+v", i)
+	}
+}
+
+// Observers are told every outcome once it is durable, in order.
+func TestTriggerFiredIsTold(t *testing.T) {
+	var mu sync.Mutex
+	var told []runtime.TriggerFired
+	s := serve(t, store.NewMemory(), runtime.Options{Observer: runtime.Observer{Trigger: func(f runtime.TriggerFired) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, f)
+	}}})
+	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"tap","filter":"$event.n < 5"}`)
+	run := s.fire(t, "a", 0, fired(1)).Run
+	s.fire(t, "a", 0, fired(9))
+	s.fire(t, "a", 0, fired(2))
+	s.end(t, run)
+	until(t, "the second run", func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 4 })
+	want := []runtime.TriggerFired{
+		{Outcome: triggers.Started}, {Outcome: triggers.Filtered}, {Outcome: triggers.Queued}, {Outcome: triggers.Started},
+	}
+	for i := range want {
+		want[i].Sentinel, want[i].Trigger, want[i].Type = "a", s.info(t, "a", 0).Name, "tap"
+	}
+	ignore := cmpopts.IgnoreFields(runtime.TriggerFired{}, "At", "Run", "Reason", "Event")
+	if diff := cmp.Diff(want, told, ignore); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if told[0].Run != run || told[0].Event == nil || string(told[3].Event.Data) != `{"n":2}` {
+		t.Errorf("told %+v", told)
+	}
+}
