@@ -43,6 +43,7 @@ type TraceStep struct {
 	Skipped  string             `json:"skipped,omitempty"`
 	Error    *abi.Error         `json:"error,omitempty"`
 	Output   json.RawMessage    `json:"output,omitempty"`
+	OutputTo string             `json:"outputTo,omitempty"` // the variable that Output became, once it ended
 	Ended    bool               `json:"ended"`
 	Attempts []*TraceAttempt    `json:"attempts,omitempty"`
 }
@@ -193,7 +194,7 @@ func (b *traceBuilder) addStep(rec *journal.Record, at time.Time) error {
 			step.Type, step.Name = sentinels.StepType(s.Type), s.Name
 		}
 		step.Ended, step.Error, step.Skipped, step.Duration = true, s.Error, s.Skipped, at.Sub(step.Start)
-		step.Millis = millis(step.Duration)
+		step.Millis, step.OutputTo = millis(step.Duration), s.OutputTo
 		if n := len(step.Attempts); n > 0 {
 			last := step.Attempts[n-1]
 			last.Error, last.Duration = s.Error, at.Sub(last.Start)

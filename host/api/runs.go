@@ -7,7 +7,7 @@ func runRoutes() []Route {
 	runs := []Route{
 		{
 			Method: http.MethodGet, Pattern: "/v1/runs", Name: "listRuns", Access: AccessToken, Command: "sentinel/list",
-			Summary: "List runs, the newest first. The answer's next is the before of the next page.", answer: only("runs"),
+			Summary: "List runs, the newest first. The answer's next is the before of the next page.", answer: only("runs"), fixed: map[string]any{"only": "runs"},
 			Query: []Param{
 				{Name: "sentinel", Type: "string", As: "sentinelId", Summary: "only runs of this sentinel"},
 				{Name: "status", Type: "string", Summary: "only runs with this status"},

@@ -13,7 +13,7 @@ func sentinelRoutes() []Route {
 	return []Route{
 		{
 			Method: http.MethodGet, Pattern: "/v1/sentinels", Name: "listSentinels", Access: AccessToken, Command: "sentinel/list",
-			Summary: "List the defined sentinels.", answer: only("sentinels"), fixed: map[string]any{"limit": 1},
+			Summary: "List the defined sentinels.", answer: only("sentinels"), fixed: map[string]any{"only": "sentinels"},
 			Query: []Param{
 				{Name: "tag", Type: "string", Summary: "only sentinels with this tag"},
 				{Name: "personaId", Type: "string", Summary: "only sentinels that this one created"},

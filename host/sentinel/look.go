@@ -20,11 +20,14 @@ type listIn struct {
 	PersonaID  string `json:"personaId,omitempty" jsonschema:"only sentinels that this one created"`
 	Tag        string `json:"tag,omitempty" jsonschema:"only sentinels with this tag"`
 	Limit      int    `json:"limit,omitempty" jsonschema:"the newest so many runs; 50 if not given" minimum:"1" maximum:"1000"`
+	Before     string `json:"before,omitempty" jsonschema:"only runs older than this one: the next of the page before"`
+	Only       string `json:"only,omitempty" jsonschema:"one of the two lists; both if not given" enum:"sentinels,runs"`
 }
 
 type listOut struct {
 	Sentinels []listed          `json:"sentinels"`
 	Runs      []runtime.RunInfo `json:"runs"`
+	Next      string            `json:"next,omitempty" jsonschema:"there are older runs: give it as before"`
 }
 
 type listed struct {
@@ -45,13 +48,27 @@ type listed struct {
 
 func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, error) {
 	out := listOut{Sentinels: []listed{}, Runs: []runtime.RunInfo{}}
-	all, err := f.rt.Runs(runtime.RunFilter{})
+	if in.Only != "runs" {
+		if err := f.listSentinels(in, &out); err != nil {
+			return out, err
+		}
+	}
+	if in.Only != "sentinels" {
+		if err := f.listRuns(in, &out); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (f family) listSentinels(in listIn, out *listOut) error {
+	all, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID)})
 	if err != nil {
-		return out, err
+		return err
 	}
 	stored, err := f.rt.Definitions()
 	if err != nil {
-		return out, err
+		return err
 	}
 	for _, s := range stored {
 		if in.SentinelID != "" && string(s.ID) != in.SentinelID {
@@ -70,19 +87,32 @@ func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, er
 		l.count(all)
 		out.Sentinels = append(out.Sentinels, l)
 	}
+	return nil
+}
+
+// listRuns lists a page. Ids of runs are in the order of their starts, so the
+// last one of a page is where the next goes on, also when runs came or went
+// meanwhile.
+func (f family) listRuns(in listIn, out *listOut) error {
+	all, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID), Status: sentinels.Status(in.Status)})
+	if err != nil {
+		return err
+	}
 	limit := in.Limit
 	if limit == 0 {
 		limit = 50
 	}
 	for _, r := range all {
-		if in.SentinelID != "" && string(r.Sentinel) != in.SentinelID || in.Status != "" && string(r.Status) != in.Status {
-			continue
-		}
-		if len(out.Runs) < limit {
+		switch {
+		case in.Before != "" && string(r.ID) >= in.Before:
+		case len(out.Runs) == limit:
+			out.Next = string(out.Runs[limit-1].ID)
+			return nil
+		default:
 			out.Runs = append(out.Runs, r)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // count adds what the runs, the newest first, say of the sentinel.

@@ -39,8 +39,8 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	if opt.Workspace == "" {
 		opt.Workspace = call.Workspace
 	}
-	if opt.Key == "" && call.Run != "" {
-		opt.Key = call.Key // a run that repeats the call after a crash gets the same run
+	if opt.Key == "" {
+		opt.Key = call.Key // who repeats the call, a run after a crash or a program with its key, gets the same run
 	}
 	if in.Event != nil {
 		opt.Event = &sentinels.Event{Name: "manual", Source: "sentinel/start", Data: in.Event}
