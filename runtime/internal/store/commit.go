@@ -10,7 +10,11 @@ import (
 // maxRuns bounds the writer's memory of newest records.
 const maxRuns = 8192
 
-var commitKey = []byte("commit")
+// Keys of the store's own bucket.
+var (
+	commitKey = []byte("commit") // number of the newest commit
+	madeKey   = []byte("made")   // when the file was made, seconds since 1970
+)
 
 // commit carries out the tickets in one bbolt transaction.
 //

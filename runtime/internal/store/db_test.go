@@ -20,14 +20,14 @@ func record(seq uint64) store.Batch {
 	return store.Batch{Appends: []store.Append{{Run: run, Seq: seq, Record: []byte("record")}}}
 }
 
-func wait(t *testing.T, ticket *store.Ticket) {
+func wait(t testing.TB, ticket *store.Ticket) {
 	t.Helper()
 	if err := ticket.Wait(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func shut(t *testing.T, s store.Store) {
+func shut(t testing.TB, s store.Store) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -48,6 +48,31 @@ func (e *HeldError) Error() string {
 // Is makes the error match [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
+// ErrDamaged is matched by the [DamagedError] of Open and Verify.
+var ErrDamaged = errors.New("store is damaged")
+
+// A DamagedError says that the database file cannot be trusted. The file is
+// left as it is.
+type DamagedError struct {
+	Path   string
+	Count  int      // places found, at least 1
+	Places []string // the first of them, for people
+}
+
+func (e *DamagedError) Error() string {
+	text := fmt.Sprintf("open store %q: %v", e.Path, ErrDamaged)
+	if len(e.Places) > 0 {
+		text += ": " + e.Places[0]
+	}
+	if e.Count > 1 {
+		text += fmt.Sprintf(" (and %d more places)", e.Count-1)
+	}
+	return text
+}
+
+// Is makes the error match [ErrDamaged].
+func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
+
 // A StalledError is the Health of a store whose commits fail: the batches are
 // held and tried again.
 type StalledError struct {

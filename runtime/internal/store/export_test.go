@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -20,4 +22,57 @@ func (db *DB) CrashCopy(path string) error {
 	return db.bolt.View(func(tx *bolt.Tx) error {
 		return tx.CopyFile(filepath.Join(path, dbFile), 0o600)
 	})
+}
+
+// Walk reads a database file without bbolt: its pairs as "bucket key=value",
+// and what is lost.
+func Walk(file string) (pairs []string, lost []Lost, err error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := openPages(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return nil, nil, err
+	}
+	err = p.walk(pageVisitor{
+		pair: func(bucket string, k, v []byte) error {
+			pairs = append(pairs, fmt.Sprintf("%s %x=%x", bucket, k, v))
+			return nil
+		},
+		lost: func(l Lost) error { lost = append(lost, l); return nil },
+	})
+	return pairs, lost, err
+}
+
+// WalkBytes walks what may be anything.
+func WalkBytes(b []byte) (i Inspection) {
+	p, err := openPages(bytes.NewReader(b), int64(len(b)))
+	if p == nil {
+		i.note(err.Error())
+		return i
+	}
+	_ = p.walk(pageVisitor{
+		pair: func(string, []byte, []byte) error { i.Pairs++; return nil },
+		lost: func(l Lost) error { i.note(l.where()); return nil },
+	})
+	return i
+}
+
+// BoltPairs is what Walk must find in a sound file.
+func BoltPairs(file string) (pairs []string, err error) {
+	b, err := bolt.Open(file, 0o600, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	err = b.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
+			return b.ForEach(func(k, v []byte) error {
+				pairs = append(pairs, fmt.Sprintf("%s %x=%x", name, k, v))
+				return nil
+			})
+		})
+	})
+	return pairs, err
 }

@@ -7,7 +7,7 @@ import (
 
 // Stats are exact counts since the store was opened. Only committed batches
 // count in Batches, Records, Puts, Trims and Bytes. What opening and closing
-// write for themselves is not counted.
+// write for themselves is not counted. The sizes of the file are as they are now.
 type Stats struct {
 	Commits uint64 // transactions made durable
 	Batches uint64 // batches in them
@@ -24,6 +24,9 @@ type Stats struct {
 	Queued      int           // batches that wait now, those being committed included
 	QueuedBytes int64         // their payload
 	LastCommit  time.Duration // how long the newest commit took, sync included
+
+	FileBytes int64 // of the database file; 0 in memory
+	FreeBytes int64 // of them in pages that hold nothing; the file gives none back
 }
 
 // counters is Stats behind a lock. The writer adds once a commit.

@@ -1,0 +1,10 @@
+//go:build !linux && !darwin && !freebsd
+
+package store
+
+import "errors"
+
+// DiskOf cannot tell the room here; a full disk shows by commits that fail.
+func DiskOf(string) (Disk, error) {
+	return Disk{Free: -1, Total: -1, FreeFiles: -1, TotalFiles: -1}, errors.ErrUnsupported
+}

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// lockWait is how long a reader of a whole file waits for its writer to go.
+const lockWait = 500 * time.Millisecond
+
+var errLocked = errors.New("file is locked")
+
+// openShared opens a database file for reading while nobody writes it; flag is
+// the owner's, to name it.
+func openShared(file, flag string) (*os.File, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f, false, lockWait); err != nil {
+		f.Close()
+		if errors.Is(err, errLocked) {
+			return nil, heldBy(file, flag)
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+// lockFile takes the lock that bbolt takes, without bbolt: exclusive or shared
+// with other readers. It ends with the file's close.
+func lockFile(f *os.File, exclusive bool, wait time.Duration) error {
+	begin := time.Now()
+	for {
+		err := tryLock(f, exclusive)
+		if !errors.Is(err, errLocked) || time.Since(begin) >= wait {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
