@@ -30,6 +30,13 @@ func ServeChild() {
 	if cond.ServeChild() {
 		os.Exit(0)
 	}
+	if isVerifyChild() {
+		if err := serveVerify(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintf(os.Stderr, "serve child %q: %v\n", verifyChild, err)
+			os.Exit(2)
+		}
+		os.Exit(0)
+	}
 	if kind := os.Getenv(cond.Marker); kind != "" {
 		// Going on would start a host where its parent expects a child.
 		fmt.Fprintf(os.Stderr, "serve child %q: this program has no such child\n", kind)

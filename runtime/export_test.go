@@ -202,3 +202,8 @@ func StartEvent(rt *Runtime, id sentinels.RunID) (*sentinels.Event, error) {
 	}
 	return begin.Event, nil
 }
+
+// VerifyInChild checks a store in a child alone.
+func VerifyInChild(ctx context.Context, child Child, dir string) error {
+	return verifyInChild(ctx, child.resolve(), dir)
+}

@@ -112,16 +112,9 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
 			return fmt.Errorf("open state: %w", err)
 		}
-		db, err := store.Open(rt.opt.Dir, store.Options{})
-		var held *store.HeldError
-		if errors.As(err, &held) && held.PID != 0 {
-			return fmt.Errorf("open state %q: %w: process %d", rt.opt.Dir, ErrHeld, held.PID)
-		}
-		if errors.Is(err, store.ErrHeld) {
-			return fmt.Errorf("open state %q: %w", rt.opt.Dir, ErrHeld)
-		}
+		db, err := rt.openStore(ctx)
 		if err != nil {
-			return fmt.Errorf("open state %q: %w", rt.opt.Dir, err)
+			return openError(rt.opt.Dir, err)
 		}
 		rt.db, rt.unclean = db, db.Unclean()
 	}

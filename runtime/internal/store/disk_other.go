@@ -2,7 +2,12 @@
 
 package store
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
+
+var fullErrors = []error{syscall.ENOSPC}
 
 // DiskOf cannot tell the room here; a full disk shows by commits that fail.
 func DiskOf(string) (Disk, error) {

@@ -4,6 +4,8 @@ package store
 
 import "golang.org/x/sys/unix"
 
+var fullErrors = []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG}
+
 // DiskOf returns the room on the file system of a folder.
 func DiskOf(dir string) (Disk, error) {
 	var s unix.Statfs_t

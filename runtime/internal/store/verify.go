@@ -22,7 +22,7 @@ func Verify(path string) (err error) {
 	file := filepath.Join(path, dbFile)
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("verify store %q: damaged: %v", file, p)
+			err = &DamagedError{Path: file, Count: 1, Places: []string{fmt.Sprint(p)}}
 		}
 	}()
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
@@ -31,6 +31,9 @@ func Verify(path string) (err error) {
 	b, err := bolt.Open(file, 0o600, &bolt.Options{Timeout: time.Second, ReadOnly: true, NoStatistics: true})
 	if errors.Is(err, berrors.ErrTimeout) {
 		return heldBy(file, filepath.Join(path, flagFile))
+	}
+	if isDamage(err) {
+		return &DamagedError{Path: file, Count: 1, Places: []string{err.Error()}}
 	}
 	if err != nil {
 		return fmt.Errorf("verify store %q: %w", file, err)
@@ -44,8 +47,11 @@ func Verify(path string) (err error) {
 		}
 		return found
 	})
-	if err = errors.Join(err, b.Close()); err != nil {
-		return fmt.Errorf("verify store %q: %w", file, err)
+	if closeErr := b.Close(); closeErr != nil {
+		return fmt.Errorf("verify store %q: %w", file, closeErr)
+	}
+	if err != nil { // the view itself cannot fail
+		return &DamagedError{Path: file, Count: 1, Places: []string{err.Error()}}
 	}
 	return nil
 }

@@ -1,0 +1,53 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// ErrDamaged is matched by the error of [Open] for a store that is damaged. It
+// carries an [*abi.Error] whose hint names the way out. Nothing of the store
+// was changed.
+var ErrDamaged = errors.New("store is damaged")
+
+// damaged is the error of a damaged store for whoever opened it.
+func damaged(dir string, err *store.DamagedError) error {
+	text := fmt.Sprintf("open state %q: the store %s is damaged", dir, err.Path)
+	if len(err.Places) > 0 {
+		text += ": " + err.Places[0]
+	}
+	if err.Count > 1 {
+		text += fmt.Sprintf(", and %d more places", err.Count-1)
+	}
+	return &damagedError{&abi.Error{
+		Code: abi.Internal, Permanent: true, Message: text,
+		Hint: fmt.Sprintf("nothing was changed; sentinel recover --state %q rebuilds the store from what can be read and its newest snapshot, and keeps the damaged file", dir),
+	}}
+}
+
+type damagedError struct{ err *abi.Error }
+
+func (e *damagedError) Error() string        { return e.err.Message }
+func (e *damagedError) Unwrap() error        { return e.err }
+func (e *damagedError) Is(target error) bool { return target == ErrDamaged }
+
+// openError gives an error of the store the form that callers of this package
+// know.
+func openError(dir string, err error) error {
+	var held *store.HeldError
+	var bad *store.DamagedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &held) && held.PID != 0:
+		return fmt.Errorf("open state %q: %w: process %d", dir, ErrHeld, held.PID)
+	case errors.Is(err, store.ErrHeld):
+		return fmt.Errorf("open state %q: %w", dir, ErrHeld)
+	case errors.As(err, &bad):
+		return damaged(dir, bad)
+	}
+	return fmt.Errorf("open state %q: %w", dir, err)
+}
