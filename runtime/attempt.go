@@ -21,7 +21,7 @@ type attempt struct {
 	*execution
 	n      int
 	retry  json.RawMessage
-	mod    module
+	mod    *heldModule // for as long as the pass goes on
 	fields json.RawMessage
 	tools  []string          // the step's allow-list, nil if it has none
 	env    map[string]string // variables of the step's shell lines
@@ -49,15 +49,16 @@ type attempt struct {
 
 // begin resolves the step's fields and writes the start of the attempt.
 func (a *attempt) begin(ctx context.Context) error {
-	mod, err := a.run.rt.plugins.lookup(a.step.Type)
+	mod, err := a.run.plugins().lookup(a.step.Type)
 	if err != nil {
 		return err
 	}
+	a.mod = mod
 	fields, unknown, err := a.resolve()
 	if err != nil {
 		return err
 	}
-	a.mod, a.fields = mod, fields
+	a.fields = fields
 	a.seed = seedOf(a.run.begin.Seed, a.key(), a.enclosing, a.n)
 	a.base = time.Now()
 	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
@@ -81,7 +82,7 @@ func (a *attempt) begin(ctx context.Context) error {
 
 // resolve replaces the references in the step's fields, each as its mark says.
 func (a *attempt) resolve() (json.RawMessage, []string, error) {
-	spec, marks := a.run.rt.plugins.fields(a.step.Type)
+	spec, marks := a.mod.fields(a.step.Type)
 	lookup := a.run.lookup(a.sc, a.retry)
 	out := make(map[string]json.RawMessage, len(a.step.Fields)+1)
 	var unknown []string
@@ -224,13 +225,13 @@ func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
 	if err != nil {
 		return err
 	}
-	if a.mod, err = a.run.rt.plugins.digest(ctx, s.Module); err != nil {
+	if a.mod, err = a.run.plugins().digest(ctx, s.Module); err != nil {
 		return err
 	}
 	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, microTime(s.ClockBase)
 	a.logs = past.logs
 	a.spent = a.run.clock.elapsed() - time.Duration(past.elapsed)*time.Microsecond
-	_, marks := a.run.rt.plugins.fields(s.Type)
+	_, marks := a.mod.fields(s.Type)
 	var values map[string]json.RawMessage
 	if json.Unmarshal(fields, &values) == nil {
 		for name, mark := range marks {

@@ -73,7 +73,12 @@ func (c *definitionCache) put(d *cachedDefinition) {
 // decodeStored reads a definition that was checked when it was stored, and
 // returns it with its hash. Problems mean that a step type is gone.
 func (rt *Runtime) decodeStored(text []byte, id sentinels.ID) (*sentinels.Definition, string, error) {
-	opt := rt.decodeOptions(string(id))
+	return rt.decodeStoredWith(text, rt.decodeOptions(string(id)))
+}
+
+// decodeStoredWith is decodeStored for other step types than those that are
+// live now.
+func (rt *Runtime) decodeStoredWith(text []byte, opt sentinels.DecodeOptions) (*sentinels.Definition, string, error) {
 	key := definitionKey{sha256.Sum256(text), opt.Types}
 	if d := rt.decoded.get(key); d != nil {
 		return d.def, d.hash, nil

@@ -50,21 +50,23 @@ func (t *definitionTrail) use(v journal.Value, revision, edit int) {
 	}
 }
 
-// read decodes what is left at the end of the trail: what the newest pass
-// used, and the run's own edit, nil if there is none.
-func (t *definitionTrail) read(rt *Runtime) (used chosen, own *chosen, err error) {
-	if used, err = t.used.read(rt, t.begin.Sentinel); err != nil || t.own.edit == 0 {
+// read decodes, with some step types, what is left at the end of the trail: what
+// the newest pass used, and the run's own edit, nil if there is none.
+func (t *definitionTrail) read(rt *Runtime, types *sentinels.TypeSet) (used chosen, own *chosen, err error) {
+	if used, err = t.used.read(rt, t.begin.Sentinel, types); err != nil || t.own.edit == 0 {
 		return used, nil, err
 	}
-	c, err := t.own.read(rt, t.begin.Sentinel)
+	c, err := t.own.read(rt, t.begin.Sentinel, types)
 	return used, &c, err
 }
 
-func (m trailMark) read(rt *Runtime, id sentinels.ID) (chosen, error) {
+func (m trailMark) read(rt *Runtime, id sentinels.ID, types *sentinels.TypeSet) (chosen, error) {
 	raw, err := rt.load(m.value)
 	if err != nil {
 		return chosen{}, err
 	}
-	def, hash, err := rt.decodeStored(raw, id)
+	opt := rt.decodeOptions(string(id))
+	opt.Types = types
+	def, hash, err := rt.decodeStoredWith(raw, opt)
 	return chosen{def, hash, m.revision, m.edit}, err
 }

@@ -18,6 +18,7 @@ import (
 func (r *run) iterate() error {
 	r.timeout.arm()
 	defer r.timeout.stop()
+	defer r.setPlugins(nil)
 	if err := r.revive(); err != nil {
 		return err
 	}
@@ -33,6 +34,7 @@ func (r *run) iterate() error {
 		}
 		done, err := r.oneIteration()
 		r.hist = nil
+		r.setPlugins(nil)
 		if err != nil || done {
 			return err
 		}
@@ -211,7 +213,13 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	if !r.newest().same(next) {
 		return false, nil
 	}
-	def := next.def
+	view := r.rt.plugins.view()
+	defer func() {
+		if !begun {
+			view.end()
+		}
+	}()
+	def := r.reread(next.def, view)
 	rag, err := r.buildContext(def)
 	if err != nil {
 		return false, err
@@ -238,6 +246,7 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	}
 	body.Iteration = r.iteration
 	r.mu.Unlock()
+	r.setPlugins(view)
 	if edited {
 		r.timeout.arm()
 		r.ledger.cap(r, def.Budget)

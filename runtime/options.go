@@ -59,10 +59,13 @@ type Options struct {
 	store store.Store // of engine tests, in place of Dir
 }
 
-// A Plugin is one step plugin to load at Open.
+// A Plugin is one step plugin to load.
 type Plugin struct {
 	Name string                 // for messages: a file name or "builtin"
 	Wasm func() ([]byte, error) // called once
+	// Replaces is the Name of another plugin whose place this one takes: its file
+	// was renamed. Default none; one of the same Name is always replaced.
+	Replaces string
 	// Trusted plugins are granted all they ask for and their stateless types
 	// are reused. Only for modules that ship with the program. Default false.
 	Trusted bool

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sort"
 	"sync"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -26,17 +25,20 @@ type module interface {
 //
 // # Concurrency
 //
-// Safe for concurrent use. A module stays loaded until the runtime closes: what
-// is parked replays on the digest it started with.
+// Safe for concurrent use. What is live is one immutable [pluginTable]; a swap
+// puts another in its place. Who works with a table or a module holds it, and
+// modules that nobody holds any more are unloaded but for the last few: their
+// code is in the store, should a parked step ask for it.
 type pluginSet struct {
-	rt *Runtime
+	rt      *Runtime
+	loading sync.Mutex // held while the live plugins change
 
 	mu       sync.Mutex
-	byType   map[sentinels.StepType]module
-	byDigest map[string]module
+	live     *pluginTable
+	byDigest map[string]*heldModule // every module in memory
+	idle     []*heldModule          // those that nobody holds, the oldest first
 	infos    []PluginInfo
-	types    *sentinels.TypeSet
-	marks    map[sentinels.StepType]map[string]string
+	opened   bool // the plugins of Open are loaded
 }
 
 // PluginInfo describes a loaded plugin or says why it is not.
@@ -49,6 +51,7 @@ type PluginInfo struct {
 	Trusted bool                 `json:"trusted"`
 	Asks    []PluginAsk          `json:"asks,omitempty"`
 	Problem string               `json:"problem,omitempty"` // why it is not live
+	Refused string               `json:"refused,omitempty"` // it is live, and this is why a newer version of it is not
 }
 
 // PluginAsk is one permission a plugin asks for, with its reason.
@@ -59,12 +62,7 @@ type PluginAsk struct {
 }
 
 func newPluginSet(rt *Runtime) *pluginSet {
-	return &pluginSet{
-		rt:       rt,
-		byType:   map[sentinels.StepType]module{},
-		byDigest: map[string]module{},
-		marks:    map[sentinels.StepType]map[string]string{},
-	}
+	return &pluginSet{rt: rt, live: emptyTable(), byDigest: map[string]*heldModule{}}
 }
 
 // load compiles a plugin and makes its step types live. A plugin that cannot be
@@ -76,18 +74,13 @@ func (s *pluginSet) load(ctx context.Context, p Plugin) error {
 	if err == nil {
 		err = s.add(m, &info)
 	}
-	if err != nil {
-		info.Problem = err.Error()
-	}
-	s.mu.Lock()
-	s.infos = append(s.infos, info)
-	s.mu.Unlock()
-	if err != nil && p.Trusted {
+	switch {
+	case err == nil:
+		return nil
+	case p.Trusted:
 		return fmt.Errorf("load plugin %q: %w", p.Name, err)
 	}
-	if err != nil {
-		s.rt.log.Warn("plugin is not live", "plugin", p.Name, "reason", err)
-	}
+	s.refused(info, err)
 	return nil
 }
 
@@ -115,107 +108,11 @@ func (s *pluginSet) open(ctx context.Context, p Plugin, info *PluginInfo) (modul
 	return m, nil
 }
 
-// add makes m's step types live; a type that another plugin has is refused.
+// add makes m's step types live beside those that are.
 func (s *pluginSet) add(m module, info *PluginInfo) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	manifest := m.Manifest()
-	for _, t := range manifest.Steps {
-		if other, ok := s.byType[sentinels.StepType(t.Type)]; ok {
-			return errf(abi.Conflict, "step type %q is already provided by plugin %q", t.Type, other.Manifest().Name)
-		}
-	}
-	byType := s.byType
-	next := map[sentinels.StepType]module{}
-	for t, mod := range byType {
-		next[t] = mod
-	}
-	for _, t := range manifest.Steps {
-		next[sentinels.StepType(t.Type)] = m
-		info.Types = append(info.Types, sentinels.StepType(t.Type))
-	}
-	specs := s.specs(m)
-	types, err := sentinels.NewTypeSet(specs)
-	if err != nil {
-		return err
-	}
-	s.byType, s.types = next, types
-	s.byDigest[m.Digest()] = m
-	for _, t := range manifest.Steps {
-		name := sentinels.StepType(t.Type)
-		spec, _ := types.Lookup(name)
-		marks := map[string]string{}
-		for _, mark := range spec.Marks() {
-			marks[mark.Path] = mark.Mark
-		}
-		s.marks[name] = marks
-	}
-	return nil
-}
-
-// specs returns the specs of all live types followed by those of m, built-in
-// order first: it decides inference.
-func (s *pluginSet) specs(m module) []sentinels.TypeSpec {
-	var specs []sentinels.TypeSpec
-	if s.types != nil {
-		for _, t := range s.types.Types() {
-			spec, _ := s.types.Lookup(t)
-			specs = append(specs, *spec)
-		}
-	}
-	manifest := m.Manifest()
-	for _, t := range manifest.Steps {
-		specs = append(specs, sentinels.TypeSpec{
-			Type: sentinels.StepType(t.Type), Summary: t.Summary, Fields: t.Fields, Infer: t.Infer,
-			Aliases: t.Aliases, Plugin: manifest.Name, Digest: m.Digest(),
-		})
-	}
-	return specs
-}
-
-func (s *pluginSet) lookup(t sentinels.StepType) (module, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m, ok := s.byType[t]; ok {
-		return m, nil
-	}
-	names := make([]string, 0, len(s.byType))
-	for t := range s.byType {
-		names = append(names, string(t))
-	}
-	sort.Strings(names)
-	e := errf(abi.NotFound, "no plugin provides step type %q", t)
-	if near := sentinels.Suggest(string(t), names); len(near) > 0 {
-		e.Hint = fmt.Sprintf("did you mean %q?", near[0])
-	}
-	return nil, e
-}
-
-// digest returns the module that an earlier attempt started with, from memory
-// or from its blob.
-func (s *pluginSet) digest(ctx context.Context, digest string) (module, error) {
-	s.mu.Lock()
-	m, ok := s.byDigest[digest]
-	s.mu.Unlock()
-	if ok {
-		return m, nil
-	}
-	code, err := s.rt.db.Blob(digest)
-	if err != nil {
-		return nil, errf(abi.NotFound, "the plugin with digest %.12s, which this step started with, is gone: %v", digest, err)
-	}
-	// An old module has at most what built-ins have: it was live here before.
-	loaded, err := s.rt.wasm.Load(ctx, code, wasm.LoadOptions{Trusted: s.wasTrusted(digest)})
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m, ok := s.byDigest[digest]; ok {
-		return m, nil
-	}
-	s.byDigest[digest] = loaded
-	return loaded, nil
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	return s.replace("", m, info)
 }
 
 // wasTrusted reports whether a digest was loaded as trusted by any release: the
@@ -228,16 +125,7 @@ func (s *pluginSet) wasTrusted(digest string) bool {
 func (s *pluginSet) typeSet() *sentinels.TypeSet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.types
-}
-
-// fields returns what a step type's fields are, and the marks of those that
-// are more than plain data.
-func (s *pluginSet) fields(t sentinels.StepType) (*sentinels.TypeSpec, map[string]string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	spec, _ := s.types.Lookup(t)
-	return spec, s.marks[t]
+	return s.live.types
 }
 
 // Plugins returns the plugins that were loaded or tried, in that order.

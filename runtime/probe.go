@@ -34,7 +34,9 @@ func (p Probe) Condition(ctx context.Context, source string, vars map[string]jso
 // Guest runs the guest of a step type once, without the engine around it: every
 // host call is answered at once with answer, the JSON of what comes under "ok".
 func (p Probe) Guest(ctx context.Context, t sentinels.StepType, fields, answer json.RawMessage) (json.RawMessage, error) {
-	mod, err := p.rt.plugins.lookup(t)
+	table := p.rt.plugins.use()
+	defer p.rt.plugins.done(table)
+	mod, err := table.lookup(t)
 	if err != nil {
 		return nil, err
 	}

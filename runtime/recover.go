@@ -23,6 +23,7 @@ func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt 
 		return err
 	}
 	if err := rt.adopt(r); err != nil {
+		r.setPlugins(nil)
 		return err
 	}
 	if opt.Room != (Room{}) {
@@ -120,14 +121,16 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	if err != nil {
 		return nil, err
 	}
-	used, own, err := st.definitions.read(rt)
+	view := rt.plugins.pastView(ctx, st.history)
+	used, own, err := st.definitions.read(rt, view.types.types)
 	if err != nil {
+		view.end()
 		return nil, err
 	}
 	def := used.def
 	r := rt.newRun(info.ID, begin, def, used.hash, parent, time.Duration(st.elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
-	r.revision, r.edit, r.own = used.revision, used.edit, own
+	r.revision, r.edit, r.own, r.view = used.revision, used.edit, own, view
 	r.sc, r.branches, r.verdicts, r.cursors = st.scope, st.branches, st.verdicts, st.cursors
 	r.log.seq = max(st.seq, 1)
 	r.kept = []keptIteration{{first: 2}} // all that is left of earlier passes
@@ -141,10 +144,14 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		}
 	}
 	r.ledger.extend(r.id, st.room)
-	if err := r.countCrash(); err != nil {
+	if err = r.countCrash(); err == nil {
+		err = r.interruptedExecutions(ctx)
+	}
+	if err != nil {
+		r.setPlugins(nil)
 		return nil, err
 	}
-	return r, r.interruptedExecutions(ctx)
+	return r, nil
 }
 
 func (rt *Runtime) firstRecord(id sentinels.RunID) (*journal.RunStartBody, error) {

@@ -49,6 +49,8 @@ type run struct {
 	own         *chosen // what the run follows alone; nil while it follows the stored sentinel
 	inJournal   keptDefinition
 	wake        context.CancelCauseFunc // ends a wait between passes; nil when there is none
+	view        *pluginView             // of the current pass
+	types       *sentinels.TypeSet      // that the current pass read its definition with
 	iteration   int
 	passEnded   time.Time        // when the newest iteration ended
 	loopDone    bool             // a crash came between the loop's end and the run's

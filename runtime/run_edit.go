@@ -189,7 +189,7 @@ func (rt *Runtime) runDefinition(id sentinels.RunID) (chosen, error) {
 		return chosen{}, err
 	}
 	if info.Status.Final() {
-		used, _, err := trail.read(rt)
+		used, _, err := trail.read(rt, rt.Types())
 		return used, err
 	}
 	return rt.newestOf(trail)
@@ -215,7 +215,7 @@ func (rt *Runtime) trail(info RunInfo) (*definitionTrail, error) {
 
 // newestOf is [run.newest] for a run that no process carries out.
 func (rt *Runtime) newestOf(t *definitionTrail) (chosen, error) {
-	used, own, err := t.read(rt)
+	used, own, err := t.read(rt, rt.Types())
 	if err != nil {
 		return used, err
 	}

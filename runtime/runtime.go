@@ -140,6 +140,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 			return err
 		}
 	}
+	rt.plugins.opened = true
 	return rt.noteTrusted()
 }
 

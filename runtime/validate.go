@@ -13,18 +13,20 @@ import (
 // cannot say, such as that one of two fields is needed, they can.
 func (rt *Runtime) askPlugins(def *sentinels.Definition) sentinels.Problems {
 	var problems sentinels.Problems
-	rt.askAbout(&problems, "steps", def.Steps)
+	table := rt.plugins.use()
+	defer rt.plugins.done(table)
+	rt.askAbout(&problems, table, "steps", def.Steps)
 	return problems
 }
 
-func (rt *Runtime) askAbout(problems *sentinels.Problems, path string, steps []sentinels.Step) {
+func (rt *Runtime) askAbout(problems *sentinels.Problems, table *pluginTable, path string, steps []sentinels.Step) {
 	for i := range steps {
 		step, at := &steps[i], fmt.Sprintf("%s[%d]", path, i)
-		mod, err := rt.plugins.lookup(step.Type)
+		mod, err := table.lookup(step.Type)
 		if err != nil {
 			continue // decoding has said so
 		}
-		_, marks := rt.plugins.fields(step.Type)
+		_, marks := mod.fields(step.Type)
 		fields, err := guestFields(step, marks)
 		if err == nil {
 			found, failed := mod.Validate(rt.ctx, string(step.Type), fields)
@@ -42,7 +44,7 @@ func (rt *Runtime) askAbout(problems *sentinels.Problems, path string, steps []s
 		}
 		sort.Strings(names)
 		for _, name := range names {
-			rt.askAbout(problems, joinPath(at, blockPath(name)), step.Blocks[name])
+			rt.askAbout(problems, table, joinPath(at, blockPath(name)), step.Blocks[name])
 		}
 	}
 }

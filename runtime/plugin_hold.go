@@ -1,0 +1,215 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// keepIdle is how many modules that nobody holds stay compiled: runs that go on
+// one after the other on the same old version load it once.
+const keepIdle = 4
+
+// use holds the live table, and with it every module in it.
+func (s *pluginSet) use() *pluginTable {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live.users++
+	return s.live
+}
+
+// done gives a table back; the last one lets go of its modules.
+func (s *pluginSet) done(t *pluginTable) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.users--; t.users == 0 {
+		for _, m := range t.modules {
+			s.release(m)
+		}
+	}
+}
+
+// hold counts a holder of m more. The caller has the mutex.
+func (s *pluginSet) hold(m *heldModule) {
+	if m.holders == 0 {
+		s.idle = slices.DeleteFunc(s.idle, func(i *heldModule) bool { return i == m })
+	}
+	m.holders++
+	s.byDigest[m.Digest()] = m
+}
+
+// release counts a holder less. The caller has the mutex.
+func (s *pluginSet) release(m *heldModule) {
+	if m.holders--; m.holders > 0 {
+		return
+	}
+	s.idle = append(s.idle, m)
+	for len(s.idle) > keepIdle {
+		old := s.idle[0]
+		s.idle = s.idle[1:]
+		delete(s.byDigest, old.Digest())
+		if w, ok := old.module.(*wasm.Module); ok {
+			w.Release()
+		}
+	}
+}
+
+// digest holds the module that an earlier attempt started with, from memory or
+// from its blob.
+func (s *pluginSet) digest(ctx context.Context, digest string) (*heldModule, error) {
+	s.mu.Lock()
+	if m, ok := s.byDigest[digest]; ok {
+		s.hold(m)
+		s.mu.Unlock()
+		return m, nil
+	}
+	s.mu.Unlock()
+	code, err := s.rt.db.Blob(digest)
+	if err != nil {
+		return nil, errf(abi.NotFound, "the plugin with digest %.12s, which this step started with, is gone: %v", digest, err)
+	}
+	// An old module has at most what built-ins have: it was live here before.
+	loaded, err := s.rt.wasm.Load(ctx, code, wasm.LoadOptions{Trusted: s.wasTrusted(digest)})
+	if err != nil {
+		return nil, err
+	}
+	m, err := holdable(loaded)
+	if err != nil {
+		loaded.Release()
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other, ok := s.byDigest[digest]; ok { // somebody was faster
+		loaded.Release()
+		m = other
+	}
+	s.hold(m)
+	return m, nil
+}
+
+// A pluginView is the plugins as one pass of a run sees them: the table that was
+// live when the pass began, and old modules that its parked steps go on with. It
+// ends with the pass.
+type pluginView struct {
+	set   *pluginSet
+	table *pluginTable // held
+	types *pluginTable // table, and the types of parked steps that it does not have
+
+	mu   sync.Mutex
+	past map[string]*heldModule // by digest, each held
+}
+
+func (s *pluginSet) view() *pluginView {
+	t := s.use()
+	return &pluginView{set: s, table: t, types: t}
+}
+
+// pastView is the view of a pass that a crash interrupted: the step types that
+// its unfinished steps began with are there, even if their plugin has been
+// removed meanwhile. A module that cannot be had is left out; the step that asks
+// for it says why.
+func (s *pluginSet) pastView(ctx context.Context, h *history) *pluginView {
+	v := s.view()
+	if h == nil {
+		return v
+	}
+	var more []*heldModule
+	for _, e := range h.execs {
+		a := e.attempts[e.last]
+		if e.end != nil || a == nil || a.start == nil || v.table.byType[a.start.Type] != nil {
+			continue
+		}
+		if m, err := v.digest(ctx, a.start.Module); err == nil && !slices.Contains(more, m) {
+			more = append(more, m)
+		}
+	}
+	if len(more) == 0 {
+		return v
+	}
+	if t, err := v.table.with(more); err == nil {
+		v.types = t
+	}
+	return v
+}
+
+func (v *pluginView) lookup(t sentinels.StepType) (*heldModule, error) { return v.types.lookup(t) }
+
+// digest returns a module for as long as the view is there.
+func (v *pluginView) digest(ctx context.Context, digest string) (*heldModule, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m, ok := v.past[digest]; ok {
+		return m, nil
+	}
+	m, err := v.set.digest(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	if v.past == nil {
+		v.past = map[string]*heldModule{}
+	}
+	v.past[digest] = m
+	return m, nil
+}
+
+// end lets go of everything. A nil view has nothing.
+func (v *pluginView) end() {
+	if v == nil {
+		return
+	}
+	v.set.done(v.table)
+	v.set.mu.Lock()
+	defer v.set.mu.Unlock()
+	for _, m := range v.past {
+		v.set.release(m)
+	}
+	v.past = nil
+}
+
+// setPlugins makes v what the run's steps see, nil at the end of a pass, and
+// ends the view before it. No step of the run is carried out meanwhile.
+func (r *run) setPlugins(v *pluginView) {
+	r.mu.Lock()
+	before := r.view
+	r.view = v
+	r.mu.Unlock()
+	before.end()
+}
+
+// reread returns a definition as the step types of a pass read it: where a
+// plugin was swapped, a field may hold steps now that was plain data before. One
+// that they cannot read stays as it is; the step that is concerned says why.
+func (r *run) reread(def *sentinels.Definition, v *pluginView) *sentinels.Definition {
+	r.mu.Lock()
+	before := r.types
+	r.types = v.table.types
+	r.mu.Unlock()
+	if v.table.swaps == 0 || before == v.table.types {
+		return def
+	}
+	text, err := json.Marshal(def)
+	if err != nil {
+		return def
+	}
+	opt := r.rt.decodeOptions(string(def.ID))
+	opt.Types = v.table.types
+	again, _, err := r.rt.decodeStoredWith(text, opt)
+	if err != nil {
+		r.rt.log.Warn("definition cannot be read with the plugins that are live now", "run", r.id, "error", err)
+		return def
+	}
+	return again
+}
+
+// plugins returns what the steps of the current pass see.
+func (r *run) plugins() *pluginView {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.view
+}
