@@ -57,7 +57,7 @@ func (rt *Runtime) receive(ctx context.Context, id sentinels.ID, trigger string,
 	}
 	out := make([]triggers.Admission, 0, len(fires))
 	for _, f := range fires {
-		adm, ticket, err := t.admit(ctx, f)
+		adm, ticket, err := t.admit(ctx, f, false)
 		if err == nil {
 			err = ticket.Wait(ctx)
 		}

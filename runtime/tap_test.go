@@ -331,3 +331,5 @@ func sums(t testing.TB, i runtime.TriggerInfo) {
 		t.Errorf("trigger %s of %s: the outcomes come to %d, it fired %d: %+v", i.Name, i.Sentinel, n, i.Fired, i)
 	}
 }
+
+var errLost = errors.New("the watch is lost")

@@ -32,6 +32,7 @@ type firing struct {
 type draft struct {
 	t      *armedTrigger
 	waited bool // the fire was admitted before and is due now
+	lazy   bool // nobody waits for the commit
 	rec    triggerRecord
 	puts   []store.Put
 	key    []byte    // place of the fire's key, nil if it has none
@@ -45,37 +46,30 @@ func (t *armedTrigger) draft() *draft {
 	return &draft{t: t, rec: t.rec, at: time.Now().UTC()}
 }
 
-// fire admits what the trigger fired. What starts nothing and comes again by
-// itself after a crash is waited for only now and then, so that a storm of
-// events is bound by what is decided and not by the disk; the order of commits
-// sees to it that a crash forgets such outcomes together with the trigger's
-// progress.
+// fire admits what the trigger fired. A trigger that keeps its progress waits
+// for the disk only now and then, so that a storm of events is bound by what is
+// decided: outcome and progress are one commit, so a crash that forgets the one
+// forgets the other, and the fire comes again.
 func (t *armedTrigger) fire(ctx context.Context, f triggers.Fire) (triggers.Admission, error) {
-	adm, ticket, err := t.admit(ctx, f)
+	lazy := f.State != nil && t.unwaited < maxUnwaited
+	adm, ticket, err := t.admit(ctx, f, lazy)
 	if err != nil {
 		return adm, err
 	}
-	if f.State != nil && !begins(adm.Outcome) {
-		if t.unwaited++; t.unwaited < maxUnwaited {
-			return adm, nil
-		}
+	if lazy {
+		t.unwaited++
+		return adm, nil
 	}
 	t.unwaited = 0
 	return adm, ticket.Wait(ctx)
-}
-
-// begins reports whether an outcome starts a run, now or later. Such a one is
-// lost if it is not durable.
-func begins(o triggers.Outcome) bool {
-	return o == triggers.Started || o == triggers.Queued || o == triggers.Debounced
 }
 
 // maxUnwaited bounds how far a trigger is ahead of the disk, in fires.
 const maxUnwaited = 64
 
 // admit decides what becomes of a fire. The ticket is that of the commit which
-// makes it so.
-func (t *armedTrigger) admit(ctx context.Context, f triggers.Fire) (triggers.Admission, *store.Ticket, error) {
+// makes it so; lazy says that nobody waits for it.
+func (t *armedTrigger) admit(ctx context.Context, f triggers.Fire, lazy bool) (triggers.Admission, *store.Ticket, error) {
 	now, err := t.judge(ctx, f) // outside the lock: a filter may take a second
 	if err != nil {
 		return triggers.Admission{}, nil, err
@@ -87,7 +81,7 @@ func (t *armedTrigger) admit(ctx context.Context, f triggers.Fire) (triggers.Adm
 		return triggers.Admission{}, nil, errDisarmed
 	}
 	t.trouble, t.broken = now.problem(), ""
-	return t.decide(now)
+	return t.decide(now, lazy)
 }
 
 // problem is what a person has to mend, "" for nothing.
@@ -132,8 +126,9 @@ func (t *armedTrigger) judge(ctx context.Context, f triggers.Fire) (*firing, err
 
 // decide is the one place where it is said what becomes of a new fire. The
 // caller holds the sentinel's lock.
-func (t *armedTrigger) decide(f *firing) (triggers.Admission, *store.Ticket, error) {
+func (t *armedTrigger) decide(f *firing, lazy bool) (triggers.Admission, *store.Ticket, error) {
 	d := t.draft()
+	d.lazy = lazy
 	d.rec.Fired++
 	d.rec.Missed += uint64(max(f.Missed, 0))
 	d.rec.LastFire = d.at
@@ -242,7 +237,8 @@ func (d *draft) start(f triggers.Fire) (triggers.Admission, *store.Ticket, error
 func (d *draft) settle(outcome triggers.Outcome, run sentinels.RunID, reason string, f triggers.Fire) (triggers.Admission, *store.Ticket, error) {
 	d.count(outcome, "", reason)
 	adm := triggers.Admission{Outcome: outcome, Run: run, Reason: reason}
-	ticket := d.t.s.a.rt.db.Enqueue(store.Batch{Puts: d.all(), Lazy: !begins(outcome)})
+	lazy := d.lazy && outcome != triggers.Queued // what is in the queue is soon read from there
+	ticket := d.t.s.a.rt.db.Enqueue(store.Batch{Puts: d.all(), Lazy: lazy})
 	d.commit(adm, f, ticket)
 	return adm, ticket, nil
 }

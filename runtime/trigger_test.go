@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -520,7 +519,7 @@ func TestTriggerProblems(t *testing.T) {
 		t.Errorf("%+v", adm)
 	}
 	s.mu.Lock()
-	s.fail = errors.New("the watch is lost")
+	s.fail = errLost
 	s.mu.Unlock()
 	s.save(t, "b", `"trigger":{"type":"tap"}`)
 	until(t, "the problem", func() bool { return s.info(t, "b", 0).Problem == "the watch is lost" })

@@ -57,7 +57,9 @@ const MaxBody = 1 << 20
 
 // Func admits what fires. It returns when the outcome is durable; until then
 // the trigger must not go on, so that a crash repeats the fire rather than
-// losing it. An error means that nothing was decided: fire again later.
+// losing it. For a fire with State it may return before: the two are kept
+// together or not at all, so a crash brings the old State back, and the trigger
+// fires again. An error means that nothing was decided: fire again later.
 type Func func(ctx context.Context, f Fire) (Admission, error)
 
 // Fire is one occasion to start a run.
