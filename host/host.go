@@ -98,7 +98,7 @@ func (h *Host) open(ctx context.Context) error {
 		OnInterrupt: h.opt.OnInterrupt,
 		Limits:      h.opt.Limits,
 		Redact:      h.redact,
-		Observer:    runtime.Observer{Progress: h.observe},
+		Observer:    runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition},
 		Logger:      h.opt.Logger,
 	})
 	if err != nil {

@@ -14,18 +14,19 @@ import (
 // with what they have, and its revisions stay readable. A later save continues
 // their numbering. expect is as in [SaveOptions].
 func (rt *Runtime) Delete(ctx context.Context, id sentinels.ID, expect int) error {
-	return rt.DeleteWith(ctx, id, SaveOptions{Expect: expect})
+	_, err := rt.DeleteWith(ctx, id, SaveOptions{Expect: expect})
+	return err
 }
 
-// DeleteWith is [Runtime.Delete] with who and why.
-func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOptions) error {
+// DeleteWith is [Runtime.Delete] with who and why. It returns the tombstone.
+func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOptions) (Stored, error) {
 	for {
 		head, err := rt.Definition(id)
 		if err != nil {
-			return err
+			return Stored{}, err
 		}
 		if err := expects("delete", head, opt.Expect); err != nil {
-			return err
+			return Stored{}, err
 		}
 		tombstone := Stored{
 			ID: id, Name: head.Name, Revision: head.Revision + 1, SavedAt: time.Now().UTC(), Deleted: true,
@@ -35,9 +36,9 @@ func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOpti
 		var late *overtakenError
 		switch {
 		case !errors.As(err, &late):
-			return err
+			return tombstone, err
 		case opt.Expect >= 0:
-			return late.conflict
+			return Stored{}, late.conflict
 		}
 	}
 }

@@ -124,6 +124,27 @@ func (rt *Runtime) Trace(id sentinels.RunID) (*Trace, error) {
 	return b.trace, err
 }
 
+// TraceOpen reads only the iteration that a run is in, nil between two of them:
+// of a run with a long history it costs a small part of [Runtime.Trace].
+func (rt *Runtime) TraceOpen(id sentinels.RunID) (*TraceIteration, error) {
+	info, err := rt.Status(id)
+	if err != nil {
+		return nil, err
+	}
+	b := &traceBuilder{rt: rt, trace: &Trace{}}
+	err = rt.db.Journal(string(id), max(info.Snapshot, 1), func(seq uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return fmt.Errorf("record %d of run %s: %w", seq, id, err)
+		}
+		return b.add(rec)
+	})
+	if it := b.iteration(); err == nil && it != nil && !it.Done {
+		return it, nil
+	}
+	return nil, err
+}
+
 type traceBuilder struct {
 	rt       *Runtime
 	trace    *Trace

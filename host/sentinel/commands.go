@@ -11,6 +11,9 @@ type Options struct {
 	// Workspace is where a run works that neither the call nor the definition
 	// places. Default: the caller's workspace.
 	Workspace string
+	// Definitions are told before a definition is edited and after, so that its
+	// file and the store say the same. Default nil: definitions live in no files.
+	Definitions Definitions
 }
 
 type family struct {
@@ -37,6 +40,15 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/status", "Show where a run, or the newest run of a sentinel, stands.", read, f.status),
 		command.New("sentinel/list", "List defined sentinels and runs.", read, f.list),
 		command.New("sentinel/trace", "Show what a run did: iterations, steps, attempts and host calls.", read, f.trace),
-		command.New("sentinel/step/list", "List the steps of a sentinel, with their addresses.", read, f.stepList),
+		command.New("sentinel/update", "Put another definition in the place of a sentinel's.", write, f.update),
+		command.New("sentinel/delete", "Delete a sentinel; its runs go on, its revisions stay readable.", change, f.remove),
+		command.New("sentinel/revisions", "List the revisions of a sentinel: when, by whom, why.", read, f.revisions),
+		command.New("sentinel/revision", "Show one revision of a sentinel.", read, f.revision),
+		command.New("sentinel/diff", "Show what two revisions of a sentinel do not have in common.", read, f.diff),
+		command.New("sentinel/rollback", "Bring back the content of an earlier revision, as a new one.", write, f.rollback),
+		command.New("sentinel/step/add", "Add a step; runs use it from their next iteration on.", change, f.stepAdd),
+		command.New("sentinel/step/update", "Change a step; runs use it from their next iteration on.", write, f.stepUpdate),
+		command.New("sentinel/step/remove", "Remove a step; runs do without it from their next iteration on.", change, f.stepRemove),
+		command.New("sentinel/step/list", "List the steps of a sentinel or a run, with their addresses and how they stand.", read, f.stepList),
 	}
 }

@@ -31,6 +31,7 @@ type saved struct {
 	Name       string       `json:"name"`
 	Revision   int          `json:"revision"`
 	Hash       string       `json:"hash"`
+	Warning    string       `json:"warning,omitempty" jsonschema:"what did not work beside the revision itself"`
 }
 
 func (f family) create(ctx context.Context, call *command.Call, in createIn) (saved, error) {
@@ -38,23 +39,26 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 	if err != nil {
 		return saved{}, err
 	}
-	expect := -1
+	expect := runtime.AnyRevision
 	if in.Revision != nil {
 		expect = *in.Revision
 	}
-	return f.save(ctx, src, file, expect)
+	return f.save(ctx, call, src, file, expect)
 }
 
-func (f family) save(ctx context.Context, src []byte, file string, expect int) (saved, error) {
+func (f family) save(ctx context.Context, call *command.Call, src []byte, file string, expect int) (saved, error) {
 	def, problems := f.rt.Decode(src, file)
 	if len(problems) > 0 {
-		return saved{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: problems.Error()}
+		return saved{}, refused(problems)
 	}
-	s, err := f.rt.Save(ctx, def, expect)
+	if err := f.sync(ctx, def.ID); err != nil {
+		return saved{}, err
+	}
+	s, err := f.rt.SaveWith(ctx, def, runtime.SaveOptions{Expect: expect, By: who(call)})
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{s.ID, def.Name, s.Revision, s.Hash}, nil
+	return saved{s.ID, def.Name, s.Revision, s.Hash, f.writeBack(ctx, s)}, nil
 }
 
 // source returns the text of the definition that the parameters name.
@@ -125,7 +129,7 @@ func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOu
 		src, err := os.ReadFile(file)
 		if err == nil {
 			var s saved
-			if s, err = f.save(ctx, src, file, -1); err == nil {
+			if s, err = f.save(ctx, call, src, file, runtime.AnyRevision); err == nil {
 				out.Loaded = append(out.Loaded, s)
 				continue
 			}
@@ -141,92 +145,25 @@ type idIn struct {
 
 type exportOut struct {
 	SentinelID sentinels.ID    `json:"sentinelId"`
+	Run        sentinels.RunID `json:"run,omitempty" jsonschema:"the run whose definition this is"`
 	Name       string          `json:"name"`
-	Revision   int             `json:"revision"`
+	Revision   int             `json:"revision" jsonschema:"0 for a run of a definition that is not stored"`
+	Edit       int             `json:"edit,omitempty" jsonschema:"number of the run's own edit, made on that revision"`
 	Hash       string          `json:"hash"`
 	Definition json.RawMessage `json:"definition"`
 }
 
+// export shows the definition that a sentinel, or the next iteration of a run,
+// has.
 func (f family) export(_ context.Context, _ *command.Call, in idIn) (exportOut, error) {
-	s, err := f.rt.Definition(sentinels.ID(in.SentinelID))
+	t, err := f.find(in.SentinelID)
 	if err != nil {
 		return exportOut{}, err
 	}
-	def, err := f.rt.Decoded(s)
+	def, err := f.read(t)
 	if err != nil {
 		return exportOut{}, err
 	}
-	return exportOut{s.ID, def.Name, s.Revision, s.Hash, s.Definition}, nil
-}
-
-type stepsOut struct {
-	SentinelID sentinels.ID `json:"sentinelId"`
-	Revision   int          `json:"revision"`
-	Steps      []stepLine   `json:"steps"`
-}
-
-type stepLine struct {
-	Address string             `json:"address"`
-	Type    sentinels.StepType `json:"type"`
-	Name    string             `json:"name,omitempty"`
-	Step    json.RawMessage    `json:"step"`
-	Last    string             `json:"last,omitempty" jsonschema:"how it ended in the newest iteration of the newest run"`
-}
-
-func (f family) stepList(_ context.Context, _ *command.Call, in idIn) (stepsOut, error) {
-	s, err := f.rt.Definition(sentinels.ID(in.SentinelID))
-	if err != nil {
-		return stepsOut{}, err
-	}
-	def, err := f.rt.Decoded(s)
-	if err != nil {
-		return stepsOut{}, err
-	}
-	out := stepsOut{SentinelID: s.ID, Revision: s.Revision, Steps: []stepLine{}}
-	for i := range def.Steps {
-		if err := addSteps(&out.Steps, fmt.Sprint(i), &def.Steps[i]); err != nil {
-			return out, err
-		}
-	}
-	f.lastOf(&out)
-	return out, nil
-}
-
-// addSteps lists a step and, behind it, those nested in it.
-func addSteps(into *[]stepLine, address string, step *sentinels.Step) error {
-	raw, err := json.Marshal(step)
-	if err != nil {
-		return err
-	}
-	*into = append(*into, stepLine{Address: address, Type: step.Type, Name: step.Name, Step: raw})
-	fields := make([]string, 0, len(step.Blocks))
-	for field := range step.Blocks {
-		fields = append(fields, field)
-	}
-	sort.Strings(fields)
-	for _, field := range fields {
-		for i := range step.Blocks[field] {
-			if err := addSteps(into, fmt.Sprintf("%s.%s.%d", address, field, i), &step.Blocks[field][i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// lastOf adds how each step ended last.
-func (f family) lastOf(out *stepsOut) {
-	runs, err := f.rt.Runs(runtime.RunFilter{Sentinel: out.SentinelID, Limit: 1})
-	if err != nil || len(runs) == 0 {
-		return
-	}
-	tr, err := f.rt.Trace(runs[0].ID)
-	if err != nil || len(tr.Iterations) == 0 {
-		return
-	}
-	ends := map[string]string{}
-	tr.Iterations[len(tr.Iterations)-1].Walk(func(s *runtime.TraceStep) { ends[s.Address] = s.State() })
-	for i := range out.Steps {
-		out.Steps[i].Last = ends[out.Steps[i].Address]
-	}
+	text, err := def.def.MarshalJSON()
+	return exportOut{t.id, t.run, def.def.Name, def.revision, def.edit, def.hash, text}, err
 }

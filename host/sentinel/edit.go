@@ -1,0 +1,199 @@
+package sentinel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Definitions keep files and the store from disagreeing. Both functions are
+// called with definitions that live in no file, too, and do nothing then.
+type Definitions interface {
+	// Sync takes up what the definition's file says by now, so that an edit is
+	// made on that and a stale one is refused.
+	Sync(ctx context.Context, id sentinels.ID) error
+	// WriteBack writes a new revision to its file; one that is Deleted removes it.
+	WriteBack(ctx context.Context, s runtime.Stored) error
+}
+
+// A found is what a sentinelId leads to: a stored sentinel, or one run.
+type found struct {
+	id  sentinels.ID
+	run sentinels.RunID // empty for the stored sentinel
+}
+
+// find tells the two apart. A sentinel goes first: its id is the author's, and
+// a run's is made so that nobody thinks of it.
+func (f family) find(id string) (found, error) {
+	if id == "" {
+		return found{}, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "neither a sentinel nor a run is named"}
+	}
+	_, err := f.rt.Definition(sentinels.ID(id))
+	if err == nil {
+		return found{id: sentinels.ID(id)}, nil
+	}
+	if abi.CodeOf(err) != abi.NotFound {
+		return found{}, err
+	}
+	if info, none := f.rt.Status(sentinels.RunID(id)); none == nil {
+		return found{info.Sentinel, info.ID}, nil
+	}
+	return found{}, err
+}
+
+// A version is the definition that something has now.
+type version struct {
+	def            *sentinels.Definition
+	revision, edit int
+	hash           string
+}
+
+func (f family) read(t found) (version, error) {
+	if t.run != "" {
+		def, revision, edit, err := f.rt.RunDefinition(t.run)
+		if err != nil {
+			return version{}, err
+		}
+		return version{def, revision, edit, def.Hash()}, nil
+	}
+	s, err := f.rt.Definition(t.id)
+	if err != nil {
+		return version{}, err
+	}
+	def, err := f.rt.Decoded(s)
+	return version{def, s.Revision, 0, s.Hash}, err
+}
+
+// who names the caller for the history. A step or a model cannot pass for a
+// person.
+func who(call *command.Call) string {
+	if call.By == command.ByUser {
+		return "user"
+	}
+	return string(call.By) + " of sentinel " + string(call.Sentinel)
+}
+
+// refused is the error for problems of a definition.
+func refused(problems sentinels.Problems) error {
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Message: problems.Error()}
+}
+
+// sync and writeBack are for hosts without watched files, too.
+func (f family) sync(ctx context.Context, id sentinels.ID) error {
+	if f.opt.Definitions == nil {
+		return nil
+	}
+	return f.opt.Definitions.Sync(ctx, id)
+}
+
+// writeBack returns a warning in place of an error: the revision is in the
+// store, and repeating the edit would make it twice.
+func (f family) writeBack(ctx context.Context, s runtime.Stored) string {
+	if f.opt.Definitions == nil {
+		return ""
+	}
+	if err := f.opt.Definitions.WriteBack(ctx, s); err != nil {
+		return fmt.Sprintf("revision %d is stored, but its file is not written: %v", s.Revision, err)
+	}
+	return ""
+}
+
+// An editIn is what all edits have in common.
+type editIn struct {
+	SentinelID string `json:"sentinelId" jsonschema:"id of the sentinel, or of one run: then that run alone is edited"`
+	Revision   *int   `json:"revision,omitempty" jsonschema:"revision of the sentinel that the edit was made on; another one is a conflict" minimum:"1"`
+	Hash       string `json:"hash,omitempty" jsonschema:"hash of the definition that the edit was made on; another one is a conflict"`
+}
+
+// An edited is what all edits answer.
+type edited struct {
+	SentinelID sentinels.ID    `json:"sentinelId"`
+	Run        sentinels.RunID `json:"run,omitempty" jsonschema:"the one run that was edited"`
+	Name       string          `json:"name"`
+	Revision   int             `json:"revision" jsonschema:"of the sentinel; of a run's own edit the one it was made on, 0 if its definition is not stored"`
+	Edit       int             `json:"edit,omitempty" jsonschema:"number of the run's own edit"`
+	Hash       string          `json:"hash"`
+	Steps      int             `json:"steps" jsonschema:"how many steps there are now, without nested ones"`
+	Address    string          `json:"address,omitempty" jsonschema:"the step that was touched, as it is addressed now"`
+	Note       string          `json:"note,omitempty" jsonschema:"what the edit does not do"`
+	Warning    string          `json:"warning,omitempty" jsonschema:"what did not work beside the edit itself"`
+}
+
+// An editor makes another definition of one; it may be called more than once.
+type editor func(*sentinels.Definition) (*sentinels.Definition, error)
+
+// edit makes an edit of what in names. The current iteration of every run is
+// untouched; the next one uses the change.
+func (f family) edit(ctx context.Context, call *command.Call, in editIn, note string, fn editor) (edited, error) {
+	t, err := f.find(in.SentinelID)
+	if err != nil {
+		return edited{}, err
+	}
+	if t.run != "" {
+		return f.editRun(ctx, call, t, in, note, fn)
+	}
+	if err := f.sync(ctx, t.id); err != nil {
+		return edited{}, err
+	}
+	before, err := f.rt.Definition(t.id)
+	if err != nil {
+		return edited{}, err
+	}
+	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: note}
+	if in.Revision != nil {
+		opt.Expect = *in.Revision
+	}
+	s, err := f.rt.Edit(ctx, t.id, opt, func(d *sentinels.Definition) (*sentinels.Definition, error) {
+		if in.Hash != "" && in.Hash != d.Hash() {
+			return nil, &abi.Error{Code: abi.Conflict, Field: "hash", Hint: "read the definition again and repeat the edit on it",
+				Message: fmt.Sprintf("edit sentinel %q: made on the definition with the hash %.12s, the current one is %.12s", t.id, in.Hash, d.Hash())}
+		}
+		return fn(d)
+	})
+	if err != nil {
+		return edited{}, problemsOf(err)
+	}
+	def, err := f.rt.Decoded(s)
+	if err != nil {
+		return edited{}, err
+	}
+	out := edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps)}
+	if s.Revision == before.Revision {
+		out.Note = "the sentinel was like that already"
+	}
+	out.Warning = f.writeBack(ctx, s)
+	return out, nil
+}
+
+func (f family) editRun(ctx context.Context, call *command.Call, t found, in editIn, note string, fn editor) (edited, error) {
+	if in.Revision != nil {
+		return edited{}, &abi.Error{Code: abi.BadFields, Field: "revision", Message: fmt.Sprintf("edit run %s: a run has no revisions", t.run),
+			Hint: "give the hash that its definition had"}
+	}
+	e, err := f.rt.EditRun(ctx, t.run, runtime.EditRunOptions{ExpectHash: in.Hash, By: who(call), Note: note}, fn)
+	if err != nil {
+		return edited{}, problemsOf(err)
+	}
+	out := edited{SentinelID: t.id, Run: t.run, Name: e.Definition.Name, Revision: e.Revision, Edit: e.Edit, Hash: e.Hash, Steps: len(e.Definition.Steps)}
+	switch {
+	case e.Definition.Loop.Type == sentinels.LoopOnce:
+		out.Note = "the run makes one pass, which goes on unchanged; no pass will use the edit"
+	case e.Revision != 0:
+		out.Note = fmt.Sprintf("only this run was edited and no longer follows the sentinel; sentinel %q is as it was", t.id)
+	}
+	return out, nil
+}
+
+// problemsOf gives the problems of a definition the code of wrong parameters.
+func problemsOf(err error) error {
+	var problems sentinels.Problems
+	if errors.As(err, &problems) {
+		return refused(problems)
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+package sentinel
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// maxInFlight is how many runs of a sentinel a list of its steps looks into,
+// the newest first: each costs reading its open iteration.
+const maxInFlight = 20
+
+type stepsOut struct {
+	SentinelID sentinels.ID    `json:"sentinelId"`
+	Run        sentinels.RunID `json:"run,omitempty" jsonschema:"the run whose steps these are"`
+	Revision   int             `json:"revision"`
+	Edit       int             `json:"edit,omitempty" jsonschema:"number of the run's own edit"`
+	Hash       string          `json:"hash"`
+	Steps      []stepLine      `json:"steps"`
+	Runs       int             `json:"runs" jsonschema:"how many runs are on"`
+}
+
+type stepLine struct {
+	Address  string             `json:"address"`
+	Type     sentinels.StepType `json:"type"`
+	ID       string             `json:"id,omitempty"`
+	Name     string             `json:"name,omitempty"`
+	Step     json.RawMessage    `json:"step"`
+	Last     string             `json:"last,omitempty" jsonschema:"how it ended last in the newest run: ok, failed, skipped or running"`
+	Error    *abi.Error         `json:"error,omitempty" jsonschema:"why it failed"`
+	LastAt   *time.Time         `json:"lastAt,omitempty" jsonschema:"when that began"`
+	Millis   float64            `json:"durationMs,omitempty"`
+	InFlight []inFlight         `json:"inFlight,omitempty" jsonschema:"runs that are at this step now, at most 20"`
+}
+
+// An inFlight is one carrying-out of a step that goes on.
+type inFlight struct {
+	Run       sentinels.RunID `json:"run"`
+	Iteration int             `json:"iteration"`
+	Attempt   int             `json:"attempt,omitempty"`
+	Since     time.Time       `json:"since"`
+	WaitsFor  string          `json:"waitsFor,omitempty" jsonschema:"the host call under way: its function, and the command's or event's name"`
+}
+
+// stepList shows the steps of a sentinel or of one run, and how each stands.
+func (f family) stepList(_ context.Context, _ *command.Call, in idIn) (stepsOut, error) {
+	t, err := f.find(in.SentinelID)
+	if err != nil {
+		return stepsOut{}, err
+	}
+	v, err := f.read(t)
+	if err != nil {
+		return stepsOut{}, err
+	}
+	out := stepsOut{SentinelID: t.id, Run: t.run, Revision: v.revision, Edit: v.edit, Hash: v.hash, Steps: []stepLine{}}
+	each(v.def.Steps, "", func(address string, s *sentinels.Step) {
+		raw, bad := s.MarshalJSON()
+		if bad != nil {
+			err = bad
+		}
+		out.Steps = append(out.Steps, stepLine{Address: address, Type: s.Type, ID: s.ID, Name: s.Name, Step: raw})
+	})
+	if err != nil {
+		return out, err
+	}
+	return out, f.states(t, v, &out)
+}
+
+// states adds how the steps ended last, and what goes on.
+func (f family) states(t found, v version, out *stepsOut) error {
+	newest, on, err := f.runsOf(t)
+	if err != nil || newest == nil {
+		return err
+	}
+	lines := map[string]*stepLine{}
+	for i := range out.Steps {
+		lines[out.Steps[i].Address] = &out.Steps[i]
+	}
+	if err := f.lastOf(newest, v, lines); err != nil {
+		return err
+	}
+	out.Runs = len(on)
+	for _, run := range on[:min(len(on), maxInFlight)] {
+		open, err := f.rt.TraceOpen(run.ID)
+		if abi.CodeOf(err) == abi.NotFound { // it went with retention since
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		// An iteration of another revision may have another step at an address.
+		if open == nil || open.Hash != v.hash {
+			continue
+		}
+		open.Walk(func(s *runtime.TraceStep) {
+			if line := lines[s.Address]; line != nil && !s.Ended {
+				line.InFlight = append(line.InFlight, flying(run.ID, open.Number, s))
+			}
+		})
+	}
+	return nil
+}
+
+func flying(run sentinels.RunID, iteration int, s *runtime.TraceStep) inFlight {
+	x := inFlight{Run: run, Iteration: iteration, Since: s.Start}
+	if n := len(s.Attempts); n > 0 {
+		a := s.Attempts[n-1]
+		x.Attempt = a.Number
+		for _, c := range a.Calls {
+			if !c.Ended {
+				x.WaitsFor = c.Function
+				if c.Label != "" {
+					x.WaitsFor += " " + c.Label
+				}
+			}
+		}
+	}
+	return x
+}
+
+// runsOf returns the newest run and those that are on, the newest first.
+func (f family) runsOf(t found) (newest *runtime.RunInfo, on []runtime.RunInfo, err error) {
+	if t.run != "" {
+		info, err := f.rt.Status(t.run)
+		if err == nil && !info.Status.Final() {
+			on = append(on, info)
+		}
+		return &info, on, err
+	}
+	last, err := f.rt.Runs(runtime.RunFilter{Sentinel: t.id, Limit: 1})
+	if err != nil || len(last) == 0 {
+		return nil, nil, err
+	}
+	on, err = f.rt.Runs(runtime.RunFilter{Sentinel: t.id, Statuses: runtime.Unfinished()})
+	return &last[0], on, err
+}
+
+// lastOf adds how each step ended in the newest iteration of a run that had it:
+// of an iteration that goes on, the steps it has come to.
+func (f family) lastOf(run *runtime.RunInfo, v version, lines map[string]*stepLine) error {
+	tr, err := f.rt.Trace(run.ID)
+	if err != nil {
+		return err
+	}
+	for i := max(len(tr.Iterations)-2, 0); i < len(tr.Iterations); i++ {
+		it := &tr.Iterations[i]
+		if it.Hash != v.hash {
+			continue
+		}
+		it.Walk(func(s *runtime.TraceStep) {
+			if line := lines[s.Address]; line != nil {
+				at := s.Start
+				line.Last, line.Error, line.LastAt, line.Millis = s.State(), s.Error, &at, s.Millis
+			}
+		})
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package sentinel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type updateIn struct {
+	editIn
+	Definition json.RawMessage `json:"definition,omitempty" jsonschema:"the whole new definition"`
+	File       string          `json:"file,omitempty" jsonschema:"file that holds it, below the workspace or absolute"`
+	Note       string          `json:"note,omitempty" jsonschema:"why, for the history"`
+}
+
+// update puts another definition in the place of one that is there; sentinel/create
+// also makes new ones.
+func (f family) update(ctx context.Context, call *command.Call, in updateIn) (edited, error) {
+	if (in.Definition == nil) == (in.File == "") {
+		return edited{}, &abi.Error{Code: abi.BadFields, Message: "update sentinel: give either definition or file"}
+	}
+	src, file, err := f.source(call, createIn{File: in.File, Definition: unquoted(in.Definition)})
+	if err != nil {
+		return edited{}, err
+	}
+	def, problems := f.rt.Decode(src, file)
+	if len(problems) > 0 {
+		return edited{}, refused(problems)
+	}
+	return f.edit(ctx, call, in.editIn, in.Note, func(old *sentinels.Definition) (*sentinels.Definition, error) {
+		if def.ID == old.ID {
+			return def, nil
+		}
+		if def.ID != sentinels.Slug(def.Name) {
+			return nil, &abi.Error{Code: abi.BadFields, Field: "id", Message: fmt.Sprintf("update sentinel %q: the definition is that of %q", old.ID, def.ID)}
+		}
+		next := *def // it names no id, so the name may become another one
+		next.ID = old.ID
+		return &next, nil
+	})
+}
+
+type deleteIn struct {
+	SentinelID sentinels.ID `json:"sentinelId" jsonschema:"id of the sentinel"`
+	Revision   *int         `json:"revision,omitempty" jsonschema:"revision that was last seen; another one is a conflict" minimum:"1"`
+	Note       string       `json:"note,omitempty" jsonschema:"why, for the history"`
+}
+
+type deleted struct {
+	SentinelID sentinels.ID `json:"sentinelId"`
+	Revision   int          `json:"revision" jsonschema:"of the deletion; rollback to an earlier one brings the sentinel back"`
+	Runs       int          `json:"runs" jsonschema:"runs that are on; they go on with what they have"`
+	Warning    string       `json:"warning,omitempty"`
+}
+
+// remove deletes a sentinel. Its runs go on.
+func (f family) remove(ctx context.Context, call *command.Call, in deleteIn) (deleted, error) {
+	if err := f.sync(ctx, in.SentinelID); err != nil {
+		return deleted{}, err
+	}
+	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: in.Note}
+	if in.Revision != nil {
+		opt.Expect = *in.Revision
+	}
+	tombstone, err := f.rt.DeleteWith(ctx, in.SentinelID, opt)
+	if err != nil {
+		return deleted{}, err
+	}
+	on, err := f.rt.Runs(runtime.RunFilter{Sentinel: in.SentinelID, Statuses: runtime.Unfinished()})
+	if err != nil {
+		return deleted{}, err
+	}
+	return deleted{in.SentinelID, tombstone.Revision, len(on), f.writeBack(ctx, tombstone)}, nil
+}
