@@ -177,10 +177,11 @@ func (a *arming) sentinel(id sentinels.ID) *armedSentinel {
 	return a.sentinels[id]
 }
 
-// refresh brings the triggers of one definition in step with its newest
-// revision. Whoever saved or deleted it waits for that, so that an event emitted
-// afterwards finds its trigger.
-func (a *arming) refresh(ctx context.Context, id sentinels.ID) error {
+// refresh brings the triggers of one definition in step with what the store has
+// of it; again says that this may differ although the revision is the same.
+// Whoever changed it waits for that, so that an event emitted afterwards finds
+// its trigger. Being disarmed meanwhile is no error: then nothing is armed.
+func (a *arming) refresh(ctx context.Context, id sentinels.ID, again bool) error {
 	a.change.Lock()
 	defer a.change.Unlock()
 	ctx, done := a.within(ctx)
@@ -190,24 +191,26 @@ func (a *arming) refresh(ctx context.Context, id sentinels.ID) error {
 		return err
 	}
 	if head.Revision == 0 || head.Deleted {
-		return a.forget(ctx, id)
+		err = a.forget(ctx, id)
+	} else if a.armed() {
+		err = a.rearm(ctx, head, again)
 	}
-	if !a.armed() {
+	if errors.Is(err, errDisarmed) {
 		return nil
 	}
-	s, ticket, err := a.arm(ctx, head, false, false)
-	if err != nil {
-		return err
+	return err
+}
+
+// rearm arms one sentinel and lets it run. The caller holds change.
+func (a *arming) rearm(ctx context.Context, stored Stored, again bool) error {
+	s, ticket, err := a.arm(ctx, stored, false, again)
+	if err == nil && ticket != nil {
+		err = ticket.Wait(ctx)
 	}
-	if ticket != nil {
-		if err := ticket.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	if s != nil {
+	if err == nil && s != nil {
 		s.run()
 	}
-	return nil
+	return err
 }
 
 // forget disarms a sentinel that is gone and deletes what was kept of its
@@ -369,13 +372,7 @@ func (a *arming) runsOn(id sentinels.ID) []sentinels.RunID {
 // what happens meanwhile is found afterwards by those kinds that can, schedules
 // as their catch-up says.
 func (rt *Runtime) PauseTriggers(ctx context.Context, id sentinels.ID, paused bool) error {
-	a := rt.arming
-	a.change.Lock()
-	defer a.change.Unlock()
-	ctx, done := a.within(ctx)
-	defer done()
-	head, err := rt.Definition(id)
-	if err != nil {
+	if _, err := rt.Definition(id); err != nil {
 		return err
 	}
 	put := encodePut(bucketTriggers, triggerPrefix(id), sentinelRecord{Paused: paused})
@@ -383,20 +380,7 @@ func (rt *Runtime) PauseTriggers(ctx context.Context, id sentinels.ID, paused bo
 	if err := rt.db.Enqueue(store.Batch{Puts: []store.Put{put}}).Wait(ctx); err != nil {
 		return err
 	}
-	if !a.armed() {
-		return nil
-	}
-	s, ticket, err := a.arm(ctx, head, false, true)
-	if err != nil {
-		return err
-	}
-	if ticket != nil {
-		if err := ticket.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	s.run()
-	return nil
+	return rt.arming.refresh(context.WithoutCancel(ctx), id, true)
 }
 
 // notArmed is the error for what needs armed triggers.

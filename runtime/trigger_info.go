@@ -69,13 +69,15 @@ func (s *armedSentinel) infos(now time.Time, armed bool) []TriggerInfo {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := map[string]int{}
-	for _, q := range s.queue {
-		waiting[q.Trigger]++
-	}
 	out := make([]TriggerInfo, 0, len(s.triggers))
 	for _, t := range s.triggers {
-		out = append(out, t.info(now, armed, waiting[t.name]))
+		waiting := 0
+		for i := range s.queue {
+			if s.queue[i].of(t) {
+				waiting++
+			}
+		}
+		out = append(out, t.info(now, armed, waiting))
 	}
 	return out
 }

@@ -24,10 +24,16 @@ const (
 type queuedFire struct {
 	Number  uint64    `json:"-"` // its key in the store; the order
 	Trigger string    `json:"trigger"`
+	Since   int64     `json:"since"`             // when its trigger began: one that is written again is another
 	Restart bool      `json:"restart,omitempty"` // the runs that are on are stopped for it
 	Fire    *keptFire `json:"fire,omitempty"`
 
 	bytes int64
+}
+
+// of reports whether the fire is one of t's.
+func (q *queuedFire) of(t *armedTrigger) bool {
+	return q.Trigger == t.name && q.Since == t.rec.Since.UnixMicro()
 }
 
 func queueKey(id sentinels.ID, n uint64) []byte {
@@ -75,7 +81,7 @@ func (s *armedSentinel) remove(i int) {
 func (d *draft) enqueue(f triggers.Fire, restart bool) (triggers.Admission, *store.Ticket, error) {
 	s, t := d.t.s, d.t
 	kept := keep(f)
-	q := queuedFire{Number: s.last + 1, Trigger: t.name, Restart: restart, Fire: &kept}
+	q := queuedFire{Number: s.last + 1, Trigger: t.name, Since: t.rec.Since.UnixMicro(), Restart: restart, Fire: &kept}
 	put := encodePut(bucketTriggerQueue, queueKey(s.id, q.Number), q)
 	q.Fire, q.bytes = nil, int64(len(put.Value))
 	reason := "a run is on"
@@ -83,7 +89,7 @@ func (d *draft) enqueue(f triggers.Fire, restart bool) (triggers.Admission, *sto
 	if restart {
 		reason = "the run that is on is stopped for it"
 		for i, other := range s.queue {
-			if other.Restart && other.Trigger == t.name {
+			if other.Restart && other.of(t) {
 				place = i
 			}
 		}
@@ -153,7 +159,7 @@ func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket,
 	}
 	head := s.queue[0]
 	t := s.trigger(head.Trigger)
-	if t == nil {
+	if t == nil || !head.of(t) {
 		t = &armedTrigger{s: s, name: head.Trigger, gone: true}
 		t.def.Type = typeOf(t.name)
 	}
@@ -185,16 +191,27 @@ func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket,
 	return nil, nil, err == nil, err
 }
 
-// stopFor stops a run that is in the way of a newer one, wholly. One that is
-// over already is in nobody's way.
+// stopFor stops a run that is in the way of a newer one, wholly. One that comes
+// to its end by itself just now is waited for; one that is over is in nobody's
+// way.
 func (s *armedSentinel) stopFor(ctx context.Context, run sentinels.RunID) error {
-	err := s.a.rt.Stop(ctx, run)
-	if code := abi.CodeOf(err); err == nil || code == abi.Conflict || code == abi.NotFound {
-		info, now := s.a.rt.Status(run)
-		if abi.CodeOf(now) == abi.NotFound || now == nil && info.Status.Final() {
-			s.a.ended(s.id, run)
+	rt := s.a.rt
+	err := rt.Stop(ctx, run)
+	if code := abi.CodeOf(err); err == nil || code != abi.Conflict && code != abi.NotFound {
+		return err
+	}
+	if r := rt.live(run); r != nil {
+		select {
+		case <-r.done:
 			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
+	}
+	info, err := rt.Status(run)
+	if abi.CodeOf(err) == abi.NotFound || err == nil && info.Status.Final() {
+		s.a.ended(s.id, run) // it never began, or ended while nobody looked
+		return nil
 	}
 	return err
 }
