@@ -186,7 +186,7 @@ func (s *socket) bye(err error) {
 		code, reason = websocket.StatusTryAgainLater, "too slow; come back with cursor "+s.sub.Cursor().String()
 	case errors.Is(err, errAsked):
 		code, reason = websocket.StatusPolicyViolation, err.Error()
-	case errors.Is(err, ErrClosed), s.handler.base.Err() != nil:
+	case errors.Is(err, ErrClosed), errors.Is(err, context.Canceled), s.handler.base.Err() != nil:
 		code, reason = websocket.StatusGoingAway, "the host is going away"
 	case websocket.CloseStatus(err) != -1:
 		code, reason = websocket.StatusNormalClosure, ""

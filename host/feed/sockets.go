@@ -146,7 +146,11 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered
 	}
 	s := &socket{handler: h, conn: conn, sub: sub}
-	if errors.Is(s.serve(h.base), errSlow) {
+	// The server that took the request in may end before the feed does.
+	ctx, cancel := context.WithCancel(h.base)
+	defer cancel()
+	defer context.AfterFunc(r.Context(), cancel)()
+	if errors.Is(s.serve(ctx), errSlow) {
 		h.mu.Lock()
 		h.dropped++
 		h.mu.Unlock()
