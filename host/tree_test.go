@@ -47,8 +47,8 @@ var layers = []layer{
 	{"host/reload", []string{"runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
 	{"host/problem", []string{"sdk/abi"}, nil},
 	{"host/owner", []string{"host/problem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
-	{"host/api", []string{"host/command", "host/problem", "sentinels", "sdk/abi", "triggers"}, nil},            // triggers: what a webhook hands in and gets back
-	{"host/client", []string{"host/owner", "host/problem", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
+	{"host/api", []string{"host/command", "host/problem", "sentinels", "sdk/abi", "triggers"}, nil},                         // triggers: what a webhook hands in and gets back
+	{"host/client", []string{"host/owner", "host/problem", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
 	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
 	{"host/llm/openai", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/openai/openai-go/v3"}},

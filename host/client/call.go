@@ -1,0 +1,188 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// maxAnswer bounds what one answer may hold, in bytes.
+const maxAnswer = 256 << 20
+
+// Call calls a command with params, any value that is a JSON object or nil, and
+// decodes its result into the value that into points at, unless that is nil.
+// Ending ctx cancels the command.
+func (c *Client) Call(ctx context.Context, name string, params, into any) error {
+	return c.CallOnce(ctx, "", name, params, into)
+}
+
+// CallOnce is [Client.Call] with a key: a repetition with the same key acts no
+// second time. A command that cannot promise that is an error; "" is no key.
+func (c *Client) CallOnce(ctx context.Context, key, name string, params, into any) error {
+	if params == nil {
+		params = struct{}{}
+	}
+	return c.do(ctx, request{method: http.MethodPost, path: append([]string{"v1", "commands"}, strings.Split(name, "/")...), body: params, key: key}, into)
+}
+
+// A Command is what a server can be asked.
+type Command struct {
+	Name       string          `json:"name"`
+	Summary    string          `json:"summary"`
+	Input      json.RawMessage `json:"input"` // JSON Schema of the parameters
+	Output     json.RawMessage `json:"output,omitempty"`
+	ReadOnly   bool            `json:"readOnly"`
+	Idempotent bool            `json:"idempotent"`
+}
+
+// Commands lists every command, sorted by name.
+func (c *Client) Commands(ctx context.Context) ([]Command, error) {
+	var list []Command
+	err := c.do(ctx, request{path: []string{"v1", "commands"}}, &list)
+	return list, err
+}
+
+// request is one request before it is made. The parts of path are escaped, so
+// that no id can lead elsewhere.
+type request struct {
+	method   string // default GET
+	path     []string
+	query    url.Values
+	body     any    // nil is none
+	key      string // Idempotency-Key
+	revision *int   // If-Match; 0 is whatever is there
+}
+
+func (c *Client) url(path []string, query url.Values) *url.URL {
+	u := *c.base
+	for _, part := range path {
+		u.RawPath = u.EscapedPath() + "/" + url.PathEscape(part)
+		u.Path += "/" + part
+	}
+	u.RawQuery = query.Encode()
+	return &u
+}
+
+// make makes the request with everything that the server wants to see.
+func (c *Client) make(ctx context.Context, r request) (*http.Request, error) {
+	var body io.Reader
+	if r.body != nil {
+		text, err := json.Marshal(r.body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(text)
+	}
+	if r.method == "" {
+		r.method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, c.url(r.path, r.query).String(), body)
+	if err != nil {
+		return nil, err
+	}
+	c.authorize(req.Header)
+	if r.method != http.MethodGet {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.key != "" {
+		req.Header.Set("Idempotency-Key", r.key)
+	}
+	switch {
+	case r.revision == nil:
+	case *r.revision == 0:
+		req.Header.Set("If-Match", "*")
+	default:
+		req.Header.Set("If-Match", strconv.Quote(strconv.Itoa(*r.revision)))
+	}
+	return req, nil
+}
+
+func (c *Client) authorize(h http.Header) {
+	if c.token != "" {
+		h.Set("Authorization", "Bearer "+c.token)
+	}
+}
+
+// do makes a request and decodes the answer into what into points at, unless
+// that is nil.
+func (c *Client) do(ctx context.Context, r request, into any) error {
+	res, err := c.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := readAll(res.Body)
+	if err != nil {
+		return c.lost(ctx, r, err)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("read answer of %q: %w", c.what(r), err)
+	}
+	return nil
+}
+
+// send makes a request and returns an answer that is no error; the caller
+// closes its body.
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	req, err := c.make(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("request %q: %w", c.what(r), err)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.lost(ctx, r, err)
+	}
+	if res.StatusCode/100 == 2 {
+		return res, nil
+	}
+	defer res.Body.Close()
+	body, err := readAll(res.Body)
+	if err != nil {
+		return nil, c.lost(ctx, r, err)
+	}
+	return nil, problem.Read("the server at "+c.base.Host, res.StatusCode, res.Header.Get("Content-Type"), body)
+}
+
+func readAll(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = abi.New(abi.Limit, fmt.Sprintf("the answer has more than %d bytes", maxAnswer))
+	}
+	return body, err
+}
+
+// what names a request in errors, without its query.
+func (c *Client) what(r request) string {
+	if r.method == "" {
+		r.method = http.MethodGet
+	}
+	return r.method + " " + c.url(r.path, nil).Path
+}
+
+// lost says what a broken connection means to whoever asked.
+func (c *Client) lost(ctx context.Context, r request, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("request %q: %w", c.what(r), context.Cause(ctx))
+	}
+	if abi.As(err) != nil {
+		return err
+	}
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = wrapped.Err // the rest names the request again, with its query
+	}
+	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("request %q: no answer from %s: %v", c.what(r), c.base.Host, err),
+		Hint: "see whether the server runs, and whether the request was carried out, then try again"}
+}
