@@ -6,6 +6,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/rag"
+	"github.com/sentinel-runtime/sentinel/host/shell"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -90,11 +91,25 @@ func (e *executions) EndRun(ctx context.Context, run sentinels.RunID) error {
 
 func (e *executions) Interrupted(ctx context.Context, run sentinels.RunID) ([]runtime.InterruptedExecution, error) {
 	lost, err := e.shells.Interrupted(ctx, run)
+	return interrupted(lost), err
+}
+
+// InterruptedRuns is asked in place of Interrupted when all runs are resumed.
+func (e *executions) InterruptedRuns(ctx context.Context) (map[sentinels.RunID][]runtime.InterruptedExecution, error) {
+	lost, err := e.shells.InterruptedRuns(ctx)
+	out := make(map[sentinels.RunID][]runtime.InterruptedExecution, len(lost))
+	for run, records := range lost {
+		out[run] = interrupted(records)
+	}
+	return out, err
+}
+
+func interrupted(lost []shell.Record) []runtime.InterruptedExecution {
 	var out []runtime.InterruptedExecution
 	for _, r := range lost {
 		out = append(out, runtime.InterruptedExecution{Execution: r.ID, Path: r.Path})
 	}
-	return out, err
+	return out
 }
 
 func (e *executions) Memory(run sentinels.RunID) int64 { return e.shells.Memory(run) }

@@ -193,13 +193,7 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 // doubt decides about a call that began and whose end is not known: by the
 // step, the definition, the run, the host, or else by the call's own kind.
 func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
-	choice := a.run.interruptChoice(a.step.OnInterrupt)
-	if choice == "" {
-		choice = sentinels.InterruptAsk
-		if c.start.Safe {
-			choice = sentinels.InterruptRetry
-		}
-	}
+	choice := a.run.doubtChoice(a.step.OnInterrupt, c.start.Safe)
 	a.log("warn", fmt.Sprintf("%s was cut off when the host ended: %s", c.what(), choice))
 	a.perform(ctx, c, nil, func(ctx context.Context, c *call) (callEnd, error) {
 		verdict, result := string(choice), json.RawMessage(nil)

@@ -243,7 +243,11 @@ func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
 	if a.n > 1 {
 		a.retry = retryValue(a.n, a.past.failed)
 	}
-	return a.restoreCalls(past)
+	if err := a.restoreCalls(past); err != nil {
+		return err
+	}
+	a.past.attempts = nil // all that is needed of them is taken up, and the run may wait for days
+	return nil
 }
 
 // carryOut runs the guest until it returns. Each time it is unloaded, because

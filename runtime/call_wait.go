@@ -78,6 +78,16 @@ func (a *attempt) startWait(ctx context.Context, c *call) error {
 	return nil
 }
 
+// timeAlone returns when a wait that has begun is over, zero if it waits for
+// more than a time.
+func (c *call) timeAlone() time.Time {
+	var req waitRequest
+	if parse(c, &req) != nil || req.DurationMs == nil && req.Until == "" {
+		return time.Time{}
+	}
+	return microTime(c.start.Due)
+}
+
 // check refuses a request that does not say exactly what to wait for.
 func (r *waitRequest) check() *abi.Error {
 	n := 0

@@ -287,9 +287,9 @@ func (r *run) pause(reason, limit, by string) ticket {
 // r.snap, so that statuses are written in the order in which they came about.
 func (r *run) setStatus(body journal.StatusBody, fresh *Ask) ticket {
 	r.mu.Lock()
-	r.info.Status, r.info.Reason, r.info.Limit = body.Status, body.Reason, body.Limit
+	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = body.Status, body.Reason, body.Limit, body.With
 	r.mu.Unlock()
-	t := r.write(writeOptions{info: true}, &journal.Record{Kind: journal.Status, Status: &body})
+	t := r.write(writeOptions{info: true, lazy: body.Resumed}, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
 		r.tell(Progress{Event: OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Ask: fresh})
 	})
@@ -304,6 +304,12 @@ type ResumeOptions struct {
 	Room        Room
 	OnInterrupt sentinels.Interrupt // for calls in doubt where the definition says nothing
 	By          string
+	// Tree resumes also the runs below that were paused with their tree. One
+	// that was paused for itself stays so. Default: the run alone.
+	Tree bool
+
+	all bool                                       // of every run: none begins again that was paused
+	cut map[sentinels.RunID][]InterruptedExecution // nil: each run is asked for
 }
 
 // Resume lets a paused run go on, or takes over a run that no process carries
@@ -334,7 +340,7 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 				Hint: "resume run " + string(info.Parent)}
 		}
 	}
-	return rt.takeOver(ctx, info, rt.live(info.Parent), opt)
+	return rt.takeOver(ctx, info, rt.live(info.Parent), opt, nil)
 }
 
 func needsRoom(id sentinels.RunID, limit string, room Room) error {

@@ -131,3 +131,16 @@ func inPass(n int, fits func(*journal.Record) bool) func(*journal.Record) bool {
 		return at == n && fits(r)
 	}
 }
+
+// count is how many records fit.
+func (f *film) count(t testing.TB, fits func(*journal.Record) bool) int {
+	t.Helper()
+	n := 0
+	f.has(t, func(r *journal.Record) bool {
+		if fits(r) {
+			n++
+		}
+		return false
+	})
+	return n
+}

@@ -122,3 +122,6 @@ func (h *history) add(r *journal.Record) {
 		e.end = r.StepEnd
 	}
 }
+
+// doubtful reports whether it cannot be known if a call without an end was made.
+func (c *callHistory) doubtful() bool { return c.start.Effect || c.start.Function == abi.FuncLLM }

@@ -67,16 +67,25 @@ func BenchmarkParked(b *testing.B) {
 		b.ReportMetric(float64(took.Microseconds())/float64(runs), "us/run")
 		b.ReportMetric(float64(spent.Microseconds())/float64(runs), "cpu-us/run")
 		b.ReportMetric(float64(stdruntime.NumGoroutine())/float64(runs), "goroutines/run")
-		if dir := os.Getenv("SENTINEL_BENCH_HEAP"); dir != "" { // to see what of the figures is whose
-			for _, name := range []string{"heap", "goroutine"} {
-				f, err := os.Create(filepath.Join(dir, name+".prof"))
-				if err != nil {
-					b.Fatal(err)
-				}
-				_ = pprof.Lookup(name).WriteTo(f, 0)
-				f.Close()
-			}
-		}
+		profiles(b)
 		rt.Close()
+	}
+}
+
+// profiles writes what memory holds to the folder that SENTINEL_BENCH_HEAP
+// names, to see what of the figures is whose.
+func profiles(b *testing.B) {
+	b.Helper()
+	dir := os.Getenv("SENTINEL_BENCH_HEAP")
+	if dir == "" {
+		return
+	}
+	for _, name := range []string{"heap", "goroutine"} {
+		f, err := os.Create(filepath.Join(dir, name+".prof"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = pprof.Lookup(name).WriteTo(f, 0)
+		f.Close()
 	}
 }

@@ -9,12 +9,12 @@ import (
 
 // countCrash counts a crash against every step that was executing when the host
 // went down, and not against those that only waited.
-func (r *run) countCrash() error {
+func (r *run) countCrash() {
 	if r.hist == nil {
 		r.info.Crashes = nil
 	}
 	if r.hist == nil || !r.rt.unclean {
-		return nil
+		return
 	}
 	asked := map[string]bool{}
 	for _, q := range r.info.Asks {
@@ -22,7 +22,7 @@ func (r *run) countCrash() error {
 	}
 	crashes := map[string]int{} // a step that ended since is blamed no more
 	for key, e := range r.hist.execs {
-		path, _, _ := strings.Cut(key, "@")
+		path := pathOf(key)
 		if e.end != nil || e.last == 0 {
 			continue
 		}
@@ -32,6 +32,26 @@ func (r *run) countCrash() error {
 		}
 	}
 	r.info.Crashes = crashes
+}
+
+// pathOf returns the execution path of what [execKey] has named.
+func pathOf(key string) string {
+	path, _, _ := strings.Cut(key, "@")
+	return path
+}
+
+// quarantine returns the step for which a restored run ends at once, nil if
+// there is none.
+func (r *run) quarantine() *Quarantine {
+	if r.hist == nil {
+		return nil
+	}
+	for key, e := range r.hist.execs {
+		path := pathOf(key)
+		if n := r.info.Crashes[path]; e.end == nil && e.last != 0 && e.retry == nil && n >= r.rt.limits.Crashes {
+			return &Quarantine{r.id, r.begin.Sentinel, path, n}
+		}
+	}
 	return nil
 }
 

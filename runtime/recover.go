@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,18 +13,21 @@ import (
 )
 
 // takeOver carries on a run that another process began, and everything below
-// it. Parents come first, so that a child finds its parent's ledger.
-func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) error {
+// it. Parents come first, so that a child finds its parent's ledger. What it
+// does goes into rec, also what becomes of those below; the error is that of the
+// run itself.
+func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions, rec *recoveryLog) error {
+	living, over, err := rt.descendants(info.ID)
+	if err != nil {
+		return fmt.Errorf("resume run %s: %w", info.ID, err)
+	}
 	r, err := rt.restore(ctx, info, parent, opt)
 	if err != nil {
 		return fmt.Errorf("resume run %s: %w", info.ID, err)
 	}
-	living, over, err := rt.descendants(info.ID)
-	if err != nil {
-		return err
-	}
 	if err := rt.adopt(r); err != nil {
 		r.setPlugins(nil)
+		r.cancel(err)
 		return err
 	}
 	if opt.Room != (Room{}) {
@@ -34,21 +38,30 @@ func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt 
 	for _, c := range over {
 		r.ledger.charge(info.ID, c)
 	}
+	rec.took(r, info)
 	for _, c := range living {
 		r.mu.Lock()
 		r.children++
 		r.mu.Unlock()
-		if err := rt.takeOver(ctx, c, r, ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By}); err != nil {
+		below := ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree, all: opt.all, cut: opt.cut}
+		if err := rt.takeOver(ctx, c, r, below, rec); err != nil {
 			r.disown()
+			rec.lost(rt, c, err)
 			rt.log.Error("child run cannot go on", "run", c.ID, "parent", info.ID, "error", err)
 		}
 	}
-	// A child that was paused for itself stays so; everything else runs again.
+	r.carryOn(info, parent, opt)
+	return nil
+}
+
+// carryOn starts a run that was restored. Nobody waits for the record of it: the
+// records of ten thousand are a few commits.
+func (r *run) carryOn(info RunInfo, parent *run, opt ResumeOptions) {
 	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
-	if info.Status == sentinels.StatusPaused && parent != nil {
+	if info.Status == sentinels.StatusPaused && opt.staysPaused(info, parent) {
 		r.clock.pause()
 		r.gate.shut()
-		body.Status, body.Reason, body.Limit = info.Status, info.Reason, info.Limit
+		body.Status, body.Reason, body.Limit, body.With = info.Status, info.Reason, info.Limit, info.PausedWith
 	}
 	r.snap.Lock()
 	r.mu.Lock()
@@ -57,7 +70,13 @@ func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt 
 	r.setStatus(body, nil)
 	r.snap.Unlock()
 	go r.main()
-	return nil
+}
+
+// staysPaused says whether a paused run is taken over paused: all are when all
+// are taken over; else one below the run that is resumed, unless it was paused
+// with its tree and is resumed with it.
+func (opt ResumeOptions) staysPaused(info RunInfo, parent *run) bool {
+	return opt.all || parent != nil && (!opt.Tree || info.PausedWith == "")
 }
 
 // descendants returns the runs that go on below a run, each once: its children,
@@ -68,6 +87,13 @@ func (rt *Runtime) descendants(id sentinels.RunID) (living []RunInfo, over []sen
 	if err != nil {
 		return nil, nil, err
 	}
+	gone, err := rt.spentBelow(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if gone != (sentinels.Usage{}) {
+		over = append(over, gone)
+	}
 	for _, c := range children {
 		if !c.Status.Final() {
 			living = append(living, c)
@@ -77,13 +103,23 @@ func (rt *Runtime) descendants(id sentinels.RunID) (living []RunInfo, over []sen
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(below) == 0 {
+		if len(below) == 0 { // what retention took below it is in its own result
 			over = append(over, rt.treeUsage(c))
 			continue
 		}
 		living, over = append(living, below...), append(append(over, c.Usage), spent...)
 	}
 	return living, over, nil
+}
+
+// spentBelow is what descendants of a run have cost that retention took away
+// while the run went on.
+func (rt *Runtime) spentBelow(id sentinels.RunID) (u sentinels.Usage, err error) {
+	raw, ok, err := rt.db.Get(bucketSpent, []byte(id))
+	if err == nil && ok {
+		err = json.Unmarshal(raw, &u)
+	}
+	return u, err
 }
 
 // treeUsage is what a run that is over and its children have spent.
@@ -95,29 +131,19 @@ func (rt *Runtime) treeUsage(info RunInfo) sentinels.Usage {
 }
 
 // restore rebuilds the in-memory side of a run from its journal: the snapshot
-// of the last iteration that ended, and the records behind it.
-func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) (*run, error) {
-	begin, err := rt.firstRecord(info.ID)
-	if err != nil {
-		return nil, err
-	}
-	st := &recovery{rt: rt, info: info, scope: newScope(), branches: map[string]*scope{}, verdicts: map[string]*journal.SignalBody{}, cursors: map[string]uint64{}}
-	st.definitions = newDefinitionTrail(begin)
-	for name, v := range begin.Variables {
-		st.scope.set(name, v)
-	}
-	from := info.Snapshot
-	if from == 0 {
-		from = 2
-	}
-	err = rt.db.Journal(string(info.ID), from, func(seq uint64, raw []byte) error {
-		rec, err := journal.Decode(raw)
-		if err != nil {
-			return fmt.Errorf("record %d: %w", seq, err)
+// of the last iteration that ended, and the records behind it. A journal that
+// makes no sense is an error of this run and of no other.
+func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) (r *run, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errf(abi.Internal, "its journal makes no sense: %v", p)
 		}
-		st.seq = seq
-		return st.add(rec)
-	})
+		if err != nil && r != nil {
+			r.setPlugins(nil)
+			r.cancel(err) // or the runtime would hold it to its own end
+		}
+	}()
+	begin, st, err := rt.replay(info)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +154,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		return nil, err
 	}
 	def := used.def
-	r := rt.newRun(info.ID, begin, def, used.hash, parent, time.Duration(st.elapsed)*time.Microsecond)
+	r = rt.newRun(info.ID, begin, def, used.hash, parent, time.Duration(st.elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
 	r.revision, r.edit, r.own, r.view = used.revision, used.edit, own, view
 	r.sc, r.branches, r.verdicts, r.cursors = st.scope, st.branches, st.verdicts, st.cursors
@@ -144,14 +170,46 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		}
 	}
 	r.ledger.extend(r.id, st.room)
-	if err = r.countCrash(); err == nil {
-		err = r.interruptedExecutions(ctx)
+	r.countCrash()
+	r.slim()
+	if opt.cut != nil {
+		r.cut = opt.cut[r.id]
+		return r, nil
 	}
-	if err != nil {
-		r.setPlugins(nil)
-		return nil, err
+	return r, r.interruptedExecutions(ctx)
+}
+
+// replay reads what a run goes on from: its first record, and what comes from
+// the newest snapshot on.
+func (rt *Runtime) replay(info RunInfo) (*journal.RunStartBody, *recovery, error) {
+	var begin *journal.RunStartBody
+	var st *recovery
+	from := info.Snapshot
+	if from > 1 {
+		var err error
+		if begin, err = rt.firstRecord(info.ID); err != nil {
+			return nil, nil, err
+		}
+		st = newRecovery(rt, info, begin)
 	}
-	return r, nil
+	err := rt.db.Journal(string(info.ID), from, func(seq uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return fmt.Errorf("record %d: %w", seq, err)
+		}
+		if st == nil {
+			if begin = rec.RunStart; begin == nil {
+				return fmt.Errorf("journal begins with %q", rec.Kind)
+			}
+			st = newRecovery(rt, info, begin)
+		}
+		st.seq = seq
+		return st.add(rec)
+	})
+	if err == nil && st == nil {
+		err = errf(abi.NotFound, "run %s has no journal", info.ID)
+	}
+	return begin, st, err
 }
 
 func (rt *Runtime) firstRecord(id sentinels.RunID) (*journal.RunStartBody, error) {

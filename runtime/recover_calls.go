@@ -100,6 +100,7 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 		c.resumed = true
 		a.perform(ctx, c, nil, a.doBlock)
 	case abi.FuncWait:
+		c.until = c.timeAlone()
 		a.perform(ctx, c, nil, a.doWait)
 	case abi.FuncHTTP:
 		if !c.start.Effect {

@@ -36,6 +36,18 @@ type recovery struct {
 	cursors    map[string]uint64
 }
 
+// newRecovery is a run as it stands before its first iteration.
+func newRecovery(rt *Runtime, info RunInfo, begin *journal.RunStartBody) *recovery {
+	st := &recovery{
+		rt: rt, info: info, seq: 1, definitions: newDefinitionTrail(begin), scope: newScope(), branches: map[string]*scope{},
+		verdicts: map[string]*journal.SignalBody{}, cursors: map[string]uint64{},
+	}
+	for name, v := range begin.Variables {
+		st.scope.set(name, v)
+	}
+	return st
+}
+
 func (st *recovery) add(rec *journal.Record) error {
 	st.elapsed = max(st.elapsed, rec.Elapsed)
 	st.definitions.add(rec)

@@ -94,6 +94,21 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 	return r
 }
 
+// slim lets go of what only the run's first record needs, before the run goes
+// on: ten thousand that wait would each keep a definition of their own.
+func (r *run) slim() {
+	r.begin.Definition, r.begin.Variables = journal.Value{}, nil
+	if r.begin.Hash == r.hash {
+		r.begin.Hash = r.hash
+	}
+	if r.info.Hash == r.hash {
+		r.info.Hash = r.hash
+	}
+	if r.info.Workspace == r.begin.Workspace {
+		r.info.Workspace = r.begin.Workspace
+	}
+}
+
 // main carries the run out and ends it.
 func (r *run) main() {
 	err := r.iterate()

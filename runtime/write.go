@@ -105,28 +105,29 @@ func (rt *Runtime) load(v journal.Value) (json.RawMessage, error) {
 
 // RunInfo is the summary of a run as lists and status show it.
 type RunInfo struct {
-	ID        sentinels.RunID  `json:"id"`
-	Sentinel  sentinels.ID     `json:"sentinel"`
-	Name      string           `json:"name"`
-	Status    sentinels.Status `json:"status"`
-	Reason    string           `json:"reason,omitempty"`
-	Limit     string           `json:"limit,omitempty"`
-	Step      string           `json:"step,omitempty"` // address of the step that failed
-	Error     *abi.Error       `json:"error,omitempty"`
-	Iteration int              `json:"iteration"`
-	Revision  int              `json:"revision,omitempty"`
-	Edit      int              `json:"edit,omitempty"` // number of its newest own edit: it no longer follows the sentinel
-	Hash      string           `json:"hash"`
-	Workspace string           `json:"workspace"`
-	Parent    sentinels.RunID  `json:"parent,omitempty"`
-	Root      sentinels.RunID  `json:"root"`
-	Usage     sentinels.Usage  `json:"usage"`
-	Elapsed   int64            `json:"elapsedMs"` // active time
-	CreatedAt time.Time        `json:"createdAt"`
-	UpdatedAt time.Time        `json:"updatedAt"`
-	EndedAt   time.Time        `json:"endedAt,omitzero"`
-	Asks      []Ask            `json:"asks,omitempty"` // what a person has to decide
-	Crashes   map[string]int   `json:"crashes,omitempty"`
-	Snapshot  uint64           `json:"snapshot,omitempty"` // journal place of the last iteration's end
-	Live      bool             `json:"live"`               // a process carries it out now
+	ID         sentinels.RunID  `json:"id"`
+	Sentinel   sentinels.ID     `json:"sentinel"`
+	Name       string           `json:"name"`
+	Status     sentinels.Status `json:"status"`
+	Reason     string           `json:"reason,omitempty"`
+	Limit      string           `json:"limit,omitempty"`
+	PausedWith sentinels.RunID  `json:"pausedWith,omitempty"` // the run whose whole tree was paused
+	Step       string           `json:"step,omitempty"`       // address of the step that failed
+	Error      *abi.Error       `json:"error,omitempty"`
+	Iteration  int              `json:"iteration"`
+	Revision   int              `json:"revision,omitempty"`
+	Edit       int              `json:"edit,omitempty"` // number of its newest own edit: it no longer follows the sentinel
+	Hash       string           `json:"hash"`
+	Workspace  string           `json:"workspace"`
+	Parent     sentinels.RunID  `json:"parent,omitempty"`
+	Root       sentinels.RunID  `json:"root"`
+	Usage      sentinels.Usage  `json:"usage"`
+	Elapsed    int64            `json:"elapsedMs"` // active time
+	CreatedAt  time.Time        `json:"createdAt"`
+	UpdatedAt  time.Time        `json:"updatedAt"`
+	EndedAt    time.Time        `json:"endedAt,omitzero"`
+	Asks       []Ask            `json:"asks,omitempty"` // what a person has to decide
+	Crashes    map[string]int   `json:"crashes,omitempty"`
+	Snapshot   uint64           `json:"snapshot,omitempty"` // journal place of the last iteration's end
+	Live       bool             `json:"live"`               // a process carries it out now
 }

@@ -10,6 +10,13 @@ import (
 // host left running, in the order in which they were started. Their process
 // trees have ended when it returns.
 func (m *Manager) Interrupted(ctx context.Context, run sentinels.RunID) ([]Record, error) {
+	all, err := m.InterruptedRuns(ctx)
+	return all[run], err
+}
+
+// InterruptedRuns is Interrupted for all runs at once: it reads the list of
+// executions once, where ten thousand runs would each read it.
+func (m *Manager) InterruptedRuns(ctx context.Context) (map[sentinels.RunID][]Record, error) {
 	if err := m.recoverOnce(ctx); err != nil {
 		return nil, err
 	}
@@ -17,10 +24,10 @@ func (m *Manager) Interrupted(ctx context.Context, run sentinels.RunID) ([]Recor
 	if err != nil {
 		return nil, err
 	}
-	var lost []Record
+	lost := map[sentinels.RunID][]Record{}
 	for _, r := range records {
-		if r.Run == run && r.State == Lost {
-			lost = append(lost, r)
+		if r.State == Lost {
+			lost[r.Run] = append(lost[r.Run], r)
 		}
 	}
 	return lost, nil

@@ -218,6 +218,7 @@ type StatusBody struct {
 	Limit   string           `json:"limit,omitempty"`
 	By      string           `json:"by,omitempty"`
 	Resumed bool             `json:"resumed,omitempty"` // a new process took the run over
+	With    sentinels.RunID  `json:"with,omitempty"`    // paused with the tree below this run
 }
 
 // IterationEndBody is the snapshot that recovery starts from.
