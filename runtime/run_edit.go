@@ -117,11 +117,12 @@ func (r *run) follow(next chosen, rec *journal.Record) (ticket, error) {
 	if status.Final() {
 		return nil, errf(abi.Conflict, "edit run %s: it is over: %s", r.id, status)
 	}
-	t := r.write(writeOptions{}, rec)
+	// First in memory, so that the summary has it. A pass that begins at once
+	// says the definition itself: its record may come before that of the edit.
 	r.mu.Lock()
 	r.own = &next
 	r.mu.Unlock()
-	return t, nil
+	return r.write(writeOptions{info: true}, rec), nil
 }
 
 func editMessage(opt EditRunOptions) string {
