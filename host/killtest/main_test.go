@@ -53,13 +53,15 @@ type order struct {
 	Verdict   string             // answer to every question; empty leaves them open
 	Result    json.RawMessage    // goes with Verdict
 	CLI       []string           // be the program sentinel instead
+	Edits     string             // store kill.json and edit it while it runs: "sentinel", or "run" for the run alone
 }
 
 // A report is one line that a host writes to its standard output.
 type report struct {
-	Kind     string // opened, resumed, progress, result, error
+	Kind     string // opened, resumed, progress, edited, result, error
 	Progress *runtime.Progress
 	Result   *runtime.Result
+	Edited   *editAnswer
 	Error    string
 }
 
@@ -110,6 +112,9 @@ func (o order) carryOut(ctx context.Context, say func(report)) (err error) {
 		return err
 	}
 	say(report{Kind: "resumed"})
+	if o.Edits != "" {
+		return o.edit(ctx, h, say) // until it is killed
+	}
 	res, err := rt.Wait(ctx, o.Run)
 	if err != nil {
 		return err
@@ -131,7 +136,15 @@ func (o *order) begin(ctx context.Context, rt *runtime.Runtime) error {
 				return fmt.Errorf("kill.json: %v", problems)
 			}
 		}
-		o.Run, err = rt.Start(ctx, def, runtime.StartOptions{Workspace: o.Workspace})
+		opt := runtime.StartOptions{Workspace: o.Workspace}
+		if o.Edits != "" {
+			stored, err := rt.Save(ctx, def, runtime.AnyRevision)
+			if err != nil {
+				return err
+			}
+			opt.Revision = stored.Revision
+		}
+		o.Run, err = rt.Start(ctx, def, opt)
 		return err
 	}
 	info, err := rt.Status(o.Run)
