@@ -372,6 +372,9 @@ func (a *arming) runsOn(id sentinels.ID) []sentinels.RunID {
 // what happens meanwhile is found afterwards by those kinds that can, schedules
 // as their catch-up says.
 func (rt *Runtime) PauseTriggers(ctx context.Context, id sentinels.ID, paused bool) error {
+	if err := rt.writable(); err != nil {
+		return err
+	}
 	if _, err := rt.Definition(id); err != nil {
 		return err
 	}

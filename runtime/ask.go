@@ -168,6 +168,9 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 	case len(found.Approvers) > 0 && !contains(found.Approvers, d.By):
 		return errf(abi.Denied, "%q may not decide %s: the approvers are %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
 	}
+	if err := rt.writable(); err != nil {
+		return err
+	}
 	sig := &journal.SignalBody{Type: "decision", Call: d.Call, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Result: d.Result}
 	r := rt.live(id)
 	if r == nil {
@@ -187,7 +190,7 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 			q.answer <- sig
 		}
 	})
-	return t.Wait(ctx)
+	return rt.await(ctx, t)
 }
 
 // doubt decides about a call that began and whose end is not known: by the

@@ -321,7 +321,7 @@ func (a *attempt) held(ctx context.Context, c *call) error {
 	if c.function != abi.FuncWait {
 		return nil
 	}
-	return a.run.gate.pass(ctx)
+	return a.run.pass(ctx)
 }
 
 // guestBytes is what a waiting guest is taken to hold; a Go guest with an arena

@@ -128,6 +128,8 @@ func (rt *Runtime) Stop(ctx context.Context, id sentinels.RunID) error {
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-rt.health.stall():
+			return heldError("run " + string(id) + " is stopped; its end")
 		}
 	}
 	return rt.stopStored(ctx, info)
@@ -191,10 +193,10 @@ func (rt *Runtime) appendStored(ctx context.Context, info *RunInfo, rec *journal
 	if info.Status.Final() {
 		puts = append(puts, overPut(info.ID))
 	}
-	return rt.db.Enqueue(store.Batch{
+	return rt.await(ctx, rt.db.Enqueue(store.Batch{
 		Appends: []store.Append{{Run: string(info.ID), Seq: seq + 1, Record: b}},
 		Puts:    puts,
-	}).Wait(ctx)
+	}))
 }
 
 // stopTree cancels a live run and every live descendant with cause.
@@ -265,7 +267,7 @@ func (rt *Runtime) Pause(ctx context.Context, id sentinels.RunID, by string) err
 	if t == nil {
 		return nil
 	}
-	return t.Wait(ctx)
+	return rt.await(ctx, t)
 }
 
 func (r *run) pause(reason, limit, by string) ticket {
@@ -373,7 +375,10 @@ func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
 	if err := needsRoom(r.id, limit, opt.Room); err != nil {
 		return err
 	}
-	if err := r.addRoom(opt).Wait(ctx); err != nil {
+	if err := r.rt.writable(); err != nil {
+		return err
+	}
+	if err := r.rt.await(ctx, r.addRoom(opt)); err != nil {
 		return err
 	}
 	r.mu.Lock()

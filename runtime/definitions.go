@@ -90,6 +90,9 @@ func (rt *Runtime) Save(ctx context.Context, def *sentinels.Definition, expect i
 // durable. Saving what is there already makes no revision; only a new origin is
 // noted. def must come from [Runtime.Decode].
 func (rt *Runtime) SaveWith(ctx context.Context, def *sentinels.Definition, opt SaveOptions) (Stored, error) {
+	if err := rt.writable(); err != nil {
+		return Stored{}, err
+	}
 	if def.ID == "" {
 		return Stored{}, errf(abi.BadFields, "save definition: it has no id")
 	}
@@ -201,7 +204,7 @@ func (rt *Runtime) putRevision(ctx context.Context, s Stored, on int) error {
 			}
 		})
 	}
-	if err := ticket.Wait(ctx); err != nil {
+	if err := rt.await(ctx, ticket); err != nil {
 		return err
 	}
 	// The revision is there, whatever becomes of the caller or of its triggers.

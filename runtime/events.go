@@ -239,6 +239,9 @@ func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event
 	if e.Time.IsZero() {
 		e.Time = time.Now().UTC()
 	}
+	if err := rt.writable(); err != nil {
+		return e, err
+	}
 	if c := (chain{e.Hops, e.Path}); c.hops > rt.limits.Hops {
 		return e, c.refuse(e.Name, rt.limits.Hops)
 	}
@@ -254,10 +257,10 @@ func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event
 		return e, err
 	}
 	if first == nil {
-		return e, ticket.Wait(ctx)
+		return e, rt.await(ctx, ticket)
 	}
 	if first.ticket != nil {
-		if err := first.ticket.Wait(ctx); err != nil {
+		if err := rt.await(ctx, first.ticket); err != nil {
 			return e, err
 		}
 	}

@@ -46,7 +46,7 @@ func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	for {
-		if err := x.run.gate.pass(ctx); err != nil {
+		if err := x.run.pass(ctx); err != nil {
 			return nil, err
 		}
 		out, skipped, err := x.attempt(ctx, n, failed)

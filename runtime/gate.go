@@ -34,6 +34,12 @@ func (g *gate) open() {
 	}
 }
 
+func (g *gate) isOpen() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.opened == nil
+}
+
 // pass blocks while the gate is shut.
 func (g *gate) pass(ctx context.Context) error {
 	for {

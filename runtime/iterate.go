@@ -45,7 +45,7 @@ func (r *run) iterate() error {
 // begin, and begins it. An edit while it waits makes it decide again.
 func (r *run) nextIteration() (bool, error) {
 	for {
-		if err := r.gate.pass(r.ctx); err != nil {
+		if err := r.pass(r.ctx); err != nil {
 			return false, err
 		}
 		next := r.newest()
@@ -160,7 +160,7 @@ func (r *run) atLimit(ctx context.Context, limit *limitError) error {
 		return limit
 	}
 	r.pause("limit "+limit.limit, limit.limit, "")
-	return r.gate.pass(ctx)
+	return r.pass(ctx)
 }
 
 // A timeoutTimer ends or pauses the run when its active time is used up. It is
@@ -373,7 +373,7 @@ func (r *run) sleep(ctx context.Context, until time.Time) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return r.gate.pass(ctx)
+		return r.pass(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -389,7 +389,7 @@ func (r *run) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.
 	if err != nil {
 		return nil, 0, err
 	}
-	return &e, seq, r.gate.pass(ctx)
+	return &e, seq, r.pass(ctx)
 }
 
 // cursor returns where in the outbox the run looks for the pattern next.

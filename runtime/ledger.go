@@ -89,7 +89,7 @@ func (l *ledger) reserve(ctx context.Context, r *run, q ModelQuote) error {
 			}
 			return err
 		}
-		if err := r.gate.pass(ctx); err != nil {
+		if err := r.pass(ctx); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ var cacheDir string
 // slow conditions.
 func TestMain(m *testing.M) {
 	runtime.ServeChild()
+	fullDiskMain()
 	os.Exit(run(m))
 }
 

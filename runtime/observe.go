@@ -19,6 +19,10 @@ type Observer struct {
 	// of the commits, when it is durable. It must neither block nor wait for
 	// anything the runtime writes: those receipts come on the same goroutine.
 	Definition func(DefinitionChange)
+	// Health is called when the runtime becomes read-only or ill and when it is
+	// well again. It must neither block nor call the runtime but for
+	// [Runtime.Health].
+	Health func(Health)
 	// Trigger is called for everything that a trigger fired, once what became of
 	// it is durable, in order for each sentinel. It must not block either.
 	Trigger func(TriggerFired)

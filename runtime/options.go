@@ -49,6 +49,14 @@ type Options struct {
 	// Workspace is the folder that triggered runs work in; a relative folder of
 	// the definition is below it. Default: the current folder.
 	Workspace string
+	// MinFree is how many bytes of the state folder's disk stay free: with less
+	// the runtime is read-only, see [Runtime.Health]. Default 64 MiB or 1 % of
+	// the disk, whichever is less; negative does not look.
+	MinFree int64
+	// SnapshotEvery is how often the store is copied to the folder snapshots of
+	// the state folder when it has changed; the newest three are kept. Default
+	// one hour; negative never.
+	SnapshotEvery time.Duration
 	// Redact removes secrets from text that is about to be kept. Default nil.
 	Redact func([]byte) []byte
 	// Observer is told what happens. Default: nobody.

@@ -22,6 +22,9 @@ func (rt *Runtime) Receive(ctx context.Context, id sentinels.ID, trigger string,
 	if len(req.Body) > triggers.MaxBody {
 		return nil, errf(abi.Limit, "receive for %q: the body has %d bytes, more than %d", id, len(req.Body), triggers.MaxBody)
 	}
+	if err := rt.writable(); err != nil {
+		return nil, err
+	}
 	// An edit between finding the trigger and admitting what it fired puts
 	// another in its place, which is asked anew. One is enough as a rule; a storm
 	// of edits ends it with an error that says to come again.
@@ -59,7 +62,7 @@ func (rt *Runtime) receive(ctx context.Context, id sentinels.ID, trigger string,
 	for _, f := range fires {
 		adm, ticket, err := t.admit(ctx, f, false)
 		if err == nil {
-			err = ticket.Wait(ctx)
+			err = rt.await(ctx, ticket)
 		}
 		if err != nil {
 			return out, fmt.Errorf("receive for %q: %w", id, err)

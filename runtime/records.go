@@ -20,9 +20,11 @@ import (
 //
 // Safe for concurrent use. Transactions run one after another; keep them short.
 type Records struct {
-	db     store.Store
-	events *eventLog // takes what transactions emit
-	hops   int       // runs that a chain of their events may pass through
+	db       store.Store
+	await    func(context.Context, ticket) error // for a commit, see [Runtime.await]
+	writable func() error                        // why nothing new is taken, see [Runtime.writable]
+	events   *eventLog                           // takes what transactions emit
+	hops     int                                 // runs that a chain of their events may pass through
 
 	mu      sync.Mutex             // held by the transaction that is open
 	ahead   map[string]aheadRecord // written, but perhaps not yet committed
@@ -38,8 +40,8 @@ type aheadRecord struct {
 	n       uint64
 }
 
-func newRecords(db store.Store) *Records {
-	return &Records{db: db, ahead: map[string]aheadRecord{}}
+func newRecords(rt *Runtime) *Records {
+	return &Records{db: rt.db, ahead: map[string]aheadRecord{}, writable: rt.writable, await: rt.await}
 }
 
 // Records returns the runtime's document store.
@@ -56,6 +58,9 @@ func (r *Records) Update(ctx context.Context, fn func(*RecordsTx) error) error {
 		if len(tx.puts)+len(tx.events) == 0 {
 			return nil
 		}
+		if err := r.writable(); err != nil {
+			return err
+		}
 		return r.events.publishAll(tx.events, func(puts ...store.Put) *store.Ticket {
 			ticket = r.db.Enqueue(store.Batch{Puts: append(tx.puts, puts...)})
 			return ticket
@@ -64,7 +69,7 @@ func (r *Records) Update(ctx context.Context, fn func(*RecordsTx) error) error {
 	if err != nil || ticket == nil {
 		return err
 	}
-	return ticket.Wait(ctx)
+	return r.await(ctx, ticket)
 }
 
 // transact runs fn, which must have enqueued tx's puts when it returns nil, and

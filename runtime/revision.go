@@ -20,6 +20,9 @@ func (rt *Runtime) Delete(ctx context.Context, id sentinels.ID, expect int) erro
 
 // DeleteWith is [Runtime.Delete] with who and why. It returns the tombstone.
 func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOptions) (Stored, error) {
+	if err := rt.writable(); err != nil {
+		return Stored{}, err
+	}
 	for {
 		head, err := rt.Definition(id)
 		if err != nil {

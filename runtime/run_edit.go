@@ -47,6 +47,9 @@ type RunEdit struct {
 // The edit is in the run's journal when EditRun returns, whether this process
 // carries the run out or none does. A run that is over is the error conflict.
 func (rt *Runtime) EditRun(ctx context.Context, id sentinels.RunID, opt EditRunOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (RunEdit, error) {
+	if err := rt.writable(); err != nil {
+		return RunEdit{}, err
+	}
 	for {
 		if r := rt.live(id); r != nil {
 			return r.editSelf(ctx, opt, fn)
@@ -102,7 +105,7 @@ func (r *run) editSelf(ctx context.Context, opt EditRunOptions, fn func(*sentine
 		}
 	})
 	r.edited()
-	return r.rt.runEdit(r.id, r.begin.Sentinel, next, rec), t.Wait(ctx)
+	return r.rt.runEdit(r.id, r.begin.Sentinel, next, rec), r.rt.await(ctx, t)
 }
 
 // follow writes the edit down and has the next pass use it. Both happen under

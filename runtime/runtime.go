@@ -56,6 +56,9 @@ type Runtime struct {
 	cond    *cond.Evaluator
 	plugins *pluginSet
 	shapes  shapes
+	health  *healthState
+	file    *store.DB // db, if it is in a state folder
+	snaps   snapshots
 	records *Records
 	events  *eventLog
 	arming  *arming
@@ -74,6 +77,7 @@ type Runtime struct {
 	fresh    map[sentinels.RunID]*run   // whose start is not durable yet
 	closed   bool
 	draining bool // no step starts any more
+	readOnly bool // the clocks of all runs are held
 	unclean  bool
 
 	unindexed atomic.Bool    // the store has no run yet, so nothing says that its runs are indexed
@@ -90,10 +94,18 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	if opt.Dir != "" && opt.CacheDir == "" {
 		rt.opt.CacheDir = filepath.Join(opt.Dir, "cache")
 	}
+	rt.health = newHealthState()
 	rt.slots = make(chan struct{}, rt.limits.Runs)
 	rt.ctx, rt.cancel = context.WithCancelCause(context.Background())
 	if err := rt.openParts(ctx); err != nil {
 		return nil, errors.Join(err, rt.Close())
+	}
+	rt.look()
+	rt.wg.Add(1)
+	go rt.watchHealth()
+	if rt.file != nil && rt.snaps.every > 0 {
+		rt.wg.Add(1)
+		go rt.watchSnapshots()
 	}
 	if rt.opt.Executions != nil {
 		rt.wg.Add(1)
@@ -116,10 +128,13 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		if err != nil {
 			return openError(rt.opt.Dir, err)
 		}
-		rt.db, rt.unclean = db, db.Unclean()
+		rt.db, rt.file, rt.unclean = db, db, db.Unclean()
+		if err := rt.openSnapshots(); err != nil {
+			return err
+		}
 	}
 	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve()})
-	rt.records = newRecords(rt.db)
+	rt.records = newRecords(rt)
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
 	rt.decoded = newDefinitionCache()
 	rt.followDefinitions(rt.wakeFollowers)
@@ -185,6 +200,9 @@ func (rt *Runtime) Close() error {
 	}
 	if rt.wasm != nil {
 		errs = append(errs, rt.wasm.Close())
+	}
+	if rt.file != nil {
+		rt.snapshotIfDue(context.Background(), snapshotClose)
 	}
 	if rt.db != nil {
 		errs = append(errs, rt.db.Close())

@@ -60,6 +60,11 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 			return id, err
 		}
 	}
+	if opt.parent == nil { // a child belongs to a step that is under way
+		if err := rt.writable(); err != nil {
+			return "", err
+		}
+	}
 	begin, err := rt.runStart(def, opt)
 	if err != nil {
 		return "", err
@@ -177,6 +182,9 @@ func (rt *Runtime) adoptLocked(r *run) error {
 	}
 	if rt.draining {
 		r.gate.shut()
+	}
+	if rt.readOnly {
+		r.clock.hold()
 	}
 	rt.runs[r.id] = r
 	rt.wg.Add(1)

@@ -51,6 +51,9 @@ func (t *armedTrigger) draft() *draft {
 // decided: outcome and progress are one commit, so a crash that forgets the one
 // forgets the other, and the fire comes again.
 func (t *armedTrigger) fire(ctx context.Context, f triggers.Fire) (triggers.Admission, error) {
+	if err := t.s.a.rt.writable(); err != nil {
+		return triggers.Admission{}, err
+	}
 	lazy := f.State != nil && t.unwaited < maxUnwaited
 	adm, ticket, err := t.admit(ctx, f, lazy)
 	if err != nil {

@@ -88,7 +88,7 @@ func (rt *Runtime) value(v json.RawMessage) (journal.Value, error) {
 	if len(v) <= blobSize {
 		return journal.Value{JSON: v}, nil
 	}
-	digest, err := rt.db.PutBlob(v)
+	digest, err := rt.putBlob(v)
 	if err != nil {
 		return journal.Value{}, fmt.Errorf("keep value of %d bytes: %w", len(v), err)
 	}

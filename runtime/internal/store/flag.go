@@ -27,13 +27,32 @@ func raiseFlag(flag string) (was bool, err error) {
 		was = true
 	}
 	text := fmt.Sprintf("%d %d\n", os.Getpid(), time.Now().Unix())
-	if err := writeSynced(flag+".tmp", []byte(text)); err != nil {
-		return was, err
+	err = writeSynced(flag+".tmp", []byte(text))
+	if was && IsFull(err) {
+		// A full disk must not keep the store closed. The file has room for
+		// this; torn by a power loss it is a flag all the same.
+		return was, errors.Join(removeIfThere(flag+".tmp"), overwrite(flag, []byte(text)))
+	}
+	if err != nil {
+		return was, errors.Join(err, removeIfThere(flag+".tmp"))
 	}
 	if err := os.Rename(flag+".tmp", flag); err != nil {
 		return was, err
 	}
 	return was, syncDir(filepath.Dir(flag))
+}
+
+// overwrite writes over the beginning of a file, in the room it has.
+func overwrite(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(text)))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // lowerFlag removes the flag. It need not be synced: a flag that comes back
