@@ -145,8 +145,8 @@ func (s *armedSentinel) run() {
 	}
 }
 
-// retire ends all decisions and returns the commit of the last one.
-func (s *armedSentinel) retire() *store.Ticket {
+// retire ends all decisions.
+func (s *armedSentinel) retire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.retired = true
@@ -158,14 +158,25 @@ func (s *armedSentinel) retire() *store.Ticket {
 	if s.cancelRun != nil {
 		s.cancelRun(errDisarmed)
 	}
+}
+
+// settled notes where the triggers of a retired sentinel stopped, once they have
+// ended, and returns the commit of the last decision; nil if there was none.
+func (s *armedSentinel) settled() *store.Ticket {
+	for _, t := range s.triggers {
+		t.keepMark(1)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.newest
 }
 
 // end retires the sentinel and returns when its triggers have ended and all that
 // was decided can be read in the store.
 func (s *armedSentinel) end(ctx context.Context) error {
-	last := s.retire()
+	s.retire()
 	s.running.Wait()
+	last := s.settled()
 	if last == nil {
 		return nil
 	}

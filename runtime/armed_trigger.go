@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
@@ -29,6 +30,7 @@ type armedTrigger struct {
 	armed    triggers.Armed // nil if it could not be armed
 	gone     bool           // edited away; only a fire of it is left
 	unwaited int            // outcomes since the disk was waited for; of the goroutine that runs it
+	reader   *eventReader
 
 	rec     triggerRecord
 	pending *pendingFire // waits for quiet
@@ -67,10 +69,11 @@ func (t *armedTrigger) tryArm(def *sentinels.Definition, starting bool) error {
 	if secret == nil {
 		secret = func(string) (string, bool) { return "", false }
 	}
+	t.reader = &eventReader{t: t, mark: t.rec.Read}
 	t.armed, err = kind.Arm(t.def, triggers.Env{
 		Sentinel: t.s.id, Name: t.name, Revision: t.s.revision, Workspace: dir,
 		Since: t.rec.Since, Position: t.rec.Position, Starting: starting, State: t.rec.State,
-		Now: time.Now, Events: rt.events, Secret: secret,
+		Now: time.Now, Events: t.reader, Secret: secret,
 		Logger: rt.log.With("sentinel", t.s.id, "trigger", t.name),
 	})
 	return err
@@ -100,6 +103,23 @@ func (t *armedTrigger) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// keepMark keeps how far the trigger has read the log of events, if that is so
+// much further than what is kept. Nobody waits for it.
+func (t *armedTrigger) keepMark(further uint64) {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if t.reader == nil {
+		return
+	}
+	m, far := t.reader.marked(t.rec.Read, further)
+	if !far {
+		return
+	}
+	t.rec.Read = m
+	put := encodePut(bucketTriggers, triggerKey(t.s.id, t.name), t.rec)
+	t.s.newest = t.s.a.rt.db.Enqueue(store.Batch{Puts: []store.Put{put}, Lazy: true})
 }
 
 // detail says in words for people what the trigger waits for.

@@ -127,11 +127,14 @@ func (rt *Runtime) Disarm() {
 	a.sentinels = map[sentinels.ID]*armedSentinel{}
 	a.mu.Unlock()
 	for _, s := range all {
-		if last := s.retire(); last != nil {
+		s.retire()
+	}
+	a.work.Wait()
+	for _, s := range all {
+		if last := s.settled(); last != nil {
 			a.settling = append(a.settling, last)
 		}
 	}
-	a.work.Wait()
 }
 
 // within is ctx, ending also when the triggers are disarmed or the runtime

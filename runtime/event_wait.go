@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
-	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // A subscriber waits for the next event that fits its pattern.
@@ -49,8 +48,9 @@ func (l *eventLog) subscribe(pattern string) *subscriber {
 	return s
 }
 
-// leave ends a subscription and returns the position that it was told, or 0.
-func (l *eventLog) leave(pattern string, s *subscriber) uint64 {
+// leave ends a subscription. It returns the position that it was told, or 0, and
+// up to where the log has nothing for it.
+func (l *eventLog) leave(pattern string, s *subscriber) (match, through uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.subs[pattern], s)
@@ -58,53 +58,62 @@ func (l *eventLog) leave(pattern string, s *subscriber) uint64 {
 		delete(l.subs, pattern)
 		delete(l.wild, pattern)
 	}
-	return s.match
+	if s.match != 0 {
+		return s.match, s.match - 1
+	}
+	return 0, l.first + uint64(len(l.kept)) - 1
 }
 
 // next is what runs wait with.
 func (l *eventLog) next(ctx context.Context, pattern string, after uint64) (sentinels.Event, uint64, error) {
-	e, n, _, err := l.Next(ctx, pattern, after)
-	return e, n, err
+	found, err := l.await(ctx, pattern, after)
+	return found.event, found.position, err
 }
 
-var _ triggers.Events = (*eventLog)(nil)
+// A sighting is what a wait for an event came to.
+type sighting struct {
+	event    sentinels.Event
+	position uint64 // 0 if none came
+	lost     int    // events that had left the log before they were looked at
+	through  uint64 // up to here there is nothing that fits; of a wait without an event
+}
 
-// Next implements [triggers.Events]. Events that pass while it waits are looked
-// at, so only those count as lost that had gone before. A position that the log
-// has not reached, as after a store was restored from an older copy, counts as
-// its end.
-func (l *eventLog) Next(ctx context.Context, pattern string, after uint64) (e sentinels.Event, n uint64, lost int, err error) {
+// await returns the first event behind after that fits the pattern, waiting for
+// it until ctx ends. Events that pass while it waits are looked at, so only those
+// count as lost that had gone before. A position that the log has not reached, as
+// after a store was restored from an older copy, counts as its end.
+func (l *eventLog) await(ctx context.Context, pattern string, after uint64) (f sighting, err error) {
 	for {
 		l.mu.Lock()
 		after = min(after, l.enqueued)
 		if gone := l.first - 1; after < gone {
-			lost += int(gone - after)
+			f.lost += int(gone - after)
 			after = gone
 		}
 		var s *subscriber
-		if n = l.find(pattern, after); n == 0 {
+		n := l.find(pattern, after)
+		if n == 0 {
 			s = l.subscribe(pattern)
 		}
 		l.mu.Unlock()
 		if s != nil {
 			select {
 			case <-s.signal:
-				n = l.leave(pattern, s)
+				n, _ = l.leave(pattern, s)
 			case <-ctx.Done():
-				l.leave(pattern, s)
-				return e, 0, lost, context.Cause(ctx)
+				_, through := l.leave(pattern, s)
+				f.through = max(through, after)
+				return f, context.Cause(ctx)
 			}
 		}
 		var found bool
-		if e, found, err = l.read(n); err != nil || found {
-			return e, n, lost, err
+		if f.event, found, err = l.read(n); err != nil || found {
+			f.position = n
+			return f, err
 		}
 		after = n - 1 // it was dropped between being found and being read
 	}
 }
-
-// Position implements [triggers.Events].
-func (l *eventLog) Position() uint64 { return l.position() }
 
 // find returns the position of the first durable event behind after that fits,
 // 0 if there is none. The caller holds the lock.

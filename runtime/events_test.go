@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -180,4 +181,56 @@ func TestEventLogHammer(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A trigger that waits for a rare event has missed nothing after a restart,
+// although the log has dropped what came behind its last event: it was looked at.
+func TestRareEventMissesNothing(t *testing.T) {
+	for name, crash := range map[string]bool{"closed": false, "killed": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt := runtime.Options{Limits: runtime.Limits{KeepEvents: 8}}
+				db := store.NewMemory()
+				s := serve(t, db, opt)
+				s.saveSteps(t, "a", quick, `"concurrency":"parallel","trigger":{"type":"event","event":"rare"}`)
+				emit(t, s.Runtime, "rare", "")
+				for range 3 {
+					for range 50 {
+						emit(t, s.Runtime, "often", "")
+					}
+					time.Sleep(2 * time.Minute) // longer than it takes to note how far it has read
+					synctest.Wait()
+				}
+				if crash {
+					snap := db.Snapshot()
+					s.Close()
+					db = snap
+				} else {
+					emit(t, s.Runtime, "often", "")
+					s.Close()
+					db = db.Snapshot()
+				}
+				s = serve(t, db, opt)
+				defer s.Close()
+				emit(t, s.Runtime, "often", "")
+				emit(t, s.Runtime, "rare", "")
+				synctest.Wait()
+				if i := s.info(t, "a", 0); i.Fired != 2 || i.Missed != 0 {
+					t.Errorf("%+v", i)
+				}
+				s.Disarm() // now it looks at nothing
+				for range 10 {
+					emit(t, s.Runtime, "often", "")
+				}
+				emit(t, s.Runtime, "rare", "")
+				if err := s.Arm(within(t)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if i := s.info(t, "a", 0); i.Fired != 3 || i.Missed != 3 { // 11 came, 8 are kept
+					t.Errorf("%+v", i)
+				}
+			})
+		})
+	}
 }

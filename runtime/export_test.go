@@ -159,7 +159,9 @@ func EditJournal(db store.Store, run string, edit func(*journal.Record)) error {
 }
 
 // EventLog is the log of events as triggers read it.
-func EventLog(rt *Runtime) triggers.Events { return rt.events }
+func EventLog(rt *Runtime) triggers.Events {
+	return &eventReader{t: &armedTrigger{s: &armedSentinel{a: rt.arming}}}
+}
 
 // Subscribers returns how many wait for events.
 func Subscribers(rt *Runtime) int {

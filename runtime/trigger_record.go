@@ -49,6 +49,7 @@ type triggerRecord struct {
 	LastRun     sentinels.RunID  `json:"lastRun,omitempty"`
 	LastReason  string           `json:"lastReason,omitempty"`
 	Keys        keyWindow        `json:"keys,omitzero"`
+	Read        readMark         `json:"read,omitzero"`
 }
 
 // A sentinelRecord is what is kept of all triggers of a sentinel together.
