@@ -58,6 +58,8 @@ func (t *armedTrigger) tryArm(def *sentinels.Definition, starting bool) error {
 	if err != nil {
 		return err
 	}
+	// A definition may be older than this host's idea of its kinds, so it is
+	// checked here too and not only when it was saved.
 	if t.common, err = triggers.ReadCommon(t.def); err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func (t *armedTrigger) run(ctx context.Context) {
 			rest = firstRest
 		}
 		t.s.mu.Lock()
-		t.broken = err.Error()
+		t.broken = err.Error() // until it fires again
 		t.s.mu.Unlock()
 		t.s.a.rt.log.Warn("trigger failed, it is run again", "sentinel", t.s.id, "trigger", t.name, "in", rest, "error", err)
 		timer := time.NewTimer(rest)

@@ -11,7 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// A keptFire is a fire that waits, as the store has it.
+// A keptFire is a fire that waits, as the store has it. Its state is kept with
+// the trigger and its count of missed occasions is counted already.
 type keptFire struct {
 	Key   string           `json:"key,omitempty"`
 	At    time.Time        `json:"at"`
@@ -48,6 +49,7 @@ func (d *draft) debounce(f triggers.Fire) (triggers.Admission, *store.Ticket, er
 	if err := d.writeKey(f.Key, keyRecord{Outcome: triggers.Debounced}); err != nil {
 		return triggers.Admission{}, nil, err
 	}
+	// One pair for each trigger, so the earlier fire is gone with the same commit.
 	d.puts = append(d.puts, encodePut(bucketTriggerPending, triggerKey(t.s.id, t.name), next))
 	d.done = append(d.done, func() {
 		t.pending = next
@@ -70,7 +72,8 @@ func (t *armedTrigger) readPending() error {
 }
 
 // armPending sets the timer of the fire that waits. The caller holds the
-// sentinel's lock.
+// sentinel's lock. Times are on the wall, timers are not: after a jump of the
+// clock the fire is late or early by as much, once.
 func (t *armedTrigger) armPending() {
 	if t.timer != nil {
 		t.timer.Stop()
@@ -95,6 +98,8 @@ func (t *armedTrigger) due(context.Context) {
 	d.waited = true
 	d.puts = append(d.puts, store.Put{Bucket: bucketTriggerPending, Key: triggerKey(s.id, t.name), Delete: true})
 	d.done = append(d.done, func() { t.pending, t.timer = nil, nil })
+	// What it comes to commits together with the end of its wait. An error leaves
+	// both as they are.
 	if _, _, err := d.overlap(t.pending.Fire.fire()); err != nil {
 		s.a.rt.log.Warn("debounced fire cannot be admitted, it is tried again", "sentinel", s.id, "trigger", t.name, "error", err)
 		t.timer = time.AfterFunc(firstRest, func() { s.a.spawn(t.due) })

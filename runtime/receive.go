@@ -54,15 +54,17 @@ func (rt *Runtime) receive(ctx context.Context, id sentinels.ID, trigger string,
 	if err != nil {
 		return nil, err
 	}
+	// Secrets and signatures are the kind's to check, before anything is decided.
 	fires, err := t.armed.(triggers.Receiver).Receive(req)
 	if err != nil {
 		return nil, err
 	}
+	// A batch of events is admitted one by one: each has an outcome of its own.
 	out := make([]triggers.Admission, 0, len(fires))
 	for _, f := range fires {
 		adm, ticket, err := t.admit(ctx, f, false)
 		if err == nil {
-			err = rt.await(ctx, ticket)
+			err = rt.await(ctx, ticket) // whoever sent it may forget it then
 		}
 		if err != nil {
 			return out, fmt.Errorf("receive for %q: %w", id, err)
@@ -72,7 +74,8 @@ func (rt *Runtime) receive(ctx context.Context, id sentinels.ID, trigger string,
 	return out, nil
 }
 
-// receiver finds the trigger that takes requests under a name.
+// receiver finds the trigger that takes requests under a name or an index, or
+// the only one. An error says which there are.
 func (s *armedSentinel) receiver(name string) (*armedTrigger, error) {
 	var found []*armedTrigger
 	var there []string

@@ -177,15 +177,6 @@ func (d *draft) overlap(f triggers.Fire) (triggers.Admission, *store.Ticket, err
 	return d.enqueue(f, false)
 }
 
-// describe says that a run is on, in words.
-func (a *arming) describe(id sentinels.RunID) string {
-	info, err := a.rt.Status(id)
-	if err != nil {
-		return fmt.Sprintf("run %s is on", id)
-	}
-	return fmt.Sprintf("run %s is %s", id, info.Status)
-}
-
 // start begins the run of a fire; its first record, the outcome and all counts
 // are one commit. A run that cannot be begun drops the fire and says why.
 func (d *draft) start(f triggers.Fire) (triggers.Admission, *store.Ticket, error) {
@@ -219,11 +210,12 @@ func (d *draft) start(f triggers.Fire) (triggers.Admission, *store.Ticket, error
 			return d.settle(triggers.Duplicate, first, "a run was started for its key before", f)
 		}
 	}
-	undo := *d
+	undo := *d // should the run not begin, the fire is dropped in its place
 	if err := d.writeKey(f.Key, keyRecord{Outcome: triggers.Started, Run: opt.id}); err != nil {
 		return triggers.Admission{}, nil, err
 	}
 	d.count(triggers.Started, opt.id, "")
+	// Everything that follows from the start commits with the run's first record.
 	var ticket *store.Ticket
 	opt.puts = d.all()
 	opt.began = func(t *store.Ticket) { ticket = t }
@@ -282,6 +274,8 @@ func (d *draft) all() []store.Put {
 // commit makes the decision what is in memory, now that it is on its way, and
 // has it told once it is durable.
 func (d *draft) commit(adm triggers.Admission, f triggers.Fire, ticket *store.Ticket) {
+	// A commit that is refused, as when the store closes, leaves memory ahead of
+	// the disk; nothing is decided after that, and the next process reads the disk.
 	d.t.rec, d.t.s.newest = d.rec, ticket
 	if d.key != nil {
 		d.t.s.fresh.hold(d.key, d.keyRec, ticket)

@@ -28,7 +28,7 @@ type queuedFire struct {
 	Restart bool      `json:"restart,omitempty"` // the runs that are on are stopped for it
 	Fire    *keptFire `json:"fire,omitempty"`
 
-	bytes int64
+	bytes int64 // in the store
 }
 
 // of reports whether the fire is one of t's.
@@ -40,7 +40,8 @@ func queueKey(id sentinels.ID, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(triggerPrefix(id), n)
 }
 
-// readQueue finds what waits.
+// readQueue finds what waits. Only numbers and sizes stay in memory: a thousand
+// events of a megabyte each must not.
 func (s *armedSentinel) readQueue() error {
 	prefix := triggerPrefix(s.id)
 	var bad error
@@ -62,13 +63,15 @@ func (s *armedSentinel) readQueue() error {
 	return nil
 }
 
+// push and remove keep the queue, its size and what others may see of it in
+// step. The caller holds the lock, but for a sentinel that nobody knows yet.
 func (s *armedSentinel) push(q queuedFire) {
 	s.queue = append(s.queue, q)
 	s.last, s.bytes = q.Number, s.bytes+q.bytes
 	s.waiting.Add(1)
 }
 
-// remove takes the fire at i out of the queue.
+// remove takes the fire at i out, leaving the array to those who walk over it.
 func (s *armedSentinel) remove(i int) {
 	s.bytes -= s.queue[i].bytes
 	s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
@@ -85,7 +88,7 @@ func (d *draft) enqueue(f triggers.Fire, restart bool) (triggers.Admission, *sto
 	put := encodePut(bucketTriggerQueue, queueKey(s.id, q.Number), q)
 	q.Fire, q.bytes = nil, int64(len(put.Value))
 	reason := "a run is on"
-	place := -1
+	place := -1 // of the fire whose turn this one takes
 	if restart {
 		reason = "the run that is on is stopped for it"
 		for i, other := range s.queue {
@@ -95,7 +98,7 @@ func (d *draft) enqueue(f triggers.Fire, restart bool) (triggers.Admission, *sto
 		}
 	}
 	switch {
-	case place >= 0:
+	case place >= 0: // so the queue does not grow and its bounds do not matter
 		old := s.queue[place]
 		d.rec.Skipped++
 		d.puts = append(d.puts, store.Put{Bucket: bucketTriggerQueue, Key: queueKey(s.id, old.Number), Delete: true})
@@ -133,7 +136,7 @@ func (s *armedSentinel) drain(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil:
+		case err != nil: // of the store, or of a run that does not stop
 			s.a.rt.log.Warn("queued fire cannot be started, it is tried again", "sentinel", s.id, "error", err)
 			timer := time.NewTimer(firstRest)
 			select {
@@ -163,12 +166,13 @@ func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket,
 		t = &armedTrigger{s: s, name: head.Trigger, gone: true}
 		t.def.Type = typeOf(t.name)
 	}
+	// The policy of today counts, not that of the moment when the fire came.
 	switch on := s.a.runsOn(s.id); {
 	case len(on) == 0:
 	case s.policy(t) == sentinels.OverlapParallel && len(on) < maxParallel:
 	case head.Restart:
 		return on, nil, true, nil
-	default:
+	default: // the end of a run comes back here
 		return nil, nil, false, nil
 	}
 	key := queueKey(s.id, head.Number)
@@ -176,13 +180,15 @@ func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket,
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if !found { // its commit is on its way
+	if !found { // its commit is on its way, and the newest is not before it
 		return nil, s.newest, true, nil
 	}
 	var q queuedFire
 	if err := json.Unmarshal(raw, &q); err != nil {
 		return nil, nil, false, fmt.Errorf("read queue of %q: %w", s.id, err)
 	}
+	// The turn and the run are one commit: after a crash there is the one or the
+	// other.
 	d := t.draft()
 	d.waited = true
 	d.puts = append(d.puts, store.Put{Bucket: bucketTriggerQueue, Key: key, Delete: true})
