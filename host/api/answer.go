@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -124,7 +125,11 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 }
 
 // observe tells whoever counts requests.
-func (a *API) observe(route *Route, w *answerWriter, began time.Time) {
+func (a *API) observe(r *http.Request, route *Route, w *answerWriter, began time.Time) {
+	if a.log.Enabled(r.Context(), slog.LevelDebug) {
+		// Without query and headers, which may hold what is nobody's business.
+		a.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", w.status, "took", time.Since(began))
+	}
 	if a.opt.Observe == nil {
 		return
 	}

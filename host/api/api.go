@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // An API answers HTTP requests.
@@ -18,15 +19,17 @@ import (
 // All methods are safe for concurrent use. The API starts no goroutines; those
 // of a listener belong to its [Server].
 type API struct {
-	opt       Options
-	log       *slog.Logger
-	routes    []Route
-	byPattern map[string]*Route
-	mux       *http.ServeMux
-	hosts     map[string]bool // exact values of Host
-	names     []string        // hosts that are good with the listener's port
-	bodies    budget
-	draining  atomic.Bool
+	opt        Options
+	log        *slog.Logger
+	routes     []Route
+	byPattern  map[string]*Route
+	mux        *http.ServeMux
+	hosts      map[string]bool // exact values of Host
+	names      []string        // hosts that are good with the listener's port
+	bodies     budget
+	hookBodies budget // apart: strangers must not use up the room of others
+	readTime   time.Duration
+	draining   atomic.Bool
 
 	// document is the newest OpenAPI document and the commands it was made of.
 	documentMu  sync.Mutex
@@ -48,6 +51,7 @@ func New(opt Options) (*API, error) {
 	a := &API{
 		opt: opt, log: opt.Logger, routes: table(), byPattern: map[string]*Route{}, mux: http.NewServeMux(),
 		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: budget{max: maxBodies},
+		hookBodies: budget{max: maxHookBodies}, readTime: readTime,
 	}
 	var errs []error
 	for _, h := range opt.Hosts {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -113,5 +114,59 @@ func TestHeaderLimit(t *testing.T) {
 	got := make([]byte, 12)
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != "HTTP/1.1 431" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A caller who announces a body and sends none is let go of, refused or not.
+func TestBodyThatNeverComes(t *testing.T) {
+	a, err := api.New(api.Options{Commands: commands(t, nil), Tokens: oneToken(goodToken)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.SetReadTime(20 * time.Millisecond)
+	s, err := a.Listen(t.Context(), api.ListenOptions{Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(context.Background()) }()
+	for _, auth := range []string{"Bearer wrong", "Bearer " + goodToken} {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "POST /v1/commands/code/read HTTP/1.1\r\nHost: "+s.Addr().String()+
+			"\r\nAuthorization: "+auth+"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+			t.Fatal(err)
+		}
+		// It returns only when the server hangs up.
+		text, err := io.ReadAll(c)
+		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 4") {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ran; err != nil {
+		t.Error(err)
+	}
+}
+
+// A command that takes longer than its body may is not cancelled for it.
+func TestSlowCommand(t *testing.T) {
+	reg := commands(t, map[string]any{"code/slow": reply(func(ctx context.Context, _ *command.Call) (json.RawMessage, error) {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+			return json.RawMessage(`"done"`), nil
+		}
+	})})
+	s := open(t, api.Options{Commands: reg})
+	s.api.SetReadTime(20 * time.Millisecond)
+	if got := s.do("POST", "/v1/commands/code/slow", "{}"); got.body != `"done"` {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }

@@ -4,11 +4,15 @@ import (
 	"sync"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// maxBodies bounds the bodies that are in memory at once, in bytes. Sixteen of
-// the largest fit.
-const maxBodies = 16 * maxCommandBody
+// Bounds of the bodies that are in memory at once, in bytes. Sixteen of the
+// largest fit.
+const (
+	maxBodies     = 16 * maxCommandBody
+	maxHookBodies = 16 * triggers.MaxBody
+)
 
 // A budget is room that requests share. It is safe for concurrent use.
 type budget struct {

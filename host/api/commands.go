@@ -65,7 +65,7 @@ func (a *API) describeCommand(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) callCommand(w http.ResponseWriter, r *http.Request) error {
-	body, release, err := a.readJSON(w, r, a.byPattern["POST /v1/commands/{name...}"])
+	body, release, err := a.readJSON(r, a.byPattern["POST /v1/commands/{name...}"])
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// SetReadTime changes how long a body may take.
+func (a *API) SetReadTime(d time.Duration) { a.readTime = d }
+
 // Pattern returns the pattern that the mux has for a request.
 func (a *API) Pattern(r *http.Request) string {
 	_, pattern := a.mux.Handler(r)

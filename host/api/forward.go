@@ -19,18 +19,18 @@ var inCommand = map[string]string{"id": "sentinelId", "run": "run", "address": "
 
 // forward answers a request with what the route's command returns.
 func (a *API) forward(w http.ResponseWriter, r *http.Request, route *Route) error {
-	params, release, err := a.params(w, r, route)
+	params, release, err := a.params(r, route)
 	if err != nil {
 		return err
 	}
 	defer release()
-	made, err := a.precondition(r, route, params)
+	on, err := a.precondition(r, route, params)
 	if err != nil {
 		return err
 	}
 	result, err := a.call(r, route.Command, params)
 	if err != nil {
-		return a.stale(r, params, made, err)
+		return a.stale(r, params, on, err)
 	}
 	if route.answer != nil {
 		return route.answer(a, w, r, route, result)
@@ -40,8 +40,8 @@ func (a *API) forward(w http.ResponseWriter, r *http.Request, route *Route) erro
 
 // params joins body, path, query and what the route fixes. The path counts: a
 // body that names another object is refused rather than overruled.
-func (a *API) params(w http.ResponseWriter, r *http.Request, route *Route) (map[string]json.RawMessage, func(), error) {
-	body, release, err := a.readJSON(w, r, route)
+func (a *API) params(r *http.Request, route *Route) (map[string]json.RawMessage, func(), error) {
+	body, release, err := a.readJSON(r, route)
 	if err != nil {
 		return nil, nil, err
 	}

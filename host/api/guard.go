@@ -29,12 +29,13 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A deadline that an earlier request of the connection left is not ours; not
 	// every writer has them.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	a.timed(w, r)
 	route := a.find(r)
 	defer func() {
 		if p := recover(); p != nil {
 			a.panicked(answer, r, p)
 		}
-		a.observe(route, answer, began)
+		a.observe(r, route, answer, began)
 	}()
 	if err := g.admit(r, route); err != nil {
 		a.fail(answer, r, err)

@@ -42,7 +42,7 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 	if a.opt.Hooks == nil {
 		return none
 	}
-	body, release, err := a.readBody(w, r, &Route{maxBody: triggers.MaxBody})
+	body, release, err := a.readBody(r, &Route{Access: AccessHook, maxBody: triggers.MaxBody})
 	if err != nil {
 		return err
 	}

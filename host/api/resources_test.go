@@ -36,6 +36,7 @@ func TestRequestsBecomeCalls(t *testing.T) {
 		{"POST", "/v1/sentinels/a/steps", `{"index":2,"step":{}}`, []string{`If-Match: "9"`}, "sentinel/step/add", `{"sentinelId":"a","index":2,"step":{},"revision":9}`},
 		{"PUT", "/v1/sentinels/a/steps/1.then.0", `{"type":"wait"}`, []string{`If-Match: "1"`}, "sentinel/step/update", `{"sentinelId":"a","address":"1.then.0","step":{"type":"wait"},"revision":1}`},
 		{"PATCH", "/v1/sentinels/a/steps/1", `{"command":"x"}`, []string{`If-Match: "1"`}, "sentinel/step/update", `{"sentinelId":"a","address":"1","params":{"command":"x"},"revision":1}`},
+		{"PATCH", "/v1/sentinels/a/steps/1", `{"command":"x"}`, []string{`If-Match: "0123456789abcdef0123456789abcdef"`}, "sentinel/step/update", `{"sentinelId":"a","address":"1","params":{"command":"x"},"hash":"0123456789abcdef0123456789abcdef"}`},
 		{"DELETE", "/v1/sentinels/a/steps/1", ``, []string{`If-Match: "1"`}, "sentinel/step/remove", `{"sentinelId":"a","address":"1","revision":1}`},
 		{"GET", "/v1/sentinels/a/revisions", ``, nil, "sentinel/revisions", `{"sentinelId":"a"}`},
 		{"GET", "/v1/sentinels/a/revisions/3", ``, nil, "sentinel/revision", `{"sentinelId":"a","revision":3}`},
@@ -197,6 +198,24 @@ func TestStaleEdit(t *testing.T) {
 	}
 	if got := s.do("PUT", "/v1/sentinels/a", "{}", `If-Match: *`); got.status != http.StatusConflict {
 		t.Errorf("whatever is there: %d %s", got.status, got.body)
+	}
+}
+
+// R4: a run with edits of its own is told apart by the hash.
+func TestTagOfARun(t *testing.T) {
+	old, now := strings.Repeat("0", 64), strings.Repeat("a", 64)
+	s := open(t, api.Options{Commands: commands(t, map[string]any{
+		"sentinel/export":      `{"sentinelId":"a","run":"r1","revision":3,"edit":2,"hash":"` + now + `"}`,
+		"sentinel/step/update": &abi.Error{Code: abi.Conflict, Message: "made on another definition"},
+	})})
+	if got := s.do("GET", "/v1/sentinels/r1", ""); got.header.Get("ETag") != `"`+now+`"` {
+		t.Errorf("ETag %s", got.header.Get("ETag"))
+	}
+	if got := s.do("PATCH", "/v1/sentinels/r1/steps/0", "{}", `If-Match: "`+old+`"`); got.status != 412 || got.problem.Revision != 3 {
+		t.Errorf("stale: %d %s", got.status, got.body)
+	}
+	if got := s.do("PATCH", "/v1/sentinels/r1/steps/0", "{}", `If-Match: "`+now+`"`); got.status != 409 {
+		t.Errorf("another conflict: %d %s", got.status, got.body)
 	}
 }
 
