@@ -68,6 +68,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if method := (*methodError)(nil); errors.As(err, &method) {
 		w.Header().Set("Allow", strings.Join(method.allow, ", "))
 	}
+	// RFC 9110 wants both headers with their statuses.
 	p := problem.Of(err)
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="sentinel"`)

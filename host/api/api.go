@@ -21,8 +21,8 @@ import (
 type API struct {
 	opt        Options
 	log        *slog.Logger
-	routes     []Route
-	byPattern  map[string]*Route
+	routes     []Route           // the table, mounts behind our own
+	byPattern  map[string]*Route // into routes, by what the mux calls them
 	mux        *http.ServeMux
 	hosts      map[string]bool // exact values of Host
 	names      []string        // hosts that are good with the listener's port
@@ -48,6 +48,7 @@ func New(opt Options) (*API, error) {
 	if opt.Version == "" {
 		opt.Version = "dev"
 	}
+	// The table is copied for each API, since mounts are added to it.
 	a := &API{
 		opt: opt, log: opt.Logger, routes: table(), byPattern: map[string]*Route{}, mux: http.NewServeMux(),
 		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: budget{max: maxBodies},
@@ -112,6 +113,11 @@ func (a *API) Routes() []Route {
 	})
 	return list
 }
+
+// Drain has /ready say that the server is stopping, from now on. A host calls it
+// when it begins to end, well before its listeners close, so that whoever sends
+// it work goes elsewhere.
+func (a *API) Drain() { a.draining.Store(true) }
 
 // Handler serves the API to whoever can connect: it asks for a good Host, a
 // good origin and a token.

@@ -12,6 +12,7 @@ const tokenProtocol = "token."
 // presented returns the token that a request brings. It is taken from headers
 // only: a URL ends up in logs and histories.
 func presented(r *http.Request, route *Route) (string, bool) {
+	// Two headers are one too many: proxies and servers differ in which counts.
 	given := r.Header.Values("Authorization")
 	if len(given) == 1 {
 		scheme, token, ok := strings.Cut(given[0], " ")

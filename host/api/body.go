@@ -39,7 +39,7 @@ func (a *API) timed(w http.ResponseWriter, r *http.Request) {
 // just that and cancel a command that takes longer.
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF { //nolint:errorlint // readers return it bare
+	if err == io.EOF {
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err

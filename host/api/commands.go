@@ -38,6 +38,8 @@ type commandInfo struct {
 	Idempotent bool            `json:"idempotent"`
 }
 
+// infoOf describes a command. One without a schema takes any object, and says
+// so: a program that makes forms of schemas has no case for their absence.
 func infoOf(c command.Command) commandInfo {
 	info := commandInfo{c.Name, c.Summary, c.Input, c.Output, c.ReadOnly, c.Idempotent}
 	if len(info.Input) == 0 {
@@ -46,6 +48,8 @@ func infoOf(c command.Command) commandInfo {
 	return info
 }
 
+// listCommands answers with all of them, private ones too: private is what
+// models are not offered, and the caller is a person.
 func (a *API) listCommands(w http.ResponseWriter, _ *http.Request) error {
 	list := []commandInfo{}
 	for _, c := range a.opt.Commands.List() {
@@ -54,6 +58,7 @@ func (a *API) listCommands(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, list)
 }
 
+// describeCommand answers with one of them.
 func (a *API) describeCommand(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	c, ok := a.opt.Commands.Lookup(name)
@@ -64,6 +69,8 @@ func (a *API) describeCommand(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, infoOf(c))
 }
 
+// callCommand hands the body to the registry as it came: the registry validates
+// it against the command's schema, and nobody else knows that schema better.
 func (a *API) callCommand(w http.ResponseWriter, r *http.Request) error {
 	body, release, err := a.readJSON(r, a.byPattern["POST /v1/commands/{name...}"])
 	if err != nil {
@@ -77,6 +84,7 @@ func (a *API) callCommand(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// A command may have nothing to say; the answer is JSON all the same.
 	if len(result) == 0 {
 		result = json.RawMessage("null")
 	}

@@ -9,11 +9,12 @@ import (
 // beyond wait in the kernel's queue, where they cost us nothing.
 type limited struct {
 	net.Listener
-	room   chan struct{}
-	closed chan struct{}
+	room   chan struct{} // holds one for every connection that is open
+	closed chan struct{} // closed with the listener
 	once   sync.Once
 }
 
+// limitConns returns l with room for n connections at once.
 func limitConns(l net.Listener, n int) net.Listener {
 	return &limited{Listener: l, room: make(chan struct{}, n), closed: make(chan struct{})}
 }

@@ -12,8 +12,9 @@ import (
 
 // checkContent holds a request's body to what its route takes. A page can send
 // a form or plain text to any server without asking it first; JSON it cannot,
-// so whatever changes something takes JSON only (API.md, G6).
+// so whatever changes something takes JSON only (API.md, G5).
 func (g *guard) checkContent(r *http.Request, route *Route) error {
+	// A length that is told is judged before a byte is read.
 	limit := route.limit()
 	if r.ContentLength > limit {
 		return tooLarge(limit)
@@ -48,6 +49,7 @@ func (r *Route) limit() int64 {
 	return maxBody
 }
 
+// tooLarge is the error of a body beyond its limit.
 func tooLarge(limit int64) error {
 	return &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("the body has more than %d bytes", limit)}
 }

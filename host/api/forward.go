@@ -19,6 +19,8 @@ var inCommand = map[string]string{"id": "sentinelId", "run": "run", "address": "
 
 // forward answers a request with what the route's command returns.
 func (a *API) forward(w http.ResponseWriter, r *http.Request, route *Route) error {
+	// The body stays in memory until the command has answered: its bytes are
+	// those of the parameters.
 	params, release, err := a.params(r, route)
 	if err != nil {
 		return err
@@ -46,6 +48,7 @@ func (a *API) params(r *http.Request, route *Route) (map[string]json.RawMessage,
 		return nil, nil, err
 	}
 	params, err := bodyParams(route, body)
+	// In this order, so that what the table fixes has the last word.
 	if err == nil {
 		err = pathParams(r, route, params)
 	}
@@ -64,6 +67,8 @@ func (a *API) params(r *http.Request, route *Route) (map[string]json.RawMessage,
 	return params, release, nil
 }
 
+// bodyParams makes parameters of a body. A route that takes none refuses one:
+// whoever sends it expects it to do something.
 func bodyParams(route *Route, body json.RawMessage) (map[string]json.RawMessage, error) {
 	switch {
 	case route.body == "*":
@@ -73,12 +78,16 @@ func bodyParams(route *Route, body json.RawMessage) (map[string]json.RawMessage,
 	case route.body == "":
 		return map[string]json.RawMessage{}, nil
 	}
+	// The command's schema says what has to be in it; that it is an object is
+	// said here, where the answer can name the body.
 	if _, err := members(body); err != nil || len(body) == 0 {
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("the body is not the JSON object of a %s", route.body)}
 	}
 	return map[string]json.RawMessage{route.body: body}, nil
 }
 
+// pathParams adds the values of the path under the names that commands have
+// for them.
 func pathParams(r *http.Request, route *Route, params map[string]json.RawMessage) error {
 	for _, name := range route.placeholders() {
 		value, err := json.Marshal(r.PathValue(name))
@@ -89,6 +98,7 @@ func pathParams(r *http.Request, route *Route, params map[string]json.RawMessage
 			value = []byte(r.PathValue(name)) // digits, as the guard saw
 		}
 		param := inCommand[name]
+		// Programs that fill in every field send it too; only another one is wrong.
 		if given, ok := params[param]; ok && !bytes.Equal(bytes.TrimSpace(given), value) {
 			return &abi.Error{Code: abi.BadFields, Permanent: true, Field: param, Message: fmt.Sprintf("body: %s is not the one of the path", param)}
 		}
@@ -117,6 +127,7 @@ func queryParams(u *url.URL, route *Route, params map[string]json.RawMessage) er
 		if err != nil {
 			return err
 		}
+		// Query names are short ones for people; commands have their own.
 		as := p.As
 		if as == "" {
 			as = p.Name
@@ -126,6 +137,7 @@ func queryParams(u *url.URL, route *Route, params map[string]json.RawMessage) er
 	return nil
 }
 
+// unknownQuery is the error of a parameter that the table does not have.
 func unknownQuery(name string, route *Route) error {
 	var known []string
 	for _, p := range route.Query {
@@ -176,6 +188,8 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
+	// By a person: the token or the socket proved that. The request's context ends
+	// when the caller goes away.
 	return a.opt.Commands.Call(r.Context(), &command.Call{Command: name, Params: text, By: command.ByUser, Attempt: 1, Key: key})
 }
 

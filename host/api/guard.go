@@ -30,6 +30,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// every writer has them.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	a.timed(w, r)
+	// Looking up the route changes nothing and tells nobody; who may know what was
+	// found is decided below.
 	route := a.find(r)
 	defer func() {
 		if p := recover(); p != nil {
@@ -101,6 +103,7 @@ func (a *API) find(r *http.Request) *Route {
 // allowed returns the methods that a path has, OPTIONS among them.
 func (a *API) allowed(r *http.Request) []string {
 	var list []string
+	// The mux is asked rather than the table, so that both cannot differ.
 	for _, m := range methods {
 		as := *r
 		as.Method = m
@@ -130,7 +133,10 @@ type methodError struct {
 	err   error
 }
 
+// Error returns the text of the cause.
 func (e *methodError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
 func (e *methodError) Unwrap() error { return e.err }
 
 // checkAccess asks for a token unless every route of the path does without.
@@ -138,6 +144,8 @@ func (e *methodError) Unwrap() error { return e.err }
 // business.
 func (a *API) checkAccess(r *http.Request, route *Route) error {
 	if r.Method == http.MethodOptions {
+		// It has no line of its own: asking what a path takes needs what taking it
+		// needs.
 		route = a.strictest(r)
 	}
 	if route != nil && (route.Access == AccessOpen || route.Access == AccessHook) {
@@ -146,6 +154,8 @@ func (a *API) checkAccess(r *http.Request, route *Route) error {
 	if a.opt.NoAuth {
 		return fromHere(r)
 	}
+	// No token at all and a wrong one get the same status, but people need to know
+	// which it was.
 	token, ok := presented(r, route)
 	if ok && a.opt.Tokens != nil && a.opt.Tokens.Valid(token) {
 		return nil
@@ -180,7 +190,7 @@ func fromHere(r *http.Request) error {
 }
 
 // checkPath refuses paths that the mux would clean: a path that is not what it
-// seems has no meaning here (API.md, G5).
+// seems has no meaning here (API.md, G4).
 func checkPath(r *http.Request) error {
 	p := r.URL.Path
 	clean := path.Clean(p)

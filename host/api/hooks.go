@@ -17,6 +17,7 @@ func hookRoutes() []Route {
 	for _, m := range []struct{ method, name string }{{http.MethodGet, "Get"}, {http.MethodPost, "Post"}, {http.MethodPut, "Put"}} {
 		method, name := m.method, m.name
 		list = append(list,
+			// Raw: a signature is over the very bytes that were sent.
 			Route{
 				Method: method, Pattern: "/v1/hooks/{sentinel}", Name: "hook" + name, Access: AccessHook, Status: http.StatusAccepted,
 				Summary: "Fire the webhook of a sentinel that has one.", serve: (*API).hook, raw: true, maxBody: triggers.MaxBody,
@@ -50,6 +51,8 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 	list, err := a.opt.Hooks.Receive(r.Context(), id, trigger, triggers.Request{
 		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
 	})
+	// A sender is a stranger until its secret was found good, and its trigger says
+	// only in the end whether it was.
 	switch code := abi.CodeOf(err); code {
 	case "":
 		if list == nil {
@@ -71,4 +74,5 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 // its kind.
 type hidden struct{ cause error }
 
+// Error has the kind on its first line, which is all that leaves the host.
 func (h hidden) Error() string { return "a fault of the host\n" + h.cause.Error() }

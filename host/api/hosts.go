@@ -14,6 +14,8 @@ import (
 
 // allowHost adds a configured host to the allow-list.
 func (a *API) allowHost(host string) error {
+	// What a URL parser makes of it is what browsers make of it, and it must be
+	// all of it: a path or a user hidden in a name is a mistake or worse.
 	host = strings.ToLower(host)
 	u, err := url.Parse("http://" + host)
 	if err != nil || u.Host != host || u.Hostname() == "" || strings.ContainsAny(host, "*@") {
@@ -45,6 +47,8 @@ func (a *API) knownHost(r *http.Request, host string, tls bool) bool {
 	if a.hosts[host] {
 		return true
 	}
+	// Without a connection, as in a handler that somebody calls by hand, only the
+	// configured names are known.
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
 		return false
@@ -58,6 +62,7 @@ func (a *API) knownHost(r *http.Request, host string, tls bool) bool {
 		}
 		names = append(names[:len(names):len(names)], own)
 	}
+	// Browsers leave out the port that a scheme implies.
 	standard := local.Port == 80 && !tls || local.Port == 443 && tls
 	port := ":" + strconv.Itoa(local.Port)
 	for _, name := range names {
@@ -77,6 +82,8 @@ func (a *API) checkOrigin(r *http.Request) error {
 	return nil
 }
 
+// sameOrigin says why a request is not from a page of ours. Both headers count:
+// old browsers send no Sec-Fetch-Site, and a GET carries no Origin.
 func (a *API) sameOrigin(r *http.Request) error {
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
 	case "", "same-origin", "none":
@@ -87,6 +94,8 @@ func (a *API) sameOrigin(r *http.Request) error {
 	if len(origins) == 0 {
 		return nil
 	}
+	// "null" is the origin of sandboxed frames and local files, which anybody can
+	// make; it parses to no scheme.
 	u, err := url.Parse(origins[0])
 	if len(origins) > 1 || err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" || u.User != nil {
 		return errors.New("the origin is not that of a page of ours")

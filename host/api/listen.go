@@ -86,12 +86,15 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 	if err != nil {
 		return nil, &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("listen on %q: %v", opt.Addr, err), Hint: "choose another address with --listen HOST:PORT"}
 	}
+	// Below TLS, so that handshakes count as well.
 	l = limitConns(l, opt.MaxConns)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
 	base, cancel := context.WithCancel(context.Background())
 	s := &Server{api: a, opt: opt, l: l, tls: config != nil, cancel: cancel}
+	// No ReadTimeout and no WriteTimeout: they count from the headers on, and a
+	// command may take hours. Bodies and answers have deadlines of their own.
 	s.http = &http.Server{
 		Handler:           s.counted(a.Handler()),
 		ReadHeaderTimeout: headerTime,
@@ -112,6 +115,7 @@ func (opt ListenOptions) config() (*tls.Config, error) {
 	if err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("load certificate: %v", err), Hint: "give both a certificate and its key, in PEM"}
 	}
+	// Older versions have known weaknesses, and every client of ours is newer.
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
@@ -157,7 +161,8 @@ func (a *API) where(ctx context.Context, opt ListenOptions, secure bool) (string
 // Addr returns the address, with the port that was taken.
 func (s *Server) Addr() net.Addr { return s.l.Addr() }
 
-// URL returns where a program on this machine reaches the server.
+// URL returns where a program on this machine reaches the server. With TLS the
+// certificate has to name that host, which is for its owner to see to.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.tls {
@@ -186,7 +191,7 @@ func (s *Server) Run(ctx context.Context) error {
 // and waits for them.
 func (s *Server) Close() error {
 	s.once.Do(func() {
-		s.api.draining.Store(true)
+		s.api.Drain()
 		ctx, end := context.WithTimeout(context.Background(), s.opt.Grace)
 		defer end()
 		// It waits for requests, but not for those that became WebSockets.

@@ -41,6 +41,8 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// A run that told nothing and no run are different things; the file says the
+	// same of both.
 	run := r.PathValue("run")
 	if _, err := a.call(r, "sentinel/status", map[string]string{"run": run}); err != nil {
 		return err
@@ -60,6 +62,7 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("read logs of %q: %w", run, err)
 	}
+	// All lines are read before the first is sent: an error can still be told.
 	w.Header().Set("Content-Type", ndjson)
 	w.Header().Set(nextHeader, strconv.Itoa(next))
 	patience(w)
@@ -105,6 +108,8 @@ func readWindow(r *http.Request) (window, error) {
 // read returns the lines of the window, each with its end, and the number of the
 // line behind them.
 func (win window) read(f io.Reader) (lines [][]byte, next int, err error) {
+	// Lines are counted from the beginning each time. Logs of runs are bounded, and
+	// an index would have to be kept in step with them.
 	in := bufio.NewReaderSize(f, 64<<10)
 	held := 0
 	for n := 0; ; n++ {

@@ -34,6 +34,7 @@ func (a *API) openapi(w http.ResponseWriter, r *http.Request) error {
 // currentDocument returns the document and its ETag.
 func (a *API) currentDocument() ([]byte, string, error) {
 	list := a.opt.Commands.List()
+	// The digest costs far less than the document, so every request may ask.
 	digest := sha256.New()
 	for _, c := range list {
 		for _, part := range [][]byte{[]byte(c.Name), []byte(c.Summary), c.Input, c.Output, {bit(c.ReadOnly) + 2*bit(c.Idempotent)}} {
@@ -53,6 +54,7 @@ func (a *API) currentDocument() ([]byte, string, error) {
 	return a.document, a.documentTag, nil
 }
 
+// bit is a flag as a number, for the digest.
 func bit(b bool) byte {
 	if b {
 		return 1
@@ -67,6 +69,7 @@ func (a *API) describe(list []command.Command) object {
 		d.known[c.Name] = c
 		d.addSchemas(c)
 	}
+	// Commands come behind the routes, which refer to their schemas.
 	for i := range a.routes {
 		d.addRoute(&a.routes[i])
 	}
@@ -91,17 +94,21 @@ func (a *API) describe(list []command.Command) object {
 	}
 }
 
-// document is what is being made.
+// document is what is being made. It lives for one call of describe.
 type document struct {
-	paths, schemas object
-	known          map[string]command.Command
+	paths   object                     // by path, each an object by method
+	schemas object                     // components by name
+	known   map[string]command.Command // by name
 }
 
+// ref refers to a schema among the components.
 func ref(schema string) object { return object{"$ref": "#/components/schemas/" + schema} }
 
 // addRoute adds the operation of a line of the table.
 func (d *document) addRoute(route *Route) {
 	path := placeholder.ReplaceAllString(route.Pattern, "{$1}")
+	// The x- members are for people who read the document to secure a proxy, and
+	// for our own tests.
 	op := object{
 		"operationId": route.Name, "summary": route.Summary, "tags": []string{tagName(route.Pattern)},
 		"parameters": d.parameters(route), "responses": d.responses(route), "security": security(route.Access),
@@ -121,12 +128,14 @@ func (d *document) addRoute(route *Route) {
 	case route.body != "":
 		op["requestBody"] = object{"required": true, "content": jsonContent(object{"type": "object"})}
 	}
+	// Webhooks may come by GET, and OpenAPI knows no body of a GET.
 	if route.Method == http.MethodGet {
 		delete(op, "requestBody")
 	}
 	d.put(path, route.Method, op)
 }
 
+// put adds an operation to the item of its path.
 func (d *document) put(path, method string, op object) {
 	item, _ := d.paths[path].(object)
 	if item == nil {
@@ -145,6 +154,8 @@ func tagName(pattern string) string {
 	return "process"
 }
 
+// security is what a caller has to bring. An empty list, unlike none at all,
+// says that the operation needs nothing.
 func security(access Access) []object {
 	if access == AccessToken {
 		return []object{{"bearer": []string{}}}
@@ -152,6 +163,7 @@ func security(access Access) []object {
 	return []object{}
 }
 
+// jsonContent is a body in JSON.
 func jsonContent(schema object) object { return object{"application/json": object{"schema": schema}} }
 
 // parameters are those of path, query and header.
@@ -164,6 +176,7 @@ func (d *document) parameters(route *Route) []object {
 		}
 		list = append(list, object{"name": name, "in": "path", "required": true, "schema": object{"type": kind}})
 	}
+	// Those of the query may all be left out.
 	for _, p := range route.Query {
 		list = append(list, object{"name": p.Name, "in": "query", "description": p.Summary, "schema": object{"type": p.Type}})
 	}
@@ -185,17 +198,21 @@ func (d *document) parameters(route *Route) []object {
 // responses are the success of a route and the problem that anything else is.
 func (d *document) responses(route *Route) object {
 	out := object{"default": object{"$ref": "#/components/responses/Problem"}}
+	// One success and one problem: every status of an error has the same body.
 	status := max(route.Status, http.StatusOK)
 	if route.Status == http.StatusSwitchingProtocols {
 		status = route.Status
 	}
 	good := object{"description": http.StatusText(status)}
+	// A hook answers JSON too, but what a mount answers is its own business.
 	media := route.media
 	if media == "" && status != http.StatusSwitchingProtocols && !route.raw {
 		media = "application/json"
 	}
 	if media != "" {
 		schema := object{}
+		// Where the answer is shaped, it is no longer what the command's schema
+		// describes.
 		if route.answer == nil && len(d.known[route.Command].Output) > 0 {
 			schema = ref(schemaName(route.Command, "output"))
 		}

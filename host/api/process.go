@@ -16,6 +16,7 @@ type wellness struct {
 	Status string `json:"status"`
 }
 
+// health is for whoever restarts a process that is not well.
 func (a *API) health(w http.ResponseWriter, r *http.Request) error {
 	h := Health{OK: true, Status: "ok"}
 	if a.opt.Health != nil {
@@ -24,10 +25,13 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) error {
 	return writeWord(w, h)
 }
 
+// ready is for whoever sends work to one of several processes.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	return writeWord(w, a.readiness(r))
 }
 
+// readiness is what ready tells. A server that is closing is not ready whatever
+// its host says, so that balancers send nobody to a door that shuts.
 func (a *API) readiness(r *http.Request) Health {
 	switch {
 	case a.draining.Load():
@@ -44,6 +48,7 @@ func writeWord(w http.ResponseWriter, h Health) error {
 	if !h.OK {
 		status = http.StatusServiceUnavailable
 	}
+	// A host that says more than a word here would tell strangers.
 	if !word.MatchString(h.Status) {
 		h.Status = "ok"
 		if !h.OK {
@@ -61,6 +66,8 @@ type detail struct {
 	Ready   Health    `json:"ready"`
 }
 
+// healthDetail is always 200: who has a token wants to read it, above all when
+// the host is not well.
 func (a *API) healthDetail(w http.ResponseWriter, r *http.Request) error {
 	d := detail{Version: a.opt.Version, Time: time.Now().UTC(), Health: Health{OK: true, Status: "ok"}, Ready: a.readiness(r)}
 	if a.opt.Health != nil {
@@ -69,6 +76,7 @@ func (a *API) healthDetail(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, d)
 }
 
+// metrics hands on to whoever keeps them.
 func (a *API) metrics(w http.ResponseWriter, r *http.Request) error {
 	if a.opt.Metrics == nil {
 		return abi.New(abi.NotFound, "this server has no metrics")

@@ -34,6 +34,13 @@ func TestHealth(t *testing.T) {
 	if got := s.do("GET", "/ready", ""); got.status != 503 || got.body != `{"status":"unwell"}` {
 		t.Errorf("ready: %d %s", got.status, got.body)
 	}
+	stopping := open(t, api.Options{})
+	if got := stopping.do("GET", "/ready", ""); got.status != 200 {
+		t.Errorf("before it drains: %d", got.status)
+	}
+	if stopping.api.Drain(); stopping.do("GET", "/ready", "").body != `{"status":"stopping"}` || stopping.do("GET", "/health", "").status != 200 {
+		t.Error("a draining server is ready")
+	}
 	how = api.Health{Status: "read_only", Detail: map[string]int{"free": 7}}
 	if got := s.do("GET", "/v1/health", ""); got.status != http.StatusUnauthorized {
 		t.Errorf("detail without a token: %d", got.status)

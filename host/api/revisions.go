@@ -22,6 +22,8 @@ func revisionRoutes() []Route {
 			},
 		},
 		{
+			// Rolling back is an edit like others and makes a revision of its own:
+			// history is only ever added to.
 			Method: http.MethodPost, Pattern: "/v1/sentinels/{id}/rollback", Name: "rollback", Access: AccessToken, Command: "sentinel/rollback",
 			Summary: "Make a new revision with the content of an earlier one.", body: "*", match: matchOptional, answer: tagged,
 		},

@@ -104,6 +104,7 @@ func (r *Route) placeholders() []string {
 }
 
 // check reports what is wrong with a line of the table.
+// Mounts come from elsewhere, so this is no mere assertion.
 func (r *Route) check() error {
 	switch {
 	case !slices.Contains(methods, r.Method) || r.Method == http.MethodHead || r.Method == http.MethodOptions:

@@ -6,6 +6,8 @@ import "net/http"
 func runRoutes() []Route {
 	runs := []Route{
 		{
+			// The cursor is a run's id. Ids are in the order of starts, so pages
+			// neither overlap nor miss a run while new ones start.
 			Method: http.MethodGet, Pattern: "/v1/runs", Name: "listRuns", Access: AccessToken, Command: "sentinel/list",
 			Summary: "List runs, the newest first. The answer's next is the before of the next page.", answer: only("runs"), fixed: map[string]any{"only": "runs"},
 			Query: []Param{
@@ -34,6 +36,8 @@ func runRoutes() []Route {
 			Query: []Param{{Name: "iteration", Type: "integer", Summary: "which iteration; the newest if not given"}},
 		},
 		{
+			// Lines rather than bytes: a client can go on without knowing how
+			// they were encoded.
 			Method: http.MethodGet, Pattern: "/v1/runs/{run}/logs", Name: "readLogs", Access: AccessToken, media: ndjson,
 			Summary: "Read what a run told, JSON a line.", serve: (*API).logs,
 			Query: []Param{
@@ -43,6 +47,7 @@ func runRoutes() []Route {
 			},
 		},
 	}
+	// What the verbs answer is the run as it stands afterwards.
 	for _, verb := range []struct{ name, summary string }{
 		{"stop", "Stop a run and everything it started."},
 		{"pause", "Hold a run back at its next step."},

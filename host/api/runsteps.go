@@ -20,6 +20,8 @@ type trace struct {
 	} `json:"iterations"`
 }
 
+// traceStep is a step execution of a trace. Its attempts stay as they are, so
+// that a single step can be shown with all that the trace has.
 type traceStep struct {
 	Address  string            `json:"address"`
 	Path     string            `json:"path"`
@@ -72,6 +74,7 @@ func (a *API) runSteps(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// With every host call of every attempt a list would be the whole trace again.
 	for i := range out.Steps {
 		out.Steps[i].Attempts = nil
 	}
@@ -98,6 +101,8 @@ func (a *API) runStep(w http.ResponseWriter, r *http.Request) error {
 // iteration reads the iteration that a request asks for out of the trace.
 func (a *API) iteration(r *http.Request) (iterationSteps, error) {
 	run := r.PathValue("run")
+	// The same reader as for forwarded routes, so that the same mistakes have the
+	// same answers.
 	asked := map[string]json.RawMessage{}
 	route := &Route{Query: []Param{{Name: "iteration", Type: "integer"}}}
 	if err := queryParams(r.URL, route, asked); err != nil {
@@ -112,6 +117,7 @@ func (a *API) iteration(r *http.Request) (iterationSteps, error) {
 		return iterationSteps{}, fmt.Errorf("read trace of %q: %w", run, err)
 	}
 	want, given := asked["iteration"]
+	// Backwards, since the newest is what is asked for most.
 	for i := len(t.Iterations) - 1; i >= 0; i-- {
 		it := t.Iterations[i]
 		if given && string(want) != strconv.Itoa(it.Number) {
@@ -132,6 +138,7 @@ func (a *API) iteration(r *http.Request) (iterationSteps, error) {
 // addStates lists steps and, behind each, those nested in it.
 func addStates(into *[]stepState, steps []*traceStep) error {
 	for _, s := range steps {
+		// By index: adding nested steps may move the list.
 		*into = append(*into, s.state())
 		at := len(*into) - 1
 		for _, raw := range s.Attempts {
@@ -142,6 +149,8 @@ func addStates(into *[]stepState, steps []*traceStep) error {
 			if err := json.Unmarshal(raw, &attempt); err != nil {
 				return err
 			}
+			// Each attempt resolves the fields afresh; the last one is what the
+			// output was made of.
 			if attempt.Fields != nil {
 				(*into)[at].In = attempt.Fields
 			}

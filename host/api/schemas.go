@@ -17,6 +17,7 @@ func problemSchema() object {
 	}
 	text, number := object{"type": "string"}, object{"type": "integer"}
 	return object{
+		// Members that are not named may be added later.
 		"type": "object", "required": []string{"title", "status", "detail", "code"},
 		"properties": object{
 			"title": text, "status": number, "detail": text, "instance": text, "hint": text, "field": text,
@@ -41,6 +42,8 @@ func (d *document) addSchemas(c command.Command) {
 	if len(input) == 0 {
 		input = json.RawMessage(`{"type":"object"}`)
 	}
+	// A command without an output schema says nothing of its result, so there is
+	// nothing to refer to either.
 	for side, text := range map[string]json.RawMessage{"input": input, "output": c.Output} {
 		var schema any
 		if len(text) == 0 || json.Unmarshal(text, &schema) != nil {
@@ -58,6 +61,8 @@ func moved(schema any, place string) any {
 		out := make(object, len(s))
 		for k, v := range s {
 			target, isText := v.(string)
+			// "$ref" may also be the name of a property; then its value is a
+			// schema and no text, or it stands below "properties".
 			switch {
 			case k == "$ref" && isText && strings.HasPrefix(target, "#"):
 				out[k] = place + strings.TrimPrefix(target, "#")

@@ -20,6 +20,8 @@ func sentinelRoutes() []Route {
 			},
 		},
 		{
+			// Revision 0 is that of a sentinel that is not there yet: creating never
+			// replaces.
 			Method: http.MethodPost, Pattern: "/v1/sentinels", Name: "createSentinel", Access: AccessToken, Command: "sentinel/create",
 			Summary: "Define a sentinel; one that is there already is a conflict.", Status: http.StatusCreated,
 			body: "definition", fixed: map[string]any{"revision": 0}, answer: created("/v1/sentinels/", "sentinelId"),
@@ -41,6 +43,7 @@ func sentinelRoutes() []Route {
 			Summary: "Show the triggers of a sentinel, with the time each fires next.",
 		},
 		{
+			// Inputs may be large: a text to work on, not only a setting.
 			Method: http.MethodPost, Pattern: "/v1/sentinels/{id}/runs", Name: "startRun", Access: AccessToken, Command: "sentinel/start",
 			Summary: "Start a run.", Status: http.StatusCreated, body: "*", maxBody: maxCommandBody, answer: created("/v1/runs/", "run"),
 		},
@@ -58,6 +61,8 @@ func only(name string) answerFunc {
 		if err != nil {
 			return err
 		}
+		// The command answers with both lists, one of them empty; the resource is
+		// about one.
 		out := map[string]json.RawMessage{name: all[name]}
 		if next, ok := all["next"]; ok && !bytes.Equal(next, []byte(`""`)) {
 			out["next"] = next

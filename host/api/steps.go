@@ -17,6 +17,8 @@ func stepRoutes() []Route {
 			Summary: "List the steps, nested ones too, with their addresses.", answer: tagged,
 		},
 		{
+			// If-Match may be left out here, as S002's command line does: the
+			// engine tries again on whatever revision is newest.
 			Method: http.MethodPost, Pattern: "/v1/sentinels/{id}/steps", Name: "addStep", Access: AccessToken, Command: "sentinel/step/add",
 			Summary: "Insert a step at an index or address.", Status: http.StatusCreated, body: "*", match: matchOptional, answer: tagged,
 		},
@@ -39,7 +41,8 @@ func stepRoutes() []Route {
 	}
 }
 
-// getStep picks one step out of the list.
+// getStep picks one step out of the list. A command for it would save little:
+// a definition has at most a megabyte, and its steps are decoded already.
 func (a *API) getStep(w http.ResponseWriter, r *http.Request) error {
 	id, address := r.PathValue("id"), r.PathValue("address")
 	text, err := a.call(r, "sentinel/step/list", map[string]string{"sentinelId": id})

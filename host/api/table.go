@@ -28,14 +28,17 @@ func processRoutes() []Route {
 			Summary: "Say how the process is, in detail.", serve: (*API).healthDetail,
 		},
 		{
+			// Not open: labels tell what somebody's host does all day.
 			Method: http.MethodGet, Pattern: "/metrics", Name: "metrics", Access: AccessToken, media: "text/plain",
 			Summary: "Metrics for Prometheus.", serve: (*API).metrics,
 		},
 		{
+			// Not open either: it lists the commands, those of MCP servers too.
 			Method: http.MethodGet, Pattern: "/openapi.json", Name: "openapi", Access: AccessToken,
 			Summary: "This document.", serve: (*API).openapi,
 		},
 		{
+			// The one route that takes a token from a subprotocol as well.
 			Method: http.MethodGet, Pattern: "/ws", Name: "feed", Access: AccessToken, Status: http.StatusSwitchingProtocols,
 			Summary: "Follow what happens, over a WebSocket.", serve: (*API).feed,
 			Query: []Param{

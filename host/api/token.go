@@ -100,6 +100,8 @@ func readToken(state string) (string, error) {
 		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("read token: %q has mode %v, others must not read it", name, info.Mode()),
 			Hint: "make a new one with `sentinel token --rotate`: the old one may be known to others"}
 	}
+	// Between the look and the opening the file may have been swapped; only one
+	// that is the same was judged.
 	f, err := os.Open(name)
 	if err != nil {
 		return "", fmt.Errorf("read token: %w", err)
@@ -160,6 +162,8 @@ func (t *TokenFile) Valid(token string) bool {
 	return subtle.ConstantTimeCompare(given[:], digest[:]) == 1 && good
 }
 
+// current returns the digest of the token, reading the file at most once a
+// second. A clock that was set back counts as time that passed.
 func (t *TokenFile) current() ([sha256.Size]byte, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

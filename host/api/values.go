@@ -11,7 +11,7 @@ import (
 )
 
 // Path values by their names. A value that does not fit is refused before any
-// code of a route sees it (API.md, G5). None of them ever becomes a part of a
+// code of a route sees it (API.md, G4). None of them ever becomes a part of a
 // file's path.
 var pathValues = map[string]func(string) bool{
 	"id":       func(s string) bool { return sentinels.ID(s).Valid() },
@@ -32,6 +32,7 @@ var (
 // checkPathValues refuses values that do not fit their names. Those of mounts
 // have names of their own; they are held to what no path may have.
 func checkPathValues(r *http.Request, route *Route) error {
+	// The mux has decoded them: what was %2F is a slash by now, and is refused.
 	for _, name := range route.placeholders() {
 		value := r.PathValue(name)
 		good := plain
