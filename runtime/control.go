@@ -178,6 +178,22 @@ func (rt *Runtime) appendStored(ctx context.Context, info *RunInfo, rec *journal
 	if err != nil {
 		return err
 	}
+	return rt.appendBehind(ctx, seq, info, rec)
+}
+
+// errTakenOver says that a run which no process carried out is in the hands of
+// this one by now.
+var errTakenOver = errf(abi.Conflict, "the run was taken over meanwhile")
+
+// appendBehind is appendStored for the case that seq is still the newest record;
+// else it is [store.ErrSequence]. A record that came into the journal while the
+// run is taken over would cut it off from its own.
+func (rt *Runtime) appendBehind(ctx context.Context, seq uint64, info *RunInfo, rec *journal.Record) error {
+	rt.handover.Lock()
+	defer rt.handover.Unlock()
+	if rt.live(info.ID) != nil {
+		return errTakenOver
+	}
 	now := time.Now().UTC()
 	info.UpdatedAt, rec.Time = now, now.UnixMicro()
 	rec.Elapsed = info.Elapsed * 1000

@@ -21,13 +21,8 @@ func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt 
 	if err != nil {
 		return fmt.Errorf("resume run %s: %w", info.ID, err)
 	}
-	r, err := rt.restore(ctx, info, parent, opt)
+	r, err := rt.restoreAndAdopt(ctx, info, parent, opt)
 	if err != nil {
-		return fmt.Errorf("resume run %s: %w", info.ID, err)
-	}
-	if err := rt.adopt(r); err != nil {
-		r.setPlugins(nil)
-		r.cancel(err)
 		return err
 	}
 	if opt.Room != (Room{}) {
@@ -77,6 +72,23 @@ func (r *run) carryOn(info RunInfo, parent *run, opt ResumeOptions) {
 // with its tree and is resumed with it.
 func (opt ResumeOptions) staysPaused(info RunInfo, parent *run) bool {
 	return opt.all || parent != nil && (!opt.Tree || info.PausedWith == "")
+}
+
+// restoreAndAdopt makes a run one of this process's. Nothing comes into its
+// journal behind what it has read: see [Runtime.appendBehind].
+func (rt *Runtime) restoreAndAdopt(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) (*run, error) {
+	rt.handover.RLock()
+	defer rt.handover.RUnlock()
+	r, err := rt.restore(ctx, info, parent, opt)
+	if err != nil {
+		return nil, fmt.Errorf("resume run %s: %w", info.ID, err)
+	}
+	if err := rt.adopt(r); err != nil {
+		r.setPlugins(nil)
+		r.cancel(err)
+		return nil, err
+	}
+	return r, nil
 }
 
 // descendants returns the runs that go on below a run, each once: its children,

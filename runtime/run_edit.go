@@ -56,7 +56,7 @@ func (rt *Runtime) EditRun(ctx context.Context, id sentinels.RunID, opt EditRunO
 		}
 		e, err := rt.editStored(ctx, id, opt, fn)
 		// Somebody else wrote to the journal meanwhile, or took the run over.
-		if !errors.Is(err, store.ErrSequence) || ctx.Err() != nil {
+		if again := errors.Is(err, store.ErrSequence) || errors.Is(err, errTakenOver); !again || ctx.Err() != nil {
 			return e, err
 		}
 	}
@@ -148,6 +148,10 @@ func (rt *Runtime) editStored(ctx context.Context, id sentinels.RunID, opt EditR
 	if info.Status.Final() {
 		return RunEdit{}, errf(abi.Conflict, "edit run %s: it is over: %s", id, info.Status)
 	}
+	seq, _, err := rt.db.LastSeq(string(id))
+	if err != nil {
+		return RunEdit{}, err
+	}
 	trail, err := rt.trail(info)
 	if err != nil {
 		return RunEdit{}, err
@@ -161,7 +165,7 @@ func (rt *Runtime) editStored(ctx context.Context, id sentinels.RunID, opt EditR
 		return RunEdit{}, err
 	}
 	info.Edit = next.edit
-	if err := rt.appendStored(ctx, &info, rec); err != nil {
+	if err := rt.appendBehind(ctx, seq, &info, rec); err != nil {
 		return RunEdit{}, err
 	}
 	return rt.runEdit(id, info.Sentinel, next, rec), nil

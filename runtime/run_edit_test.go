@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -258,5 +260,45 @@ func TestEditWakesWaits(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An edit, or a pause, that comes while a run is taken over goes to its old
+// journal or to the live run, never in between.
+func TestEditWhileTakenOver(t *testing.T) {
+	for range 40 {
+		db := store.NewMemory()
+		rt := open(t, newWorld(), db, runtime.Options{})
+		id := start(t, rt, gated("old", 2), runtime.StartOptions{})
+		until(t, "the first pass on the disk", func() bool {
+			tr, err := rt.Trace(id)
+			return err == nil && len(tr.Iterations) == 1
+		})
+		snap := db.Snapshot()
+		rt.Close()
+		rt = open(t, newWorld(), snap, runtime.Options{})
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, value := range []string{"new", "newer"} {
+			both.Go(func() {
+				if _, err := rt.EditRun(within(t), id, runtime.EditRunOptions{}, says(value)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+		goOn(t, rt, id)
+		goOn(t, rt, id)
+		if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
+			t.Fatalf("%s: %v", res.Status, res.Error)
+		}
+		if got := passes(t, rt, id); len(got) != 2 || !strings.HasPrefix(got[1], "2: revision 0 edit 2 says new") {
+			t.Fatalf("passes %q", got)
+		}
+		rt.Close()
 	}
 }

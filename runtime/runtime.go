@@ -80,7 +80,11 @@ type Runtime struct {
 	readOnly bool // the clocks of all runs are held
 	unclean  bool
 
-	unindexed atomic.Bool    // the store has no run yet, so nothing says that its runs are indexed
+	unindexed atomic.Bool // the store has no run yet, so nothing says that its runs are indexed
+	// handover is held to read while a run is taken over, and to write while a
+	// record goes into the journal of one that nobody carries out.
+	handover sync.RWMutex
+
 	followers []func(Stored) // of definitions; replaced, never changed
 }
 

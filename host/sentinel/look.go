@@ -70,6 +70,10 @@ func (f family) listSentinels(in listIn, out *listOut) error {
 	if err != nil {
 		return err
 	}
+	runs := map[sentinels.ID][]runtime.RunInfo{} // there may be thousands of both
+	for _, r := range all {
+		runs[r.Sentinel] = append(runs[r.Sentinel], r)
+	}
 	for _, s := range stored {
 		if in.SentinelID != "" && string(s.ID) != in.SentinelID {
 			continue
@@ -84,7 +88,7 @@ func (f family) listSentinels(in listIn, out *listOut) error {
 		if in.PersonaID != "" && l.CreatedBy != in.PersonaID || in.Tag != "" && !has(l.Tags, in.Tag) {
 			continue
 		}
-		l.count(all)
+		l.count(runs[s.ID])
 		out.Sentinels = append(out.Sentinels, l)
 	}
 	return nil
@@ -94,34 +98,28 @@ func (f family) listSentinels(in listIn, out *listOut) error {
 // last one of a page is where the next goes on, also when runs came or went
 // meanwhile.
 func (f family) listRuns(in listIn, out *listOut) error {
-	all, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID), Status: sentinels.Status(in.Status)})
-	if err != nil {
-		return err
-	}
 	limit := in.Limit
 	if limit == 0 {
 		limit = 50
 	}
-	for _, r := range all {
-		switch {
-		case in.Before != "" && string(r.ID) >= in.Before:
-		case len(out.Runs) == limit:
-			out.Next = string(out.Runs[limit-1].ID)
-			return nil
-		default:
-			out.Runs = append(out.Runs, r)
-		}
+	// One more than the page has, to know whether there is another.
+	page, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID), Status: sentinels.Status(in.Status),
+		Before: sentinels.RunID(in.Before), Limit: limit + 1})
+	if err != nil {
+		return err
 	}
+	if len(page) > limit {
+		page = page[:limit]
+		out.Next = string(page[limit-1].ID)
+	}
+	out.Runs = append(out.Runs, page...)
 	return nil
 }
 
-// count adds what the runs, the newest first, say of the sentinel.
+// count adds what the sentinel's runs, the newest first, say of it.
 func (l *listed) count(runs []runtime.RunInfo) {
 	var over, total int64
 	for _, r := range runs {
-		if r.Sentinel != l.SentinelID {
-			continue
-		}
 		if l.RunCount == 0 {
 			at := r.CreatedAt
 			l.LastRunAt = &at
