@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,33 +46,7 @@ func TestAPIOverTheEngine(t *testing.T) {
 	}
 	srv := httptest.NewServer(a.Handler())
 	defer srv.Close()
-	do := func(method, path, body string, into any) *http.Response {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer x")
-		req.Header.Set("Content-Type", "application/json")
-		res, err := srv.Client().Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		text, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if res.StatusCode/100 != 2 {
-			t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, text)
-		}
-		if into != nil {
-			if err := json.Unmarshal(text, into); err != nil {
-				t.Fatalf("%s %s: %s: %v", method, path, text, err)
-			}
-		}
-		return res
-	}
+	do := caller(t, srv, http.StatusOK, http.StatusCreated)
 	do("POST", "/v1/sentinels", `{"name":"Five","steps":[{"type":"shell","command":"echo $inputs.n","outputTo":"said"}],"inputs":{"n":{"type":"number"}}}`, nil)
 	var ids []string
 	for n := range 5 {
@@ -124,4 +99,100 @@ func TestAPIOverTheEngine(t *testing.T) {
 	if do("GET", "/openapi.json", "", &doc); doc.Paths["/v1/commands/sentinel/start"] == nil {
 		t.Error("the document lacks a command")
 	}
+}
+
+// caller returns a function that sends requests with a token, wants one of the
+// statuses and decodes the answer. A header is "Name: value".
+func caller(t *testing.T, srv *httptest.Server, statuses ...int) func(method, path, body string, into any, headers ...string) *http.Response {
+	return func(method, path, body string, into any, headers ...string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer x")
+		req.Header.Set("Content-Type", "application/json")
+		for _, h := range headers {
+			name, value, _ := strings.Cut(h, ": ")
+			req.Header.Set(name, value)
+		}
+		res, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(statuses, res.StatusCode) {
+			t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, text)
+		}
+		if into != nil {
+			if err := json.Unmarshal(text, into); err != nil {
+				t.Fatalf("%s %s: %s: %v", method, path, text, err)
+			}
+		}
+		return res
+	}
+}
+
+// TestAPIEdits edits a definition, and one run of it, with the revision that each
+// edit was made on.
+func TestAPIEdits(t *testing.T) {
+	h := open(t, host.Options{})
+	a, err := api.New(api.Options{Commands: registryOf{h}, Tokens: anyToken{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(a.Handler())
+	defer srv.Close()
+	do := caller(t, srv, http.StatusOK, http.StatusCreated)
+	const steps = "/v1/sentinels/edited/steps"
+	do("POST", "/v1/sentinels", `{"name":"Edited","steps":[{"type":"wait","durationMs":3600000,"name":"first"}]}`, nil)
+	caller(t, srv, http.StatusConflict)("POST", "/v1/sentinels", `{"name":"Edited","steps":[{"type":"wait","durationMs":1}]}`, nil)
+	first := do("GET", steps+"/0", "", nil).Header.Get("ETag")
+	if first != `"1"` {
+		t.Fatalf("ETag %s", first)
+	}
+	second := do("PATCH", steps+"/0", `{"durationMs":7200000}`, nil, "If-Match: "+first).Header.Get("ETag")
+	var stale struct {
+		Revision int
+		Changes  struct{ Changes []json.RawMessage }
+	}
+	caller(t, srv, http.StatusPreconditionFailed)("PATCH", steps+"/0", `{"durationMs":5}`, &stale, "If-Match: "+first)
+	if second != `"2"` || stale.Revision != 2 || len(stale.Changes.Changes) == 0 {
+		t.Errorf("second %s, stale %+v", second, stale)
+	}
+	caller(t, srv, http.StatusPreconditionRequired)("DELETE", steps+"/0", "", nil)
+	do("POST", steps, `{"index":1,"step":{"type":"emit","event":"a:b"}}`, nil)
+	do("PUT", steps+"/1", `{"type":"emit","event":"c:d"}`, nil, "If-Match: \"3\"")
+	do("DELETE", steps+"/1", "", nil, "If-Match: \"4\"")
+	caller(t, srv, http.StatusNotFound)("GET", steps+"/1", "", nil)
+	if tag := do("POST", "/v1/sentinels/edited/rollback", `{"to":1}`, nil).Header.Get("ETag"); tag != `"6"` {
+		t.Errorf("rolled back to %s", tag)
+	}
+	var revisions struct{ Revisions []struct{ Revision int } }
+	if do("GET", "/v1/sentinels/edited/revisions", "", &revisions); len(revisions.Revisions) != 6 {
+		t.Errorf("revisions %+v", revisions)
+	}
+	do("GET", "/v1/sentinels/edited/revisions/3", "", nil)
+	do("GET", "/v1/sentinels/edited/diff?from=1&to=3", "", nil)
+
+	// A run that waits, and is edited alone.
+	var started struct{ Run string }
+	do("POST", "/v1/sentinels/edited/runs", `{}`, &started)
+	do("PATCH", "/v1/sentinels/"+started.Run+"/steps/0", `{"durationMs":3600001}`, nil, "If-Match: *")
+	tag := do("GET", "/v1/sentinels/"+started.Run, "", nil).Header.Get("ETag")
+	if len(tag) < 34 {
+		t.Errorf("a run's own edit has ETag %s", tag)
+	}
+	do("PATCH", "/v1/sentinels/"+started.Run+"/steps/0", `{"durationMs":3600002}`, nil, "If-Match: "+tag)
+	caller(t, srv, http.StatusPreconditionFailed)("PATCH", "/v1/sentinels/"+started.Run+"/steps/0", `{"durationMs":3600003}`, nil, "If-Match: "+tag)
+	if tag := do("GET", steps, "", nil).Header.Get("ETag"); tag != `"6"` {
+		t.Errorf("the sentinel is at %s", tag)
+	}
+	do("POST", "/v1/runs/"+started.Run+"/stop", ``, nil)
+	do("DELETE", "/v1/sentinels/edited", "", nil, "If-Match: \"6\"")
+	caller(t, srv, http.StatusNotFound)("GET", "/v1/sentinels/edited", "", nil)
 }

@@ -130,7 +130,7 @@ func TestAnswers(t *testing.T) {
 		"sentinel/create":    `{"sentinelId":"a","revision":1}`,
 		"sentinel/export":    `{"sentinelId":"a","revision":7,"definition":{}}`,
 		"sentinel/start":     `{"run":"r1","status":"running"}`,
-		"sentinel/step/list": `{"sentinelId":"a","revision":7,"steps":[{"address":"0","type":"wait"},{"address":"0.then.1","type":"emit"}]}`,
+		"sentinel/step/list": `{"sentinelId":"a","revision":7,"steps":[{"address":"0","type":"wait"},{"address":"0.then.1","id":"say","type":"emit"}]}`,
 		"code/none":          ``,
 	})})
 	if got := s.do("GET", "/v1/runs", ""); got.body != `{"next":"r","runs":[{"id":"r"}]}` {
@@ -156,9 +156,11 @@ func TestAnswers(t *testing.T) {
 	if got := s.do("GET", "/v1/sentinels/a", "", `If-None-Match: "6"`); got.status != 200 {
 		t.Errorf("with an old tag: %d", got.status)
 	}
-	want := `{"address":"0.then.1","revision":7,"sentinelId":"a","type":"emit"}`
-	if got := s.do("GET", "/v1/sentinels/a/steps/0.then.1", ""); got.body != want || got.header.Get("ETag") != `"7"` {
-		t.Errorf("step: %s", got.body)
+	want := `{"address":"0.then.1","id":"say","revision":7,"sentinelId":"a","type":"emit"}`
+	for _, address := range []string{"0.then.1", "say"} {
+		if got := s.do("GET", "/v1/sentinels/a/steps/"+address, ""); got.body != want || got.header.Get("ETag") != `"7"` {
+			t.Errorf("step %s: %s", address, got.body)
+		}
 	}
 	if got := s.do("GET", "/v1/sentinels/a/steps/1", ""); got.status != 404 || got.problem.Field != "address" {
 		t.Errorf("no such step: %d %s", got.status, got.body)

@@ -49,22 +49,22 @@ func (a *API) getStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var list struct {
-		SentinelID string                       `json:"sentinelId"`
-		Revision   int                          `json:"revision"`
-		Steps      []map[string]json.RawMessage `json:"steps"`
+	list, err := members(text)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(text, &list); err != nil {
+	var steps []map[string]json.RawMessage
+	if err := json.Unmarshal(list["steps"], &steps); err != nil {
 		return fmt.Errorf("list steps of %q: %w", id, err)
 	}
-	for _, step := range list.Steps {
-		var at string
-		if json.Unmarshal(step["address"], &at) != nil || at != address {
+	for _, step := range steps {
+		if !isText(step["address"], address) && !isText(step["id"], address) {
 			continue
 		}
-		for name, v := range map[string]any{"sentinelId": list.SentinelID, "revision": list.Revision} {
-			if step[name], err = json.Marshal(v); err != nil {
-				return err
+		// What the list says of all of them, an ETag among it, goes along.
+		for _, name := range []string{"sentinelId", "run", "revision", "hash"} {
+			if v, ok := list[name]; ok {
+				step[name] = v
 			}
 		}
 		out, err := json.Marshal(step)
@@ -74,4 +74,10 @@ func (a *API) getStep(w http.ResponseWriter, r *http.Request) error {
 		return tagged(a, w, r, &Route{}, out)
 	}
 	return &abi.Error{Code: abi.NotFound, Field: "address", Message: fmt.Sprintf("sentinel %q has no step %q", id, address)}
+}
+
+// isText reports whether raw is the JSON of a text.
+func isText(raw json.RawMessage, text string) bool {
+	var s string
+	return json.Unmarshal(raw, &s) == nil && s == text
 }

@@ -18,7 +18,7 @@ var pathValues = map[string]func(string) bool{
 	"sentinel": func(s string) bool { return sentinels.ID(s).Valid() },
 	"run":      func(s string) bool { return sentinels.ID(s).Valid() }, // a UUID is one; whether it is a run is for the store to say
 	"name":     regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,127}){0,4}$`).MatchString,
-	"address":  func(s string) bool { return len(s) <= 256 && stepAddress.MatchString(s) },
+	"address":  func(s string) bool { return len(s) <= 256 && stepAddress.MatchString(s) || sentinels.ID(s).Valid() }, // or a step's id
 	"path":     func(s string) bool { return len(s) <= 512 && stepPath.MatchString(s) },
 	"revision": regexp.MustCompile(`^[1-9][0-9]{0,8}$`).MatchString,
 	"trigger":  regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_#-]{0,63}$`).MatchString,
