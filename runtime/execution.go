@@ -239,7 +239,7 @@ func failedAt(kept, address string, failed bool) string {
 // applyEnd changes the scope as the end of a step does. Recovery does the same
 // with what the journal has.
 func applyEnd(sc *scope, body *journal.StepEndBody, out json.RawMessage) {
-	if body.Skipped == "condition" || body.Error != nil && body.Skipped == "" {
+	if body.Skipped == "condition" || body.Skipped == skippedByFork || body.Error != nil && body.Skipped == "" {
 		return
 	}
 	sc.set(body.OutputTo, out)

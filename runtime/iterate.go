@@ -73,6 +73,9 @@ type passEvent struct {
 func (r *run) another(next chosen) (passEvent, bool, error) {
 	answers := passEvent{event: r.begin.Event}
 	def, n := next.def, r.passes()
+	if fork := r.forkedPass(); fork != nil { // the other run's loop had decided for it
+		return passEvent{fork.Event, fork.EventSeq}, true, nil
+	}
 	switch loop := def.Loop; loop.Type {
 	case sentinels.LoopOnce:
 		if n >= 1 {
@@ -220,7 +223,15 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 		}
 	}()
 	def := r.reread(next.def, view)
-	rag, err := r.buildContext(def)
+	fork := r.forkedPass()
+	rag, err := r.forkedContext(fork)
+	if err == nil && rag == nil {
+		rag, err = r.buildContext(def)
+	}
+	if err != nil {
+		return false, err
+	}
+	done, err := r.forkedSteps(fork)
 	if err != nil {
 		return false, err
 	}
@@ -251,10 +262,12 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 		r.timeout.arm()
 		r.ledger.cap(r, def.Budget)
 	}
-	ticket := r.write(writeOptions{lazy: true}, &journal.Record{Kind: journal.IterationStart, Time: at.UnixMicro(), IterationStart: body})
-	r.noteIteration(body.Iteration)
+	records := append([]*journal.Record{{Kind: journal.IterationStart, Time: at.UnixMicro(), IterationStart: body}}, done...)
+	ticket := r.write(writeOptions{lazy: true}, records...)
+	said := r.wentOn(fork)
+	r.noteIteration(body.Iteration, len(records))
 	ticket.OnDone(func(error) {
-		r.tell(Progress{Event: OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit})
+		r.tell(Progress{Event: OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit, Message: said})
 	})
 	return true, nil
 }

@@ -202,7 +202,9 @@ func (rt *Runtime) replay(info RunInfo) (*journal.RunStartBody, *recovery, error
 		if begin, err = rt.firstRecord(info.ID); err != nil {
 			return nil, nil, err
 		}
-		st = newRecovery(rt, info, begin)
+		if st, err = newRecovery(rt, info, begin); err != nil {
+			return nil, nil, err
+		}
 	}
 	err := rt.db.Journal(string(info.ID), from, func(seq uint64, raw []byte) error {
 		rec, err := journal.Decode(raw)
@@ -213,7 +215,9 @@ func (rt *Runtime) replay(info RunInfo) (*journal.RunStartBody, *recovery, error
 			if begin = rec.RunStart; begin == nil {
 				return fmt.Errorf("journal begins with %q", rec.Kind)
 			}
-			st = newRecovery(rt, info, begin)
+			if st, err = newRecovery(rt, info, begin); err != nil {
+				return err
+			}
 		}
 		st.seq = seq
 		return st.add(rec)

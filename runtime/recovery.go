@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -37,7 +38,7 @@ type recovery struct {
 }
 
 // newRecovery is a run as it stands before its first iteration.
-func newRecovery(rt *Runtime, info RunInfo, begin *journal.RunStartBody) *recovery {
+func newRecovery(rt *Runtime, info RunInfo, begin *journal.RunStartBody) (*recovery, error) {
 	st := &recovery{
 		rt: rt, info: info, seq: 1, definitions: newDefinitionTrail(begin), scope: newScope(), branches: map[string]*scope{},
 		verdicts: map[string]*journal.SignalBody{}, cursors: map[string]uint64{},
@@ -45,7 +46,16 @@ func newRecovery(rt *Runtime, info RunInfo, begin *journal.RunStartBody) *recove
 	for name, v := range begin.Variables {
 		st.scope.set(name, v)
 	}
-	return st
+	if f := begin.Fork; f != nil && f.Iteration > 0 {
+		vars, last, err := rt.forkedScope(f)
+		if err != nil {
+			return nil, err
+		}
+		st.scope.replace(vars, last)
+		st.iteration = f.Iteration - 1
+		maps.Copy(st.cursors, f.Cursors)
+	}
+	return st, nil
 }
 
 func (st *recovery) add(rec *journal.Record) error {

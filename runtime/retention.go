@@ -11,10 +11,11 @@ type keptIteration struct {
 	bytes  int64  // of the run's journal when it began
 }
 
-// noteIteration remembers where a pass begins.
-func (r *run) noteIteration(n int) {
+// noteIteration remembers where a pass begins, whose first records were just
+// written.
+func (r *run) noteIteration(n, records int) {
 	r.log.mu.Lock()
-	first, bytes := r.log.seq, r.log.bytes
+	first, bytes := r.log.seq+1-uint64(records), r.log.bytes
 	r.log.mu.Unlock()
 	r.mu.Lock()
 	r.kept = append(r.kept, keptIteration{n, first, bytes})

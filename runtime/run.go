@@ -98,6 +98,9 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 // on: ten thousand that wait would each keep a definition of their own.
 func (r *run) slim() {
 	r.begin.Definition, r.begin.Variables = journal.Value{}, nil
+	if f := r.begin.Fork; f != nil {
+		f.Variables, f.Last = journal.Value{}, journal.Value{}
+	}
 	if r.begin.Hash == r.hash {
 		r.begin.Hash = r.hash
 	}

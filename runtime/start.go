@@ -37,7 +37,8 @@ type StartOptions struct {
 	OnInterrupt sentinels.Interrupt
 
 	parent  *run
-	lenient bool // inputs that the definition does not name are plain variables
+	lenient bool          // inputs that the definition does not name are plain variables
+	fork    *journal.Fork // of a run that is made from another one, whose workspace it has
 
 	// A caller within the engine may have writes in the commit of the run's first
 	// record, which is not lazy then. It makes the id, to name the run there.
@@ -49,7 +50,7 @@ type StartOptions struct {
 // Start begins a run of def and returns its id once the beginning is in the
 // store's queue; [Runtime.Wait] returns its result.
 func (rt *Runtime) Start(ctx context.Context, def *sentinels.Definition, opt StartOptions) (sentinels.RunID, error) {
-	opt.parent, opt.id, opt.puts, opt.began = nil, "", nil, nil
+	opt.parent, opt.lenient, opt.fork, opt.id, opt.puts, opt.began = nil, false, nil, "", nil, nil
 	return rt.startRun(ctx, def, opt)
 }
 
@@ -89,6 +90,12 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 	}
 	for name, v := range begin.Variables {
 		r.sc.set(name, v)
+	}
+	if opt.fork != nil {
+		r.info.fork(opt.fork)
+		if err := r.takeFork(); err != nil {
+			return "", err
+		}
 	}
 	w := writeOptions{lazy: opt.puts == nil, info: true, puts: opt.puts}
 	if opt.Key != "" {
@@ -199,13 +206,18 @@ func (rt *Runtime) runStart(def *sentinels.Definition, opt StartOptions) (*journ
 	}
 	begin := &journal.RunStartBody{
 		Sentinel: def.ID, Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
-		Seed: newSeed(), EventCursor: rt.events.position(), Interrupt: opt.OnInterrupt,
+		Seed: newSeed(), EventCursor: rt.events.position(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
+	}
+	if opt.fork != nil && opt.fork.Iteration > 0 { // what the other run would have heard is heard again
+		begin.EventCursor = opt.fork.EventCursor
 	}
 	if begin.Definition, err = rt.value(canonical); err != nil {
 		return nil, err
 	}
-	if begin.Workspace, err = workspace(def, opt); err != nil {
-		return nil, err
+	if begin.Workspace = opt.Workspace; opt.fork == nil {
+		if begin.Workspace, err = workspace(def, opt); err != nil {
+			return nil, err
+		}
 	}
 	inputs, err := fillInputs(def, opt)
 	if err != nil {
@@ -274,11 +286,7 @@ func fillInputs(def *sentinels.Definition, opt StartOptions) (map[string]json.Ra
 	for name, v := range opt.Inputs {
 		in, ok := def.Inputs[name]
 		if !ok && len(def.Inputs) > 0 && !opt.lenient {
-			e := &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q has no input %q", def.ID, name)}
-			if near := sentinels.Suggest(name, names); len(near) > 0 {
-				e.Hint = fmt.Sprintf("did you mean %q?", near[0])
-			}
-			return nil, e
+			return nil, unknownInput(def, name)
 		}
 		if err := checkInput(name, in, v); err != nil {
 			return nil, err
@@ -291,6 +299,18 @@ func fillInputs(def *sentinels.Definition, opt StartOptions) (map[string]json.Ra
 		}
 	}
 	return inputs, nil
+}
+
+func unknownInput(def *sentinels.Definition, name string) *abi.Error {
+	names := make([]string, 0, len(def.Inputs))
+	for n := range def.Inputs {
+		names = append(names, n)
+	}
+	e := &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q has no input %q", def.ID, name)}
+	if near := sentinels.Suggest(name, names); len(near) > 0 {
+		e.Hint = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return e
 }
 
 func checkInput(name string, in sentinels.Input, v json.RawMessage) error {

@@ -45,6 +45,7 @@ type TraceStep struct {
 	Output   json.RawMessage    `json:"output,omitempty"`
 	OutputTo string             `json:"outputTo,omitempty"` // the variable that Output became, once it ended
 	Ended    bool               `json:"ended"`
+	Reused   bool               `json:"reused,omitempty"` // carried out by the run that this one was made from
 	Attempts []*TraceAttempt    `json:"attempts,omitempty"`
 }
 
@@ -84,6 +85,8 @@ type TraceCall struct {
 // State says in a word how the step stands.
 func (s *TraceStep) State() string {
 	switch {
+	case s.Reused:
+		return "reused"
 	case s.Skipped != "":
 		return "skipped"
 	case s.Error != nil:
@@ -215,6 +218,7 @@ func (b *traceBuilder) addStep(rec *journal.Record, at time.Time) error {
 			step.Type, step.Name = sentinels.StepType(s.Type), s.Name
 		}
 		step.Ended, step.Error, step.Skipped, step.Duration = true, s.Error, s.Skipped, at.Sub(step.Start)
+		step.Reused = s.Reused
 		step.Millis, step.OutputTo = millis(step.Duration), s.OutputTo
 		if n := len(step.Attempts); n > 0 {
 			last := step.Attempts[n-1]

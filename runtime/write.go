@@ -121,13 +121,21 @@ type RunInfo struct {
 	Workspace  string           `json:"workspace"`
 	Parent     sentinels.RunID  `json:"parent,omitempty"`
 	Root       sentinels.RunID  `json:"root"`
-	Usage      sentinels.Usage  `json:"usage"`
-	Elapsed    int64            `json:"elapsedMs"` // active time
-	CreatedAt  time.Time        `json:"createdAt"`
-	UpdatedAt  time.Time        `json:"updatedAt"`
-	EndedAt    time.Time        `json:"endedAt,omitzero"`
-	Asks       []Ask            `json:"asks,omitempty"` // what a person has to decide
-	Crashes    map[string]int   `json:"crashes,omitempty"`
-	Snapshot   uint64           `json:"snapshot,omitempty"` // journal place of the last iteration's end
-	Live       bool             `json:"live"`               // a process carries it out now
+
+	// Of a run that was made from another one: that one, the pass it began with
+	// and the address of the first step that it carried out; 0 and empty when it
+	// began from the start.
+	RetryOf        sentinels.RunID `json:"retryOf,omitempty"`
+	RetryIteration int             `json:"retryIteration,omitempty"`
+	RetryFrom      string          `json:"retryFrom,omitempty"`
+
+	Usage     sentinels.Usage `json:"usage"`
+	Elapsed   int64           `json:"elapsedMs"` // active time
+	CreatedAt time.Time       `json:"createdAt"`
+	UpdatedAt time.Time       `json:"updatedAt"`
+	EndedAt   time.Time       `json:"endedAt,omitzero"`
+	Asks      []Ask           `json:"asks,omitempty"` // what a person has to decide
+	Crashes   map[string]int  `json:"crashes,omitempty"`
+	Snapshot  uint64          `json:"snapshot,omitempty"` // journal place of the last iteration's end
+	Live      bool            `json:"live"`               // a process carries it out now
 }

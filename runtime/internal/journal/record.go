@@ -90,6 +90,31 @@ type RunStartBody struct {
 	EventCursor uint64                     `json:"ec"` // outbox position at the start
 	Interrupt   sentinels.Interrupt        `json:"oi,omitempty"`
 	Variables   map[string]json.RawMessage `json:"vars,omitempty"` // given at the start besides inputs
+	Fork        *Fork                      `json:"fork,omitempty"`
+}
+
+// Fork says which run another one was made from, and all that it took from
+// there, so that it does not need the other one any more.
+type Fork struct {
+	Run       sentinels.RunID   `json:"run"`
+	By        string            `json:"by,omitempty"`
+	Iteration int               `json:"n,omitempty"`    // begins with this pass; 0: with the first one, with nothing of the rest
+	From      int               `json:"from,omitempty"` // index of the first step that is carried out in it
+	Variables Value             `json:"vars,omitzero"`  // before that step
+	Last      Value             `json:"last,omitzero"`
+	Done      Value             `json:"done,omitzero"` // []ForkedStep, those before From
+	Event     *sentinels.Event  `json:"event,omitempty"`
+	EventSeq  uint64            `json:"es,omitempty"`
+	RAG       Value             `json:"rag,omitzero"`
+	Cursors   map[string]uint64 `json:"ec,omitempty"`
+
+	EventCursor uint64 `json:"c,omitempty"` // of the other run's start
+}
+
+// A ForkedStep is a top-level step that the other run had carried out.
+type ForkedStep struct {
+	Path string      `json:"p"`
+	End  StepEndBody `json:"se"`
 }
 
 // IterationStartBody begins a pass over the steps.
@@ -168,7 +193,8 @@ type CheckpointBody struct {
 type StepEndBody struct {
 	Output   Value      `json:"out,omitzero"`
 	Error    *abi.Error `json:"err,omitempty"`
-	Skipped  string     `json:"skip,omitempty"` // "condition" or "error"
+	Skipped  string     `json:"skip,omitempty"` // "condition", "error", or "fork": passed over by a fork
+	Reused   bool       `json:"reu,omitempty"`  // carried out by the run that this one was made from
 	Type     string     `json:"type,omitempty"` // of a step that no attempt began
 	Name     string     `json:"name,omitempty"` // likewise
 	OutputTo string     `json:"to,omitempty"`

@@ -1,0 +1,248 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// ForkOptions say how a run is made from another one. The zero value begins the
+// other one's work again from the start.
+type ForkOptions struct {
+	// Iteration is the pass to begin with. Default: without From the first one,
+	// with it the one in which the other run ended, or is.
+	Iteration int
+	// From is the first step to carry out in that pass: a top-level address, or
+	// the id or name of a top-level step, of the definition that the new run
+	// uses. Default: the pass's first step.
+	From string
+	// Latest uses the newest revision of the stored sentinel, and those after it,
+	// unless the other run was pinned. Revision uses that stored revision, and
+	// Definition a definition that need not be stored; either for all passes.
+	// At most one of them is set. Default: the definition that the other run's
+	// pass used, without Iteration and From the one it used last, for all passes.
+	Latest     bool
+	Revision   int
+	Definition *sentinels.Definition
+	// Edit makes another definition of the one that is used otherwise; it is
+	// checked whole. It must not change what it is given.
+	Edit func(*sentinels.Definition) (*sentinels.Definition, error)
+	// Inputs take the place of the other run's, one by one. Default: none do.
+	Inputs map[string]json.RawMessage
+	// Key is as in [StartOptions].
+	Key string
+	// By says who wants it.
+	By string
+}
+
+// Fork starts a run that is made from another one: the same workspace, event
+// and inputs, a budget and limits of its own, and with Iteration or From the
+// variables as they stood there. Steps of that pass which stand before From are
+// not carried out again: the trace shows them as reused. Effects of the steps
+// behind it are made again, under keys of the new run.
+//
+// The other run may go on meanwhile: what its journal has by now counts. Passes
+// whose records went with retention are the error not_found, which says what is
+// kept. The new run does not need the other one's records any more.
+func (rt *Runtime) Fork(ctx context.Context, id sentinels.RunID, opt ForkOptions) (sentinels.RunID, error) {
+	if opt.Key != "" {
+		if first, ok, err := rt.startedBefore(opt.Key); err != nil || ok {
+			return first, err
+		}
+	}
+	info, err := rt.Status(id)
+	if err != nil {
+		return "", err
+	}
+	if rt.live(id) != nil { // what it did until now is on its way to the store
+		if err := rt.db.Enqueue(store.Batch{}).Wait(ctx); err != nil {
+			return "", err
+		}
+	}
+	p, err := rt.readPast(info, opt.Iteration, opt.Iteration == 0 && opt.From == "")
+	if err != nil {
+		return "", err
+	}
+	next, pinned, err := rt.forkedDefinition(p, opt)
+	if err != nil {
+		return "", err
+	}
+	start := StartOptions{
+		Workspace: p.begin.Workspace, Event: p.begin.Event, Key: opt.Key, Revision: next.revision, Pinned: pinned,
+		OnInterrupt: p.begin.Interrupt, lenient: true, fork: &journal.Fork{Run: id, By: opt.By},
+	}
+	if start.Inputs, err = rt.forkedInputs(p.begin, next.def, opt.Inputs); err != nil {
+		return "", err
+	}
+	start.Variables = maps.Clone(p.begin.Variables)
+	for name := range start.Inputs {
+		delete(start.Variables, name)
+	}
+	if !p.fresh {
+		from, err := topStep(next.def, opt.From)
+		if err != nil {
+			return "", err
+		}
+		if start.fork, err = rt.forkAt(p, next, from, opt); err != nil {
+			return "", err
+		}
+	}
+	return rt.startRun(ctx, next.def, start)
+}
+
+// forkedDefinition returns what the new run uses, and whether it stays with it.
+func (rt *Runtime) forkedDefinition(p *past, opt ForkOptions) (chosen, bool, error) {
+	id := p.begin.Sentinel
+	next, pinned := p.used, true
+	if next.edit != 0 {
+		next.revision, next.edit = 0, 0 // the other run's own: nothing that is stored
+	}
+	var err error
+	stored := Stored{}
+	switch {
+	case moreThanOne(opt.Latest, opt.Revision != 0, opt.Definition != nil):
+		return next, false, errf(abi.BadFields, "fork run %s: latest, a revision and a definition exclude each other", p.info.ID)
+	case opt.Definition != nil:
+		if opt.Definition.ID != id {
+			return next, false, errf(abi.BadFields, "fork run %s: the definition is of %q, the run is of %q", p.info.ID, opt.Definition.ID, id)
+		}
+		next = chosen{def: opt.Definition, hash: opt.Definition.Hash()}
+	case opt.Latest:
+		stored, err = rt.Definition(id)
+		pinned = p.begin.Pinned
+	case opt.Revision != 0:
+		stored, err = rt.Revision(id, opt.Revision)
+	}
+	if err != nil {
+		return next, false, fmt.Errorf("fork run %s: %w", p.info.ID, err)
+	}
+	if stored.Revision != 0 {
+		def, err := rt.Decoded(stored)
+		if err != nil {
+			return next, false, fmt.Errorf("fork run %s: %w", p.info.ID, err)
+		}
+		next = chosen{def: def, hash: stored.Hash, revision: stored.Revision}
+	}
+	if opt.Edit != nil {
+		def, err := rt.apply(next.def, opt.Edit)
+		if err != nil {
+			return next, false, err
+		}
+		next = chosen{def: def, hash: def.Hash()}
+	}
+	return next, pinned, nil
+}
+
+func moreThanOne(set ...bool) bool {
+	n := 0
+	for _, b := range set {
+		if b {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// forkedInputs are the other run's inputs with those given in their place. An
+// older run may have some that the definition no longer names; they stay
+// variables. What is given anew must be named.
+func (rt *Runtime) forkedInputs(begin *journal.RunStartBody, def *sentinels.Definition, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	inputs := map[string]json.RawMessage{}
+	raw, err := rt.load(begin.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	if raw != nil {
+		if err := json.Unmarshal(raw, &inputs); err != nil {
+			return nil, fmt.Errorf("inputs of the run: %w", err)
+		}
+	}
+	for name, v := range given {
+		if _, ok := def.Inputs[name]; !ok && len(def.Inputs) > 0 {
+			return nil, unknownInput(def, name)
+		}
+		inputs[name] = v
+	}
+	return inputs, nil
+}
+
+// forkAt is the record of a run that begins in the middle of another one's pass.
+// All values are put anew: retention may take the other run meanwhile.
+func (rt *Runtime) forkAt(p *past, next chosen, from int, opt ForkOptions) (*journal.Fork, error) {
+	f := &journal.Fork{
+		Run: p.info.ID, By: opt.By, Iteration: p.number, From: from, Event: p.pass.Event, EventSeq: p.pass.EventSeq,
+	}
+	steps := alignSteps(p.used.def.Steps, next.def.Steps)
+	stop := p.last() // where the variables are taken: before what comes next of the other run's steps
+	for _, was := range steps[from:] {
+		if was >= 0 {
+			stop = was
+			break
+		}
+	}
+	done, err := rt.doneSteps(p, next.def, steps[:from], opt.From)
+	if err != nil {
+		return nil, err
+	}
+	st, err := rt.standing(p, stop)
+	if err != nil {
+		return nil, err
+	}
+	rag := st.rag
+	if next.def.Recipe != p.used.def.Recipe || !slices.Equal(next.def.RAGSources, p.used.def.RAGSources) {
+		rag = nil // is built anew
+	}
+	vars := st.scope.snapshot()
+	maps.Copy(vars, opt.Inputs) // an input is a variable too
+	for _, v := range []struct {
+		into *journal.Value
+		from any
+	}{{&f.Variables, vars}, {&f.Last, st.scope.lastValue()}, {&f.Done, done}, {&f.RAG, rag}} {
+		raw, err := json.Marshal(v.from)
+		if err != nil {
+			return nil, err
+		}
+		if string(raw) == "null" {
+			continue
+		}
+		if *v.into, err = rt.value(raw); err != nil {
+			return nil, err
+		}
+	}
+	f.Cursors, f.EventCursor = st.cursors, p.begin.EventCursor
+	return f, nil
+}
+
+// doneSteps are the ends of the steps before the first one to carry out. Those
+// that the other run had must be done there.
+func (rt *Runtime) doneSteps(p *past, def *sentinels.Definition, steps []int, wanted string) ([]journal.ForkedStep, error) {
+	var done []journal.ForkedStep
+	for i, was := range steps {
+		end := journal.StepEndBody{Skipped: skippedByFork}
+		if was >= 0 {
+			before := p.ends[was]
+			if before == nil || before.Error != nil && before.Skipped == "" {
+				return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("fork run %s: it had not done step %d in iteration %d, which is before step %q", p.info.ID, i, p.number, wanted),
+					Hint: fmt.Sprintf("begin with step %d at the latest", i)}
+			}
+			out, err := rt.load(before.Output)
+			if err != nil {
+				return nil, err
+			}
+			end = journal.StepEndBody{Error: before.Error, Skipped: before.Skipped}
+			if end.Output, err = rt.value(out); err != nil {
+				return nil, err
+			}
+		}
+		end.Reused, end.Type, end.Name = true, string(def.Steps[i].Type), def.Steps[i].Name
+		done = append(done, journal.ForkedStep{Path: fmt.Sprint(i), End: end})
+	}
+	return done, nil
+}
