@@ -123,7 +123,7 @@ func (r *run) asksChanged(fresh *Ask) {
 	body := journal.StatusBody{Status: sentinels.StatusRunning}
 	switch {
 	case r.info.Status == sentinels.StatusPaused:
-		body.Status, body.Reason, body.Limit = r.info.Status, r.info.Reason, r.info.Limit
+		body.Status, body.Reason, body.Limit, body.With = r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith
 	case len(asks) > 0:
 		body.Status = sentinels.StatusWaiting
 	}

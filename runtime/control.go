@@ -215,22 +215,13 @@ func (rt *Runtime) appendBehind(ctx context.Context, seq uint64, info *RunInfo, 
 	}))
 }
 
-// stopTree cancels a live run and every live descendant with cause.
+// stopTree cancels a live run and every live descendant with cause. Parents come
+// first: a parent must not see its child end and go on.
 func (rt *Runtime) stopTree(id sentinels.RunID, cause error) {
-	rt.mu.Lock()
-	var tree []*run
-	for _, r := range rt.runs {
-		for up := r; up != nil; up = up.parent {
-			if up.id == id {
-				tree = append(tree, r)
-				break
-			}
-		}
+	if r := rt.live(id); r != nil {
+		r.cancel(stopCause(cause))
 	}
-	rt.mu.Unlock()
-	// Parents first: a parent must not see its child end and go on.
-	sort.Slice(tree, func(i, j int) bool { return len(tree[i].begin.Ancestry) < len(tree[j].begin.Ancestry) })
-	for _, r := range tree {
+	for _, r := range rt.below(id) {
 		r.cancel(stopCause(cause))
 	}
 }
@@ -242,63 +233,38 @@ func stopCause(cause error) error {
 	return errStopped
 }
 
-// stopDescendants ends what the run started and waits for it.
+// stopDescendants ends what the run started and waits for it. What one of them
+// started in the meantime is found when that one is gone.
 func (r *run) stopDescendants() {
-	r.rt.mu.Lock()
+	for {
+		below := r.rt.below(r.id)
+		if len(below) == 0 {
+			return
+		}
+		for _, c := range below {
+			c.cancel(errStopped)
+		}
+		for _, c := range below {
+			<-c.done
+		}
+	}
+}
+
+// below returns the runs of this process under a run, parents first.
+func (rt *Runtime) below(id sentinels.RunID) []*run {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
 	var below []*run
-	for _, c := range r.rt.runs {
+	for _, c := range rt.runs {
 		for up := c.parent; up != nil; up = up.parent {
-			if up == r {
+			if up.id == id {
 				below = append(below, c)
 				break
 			}
 		}
 	}
-	r.rt.mu.Unlock()
-	for _, c := range below {
-		c.cancel(errStopped)
-	}
-	for _, c := range below {
-		<-c.done
-	}
-}
-
-// Pause holds a run back at its next step boundary: what is under way ends and
-// is recorded, nothing starts. Its clock stands still. Pausing a paused run
-// changes nothing.
-func (rt *Runtime) Pause(ctx context.Context, id sentinels.RunID, by string) error {
-	r := rt.live(id)
-	if r == nil {
-		info, err := rt.Status(id)
-		if err != nil {
-			return err
-		}
-		if info.Status.Final() {
-			return errf(abi.Conflict, "run %s is over: %s", id, info.Status)
-		}
-		info.Status, info.Reason = sentinels.StatusPaused, "by "+by
-		return rt.appendStored(ctx, &info, &journal.Record{Kind: journal.Status, Status: &journal.StatusBody{Status: info.Status, Reason: info.Reason, By: by}})
-	}
-	t := r.pause("by "+by, "", by)
-	if t == nil {
-		return nil
-	}
-	return rt.await(ctx, t)
-}
-
-func (r *run) pause(reason, limit, by string) ticket {
-	r.snap.Lock()
-	defer r.snap.Unlock()
-	r.mu.Lock()
-	if r.info.Status == sentinels.StatusPaused || r.info.Status.Final() {
-		r.mu.Unlock()
-		return nil
-	}
-	r.info.Status = sentinels.StatusPaused
-	r.mu.Unlock()
-	r.gate.shut()
-	r.clock.pause()
-	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by}, nil)
+	sort.Slice(below, func(i, j int) bool { return len(below[i].begin.Ancestry) < len(below[j].begin.Ancestry) })
+	return below
 }
 
 // setStatus writes a status that is not final and tells it. The caller holds
@@ -335,7 +301,10 @@ type ResumeOptions struct {
 // needs more room.
 func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOptions) error {
 	if r := rt.live(id); r != nil {
-		return r.resume(ctx, opt)
+		if err := r.resume(ctx, opt); err != nil || !opt.Tree {
+			return err
+		}
+		return rt.resumeBelow(ctx, id, opt)
 	}
 	info, err := rt.Status(id)
 	if err != nil {
@@ -379,32 +348,6 @@ func needsRoom(id sentinels.RunID, limit string, room Room) error {
 		return nil
 	}
 	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s and needs more room to go on", id, limit), Hint: "resume it with " + missing}
-}
-
-func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
-	r.mu.Lock()
-	status, limit := r.info.Status, r.info.Limit
-	r.mu.Unlock()
-	if status != sentinels.StatusPaused {
-		return errf(abi.Conflict, "run %s is %s, not paused", r.id, status)
-	}
-	if err := needsRoom(r.id, limit, opt.Room); err != nil {
-		return err
-	}
-	if err := r.rt.writable(); err != nil {
-		return err
-	}
-	if err := r.rt.await(ctx, r.addRoom(opt)); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	r.info.Status, r.info.Reason, r.info.Limit = sentinels.StatusRunning, "", ""
-	r.mu.Unlock()
-	r.asksChanged(nil)
-	r.clock.resume()
-	r.timeout.arm()
-	r.gate.open()
-	return nil
 }
 
 // addRoom gives the run more room and writes that down.

@@ -62,7 +62,7 @@ func (rt *Runtime) Fork(ctx context.Context, id sentinels.RunID, opt ForkOptions
 		return "", err
 	}
 	if rt.live(id) != nil { // what it did until now is on its way to the store
-		if err := rt.db.Enqueue(store.Batch{}).Wait(ctx); err != nil {
+		if err := rt.await(ctx, rt.db.Enqueue(store.Batch{})); err != nil {
 			return "", err
 		}
 	}

@@ -162,7 +162,7 @@ func (r *run) atLimit(ctx context.Context, limit *limitError) error {
 	if r.definition().Safety.OnTimeout != sentinels.TimeoutPause {
 		return limit
 	}
-	r.pause("limit "+limit.limit, limit.limit, "")
+	r.pause("limit "+limit.limit, limit.limit, "", "")
 	return r.pass(ctx)
 }
 
@@ -195,7 +195,7 @@ func (t *timeoutTimer) arm() {
 			r.cancel(limit)
 			return
 		}
-		r.pause("limit timeoutMs", "timeoutMs", "")
+		r.pause("limit timeoutMs", "timeoutMs", "", "")
 	})
 }
 

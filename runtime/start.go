@@ -132,6 +132,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		r.tell(Progress{Event: OnRunStart, Status: sentinels.StatusRunning, Revision: begin.Revision})
 	})
 	r.slim()
+	r.startsPaused()
 	go r.main()
 	return id, nil
 }

@@ -185,6 +185,7 @@ func steps() *runtime.GoModule {
 		{Type: "if", Fields: fields(`{"check":{"type":"string","x-sentinel":"expression"},"then":{"x-sentinel":"steps"},"else":{"x-sentinel":"steps"}}`)},
 		{Type: "pause", Fields: fields(`{"durationMs":{},"event":{},"decision":{},"timeoutMs_":{}}`)},
 		{Type: "child", Fields: fields(`{"definition":{"x-sentinel":"definition"},"await":{"type":"boolean"},"inputs":{}}`)},
+		{Type: "late", Fields: fields(`{"definition":{"x-sentinel":"definition"}}`)},
 		{Type: "say", Fields: fields(`{"event":{"type":"string"},"data":{}}`)},
 		{Type: "fickle", Fields: object},
 		{Type: "stumble", Fields: object},
@@ -240,6 +241,11 @@ func step(g *runtime.GoGuest) (any, error) {
 			req[k] = v
 		}
 		return pass(g.Call(abi.FuncWait, req))
+	case "late": // an effect, and then a child
+		if a := g.Call(abi.FuncCommand, map[string]any{"command": "world/act", "params": map[string]any{"value": 1}}); a.Error != nil {
+			return nil, a.Error
+		}
+		return pass(g.Call(abi.FuncSpawn, map[string]any{"field": "definition"}))
 	case "child":
 		a := g.Call(abi.FuncSpawn, map[string]any{"field": "definition", "inputs": f["inputs"]})
 		if a.Error != nil {

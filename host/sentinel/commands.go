@@ -36,6 +36,8 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/stop", "Stop a run and everything it started.", change, f.stop),
 		command.New("sentinel/pause", "Hold a run back at its next step.", write, f.pause),
 		command.New("sentinel/resume", "Let a paused run go on, or carry on a run whose process ended.", change, f.resume),
+		command.New("sentinel/retry", "Begin a run's work again in a new run, from its start or at a step.", write, f.retry),
+		command.New("sentinel/fork", "Begin an iteration of a run again in a new run, with a step changed if wanted.", write, f.fork),
 		command.New("sentinel/decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt.", change, f.decide),
 		command.New("sentinel/status", "Show where a run, or the newest run of a sentinel, stands.", read, f.status),
 		command.New("sentinel/list", "List defined sentinels and runs.", read, f.list),

@@ -96,12 +96,18 @@ func (f family) stop(ctx context.Context, call *command.Call, in targetIn) (runt
 	return f.rt.Status(info.ID)
 }
 
-func (f family) pause(ctx context.Context, call *command.Call, in targetIn) (runtime.RunInfo, error) {
-	info, err := f.target(in, false)
+type pauseIn struct {
+	targetIn
+	Tree *bool `json:"tree,omitempty" jsonschema:"also every run below it; true if not given"`
+}
+
+func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runtime.RunInfo, error) {
+	info, err := f.target(in.targetIn, false)
 	if err != nil {
 		return info, err
 	}
-	if err := f.rt.Pause(ctx, info.ID, string(call.By)); err != nil {
+	opt := runtime.PauseOptions{By: string(call.By), Tree: in.Tree == nil || *in.Tree}
+	if err := f.rt.PauseWith(ctx, info.ID, opt); err != nil {
 		return info, err
 	}
 	return f.rt.Status(info.ID)
@@ -116,6 +122,7 @@ type resumeIn struct {
 	BudgetTokens  int64   `json:"budgetTokens,omitempty" jsonschema:"this many more tokens" minimum:"0"`
 	BudgetCalls   int64   `json:"budgetCalls,omitempty" jsonschema:"this many more model calls" minimum:"0"`
 	OnInterrupt   string  `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt" enum:"retry,fail,ask"`
+	Tree          *bool   `json:"tree,omitempty" jsonschema:"also the runs below it that were paused with it; true if not given"`
 }
 
 func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (runtime.RunInfo, error) {
@@ -125,7 +132,7 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	}
 	err = f.rt.Resume(ctx, info.ID, runtime.ResumeOptions{
 		Room:        runtime.Room{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls},
-		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: string(call.By),
+		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: string(call.By), Tree: in.Tree == nil || *in.Tree,
 	})
 	if err != nil {
 		return info, err
