@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,8 +18,15 @@ type chain struct {
 
 // with adds what another event brought, if its chain is the longer one.
 func (c chain) with(e *sentinels.Event) chain {
-	if e != nil && e.Hops > c.hops {
-		return chain{e.Hops, e.Path}
+	if e == nil {
+		return c
+	}
+	return c.longer(chain{e.Hops, e.Path})
+}
+
+func (c chain) longer(o chain) chain {
+	if o.hops > c.hops {
+		return o
 	}
 	return c
 }
@@ -33,19 +39,30 @@ func (c chain) through(id sentinels.ID) chain {
 // refuse is the error for a chain that has become too long. It names every
 // sentinel on the way, so that the circle can be seen and cut.
 func (c chain) refuse(event string, limit int) *abi.Error {
-	text := fmt.Sprintf("event %q would pass through %d runs, the limit is %d: a chain of events runs in a circle", event, c.hops, limit)
-	if len(c.path) > 0 {
-		text += ": " + strings.Join(c.path, " -> ")
-	}
-	return errf(abi.Limit, "%s", text)
+	return errf(abi.Limit, "event %q would pass through %d runs, the limit is %d: a chain of events runs in a circle%s", event, c.hops, limit, c.way())
 }
 
-// chain is that of an event which the run emits now: those before the events
-// that the pass answers or has waited for, and the run itself.
+// refuseStart is the same for a run that another one starts by a command.
+func (c chain) refuseStart(id sentinels.ID, limit int) *abi.Error {
+	return errf(abi.Limit, "sentinel %q would be run %d of a chain, the limit is %d: sentinels start each other in a circle%s", id, c.hops, limit, c.way())
+}
+
+// way is the sentinels on the way, to be put behind a message.
+func (c chain) way() string {
+	if len(c.path) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(c.path, " -> ")
+}
+
+// chain is that of an event which the run emits now: those before whoever started
+// the run and before the events that the pass answers or has waited for, and the
+// run itself.
 func (r *run) chain() chain {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.heard.with(r.event).through(r.begin.Sentinel)
+	begun := chain{r.begin.Hops, r.begin.Path}
+	return begun.with(r.event).longer(r.heard).through(r.begin.Sentinel)
 }
 
 // Chain returns how many runs an event has passed through that the given run

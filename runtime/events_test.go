@@ -234,3 +234,31 @@ func TestRareEventMissesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A run that is started by another one's command belongs to the chain of that
+// one: its events go on counting, and a circle of starts ends.
+func TestChainGoesOnOverStarts(t *testing.T) {
+	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 3}})
+	const waits = `{"id":%q,"name":"x","loop":{"type":"once"},"steps":[{"type":"pause","event":"never"}]}`
+	run := func(id string, opt runtime.StartOptions) (sentinels.RunID, error) {
+		return rt.Start(within(t), decode(t, rt, fmt.Sprintf(waits, id)), opt)
+	}
+	first, err := run("a", runtime.StartOptions{Event: &sentinels.Event{Name: "e", Hops: 1, Path: []string{"z"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the first pass", func() bool { hops, _ := rt.Chain(first); return hops == 2 })
+	second, err := run("b", runtime.StartOptions{Starter: first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hops, path := rt.Chain(second)
+	if diff := cmp.Diff([]string{"z", "a", "b"}, path); hops != 3 || diff != "" {
+		t.Errorf("%d hops (-want +got):\n%s", hops, diff)
+	}
+	_, err = run("a", runtime.StartOptions{Starter: second})
+	want := `sentinel "a" would be run 4 of a chain, the limit is 3: sentinels start each other in a circle: z -> a -> b -> a`
+	if e := abi.As(err); e == nil || e.Code != abi.Limit || e.Message != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

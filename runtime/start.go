@@ -35,6 +35,11 @@ type StartOptions struct {
 	// OnInterrupt decides about calls in doubt where neither the step nor the
 	// definition does.
 	OnInterrupt sentinels.Interrupt
+	// Starter is the run that starts this one by a command. The new run is none of
+	// its children, but the chain of events that it belongs to goes on, so that
+	// sentinels which start each other in a circle come to an end. Default: nobody's
+	// run.
+	Starter sentinels.RunID
 
 	parent  *run
 	lenient bool          // inputs that the definition does not name are plain variables
@@ -211,6 +216,10 @@ func (rt *Runtime) runStart(def *sentinels.Definition, opt StartOptions) (*journ
 	}
 	if opt.fork != nil && opt.fork.Iteration > 0 { // what the other run would have heard is heard again
 		begin.EventCursor = opt.fork.EventCursor
+	}
+	begin.Hops, begin.Path = rt.Chain(opt.Starter)
+	if begin.Hops >= rt.limits.Hops {
+		return nil, chain{begin.Hops, begin.Path}.through(def.ID).refuseStart(def.ID, rt.limits.Hops)
 	}
 	if begin.Definition, err = rt.value(canonical); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	if err != nil {
 		return runOut{}, err
 	}
-	opt := runtime.StartOptions{Inputs: in.Inputs, Workspace: in.Workspace, Key: in.Key, Revision: stored.Revision, Pinned: in.Pinned}
+	opt := runtime.StartOptions{Inputs: in.Inputs, Workspace: in.Workspace, Key: in.Key, Revision: stored.Revision, Pinned: in.Pinned, Starter: call.Run}
 	if opt.Workspace == "" {
 		opt.Workspace = call.Workspace
 	}

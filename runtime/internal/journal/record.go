@@ -87,7 +87,9 @@ type RunStartBody struct {
 	Root        sentinels.RunID            `json:"root"`
 	Ancestry    []sentinels.ID             `json:"anc,omitempty"`
 	Seed        uint64                     `json:"seed"`
-	EventCursor uint64                     `json:"ec"` // outbox position at the start
+	EventCursor uint64                     `json:"ec"`             // outbox position at the start
+	Hops        int                        `json:"hops,omitempty"` // runs of the chain that led here otherwise than by the event
+	Path        []string                   `json:"path,omitempty"` // and their sentinels
 	Interrupt   sentinels.Interrupt        `json:"oi,omitempty"`
 	Variables   map[string]json.RawMessage `json:"vars,omitempty"` // given at the start besides inputs
 	Fork        *Fork                      `json:"fork,omitempty"`
