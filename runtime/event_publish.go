@@ -42,14 +42,10 @@ func (l *eventLog) publishAll(events []sentinels.Event, enqueue func(puts ...sto
 			return err
 		}
 	}
-	type placed struct {
-		n     uint64
-		entry eventEntry
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var puts []store.Put
-	var fresh []placed
+	var fresh []eventComing
 	taken := map[eventIdentity]bool{}
 	for i, e := range events {
 		entry := newEntry(e.Name, e.Source, e.ID)
@@ -59,12 +55,8 @@ func (l *eventLog) publishAll(events []sentinels.Event, enqueue func(puts ...sto
 		taken[entry.identity] = true
 		n, more := l.nextPlace(values[i])
 		puts = append(puts, more...)
-		fresh = append(fresh, placed{n, entry})
+		fresh = append(fresh, eventComing{position: n, entry: entry})
 	}
-	ticket := enqueue(puts...)
-	for _, p := range fresh {
-		l.places[p.entry.identity] = eventPlace{p.n, ticket}
-		ticket.OnDone(func(err error) { l.committed(p.n, p.entry, err) })
-	}
+	l.expect(enqueue(puts...), fresh...)
 	return nil
 }

@@ -17,6 +17,7 @@ type readMark struct {
 	Pattern string `json:"pattern"`
 	After   uint64 `json:"after"`
 	Through uint64 `json:"through"`
+	Lost    int    `json:"lost,omitempty"` // events between them that were gone, and are not counted as missed yet
 }
 
 // noteEvery is how often a trigger that waits notes how far it has read; how far
@@ -40,15 +41,15 @@ func (r *eventReader) Position() uint64 { return r.t.s.a.rt.events.position() }
 func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
 	log := r.t.s.a.rt.events
 	for {
-		from := max(after, r.skip(pattern, after))
+		mark := r.markOf(pattern, after)
 		limited, cancel := context.WithTimeout(ctx, noteEvery)
-		f, err := log.await(limited, pattern, from)
+		f, err := log.await(limited, pattern, mark.Through)
 		cancel()
-		lost += f.lost
+		lost = mark.Lost + f.lost
 		if f.position != 0 || err != nil && limited.Err() == nil {
 			return f.event, f.position, lost, err
 		}
-		r.note(readMark{pattern, after, f.through})
+		r.note(readMark{pattern, after, f.through, lost})
 		if ctx.Err() != nil {
 			return e, 0, lost, context.Cause(ctx)
 		}
@@ -56,14 +57,14 @@ func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e
 	}
 }
 
-// skip returns up to where there is nothing for the pattern behind after.
-func (r *eventReader) skip(pattern string, after uint64) uint64 {
+// markOf is how far it is known what is behind after for the pattern.
+func (r *eventReader) markOf(pattern string, after uint64) readMark {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.mark.Pattern != pattern || r.mark.After != after {
-		return 0
+	if m := r.mark; m.Pattern == pattern && m.After == after && m.Through > after {
+		return m
 	}
-	return r.mark.Through
+	return readMark{Pattern: pattern, After: after, Through: after}
 }
 
 func (r *eventReader) note(m readMark) {

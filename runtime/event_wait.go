@@ -85,6 +85,7 @@ type sighting struct {
 func (l *eventLog) await(ctx context.Context, pattern string, after uint64) (f sighting, err error) {
 	for {
 		l.mu.Lock()
+		l.takeUp()
 		after = min(after, l.enqueued)
 		if gone := l.first - 1; after < gone {
 			f.lost += int(gone - after)

@@ -31,9 +31,10 @@ type eventLog struct {
 	keep int // how many events the log holds; older ones go
 
 	mu       sync.Mutex
-	enqueued uint64       // position of the newest event given to the store
-	first    uint64       // position of kept[0]
-	kept     []eventEntry // durable ones, by position, without a gap
+	enqueued uint64        // position of the newest event given to the store
+	first    uint64        // position of kept[0]
+	kept     []eventEntry  // durable ones, by position, without a gap
+	coming   []eventComing // those whose commit is on its way, in order
 	places   map[eventIdentity]eventPlace
 	subs     map[string]map[*subscriber]struct{} // by pattern
 	wild     map[string]struct{}                 // the patterns among them with a wildcard
@@ -52,6 +53,13 @@ type eventIdentity struct{ source, id string }
 // An eventPlace is where an event stands in the log, durable when ticket is nil.
 type eventPlace struct {
 	position uint64
+	ticket   *store.Ticket
+}
+
+// An eventComing has a place and is not taken up in the index yet.
+type eventComing struct {
+	position uint64
+	entry    eventEntry
 	ticket   *store.Ticket
 }
 
@@ -136,15 +144,47 @@ func (l *eventLog) publish(e sentinels.Event, enqueue func(puts ...store.Put) *s
 	entry := newEntry(e.Name, e.Source, e.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.takeUp()
 	if place, ok := l.places[entry.identity]; ok {
 		enqueue()
 		return &place, nil
 	}
 	n, puts := l.nextPlace(value)
-	ticket := enqueue(puts...)
-	l.places[entry.identity] = eventPlace{n, ticket}
-	ticket.OnDone(func(err error) { l.committed(n, entry, err) })
+	l.expect(enqueue(puts...), eventComing{position: n, entry: entry})
 	return nil, nil
+}
+
+// expect has events taken up once their commit is done. l.mu is held.
+func (l *eventLog) expect(ticket *store.Ticket, events ...eventComing) {
+	for _, c := range events {
+		c.ticket = ticket
+		l.coming = append(l.coming, c)
+		l.places[c.entry.identity] = eventPlace{c.position, ticket}
+	}
+	if len(events) > 0 {
+		ticket.OnDone(func(error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.takeUp()
+		})
+	}
+}
+
+// takeUp takes up the events that have become durable. Receipts are delivered a
+// little after their commit, so whoever reads the log calls it too: an event is
+// there for everyone as soon as its emitter knows that it is. l.mu is held.
+func (l *eventLog) takeUp() {
+	for len(l.coming) > 0 {
+		next := l.coming[0]
+		select {
+		case <-next.ticket.Done():
+		default:
+			return
+		}
+		l.coming[0] = eventComing{}
+		l.coming = l.coming[1:]
+		l.committed(next.position, next.entry, next.ticket.Err())
+	}
 }
 
 // nextPlace gives an event the next place, and takes the one away that is no
@@ -159,11 +199,9 @@ func (l *eventLog) nextPlace(value []byte) (n uint64, puts []store.Put) {
 	return n, puts
 }
 
-// committed takes an event up that is durable, and wakes who waits for it. One
-// whose commit was refused leaves an empty place: whoever emitted it was told.
+// committed takes one event up, and wakes who waits for it. One whose commit was
+// refused leaves an empty place: whoever emitted it was told. l.mu is held.
 func (l *eventLog) committed(n uint64, entry eventEntry, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if err != nil {
 		delete(l.places, entry.identity)
 		entry = eventEntry{}
@@ -217,6 +255,7 @@ func (rt *Runtime) Events(pattern string, limit int) ([]sentinels.Event, error) 
 func (l *eventLog) newest(pattern string, limit int) []uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.takeUp()
 	var places []uint64
 	for i := len(l.kept) - 1; i >= 0 && len(places) < limit; i-- {
 		if name := l.kept[i].name; name != "" && (pattern == "" || sentinels.MatchEvent(pattern, name)) {

@@ -194,6 +194,7 @@ func TestRareEventMissesNothing(t *testing.T) {
 				s := serve(t, db, opt)
 				s.saveSteps(t, "a", quick, `"concurrency":"parallel","trigger":{"type":"event","event":"rare"}`)
 				emit(t, s.Runtime, "rare", "")
+				synctest.Wait() // the storm would outrun it
 				for range 3 {
 					for range 50 {
 						emit(t, s.Runtime, "often", "")
@@ -261,4 +262,42 @@ func TestChainGoesOnOverStarts(t *testing.T) {
 	if e := abi.As(err); e == nil || e.Code != abi.Limit || e.Message != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+}
+
+// What a trigger was too slow to see counts as missed, also if it waits for long
+// afterwards and the host is killed then.
+func TestMissedEventsAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := runtime.Options{Limits: runtime.Limits{KeepEvents: 8}}
+		db := store.NewMemory()
+		s := serve(t, db, opt)
+		s.saveSteps(t, "a", quick, `"trigger":{"type":"event","event":"rare"}`)
+		s.Disarm()
+		for range 20 {
+			emit(t, s.Runtime, "rare", "")
+		}
+		for range 8 {
+			emit(t, s.Runtime, "often", "")
+		}
+		if err := s.Arm(within(t)); err != nil { // all 20 are gone
+			t.Fatal(err)
+		}
+		for range 3 {
+			time.Sleep(2 * time.Minute)
+			emit(t, s.Runtime, "often", "")
+			emit(t, s.Runtime, "often", "")
+			emit(t, s.Runtime, "often", "")
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		snap := db.Snapshot()
+		s.Close()
+		s = serve(t, snap, opt)
+		defer s.Close()
+		emit(t, s.Runtime, "rare", "")
+		synctest.Wait()
+		if i := s.info(t, "a", 0); i.Fired != 1 || i.Missed != 20 {
+			t.Errorf("%+v", i)
+		}
+	})
 }

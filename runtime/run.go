@@ -97,6 +97,8 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 // slim lets go of what only the run's first record needs, before the run goes
 // on: ten thousand that wait would each keep a definition of their own.
 func (r *run) slim() {
+	r.mu.Lock() // whoever looks at runs sees this one already
+	defer r.mu.Unlock()
 	r.begin.Definition, r.begin.Variables = journal.Value{}, nil
 	if f := r.begin.Fork; f != nil {
 		f.Variables, f.Last = journal.Value{}, journal.Value{}
