@@ -3,6 +3,7 @@ package triggers
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -108,7 +109,7 @@ func keysOf(v any) []string {
 }
 
 func optionError(kind string, err error) error {
-	if wrong, ok := err.(*json.UnmarshalTypeError); ok {
+	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
 		return fmt.Errorf("trigger %q: option %q cannot be a %s", kind, wrong.Field, wrong.Value)
 	}
 	return fmt.Errorf("trigger %q: options: %w", kind, err)

@@ -1,0 +1,60 @@
+package cron
+
+import (
+	"strconv"
+	"strings"
+)
+
+// weekdayNames in their order; the library knows them too, but not that a week
+// may end with Sunday.
+var weekdayNames = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+
+// weekdays rewrites a field of weekdays so that the library, whose week is 0 to
+// 6, understands 7 and ranges that end with Sunday. What it does not understand
+// it leaves, for the library to refuse.
+func weekdays(field string) string {
+	parts := strings.Split(field, ",")
+	for i, part := range parts {
+		text, stepText, stepped := strings.Cut(part, "/")
+		firstText, lastText, ranged := strings.Cut(text, "-")
+		first, ok := weekday(firstText)
+		last, also := first, true
+		if ranged {
+			last, also = weekday(lastText)
+			if last == 0 && first > 0 {
+				last = 7
+			}
+		}
+		step := 1
+		if stepped {
+			n, err := strconv.Atoi(stepText)
+			if err != nil || n < 1 || n > 7 {
+				continue
+			}
+			step = n
+		}
+		if !ok || !also || first > last {
+			continue
+		}
+		if stepped && !ranged {
+			last = max(first, 6) // "2/2" is from Tuesday to the end of the week
+		}
+		var days []string
+		for d := first; d <= last; d += step {
+			days = append(days, strconv.Itoa(d%7))
+		}
+		parts[i] = strings.Join(days, ",")
+	}
+	return strings.Join(parts, ",")
+}
+
+// weekday reads one day, 0 to 7.
+func weekday(text string) (int, bool) {
+	for i, name := range weekdayNames {
+		if strings.EqualFold(text, name) {
+			return i, true
+		}
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && n <= 7 && len(text) == 1
+}
