@@ -133,6 +133,7 @@ func (s *armedSentinel) run() {
 	}
 	for _, t := range s.triggers {
 		if t.armed == nil {
+			s.a.rt.log.Warn("trigger cannot be armed", "sentinel", s.id, "trigger", t.name, "error", t.broken)
 			continue
 		}
 		s.running.Add(1)

@@ -44,7 +44,6 @@ type armedTrigger struct {
 func (t *armedTrigger) arm(def *sentinels.Definition, starting bool) {
 	if err := t.tryArm(def, starting); err != nil {
 		t.broken = err.Error()
-		t.s.a.rt.log.Warn("trigger cannot be armed", "sentinel", t.s.id, "trigger", t.name, "error", err)
 	}
 }
 

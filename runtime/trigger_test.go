@@ -561,3 +561,34 @@ func TestTriggerFiredIsTold(t *testing.T) {
 		t.Errorf("told %+v", told)
 	}
 }
+
+// A store that cannot be written holds nobody up who wants to end: neither fires
+// that wait for their commit nor an edit that waits for theirs.
+func TestCloseWhileTheStoreStalls(t *testing.T) {
+	db := store.NewMemory()
+	s := serve(t, db, runtime.Options{})
+	s.save(t, "a", `"concurrency":"parallel","trigger":{"type":"tap"}`)
+	db.SetFault(errLost)
+	var waits sync.WaitGroup
+	ended := make(chan struct{})
+	waits.Go(func() {
+		ctx, cancel := context.WithTimeout(within(t), time.Second)
+		defer cancel()
+		if adm, err := s.tryFire(ctx, "a", 0, fired(1)); err == nil {
+			t.Errorf("a fire was admitted: %+v", adm)
+		}
+	})
+	waits.Go(func() {
+		if err := s.PauseTriggers(within(t), "a", true); err == nil {
+			t.Error("a pause was kept")
+		}
+	})
+	time.AfterFunc(5*time.Millisecond, func() { s.Close(); close(ended) })
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the runtime does not close")
+	}
+	// The taps are gone with the runtime; what waits for one gives up by itself.
+	waits.Wait()
+}
