@@ -10,7 +10,8 @@ type Info struct {
 	PID     int       `json:"pid"`
 	Version string    `json:"version,omitempty"`
 	Started time.Time `json:"started"`
-	Runs    []string  `json:"runs"` // that it carries out, oldest first
+	Runs    []string  `json:"runs"`             // that it carries out, oldest first
+	Serves  bool      `json:"serves,omitempty"` // it stays, and takes runs of others in
 }
 
 // Command is one command that the owner answers.

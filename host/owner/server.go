@@ -41,6 +41,9 @@ type ServerOptions struct {
 	Commands func() []Command
 	// Runs lists the runs that this process carries out. Default none.
 	Runs func() []string
+	// Serves says that the process stays and takes runs of others in. Default
+	// false: it ends with what it does.
+	Serves bool
 	// Version is the program's. Default empty.
 	Version string
 	// Logger takes faults of the listener. Default discards.
@@ -77,7 +80,7 @@ func Listen(opt ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("listen in %q: %w", opt.State, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{opt: opt, cancel: cancel, info: Info{PID: os.Getpid(), Version: opt.Version, Started: time.Now().UTC()}}
+	s := &Server{opt: opt, cancel: cancel, info: Info{PID: os.Getpid(), Version: opt.Version, Started: time.Now().UTC(), Serves: opt.Serves}}
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
