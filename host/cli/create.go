@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ type saved struct {
 	Name       string       `json:"name"`
 	Revision   int          `json:"revision"`
 	Hash       string       `json:"hash"`
+	Warning    string       `json:"warning,omitempty"`
 }
 
 // createCommand takes what the specification has: a file, or a name with steps and
@@ -26,26 +28,29 @@ func (a *app) createCommand() *cobra.Command {
 	var file, name, description, steps, loop, safety string
 	revision := -1
 	c := &cobra.Command{
-		Use: "create (--file FILE | --name NAME --steps JSON [--loop JSON])", Short: "Store a sentinel, from a file or from its parts",
-		Example: "  sentinel create --file build-fix.json\n" +
+		Use: "create (FILE | - | --name NAME --steps JSON [--loop JSON])", Short: "Store a sentinel, from a file or from its parts",
+		Example: "  sentinel create --file build-fix.json\n  jq '.name = \"mine\"' build-fix.json | sentinel create -\n" +
 			`  sentinel create --name quick-test --steps '[{"command":"code/verify"}]' --loop '{"type":"count","max":3}'`,
-		Args: exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]any{}
+			if len(args) > 0 {
+				if file != "" {
+					return &usageError{fmt.Sprintf("create: two files are given, %q and %q", args[0], file), "usage: " + cmd.UseLine()}
+				}
+				file = args[0]
+			}
 			switch {
 			case file != "" && (name != "" || steps != "" || loop != "" || safety != "" || description != ""):
-				return &usageError{"--file and the parts exclude each other", ""}
+				return &usageError{"create: a file and the parts exclude each other", ""}
 			case file != "":
-				src, err := a.readSource(file)
+				src, err := a.definitionFile(file)
 				if err != nil {
 					return err
 				}
-				if src == nil {
-					return notFound("", "no file %q", file)
-				}
 				return a.create(cmd.Context(), src, revision)
 			case name == "" || steps == "":
-				return &usageError{"create: give --file, or --name and --steps", "usage: " + cmd.UseLine()}
+				return &usageError{"create: give FILE, or --name and --steps", "usage: " + cmd.UseLine()}
 			}
 			params["name"] = name
 			if description != "" {
@@ -92,26 +97,55 @@ func (a *app) create(ctx context.Context, src *source, revision int) (err error)
 		}
 		a.problems(a.warnings(s.host.Runtime(), found))
 	}
-	path := src.path
-	if path == "" { // another process cannot read our standard input
-		f, err := os.CreateTemp("", "sentinel-*.json")
-		if err != nil {
-			return err
-		}
-		path = f.Name()
-		defer os.Remove(path)
-		if _, err := f.Write(src.text); err != nil {
-			return errors.Join(err, f.Close())
-		}
-		if err := f.Close(); err != nil {
-			return err
-		}
+	params := map[string]any{}
+	undo, err := a.give(s, src, params)
+	if err != nil {
+		return err
 	}
-	params := map[string]any{"file": path}
+	defer undo()
 	if revision >= 0 {
 		params["revision"] = revision
 	}
 	return a.keep(ctx, s, params)
+}
+
+// give puts a definition into the parameters of a command: as a file where
+// whoever answers can read ours, since problems then name its lines. undo takes
+// away what was only for that call.
+func (a *app) give(s *session, src *source, params map[string]any) (undo func(), err error) {
+	undo = func() {}
+	switch {
+	case s.away:
+		// JSON with comments would not get through the request, so it goes as the
+		// text that it means.
+		def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{File: src.file})
+		if err := problems.Err(); err != nil {
+			return undo, err
+		}
+		params["definition"] = json.RawMessage(sentinels.Encode(def))
+		return undo, nil
+	case src.path != "":
+		params["file"] = src.path
+		return undo, nil
+	}
+	f, err := os.CreateTemp("", "sentinel-*.json") // another process cannot read our standard input
+	if err != nil {
+		return undo, err
+	}
+	params["file"] = f.Name()
+	undo = func() { _ = os.Remove(f.Name()) }
+	_, err = f.Write(src.text)
+	return undo, errors.Join(err, f.Close())
+}
+
+// definitionFile reads a definition that must be a file: FILE, a name in the
+// project's folders, or standard input.
+func (a *app) definitionFile(target string) (*source, error) {
+	src, err := a.readSource(target)
+	if err == nil && src == nil {
+		err = notFound("", "no file %q", target)
+	}
+	return src, err
 }
 
 // store stores a sentinel that was given in parts. Its problems have places in the
@@ -131,6 +165,9 @@ func (a *app) keep(ctx context.Context, s *session, params map[string]any) error
 	var out saved
 	if err := s.call(ctx, "sentinel/create", params, &out); err != nil {
 		return invalid(err)
+	}
+	if out.Warning != "" {
+		a.warn(out.Warning)
 	}
 	if a.flags.output != asTable {
 		return a.writeJSON(out)

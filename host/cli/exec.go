@@ -79,6 +79,15 @@ func (a *app) execFlags(cmd *cobra.Command, args []string) (rest []string, list,
 	return rest, list, help, cmd.Root().PersistentPreRunE(cmd, nil)
 }
 
+// command finds a command of whoever answers.
+func (a *app) command(ctx context.Context, s *session, name string) (owner.Command, error) {
+	list, err := a.commands(ctx, s)
+	if err != nil {
+		return owner.Command{}, err
+	}
+	return lookup(list, name)
+}
+
 // commands asks whoever answers for what can be called.
 func (a *app) commands(ctx context.Context, s *session) ([]owner.Command, error) {
 	if s.client != nil {
@@ -152,11 +161,7 @@ func (a *app) exec(ctx context.Context, name string, args []string) (err error) 
 		return err
 	}
 	defer a.closing(s, &err)
-	list, err := a.commands(ctx, s)
-	if err != nil {
-		return err
-	}
-	c, err := lookup(list, name)
+	c, err := a.command(ctx, s, name)
 	if err != nil {
 		return err
 	}

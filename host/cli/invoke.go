@@ -46,6 +46,7 @@ type app struct {
 	typed    <-chan string // lines from the terminal, once something was asked
 	deaf     bool          // the terminal's input is closed
 	lost     bool          // nobody reads standard output any more
+	through  bool          // it was said that a server answers
 
 	mu          sync.Mutex
 	onInterrupt func() // in place of ending everything; set while a run can be stopped

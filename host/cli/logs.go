@@ -101,13 +101,13 @@ func (a *app) logs(ctx context.Context, word string, follow bool, limit int) err
 
 // abandoned reports whether nobody carries the run out any more.
 func (a *app) abandoned(ctx context.Context, id sentinels.RunID) bool {
-	s := a.dial(ctx)
-	if s == nil {
+	s, err := a.dial(ctx)
+	if err != nil {
 		return true
 	}
 	defer s.close()
 	var info runtime.RunInfo
-	err := s.call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
+	err = s.call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
 	return err == nil && !info.Live
 }
 

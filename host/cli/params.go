@@ -130,11 +130,7 @@ func (a *app) execHelp(ctx context.Context, name string) (err error) {
 		return err
 	}
 	defer a.closing(s, &err)
-	list, err := a.commands(ctx, s)
-	if err != nil {
-		return err
-	}
-	c, err := lookup(list, name)
+	c, err := a.command(ctx, s, name)
 	if err != nil {
 		return err
 	}

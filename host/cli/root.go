@@ -79,9 +79,9 @@ func (a *app) rootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("write", a.initCommand(), a.validateCommand(), a.schemaCommand(), a.createCommand(), a.loadCommand(), a.stepCommand())
+	add("write", a.initCommand(), a.validateCommand(), a.schemaCommand(), a.createCommand(), a.updateCommand(), a.deleteCommand(), a.loadCommand(), a.stepCommand(), a.rollbackCommand())
 	add("run", a.runCommand(), a.startCommand(), a.stopCommand(), a.pauseCommand(), a.resumeCommand(), a.decideCommand(), a.emitCommand())
-	add("look", a.listCommand(), a.statusCommand(), a.logsCommand(), a.traceCommand(), a.eventsCommand())
+	add("look", a.listCommand(), a.statusCommand(), a.logsCommand(), a.traceCommand(), a.eventsCommand(), a.showCommand(), a.revisionsCommand(), a.diffCommand())
 	add("more", a.execCommand(), a.configCommand(), a.benchCommand(), a.versionCommand(), a.completionCommand(root))
 	root.SetHelpCommandGroupID("more")
 	return root

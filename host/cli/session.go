@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/owner"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -24,11 +25,13 @@ import (
 type session struct {
 	host   *host.Host // nil when another process has the store
 	server *owner.Server
-	client *owner.Client // nil when this one has it
-	info   owner.Info    // of the other process
-	state  string        // folder of the store, also for a scratch session
-	temp   string        // folder to remove at the end
-	door   *door         // of a process that has the store
+	client remote         // nil when this one has it
+	live   *client.Client // the same with its live feed; nil unless it serves
+	info   owner.Info     // of the other process
+	away   bool           // that was named by a URL: it may not see our files
+	state  string         // folder of the store, also for a scratch session
+	temp   string         // folder to remove at the end
+	door   *door          // of a process that has the store
 }
 
 // close lets other processes in before it lets go of the store: they are answered
@@ -43,6 +46,9 @@ func (s *session) close() error {
 	}
 	if s.client != nil {
 		s.client.Close()
+	}
+	if s.live != nil {
+		s.live.Close()
 	}
 	if s.temp != "" {
 		errs = append(errs, os.RemoveAll(s.temp))
@@ -117,8 +123,8 @@ func (a *app) connect(ctx context.Context, reading bool) (*session, error) {
 // connectWith is connect with options for the case that this process opens it.
 func (a *app) connectWith(ctx context.Context, reading bool, opt host.Options) (*session, error) {
 	for began := time.Now(); ; {
-		if s := a.dial(ctx); s != nil {
-			return s, nil
+		if s, err := a.dial(ctx); !errors.Is(err, owner.ErrNobody) {
+			return s, err
 		}
 		if _, err := os.Stat(filepath.Join(a.state(), "store.db")); reading && errors.Is(err, os.ErrNotExist) {
 			return a.scratch(ctx)
@@ -137,14 +143,18 @@ func (a *app) connectWith(ctx context.Context, reading bool, opt host.Options) (
 // that is said at once.
 func (a *app) seize(ctx context.Context, opt host.Options) (*session, error) {
 	for began := time.Now(); ; {
-		if s := a.dial(ctx); s != nil {
-			busy := len(s.info.Runs) > 0
-			s.close()
+		s, err := a.dial(ctx)
+		if err == nil {
+			busy := len(s.info.Runs) > 0 || s.info.Serves
+			err = s.close()
 			if busy {
 				return nil, a.held(ctx)
 			}
 		}
-		s, err := a.open(ctx, opt)
+		if err != nil && !errors.Is(err, owner.ErrNobody) {
+			return nil, err
+		}
+		s, err = a.open(ctx, opt)
 		if !errors.Is(err, runtime.ErrHeld) {
 			return s, err
 		}
@@ -164,19 +174,6 @@ func (a *app) again(ctx context.Context, began time.Time) error {
 		return a.held(ctx)
 	}
 	return nil
-}
-
-// dial returns a session with the process that has the store, nil if none
-// answers.
-func (a *app) dial(ctx context.Context) *session {
-	c, info, err := owner.Dial(ctx, a.state())
-	if err != nil {
-		return nil
-	}
-	if a.flags.verbose {
-		a.say("process %d has the store and answers", info.PID)
-	}
-	return &session{client: c, info: info, state: a.state()}
 }
 
 // open opens the store in this process and answers others from now on.
@@ -269,14 +266,18 @@ func (a *app) held(ctx context.Context) error {
 		text: fmt.Sprintf("another process has the store in %s", a.state()),
 		hint: "wait until it ends, or use another store with --state DIR",
 	}
-	s := a.dial(ctx)
-	if s == nil {
+	s, err := a.dial(ctx)
+	if err != nil {
 		return e
 	}
 	defer s.close()
 	switch n := len(s.info.Runs); n {
 	case 0:
 		e.text = fmt.Sprintf("process %d has the store in %s", s.info.PID, a.state())
+		if s.info.Serves {
+			e.text = fmt.Sprintf("process %d serves the store in %s", s.info.PID, a.state())
+			e.hint = "let it carry this out, end it, or use another store with --state DIR"
+		}
 	case 1:
 		e.text = fmt.Sprintf("process %d has the store in %s and carries out run %s", s.info.PID, a.state(), s.info.Runs[0])
 		e.hint = fmt.Sprintf("wait for it or end it with `sentinel stop%s %s`, or use another store with --state DIR", a.sameStore(), s.info.Runs[0])

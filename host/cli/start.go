@@ -44,8 +44,11 @@ func (a *app) startCommand() *cobra.Command {
 // dialWorker returns a session with the process that has the store if that
 // carries out runs, and so takes another one; nil if not.
 func (a *app) dialWorker(ctx context.Context) *session {
-	s := a.dial(ctx)
-	if s != nil && len(s.info.Runs) == 0 {
+	s, err := a.dial(ctx)
+	if err != nil {
+		return nil
+	}
+	if len(s.info.Runs) == 0 && !s.info.Serves {
 		s.close()
 		return nil
 	}

@@ -4,66 +4,135 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // stepCommand is the place of the verbs on single steps.
 func (a *app) stepCommand() *cobra.Command {
-	c := &cobra.Command{Use: "step", Short: "Look at the steps of a stored sentinel",
+	c := &cobra.Command{Use: "step", Short: "Look at and edit the steps of a stored sentinel or of one run",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &usageError{fmt.Sprintf("step: %q is no verb", args[0]), "there is: sentinel step list NAME"}
+				return &usageError{fmt.Sprintf("step: %q is no verb", args[0]), "there are: sentinel step list, add, update, remove"}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(&cobra.Command{
-		Use: "list NAME", Short: "List the steps, with their addresses and how they ended last", Args: exactly("NAME"),
+	var id string
+	list := &cobra.Command{
+		Use: "list NAME|RUN", Short: "List the steps, with their addresses, how they ended last and what goes on",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if id != "" {
+				return exactly()(cmd, args)
+			}
+			return exactly("NAME or RUN")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if id == "" {
+				id = args[0]
+			}
 			s, err := a.connect(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
 			defer a.closing(s, &err)
-			return a.stepList(cmd.Context(), s, args[0])
+			return a.stepList(cmd.Context(), s, id)
 		},
-	})
+	}
+	list.Flags().StringVar(&id, "sentinelId", "", "the sentinel or run, in place of the argument")
+	c.AddCommand(list, a.stepAddCommand(), a.stepUpdateCommand(), a.stepRemoveCommand())
 	return c
 }
 
 // stepsOut is what sentinel/step/list answers.
 type stepsOut struct {
-	SentinelID sentinels.ID `json:"sentinelId"`
-	Revision   int          `json:"revision"`
-	Steps      []struct {
-		Address string             `json:"address"`
-		Type    sentinels.StepType `json:"type"`
-		Name    string             `json:"name,omitempty"`
-		Step    json.RawMessage    `json:"step"`
-		Last    string             `json:"last,omitempty"`
-	} `json:"steps"`
+	SentinelID sentinels.ID    `json:"sentinelId"`
+	Run        sentinels.RunID `json:"run,omitempty"` // the steps are those of this run alone
+	Revision   int             `json:"revision"`
+	Edit       int             `json:"edit,omitempty"`
+	Hash       string          `json:"hash"`
+	Steps      []stepLine      `json:"steps"`
+	Runs       int             `json:"runs"`
 }
 
-// stepList shows a step by its name, else by what it says.
-func (a *app) stepList(ctx context.Context, s *session, name string) error {
+// A stepLine is one step and how it stands.
+type stepLine struct {
+	Address  string             `json:"address"`
+	Type     sentinels.StepType `json:"type"`
+	ID       string             `json:"id,omitempty"`
+	Name     string             `json:"name,omitempty"`
+	Step     json.RawMessage    `json:"step"`
+	Last     string             `json:"last,omitempty"` // ok, failed, skipped, running
+	Error    *abi.Error         `json:"error,omitempty"`
+	LastAt   *time.Time         `json:"lastAt,omitempty"`
+	Millis   float64            `json:"durationMs,omitempty"`
+	InFlight []inFlight         `json:"inFlight,omitempty"`
+}
+
+// An inFlight is a run that is at the step now.
+type inFlight struct {
+	Run       sentinels.RunID `json:"run"`
+	Iteration int             `json:"iteration"`
+	Attempt   int             `json:"attempt,omitempty"`
+	Since     time.Time       `json:"since"`
+	WaitsFor  string          `json:"waitsFor,omitempty"`
+}
+
+// stepList shows a step by its name, else by its id, else by what it says.
+func (a *app) stepList(ctx context.Context, s *session, word string) error {
+	id, err := a.named(ctx, s, word)
+	if err != nil {
+		return err
+	}
 	var out stepsOut
-	if err := s.call(ctx, "sentinel/step/list", map[string]any{"sentinelId": name}, &out); err != nil {
+	if err := s.call(ctx, "sentinel/step/list", map[string]any{"sentinelId": id}, &out); err != nil {
 		return err
 	}
 	if a.flags.output != asTable {
 		return a.writeJSON(out)
 	}
-	rows := [][]string{head(a.paintOut, "ADDRESS", "TYPE", "LAST", "NAME")}
+	rows := [][]string{head(a.paintOut, "ADDRESS", "TYPE", "STATE", "NAME")}
 	for _, l := range out.Steps {
 		name := l.Name
 		if name == "" {
+			name = l.ID
+		}
+		if name == "" {
 			name = clip(string(l.Step), 70)
 		}
-		rows = append(rows, []string{l.Address, string(l.Type), l.Last, clip(name, 70)})
+		rows = append(rows, []string{l.Address, string(l.Type), a.stepState(l), clip(name, 70)})
 	}
 	return table(a.env.Stdout, rows)
+}
+
+// stepState is how a step stands in a few words. What goes on now is worth more
+// than how it ended before.
+func (a *app) stepState(l stepLine) string {
+	p, now := a.paintOut, a.env.Now()
+	switch n := len(l.InFlight); {
+	case n == 1:
+		at := l.InFlight[0]
+		text := fmt.Sprintf("running %s, iteration %d", clock(now.Sub(at.Since)), at.Iteration)
+		if at.Attempt > 1 {
+			text += fmt.Sprintf(", attempt %d", at.Attempt)
+		}
+		if at.WaitsFor != "" {
+			text += ", " + clip(at.WaitsFor, 40)
+		}
+		return p.strong(text)
+	case n > 1:
+		return p.strong(fmt.Sprintf("running in %d runs", n))
+	case l.Error != nil:
+		return p.bad("failed") + " " + p.dim(clip(l.Error.Message, 50))
+	case l.Last == "failed":
+		return p.bad(l.Last)
+	case l.Last == "ok" && l.LastAt != nil:
+		return p.good("ok") + " " + p.dim(duration(millis(l.Millis))+", "+ago(now, *l.LastAt))
+	}
+	return l.Last
 }

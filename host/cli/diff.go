@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// diffed is what sentinel/diff answers.
+type diffed struct {
+	SentinelID sentinels.ID    `json:"sentinelId"`
+	Run        sentinels.RunID `json:"run,omitempty"`
+	From       int             `json:"from"`
+	To         int             `json:"to,omitempty"`
+	Edit       int             `json:"edit,omitempty"`
+	Changes    json.RawMessage `json:"changes"` // for programs: handed on as it came
+	Text       string          `json:"text"`    // for people, in the unified form
+}
+
+// diffCommand compares two revisions. Without numbers it is the newest edit,
+// which is what somebody who wonders what happened wants to see.
+func (a *app) diffCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "diff NAME|RUN [FROM] [TO]", Short: "Show what two revisions of a sentinel do not have in common",
+		Long: "Without numbers: the newest revision and the one before. With one: that one and the newest.\n" +
+			"Of a RUN: its own edits and the revision that they were made on.",
+		Args: between(1, 3, "NAME or RUN"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			params := map[string]any{}
+			for i, key := range []string{"from", "to"} {
+				if i+1 < len(args) {
+					if params[key], err = revisionNumber(args[i+1]); err != nil {
+						return err
+					}
+				}
+			}
+			s, err := a.connect(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer a.closing(s, &err)
+			// A deleted sentinel is in no list, but its revisions can be compared.
+			params["sentinelId"] = args[0]
+			if id, none := a.named(cmd.Context(), s, args[0]); none == nil {
+				params["sentinelId"] = id
+			}
+			var out diffed
+			if err := s.call(cmd.Context(), "sentinel/diff", params, &out); err != nil {
+				return err
+			}
+			if a.flags.output != asTable {
+				return a.writeJSON(out)
+			}
+			if out.Text == "" {
+				a.say("there is no difference")
+			}
+			return a.writeDiff(out.Text)
+		},
+	}
+}
+
+// revisionNumber reads the number of a revision, with or without the @ that
+// names it elsewhere.
+func revisionNumber(text string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimPrefix(text, "@"))
+	if err != nil || n < 1 {
+		return 0, &usageError{fmt.Sprintf("%q is no revision", text), "a revision is a number from 1 on; `sentinel revisions NAME` lists them"}
+	}
+	return n, nil
+}
+
+// writeDiff writes a difference in the unified form, coloured as people know it.
+func (a *app) writeDiff(text string) error {
+	if text = strings.TrimRight(printable(text), "\n"); text == "" {
+		return nil
+	}
+	p := a.paintOut
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		switch {
+		case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
+			line = p.strong(line)
+		case strings.HasPrefix(line, "@@"), strings.HasPrefix(line, "("):
+			line = p.dim(line)
+		case strings.HasPrefix(line, "+"):
+			line = p.good(line)
+		case strings.HasPrefix(line, "-"):
+			line = p.bad(line)
+		}
+		b.WriteString(line + "\n")
+	}
+	_, err := io.WriteString(a.env.Stdout, b.String())
+	return err
+}

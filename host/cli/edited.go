@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// edited is what every command that edits a definition answers.
+type edited struct {
+	SentinelID sentinels.ID    `json:"sentinelId"`
+	Run        sentinels.RunID `json:"run,omitempty"` // the one run that was edited
+	Name       string          `json:"name,omitempty"`
+	Revision   int             `json:"revision"`
+	Edit       int             `json:"edit,omitempty"` // of that run
+	Hash       string          `json:"hash,omitempty"`
+	Steps      int             `json:"steps"`
+	Address    string          `json:"address,omitempty"`
+	Note       string          `json:"note,omitempty"`
+	Warning    string          `json:"warning,omitempty"`
+}
+
+// maxDiff is how many lines of a difference are shown after an edit. Who made
+// it knows it; this is to see that it is the one that was meant.
+const maxDiff = 40
+
+// editing is what verbs that edit have in common: one command that edits what
+// target names, and then what came of it.
+func (a *app) editing(ctx context.Context, target, command string, params map[string]any) (err error) {
+	s, err := a.connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer a.closing(s, &err)
+	if params["sentinelId"], err = a.named(ctx, s, target); err != nil {
+		return err
+	}
+	var out edited
+	if err := s.call(ctx, command, params, &out); err != nil {
+		return invalid(err)
+	}
+	return a.showEdit(ctx, s, out)
+}
+
+// named returns the whole id of what NAME|RUN means: a stored sentinel, or else
+// a run by any part of its id. A sentinel goes first, as it does in the commands.
+func (a *app) named(ctx context.Context, s *session, word string) (string, error) {
+	var all listed
+	if err := s.call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "only": "sentinels"}, &all); err != nil {
+		return "", err
+	}
+	if len(all.Sentinels) > 0 {
+		return word, nil
+	}
+	id, err := a.runPart(ctx, s, word)
+	switch {
+	case err != nil:
+		return "", err
+	case id == "":
+		return "", a.noSentinel(word, &abi.Error{Code: abi.NotFound})
+	}
+	return string(id), nil
+}
+
+// showEdit says which revision an edit made, and what it changed.
+func (a *app) showEdit(ctx context.Context, s *session, e edited) error {
+	if e.Warning != "" {
+		a.warn(e.Warning)
+	}
+	if a.flags.output != asTable {
+		return a.writeJSON(e)
+	}
+	line := fmt.Sprintf("%s  revision %d", e.SentinelID, e.Revision)
+	if e.Run != "" {
+		line = fmt.Sprintf("%s  run %s  edit %d", e.SentinelID, e.Run, e.Edit)
+	}
+	if e.Address != "" {
+		line += "  step " + e.Address
+	}
+	if _, err := fmt.Fprintln(a.env.Stdout, line); err != nil {
+		return err
+	}
+	if e.Note != "" {
+		a.say("%s", e.Note)
+	}
+	if a.flags.quiet || e.Note != "" && e.Run == "" { // it was like that already
+		return nil
+	}
+	return a.showChange(ctx, s, e)
+}
+
+// showChange shows what an edit changed, shortened. The edit is made: what
+// cannot be compared is no fault of it, as for a run whose definition was never
+// stored, or after another edit came at the same moment.
+func (a *app) showChange(ctx context.Context, s *session, e edited) error {
+	params := map[string]any{"sentinelId": string(e.SentinelID), "to": e.Revision}
+	if e.Run != "" {
+		params = map[string]any{"sentinelId": string(e.Run)}
+	}
+	var d diffed
+	switch err := s.call(ctx, "sentinel/diff", params, &d); abi.CodeOf(err) {
+	case abi.BadFields, abi.NotFound:
+		return nil
+	default:
+		if err != nil {
+			return err
+		}
+	}
+	lines := strings.Split(strings.TrimRight(d.Text, "\n"), "\n")
+	if len(lines) > maxDiff {
+		hint := fmt.Sprintf("(and %d more lines; `sentinel diff%s %s` shows them)", len(lines)-maxDiff, a.sameStore(), quoted(fmt.Sprint(params["sentinelId"])))
+		lines = append(lines[:maxDiff], hint)
+	}
+	return a.writeDiff(strings.Join(lines, "\n"))
+}
+
+// warn says what did not work beside what was asked for.
+func (a *app) warn(text string) {
+	_, _ = fmt.Fprintln(a.env.Stderr, a.paint.warn("warning: ")+printable(text))
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/owner"
+)
+
+// A remote is another process that answers in this one's place.
+type remote interface {
+	Call(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error)
+	Commands(ctx context.Context) ([]owner.Command, error)
+	Close()
+}
+
+// A named server is one that SENTINEL_URL names.
+type namedServer struct{ client *client.Client }
+
+func (n namedServer) Call(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
+	var out json.RawMessage
+	return out, n.client.Call(ctx, name, params, &out)
+}
+
+func (n namedServer) Commands(ctx context.Context) ([]owner.Command, error) {
+	list, err := n.client.Commands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]owner.Command, len(list))
+	for i, c := range list {
+		out[i] = owner.Command{Name: c.Name, Summary: c.Summary, Input: c.Input, Output: c.Output, ReadOnly: c.ReadOnly}
+	}
+	return out, nil
+}
+
+func (n namedServer) Close() { n.client.Close() }
+
+// dial returns a session with the process that answers: the server that
+// SENTINEL_URL names, else whoever has the store. Nobody is [owner.ErrNobody].
+// A store that is named on the command line goes before the environment.
+func (a *app) dial(ctx context.Context) (*session, error) {
+	if a.flags.state == "" {
+		c, named, err := client.FromEnv(a.env.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		if named {
+			a.sayThrough("through the server at " + c.URL())
+			return &session{client: namedServer{c}, live: c, info: owner.Info{Serves: true}, away: true, state: a.state()}, nil
+		}
+	}
+	c, info, err := owner.Dial(ctx, a.state())
+	if err != nil {
+		return nil, errors.Join(err, owner.ErrNobody) // a socket that answers nonsense is nobody, too
+	}
+	s := &session{client: c, info: info, state: a.state()}
+	if info.Serves {
+		s.live = client.Local(a.state())
+		a.sayThrough("through the server, process " + strconv.Itoa(info.PID))
+	} else if a.flags.verbose {
+		a.say("process %d has the store and answers", info.PID)
+	}
+	return s, nil
+}
+
+// sayThrough says once who answers: what a verb shows is otherwise a riddle to
+// whoever forgot that a server runs.
+func (a *app) sayThrough(text string) {
+	if a.through || a.flags.quiet || a.flags.output != asTable {
+		return
+	}
+	a.through = true
+	_, _ = fmt.Fprintln(a.env.Stderr, a.paint.dim(printable(text)))
+}
+
+var (
+	_ remote = namedServer{}
+	_ remote = (*owner.Client)(nil)
+)

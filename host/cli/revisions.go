@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// revised is what sentinel/revisions answers.
+type revised struct {
+	SentinelID sentinels.ID `json:"sentinelId"`
+	Revisions  []struct {
+		Revision int       `json:"revision"`
+		Name     string    `json:"name,omitempty"`
+		Hash     string    `json:"hash,omitempty"`
+		SavedAt  time.Time `json:"savedAt"`
+		Origin   string    `json:"origin,omitempty"`
+		By       string    `json:"by,omitempty"`
+		Note     string    `json:"note,omitempty"`
+		Deleted  bool      `json:"deleted,omitempty"`
+	} `json:"revisions"` // the newest first
+}
+
+// revisionsCommand also shows those of a sentinel that is deleted: what is there
+// to come back is asked for then most of all.
+func (a *app) revisionsCommand() *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use: "revisions NAME", Short: "List the revisions of a sentinel: when, by whom, why", Args: exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if limit < 0 {
+				return &usageError{fmt.Sprintf("--limit %d is below 0", limit), ""}
+			}
+			params := map[string]any{"sentinelId": args[0]}
+			if limit > 0 {
+				params["limit"] = limit
+			}
+			s, err := a.connect(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer a.closing(s, &err)
+			return a.revisions(cmd.Context(), s, params)
+		},
+	}
+	c.Flags().IntVar(&limit, "limit", 0, "only the newest so many (default: all)")
+	return c
+}
+
+func (a *app) revisions(ctx context.Context, s *session, params map[string]any) error {
+	var out revised
+	if err := s.call(ctx, "sentinel/revisions", params, &out); err != nil {
+		return err
+	}
+	switch a.flags.output {
+	case asJSON:
+		return a.writeJSON(out)
+	case asJSONL:
+		for _, r := range out.Revisions {
+			if err := a.writeJSON(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	p := a.paintOut
+	rows := [][]string{head(p, "REVISION", "SAVED", "BY", "WHY")}
+	for _, r := range out.Revisions {
+		why := clip(r.Note, 80)
+		switch {
+		case r.Deleted:
+			why = p.bad("deleted") + " " + why
+		case why == "" && r.Origin != "":
+			why = p.dim("from " + clip(a.relative(r.Origin), 75))
+		}
+		rows = append(rows, []string{strconv.Itoa(r.Revision), r.SavedAt.Local().Format(time.DateTime), clip(r.By, 40), why})
+	}
+	return table(a.env.Stdout, rows)
+}
+
+// showCommand writes a definition as it is stored, for a file or another program.
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME [REVISION]", Short: "Write the definition of a sentinel, the newest or an earlier one",
+		Args: between(1, 2, "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			command, params := "sentinel/export", map[string]any{"sentinelId": args[0]}
+			if len(args) > 1 {
+				n, err := revisionNumber(args[1])
+				if err != nil {
+					return err
+				}
+				command, params["revision"] = "sentinel/revision", n
+			}
+			s, err := a.connect(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer a.closing(s, &err)
+			var out struct {
+				Deleted    bool            `json:"deleted"`
+				Definition json.RawMessage `json:"definition"`
+			}
+			if err := s.call(cmd.Context(), command, params, &out); err != nil {
+				return err
+			}
+			if out.Deleted {
+				return notFound("", "with revision %s sentinel %q was deleted", args[1], args[0])
+			}
+			return a.writeJSON(out.Definition)
+		},
+	}
+}
