@@ -291,3 +291,15 @@ func (w *Watcher) ReadFile(rel string, limit int64) ([]byte, error) {
 	defer t.close()
 	return t.read(rel, limit)
 }
+
+// Exists reports whether there is a regular file at a path below the root at
+// this moment. A file that cannot be asked about counts as there.
+func (w *Watcher) Exists(rel string) bool {
+	t, err := openTree(w.opt.Root, w.opt.Confined)
+	if err != nil {
+		return !missing(err)
+	}
+	defer t.close()
+	info, err := t.stat(rel)
+	return err == nil && info.Mode().IsRegular() || err != nil && !missing(err)
+}

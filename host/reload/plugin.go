@@ -1,0 +1,112 @@
+package reload
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// kindOfPlugin sorts problems of plugins.
+const kindOfPlugin sentinels.Kind = "plugin"
+
+// loadPlugins makes what files of plugins hold live, and reports whether the step
+// types have changed.
+func (r *Reload) loadPlugins(ctx context.Context, list []*file) bool {
+	if len(list) == 0 {
+		return false
+	}
+	before := r.typesKey()
+	slices.SortFunc(list, compareFiles)
+	for _, f := range list {
+		if ctx.Err() == nil {
+			r.loadPlugin(ctx, f)
+		}
+	}
+	return r.typesKey() != before
+}
+
+func (r *Reload) loadPlugin(ctx context.Context, f *file) {
+	code, err := f.root.watcher.ReadFile(f.rel, maxPlugin)
+	if err != nil {
+		if !f.root.watcher.Exists(f.rel) {
+			r.miss(f)
+			return
+		}
+		f.invalid(f.problem("file", "cannot be read: "+err.Error(), ""))
+		return
+	}
+	f.digest, f.missing = digest(code), time.Time{}
+	if info, ok := r.pluginOf(f.source()); ok && info.Digest == f.digest && info.Problem == "" && info.Refused == "" {
+		f.state, f.plugin, f.problems = Live, info.Name, nil // the host's start did it
+		return
+	}
+	p := runtime.Plugin{Name: f.source(), Wasm: func() ([]byte, error) { return code, nil }}
+	info, err := r.opt.Plugins.LoadPlugin(ctx, p)
+	if abi.CodeOf(err) == abi.Conflict {
+		// A file that was renamed: the one that it was called before is gone.
+		if old := r.renamedFrom(info.Name); old != nil {
+			p.Replaces = old.source()
+			if info, err = r.opt.Plugins.LoadPlugin(ctx, p); err == nil {
+				r.endFile(ctx, old)
+			}
+		}
+	}
+	if err != nil {
+		e := abi.As(err)
+		hint := ""
+		if e != nil {
+			hint = e.Hint
+		}
+		r.opt.Logger.Warn("plugin file is refused", "file", f.shown, "reason", err)
+		f.invalid(f.problem(kindOfPlugin, err.Error(), hint))
+		return
+	}
+	f.state, f.plugin, f.problems = Live, info.Name, nil
+	r.opt.Logger.Info("plugin is live", "file", f.shown, "plugin", info.Name, "version", info.Version, "digest", info.Digest)
+}
+
+// renamedFrom returns the file of a plugin that is gone but still serves.
+func (r *Reload) renamedFrom(name string) *file {
+	for _, f := range r.files {
+		if f.kind == KindPlugin && f.plugin == name && !f.missing.IsZero() {
+			return f
+		}
+	}
+	return nil
+}
+
+func (r *Reload) pluginOf(source string) (runtime.PluginInfo, bool) {
+	for _, p := range r.opt.Plugins.Plugins() {
+		if p.Source == source {
+			return p, true
+		}
+	}
+	return runtime.PluginInfo{}, false
+}
+
+// refusedPlugins are the files of plugins that are there and not live.
+func (r *Reload) refusedPlugins() []*file {
+	var list []*file
+	for _, f := range r.files {
+		if f.kind == KindPlugin && f.state == Invalid && f.missing.IsZero() {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// unloadPlugin takes the step types of a file that is gone out.
+func (r *Reload) unloadPlugin(ctx context.Context, f *file) {
+	err := r.opt.Plugins.UnloadPlugin(ctx, f.source())
+	if err != nil && abi.CodeOf(err) != abi.NotFound && ctx.Err() == nil {
+		r.opt.Logger.Warn("plugin of a file that is gone cannot be unloaded", "file", f.shown, "reason", err)
+		return
+	}
+	if err == nil {
+		r.opt.Logger.Info("plugin is unloaded", "file", f.shown, "plugin", f.plugin)
+	}
+}

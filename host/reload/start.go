@@ -1,0 +1,93 @@
+package reload
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// heads are the newest revisions in the store.
+func (r *Reload) heads() (map[sentinels.ID]runtime.Stored, error) {
+	list, err := r.opt.Definitions.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	heads := make(map[sentinels.ID]runtime.Stored, len(list))
+	for _, s := range list {
+		heads[s.ID] = s
+	}
+	return heads, nil
+}
+
+// orphans finds the definitions whose file went away while nobody watched: it is
+// as if it went now.
+func (r *Reload) orphans(heads map[sentinels.ID]runtime.Stored) {
+	for id, s := range heads {
+		if s.Origin == "" || r.files[s.Origin] != nil {
+			continue
+		}
+		for _, root := range r.roots {
+			rel, err := filepath.Rel(root.dir, s.Origin)
+			if err != nil || !root.holds(filepath.ToSlash(rel)) {
+				continue
+			}
+			f := r.newFile(root, filepath.ToSlash(rel))
+			f.claim = id
+			r.files[f.origin] = f
+			r.miss(f)
+		}
+	}
+}
+
+// holds reports whether a path below the root is one that is watched. The
+// patterns have meta characters in their last part alone.
+func (root *root) holds(rel string) bool {
+	for _, p := range root.patterns {
+		if ok, err := path.Match(p, rel); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// resume takes up a file that is as it was when it was last the same as the
+// store, without reading it. It reports false if it has to be read.
+func (r *Reload) resume(f *file, heads map[sentinels.ID]runtime.Stored) bool {
+	f.digest = f.mark.Digest
+	head, there := heads[f.mark.ID]
+	switch {
+	case !there:
+		return r.removed(f)
+	case head.Origin != f.origin || head.Revision < f.mark.Revision:
+		return false // another file's by now, or another store
+	case head.Revision == f.mark.Revision:
+		f.state = Live
+		return head.Hash == f.mark.Hash
+	}
+	// The store is newer: the process ended between the two writes of an edit.
+	if err := r.writeFile(f, head); err != nil {
+		r.opt.Logger.Warn("revision in the store cannot be written to its file", "file", f.shown, "revision", head.Revision, "error", err)
+		f.invalid(f.problem("file", fmt.Sprintf("revision %d cannot be written to it: %v", head.Revision, err), ""))
+	}
+	return true
+}
+
+// removed ends a file whose definition was deleted elsewhere just before the
+// process ended. Only a tombstone that says so is reason enough.
+func (r *Reload) removed(f *file) bool {
+	list, err := r.opt.Definitions.Revisions(f.mark.ID)
+	if err != nil || len(list) == 0 {
+		return false
+	}
+	if t := list[0]; !t.Deleted || t.Revision <= f.mark.Revision || t.Origin != f.origin || t.By == byFile {
+		return false
+	}
+	if err := r.removeFile(f); err != nil {
+		r.opt.Logger.Warn("file of a deleted definition cannot be removed", "file", f.shown, "error", err)
+		return false
+	}
+	return true
+}
