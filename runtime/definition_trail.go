@@ -20,10 +20,14 @@ type trailMark struct {
 	edit     int
 }
 
+// newDefinitionTrail begins with the run's first record: until another one says
+// otherwise, its definition is in use.
 func newDefinitionTrail(begin *journal.RunStartBody) definitionTrail {
 	return definitionTrail{begin: begin, used: trailMark{value: begin.Definition, revision: begin.Revision}}
 }
 
+// add takes up one record; most kinds say nothing of definitions. Snapshots of
+// early releases have no hash, and then the pass before them has said it.
 func (t *definitionTrail) add(rec *journal.Record) {
 	switch {
 	case rec.IterationStart != nil:
@@ -45,6 +49,7 @@ func (t *definitionTrail) use(v journal.Value, revision, edit int) {
 		v = t.begin.Definition
 	}
 	t.used = trailMark{v, revision, edit}
+	// Its own signal may be older than the snapshot and gone with retention.
 	if edit >= t.own.edit && edit != 0 {
 		t.own = t.used
 	}
@@ -60,6 +65,7 @@ func (t *definitionTrail) read(rt *Runtime, types *sentinels.TypeSet) (used chos
 	return used, &c, err
 }
 
+// read decodes a mark against the step types that are live now.
 func (m trailMark) read(rt *Runtime, id sentinels.ID, types *sentinels.TypeSet) (chosen, error) {
 	raw, err := rt.load(m.value)
 	if err != nil {

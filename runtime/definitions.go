@@ -103,7 +103,7 @@ func (rt *Runtime) SaveWith(ctx context.Context, def *sentinels.Definition, opt 
 	if len(canonical) > sentinels.MaxBytes { // nobody could read it again
 		return Stored{}, errf(abi.Limit, "save definition %q: it has %d bytes, more than %d", def.ID, len(canonical), sentinels.MaxBytes)
 	}
-	hash := def.Hash()
+	hash := def.Hash() // once: of a large definition it takes longer than the commit
 	for {
 		s, err := rt.trySave(ctx, def, hash, canonical, opt)
 		var late *overtakenError
@@ -133,7 +133,7 @@ func (rt *Runtime) trySave(ctx context.Context, def *sentinels.Definition, hash 
 		if next.Origin == "" {
 			next.Origin = head.Origin
 		}
-		if head.Hash == hash {
+		if head.Hash == hash { // a file that moved makes no revision
 			if next.Origin == head.Origin {
 				return head, nil
 			}

@@ -31,6 +31,7 @@ func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOpti
 		if err := expects("delete", head, opt.Expect); err != nil {
 			return Stored{}, err
 		}
+		// The origin stays: whoever keeps the file has to find it.
 		tombstone := Stored{
 			ID: id, Name: head.Name, Revision: head.Revision + 1, SavedAt: time.Now().UTC(), Deleted: true,
 			Origin: head.Origin, By: opt.By, Note: opt.Note,
@@ -58,10 +59,11 @@ func (rt *Runtime) Revisions(id sentinels.ID) ([]Stored, error) {
 			bad = errors.Join(bad, fmt.Errorf("read revision %q: %w", key, err))
 			return true
 		}
-		s.Definition = nil
+		s.Definition = nil // 50 of a megabyte each would be much for a list
 		out = append(out, s)
 		return true
 	})
+	// No revision at all: let the lookup say so, with the hint it has.
 	if err = errors.Join(err, bad); err == nil && len(out) == 0 {
 		_, err = rt.Definition(id)
 	}
@@ -82,7 +84,7 @@ func (rt *Runtime) Revision(id sentinels.ID, n int) (Stored, error) {
 		}
 		return s, err
 	}
-	kept, err := rt.Revisions(id)
+	kept, err := rt.Revisions(id) // never empty without an error
 	if err != nil {
 		return Stored{}, err
 	}
@@ -109,6 +111,7 @@ func (rt *Runtime) Rollback(ctx context.Context, id sentinels.ID, n int, opt Sav
 	if old.Deleted {
 		return Stored{}, deletedError(old)
 	}
+	// Step types may have gone since, or ask for other fields.
 	def, problems := rt.Decode(old.Definition, fmt.Sprintf("%s@%d", id, n))
 	if err := problemsError(problems); err != nil {
 		return Stored{}, err

@@ -68,6 +68,7 @@ func (rt *Runtime) edit(id sentinels.RunID, base chosen, number int, opt EditRun
 		return chosen{}, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
 			Message: fmt.Sprintf("edit run %s: made on the definition with the hash %.12s, the current one is %.12s", id, opt.ExpectHash, base.hash)}
 	}
+	// Checked against the step types of now: what a run began with may be older.
 	def, err := rt.apply(base.def, fn)
 	if err != nil {
 		return chosen{}, nil, err
@@ -85,6 +86,9 @@ func (rt *Runtime) edit(id sentinels.RunID, base chosen, number int, opt EditRun
 	return next, &journal.Record{Kind: journal.Signal, Signal: body}, err
 }
 
+// editSelf edits a run that this process carries out. Making the edit may take
+// as long as its plugins need to look at their steps; the run goes on meanwhile,
+// and a pass that begins before the edit is whole does not wait for it.
 func (r *run) editSelf(ctx context.Context, opt EditRunOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (RunEdit, error) {
 	r.editing.Lock() // one edit after the other: each is made on the one before
 	defer r.editing.Unlock()
@@ -128,6 +132,7 @@ func (r *run) follow(next chosen, rec *journal.Record) (ticket, error) {
 	return r.write(writeOptions{info: true}, rec), nil
 }
 
+// editMessage says who and why in one line of progress.
 func editMessage(opt EditRunOptions) string {
 	if opt.By == "" {
 		return opt.Note
@@ -148,6 +153,7 @@ func (rt *Runtime) editStored(ctx context.Context, id sentinels.RunID, opt EditR
 	if info.Status.Final() {
 		return RunEdit{}, errf(abi.Conflict, "edit run %s: it is over: %s", id, info.Status)
 	}
+	// Before anything is read: an edit is made on what the journal says up to here.
 	seq, _, err := rt.db.LastSeq(string(id))
 	if err != nil {
 		return RunEdit{}, err
@@ -171,6 +177,7 @@ func (rt *Runtime) editStored(ctx context.Context, id sentinels.RunID, opt EditR
 	return rt.runEdit(id, info.Sentinel, next, rec), nil
 }
 
+// runEdit is what the caller of an edit is told of it.
 func (rt *Runtime) runEdit(id sentinels.RunID, of sentinels.ID, next chosen, rec *journal.Record) RunEdit {
 	return RunEdit{Run: id, Sentinel: of, Edit: next.edit, Revision: next.revision, Hash: next.hash, Time: microTime(rec.Time).UTC(), Definition: next.def}
 }
@@ -227,6 +234,7 @@ func (rt *Runtime) newestOf(t *definitionTrail) (chosen, error) {
 	if err != nil {
 		return used, err
 	}
+	// Not a run that could be carried out: only what newest looks at.
 	r := &run{rt: rt, begin: t.begin, def: used.def, hash: used.hash, revision: used.revision, edit: used.edit, own: own}
 	return r.newest(), nil
 }

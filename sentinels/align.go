@@ -12,6 +12,8 @@ const maxAlign = 1000
 // align returns the pairs of a longest common subsequence of a and b, in order.
 // It is the greedy algorithm of Myers, which is fast where little differs.
 func align(a, b []string) [][2]int {
+	// What is equal at both ends needs no search, and mostly that is nearly all:
+	// an edit touches one place.
 	var pairs [][2]int
 	start := 0
 	for start < len(a) && start < len(b) && a[start] == b[start] {
@@ -43,10 +45,14 @@ func alignMiddle(a, b []string) [][2]int {
 	var steps [][]int // reach before each round, for the way back
 	for d := 0; d <= limit; d++ {
 		steps = append(steps, slices.Clone(reach[limit-d:limit+d+2]))
+		// Diagonals of one round have the same parity, so a round reads only what
+		// the one before has written.
 		for k := -d; k <= d; k += 2 {
 			x := 0
 			switch {
-			case d == 0:
+			case d == 0: // no insertion or removal yet
+			// A removal from the diagonal above or an insertion from that below,
+			// whichever has come further; removals first among equals.
 			case k == -d || k != d && reach[limit+k-1] < reach[limit+k+1]:
 				x = reach[limit+k+1]
 			default:
@@ -56,12 +62,12 @@ func alignMiddle(a, b []string) [][2]int {
 				x++
 			}
 			reach[limit+k] = x
-			if x >= n && x-k >= m {
+			if x >= n && x-k >= m { // both texts are used up
 				return wayBack(steps, n, m)
 			}
 		}
 	}
-	return nil
+	return nil // they differ more than is worth looking for
 }
 
 // wayBack follows the rounds of alignMiddle from the end and collects what was
@@ -86,6 +92,7 @@ func wayBack(steps [][]int, x, y int) [][2]int {
 			fromX = at(from)
 			fromY = fromX - from
 		}
+		// The diagonal down to where the round's one difference left it.
 		for x > fromX && y > fromY {
 			x, y = x-1, y-1
 			pairs = append(pairs, [2]int{x, y})

@@ -42,11 +42,16 @@ func Diff(a, b *Definition) []Change {
 	return d.changes
 }
 
+// A differ collects the changes between two definitions. It keeps both for the
+// addresses of steps, which paths alone do not give: what a block is only the
+// step type knows.
 type differ struct {
 	before, after *Definition
 	changes       []Change
 }
 
+// add notes one change. The places are cloned from larger texts that nobody
+// else needs.
 func (d *differ) add(op ChangeOp, from, path string, before, after []byte) {
 	c := Change{Op: op, Path: path, Old: slices.Clone(before), New: slices.Clone(after)}
 	of := d.after
@@ -72,6 +77,8 @@ func (d *differ) value(from, path string, before, after []byte) {
 	}
 }
 
+// object compares by keys. Their order means nothing in JSON, so a key that
+// only moved is no change.
 func (d *differ) object(from, path string, before, after []byte) {
 	old, now := membersOf(before), membersOf(after)
 	for _, m := range old {
@@ -88,6 +95,8 @@ func (d *differ) object(from, path string, before, after []byte) {
 	}
 }
 
+// array compares by what the items are, not by where. Everything is told in the
+// order of the new list; what is gone, before the item that it stood before.
 func (d *differ) array(from, path string, before, after []byte) {
 	old, now := itemsOf(before), itemsOf(after)
 	m := matchItems(old, now)
@@ -108,7 +117,7 @@ func (d *differ) array(from, path string, before, after []byte) {
 		switch {
 		case i < 0:
 			d.add(ChangeAdd, "", item(path, j), nil, now[j])
-		case m.moved[j]:
+		case m.moved[j]: // its old place is no sign of how far we are
 			d.add(ChangeMove, item(from, i), item(path, j), nil, now[j])
 		default:
 			removals(i)
@@ -135,6 +144,7 @@ func (d *Definition) addressIn(path string) string {
 		}
 		address += rest[0]
 		step := &list[i]
+		// Deeper only if what follows is a place in one of the step's own lists.
 		if rest = rest[1:]; len(rest) < 2 {
 			return address
 		}

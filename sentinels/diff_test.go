@@ -40,7 +40,12 @@ func TestDiff(t *testing.T) {
 			`remove steps[1].then[0].data.b[1] @1.then.0: 2 -> `, `add steps[1].then[0].data["c d"] @1.then.0:  -> null`}},
 		{"another type", []func(map[string]any){func(f map[string]any) { stepsOf(f)[2] = step(`{"type":"llm","prompt":"p"}`) }}, []string{
 			`add steps[2] @2:  -> {"type":"llm","prompt":"p"}`, `remove steps[2] @2: {"type":"command","command":"c/d"} -> `}},
-		{"outside", []func(map[string]any){func(f map[string]any) { f["safety"] = map[string]any{"timeoutMs": 5}; delete(f, "tags"); f["name"] = "other"; f["id"] = "w" }}, []string{
+		{"outside", []func(map[string]any){func(f map[string]any) {
+			f["safety"] = map[string]any{"timeoutMs": 5}
+			delete(f, "tags")
+			f["name"] = "other"
+			f["id"] = "w"
+		}}, []string{
 			`remove tags @: ["one"] -> `, `replace name @: "w" -> "other"`, `replace safety.timeoutMs @: 60000 -> 5`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ func DiffText(a, b *Definition, nameA, nameB string) string {
 	pairs := append(align(before, after), [2]int{len(before), len(after)})
 	var out strings.Builder
 	var h hunk
-	i, j := 0, 0
+	i, j := 0, 0 // lines of either text that are written
 	for _, p := range pairs {
 		for ; i < p[0]; i++ {
 			h.line('-', before[i], i, j)
@@ -36,6 +36,8 @@ func DiffText(a, b *Definition, nameA, nameB string) string {
 	return fmt.Sprintf("--- %s\n+++ %s\n%s", nameA, nameB, out.String())
 }
 
+// encodedLines returns the text of d line by line; a line is compared with its
+// end.
 func encodedLines(d *Definition) []string {
 	if d == nil {
 		return nil
@@ -53,6 +55,7 @@ type hunk struct {
 	added   int
 }
 
+// put adds a line with its mark and counts it for the head of the hunk.
 func (h *hunk) put(mark byte, text string) {
 	h.lines = append(h.lines, string(mark)+strings.TrimSuffix(text, "\n")+"\n")
 	if mark != '+' {
@@ -65,7 +68,7 @@ func (h *hunk) put(mark byte, text string) {
 
 // line adds one that differs.
 func (h *hunk) line(mark byte, text string, i, j int) {
-	if len(h.lines) == 0 {
+	if len(h.lines) == 0 { // the hunk begins with the equal lines before it
 		h.i, h.j = i-len(h.lead), j-len(h.lead)
 		for _, l := range h.lead {
 			h.put(' ', l)
@@ -97,6 +100,7 @@ func (h *hunk) end(out *strings.Builder) {
 	if len(h.lines) == 0 {
 		return
 	}
+	// Equal lines at the end that are more than the context belong to no hunk.
 	spare := max(h.quiet-diffContext, 0)
 	keep := len(h.lines) - spare
 	var lead []string
@@ -111,7 +115,8 @@ func (h *hunk) end(out *strings.Builder) {
 	*h = hunk{lead: lead}
 }
 
-// span is how the unified form names lines: an empty span is the line before.
+// span is how the unified form names lines: counted from 1, the number left out
+// when it is one, and an empty span is the line before it.
 func span(before, n int) string {
 	switch n {
 	case 0:

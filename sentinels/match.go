@@ -20,6 +20,7 @@ func matchItems(before, after [][]byte) match {
 		m.from[j] = -1
 	}
 	used := make([]bool, len(a))
+	// The pair behind the ends closes the last gap like any other.
 	pairs := append(align(a, b), [2]int{len(a), len(b)})
 	i, j := 0, 0
 	for _, p := range pairs {
@@ -57,10 +58,10 @@ const maxAlike = 64
 func (m *match) alike(before, after [][]byte, used []bool, i, iEnd, j, jEnd int) {
 	n, k := iEnd-i, jEnd-j
 	if n == 0 || k == 0 || n > maxAlike || k > maxAlike {
-		return
+		return // so much at once is no edit of single items
 	}
 	likeness := make([][]int, n+1) // best of the rest, from x in the old and y in the new
-	own := make([][]int, n)
+	own := make([][]int, n)        // of one pair
 	for x := range likeness {
 		likeness[x] = make([]int, k+1)
 	}
@@ -74,6 +75,7 @@ func (m *match) alike(before, after [][]byte, used []bool, i, iEnd, j, jEnd int)
 			}
 		}
 	}
+	// The way that gave the best, from the front: early items pair first.
 	for x, y := 0, 0; x < n && y < k; {
 		switch {
 		case own[x][y] > 0 && likeness[x][y] == own[x][y]+likeness[x+1][y+1]:
@@ -98,10 +100,12 @@ func howAlike(a, b []byte) int {
 		return 1 // branches have nothing to be known by but their place
 	case '{':
 	default:
-		return 1
+		return 1 // a text or number that changed in its place
 	}
 	members := map[string][]byte{}
 	eachMember(a, func(name, value []byte) bool { members[string(name)] = value; return true })
+	// An id is given to be known by: the same one outweighs all else, and two
+	// different ones are two steps, however alike.
 	if members[`"id"`] != nil {
 		if id, ok := part(b, "id", -1); ok && string(id) == string(members[`"id"`]) {
 			return 1000
@@ -109,6 +113,8 @@ func howAlike(a, b []byte) int {
 			return 0
 		}
 	}
+	// Otherwise what they share: a member that is equal counts twice one that is
+	// merely there in both. 100 is about "all but one of two".
 	equal, all := 0, len(members)
 	eachMember(b, func(name, value []byte) bool {
 		old, ok := members[string(name)]
@@ -122,17 +128,20 @@ func howAlike(a, b []byte) int {
 		}
 		return true
 	})
+	// A step of another type is another step, even with the same variable.
 	if string(members[`"type"`]) != typeOf(b) || equal < 2 {
 		return 0
 	}
 	return 100 * equal / max(all, 1)
 }
 
+// typeOf returns the step type as written, with its quotes; "" outside of steps.
 func typeOf(object []byte) string {
 	t, _ := part(object, "type", -1)
 	return string(t)
 }
 
+// canonicals returns items in the one spelling by which they are compared.
 func canonicals(items [][]byte) []string {
 	out := make([]string, len(items))
 	for i, item := range items {
@@ -149,6 +158,7 @@ func itemsOf(array []byte) [][]byte {
 	return items
 }
 
+// A rawMember is one key of an object with its value as written.
 type rawMember struct {
 	name  string
 	value []byte
@@ -163,6 +173,7 @@ func membersOf(object []byte) []rawMember {
 	return members
 }
 
+// memberOf returns the value of a key, nil if it is not there.
 func memberOf(members []rawMember, name string) []byte {
 	if i := slices.IndexFunc(members, func(m rawMember) bool { return m.name == name }); i >= 0 {
 		return members[i].value

@@ -24,6 +24,7 @@ const maxRewrites = 4
 // not made. An error means that def itself cannot be written and read again,
 // which no decoded definition that is within the limits of a text comes to.
 func Rewrite(src []byte, def *Definition, opt DecodeOptions) ([]byte, error) {
+	// The hash does not depend on the checks, and def has passed them.
 	opt.CheckCron, opt.CheckExpression, opt.CheckTrigger = nil, nil, nil
 	want, target := def.Hash(), compact(def)
 	text := src
@@ -43,6 +44,7 @@ func Rewrite(src []byte, def *Definition, opt DecodeOptions) ([]byte, error) {
 		w.value(&root, compact(was), target, "")
 		text = root.Pack()
 	}
+	// Nothing else would do, so the file says it in the plain form.
 	text = Encode(def)
 	again, problems := Decode(text, opt)
 	if len(problems) > 0 {
@@ -101,15 +103,18 @@ func (w *rewriter) value(v *hujson.Value, before, after []byte, indent string) {
 
 // replace writes v anew and keeps what stands around it.
 func (w *rewriter) replace(v *hujson.Value, after []byte, indent string) {
-	multiline := bytes.ContainsRune(packed(v), '\n')
+	multiline := bytes.ContainsRune(packed(v), '\n') // as it was written before
 	if _, literal := v.Value.(hujson.Literal); literal {
 		multiline = len(after) > shortValue
 	}
 	v.Value = w.fresh(after, indent, multiline)
 }
 
+// packed returns the text of a value without what stands around it.
 func packed(v *hujson.Value) []byte { return hujson.Value{Value: v.Value}.Pack() }
 
+// array changes a list item by item. Items take their comments along when they
+// move; what is removed loses them.
 func (w *rewriter) array(at *hujson.Array, before, after [][]byte, indent string) {
 	l := w.newLayout(len(at.Elements), at.AfterExtra, indent, func(i int) (*hujson.Value, *hujson.Value) {
 		return &at.Elements[i], &at.Elements[i]
@@ -132,6 +137,8 @@ func (w *rewriter) array(at *hujson.Array, before, after [][]byte, indent string
 	}
 }
 
+// object changes the members that differ, under the names the text has for them.
+// A new member goes behind the one that it follows in the canonical order.
 func (w *rewriter) object(at *hujson.Object, before, after []byte, indent string) {
 	l := w.newLayout(len(at.Members), at.AfterExtra, indent, func(i int) (*hujson.Value, *hujson.Value) {
 		return &at.Members[i].Name, &at.Members[i].Value
@@ -141,6 +148,7 @@ func (w *rewriter) object(at *hujson.Object, before, after []byte, indent string
 	names := w.namer(old, now)
 	old = w.limits(l, old, now)
 	for _, m := range old {
+		// One that is not in the text follows from others, and goes with them.
 		if i := l.find(names, m.name); i >= 0 && memberOf(now, m.name) == nil {
 			l.remove(i)
 		}
@@ -188,7 +196,7 @@ func (w *rewriter) namer(old, now []rawMember) func(name string) []string {
 	}
 	return func(name string) []string {
 		var others []string
-		if name == "id" {
+		if name == "id" { // of an exported entity; it wins over id
 			others = append(others, "uniqueId")
 		}
 		others = append(others, writtenAs[name]...)
@@ -199,6 +207,7 @@ func (w *rewriter) namer(old, now []rawMember) func(name string) []string {
 				}
 			}
 		}
+		// Free data may hold "if" and "check" side by side, as two keys.
 		var free []string
 		for _, other := range others {
 			if memberOf(old, other) == nil {
@@ -218,6 +227,7 @@ func (w *rewriter) limits(l *layout, old, now []rawMember) []rawMember {
 		if i < 0 || memberOf(old, name) != nil || memberOf(old, "loop") == nil {
 			continue
 		}
+		// In the text it stands at the top; the compact form has it in safety.
 		was, is := limitOf(old, name), limitOf(now, name)
 		if string(was) == string(is) {
 			continue
@@ -234,6 +244,7 @@ func (w *rewriter) limits(l *layout, old, now []rawMember) []rawMember {
 	return old
 }
 
+// limitOf returns a limit of the safety that is among members, nil for none.
 func limitOf(members []rawMember, name string) []byte {
 	if safety := memberOf(members, "safety"); safety != nil {
 		return memberOf(membersOf(safety), name)

@@ -56,6 +56,7 @@ func (w *rewriter) newLayout(n int, after hujson.Extra, outer string, part func(
 		} else {
 			before.trail = head
 		}
+		// The last slot decides, as what is added mostly comes behind it.
 		if bytes.IndexByte(lead, '\n') >= 0 {
 			l.lines, l.indent = true, string(lead[bytes.LastIndexByte(lead, '\n')+1:])
 			if blank := bytes.TrimLeft([]byte(l.indent), " \t"); len(blank) > 0 {
@@ -83,7 +84,7 @@ func splitLine(extra hujson.Extra) (head, rest hujson.Extra) {
 			if i > 0 && extra[i-1] == '\r' {
 				i--
 			}
-			if bytes.IndexByte(extra[:i], '/') < 0 {
+			if bytes.IndexByte(extra[:i], '/') < 0 { // white space alone
 				return nil, slices.Clone(extra)
 			}
 			return slices.Clone(extra[:i]), slices.Clone(extra[i:])
@@ -125,6 +126,7 @@ func (l *layout) has(name, key string) bool {
 	})
 }
 
+// remove and insert change the order of the slots; close writes it.
 func (l *layout) remove(i int) { l.slots = slices.Delete(l.slots, i, i+1) }
 
 func (l *layout) insert(i int, s *slot) { l.slots = slices.Insert(l.slots, i, s) }
@@ -178,6 +180,8 @@ func (l *layout) close() hujson.Extra {
 			s.value.BeforeExtra = extra
 		}
 		head = s.trail
+		// Extra behind the last value, even of no length, is how the tree says that
+		// a comma follows, so it has to go or come with the order.
 		switch last := i == len(l.slots)-1; {
 		case !last:
 		case l.comma && s.value.AfterExtra == nil:

@@ -84,6 +84,9 @@ func (a *app) showTrace(tr *runtime.Trace) error {
 		fmt.Fprintf(&b, "%s  %s", p.strong(fmt.Sprintf("iteration %d", it.Number)), p.dim(it.Start.Local().Format("15:04:05")))
 		if it.Revision > 0 {
 			fmt.Fprintf(&b, "  revision %d", it.Revision)
+		}
+		if it.Edit > 0 { // the run's own, which no list of revisions has
+			fmt.Fprintf(&b, "  edit %d", it.Edit)
 		} else if len(it.Hash) >= 12 {
 			fmt.Fprintf(&b, "  definition %s", it.Hash[:12])
 		}

@@ -46,13 +46,15 @@ func (f family) find(id string) (found, error) {
 	return found{}, err
 }
 
-// A version is the definition that something has now.
+// A version is the definition that something has now: for a run what its next
+// iteration uses.
 type version struct {
 	def            *sentinels.Definition
 	revision, edit int
 	hash           string
 }
 
+// read returns what is edited, shown or compared under the name that was found.
 func (f family) read(t found) (version, error) {
 	if t.run != "" {
 		def, revision, edit, err := f.rt.RunDefinition(t.run)
@@ -83,7 +85,9 @@ func refused(problems sentinels.Problems) error {
 	return &abi.Error{Code: abi.BadFields, Permanent: true, Message: problems.Error()}
 }
 
-// sync and writeBack are for hosts without watched files, too.
+// sync has the file of a definition taken up before it is edited; a host
+// without watched files has none. It comes before the first look at the
+// revision, or a stale edit would pass.
 func (f family) sync(ctx context.Context, id sentinels.ID) error {
 	if f.opt.Definitions == nil {
 		return nil
@@ -140,7 +144,7 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 	if err := f.sync(ctx, t.id); err != nil {
 		return edited{}, err
 	}
-	before, err := f.rt.Definition(t.id)
+	before, err := f.rt.Definition(t.id) // only to say whether there was a change
 	if err != nil {
 		return edited{}, err
 	}
@@ -149,6 +153,7 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 		opt.Expect = *in.Revision
 	}
 	s, err := f.rt.Edit(ctx, t.id, opt, func(d *sentinels.Definition) (*sentinels.Definition, error) {
+		// Within the edit, so that it holds for what the edit is made on.
 		if in.Hash != "" && in.Hash != d.Hash() {
 			return nil, &abi.Error{Code: abi.Conflict, Field: "hash", Hint: "read the definition again and repeat the edit on it",
 				Message: fmt.Sprintf("edit sentinel %q: made on the definition with the hash %.12s, the current one is %.12s", t.id, in.Hash, d.Hash())}
@@ -170,6 +175,8 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 	return out, nil
 }
 
+// editRun edits one run. There is no file to ask or to write: what a run alone
+// follows is in its journal.
 func (f family) editRun(ctx context.Context, call *command.Call, t found, in editIn, note string, fn editor) (edited, error) {
 	if in.Revision != nil {
 		return edited{}, &abi.Error{Code: abi.BadFields, Field: "revision", Message: fmt.Sprintf("edit run %s: a run has no revisions", t.run),
@@ -180,6 +187,7 @@ func (f family) editRun(ctx context.Context, call *command.Call, t found, in edi
 		return edited{}, problemsOf(err)
 	}
 	out := edited{SentinelID: t.id, Run: t.run, Name: e.Definition.Name, Revision: e.Revision, Edit: e.Edit, Hash: e.Hash, Steps: len(e.Definition.Steps)}
+	// What a person may have expected and does not happen.
 	switch {
 	case e.Definition.Loop.Type == sentinels.LoopOnce:
 		out.Note = "the run makes one pass, which goes on unchanged; no pass will use the edit"

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// A revisionsIn is what sentinel/revisions takes.
 type revisionsIn struct {
 	SentinelID sentinels.ID `json:"sentinelId" jsonschema:"id of the sentinel"`
 	Limit      int          `json:"limit,omitempty" jsonschema:"the newest so many; all that are kept if not given" minimum:"1"`
@@ -22,6 +23,8 @@ type revisionsOut struct {
 	Revisions  []revisionLine `json:"revisions" jsonschema:"the newest first"`
 }
 
+// A revisionLine is one entry of the history: without the definition, which
+// sentinel/revision shows.
 type revisionLine struct {
 	Revision int       `json:"revision"`
 	Name     string    `json:"name,omitempty"`
@@ -37,6 +40,8 @@ func lineOf(s runtime.Stored) revisionLine {
 	return revisionLine{s.Revision, s.Name, s.Hash, s.SavedAt, s.Origin, s.By, s.Note, s.Deleted}
 }
 
+// revisions lists the history. That of a deleted sentinel is there, too: it is
+// what a rollback needs.
 func (f family) revisions(_ context.Context, _ *command.Call, in revisionsIn) (revisionsOut, error) {
 	kept, err := f.rt.Revisions(in.SentinelID)
 	if err != nil {
@@ -51,6 +56,7 @@ func (f family) revisions(_ context.Context, _ *command.Call, in revisionsIn) (r
 	return out, nil
 }
 
+// A revisionIn is what sentinel/revision takes.
 type revisionIn struct {
 	SentinelID sentinels.ID `json:"sentinelId" jsonschema:"id of the sentinel"`
 	Revision   int          `json:"revision" jsonschema:"the revision" minimum:"1"`
@@ -62,17 +68,21 @@ type revisionOut struct {
 	Definition json.RawMessage `json:"definition,omitempty"`
 }
 
+// revision shows one revision whole, as it was stored.
 func (f family) revision(_ context.Context, _ *command.Call, in revisionIn) (revisionOut, error) {
 	s, err := f.rt.Revision(in.SentinelID, in.Revision)
 	return revisionOut{in.SentinelID, lineOf(s), s.Definition}, err
 }
 
+// A diffIn is what sentinel/diff takes. Without revisions it is what the newest
+// one changed.
 type diffIn struct {
 	SentinelID string `json:"sentinelId" jsonschema:"id of the sentinel, or of a run: then its own edit is compared with the revision that was made on"`
 	From       int    `json:"from,omitempty" jsonschema:"the one before to if not given" minimum:"1"`
 	To         int    `json:"to,omitempty" jsonschema:"the newest if not given" minimum:"1"`
 }
 
+// A diffOut says the same twice: as changes for programs, as text for people.
 type diffOut struct {
 	SentinelID sentinels.ID       `json:"sentinelId"`
 	Run        sentinels.RunID    `json:"run,omitempty"`
@@ -118,6 +128,8 @@ func (f family) diff(_ context.Context, _ *command.Call, in diffIn) (diffOut, er
 	return out.with(before, after, fmt.Sprintf("%s@%d", id, out.From), fmt.Sprintf("%s@%d", id, out.To)), nil
 }
 
+// diffRun compares what the next iteration of a run uses with a revision of its
+// sentinel.
 func (f family) diffRun(t found, in diffIn) (diffOut, error) {
 	v, err := f.read(t)
 	if err != nil {
@@ -137,6 +149,8 @@ func (f family) diffRun(t found, in diffIn) (diffOut, error) {
 	return out.with(before, v.def, fmt.Sprintf("%s@%d", t.id, out.From), "run "+string(t.run)), nil
 }
 
+// with adds the difference. With nothing on one side there are no changes to
+// list, only a text that comes or goes.
 func (out diffOut) with(before, after *sentinels.Definition, nameA, nameB string) diffOut {
 	out.Changes = []sentinels.Change{}
 	if before != nil && after != nil {
@@ -155,6 +169,7 @@ func (f family) at(id sentinels.ID, n int) (*sentinels.Definition, error) {
 	return f.rt.Decoded(s)
 }
 
+// A rollbackIn is what sentinel/rollback takes.
 type rollbackIn struct {
 	SentinelID sentinels.ID `json:"sentinelId" jsonschema:"id of the sentinel; also of one that is deleted"`
 	To         int          `json:"to" jsonschema:"the revision whose content comes back" minimum:"1"`
@@ -162,7 +177,8 @@ type rollbackIn struct {
 	Note       string       `json:"note,omitempty" jsonschema:"why, for the history"`
 }
 
-// rollback makes a new revision of an old one.
+// rollback makes a new revision of an old one, so that the history only grows
+// and a rollback can be undone by another.
 func (f family) rollback(ctx context.Context, call *command.Call, in rollbackIn) (edited, error) {
 	if err := f.sync(ctx, in.SentinelID); err != nil {
 		return edited{}, err

@@ -21,6 +21,7 @@ type stepIn struct {
 	Address string `json:"address,omitempty" jsonschema:"a nested step, such as 3.then.0, or a step by its id"`
 }
 
+// An addIn is what step/add takes.
 type addIn struct {
 	stepIn
 	Step json.RawMessage `json:"step" jsonschema:"the step"`
@@ -33,7 +34,7 @@ func (f family) stepAdd(ctx context.Context, call *command.Call, in addIn) (edit
 	if err != nil {
 		return edited{}, err
 	}
-	var at string
+	var at string // of the try that counted: where an index leads depends on edits before
 	out, err := f.edit(ctx, call, in.editIn, "", func(d *sentinels.Definition) (*sentinels.Definition, error) {
 		if at, err = in.place(d, true); err != nil {
 			return nil, err
@@ -45,12 +46,15 @@ func (f family) stepAdd(ctx context.Context, call *command.Call, in addIn) (edit
 	return out, err
 }
 
+// An updateStepIn is what step/update takes: a part of the step or all of it.
 type updateStepIn struct {
 	stepIn
 	Params json.RawMessage `json:"params,omitempty" jsonschema:"merged into the params of a command step, into the fields of any other; null takes a field away"`
 	Step   json.RawMessage `json:"step,omitempty" jsonschema:"takes the step's place as a whole"`
 }
 
+// stepUpdate changes a step in its place. What the params do not name stays,
+// its comments in a file too.
 func (f family) stepUpdate(ctx context.Context, call *command.Call, in updateStepIn) (edited, error) {
 	if (in.Params == nil) == (in.Step == nil) {
 		return edited{}, &abi.Error{Code: abi.BadFields, Message: "update step: give either params or step"}
@@ -84,6 +88,8 @@ func (f family) stepUpdate(ctx context.Context, call *command.Call, in updateSte
 	return out, err
 }
 
+// stepRemove takes a step away, with all that is nested in it. The answer has no
+// address: the step has none any more.
 func (f family) stepRemove(ctx context.Context, call *command.Call, in stepIn) (edited, error) {
 	var at string
 	out, err := f.edit(ctx, call, in.editIn, "", func(d *sentinels.Definition) (_ *sentinels.Definition, err error) {
@@ -113,7 +119,7 @@ func (f family) patched(old *sentinels.Step, params json.RawMessage) (*sentinels
 	if !bytes.HasPrefix(patch, []byte("{")) || !json.Valid(patch) {
 		return nil, &abi.Error{Code: abi.BadFields, Field: "params", Message: "update step: params is no JSON object"}
 	}
-	if old.Type == "command" {
+	if old.Type == "command" { // its other fields are changed by step
 		patch = append(append([]byte(`{"params":`), patch...), '}')
 	}
 	text, err := old.MarshalJSON()
@@ -175,6 +181,8 @@ func (in stepIn) place(d *sentinels.Definition, end bool) (string, error) {
 	case in.Index == nil:
 		return "", &abi.Error{Code: abi.BadFields, Field: "index", Message: "no step is named", Hint: "give index, or address for a nested step"}
 	}
+	// A wrong index names how many steps there are: it was typed by somebody who
+	// counted another list.
 	last := len(d.Steps) - 1
 	if end {
 		last++
@@ -192,6 +200,7 @@ func (in stepIn) place(d *sentinels.Definition, end bool) (string, error) {
 	return strconv.Itoa(*in.Index), nil
 }
 
+// count writes a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -201,6 +210,7 @@ func count(n int, noun string) string {
 
 // resolve returns the address of a step that is named by its address or its id.
 func resolve(d *sentinels.Definition, name string) (string, error) {
+	// An id may begin with a digit, but is never digits alone.
 	if name[0] >= '0' && name[0] <= '9' {
 		if _, err := strconv.Atoi(strings.Split(name, ".")[0]); err == nil {
 			return name, nil
@@ -230,6 +240,7 @@ func each(steps []sentinels.Step, prefix string, fn func(address string, s *sent
 	for i := range steps {
 		address := prefix + strconv.Itoa(i)
 		fn(address, &steps[i])
+		// Sorted, so that a list of steps has one order.
 		fields := make([]string, 0, len(steps[i].Blocks))
 		for field := range steps[i].Blocks {
 			fields = append(fields, field)

@@ -15,6 +15,7 @@ import (
 // the newest first: each costs reading its open iteration.
 const maxInFlight = 20
 
+// stepsOut is what step/list answers.
 type stepsOut struct {
 	SentinelID sentinels.ID    `json:"sentinelId"`
 	Run        sentinels.RunID `json:"run,omitempty" jsonschema:"the run whose steps these are"`
@@ -25,6 +26,8 @@ type stepsOut struct {
 	Runs       int             `json:"runs" jsonschema:"how many runs are on"`
 }
 
+// A stepLine is one step with how it stands. Last and what goes with it are of
+// one run, InFlight of all that are on.
 type stepLine struct {
 	Address  string             `json:"address"`
 	Type     sentinels.StepType `json:"type"`
@@ -74,7 +77,7 @@ func (f family) stepList(_ context.Context, _ *command.Call, in idIn) (stepsOut,
 // states adds how the steps ended last, and what goes on.
 func (f family) states(t found, v version, out *stepsOut) error {
 	newest, on, err := f.runsOf(t)
-	if err != nil || newest == nil {
+	if err != nil || newest == nil { // it never ran: there is no state
 		return err
 	}
 	lines := map[string]*stepLine{}
@@ -106,6 +109,8 @@ func (f family) states(t found, v version, out *stepsOut) error {
 	return nil
 }
 
+// flying describes a step that goes on; of its calls the one that has no end is
+// what it waits for.
 func flying(run sentinels.RunID, iteration int, s *runtime.TraceStep) inFlight {
 	x := inFlight{Run: run, Iteration: iteration, Since: s.Start}
 	if n := len(s.Attempts); n > 0 {
@@ -147,10 +152,11 @@ func (f family) lastOf(run *runtime.RunInfo, v version, lines map[string]*stepLi
 	if err != nil {
 		return err
 	}
+	// Two iterations: the open one has come to some of the steps only.
 	for i := max(len(tr.Iterations)-2, 0); i < len(tr.Iterations); i++ {
 		it := &tr.Iterations[i]
 		if it.Hash != v.hash {
-			continue
+			continue // of another definition, where an address may be another step
 		}
 		it.Walk(func(s *runtime.TraceStep) {
 			if line := lines[s.Address]; line != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// An updateIn is what sentinel/update takes: a whole definition, as text or as a
+// file.
 type updateIn struct {
 	editIn
 	Definition json.RawMessage `json:"definition,omitempty" jsonschema:"the whole new definition"`
@@ -28,6 +30,7 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ed
 	if err != nil {
 		return edited{}, err
 	}
+	// Read as it was given, so that problems are placed in the caller's own text.
 	def, problems := f.rt.Decode(src, file)
 	if len(problems) > 0 {
 		return edited{}, refused(problems)
@@ -45,12 +48,15 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ed
 	})
 }
 
+// A deleteIn is what sentinel/delete takes.
 type deleteIn struct {
 	SentinelID sentinels.ID `json:"sentinelId" jsonschema:"id of the sentinel"`
 	Revision   *int         `json:"revision,omitempty" jsonschema:"revision that was last seen; another one is a conflict" minimum:"1"`
 	Note       string       `json:"note,omitempty" jsonschema:"why, for the history"`
 }
 
+// A deleted is what it answers. Runs that are on are counted because a person
+// who deletes may have meant to stop them.
 type deleted struct {
 	SentinelID sentinels.ID `json:"sentinelId"`
 	Revision   int          `json:"revision" jsonschema:"of the deletion; rollback to an earlier one brings the sentinel back"`
@@ -58,7 +64,8 @@ type deleted struct {
 	Warning    string       `json:"warning,omitempty"`
 }
 
-// remove deletes a sentinel. Its runs go on.
+// remove deletes a sentinel, and its file. Its runs go on with what they have;
+// to end them is sentinel/stop.
 func (f family) remove(ctx context.Context, call *command.Call, in deleteIn) (deleted, error) {
 	if err := f.sync(ctx, in.SentinelID); err != nil {
 		return deleted{}, err
