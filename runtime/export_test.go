@@ -209,3 +209,13 @@ func StartEvent(rt *Runtime, id sentinels.RunID) (*sentinels.Event, error) {
 func VerifyInChild(ctx context.Context, child Child, dir string) error {
 	return verifyInChild(ctx, child.resolve(), dir)
 }
+
+// StoreOf returns the runtime's store.
+func StoreOf(rt *Runtime) store.Store { return rt.db }
+
+// ForgetSweep lets the next pruning look at blobs at once.
+func ForgetSweep(rt *Runtime) {
+	rt.pruning.Lock()
+	defer rt.pruning.Unlock()
+	rt.swept = time.Time{}
+}

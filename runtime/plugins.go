@@ -134,3 +134,14 @@ func (rt *Runtime) Plugins() []PluginInfo {
 	defer rt.plugins.mu.Unlock()
 	return append([]PluginInfo(nil), rt.plugins.infos...)
 }
+
+// digests returns those of the modules in memory.
+func (s *pluginSet) digests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]string, 0, len(s.byDigest))
+	for d := range s.byDigest {
+		all = append(all, d)
+	}
+	return all
+}

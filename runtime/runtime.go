@@ -80,6 +80,9 @@ type Runtime struct {
 	readOnly bool // the clocks of all runs are held
 	unclean  bool
 
+	pruning sync.Mutex // held by a Prune
+	swept   time.Time  // newest sweep of blobs; held by pruning
+
 	unindexed atomic.Bool // the store has no run yet, so nothing says that its runs are indexed
 	// handover is held to read while a run is taken over, and to write while a
 	// record goes into the journal of one that nobody carries out.

@@ -130,6 +130,22 @@ func (b *blobs) Blob(digest string) ([]byte, error) {
 	return data, nil
 }
 
+// BlobSize returns the size of a blob without reading it, [ErrNotFound] if there
+// is none.
+func (b *blobs) BlobSize(digest string) (int64, error) {
+	if _, err := parseDigest(digest); err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(b.path(digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("size of blob %q: %w", digest, ErrNotFound)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("size of blob %q: %w", digest, err)
+	}
+	return info.Size(), nil
+}
+
 func (b *blobs) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -256,6 +256,17 @@ func (m *Memory) Blob(digest string) ([]byte, error) {
 	return append([]byte{}, data...), nil
 }
 
+// BlobSize does what [DB.BlobSize] does.
+func (m *Memory) BlobSize(digest string) (int64, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	data, ok := m.blobs[digest]
+	if !ok {
+		return 0, fmt.Errorf("size of blob %q: %w", digest, ErrNotFound)
+	}
+	return int64(len(data)), nil
+}
+
 // SweepBlobs does what [DB.SweepBlobs] does.
 func (m *Memory) SweepBlobs(keep func(digest string) bool) (removed int, freed int64, err error) {
 	if err := m.Health(); err != nil {
