@@ -1,0 +1,178 @@
+package events_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+	"github.com/sentinel-runtime/sentinel/triggers/events"
+)
+
+// log is a log of events in memory, of which the oldest may be gone.
+type log struct {
+	all   []sentinels.Event // position is index + 1
+	gone  uint64
+	added chan struct{}
+	err   error
+}
+
+func newLog() *log { return &log{added: make(chan struct{}, 100)} }
+
+func (l *log) add(names ...string) {
+	for _, n := range names {
+		l.all = append(l.all, sentinels.Event{ID: fmt.Sprint(len(l.all)), Name: n, Source: "/runs/r", Time: time.Unix(int64(len(l.all)), 0)})
+		l.added <- struct{}{}
+	}
+}
+
+func (l *log) Position() uint64 { return uint64(len(l.all)) }
+
+func (l *log) Next(ctx context.Context, pattern string, after uint64) (sentinels.Event, uint64, int, error) {
+	lost := 0
+	if after < l.gone {
+		lost, after = int(l.gone-after), l.gone
+	}
+	for {
+		if l.err != nil {
+			return sentinels.Event{}, 0, 0, l.err
+		}
+		for ; after < uint64(len(l.all)); after++ {
+			if e := l.all[after]; sentinels.MatchEvent(pattern, e.Name) {
+				return e, after + 1, lost, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return sentinels.Event{}, 0, lost, ctx.Err()
+		case <-l.added:
+		}
+	}
+}
+
+func arm(t *testing.T, pattern string, env triggers.Env) triggers.Armed {
+	t.Helper()
+	a, err := events.New(events.Options{}).Arm(sentinels.Trigger{Type: "event", Event: pattern}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// collect runs a trigger until nothing is left to fire.
+func collect(t *testing.T, a triggers.Armed, fire triggers.Func) []triggers.Fire {
+	t.Helper()
+	var fires []triggers.Fire
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- a.Run(ctx, func(ctx context.Context, f triggers.Fire) (triggers.Admission, error) {
+			if fire != nil {
+				if adm, err := fire(ctx, f); err != nil {
+					return adm, err
+				}
+			}
+			fires = append(fires, f)
+			return triggers.Admission{Outcome: triggers.Started}, nil
+		})
+	}()
+	synctest.Wait()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	return fires
+}
+
+func names(fires []triggers.Fire) []string {
+	var out []string
+	for _, f := range fires {
+		line := f.Event.Name + " " + f.Event.ID
+		if f.Missed > 0 {
+			line += fmt.Sprintf(" -%d", f.Missed)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// TestT6OrderAndPosition: clauses T6.1 to T6.3.
+func TestT6OrderAndPosition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog()
+		l.add("git:push", "git:push")
+		a := arm(t, "git:*", triggers.Env{Events: l, Position: 1}) // armed when the first had been
+		l.add("chat:said", "git:tag", "git:push:forced", "git:push")
+		fires := collect(t, a, nil)
+		if diff := cmp.Diff([]string{"git:push 1", "git:tag 3", "git:push 5"}, names(fires)); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		f := fires[1]
+		if f.Key != "7:/runs/r3" || !f.At.Equal(time.Unix(3, 0)) {
+			t.Errorf("%+v", f)
+		}
+		// A restart goes on behind the newest that fired, whatever Position was.
+		l.add("git:pull")
+		a = arm(t, "git:*", triggers.Env{Events: l, Position: 1, State: f.State})
+		if diff := cmp.Diff([]string{"git:push 5", "git:pull 6"}, names(collect(t, a, nil))); diff != "" {
+			t.Errorf("after a restart (-want +got):\n%s", diff)
+		}
+		// What went from the log meanwhile is counted, once.
+		l.gone = 5
+		a = arm(t, "git:*", triggers.Env{Events: l, State: f.State})
+		if diff := cmp.Diff([]string{"git:push 5 -1", "git:pull 6"}, names(collect(t, a, nil))); diff != "" {
+			t.Errorf("after a loss (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestUndecidedFiresAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog()
+		l.add("a", "b")
+		a := arm(t, "**", triggers.Env{Events: l})
+		err := a.Run(t.Context(), func(context.Context, triggers.Fire) (triggers.Admission, error) {
+			return triggers.Admission{}, errors.New("disk is full")
+		})
+		if err == nil || err.Error() != `fire event "a": disk is full` {
+			t.Fatalf("Run: %v", err)
+		}
+		if diff := cmp.Diff([]string{"a 0", "b 1"}, names(collect(t, a, nil))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		l.err = errors.New("torn")
+		if err := a.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "read log of events: torn") {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+func TestCheck(t *testing.T) {
+	k := events.New(events.Options{})
+	for _, c := range []struct{ event, options, want string }{
+		{"git:push", "", ""},
+		{"git:**", `{"debounceMs":100,"filter":"true"}`, ""},
+		{"", "", "is no pattern"},
+		{"git:**:x", "", "is no pattern"},
+		{"git:push", `{"debounce":100}`, `did you mean "debounceMs"`},
+	} {
+		err := k.Check(sentinels.Trigger{Type: "event", Event: c.event, Options: json.RawMessage(c.options)})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q %s: %v, want %q", c.event, c.options, err, c.want)
+		}
+	}
+	if _, err := k.Arm(sentinels.Trigger{Event: "a"}, triggers.Env{State: json.RawMessage(`"x"`)}); err == nil {
+		t.Error("a bad state is no error")
+	}
+	if err := arm(t, "a", triggers.Env{}).Run(t.Context(), nil); err == nil {
+		t.Error("no log is no error")
+	}
+}
