@@ -1,0 +1,92 @@
+package immediate
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// Options configure the kind. There are none yet; the zero value works.
+type Options struct{}
+
+// Kind is the trigger kind "immediate". It is stateless.
+type Kind struct{}
+
+// New makes the trigger kind.
+func New(Options) Kind { return Kind{} }
+
+// Name is "immediate".
+func (Kind) Name() string { return "immediate" }
+
+// On says what the trigger fires on.
+type On string
+
+// The occasions. Each includes the ones above it that are its first: whatever is
+// chosen, a new trigger fires once at once.
+const (
+	OnCreate On = "create" // once in the life of the trigger
+	OnEdit   On = "edit"   // at each new revision of the definition
+	OnStart  On = "start"  // at each start of the host
+)
+
+// options are those of the trigger, clause T3.
+type options struct {
+	On On `json:"on,omitempty"`
+}
+
+func read(t sentinels.Trigger) (options, error) {
+	var o options
+	if err := triggers.ReadOptions(t, &o); err != nil {
+		return o, err
+	}
+	switch o.On {
+	case "":
+		o.On = OnCreate
+	case OnCreate, OnEdit, OnStart:
+	default:
+		return o, fmt.Errorf(`trigger "immediate": on is %q, it can be create, edit or start`, o.On)
+	}
+	return o, nil
+}
+
+// Check reports what is wrong with the options of t.
+func (Kind) Check(t sentinels.Trigger) error {
+	_, err := read(t)
+	return err
+}
+
+// Arm readies a trigger.
+func (Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
+	o, err := read(t)
+	if err != nil {
+		return nil, err
+	}
+	if env.Now == nil {
+		env.Now = time.Now
+	}
+	var newest *state
+	if len(env.State) > 0 {
+		if err := json.Unmarshal(env.State, &newest); err != nil {
+			return nil, fmt.Errorf("read state of immediate trigger: %w", err)
+		}
+	}
+	return &armed{env: env, occasion: occasion(o.On, env, newest), at: env.Now().UTC()}, nil
+}
+
+// occasion says what there is to fire, "" for nothing.
+func occasion(on On, env triggers.Env, newest *state) On {
+	switch {
+	case newest == nil:
+		return OnCreate
+	case on == OnEdit && newest.Revision != env.Revision:
+		return OnEdit
+	case on == OnStart && env.Starting:
+		return OnStart
+	}
+	return ""
+}
+
+var _ triggers.Kind = Kind{}
