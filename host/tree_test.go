@@ -33,6 +33,8 @@ var layers = []layer{
 	{"triggers", []string{"sentinels"}, nil},
 	{"triggers/cron", []string{"triggers", "sentinels"}, []string{"github.com/robfig/cron/v3"}},
 	{"triggers/files", []string{"triggers", "sentinels"}, []string{"github.com/fsnotify/fsnotify", "github.com/bmatcuk/doublestar/v4"}},
+	{"triggers/webhook", []string{"triggers", "sentinels", "sdk/abi"}, nil}, // what it refuses, others are told with a code
+	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
 	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/cond", []string{"sentinels", "sdk/abi"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
