@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	stdruntime "runtime"
 	"sync"
 	"time"
 
@@ -96,7 +97,9 @@ func readToken(state string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read token: %w", err)
 	}
-	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
+	// On Windows the folder's access list guards the file; its mode says nothing.
+	others := info.Mode().Perm()&0o077 != 0 && stdruntime.GOOS != "windows"
+	if !info.Mode().IsRegular() || others {
 		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("read token: %q has mode %v, others must not read it", name, info.Mode()),
 			Hint: "make a new one with `sentinel token --rotate`: the old one may be known to others"}
 	}

@@ -219,6 +219,8 @@ func (w *watcher) take(text []byte) error {
 	if err := w.fn(m.Message); err != nil {
 		return final(err)
 	}
-	*w.cursor = m.Cursor
+	if m.Cursor != "" {
+		*w.cursor = m.Cursor
+	}
 	return nil
 }
