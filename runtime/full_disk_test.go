@@ -226,8 +226,11 @@ func TestFullDisk(t *testing.T) {
 	c := startFullDisk(t, state, a)
 	c.until(t, "open true")
 	more(0)
+	ballast := filepath.Join(state, "ballast")
+	until(t, "ballast", func() bool { _, err := os.Stat(ballast); return err == nil })
 	fill(t, filler)
 	c.until(t, "health false true")
+	until(t, "the ballast to be let go", func() bool { _, err := os.Stat(ballast); return err != nil })
 	before := a.count()
 	if err := os.Remove(filler); err != nil { // it recovers by itself, without a restart
 		t.Fatal(err)

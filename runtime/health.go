@@ -45,6 +45,7 @@ type healthState struct {
 	isClosed bool          // whether stalled is
 	blob     error         // why a blob that is held cannot be written
 	blobs    int           // how many are held
+	settled  bool          // the process has lived long enough to be worth a ballast
 	unsound  *abi.Error    // the store was found damaged while it was open
 	snapshot time.Time
 }
@@ -56,6 +57,7 @@ func newHealthState() *healthState {
 const (
 	healthInterval = time.Second            // between two looks at store and disk
 	healthHurry    = 200 * time.Millisecond // while read-only
+	healthSettle   = 5 * time.Second        // until there is a ballast: writing it takes longer than many a process lives
 	fewFiles       = 64                     // names that can still be made, below which a disk counts as full
 )
 
@@ -221,14 +223,14 @@ func (rt *Runtime) shift(now Health, disk store.Disk, failing error) {
 	}
 	size := ballastSize(disk.Total)
 	h.mu.Lock()
-	starved := failing != nil || h.blob != nil
+	starved, settled := failing != nil || h.blob != nil, h.settled
 	h.mu.Unlock()
 	switch {
 	case starved && disk.Free < size:
 		if dropped, err := store.DropBallast(rt.opt.Dir); err != nil || dropped {
 			rt.log.Warn("ballast is let go to write what is held", "dropped", dropped, "error", err)
 		}
-	case now.OK && disk.Free > now.LowBytes+2*size:
+	case now.OK && settled && disk.Free > now.LowBytes+2*size:
 		if err := store.MakeBallast(rt.opt.Dir, size); err != nil {
 			rt.log.Warn("no ballast", "error", err)
 		}
@@ -260,6 +262,7 @@ func (rt *Runtime) tellHealth(now Health) {
 // watchHealth looks at store and disk until the runtime ends.
 func (rt *Runtime) watchHealth() {
 	defer rt.wg.Done()
+	begin := time.Now()
 	timer := time.NewTimer(healthInterval)
 	defer timer.Stop()
 	for {
@@ -268,6 +271,9 @@ func (rt *Runtime) watchHealth() {
 		case <-rt.ctx.Done():
 			return
 		}
+		rt.health.mu.Lock()
+		rt.health.settled = time.Since(begin) >= healthSettle
+		rt.health.mu.Unlock()
 		rt.look()
 		rt.health.mu.Lock()
 		hurry := rt.health.now.ReadOnly
