@@ -67,6 +67,13 @@ func fullDiskMain() bool {
 		resumed++
 	}
 	say("resumed %d", resumed)
+	// The work itself would fill the disk before there is a ballast.
+	for h.OK {
+		if _, err := os.Stat(filepath.Join(dir, "ballast")); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	for i := range 4 {
 		go fullDiskWorker(rt, i, say)
 	}
@@ -146,6 +153,10 @@ func startFullDisk(t *testing.T, dir string, a *acked) *fullDiskChild {
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // else it holds the disk when the test gives up
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	})
 	go func() {
 		defer close(c.lines)
 		for s := bufio.NewScanner(out); s.Scan(); {
@@ -227,7 +238,9 @@ func TestFullDisk(t *testing.T) {
 	c.until(t, "open true")
 	more(0)
 	ballast := filepath.Join(state, "ballast")
-	until(t, "ballast", func() bool { _, err := os.Stat(ballast); return err == nil })
+	if _, err := os.Stat(ballast); err != nil {
+		t.Errorf("no ballast: %v", err)
+	}
 	fill(t, filler)
 	c.until(t, "health false true")
 	until(t, "the ballast to be let go", func() bool { _, err := os.Stat(ballast); return err != nil })
