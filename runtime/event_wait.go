@@ -127,3 +127,15 @@ func (l *eventLog) find(pattern string, after uint64) uint64 {
 	}
 	return 0
 }
+
+// NextEvent returns the first durable event behind position after that fits the
+// pattern, with its position, waiting for it until ctx ends. lost counts events
+// that had left the log before they were looked at. Whoever goes on from each
+// position sees every event once, in order.
+func (rt *Runtime) NextEvent(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
+	f, err := rt.events.await(ctx, pattern, after)
+	return f.event, f.position, f.lost, err
+}
+
+// EventPosition returns where the log of events stands now.
+func (rt *Runtime) EventPosition() uint64 { return rt.events.position() }

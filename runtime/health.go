@@ -25,6 +25,8 @@ type Health struct {
 	StoreFree  int64 `json:"storeFree"`  // of them unused; the file shrinks when it is opened
 	Held       int   `json:"held"`       // batches that wait to be written
 
+	Commits uint64 `json:"commits"` // transactions made durable since the runtime was opened
+
 	Snapshot time.Time `json:"snapshot,omitzero"` // when the newest one was taken
 }
 
@@ -76,7 +78,7 @@ func (rt *Runtime) Health() Health {
 	now.Snapshot = h.snapshot
 	h.mu.Unlock()
 	s := rt.db.Stats()
-	now.StoreBytes, now.StoreFree, now.Held = s.FileBytes, s.FreeBytes, s.Queued
+	now.StoreBytes, now.StoreFree, now.Held, now.Commits = s.FileBytes, s.FreeBytes, s.Queued, s.Commits
 	return now
 }
 
