@@ -42,6 +42,7 @@ type listed struct {
 	Status            sentinels.Status `json:"status" jsonschema:"of the newest run; idle without one that is on"`
 	RunCount          int              `json:"runCount"`
 	LastRunAt         *time.Time       `json:"lastRunAt,omitempty"`
+	Triggers          []listedTrigger  `json:"triggers,omitempty"`
 	AverageDurationMs int64            `json:"averageDurationMs,omitempty" jsonschema:"of the runs that are over"`
 	Problem           string           `json:"problem,omitempty" jsonschema:"why it cannot be started"`
 }
@@ -74,11 +75,15 @@ func (f family) listSentinels(in listIn, out *listOut) error {
 	for _, r := range all {
 		runs[r.Sentinel] = append(runs[r.Sentinel], r)
 	}
+	triggers, err := f.triggersBySentinel(sentinels.ID(in.SentinelID))
+	if err != nil {
+		return err
+	}
 	for _, s := range stored {
 		if in.SentinelID != "" && string(s.ID) != in.SentinelID {
 			continue
 		}
-		l := listed{SentinelID: s.ID, Name: string(s.ID), Revision: s.Revision, Status: "idle"}
+		l := listed{SentinelID: s.ID, Name: string(s.ID), Revision: s.Revision, Status: "idle", Triggers: triggers[s.ID]}
 		def, err := f.rt.Decoded(s)
 		if err != nil {
 			l.Problem = err.Error()

@@ -103,6 +103,9 @@ type pauseIn struct {
 
 func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runtime.RunInfo, error) {
 	info, err := f.target(in.targetIn, false)
+	if abi.CodeOf(err) == abi.NotFound && in.Run == "" && in.SentinelID != "" {
+		return f.pauseTriggers(ctx, in.SentinelID, true)
+	}
 	if err != nil {
 		return info, err
 	}
@@ -127,6 +130,12 @@ type resumeIn struct {
 
 func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (runtime.RunInfo, error) {
 	info, err := f.target(targetIn{in.Run, in.SentinelID}, false)
+	if in.Run == "" && in.SentinelID != "" && f.triggersPaused(in.SentinelID) {
+		resumed, failed := f.pauseTriggers(ctx, in.SentinelID, false)
+		if failed != nil || abi.CodeOf(err) == abi.NotFound || err == nil && info.Status != sentinels.StatusPaused {
+			return resumed, failed
+		}
+	}
 	if err != nil {
 		return info, err
 	}

@@ -1,0 +1,99 @@
+package sentinel
+
+import (
+	"context"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type triggersIn struct {
+	SentinelID string `json:"sentinelId,omitempty" jsonschema:"id of the sentinel; all if not given"`
+}
+
+type triggersOut struct {
+	Triggers []runtime.TriggerInfo `json:"triggers"`
+}
+
+// triggers shows what each trigger waits for and what became of its fires. A
+// process that serves nothing arms none.
+func (f family) triggers(_ context.Context, _ *command.Call, in triggersIn) (triggersOut, error) {
+	if in.SentinelID != "" {
+		if _, err := f.rt.Definition(sentinels.ID(in.SentinelID)); err != nil {
+			return triggersOut{}, err
+		}
+	}
+	list, err := f.rt.Triggers(sentinels.ID(in.SentinelID))
+	if list == nil {
+		list = []runtime.TriggerInfo{}
+	}
+	return triggersOut{list}, err
+}
+
+// A listedTrigger is what a list has room for.
+type listedTrigger struct {
+	Type    string     `json:"type"`
+	Detail  string     `json:"detail,omitempty"`
+	Next    *time.Time `json:"next,omitempty" jsonschema:"when it fires next"`
+	Paused  bool       `json:"paused,omitempty"`
+	Problem string     `json:"problem,omitempty"`
+}
+
+// triggersBySentinel is for lists: one look for all of them.
+func (f family) triggersBySentinel(id sentinels.ID) (map[sentinels.ID][]listedTrigger, error) {
+	all, err := f.rt.Triggers(id)
+	if err != nil {
+		return nil, err
+	}
+	by := map[sentinels.ID][]listedTrigger{}
+	for _, t := range all {
+		l := listedTrigger{Type: t.Type, Detail: t.Detail, Paused: t.Paused, Problem: t.Problem}
+		if !t.Next.IsZero() {
+			l.Next = &t.Next
+		}
+		by[t.Sentinel] = append(by[t.Sentinel], l)
+	}
+	return by, nil
+}
+
+// pauseTriggers is what pausing and resuming mean for a sentinel that has no
+// run: its triggers fire no more, or again. A sentinel without triggers has
+// nothing that could be held back.
+func (f family) pauseTriggers(ctx context.Context, id string, paused bool) (runtime.RunInfo, error) {
+	s, err := f.rt.Definition(sentinels.ID(id))
+	if err != nil {
+		return runtime.RunInfo{}, err
+	}
+	def, err := f.rt.Decoded(s)
+	if err != nil {
+		return runtime.RunInfo{}, err
+	}
+	if len(def.Triggers) == 0 {
+		return runtime.RunInfo{}, &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no run that is on, and no triggers"}
+	}
+	if err := f.rt.PauseTriggers(ctx, s.ID, paused); err != nil {
+		return runtime.RunInfo{}, err
+	}
+	info := runtime.RunInfo{Sentinel: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Status: "idle"}
+	if paused {
+		info.Status, info.Reason = sentinels.StatusPaused, "its triggers do not fire"
+	}
+	return info, nil
+}
+
+// triggersPaused reports whether triggers of the sentinel are held back.
+func (f family) triggersPaused(id string) bool {
+	all, err := f.rt.Triggers(sentinels.ID(id))
+	if err != nil {
+		return false // then nobody can say so, and the run is what is meant
+	}
+	for _, t := range all {
+		if t.Paused {
+			return true
+		}
+	}
+	return false
+}
