@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/shell"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
 // A Host is one process's hold on a state folder.
@@ -51,9 +53,11 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
 	opt.Workspace = workspace
-	settings, err := config.Load(config.Options{File: opt.Config, Getenv: opt.Getenv, Flags: opt.Set})
-	if err != nil {
-		return nil, err
+	settings := opt.Settings
+	if settings == nil {
+		if settings, err = config.Load(config.Options{File: opt.Config, Getenv: opt.Getenv, Flags: opt.Set}); err != nil {
+			return nil, err
+		}
 	}
 	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, redactor: new(redact.Redactor)}
 	if h.dir == "" {
@@ -95,11 +99,17 @@ func (h *Host) open(ctx context.Context) error {
 		Executions:  (*executions)(h),
 		Contexts:    (*contexts)(h),
 		HTTP:        fetch.New(fetch.Options{}),
+		Triggers:    append(standard.Set(), h.opt.Kinds...),
+		Secret:      h.secret,
+		Workspace:   h.opt.Workspace,
 		OnInterrupt: h.opt.OnInterrupt,
-		Limits:      h.opt.Limits,
+		Limits:      h.limits(),
+		MinFree:     int64(h.settings.Limits.FreeSpace),
 		Redact:      h.redact,
-		Observer:    runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition},
+		Observer:    runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health},
 		Logger:      h.opt.Logger,
+
+		SnapshotEvery: h.opt.Snapshots,
 	})
 	if err != nil {
 		return err
@@ -142,29 +152,77 @@ func (h *Host) Dir() string { return h.dir }
 // Settings returns what the operator settled, and where.
 func (h *Host) Settings() *config.Loaded { return h.settings }
 
+// Workspace returns the folder that commands work in which no run places.
+func (h *Host) Workspace() string { return h.opt.Workspace }
+
 // State returns the folder that holds the store.
 func (h *Host) State() string { return h.state }
 
 // Call calls a command as a person would. What it writes to the store is
 // durable when it returns.
 func (h *Host) Call(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
-	if len(params) == 0 {
-		params = json.RawMessage("{}")
+	return h.CallAs(ctx, &command.Call{Command: name, Params: params})
+}
+
+// CallAs is Call for a caller who says more about the call; what it leaves out
+// is filled in as for a person. The call itself is not changed.
+func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+	own := *call
+	if len(own.Params) == 0 {
+		own.Params = json.RawMessage("{}")
 	}
-	call := &command.Call{Command: name, Params: params, By: command.ByUser, Attempt: 1, Workspace: h.opt.Workspace}
-	c, ok := h.registry.Lookup(name)
+	if own.By == "" {
+		own.By = command.ByUser
+	}
+	if own.Workspace == "" {
+		own.Workspace = h.opt.Workspace
+	}
+	own.Attempt = max(own.Attempt, 1)
+	c, ok := h.registry.Lookup(own.Command)
 	if !ok || !c.InStore {
-		return h.registry.Call(ctx, call)
+		return h.registry.Call(ctx, &own)
 	}
 	var out json.RawMessage
 	err := h.rt.Records().Update(ctx, func(tx *runtime.RecordsTx) error {
-		call.Records = records{tx}
+		own.Records = records{tx}
 		var err error
-		out, err = h.registry.Call(ctx, call)
+		out, err = h.registry.Call(ctx, &own)
 		return err
 	})
 	return out, err
 }
+
+// secret returns what a trigger compares a request with. It comes from the
+// environment, and from there on it is kept out of everything that is written.
+func (h *Host) secret(name string) (string, bool) {
+	value := h.opt.Getenv(name)
+	if value == "" {
+		return "", false
+	}
+	if err := h.redactor.Register(value); err != nil {
+		h.opt.Logger.Warn("secret cannot be kept out of what is written", "variable", name, "reason", err)
+	}
+	return value, true
+}
+
+// limits are the engine's: those of the options, else those that are settled.
+func (h *Host) limits() runtime.Limits {
+	l, own := h.settings.Limits, h.opt.Limits
+	own.Runs = cmp.Or(own.Runs, l.Runs)
+	own.Children = cmp.Or(own.Children, l.Children)
+	own.Depth = cmp.Or(own.Depth, l.Depth)
+	own.Steps = cmp.Or(own.Steps, l.Steps)
+	own.Hops = cmp.Or(own.Hops, l.Hops)
+	own.StepTimeout = cmp.Or(own.StepTimeout, l.StepTimeout.Std())
+	own.Memory = cmp.Or(own.Memory, int64(l.Memory))
+	own.KeepIterations = cmp.Or(own.KeepIterations, l.KeepIterations)
+	own.KeepRevisions = cmp.Or(own.KeepRevisions, l.KeepRevisions)
+	return own
+}
+
+// Redact keeps further secrets out of everything that is written. One that is
+// too short to be told from ordinary text is an error.
+func (h *Host) Redact(secrets ...string) error { return h.redactor.Register(secrets...) }
 
 // redact takes registered secrets out of a JSON value.
 func (h *Host) redact(b []byte) []byte { return h.redactor.JSON(b) }

@@ -2,9 +2,13 @@ package host
 
 import (
 	"log/slog"
+	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/sentinel"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // Options configure a [Host]. The zero value works in the current folder.
@@ -25,6 +29,9 @@ type Options struct {
 	// Config is the configuration file. Default: sentinel/config.json in the
 	// user's configuration folder, such as ~/.config.
 	Config string
+	// Settings are what was loaded already; then Config and Set do not count.
+	// Default: they are loaded from Config, the environment and Set.
+	Settings *config.Loaded
 	// Set overrides settings by their key, as flags do; see package config.
 	Set map[string]string
 	// Record is a cassette file to write. Default none.
@@ -36,6 +43,14 @@ type Options struct {
 	Replay string
 	// OnInterrupt decides about calls in doubt where the definition does not.
 	OnInterrupt sentinels.Interrupt
+	// Snapshots is how often the store is copied, see [runtime.Options]. Default
+	// 0, never: that is for processes that stay.
+	Snapshots time.Duration
+	// Files keep the definitions of watched folders and their files the same,
+	// when commands edit them. Default: definitions live in the store alone.
+	Files sentinel.Definitions
+	// Kinds are kinds of triggers besides the usual ones. Default none.
+	Kinds triggers.Set
 	// Observer is told what happens; see [runtime.Observer].
 	Observer runtime.Observer
 	// Limits are the engine's. Default: its own.

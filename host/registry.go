@@ -17,6 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/data"
 	"github.com/sentinel-runtime/sentinel/host/event"
 	"github.com/sentinel-runtime/sentinel/host/git"
+	"github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/host/rag"
 	"github.com/sentinel-runtime/sentinel/host/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/shell"
@@ -43,7 +44,8 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
-		sentinel.Commands(sentinel.Options{Runtime: h.rt}),
+		sentinel.Commands(sentinel.Options{Runtime: h.rt, Definitions: h.opt.Files}),
+		plugin.Commands(plugin.Options{Plugins: h.rt}),
 		{command.SearchTools(r)},
 	}
 	var errs []error

@@ -41,6 +41,7 @@ func Run(ctx context.Context, env Env) int {
 type app struct {
 	env      Env
 	flags    globalFlags
+	served   string  // folder given to serve; absolute
 	paint    palette // of standard error
 	paintOut palette
 	typed    <-chan string // lines from the terminal, once something was asked

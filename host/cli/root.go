@@ -80,7 +80,7 @@ func (a *app) rootCommand() *cobra.Command {
 		}
 	}
 	add("write", a.initCommand(), a.validateCommand(), a.schemaCommand(), a.createCommand(), a.updateCommand(), a.deleteCommand(), a.loadCommand(), a.stepCommand(), a.rollbackCommand())
-	add("run", a.runCommand(), a.startCommand(), a.stopCommand(), a.pauseCommand(), a.resumeCommand(), a.decideCommand(), a.emitCommand())
+	add("run", a.serveCommand(), a.runCommand(), a.startCommand(), a.stopCommand(), a.pauseCommand(), a.resumeCommand(), a.decideCommand(), a.emitCommand())
 	add("look", a.listCommand(), a.statusCommand(), a.logsCommand(), a.traceCommand(), a.eventsCommand(), a.showCommand(), a.revisionsCommand(), a.diffCommand())
 	add("more", a.execCommand(), a.configCommand(), a.benchCommand(), a.versionCommand(), a.completionCommand(root))
 	root.SetHelpCommandGroupID("more")
@@ -97,14 +97,22 @@ func (a *app) path(p string) string {
 
 // workspace is where runs and commands of this invocation work.
 func (a *app) workspace() string {
-	if a.flags.workspace != "" {
+	switch {
+	case a.flags.workspace != "":
 		return a.path(a.flags.workspace)
+	case filepath.Base(a.served) == host.DirName:
+		return filepath.Dir(a.served) // the project that it belongs to
 	}
 	return a.env.Dir
 }
 
-// dir is the .sentinel folder, state the folder of the store.
-func (a *app) dir() string { return host.FindDir(a.workspace()) }
+// dir is the folder that is served, else the nearest .sentinel folder.
+func (a *app) dir() string {
+	if a.served != "" {
+		return a.served
+	}
+	return host.FindDir(a.workspace())
+}
 
 // state is the folder of the store.
 func (a *app) state() string {

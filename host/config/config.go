@@ -29,14 +29,14 @@ type Models struct {
 
 // Serve settles how the host process is reached and how it ends.
 type Serve struct {
-	Listen  string   `json:"listen" doc:"address of the API; empty for the socket in the state folder alone"`
-	Hosts   []string `json:"hosts" doc:"further names under which the API may be asked, host or host:port"`
-	Origins []string `json:"origins" doc:"further origins of pages that may ask, scheme://host[:port]"`
-	TLSCert string   `json:"tlsCert" doc:"file with the certificate; with tlsKey the API speaks TLS"`
-	TLSKey  string   `json:"tlsKey" doc:"file with the certificate's key"`
-	NoAuth  bool     `json:"noAuth" doc:"ask no token; only on a loopback address"`
-	Drain   Duration `json:"drain" doc:"how long steps under way may go on when the process is asked to end"`
-	Rescan  Duration `json:"rescan" doc:"how often the watched folder is read in case a change was not told"`
+	Listen       string   `json:"listen" doc:"address of the API; empty for the socket in the state folder alone"`
+	Hosts        []string `json:"hosts" doc:"further names under which the API may be asked, host or host:port"`
+	TLSCert      string   `json:"tlsCert" doc:"file with the certificate; with tlsKey the API speaks TLS"`
+	TLSKey       string   `json:"tlsKey" doc:"file with the certificate's key"`
+	TLSElsewhere bool     `json:"tlsElsewhere" doc:"a proxy on another machine speaks TLS, so a public address may go without"`
+	NoAuth       bool     `json:"noAuth" doc:"ask no token; only on a loopback address"`
+	Drain        Duration `json:"drain" doc:"how long steps under way may go on when the process is asked to end"`
+	Rescan       Duration `json:"rescan" doc:"how often the watched folder is read in case a change was not told"`
 }
 
 // Limits are those of the engine; 0 is its own default.
@@ -76,7 +76,6 @@ type Logs struct {
 // Snapshots settles copies of the store.
 type Snapshots struct {
 	Every Duration `json:"every" doc:"how often, if something changed; 0 is never"`
-	Keep  int      `json:"keep" doc:"how many"`
 }
 
 // Tracing settles OpenTelemetry.
@@ -92,7 +91,7 @@ func Default() Config {
 		Serve:     Serve{Listen: "127.0.0.1:8080", Drain: Duration(20 * time.Second), Rescan: Duration(30 * time.Second)},
 		Retention: Retention{Age: Duration(30 * day), Runs: 1000, Size: 2 << 30, Every: Duration(time.Hour)},
 		Logs:      Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
-		Snapshots: Snapshots{Every: Duration(time.Hour), Keep: 3},
+		Snapshots: Snapshots{Every: Duration(time.Hour)},
 		Limits:    Limits{FreeSpace: 64 << 20},
 	}
 }

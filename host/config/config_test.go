@@ -36,7 +36,7 @@ func TestWhoWins(t *testing.T) {
 	l, err := config.Load(config.Options{
 		File:   path,
 		Getenv: env(map[string]string{"SENTINEL_SERVE_DRAIN": "6s", "SENTINEL_LOGS_LEVEL": "debug", "SENTINEL_SERVE_TLS_CERT": "c", "SENTINEL_SERVE_TLS_KEY": "k"}),
-		Flags:  map[string]string{"logs.level": "warn", "serve.origins": "https://a, https://b"},
+		Flags:  map[string]string{"logs.level": "warn", "serve.hosts": "a, b:9"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestWhoWins(t *testing.T) {
 	if l.Serve.Listen != "127.0.0.1:9000" || l.Serve.Drain.Std() != 6*time.Second || l.Logs.Level != "warn" || l.Retention.Age.Std() != 7*24*time.Hour {
 		t.Errorf("values %+v", l.Config)
 	}
-	if diff := cmp.Diff([]string{"https://a", "https://b"}, l.Serve.Origins); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b:9"}, l.Serve.Hosts); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/logfile"
+	"github.com/sentinel-runtime/sentinel/host/serve"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// serveFlags are settings that have flags of their own; package config has them
+// all, and says which variable of the environment does the same.
+var serveFlags = []struct{ name, key, doc string }{
+	{"listen", "serve.listen", "address of the API, HOST:PORT; none for the socket alone"},
+	{"tls-cert", "serve.tlsCert", "file with the certificate for TLS"},
+	{"tls-key", "serve.tlsKey", "file with its key"},
+	{"drain", "serve.drain", "how long steps may go on when the process is asked to end"},
+	{"log-level", "logs.level", "debug, info, warn, error"},
+	{"log-format", "logs.format", "text, json"},
+	{"log-file", "logs.file", "file for the log, rotated"},
+}
+
+// serveCommand is the host process. It differs from other verbs in that it
+// stays, so it logs rather than talks.
+func (a *app) serveCommand() *cobra.Command {
+	values := map[string]*string{}
+	var hosts []string
+	var noAuth, elsewhere bool
+	var opt host.Options
+	c := &cobra.Command{
+		Use: "serve [DIR]", Short: "Serve a folder: triggers, live edits, API, recovery",
+		Long: "Loads DIR/sentinels/*.json, DIR/recipes and DIR/plugins and follows what changes in them,\n" +
+			"carries on every run that is not over, fires triggers, and answers the API. DIR is the\n" +
+			"nearest .sentinel folder if it is not given. Ctrl-C or SIGTERM lets steps under way end,\n" +
+			"a second one ends at once; nothing that was acknowledged is lost either way.",
+		Example: "  sentinel serve\n  sentinel serve /srv/ci/.sentinel --listen 127.0.0.1:9000",
+		Args:    between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set := map[string]string{}
+			for _, f := range serveFlags {
+				if cmd.Flags().Changed(f.name) {
+					set[f.key] = strings.TrimPrefix(*values[f.name], "none")
+				}
+			}
+			if noAuth {
+				set["serve.noAuth"] = "true"
+			}
+			if elsewhere {
+				set["serve.tlsElsewhere"] = "true"
+			}
+			if len(hosts) > 0 {
+				set["serve.hosts"] = strings.Join(hosts, ",")
+			}
+			if len(args) > 0 {
+				a.served = servedDir(a.path(args[0]))
+			}
+			opt.Set = set
+			return a.serve(cmd.Context(), opt)
+		},
+	}
+	for _, f := range serveFlags {
+		values[f.name] = c.Flags().String(f.name, "", f.doc)
+	}
+	c.Flags().StringSliceVar(&hosts, "host", nil, "further name under which the API may be asked; repeatable")
+	c.Flags().BoolVar(&elsewhere, "tls-elsewhere", false, "a proxy on another machine speaks TLS for a public address")
+	c.Flags().BoolVar(&noAuth, "no-auth", false, "ask no token; only on a loopback address")
+	c.Flags().StringVar(&opt.Model, "model", "", "model for steps that name none, provider/name")
+	c.Flags().StringVar(&opt.Replay, "replay", "", "answer from this cassette file in place of models")
+	c.Flags().StringVar(&opt.Record, "record", "", "write what models answer to this new cassette file")
+	return c
+}
+
+// servedDir takes a project's folder for its .sentinel folder.
+func servedDir(dir string) string {
+	if inside := filepath.Join(dir, host.DirName); isDir(inside) {
+		return inside
+	}
+	return filepath.Clean(dir)
+}
+
+// refused says who has the store, if that is why.
+func (a *app) refused(ctx context.Context, err error) error {
+	if errors.Is(err, runtime.ErrHeld) {
+		return a.held(ctx)
+	}
+	return err
+}
+
+// serve runs the host process until it is asked to end.
+func (a *app) serve(ctx context.Context, more host.Options) (err error) {
+	opt := a.options()
+	opt.Model, opt.Replay, opt.Record = more.Model, a.path(more.Replay), a.path(more.Record)
+	settled, err := config.Load(config.Options{Getenv: a.env.Getenv, Flags: more.Set})
+	if err != nil {
+		return err
+	}
+	opt.Settings = settled
+	log, closeLog, err := a.serveLog(settled.Logs)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	opt.Logger = log
+	s, err := serve.Open(ctx, serve.Options{
+		Host: opt, Version: a.env.Version, Logger: log,
+		Ready: func(start serve.Start) { a.serving(log, start) },
+		Stopping: func() {
+			log.Info("stopping: steps under way may end, a second signal ends at once", "drain", settled.Serve.Drain.String())
+		},
+	})
+	if err != nil {
+		return a.refused(ctx, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	a.setInterrupt(stop)
+	defer a.setInterrupt(nil)
+	if err := s.Run(ctx); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// serving says what was found and where the API is.
+func (a *app) serving(log *slog.Logger, start serve.Start) {
+	r := start.Recovery
+	log.Info("serving", "dir", a.dir(), "url", start.URL, "definitions", start.Files, "problems", start.Problems, "took", start.Took.Round(time.Millisecond))
+	if start.Unclean {
+		log.Warn("the process before this one did not end by itself", "resumed", r.Resumed, "inDoubt", len(r.InDoubt), "quarantined", len(r.Quarantined))
+	} else if r.Resumed > 0 {
+		log.Info("runs go on", "resumed", r.Resumed, "waiting", r.Waiting, "paused", r.Paused)
+	}
+	for _, d := range r.InDoubt {
+		log.Warn("a call was cut off", "run", d.Run, "step", d.Step, "what", d.What, "choice", d.Choice,
+			"decide", fmt.Sprintf("sentinel decide %s %s retry|skip|fail", d.Run, d.Call))
+	}
+	for _, q := range r.Quarantined {
+		log.Error("a run is quarantined: its step crashed the host too often", "run", q.Run, "step", q.Step)
+	}
+	if a.env.StderrTerminal {
+		a.say("sentinels go into %s; look with `sentinel list`, ask the API with the token of `sentinel token`", filepath.Join(a.dir(), "sentinels"))
+	}
+}
+
+// serveLog makes the log of the process.
+func (a *app) serveLog(l config.Logs) (*slog.Logger, func(), error) {
+	var to io.Writer = a.env.Stderr
+	done := func() {}
+	if l.File != "" {
+		w, err := logfile.Open(a.path(l.File), logfile.Options{Size: int64(l.Size), Keep: l.Keep, Age: l.Age.Std()})
+		if err != nil {
+			return nil, nil, err
+		}
+		to, done = w, func() {
+			if err := w.Close(); err != nil {
+				a.complain("close log: "+err.Error(), "")
+			}
+		}
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+		return nil, nil, err
+	}
+	if a.flags.verbose {
+		level = slog.LevelDebug
+	}
+	opt := &slog.HandlerOptions{Level: level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(to, opt)), done, nil
+	}
+	if l.File == "" && a.env.StderrTerminal {
+		return slog.New(tint.NewHandler(to, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !bool(a.paint)})), done, nil
+	}
+	return slog.New(slog.NewTextHandler(to, opt)), done, nil
+}

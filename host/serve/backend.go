@@ -1,0 +1,25 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+)
+
+// commands is the registry as the API calls it: every call is a person's, has
+// the workspace, and gets the store where the command needs it.
+type commands Server
+
+// List returns every command, by name.
+func (c *commands) List() []command.Command { return c.host.Commands().List() }
+
+// Lookup finds a command by its name.
+func (c *commands) Lookup(name string) (command.Command, bool) {
+	return c.host.Commands().Lookup(name)
+}
+
+// Call carries a command out.
+func (c *commands) Call(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+	return c.host.CallAs(ctx, call)
+}

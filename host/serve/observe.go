@@ -1,0 +1,52 @@
+package serve
+
+import (
+	"github.com/sentinel-runtime/sentinel/host/feed"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// observer hands on what the engine tells: to the feed for whoever watches, to
+// the figures, and to the traces. None of them blocks.
+func (s *Server) observer() runtime.Observer {
+	told := s.opt.Host.Observer
+	return runtime.Observer{
+		Progress: func(p runtime.Progress) {
+			s.feed.Progress(p)
+			s.metrics.Progress(p)
+			if s.tracer != nil {
+				s.tracer.Progress(p)
+			}
+			if told.Progress != nil {
+				told.Progress(p)
+			}
+		},
+		Definition: func(c runtime.DefinitionChange) {
+			kind := "saved"
+			if c.Deleted {
+				kind = "deleted"
+			}
+			s.feed.Publish(feed.TopicSentinels, kind, c)
+			if told.Definition != nil {
+				told.Definition(c)
+			}
+		},
+		Health: func(h runtime.Health) {
+			kind := "ok"
+			if !h.OK {
+				kind = "unwell"
+				s.log.Error("the store takes no writes", "reason", h.Reason, "hint", h.Hint)
+			}
+			s.feed.Publish(feed.TopicHealth, kind, h)
+			if told.Health != nil {
+				told.Health(h)
+			}
+		},
+		Trigger: func(f runtime.TriggerFired) {
+			s.feed.Publish(feed.TopicTriggers, string(f.Outcome), f)
+			s.metrics.Trigger(f.Type, string(f.Outcome))
+			if told.Trigger != nil {
+				told.Trigger(f)
+			}
+		},
+	}
+}

@@ -1,0 +1,31 @@
+package serve
+
+import (
+	"log/slog"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// Options configure a [Server]. The zero value serves the current folder on the
+// configured address.
+type Options struct {
+	// Host says which folders are served and how; see [host.Options]. Settings
+	// such as the address are overridden by its field Set: {"serve.listen": ""}
+	// opens no port at all, for programs that mount [Server.Handler].
+	Host host.Options
+	// Tokens are further bearer tokens that the API takes. Default: only that of
+	// the state folder.
+	Tokens []string
+	// Kinds are further kinds of triggers. Default: only the usual ones.
+	Kinds triggers.Set
+	// Version is the program's, told to clients. Default "dev".
+	Version string
+	// Ready is called once everything is up: files are loaded, runs are carried
+	// on, triggers are armed and the address is open. Default: nobody is told.
+	Ready func(Start)
+	// Stopping is called when the server begins to end. Default: nobody is told.
+	Stopping func()
+	// Logger takes what concerns the process. Default: [host.Options.Logger].
+	Logger *slog.Logger
+}

@@ -1,0 +1,203 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/api"
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/feed"
+	"github.com/sentinel-runtime/sentinel/host/metrics"
+	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/reload"
+	"github.com/sentinel-runtime/sentinel/host/tracing"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A Server is the host process as a value. It has the store of its state folder
+// from Open to Close.
+//
+// # Concurrency
+//
+// Run is called once. Everything else may be called at any time by anyone; Close
+// may come more than once and ends a Run that is on.
+type Server struct {
+	opt     Options
+	log     *slog.Logger
+	host    *host.Host
+	feed    *feed.Feed
+	sockets *feed.Sockets
+	metrics *metrics.Metrics
+	tracer  *tracing.Tracer // nil unless traces are wanted
+	folder  *reload.Reload
+	api     *api.API
+	door    *owner.Server
+	state   state
+
+	life  context.Context // of Run; ended by Close
+	stop  context.CancelFunc
+	ended chan struct{} // closed when Run has ended, or never begins
+	begun sync.Once
+	close sync.Once
+	err   error
+}
+
+// Open takes the store and readies everything; nothing runs, fires or listens
+// on a port before [Server.Run], but the socket in the state folder answers.
+// When another process has the store, errors.Is(err, runtime.ErrHeld) holds.
+func Open(ctx context.Context, opt Options) (*Server, error) {
+	if opt.Logger == nil {
+		opt.Logger = opt.Host.Logger
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Version == "" {
+		opt.Version = "dev"
+	}
+	s := &Server{opt: opt, log: opt.Logger, ended: make(chan struct{}), feed: feed.New(feed.Options{})}
+	s.life, s.stop = context.WithCancel(context.Background())
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Server) open(ctx context.Context) (err error) {
+	s.metrics = metrics.New(s.figures())
+	if s.tracer, err = s.openTracer(); err != nil {
+		return err
+	}
+	opt := s.opt.Host
+	if opt.Settings == nil {
+		if opt.Settings, err = config.Load(config.Options{File: opt.Config, Getenv: opt.Getenv, Flags: opt.Set}); err != nil {
+			return err
+		}
+	}
+	opt.Logger, opt.Observer, opt.Kinds = s.log, s.observer(), append(opt.Kinds, s.opt.Kinds...)
+	opt.Files, opt.Snapshots = (*files)(s), opt.Settings.Snapshots.Every.Std()
+	if s.host, err = host.Open(ctx, opt); err != nil {
+		return err
+	}
+	if s.folder, err = s.openFolder(); err != nil {
+		return err
+	}
+	s.sockets = feed.Handler(feed.HandlerOptions{
+		Feed: s.feed, Version: s.opt.Version, Logger: s.log,
+		AllowedOrigins: func(*http.Request) bool { return true }, // the API's guard has judged already
+	})
+	if s.api, err = s.openAPI(); err != nil {
+		return err
+	}
+	s.door, err = owner.Listen(owner.ServerOptions{
+		State: s.host.State(), Version: s.opt.Version, Logger: s.log, Serves: true,
+		Runs: s.runs, Handler: s.api.Local(),
+	})
+	return err
+}
+
+// openAPI makes the API over this server's parts.
+func (s *Server) openAPI() (*api.API, error) {
+	settled := s.host.Settings().Serve
+	tokens, err := s.tokens()
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Options{
+		Commands: (*commands)(s), Tokens: tokens, NoAuth: settled.NoAuth, Hosts: settled.Hosts,
+		Hooks: s.host.Runtime(), Feed: s.sockets, Metrics: s.metrics.Handler(), Logs: s.openLog,
+		Health: s.health, Ready: s.ready, Version: s.opt.Version, Logger: s.log,
+		Observe: func(o api.Observation) { s.metrics.HTTP(o.Route, o.Status, o.Duration) },
+	})
+}
+
+// Handler is the API for programs that listen themselves. It asks for tokens
+// and checks Host and Origin as it does on a port of its own.
+func (s *Server) Handler() http.Handler { return s.api.Handler() }
+
+// Host returns what the server has open: the engine, the commands.
+func (s *Server) Host() *host.Host { return s.host }
+
+// Token returns the bearer token of the API.
+func (s *Server) Token() (string, error) { return api.Token(s.host.State()) }
+
+// Close ends Run, if it is on, as a context that ends does, and lets go of the
+// store. It is idempotent.
+func (s *Server) Close() error {
+	s.stop()
+	s.begun.Do(func() { close(s.ended) })
+	<-s.ended
+	s.close.Do(func() {
+		var errs []error
+		if s.door != nil {
+			errs = append(errs, s.door.Close())
+		}
+		if s.host != nil {
+			errs = append(errs, s.host.Close())
+		}
+		if s.tracer != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+			errs = append(errs, s.tracer.Close(ctx))
+			cancel()
+		}
+		s.feed.Close()
+		if s.sockets != nil {
+			s.sockets.Close()
+		}
+		s.err = errors.Join(errs...)
+	})
+	return s.err
+}
+
+// openLog opens what a run told.
+func (s *Server) openLog(run sentinels.RunID) (io.ReadCloser, error) {
+	return os.Open(s.host.RunLog(run))
+}
+
+// flushTime is how long the last traces may take to their collector.
+const flushTime = 3 * time.Second
+
+// openTracer makes the traces, if somebody wants them.
+func (s *Server) openTracer() (*tracing.Tracer, error) {
+	getenv := s.opt.Host.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	opt, wanted, err := tracing.FromEnv(getenv)
+	if err != nil || !wanted {
+		return nil, err
+	}
+	opt.Version, opt.Logger = s.opt.Version, s.log
+	return tracing.New(opt)
+}
+
+// openFolder makes what follows the folders with definitions and plugins.
+func (s *Server) openFolder() (*reload.Reload, error) {
+	if err := os.MkdirAll(filepath.Join(s.host.Dir(), "sentinels"), 0o755); err != nil {
+		return nil, fmt.Errorf("make folder of definitions: %w", err)
+	}
+	rt := s.host.Runtime()
+	return reload.New(reload.Options{
+		Dir: s.host.Dir(), Workspace: s.host.Workspace(), Marks: filepath.Join(s.host.State(), "files.json"),
+		Definitions: rt, Plugins: rt, Logger: s.log,
+		Changed: func(f reload.FileInfo) { s.feed.Publish(feed.TopicSentinels, "file", f) },
+	})
+}
+
+// runs are those that this process carries out, for people who want the store.
+func (s *Server) runs() []string {
+	var ids []string
+	for _, r := range s.live() {
+		ids = append(ids, string(r.ID))
+	}
+	return ids
+}

@@ -1,0 +1,44 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+
+	"github.com/sentinel-runtime/sentinel/host/api"
+)
+
+// tokens are those of the state folder and of the options.
+type tokens struct {
+	file  api.Tokens
+	given [][sha256.Size]byte
+}
+
+func (s *Server) tokens() (api.Tokens, error) {
+	file, err := api.OpenTokens(s.host.State(), s.log)
+	if err != nil {
+		return nil, err
+	}
+	// Commands of models can read much; the key to everything is not among it.
+	own, err := s.Token()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.host.Redact(append([]string{own}, s.opt.Tokens...)...); err != nil {
+		return nil, err
+	}
+	t := tokens{file: file}
+	for _, given := range s.opt.Tokens {
+		t.given = append(t.given, sha256.Sum256([]byte(given)))
+	}
+	return t, nil
+}
+
+// Valid compares digests, so that it takes the same time for every wrong token
+// of whatever length.
+func (t tokens) Valid(token string) bool {
+	sum, good := sha256.Sum256([]byte(token)), 0
+	for _, given := range t.given {
+		good |= subtle.ConstantTimeCompare(sum[:], given[:])
+	}
+	return t.file.Valid(token) || good == 1
+}

@@ -1,0 +1,44 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// upkeep keeps the state folder within its bounds until ctx ends.
+func (s *Server) upkeep(ctx context.Context) {
+	prune := ticks(s.host.Settings().Retention.Every.Std())
+	defer prune.Stop()
+	for {
+		select {
+		case <-prune.C:
+			s.prune(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// prune lets go of runs that are over and older, more or larger than settled.
+func (s *Server) prune(ctx context.Context) {
+	kept := s.host.Settings().Retention
+	done, err := s.host.Prune(ctx, runtime.Retention{MaxAge: kept.Age.Std(), MaxRuns: kept.Runs, MaxBytes: int64(kept.Size)})
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("old runs could not be removed", "error", err)
+	}
+	if done.Runs > 0 {
+		s.log.Info("old runs removed", "runs", done.Runs, "bytes", done.Bytes)
+	}
+}
+
+// ticks is a ticker that never ticks for 0.
+func ticks(every time.Duration) *time.Ticker {
+	if every <= 0 {
+		t := time.NewTicker(time.Hour)
+		t.Stop()
+		return t
+	}
+	return time.NewTicker(every)
+}
