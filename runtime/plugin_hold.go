@@ -11,7 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// keepIdle is how many modules that nobody holds stay compiled: runs that go on
+// keepIdle bounds the compiled code of old versions, some megabytes each for
+// guests in Go: it is how many modules that nobody holds stay compiled: runs that go on
 // one after the other on the same old version load it once.
 const keepIdle = 4
 
@@ -73,6 +74,9 @@ func (s *pluginSet) digest(ctx context.Context, digest string) (*heldModule, err
 	if err != nil {
 		return nil, errf(abi.NotFound, "the plugin with digest %.12s, which this step started with, is gone: %v", digest, err)
 	}
+	// Compiled without the mutex, since that may take a second. Two that ask for the
+	// same one compile it twice, the second from the cache, and one is dropped.
+	//
 	// An old module has at most what built-ins have: it was live here before.
 	loaded, err := s.rt.wasm.Load(ctx, code, wasm.LoadOptions{Trusted: s.wasTrusted(digest)})
 	if err != nil {
@@ -105,6 +109,7 @@ type pluginView struct {
 	past map[string]*heldModule // by digest, each held
 }
 
+// view begins the view of a pass. It must be ended.
 func (s *pluginSet) view() *pluginView {
 	t := s.use()
 	return &pluginView{set: s, table: t, types: t}
@@ -138,6 +143,7 @@ func (s *pluginSet) pastView(ctx context.Context, h *history) *pluginView {
 	return v
 }
 
+// lookup returns the module that carries out a new step of the pass.
 func (v *pluginView) lookup(t sentinels.StepType) (*heldModule, error) { return v.types.lookup(t) }
 
 // digest returns a module for as long as the view is there.
@@ -191,7 +197,7 @@ func (r *run) reread(def *sentinels.Definition, v *pluginView) *sentinels.Defini
 	r.types = v.table.types
 	r.mu.Unlock()
 	if v.table.swaps == 0 || before == v.table.types {
-		return def
+		return def // what nearly every pass of nearly every run comes to
 	}
 	text, err := json.Marshal(def)
 	if err != nil {

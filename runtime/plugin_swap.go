@@ -24,6 +24,8 @@ func (rt *Runtime) LoadPlugin(ctx context.Context, p Plugin) (PluginInfo, error)
 	if err := rt.alive(); err != nil {
 		return PluginInfo{}, err
 	}
+	// All that can fail comes first, and without the mutex: runs look types up
+	// while this compiles.
 	info := PluginInfo{Name: p.Name, Source: p.Name, Trusted: p.Trusted}
 	m, err := s.open(ctx, p, &info)
 	if err == nil {
@@ -64,7 +66,7 @@ func (rt *Runtime) UnloadPlugin(_ context.Context, source string) error {
 			rest = append(rest, m)
 		}
 	}
-	if len(rest) != len(s.live.modules) {
+	if len(rest) != len(s.live.modules) { // a refused one was never live
 		table, err := newTable(rest)
 		if err != nil {
 			return err
@@ -111,6 +113,8 @@ func (s *pluginSet) replace(replaces string, m module, info *PluginInfo) error {
 	if at < 0 && replaces != "" {
 		at = s.source(replaces)
 	}
+	// The new module takes the old one's place in the order, which decides which
+	// type a step without one is of.
 	modules := slices.Clone(s.live.modules)
 	place := -1
 	if at >= 0 && s.infos[at].Problem == "" {
@@ -160,6 +164,8 @@ func (s *pluginSet) discard(m *heldModule) {
 
 // swap makes a table the live one. The caller has the mutex.
 func (s *pluginSet) swap(table *pluginTable) {
+	// Held before the old ones are let go, so that what is in both tables is never
+	// without a holder.
 	for _, m := range table.modules {
 		s.hold(m)
 	}
@@ -193,7 +199,7 @@ func (s *pluginSet) refused(info PluginInfo, why error) {
 	s.mu.Lock()
 	at := s.source(info.Source)
 	if at >= 0 && s.infos[at].Problem == "" {
-		s.infos[at].Refused = why.Error()
+		s.infos[at].Refused = why.Error() // what serves is still the old one, with its version and digest
 	} else {
 		info.Problem, info.Types = why.Error(), nil
 		s.note(at, info)

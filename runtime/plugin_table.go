@@ -20,6 +20,7 @@ type heldModule struct {
 	holders int // guarded by pluginSet.mu
 }
 
+// holdable compiles what a module's manifest says of its fields.
 func holdable(m module) (*heldModule, error) {
 	types, err := sentinels.NewTypeSet(specsOf(m))
 	if err != nil {
@@ -45,6 +46,7 @@ func (h *heldModule) fields(t sentinels.StepType) (*sentinels.TypeSpec, map[stri
 	return spec, h.marks[t]
 }
 
+// specsOf is the manifest of a module in the words of package sentinels.
 func specsOf(m module) []sentinels.TypeSpec {
 	manifest := m.Manifest()
 	specs := make([]sentinels.TypeSpec, 0, len(manifest.Steps))
@@ -72,7 +74,9 @@ func emptyTable() *pluginTable {
 	return &pluginTable{byType: map[sentinels.StepType]*heldModule{}, users: 1}
 }
 
-// newTable makes a table of modules; a type that two of them have is refused.
+// newTable makes a table of modules; a type that two of them have is refused,
+// with every such type named. The schemas of all types are compiled anew, which
+// takes a millisecond or two: swaps are rare and tables are read all the time.
 func newTable(modules []*heldModule) (*pluginTable, error) {
 	t := &pluginTable{modules: modules, byType: map[sentinels.StepType]*heldModule{}, users: 1}
 	if len(modules) == 0 {
@@ -98,7 +102,8 @@ func newTable(modules []*heldModule) (*pluginTable, error) {
 	return t, err
 }
 
-// with returns t and the types of more that t does not have.
+// with returns t and the types of more that t does not have. The result is
+// nobody's live table and holds nothing: whoever asks holds t and more.
 func (t *pluginTable) with(more []*heldModule) (*pluginTable, error) {
 	next := &pluginTable{modules: slices.Concat(t.modules, more), byType: map[sentinels.StepType]*heldModule{}}
 	var specs []sentinels.TypeSpec
@@ -115,6 +120,8 @@ func (t *pluginTable) with(more []*heldModule) (*pluginTable, error) {
 	return next, err
 }
 
+// lookup returns the module that provides a step type, for as long as the table
+// is held.
 func (t *pluginTable) lookup(name sentinels.StepType) (*heldModule, error) {
 	if m, ok := t.byType[name]; ok {
 		return m, nil

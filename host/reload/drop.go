@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// drop ends files that are gone for good. It returns the files that come to an
-// id by that, and whether step types have changed.
+// drop ends files that are gone for good. It looks once more, since a folder may
+// have been written anew just now and its notification be on the way. It returns
+// the files that come to an id by that, and whether step types have changed.
 func (r *Reload) drop(ctx context.Context, gone []*file) (dirty []*file, types bool) {
 	unloaded := false
 	for _, f := range gone {
@@ -72,7 +73,9 @@ func (r *Reload) keepLine(l ...line) {
 	}
 }
 
-// keep remembers what is the same in files and store by now.
+// keep remembers what is the same in files and store by now: one write for all
+// that a batch has changed, after it is stored. A crash in between costs a
+// reading, which finds the same definition.
 func (r *Reload) keep(ctx context.Context) {
 	var lines []line
 	for _, f := range r.files {
@@ -86,6 +89,7 @@ func (r *Reload) keep(ctx context.Context) {
 		}
 		lines = append(lines, l)
 	}
+	// The step types are noted only when all files were checked with them.
 	if types := r.typesKey(); types != r.marks.types && ctx.Err() == nil {
 		lines = append(lines, line{Types: types})
 	}

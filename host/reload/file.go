@@ -113,7 +113,7 @@ func (f *file) problem(kind sentinels.Kind, message, hint string) sentinels.Prob
 	return sentinels.Problem{File: f.shown, Kind: kind, Message: message, Hint: hint}
 }
 
-// compareFiles is the order that decides between files with the same id: those
+// compareFiles is stable over restarts and does not depend on what came first. It is the order that decides between files with the same id: those
 // of the host's own folder first, sentinels before recipes, then by name.
 func compareFiles(a, b *file) int {
 	rank := func(f *file) int {

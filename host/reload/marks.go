@@ -29,9 +29,9 @@ type mark struct {
 // there are. A line that a crash cut short is left out: then that file is read
 // again.
 type marks struct {
-	path  string // "" keeps them in memory
-	file  *os.File
-	lines int
+	path  string   // "" keeps them in memory
+	file  *os.File // open for appending; nil before the first compact
+	lines int      // in the file
 	byKey map[string]mark
 	types string // the step types that all was checked with
 	stale bool   // a write failed: the file lacks something
@@ -83,7 +83,8 @@ func (m *marks) apply(l line) {
 
 func (m *marks) get(file string) mark { return m.byKey[file] }
 
-// write adds lines and returns when they are on the disk.
+// write adds lines and returns when they are on the disk. What could not be
+// written is still known here, and written with all the rest the next time.
 func (m *marks) write(lines ...line) error {
 	var b bytes.Buffer
 	for _, l := range lines {
@@ -112,7 +113,9 @@ func (m *marks) write(lines ...line) error {
 	return nil
 }
 
-// compact writes the file anew with one line for each mark.
+// compact writes the file anew with one line for each mark. It happens at each
+// start and whenever the file has four times the lines it needs, so the file
+// stays within a few hundred bytes for each watched one.
 func (m *marks) compact() error {
 	m.stale = true // until it is done
 	var b bytes.Buffer

@@ -105,7 +105,7 @@ const (
 	continuumDir = ".continuum/sentinels"
 )
 
-// roots are the folders that are watched, in the order in which files with the
+// roots are made anew for each Reload: a watcher runs once. They are the folders that are watched, in the order in which files with the
 // same id come.
 func (o Options) roots() []*root {
 	watch := o.Watch
@@ -127,9 +127,9 @@ func (o Options) roots() []*root {
 // A root is one folder with its watcher.
 type root struct {
 	dir      string
-	rank     int
-	confined bool
-	patterns []string
+	rank     int      // in the order that decides between files with the same id
+	confined bool     // links that lead out are not followed, and not written through
+	patterns []string // one folder each, so that a path says which kind of file it is
 	watcher  *files.Watcher
-	sub      *files.Subscription
+	sub      *files.Subscription // set by Run
 }

@@ -72,6 +72,8 @@ func (p *place) replace(name string, content []byte, mode fs.FileMode, last func
 	if info, err := p.root.Stat(name); err == nil {
 		mode = info.Mode().Perm()
 	}
+	// A random name in the same folder: a rename is only whole within one file
+	// system, and nobody can have put a link there.
 	temp := tempPrefix + rand.Text() + tempSuffix
 	f, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

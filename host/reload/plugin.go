@@ -14,7 +14,9 @@ import (
 const kindOfPlugin sentinels.Kind = "plugin"
 
 // loadPlugins makes what files of plugins hold live, and reports whether the step
-// types have changed.
+// types have changed. One after the other: a compile takes a processor, and the
+// engine serialises them anyway. In the order of names, so that of two files with
+// the same step types it is always the same one that is refused.
 func (r *Reload) loadPlugins(ctx context.Context, list []*file) bool {
 	if len(list) == 0 {
 		return false
@@ -39,6 +41,8 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 		f.invalid(f.problem("file", "cannot be read: "+err.Error(), ""))
 		return
 	}
+	// A half-written module is refused by its sections, so it needs no rule of its
+	// own: the rest of it is another change.
 	f.digest, f.missing = digest(code), time.Time{}
 	if info, ok := r.pluginOf(f.source()); ok && info.Digest == f.digest && info.Problem == "" && info.Refused == "" {
 		f.state, f.plugin, f.problems = Live, info.Name, nil // the host's start did it

@@ -58,11 +58,13 @@ func New(opt Options) (*Reload, error) {
 		}
 	}
 	r := &Reload{opt: opt, lock: make(chan struct{}, 1), ready: make(chan struct{}), wake: make(chan struct{}, 1), roots: opt.roots(), files: map[string]*file{}}
-	r.lock <- struct{}{}
+	r.lock <- struct{}{} // a channel and not a mutex, so that waiting for it heeds a context
 	return r, nil
 }
 
-// Ready is closed when everything that was there at the start is loaded.
+// Ready is closed when everything that was there at the start is loaded. A host
+// arms its triggers only then, or definitions that are about to be deleted would
+// fire once more. It is never closed if Run fails.
 func (r *Reload) Ready() <-chan struct{} { return r.ready }
 
 // acquire waits for the lock. The token goes back with the call of release.
@@ -87,6 +89,8 @@ type delivery struct {
 // Run loads what is there and follows what changes until ctx ends. It returns
 // an error only if it cannot watch. It can be called once.
 func (r *Reload) Run(ctx context.Context) error {
+	// Whatever way this ends, the watchers and the readers of their subscriptions
+	// have ended before it returns.
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -108,6 +112,8 @@ func (r *Reload) Run(ctx context.Context) error {
 				send(delivery{err: err})
 			}
 		})
+		// Subscribed before anything is read: what changes while the start loads
+		// is told afterwards.
 		sub, err := root.watcher.Subscribe(ctx, files.Query{Patterns: root.patterns})
 		if err != nil {
 			return quiet(ctx, fmt.Errorf("watch %q: %w", root.dir, err))
@@ -119,6 +125,8 @@ func (r *Reload) Run(ctx context.Context) error {
 		return quiet(ctx, err)
 	}
 	close(r.ready)
+	// One reader for each root; a batch is handed over only when the one before
+	// is done, and what comes meanwhile is merged in the subscription.
 	for _, root := range r.roots {
 		wg.Go(func() {
 			for {
@@ -153,6 +161,7 @@ func (r *Reload) Run(ctx context.Context) error {
 	}
 }
 
+// quiet drops an error that only says that ctx has ended.
 func quiet(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -175,7 +184,11 @@ func (r *Reload) begin() (err error) {
 	return err
 }
 
-// first loads what is there at the start: plugins, then definitions.
+// first loads what is there at the start: plugins, then definitions, because
+// those are checked against the step types. Files that are as they were are
+// neither read nor decoded, so that a start with thousands of them costs their
+// hashes alone; but when the step types are others than at the last start, all
+// are, since a definition may have become right or wrong by that.
 func (r *Reload) first(ctx context.Context) error {
 	if err := r.acquire(ctx); err != nil {
 		return err
@@ -210,7 +223,7 @@ func (r *Reload) first(ctx context.Context) error {
 		case f.kind == KindPlugin:
 		case f.mark.Digest != digests[f] || f.mark.Digest == "":
 			dirty = append(dirty, f)
-		case !r.resume(f, heads) || types != r.marks.types:
+		case !r.resume(f, heads) || types != r.marks.types: // resume first: it may write the file
 			dirty = append(dirty, f)
 		}
 	}
@@ -219,11 +232,13 @@ func (r *Reload) first(ctx context.Context) error {
 	return nil
 }
 
+// kindOf returns the files of one kind.
 func kindOf(list []*file, kind Kind) []*file {
 	return slices.DeleteFunc(slices.Clone(list), func(f *file) bool { return f.kind != kind })
 }
 
-// typesKey names the step types that are live.
+// typesKey names the step types that are live, by the plugins that provide them:
+// another version may check fields differently under the same names.
 func (r *Reload) typesKey() string {
 	var parts []string
 	for _, p := range r.opt.Plugins.Plugins() {
@@ -236,7 +251,9 @@ func (r *Reload) typesKey() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// take brings the store to what one batch of changes says.
+// take brings the store to what one batch of changes says. Creations and
+// deletions of a batch are one thing: a rename is both, and the grace of what is
+// gone is what tells it from a deletion.
 func (r *Reload) take(ctx context.Context, d delivery) {
 	if r.acquire(ctx) != nil {
 		return
@@ -265,6 +282,7 @@ func (r *Reload) take(ctx context.Context, d delivery) {
 	r.compareSoon()
 }
 
+// fileOf returns the file of a path, made if it is new.
 func (r *Reload) fileOf(root *root, rel string) *file {
 	origin := filepath.Join(root.dir, filepath.FromSlash(rel))
 	f := r.files[origin]
@@ -287,6 +305,8 @@ func (r *Reload) definitionsAnd(dirty []*file) []*file {
 }
 
 // miss begins the time in which a file that is gone may come back.
+//
+// Its claim and its mark stay until then, so that it comes back as what it was.
 func (r *Reload) miss(f *file) {
 	if f.missing.IsZero() {
 		f.missing = time.Now()
@@ -333,13 +353,14 @@ func (r *Reload) compareSoon() {
 // differing are the files that are not as they are believed to be.
 func (r *Reload) differing() (dirty, plugins []*file) {
 	r.compare = time.Now().Add(compareEvery)
-	there := map[string]bool{}
+	there := map[string]bool{} // by origin, what the watchers see
 	for _, root := range r.roots {
 		list, _ := root.sub.Files()
 		for _, one := range list {
 			f := r.fileOf(root, one.Path)
 			there[f.origin] = true
 			switch {
+			// Equal is equal: a file that was refused with this content stays so.
 			case f.digest == one.Digest && f.missing.IsZero():
 			case f.kind == KindPlugin:
 				plugins = append(plugins, f)
@@ -369,17 +390,18 @@ func (r *Reload) tick(ctx context.Context) {
 	}
 	defer r.release()
 	now := time.Now()
+	again := !r.again.IsZero() && !now.Before(r.again)
+	if again {
+		r.again = time.Time{} // a failure sets it anew
+	}
 	var dirty, gone []*file
 	for _, f := range r.files {
 		switch {
 		case !f.missing.IsZero() && now.Sub(f.missing) >= r.opt.Grace:
 			gone = append(gone, f)
-		case !r.again.IsZero() && !now.Before(r.again) && f.missing.IsZero() && f.state == Invalid && f.kind != KindPlugin:
+		case again && f.missing.IsZero() && f.state == Invalid && f.kind != KindPlugin:
 			dirty = append(dirty, f)
 		}
-	}
-	if !r.again.IsZero() && !now.Before(r.again) {
-		r.again = time.Time{}
 	}
 	if !now.Before(r.compare) {
 		more, plugins := r.differing()

@@ -42,7 +42,7 @@ func (r *Reload) settle(ctx context.Context, dirty []*file) {
 	// A file that loses its id to another makes that one dirty, and the other way
 	// round; each round decides at least one id for good, and few need a second.
 	for round := 0; len(dirty) > 0 && ctx.Err() == nil && round < 10; round++ {
-		slices.SortFunc(dirty, compareFiles)
+		slices.SortFunc(dirty, compareFiles) // so that logs and ties have an order
 		readings := r.readAll(dirty)
 		contested := map[sentinels.ID]bool{}
 		byFile := map[*file]*reading{}
@@ -60,6 +60,8 @@ func (r *Reload) settle(ctx context.Context, dirty []*file) {
 			f.claim = one.def.ID
 			contested[f.claim] = true
 		}
+		// Only now, when all claims are known: an id that moved to another file of
+		// the same batch is not deleted in between.
 		for id, f := range left {
 			if len(r.claimants(id)) == 0 {
 				r.deleteIfOurs(ctx, f, id)
@@ -73,7 +75,9 @@ func (r *Reload) settle(ctx context.Context, dirty []*file) {
 	r.tellAll()
 }
 
-// readAll reads and decodes in parallel: that is most of the work of a start.
+// readAll reads and decodes in parallel, which is most of the work of a start.
+// Decoding asks guests about their steps and is bounded by the engine; reading
+// is bounded by the size of a definition.
 func (r *Reload) readAll(list []*file) []reading {
 	out := make([]reading, len(list))
 	var wg sync.WaitGroup
@@ -93,6 +97,8 @@ func (r *Reload) readAll(list []*file) []reading {
 	return out
 }
 
+// read looks at one file as it is now, which may be later than what the watcher
+// told of. It changes nothing, so that many can be read at once.
 func (r *Reload) read(f *file) reading {
 	one := reading{file: f}
 	src, err := f.root.watcher.ReadFile(f.rel, sentinels.MaxBytes)
@@ -122,7 +128,8 @@ func digest(b []byte) string {
 }
 
 // judge notes what a reading says of its file and reports whether there is a
-// definition to go on with.
+// definition to go on with. A file with problems keeps claim and mark: its last
+// good content is what is live.
 func (r *Reload) judge(one *reading) bool {
 	f := one.file
 	f.digest = one.digest
@@ -174,6 +181,8 @@ func (r *Reload) elect(contested map[sentinels.ID]bool, read map[*file]*reading)
 		if len(list) == 0 {
 			continue
 		}
+		// Only a reading of now can be saved. A file that comes to its id without
+		// having been read, because another one let go, is read in the next round.
 		first := list[0]
 		if one := read[first]; one != nil {
 			winners = append(winners, one)
@@ -184,7 +193,7 @@ func (r *Reload) elect(contested map[sentinels.ID]bool, read map[*file]*reading)
 			if !other.missing.IsZero() {
 				continue
 			}
-			other.mark = mark{}
+			other.mark = mark{} // the store has nothing of it: should it win, it is read
 			other.invalid(other.problem(sentinels.KindDuplicate,
 				fmt.Sprintf("id %q is that of %s already, and of this file", id, first.shown), "give one of the two another id"))
 		}
@@ -192,7 +201,8 @@ func (r *Reload) elect(contested map[sentinels.ID]bool, read map[*file]*reading)
 	return dirty, winners
 }
 
-// saveAll makes revisions of readings, many at once.
+// saveAll makes revisions of readings, many at once. What cannot be stored, on a
+// full disk, is tried again later; the file shows why until then.
 func (r *Reload) saveAll(ctx context.Context, list []*reading) {
 	var wg sync.WaitGroup
 	tokens := make(chan struct{}, savers)
@@ -211,8 +221,9 @@ func (r *Reload) saveAll(ctx context.Context, list []*reading) {
 	}
 }
 
-// save makes a file's definition the newest revision. Nobody else touches the
-// file meanwhile.
+// save makes a file's definition the newest revision, whatever was there: the
+// file was found to be newer. An equal definition makes no revision, only its
+// origin is noted. Each call has a file of its own, so there is nothing to lock.
 func (r *Reload) save(ctx context.Context, one *reading) {
 	f := one.file
 	s, err := r.opt.Definitions.SaveWith(ctx, one.def, runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile})
@@ -232,9 +243,9 @@ func (r *Reload) save(ctx context.Context, one *reading) {
 func (r *Reload) deleteIfOurs(ctx context.Context, f *file, id sentinels.ID) {
 	s, err := r.opt.Definitions.Definition(id)
 	if err == nil && s.Origin != f.origin {
-		return
+		return // it was made elsewhere, or moved to another file
 	}
-	if err == nil {
+	if err == nil { // on this revision alone: an edit that came between keeps it
 		_, err = r.opt.Definitions.DeleteWith(ctx, id, runtime.SaveOptions{Expect: s.Revision, By: byFile})
 	}
 	if err != nil && abi.CodeOf(err) != abi.NotFound && ctx.Err() == nil {

@@ -17,6 +17,7 @@ type told struct {
 
 // tell passes on what is new about one file.
 func (r *Reload) tell(f *file) bool {
+	// Problems as text: that is what a person would compare.
 	now := told{f.state, f.claim, f.mark.Revision, f.plugin, ""}
 	if len(f.problems) > 0 {
 		now.problems = f.problems.Error()
@@ -31,7 +32,8 @@ func (r *Reload) tell(f *file) bool {
 	return true
 }
 
-// tellAll passes on what is new and makes it what is shown.
+// tellAll passes on what is new and makes it what is shown, as a copy: readers
+// never wait for a batch, and see the files as they were between two.
 func (r *Reload) tellAll() {
 	list := make([]*file, 0, len(r.files))
 	for _, f := range r.files {
@@ -56,7 +58,9 @@ func (r *Reload) Files() []FileInfo {
 	return slices.Clone(r.shown)
 }
 
-// Problems returns what is wrong with files, in the order of the files.
+// Problems returns what is wrong with files, in the order of the files. Those of a
+// definition that is live come from a newer content of its file, or from a plugin
+// that is gone: they do not concern the runs that are on.
 func (r *Reload) Problems() []FileProblem {
 	var out []FileProblem
 	for _, f := range r.Files() {

@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// heads are the newest revisions in the store.
+// heads are the newest revisions in the store, read once for a whole start.
 func (r *Reload) heads() (map[sentinels.ID]runtime.Stored, error) {
 	list, err := r.opt.Definitions.Definitions()
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *Reload) resume(f *file, heads map[sentinels.ID]runtime.Stored) bool {
 	f.digest = f.mark.Digest
 	head, there := heads[f.mark.ID]
 	switch {
-	case !there:
+	case !there: // deleted, or a store that is not the one the marks belong to
 		return r.removed(f)
 	case head.Origin != f.origin || head.Revision < f.mark.Revision:
 		return false // another file's by now, or another store

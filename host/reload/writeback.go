@@ -34,6 +34,7 @@ func (r *Reload) Sync(ctx context.Context, id sentinels.ID) error {
 	if f == nil || f.claim != id {
 		return nil
 	}
+	// Read here and not asked of the watcher, which may be a debounce behind.
 	src, err := f.root.watcher.ReadFile(f.rel, sentinels.MaxBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -95,6 +96,8 @@ func (r *Reload) writeFile(f *file, s runtime.Stored) error {
 	if err != nil {
 		return err
 	}
+	// The definition as the store has it, not as the editor handed it over: what is
+	// in the file must have the hash that the mark says.
 	def, err := r.opt.Definitions.Decoded(s)
 	if err != nil {
 		return err
@@ -115,6 +118,8 @@ func (r *Reload) writeFile(f *file, s runtime.Stored) error {
 	}
 	f.state, f.problems, f.digest = Live, nil, digest(text)
 	f.mark = mark{ID: s.ID, Digest: f.digest, Revision: s.Revision, Hash: s.Hash}
+	// The mark last: without it the next start reads the file, finds this very
+	// revision and makes the mark.
 	return r.marks.write(line{File: f.origin, Mark: &f.mark})
 }
 

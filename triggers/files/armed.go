@@ -41,7 +41,9 @@ type change struct {
 	Op   Op     `json:"op"`
 }
 
-// Run watches and fires until ctx ends.
+// Run watches and fires until ctx ends. When the runtime calls it again after an
+// error, what changed in between is found by the mark of the newest fire, as
+// after a restart.
 func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
 	w, release := a.kind.acquire(a.env.Workspace, a.env.Logger)
 	defer release()
@@ -68,7 +70,7 @@ func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
 			}
 		}
 		if len(d.Changes) == 0 {
-			continue
+			continue // operations that nobody asked for; the mark is not kept then
 		}
 		if err := a.fire(ctx, fire, d, batch.Mark); err != nil {
 			return unlessEnded(ctx, err)

@@ -186,7 +186,7 @@ func TestHammer(t *testing.T) {
 // TestHintStorm: more hints than are remembered end in a scan, not in memory.
 func TestHintStorm(t *testing.T) {
 	src := newLossy()
-	s := watch(t, files.Options{Source: src.open, Rescan: time.Hour}, files.Query{Patterns: []string{"*.json"}})
+	s := watch(t, files.Options{Source: src.open, Rescan: time.Hour, Debounce: time.Second}, files.Query{Patterns: []string{"*.json"}})
 	s.write("a.json", "1") // nothing is told of it
 	for i := range 30_000 {
 		src.tell(s.path(fmt.Sprintf("build/%d.o", i)))

@@ -45,10 +45,10 @@ func (*Kind) Name() string { return "file" }
 
 // fields are the options of a file trigger.
 type fields struct {
-	Paths    []string `json:"paths"`
-	Ignore   []string `json:"ignore,omitempty"`
-	On       []Op     `json:"on,omitempty"`
-	SettleMs *int64   `json:"settleMs,omitempty"`
+	Paths    []string `json:"paths"`              // globs relative to the workspace; one at least
+	Ignore   []string `json:"ignore,omitempty"`   // globs of files and folders
+	On       []Op     `json:"on,omitempty"`       // default all three
+	SettleMs *int64   `json:"settleMs,omitempty"` // quiet before it fires; 0 is none, nil the default
 }
 
 // Bounds and default of settleMs.
@@ -139,6 +139,8 @@ func (k *Kind) acquire(workspace string, logger *slog.Logger) (w *Watcher, relea
 		}()
 	}
 	s.users++
+	// The entry goes before the watcher has ended: who comes meanwhile gets a new
+	// one, with a source of its own, rather than one that is about to end.
 	return s.watcher, func() {
 		k.mu.Lock()
 		s.users--

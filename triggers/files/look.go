@@ -14,6 +14,8 @@ func (w *Watcher) look(t *tree, rel string, since touch) {
 		w.scanTree(".")
 		return
 	}
+	// The link itself is asked about first: where it leads says nothing about
+	// what other paths lead through it.
 	info, err := t.lstat(rel)
 	switch {
 	case err != nil && !missing(err):
@@ -52,7 +54,9 @@ func (w *Watcher) known(rel string) bool {
 	return false
 }
 
-// check compares one file with what is remembered and tells of a difference.
+// check compares one file with what is remembered and tells of a difference. The
+// order is that of the cost: a pattern, a stat, a hash. Most hints end with the
+// first or second.
 func (w *Watcher) check(t *tree, rel string, since touch) {
 	old := w.index[rel]
 	if !w.wanted(rel) {
@@ -101,6 +105,8 @@ func (w *Watcher) examine(t *tree, rel string) (e *entry, quiet bool) {
 		return nil, false
 	}
 	e = &entry{stamp: stampOf(info)}
+	// Taken before the content is read: a write during the reading must not look
+	// older than the reading.
 	now := time.Now()
 	e.racy = e.stamp.recent(now)
 	if info.Size() > w.opt.HashLimit {
@@ -108,7 +114,7 @@ func (w *Watcher) examine(t *tree, rel string) (e *entry, quiet bool) {
 	}
 	sum, after, quiet, err := t.hash(rel, w.opt.HashLimit)
 	if err != nil {
-		return e, true
+		return e, true // gone or closed to us; whoever reads it finds out
 	}
 	if after.Size() > w.opt.HashLimit {
 		return e, quiet
@@ -169,12 +175,13 @@ func (w *Watcher) set(rel string, after *entry) {
 		w.index[rel] = after
 	}
 	if same(before, after) {
-		return
+		return // only its times are others, and those are remembered now
 	}
 	for _, g := range w.groups {
 		if !g.wants(rel) {
 			continue
 		}
+		// One change of the mark and one match for all subscriptions of the group.
 		g.mark.replace(rel, before, after)
 		if g.mark.Files > w.opt.MaxFiles {
 			g.fail(crowded(w.opt))

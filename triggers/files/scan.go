@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -10,15 +11,20 @@ import (
 	"time"
 )
 
+// maxWatched bounds the folders that are watched, each of which takes half a
+// kilobyte here and a kilobyte in the kernel. In a larger tree what is beyond is
+// polled.
+const maxWatched = 65_536
+
 // A scan walks the folders that the patterns reach, sees to it that each is
 // watched, and touches every file that is not as it is remembered.
 type scan struct {
 	w    *Watcher
-	t    *tree
-	old  []*group // hear of a file that is new
-	new  []*group // take it as there from the beginning
-	seen map[string]bool
-	kept []string // folders that could not be listed: what is below them stays
+	t    *tree           // nil while the root is missing: then nothing is seen
+	old  []*group        // hear of a file that is new
+	new  []*group        // take it as there from the beginning
+	seen map[string]bool // files and folders by path, so that the others are known to be gone
+	kept []string        // folders that could not be listed: what is below them stays
 }
 
 // scanAll looks at everything. Files that only groups in fresh want become
@@ -32,6 +38,8 @@ func (w *Watcher) scanAll(fresh []*group) {
 		old = append(old, g)
 	}
 	w.mu.Unlock()
+	// Whether it has to poll shows in the scan: folders that could not be watched
+	// last time, for want of watches, may be this time.
 	w.polling = w.src == nil
 	w.watchAbove()
 	w.scan(".", old, fresh)
@@ -53,6 +61,9 @@ func (w *Watcher) scanTree(rel string) {
 	w.scan(rel, old, nil)
 }
 
+// scan opens the tree for one walk. What opening says of the root decides about
+// everything below: a root that is gone takes its files with it, one that cannot
+// be read for another reason takes none.
 func (w *Watcher) scan(rel string, old, fresh []*group) {
 	s := &scan{w: w, old: old, new: fresh, seen: map[string]bool{}}
 	t, err := openTree(w.opt.Root, w.opt.Confined)
@@ -141,7 +152,7 @@ func (s *scan) folder(rel string, depth int) {
 			continue
 		}
 		switch {
-		case e.IsDir():
+		case e.IsDir(): // of the entry itself: no link is followed here
 			if s.enters(child) {
 				s.folder(child, depth+1)
 			}
@@ -170,6 +181,8 @@ func (s *scan) link(rel string, depth int) {
 
 // file compares a file with what is remembered of it.
 func (s *scan) file(rel string) {
+	// Somebody who was there before hears of a difference, and after the
+	// debounce: a scan may meet a file in the middle of being written.
 	wants := func(g *group) bool { return g.wants(rel) }
 	known := s.w.index[rel]
 	if some(s.old, wants) {
@@ -180,6 +193,7 @@ func (s *scan) file(rel string) {
 		}
 		return
 	}
+	// Only newcomers want it, for whom what is there now is the beginning.
 	var takers []*group
 	for _, g := range s.new {
 		if g.wants(rel) {
@@ -217,8 +231,13 @@ func (s *scan) watch(rel string, info fs.FileInfo) {
 		return
 	}
 	native := filepath.Join(w.opt.Root, filepath.FromSlash(rel))
-	if before, ok := w.watched[rel]; ok && !os.SameFile(before, info) {
-		w.src.Unwatch(native)
+	before, again := w.watched[rel]
+	if again && !os.SameFile(before, info) {
+		w.src.Unwatch(native) // of the folder that had this name
+	}
+	if !again && len(w.watched) >= maxWatched {
+		w.degrade(fmt.Errorf("more than %d folders", maxWatched))
+		return
 	}
 	switch err := w.src.Watch(native); {
 	case err == nil:

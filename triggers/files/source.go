@@ -39,6 +39,7 @@ func openNotifier() (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Unbuffered: the watcher's collector is the buffer, and it merges.
 	n := &notifier{watcher: w, hints: make(chan Hint), done: make(chan struct{})}
 	go n.forward()
 	return n, nil
@@ -57,6 +58,7 @@ func (n *notifier) forward() {
 	}
 	for {
 		select {
+		// The kind of an event is not looked at: every one means "look there".
 		case e, ok := <-n.watcher.Events:
 			if !ok || !tell(Hint{e.Name}) {
 				return

@@ -98,7 +98,8 @@ func (w *Watcher) Subscribe(ctx context.Context, q Query) (*Subscription, error)
 	return s, nil
 }
 
-// join gives new subscriptions their baseline, all with one scan, and those that
+// join is done by Run's goroutine alone, between looks, so that no change falls
+// between a baseline and the first one told: it gives new subscriptions their baseline, all with one scan, and those that
 // ask for what others ask for already with none.
 func (w *Watcher) join(subs []*Subscription) {
 	fresh := map[string]*group{}
@@ -158,6 +159,8 @@ func (s *Subscription) enter(g *group) {
 
 // note adds a change to what is pending. The mutex is held.
 func (s *Subscription) note(rel string, before, after *entry) {
+	// What the reader knows is what was handed out last, whatever has been in
+	// between. So pending holds each path once, however slow the reader is.
 	if t, ok := s.pending[rel]; ok {
 		before = t.before
 	}
@@ -236,6 +239,8 @@ func (s *Subscription) take() (batch Batch, wait time.Duration, err error) {
 	if wait = time.Until(due); wait > 0 {
 		return batch, wait, nil
 	}
+	// Changes and mark are taken under one lock: the mark is that of exactly the
+	// files that a reader who applied every batch believes in.
 	batch = Batch{Changes: changes(s.pending), Mark: s.mark()}
 	clear(s.pending)
 	return batch, 0, nil

@@ -105,7 +105,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// work does what is due and returns the time until more is.
+// work is one round of Run. Newcomers go first, since somebody waits for each of
+// them; a scan for them is one for all, so nothing else scans in the same round.
+// It does what is due and returns the time until more is.
 func (w *Watcher) work(ctx context.Context) time.Duration {
 	w.mu.Lock()
 	joining, lost := w.joining, w.lost
@@ -170,6 +172,8 @@ func (w *Watcher) lookDue() time.Time {
 		return next
 	}
 	defer w.handOut()
+	// One opening for all: each path is looked at below the same root, even if
+	// the root is replaced meanwhile. The hint of that is looked at next.
 	t, err := openTree(w.opt.Root, w.opt.Confined)
 	if err != nil {
 		w.scanAll(nil) // the root is gone or closed to us
@@ -207,7 +211,9 @@ func (w *Watcher) dropAll(due map[string]touch, err error) {
 	}
 }
 
-// collect takes hints as they come, so that the system's queue stays short.
+// collect takes hints as they come, so that the system's queue, 16,384 on Linux,
+// stays short while a scan or a hash takes its time. It looks at nothing. It ends
+// when the source is closed, which Run does and waits for.
 func (w *Watcher) collect(src Source) {
 	for h := range src.Hints() {
 		rel, ok := w.relative(h.Path)
@@ -229,7 +235,9 @@ func (w *Watcher) relative(path string) (string, bool) {
 	return ".", strings.HasPrefix(w.opt.Root, above)
 }
 
-// touch notes that a path is to be looked at.
+// touch notes that a path is to be looked at. bounded says that it comes from
+// outside and may be dropped for a look at everything; what a scan found is
+// bounded by the files there are.
 func (w *Watcher) touch(rel string, bounded bool) {
 	now := time.Now()
 	w.mu.Lock()
@@ -246,6 +254,8 @@ func (w *Watcher) touch(rel string, bounded bool) {
 		w.touched[rel] = touch{now, now}
 	}
 	w.mu.Unlock()
+	// Run has planned for what was touched before this, and a later touch is
+	// never due earlier: only the first one has to wake it.
 	if idle {
 		w.rouse()
 	}
@@ -259,7 +269,8 @@ func (w *Watcher) rouse() {
 	}
 }
 
-// degrade notes that notifications are not to be had, and says so once.
+// degrade notes that notifications are not to be had, and says so once, until
+// they have been there again.
 func (w *Watcher) degrade(err error) {
 	w.polling = true
 	if w.told {
