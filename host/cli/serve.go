@@ -182,7 +182,7 @@ func (a *app) serveLog(l config.Logs) (*slog.Logger, func(), error) {
 		return slog.New(slog.NewJSONHandler(to, opt)), done, nil
 	}
 	if l.File == "" && a.env.StderrTerminal {
-		return slog.New(tint.NewHandler(to, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !bool(a.paint)})), done, nil
+		return slog.New(tint.NewTextHandler(to, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !bool(a.paint)})), done, nil
 	}
 	return slog.New(slog.NewTextHandler(to, opt)), done, nil
 }
