@@ -82,3 +82,21 @@ func (f *follower) take(m Message) error {
 	}
 	return nil
 }
+
+// Cursor returns the place where the live feed is now: a [Client.Watch] from
+// there tells everything that the caller does next.
+func (c *Client) Cursor(ctx context.Context) (string, error) {
+	cursor := ""
+	w := watcher{
+		client: c, topics: []string{"runs"}, cursor: &cursor,
+		hello: func() error { return errOver }, fn: func(Message) error { return errOver },
+	}
+	err := w.once(ctx)
+	if cursor != "" {
+		return cursor, nil // the connection was ended by us
+	}
+	if last := (*finalError)(nil); errors.As(err, &last) {
+		return "", last.err
+	}
+	return "", err
+}
