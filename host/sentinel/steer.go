@@ -11,44 +11,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-type startIn struct {
-	SentinelID string                     `json:"sentinelId" jsonschema:"id of the sentinel"`
-	Inputs     map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"values of its inputs"`
-	Event      json.RawMessage            `json:"event,omitempty" jsonschema:"payload of $event"`
-	Workspace  string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given"`
-	Key        string                     `json:"key,omitempty" jsonschema:"start key: a second start with it returns the first run"`
-	Pinned     bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
-}
-
-type runOut struct {
-	Run        sentinels.RunID  `json:"run"`
-	SentinelID sentinels.ID     `json:"sentinelId"`
-	Status     sentinels.Status `json:"status"`
-}
-
-func (f family) start(ctx context.Context, call *command.Call, in startIn) (runOut, error) {
-	stored, err := f.rt.Definition(sentinels.ID(in.SentinelID))
-	if err != nil {
-		return runOut{}, err
-	}
-	def, err := f.rt.Decoded(stored)
-	if err != nil {
-		return runOut{}, err
-	}
-	opt := runtime.StartOptions{Inputs: in.Inputs, Workspace: in.Workspace, Key: in.Key, Revision: stored.Revision, Pinned: in.Pinned, Starter: call.Run}
-	if opt.Workspace == "" {
-		opt.Workspace = call.Workspace
-	}
-	if opt.Key == "" {
-		opt.Key = call.Key // who repeats the call, a run after a crash or a program with its key, gets the same run
-	}
-	if in.Event != nil {
-		opt.Event = &sentinels.Event{Name: "manual", Source: "sentinel/start", Data: in.Event}
-	}
-	id, err := f.rt.Start(ctx, def, opt)
-	return runOut{id, def.ID, sentinels.StatusRunning}, err
-}
-
 type targetIn struct {
 	Run        string `json:"run,omitempty" jsonschema:"the run"`
 	SentinelID string `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run that is not over"`

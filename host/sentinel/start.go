@@ -1,0 +1,85 @@
+package sentinel
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type startIn struct {
+	SentinelID string                     `json:"sentinelId,omitempty" jsonschema:"id of the sentinel"`
+	File       string                     `json:"file,omitempty" jsonschema:"in place of a stored sentinel, a file that holds the definition, below the workspace or absolute"`
+	Definition json.RawMessage            `json:"definition,omitempty" jsonschema:"in place of a stored sentinel, the definition itself"`
+	Inputs     map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"values of its inputs"`
+	Variables  map[string]json.RawMessage `json:"variables,omitempty" jsonschema:"variables that are set before the first step"`
+	Event      json.RawMessage            `json:"event,omitempty" jsonschema:"payload of $event"`
+	Workspace  string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given"`
+	Key        string                     `json:"key,omitempty" jsonschema:"start key: a second start with it returns the first run"`
+	Pinned     bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
+
+	OnInterrupt string `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt where neither a step nor the definition decides" enum:"retry,fail,ask"`
+}
+
+type runOut struct {
+	Run        sentinels.RunID  `json:"run"`
+	SentinelID sentinels.ID     `json:"sentinelId"`
+	Status     sentinels.Status `json:"status"`
+}
+
+// start returns when the run is durable; what it does goes on behind.
+func (f family) start(ctx context.Context, call *command.Call, in startIn) (runOut, error) {
+	def, revision, err := f.startable(call, in)
+	if err != nil {
+		return runOut{}, err
+	}
+	opt := runtime.StartOptions{
+		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: in.Key,
+		Revision: revision, Pinned: in.Pinned, Starter: call.Run, OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
+	}
+	if opt.Workspace == "" {
+		opt.Workspace = call.Workspace
+	}
+	if opt.Key == "" {
+		opt.Key = call.Key // who repeats the call, a run after a crash or a program with its key, gets the same run
+	}
+	if in.Event != nil {
+		opt.Event = &sentinels.Event{Name: "manual", Source: "sentinel/start", Data: in.Event}
+	}
+	id, err := f.rt.Start(ctx, def, opt)
+	return runOut{id, def.ID, sentinels.StatusRunning}, err
+}
+
+// startable returns what is to be run: the stored sentinel with its revision, or
+// a definition of the caller's own, which is stored nowhere but in the run.
+func (f family) startable(call *command.Call, in startIn) (*sentinels.Definition, int, error) {
+	given := 0
+	for _, is := range []bool{in.SentinelID != "", in.File != "", in.Definition != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return nil, 0, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "start: give sentinelId, or file, or definition"}
+	case in.SentinelID != "":
+		stored, err := f.rt.Definition(sentinels.ID(in.SentinelID))
+		if err != nil {
+			return nil, 0, err
+		}
+		def, err := f.rt.Decoded(stored)
+		return def, stored.Revision, err
+	}
+	src, file, err := f.source(call, createIn{File: in.File, Definition: unquoted(in.Definition)})
+	if err != nil {
+		return nil, 0, err
+	}
+	def, problems := f.rt.Decode(src, file)
+	if len(problems) > 0 {
+		return nil, 0, refused(problems)
+	}
+	return def, 0, nil
+}
