@@ -45,6 +45,9 @@ type listedTrigger struct {
 // triggersBySentinel is for lists: one look for all of them.
 func (f family) triggersBySentinel(id sentinels.ID) (map[sentinels.ID][]listedTrigger, error) {
 	all, err := f.rt.Triggers(id)
+	if abi.CodeOf(err) == abi.NotFound {
+		return nil, nil // only runs of it are known: it was never stored
+	}
 	if err != nil {
 		return nil, err
 	}
