@@ -70,7 +70,7 @@ func runIn(answer json.RawMessage) sentinels.RunID {
 }
 
 // takesRun are the commands that give a process a run to carry out.
-var takesRun = map[string]bool{"sentinel/start": true, "sentinel/resume": true}
+var takesRun = map[string]bool{"sentinel/start": true, "sentinel/resume": true, "sentinel/retry": true, "sentinel/fork": true}
 
 // answer is what another process has this one do.
 func (s *session) answer(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error) {

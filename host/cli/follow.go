@@ -31,8 +31,8 @@ type view interface {
 // A follower carries a run out to its end, or to where only a person can help.
 type follower struct {
 	app  *app
-	door *door
-	rt   *runtime.Runtime
+	door *door // nil when another process carries the run out
+	rt   carrier
 	feed *feed
 	view view
 	id   sentinels.RunID
@@ -162,10 +162,11 @@ func (f *follower) tell(text string) {
 }
 
 // await waits for the run and then for what it left running, and for runs that
-// another process had this one start, unless those wait for a person.
+// another process had this one start, unless those wait for a person. A server
+// keeps what is left over, so there only the run itself is waited for.
 func (f *follower) await(ctx context.Context) (runtime.Result, error) {
 	res, err := f.rt.Wait(ctx, f.id)
-	for err == nil {
+	for err == nil && f.door != nil {
 		// Whoever came in before the door is shut is waited for, and opens it again.
 		f.door.shut()
 		next, foreign, lookErr := f.left()
@@ -301,7 +302,7 @@ func (f *follower) stuck() (outcome, bool) {
 // root, for a child can be resumed by itself.
 func sameTree(runs []runtime.RunInfo, r runtime.RunInfo, id sentinels.RunID) bool {
 	for range 64 { // deeper than runs can be nested
-		if r.ID == id || r.Parent == id {
+		if r.ID == id || r.Parent == id || r.Root == id {
 			return true
 		}
 		up := slices.IndexFunc(runs, func(p runtime.RunInfo) bool { return p.ID == r.Parent })

@@ -17,7 +17,8 @@ import (
 // run that a person has to bring on.
 type outcome struct {
 	runtime.Result
-	open []runtime.RunInfo // what waits, the run itself or children of it
+	open   []runtime.RunInfo // what waits, the run itself or children of it
+	served bool              // a server carries it out, and goes on with it by itself
 }
 
 // resultLine is the last line of "-o jsonl" and all of "-o json".
@@ -87,7 +88,7 @@ func (a *app) showOutcome(out outcome) error {
 	for _, w := range list {
 		a.complain(fmt.Sprintf("run %s waits for a person: %s", w.Run, w.Prompt), w.Type)
 	}
-	if slices.ContainsFunc(list, func(w waiting) bool { return w.Call != "" }) {
+	if !out.served && slices.ContainsFunc(list, func(w waiting) bool { return w.Call != "" }) {
 		a.say("then go on with `sentinel run%s --resume %s`", a.sameStore(), out.Run)
 	}
 	if len(list) == 0 && out.Error != nil {
@@ -96,6 +97,17 @@ func (a *app) showOutcome(out outcome) error {
 			where = fmt.Sprintf("step %s: ", out.Step)
 		}
 		a.complain(where+out.Error.Message, out.Error.Hint)
+	}
+	return nil
+}
+
+// ended ends the talk about a run and makes the exit code of it.
+func (a *app) ended(out outcome) error {
+	if err := a.showOutcome(out); err != nil {
+		return err
+	}
+	if code := statusCode(out.Status); code != ExitOK {
+		return exitError(code)
 	}
 	return nil
 }

@@ -125,6 +125,14 @@ func (a *app) openRun(ctx context.Context, f *runFlags) (*session, *feed, error)
 // startRun reads the file before it opens the store: a typing error must not cost a
 // second, nor make a folder.
 func (a *app) startRun(ctx context.Context, target string, f *runFlags) (err error) {
+	there, err := a.dialServer(ctx)
+	if err != nil {
+		return err
+	}
+	if there != nil {
+		defer a.closing(there, &err)
+		return a.carryThere(ctx, there, func() (sentinels.RunID, error) { return a.startThere(ctx, there, target, f) })
+	}
 	src, err := a.readSource(target)
 	if err != nil {
 		return err
@@ -165,6 +173,14 @@ func (a *app) base(f found) string {
 // resumeRun takes a run up from its journal, with more room if that is given. The
 // engine says what is missing.
 func (a *app) resumeRun(ctx context.Context, f *runFlags) (err error) {
+	there, err := a.dialServer(ctx)
+	if err != nil {
+		return err
+	}
+	if there != nil {
+		defer a.closing(there, &err)
+		return a.resumeServed(ctx, there, f.resume, f)
+	}
 	room, err := f.limits.room()
 	if err != nil {
 		return err
@@ -197,13 +213,7 @@ func (a *app) over(ctx context.Context, s *session, info runtime.RunInfo) error 
 	if err != nil {
 		return err
 	}
-	if err := a.showOutcome(outcome{Result: res}); err != nil {
-		return err
-	}
-	if code := statusCode(res.Status); code != ExitOK {
-		return exitError(code)
-	}
-	return nil
+	return a.ended(outcome{Result: res})
 }
 
 // user is who sits at this terminal.

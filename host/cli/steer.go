@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // steer finds the run that word means and calls a command on it.
@@ -99,18 +100,31 @@ func (a *app) resume(ctx context.Context, word string, f *runFlags) error {
 
 // resumeThere has the process that has the store go on with a run.
 func (a *app) resumeThere(ctx context.Context, s *session, word string, f *runFlags) error {
-	if f.record != "" || f.replay != "" || f.model != "" {
-		return &usageError{"another process carries the run out: --model, --record and --replay are for one that runs here", ""}
+	if err := f.elsewhere(); err != nil {
+		return err
 	}
 	info, err := a.target(ctx, s, word, false)
 	if err != nil {
 		return err
 	}
-	room, err := f.limits.room()
+	params, err := f.resumption(info.ID)
 	if err != nil {
 		return err
 	}
-	params := map[string]any{"run": info.ID}
+	if err := s.call(ctx, "sentinel/resume", params, &info); err != nil {
+		return err
+	}
+	return a.changed(info)
+}
+
+// resumption is the parameters of sentinel/resume; only those that say something
+// are there beside the run.
+func (f *runFlags) resumption(id sentinels.RunID) (map[string]any, error) {
+	room, err := f.limits.room()
+	if err != nil {
+		return nil, err
+	}
+	params := map[string]any{"run": id}
 	for name, v := range map[string]any{
 		"maxIterations": room.Iterations, "timeoutMs": room.TimeoutMs, "budgetUsd": room.CostUSD,
 		"budgetTokens": room.Tokens, "budgetCalls": room.Calls, "onInterrupt": f.onInterrupt,
@@ -119,10 +133,7 @@ func (a *app) resumeThere(ctx context.Context, s *session, word string, f *runFl
 			params[name] = v
 		}
 	}
-	if err := s.call(ctx, "sentinel/resume", params, &info); err != nil {
-		return err
-	}
-	return a.changed(info)
+	return params, nil
 }
 
 // decideCommand checks the words before it looks for a process, so that a mistyped
