@@ -9,6 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 	"github.com/sentinel-runtime/sentinel/triggers/immediate"
 	"github.com/sentinel-runtime/sentinel/triggers/manual"
+	"github.com/sentinel-runtime/sentinel/triggers/webhook"
 )
 
 // Set returns the usual kinds with their defaults, in the order in which they
@@ -21,5 +22,6 @@ func Set() triggers.Set {
 		cron.New(cron.Options{}),
 		events.New(events.Options{}),
 		files.New(files.Options{}),
+		webhook.New(webhook.Options{}),
 	}
 }

@@ -1,0 +1,241 @@
+package webhook_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+	"github.com/sentinel-runtime/sentinel/triggers/webhook"
+)
+
+const secret = "correct horse battery staple"
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func env(value string) triggers.Env {
+	return triggers.Env{
+		Sentinel: "a", Now: func() time.Time { return noon },
+		Secret: func(name string) (string, bool) { return value, name == "HOOK_SECRET" && value != "unset" },
+	}
+}
+
+func arm(t testing.TB, options, value string) triggers.Receiver {
+	t.Helper()
+	a, err := webhook.New(webhook.Options{}).Arm(sentinels.Trigger{Type: "webhook", Options: json.RawMessage(options)}, env(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.(triggers.Receiver)
+}
+
+func mac(key, body string) []byte {
+	h := hmac.New(sha256.New, []byte(key))
+	h.Write([]byte(body))
+	return h.Sum(nil)
+}
+
+// post makes a request with headers given as "Name: value".
+func post(body string, headers ...string) triggers.Request {
+	r := triggers.Request{Method: "POST", Header: map[string][]string{}, Body: []byte(body)}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header[name] = append(r.Header[name], value)
+	}
+	return r
+}
+
+const (
+	byHMAC     = `{"secretEnv":"HOOK_SECRET"}`
+	byStandard = `{"secretEnv":"HOOK_SECRET","auth":"standard-webhooks"}`
+	byToken    = `{"secretEnv":"HOOK_SECRET","auth":"token"}`
+	open       = `{"insecure":true}`
+)
+
+// TestT8WhoIsLetIn: clause T8.2, each way to prove oneself and to fail.
+func TestT8WhoIsLetIn(t *testing.T) {
+	const body = `{"a":1}`
+	hexMAC, b64MAC := hex.EncodeToString(mac(secret, body)), base64.StdEncoding.EncodeToString(mac(secret, body))
+	for _, c := range []struct {
+		name, options, secret string
+		headers               []string
+		in                    bool
+	}{
+		{"hmac", byHMAC, secret, []string{"X-Hub-Signature-256: sha256=" + hexMAC}, true},
+		{"bare hex", byHMAC, secret, []string{"X-Hub-Signature-256: " + strings.ToUpper(hexMAC)}, true},
+		{"base64", byHMAC, secret, []string{"X-Hub-Signature-256: " + b64MAC}, true},
+		{"own header", `{"secretEnv":"HOOK_SECRET","signatureHeader":"x-sig"}`, secret, []string{"X-Sig: " + hexMAC}, true},
+		{"other header", `{"secretEnv":"HOOK_SECRET","signatureHeader":"x-sig"}`, secret, []string{"X-Hub-Signature-256: " + hexMAC}, false},
+		{"no signature", byHMAC, secret, nil, false},
+		{"empty signature", byHMAC, secret, []string{"X-Hub-Signature-256: "}, false},
+		{"empty hex", byHMAC, secret, []string{"X-Hub-Signature-256: sha256="}, false},
+		{"short", byHMAC, secret, []string{"X-Hub-Signature-256: sha256=" + hexMAC[:32]}, false},
+		{"of another secret", byHMAC, secret, []string{"X-Hub-Signature-256: " + hex.EncodeToString(mac("x", body))}, false},
+		{"of another body", byHMAC, secret, []string{"X-Hub-Signature-256: " + hex.EncodeToString(mac(secret, body+" "))}, false},
+		{"two signatures", byHMAC, secret, []string{"X-Hub-Signature-256: " + hexMAC, "X-Hub-Signature-256: " + hexMAC}, false},
+		{"secret is not set", byHMAC, "unset", []string{"X-Hub-Signature-256: " + hexMAC}, false},
+		{"secret is empty", byHMAC, "", []string{"X-Hub-Signature-256: " + hex.EncodeToString(mac("", body))}, false},
+		{"the secret as a token", byHMAC, secret, []string{"Authorization: Bearer " + secret}, false},
+
+		{"bearer", byToken, secret, []string{"Authorization: Bearer " + secret}, true},
+		{"bearer in lower case", byToken, secret, []string{"Authorization: bearer " + secret}, true},
+		{"gitlab", byToken, secret, []string{"X-Gitlab-Token: " + secret}, true},
+		{"own token header", `{"secretEnv":"HOOK_SECRET","auth":"token","tokenHeader":"X-Key"}`, secret, []string{"X-Key: " + secret}, true},
+		{"not its token header", `{"secretEnv":"HOOK_SECRET","auth":"token","tokenHeader":"X-Key"}`, secret, []string{"Authorization: Bearer " + secret}, false},
+		{"basic", byToken, secret, []string{"Authorization: Basic " + secret}, false},
+		{"wrong token", byToken, secret, []string{"Authorization: Bearer wrong"}, false},
+		{"no token", byToken, secret, nil, false},
+		{"empty token, empty secret", byToken, "", []string{"Authorization: Bearer "}, false},
+		{"no token, no secret", byToken, "unset", nil, false},
+
+		{"open", open, "", nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fires, err := arm(t, c.options, c.secret).Receive(post(body, c.headers...))
+			if c.in {
+				if err != nil || len(fires) != 1 || string(fires[0].Event.Data) != body {
+					t.Errorf("%+v %v", fires, err)
+				}
+				return
+			}
+			if abi.CodeOf(err) != abi.Denied || len(fires) != 0 {
+				t.Errorf("%+v %v, want it denied", fires, err)
+			}
+			if err != nil && c.secret != "" && strings.Contains(err.Error(), c.secret) {
+				t.Errorf("the error tells the secret: %v", err)
+			}
+		})
+	}
+}
+
+// TestT8StandardWebhooks holds our check to the project's own signer.
+func TestT8StandardWebhooks(t *testing.T) {
+	key := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef01234567"))
+	const body = `{"type":"user.created"}`
+	sign := func(id string, at time.Time) string {
+		wh, err := standardwebhooks.NewWebhook("whsec_" + key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := wh.Sign(id, at, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	request := func(id string, at time.Time, signature string) triggers.Request {
+		return post(body, "Webhook-Id: "+id, fmt.Sprint("Webhook-Timestamp: ", at.Unix()), "Webhook-Signature: "+signature, "Idempotency-Key: unsigned")
+	}
+	for _, c := range []struct {
+		name, options, secret string
+		r                     triggers.Request
+		in                    bool
+	}{
+		{"good", byStandard, "whsec_" + key, request("msg_1", noon, sign("msg_1", noon)), true},
+		{"secret without prefix", byStandard, key, request("msg_1", noon, sign("msg_1", noon)), true},
+		{"the secret says it", byHMAC, "whsec_" + key, request("msg_1", noon, sign("msg_1", noon)), true},
+		{"old secret first", byStandard, key, request("msg_1", noon, "v1a,x v1,AAAA "+sign("msg_1", noon)), true},
+		{"almost too old", byStandard, key, request("msg_1", noon.Add(-5*time.Minute), sign("msg_1", noon.Add(-5*time.Minute))), true},
+		{"too old", byStandard, key, request("msg_1", noon.Add(-301*time.Second), sign("msg_1", noon.Add(-301*time.Second))), false},
+		{"too new", byStandard, key, request("msg_1", noon.Add(301*time.Second), sign("msg_1", noon.Add(301*time.Second))), false},
+		{"another time", byStandard, key, request("msg_1", noon.Add(time.Second), sign("msg_1", noon)), false},
+		{"another id", byStandard, key, request("msg_2", noon, sign("msg_1", noon)), false},
+		{"a border moved", byStandard, key, request("msg.1", noon, sign("msg.1", noon)), false},
+		{"no time", byStandard, key, post(body, "Webhook-Id: msg_1", "Webhook-Signature: "+sign("msg_1", noon)), false},
+		{"another version", byStandard, key, request("msg_1", noon, strings.Replace(sign("msg_1", noon), "v1,", "v2,", 1)), false},
+		{"no base64", byStandard, "not base64!", request("msg_1", noon, sign("msg_1", noon)), false},
+		{"plain, with a secret that is not", byHMAC, "whsec_" + key, post(body, "X-Hub-Signature-256: "+hex.EncodeToString(mac("whsec_"+key, body))), false},
+		{"standard, where plain is wanted", byHMAC, key, request("msg_1", noon, sign("msg_1", noon)), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fires, err := arm(t, c.options, c.secret).Receive(c.r)
+			if !c.in {
+				if abi.CodeOf(err) != abi.Denied {
+					t.Errorf("%v, want it denied", err)
+				}
+				return
+			}
+			if err != nil || len(fires) != 1 {
+				t.Fatalf("%+v %v", fires, err)
+			}
+			// Who replays the request can write another header, but not another id.
+			if fires[0].Key != "webhook-id:msg_1" {
+				t.Errorf("key %q", fires[0].Key)
+			}
+		})
+	}
+}
+
+// TestT8Check: clause T8.1, open is only what says so.
+func TestT8Check(t *testing.T) {
+	k := webhook.New(webhook.Options{})
+	for _, options := range []string{
+		byHMAC, byStandard, byToken, open, `{"insecure":true,"auth":"none","methods":["GET","PUT"]}`,
+		`{"secretEnv":"S","event":"github:push","eventHeader":"X-GitHub-Event","idempotencyHeader":"X-Id"}`,
+	} {
+		if err := k.Check(sentinels.Trigger{Type: "webhook", Options: json.RawMessage(options)}); err != nil {
+			t.Errorf("%s: %v", options, err)
+		}
+	}
+	for options, want := range map[string]string{
+		``:                                  "secretEnv is missing",
+		`{}`:                                "secretEnv is missing",
+		`{"auth":"none"}`:                   `write "insecure": true`,
+		`{"auth":"token"}`:                  "needs secretEnv",
+		`{"auth":"basic"}`:                  "it can be hmac-sha256",
+		`{"secret":"x"}`:                    `did you mean "secretEnv"`,
+		`{"secretEnv":"hunter2-hunter"}`:    "no name of an environment variable",
+		`{"secretEnv":"S","insecure":true}`: "contradict",
+		`{"secretEnv":"S","auth":"none","insecure":true}`:         "no use for secretEnv",
+		`{"secretEnv":"S","methods":["DELETE"]}`:                  "GET, POST or PUT",
+		`{"secretEnv":"S","methods":["GET"]}`:                     "no body to be signed",
+		`{"secretEnv":"S","auth":"token","signatureHeader":"X"}`:  "goes with auth hmac-sha256",
+		`{"secretEnv":"S","tokenHeader":"X"}`:                     "goes with auth token",
+		`{"secretEnv":"S","signatureHeader":"X Y"}`:               "no name of a header",
+		`{"secretEnv":"S","event":"git:*"}`:                       "no event name",
+		`{"secretEnv":5}`:                                         "cannot be a number",
+		`{"secretEnv":"S","auth":"hmac-sha256","eventHeader":""}`: "",
+	} {
+		err := k.Check(sentinels.Trigger{Type: "webhook", Options: json.RawMessage(options)})
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", options, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", options, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: the error repeats what may be a secret: %v", options, err)
+		}
+	}
+}
+
+// TestT8MissingSecretIsShown: a webhook that can let in nobody is a problem that
+// people see.
+func TestT8MissingSecretIsShown(t *testing.T) {
+	a := arm(t, byHMAC, "unset").(triggers.Armed)
+	if err := a.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "HOOK_SECRET, which holds the secret, is not set") {
+		t.Errorf("Run: %v", err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := arm(t, byHMAC, secret).(triggers.Armed).Run(ctx, nil); err != nil || ctx.Err() == nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
