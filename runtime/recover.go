@@ -184,6 +184,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	r.ledger.extend(r.id, st.room)
 	r.countCrash()
 	r.slim()
+	r.share()
 	if opt.cut != nil {
 		r.cut = opt.cut[r.id]
 		return r, nil

@@ -95,14 +95,18 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 }
 
 // slim lets go of what only the run's first record needs, before the run goes
-// on: ten thousand that wait would each keep a definition of their own.
+// on: ten thousand that wait would each keep a definition of their own. Others
+// may look at the run already, but not at these.
 func (r *run) slim() {
-	r.mu.Lock() // whoever looks at runs sees this one already
-	defer r.mu.Unlock()
 	r.begin.Definition, r.begin.Variables = journal.Value{}, nil
 	if f := r.begin.Fork; f != nil {
 		f.Variables, f.Last = journal.Value{}, journal.Value{}
 	}
+}
+
+// share has a restored run that nobody sees yet keep one text where it read two
+// or more of the same.
+func (r *run) share() {
 	if r.begin.Hash == r.hash {
 		r.begin.Hash = r.hash
 	}

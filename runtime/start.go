@@ -99,6 +99,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 	if opt.fork != nil {
 		r.info.fork(opt.fork)
 		if err := r.takeFork(); err != nil {
+			r.cancel(err)
 			return "", err
 		}
 	}
@@ -111,15 +112,21 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 			return nil
 		}})
 	}
+	w.puts = append(w.puts, rt.indexPuts(r.info)...)
+	// From here on others see the run. Whoever wants to write to its journal waits
+	// until that begins.
+	r.snap.Lock()
 	if first, err := rt.adoptNew(r, opt.Key); err != nil || first != id {
+		r.snap.Unlock()
+		r.cancel(errStopped) // or the runtime would hold it to its own end
 		if opt.parent != nil {
 			opt.parent.disown()
 		}
 		return first, err
 	}
-	w.puts = append(w.puts, rt.indexPuts(r.info)...)
 	rt.arming.began(r)
 	start := r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
+	r.snap.Unlock()
 	if opt.began != nil {
 		opt.began(start)
 	}
