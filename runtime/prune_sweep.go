@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -48,6 +49,11 @@ func (p *pruner) sweep(ctx context.Context) error {
 
 // named returns every digest in the store, and those of the plugins in use.
 func (p *pruner) named(ctx context.Context) (map[blobDigest]struct{}, error) {
+	// What names a blob that is not protected any more was given to the store long
+	// ago, and is read below once it is committed.
+	if err := p.rt.await(ctx, p.rt.db.Enqueue(store.Batch{})); err != nil {
+		return nil, err
+	}
 	found := map[blobDigest]struct{}{}
 	note := func(d blobDigest) { found[d] = struct{}{} }
 	for _, digest := range p.rt.plugins.digests() {

@@ -272,7 +272,7 @@ func TestPruneBesideRuns(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-time.After(5 * time.Millisecond): // far less than the interval that is kept
 			}
 			runtime.ForgetSweep(rt)
 			if _, err := rt.Prune(context.Background(), runtime.Retention{MaxRuns: 2}); err != nil {
