@@ -208,7 +208,8 @@ func TestPruneBelowARunThatGoesOn(t *testing.T) {
 	pass := func(n int) {
 		t.Helper()
 		until(t, fmt.Sprint("pass ", n), func() bool {
-			return db.count(t, hasCall("go")) == n && len(ids(t, rt, runtime.RunFilter{Parent: top, Status: sentinels.StatusCompleted})) > 0
+			kids, err := rt.Runs(runtime.RunFilter{Parent: top})
+			return err == nil && db.count(t, hasCall("go")) == n && len(kids) > 0 && !kids[0].Live
 		})
 	}
 	pass(1)
@@ -251,6 +252,7 @@ func TestPruneKeepsWhatIsAboveALivingRun(t *testing.T) {
 	db := newFilm()
 	rt := open(t, newWorld(), db, runtime.Options{})
 	id := startFamily(t, rt, db)
+	until(t, "the end of the middle run to be durable", func() bool { return !familyRuns(t, rt)["mid"].Live })
 	if out := prune(t, rt, runtime.Retention{MaxAge: 1}); out.Runs != 0 || out.Kept != 3 {
 		t.Errorf("%+v", out)
 	}
