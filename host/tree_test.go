@@ -47,6 +47,8 @@ var layers = []layer{
 	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},            // it steers the engine, nothing else
 	{"host/plugin", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},              // likewise
 	{"host/serve", []string{"host", "host/*", "runtime", "triggers", "sentinels", "sdk/abi"}, nil}, // it puts them together
+	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                              // the store is the engine's
+	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                              // and so is what can be told of a state folder
 	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/reload", []string{"runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
 	{"host/problem", []string{"sdk/abi"}, nil},

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -39,4 +40,20 @@ func lockFile(f *os.File, exclusive bool, wait time.Duration) error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// Holder returns who has the store in the state folder path open, nil if nobody
+// has.
+func Holder(path string) (*HeldError, error) {
+	f, err := openShared(filepath.Join(path, dbFile), filepath.Join(path, flagFile))
+	var held *HeldError
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case errors.As(err, &held):
+		return held, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, f.Close()
 }
