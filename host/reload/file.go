@@ -66,6 +66,7 @@ type file struct {
 	// Of a definition. The claim is the id that the last good content had: while
 	// a file is invalid nobody else takes its place.
 	claim sentinels.ID
+	lost  bool // the claim is that of another file before it, so nothing of this one was ever live
 	mark  mark // what was last the same in file and store
 
 	plugin string // the plugin's own name

@@ -305,6 +305,34 @@ func TestTwoFilesOneID(t *testing.T) {
 	s.live(".continuum/sentinels/a.json", "x", 4) // what never was a definition has no id
 }
 
+// TestNobodysID: a definition whose file says something else, while the only
+// other file that had its id is broken or gone, is nobody's and goes.
+func TestNobodysID(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		last func(s *scene)
+	}{
+		{"broken", func(s *scene) { s.write("sentinels/b.json", "{") }},
+		{"gone", func(s *scene) { s.must(os.Remove(s.path("sentinels/b.json"))) }},
+	} {
+		for _, first := range []func(s *scene){
+			func(s *scene) { s.write("sentinels/a.json", definition("y", "a")) },
+			func(s *scene) { s.must(os.Remove(s.path("sentinels/a.json"))) },
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				s := newScene(t).begin()
+				s.write("sentinels/a.json", definition("x", "a"))
+				s.live("sentinels/a.json", "x", 1)
+				s.write("sentinels/b.json", definition("x", "b"))
+				s.invalid("sentinels/b.json", "sentinels/a.json")
+				c.last(s)
+				first(s)
+				s.deleted("x")
+			})
+		}
+	}
+}
+
 // TestRecipes: pipelines are sentinels, lists of sources are not.
 func TestRecipes(t *testing.T) {
 	s := newScene(t)

@@ -49,10 +49,14 @@ func (r *Reload) settle(ctx context.Context, dirty []*file) {
 		left := map[sentinels.ID]*file{} // ids that a file had and has no more
 		for i := range readings {
 			one := &readings[i]
+			f := one.file
 			if !r.judge(one) {
+				if f.lost && f.state == Invalid { // it has nothing that could stay live
+					left[f.claim], contested[f.claim] = f, true
+					f.claim, f.lost = "", false
+				}
 				continue
 			}
-			f := one.file
 			if byFile[f] = one; f.claim != "" && f.claim != one.def.ID {
 				left[f.claim] = f
 				contested[f.claim] = true
@@ -193,6 +197,7 @@ func (r *Reload) elect(contested map[sentinels.ID]bool, read map[*file]*reading)
 			if !other.missing.IsZero() {
 				continue
 			}
+			other.lost = true
 			other.mark = mark{} // the store has nothing of it: should it win, it is read
 			other.invalid(other.problem(sentinels.KindDuplicate,
 				fmt.Sprintf("id %q is that of %s already, and of this file", id, first.shown), "give one of the two another id"))
@@ -234,16 +239,20 @@ func (r *Reload) save(ctx context.Context, one *reading) {
 		}
 		return
 	}
-	f.state, f.problems = Live, nil
+	f.state, f.problems, f.lost = Live, nil, false
 	f.mark = mark{ID: s.ID, Digest: one.digest, Revision: s.Revision, Hash: s.Hash}
 }
 
-// deleteIfOurs deletes a definition that lives in a file which does not hold it
-// any more.
+// deleteIfOurs deletes a definition that no file claims any more, of which f was
+// the last, if it lives in a file that is watched.
 func (r *Reload) deleteIfOurs(ctx context.Context, f *file, id sentinels.ID) {
 	s, err := r.opt.Definitions.Definition(id)
 	if err == nil && s.Origin != f.origin {
-		return // it was made elsewhere, or moved to another file
+		// Made elsewhere, unless it is what another watched file left behind, that
+		// had the id before f and is gone or says something else now.
+		if !r.watches(s.Origin) {
+			return
+		}
 	}
 	if err == nil { // on this revision alone: an edit that came between keeps it
 		_, err = r.opt.Definitions.DeleteWith(ctx, id, runtime.SaveOptions{Expect: s.Revision, By: byFile})

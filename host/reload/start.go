@@ -29,12 +29,8 @@ func (r *Reload) orphans(heads map[sentinels.ID]runtime.Stored) {
 		if s.Origin == "" || r.files[s.Origin] != nil {
 			continue
 		}
-		for _, root := range r.roots {
-			rel, err := filepath.Rel(root.dir, s.Origin)
-			if err != nil || !root.holds(filepath.ToSlash(rel)) {
-				continue
-			}
-			f := r.newFile(root, filepath.ToSlash(rel))
+		if root, rel, ok := r.place(s.Origin); ok {
+			f := r.newFile(root, rel)
 			f.claim = id
 			r.files[f.origin] = f
 			r.miss(f)
@@ -42,15 +38,28 @@ func (r *Reload) orphans(heads map[sentinels.ID]runtime.Stored) {
 	}
 }
 
-// holds reports whether a path below the root is one that is watched. The
-// patterns have meta characters in their last part alone.
-func (root *root) holds(rel string) bool {
-	for _, p := range root.patterns {
-		if ok, err := path.Match(p, rel); ok && err == nil {
-			return true
+// watches reports whether a file, there or not, is one that is watched.
+func (r *Reload) watches(origin string) bool {
+	_, _, ok := r.place(origin)
+	return ok
+}
+
+// place finds the root that an origin is watched in. The patterns of roots have
+// meta characters in their last part alone.
+func (r *Reload) place(origin string) (*root, string, bool) {
+	for _, root := range r.roots {
+		rel, err := filepath.Rel(root.dir, origin)
+		if err != nil {
+			continue
+		}
+		rel = filepath.ToSlash(rel)
+		for _, p := range root.patterns {
+			if ok, err := path.Match(p, rel); ok && err == nil {
+				return root, rel, true
+			}
 		}
 	}
-	return false
+	return nil, "", false
 }
 
 // resume takes up a file that is as it was when it was last the same as the
