@@ -13,18 +13,26 @@ import (
 
 // runLogs keeps what runs tell, one file a run with a [runtime.Progress] a
 // line. The journal is the truth; this is for people, so a line that cannot be
-// written is reported once and costs no run its life.
+// written is reported once and costs no run its life. What it may take is said by
+// [logBounds].
 type runLogs struct {
-	dir string
-	log *slog.Logger
+	dir    string
+	log    *slog.Logger
+	bounds logBounds
 
 	mu     sync.Mutex
-	files  map[sentinels.RunID]*os.File
+	files  map[sentinels.RunID]*runLog
 	failed bool
 }
 
+// A runLog is the open log of a run.
+type runLog struct {
+	*os.File
+	size int64
+}
+
 func openRunLogs(dir string, log *slog.Logger) *runLogs {
-	return &runLogs{dir: dir, log: log, files: map[sentinels.RunID]*os.File{}}
+	return &runLogs{dir: dir, log: log, bounds: defaultLogBounds, files: map[sentinels.RunID]*runLog{}}
 }
 
 // RunLog returns the file that holds what a run told.
@@ -46,7 +54,14 @@ func (l *runLogs) write(p runtime.Progress) {
 	defer l.mu.Unlock()
 	f, err := l.file(p.Run)
 	if err == nil {
-		_, err = f.Write(append(line, '\n'))
+		var n int
+		n, err = f.Write(append(line, '\n'))
+		if f.size += int64(n); err == nil && f.size > l.bounds.most {
+			f.Close()
+			f = nil
+			delete(l.files, p.Run)
+			err = l.cut(p.Run)
+		}
 	}
 	if err != nil && !l.failed {
 		l.failed = true
@@ -61,7 +76,7 @@ func (l *runLogs) write(p runtime.Progress) {
 // openFiles bounds how many run logs are open at once.
 const openFiles = 64
 
-func (l *runLogs) file(run sentinels.RunID) (*os.File, error) {
+func (l *runLogs) file(run sentinels.RunID) (*runLog, error) {
 	if f := l.files[run]; f != nil {
 		return f, nil
 	}
@@ -79,25 +94,31 @@ func (l *runLogs) file(run sentinels.RunID) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if torn(f) {
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	size := info.Size()
+	if torn(f, size) {
 		// Ended here, or the next line would be lost with it.
 		if _, err := f.WriteString("\n"); err != nil {
 			f.Close()
 			return nil, err
 		}
+		size++
 	}
-	l.files[run] = f
-	return f, nil
+	l.files[run] = &runLog{f, size}
+	return l.files[run], nil
 }
 
 // torn reports whether a host that was killed left the last line unfinished.
-func torn(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || info.Size() == 0 {
+func torn(f *os.File, size int64) bool {
+	if size == 0 {
 		return false
 	}
 	var last [1]byte
-	_, err = f.ReadAt(last[:], info.Size()-1)
+	_, err := f.ReadAt(last[:], size-1)
 	return err == nil && last[0] != '\n'
 }
 

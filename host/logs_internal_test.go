@@ -2,11 +2,18 @@ package host
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // TestRunLogAfterKill expects that a line which a kill cut off costs no other.
@@ -32,4 +39,89 @@ func TestRunLogAfterKill(t *testing.T) {
 	if lines := bytes.SplitAfter(text, []byte("\n")); len(lines) != 4 || !bytes.Equal(lines[0], append(whole[:len(whole)-5:len(whole)-5], '\n')) {
 		t.Errorf("the log is now %q", text)
 	}
+}
+
+// TestRunLogIsBounded expects the beginning and the end of a long log, and
+// exactly how much is missing between, also over several cuts and a restart.
+func TestRunLogIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	bounds := logBounds{most: 8 << 10, head: 3 << 10, tail: 2 << 10}
+	l := openRunLogs(dir, slog.New(slog.DiscardHandler))
+	l.bounds = bounds
+	var told int64
+	const lines = 500
+	for i := range lines {
+		p := runtime.Progress{Run: "r", Event: runtime.OnLog, Message: fmt.Sprintf("line %d", i)}
+		line, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told += int64(len(line)) + 1
+		l.write(p)
+		if i%170 == 0 {
+			l.close()
+			l = openRunLogs(dir, slog.New(slog.DiscardHandler))
+			l.bounds = bounds
+		}
+	}
+	l.close()
+	text, err := os.ReadFile(l.path("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int64(len(text)) > bounds.most {
+		t.Errorf("the log has %d bytes, more than %d", len(text), bounds.most)
+	}
+	var kept, gaps int64
+	var gap logGap
+	next := 0
+	for line := range bytes.Lines(text) {
+		if g, ok := readGap(line); ok {
+			gap, gaps, next = g, gaps+1, next+int(g.Lines)
+			continue
+		}
+		var p runtime.Progress
+		if err := json.Unmarshal(line, &p); err != nil || p.Message != fmt.Sprintf("line %d", next) {
+			t.Fatalf("line %d is %s (%v)", next, line, err)
+		}
+		next++
+		kept += int64(len(line))
+	}
+	if next != lines || gaps != 1 || kept+gap.Bytes != told {
+		t.Errorf("%d lines, %d gaps, %d bytes kept and %d left out; want %d, 1, and %d in all", next, gaps, kept, gap.Bytes, lines, told)
+	}
+}
+
+// TestRunLogSweep expects logs of unknown runs to go, and of those that are over
+// the oldest.
+func TestRunLogSweep(t *testing.T) {
+	l := openRunLogs(t.TempDir(), slog.New(slog.DiscardHandler))
+	l.bounds.all = 500
+	for i, run := range []sentinels.RunID{"unknown", "old", "on", "new"} {
+		l.write(runtime.Progress{Run: run, Event: runtime.OnLog, Message: strings.Repeat("x", 300)})
+		at := time.Now().Add(time.Duration(i-10) * time.Hour)
+		if err := os.Chtimes(l.path(run), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := l.sweep(func(run sentinels.RunID) (found, over bool, err error) { return run != "unknown", run != "on", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if diff := cmp.Diff([]string{"new.jsonl", "on.jsonl"}, left); diff != "" {
+		t.Error(diff)
+	}
+	l.write(runtime.Progress{Run: "old", Event: runtime.OnLog}) // its file was open when it was removed
+	if text, err := os.ReadFile(l.path("old")); err != nil || len(text) == 0 {
+		t.Errorf("what is told after the sweep: %q, %v", text, err)
+	}
+	l.close()
 }

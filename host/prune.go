@@ -3,34 +3,34 @@ package host
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Prune removes runs that are over as [runtime.Runtime.Prune] does, and their
-// logs with them.
+// Prune removes runs that are over as [runtime.Runtime.Prune] does, and with
+// them their logs and the output of their processes. Logs that an earlier one
+// left behind, because its process ended in the middle, go too, and logs of runs
+// that are over beyond a gigabyte in all, the oldest first.
 func (h *Host) Prune(ctx context.Context, keep runtime.Retention) (runtime.Pruned, error) {
 	removed := keep.Removed
 	keep.Removed = func(ctx context.Context, runs []sentinels.RunID) error {
-		err := h.logs.remove(runs)
+		err := errors.Join(h.logs.remove(runs), h.shells.ForgetRuns(runs))
 		if removed != nil {
 			err = errors.Join(err, removed(ctx, runs))
 		}
 		return err
 	}
-	return h.rt.Prune(ctx, keep)
-}
-
-// remove takes the logs of runs away; one that is not there is no error.
-func (l *runLogs) remove(runs []sentinels.RunID) error {
-	var errs []error
-	for _, run := range runs {
-		if err := os.Remove(l.path(run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+	out, err := h.rt.Prune(ctx, keep)
+	if err != nil {
+		return out, err
 	}
-	return errors.Join(errs...)
+	return out, h.logs.sweep(func(run sentinels.RunID) (found, over bool, err error) {
+		info, err := h.rt.Status(run)
+		if abi.CodeOf(err) == abi.NotFound {
+			return false, false, nil
+		}
+		return err == nil, info.Status.Final(), err
+	})
 }

@@ -15,7 +15,7 @@ import (
 type retryIn struct {
 	Run          string                     `json:"run,omitempty" jsonschema:"the run"`
 	SentinelID   string                     `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run"`
-	From         string                     `json:"from,omitempty" jsonschema:"first step to carry out: a top-level place, or a step's id or name; the first one if not given"`
+	From         any                        `json:"from,omitempty" jsonschema:"first step to carry out: a top-level place, or a step's id or name; the first one if not given"`
 	Iteration    int                        `json:"iteration,omitempty" jsonschema:"iteration to begin with; with from the one where the run ended, else the first" minimum:"1"`
 	WithRevision any                        `json:"withRevision,omitempty" jsonschema:"latest, or the number of a revision; the run's own definition if not given"`
 	Inputs       map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"in place of the run's inputs, one by one"`
@@ -35,12 +35,31 @@ type rerunOut struct {
 
 // retry begins a run's work again, or goes on with it at a step.
 func (f family) retry(ctx context.Context, call *command.Call, in retryIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, From: in.From, Inputs: in.Inputs, Key: in.Key}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Key: in.Key}
 	var err error
+	if opt.From, err = fromStep(in.From); err != nil {
+		return rerunOut{}, err
+	}
 	if opt.Latest, opt.Revision, err = withRevision(in.WithRevision); err != nil {
 		return rerunOut{}, err
 	}
 	return f.rerun(ctx, call, targetIn{in.Run, in.SentinelID}, opt)
+}
+
+// fromStep reads the place of a step, which may come as a number, or its id or
+// name.
+func fromStep(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	case float64:
+		if v == float64(int(v)) {
+			return strconv.Itoa(int(v)), nil
+		}
+	}
+	return "", &abi.Error{Code: abi.BadFields, Field: "from", Message: fmt.Sprintf("from: %v is no place, id or name of a step", v)}
 }
 
 // withRevision reads a number, however a command line or a model wrote it.
@@ -67,7 +86,7 @@ type forkIn struct {
 	Run        string                     `json:"run,omitempty" jsonschema:"the run"`
 	SentinelID string                     `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run"`
 	Iteration  int                        `json:"iteration" jsonschema:"iteration to begin with" minimum:"1"`
-	From       string                     `json:"from,omitempty" jsonschema:"first step to carry out in it; the first one if not given"`
+	From       any                        `json:"from,omitempty" jsonschema:"first step to carry out in it; the first one if not given"`
 	Index      *int                       `json:"index,omitempty" jsonschema:"place of the step to change, from 0" minimum:"0"`
 	Address    string                     `json:"address,omitempty" jsonschema:"the step to change where it is nested, such as 3.then.0, or by its id"`
 	Step       json.RawMessage            `json:"step,omitempty" jsonschema:"takes the step's place as a whole"`
@@ -79,7 +98,11 @@ type forkIn struct {
 // fork begins an iteration of a run again in a new one, with a step changed if
 // that is wanted. The sentinel and the other run stay as they are.
 func (f family) fork(ctx context.Context, call *command.Call, in forkIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, From: in.From, Inputs: in.Inputs, Key: in.Key}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Key: in.Key}
+	var err error
+	if opt.From, err = fromStep(in.From); err != nil {
+		return rerunOut{}, err
+	}
 	place := stepIn{Index: in.Index, Address: in.Address}
 	named := in.Index != nil || in.Address != ""
 	switch changes := in.Step != nil || in.Params != nil; {

@@ -257,6 +257,26 @@ func (m *Manager) prune() {
 	}
 }
 
+// ForgetRuns forgets the executions of runs that are no longer kept, and removes
+// their output. One that is still read stays until the bounds take it.
+func (m *Manager) ForgetRuns(runs []sentinels.RunID) error {
+	gone := map[sentinels.RunID]bool{}
+	for _, run := range runs {
+		gone[run] = true
+	}
+	m.mu.Lock()
+	list := m.snapshot(func(e *execution) bool { return gone[e.run] && e.pins == 0 && !e.isLive() })
+	for _, e := range list {
+		delete(m.all, e.id)
+	}
+	m.mu.Unlock()
+	var errs []error
+	for _, e := range list {
+		errs = append(errs, e.forget())
+	}
+	return errors.Join(errs...)
+}
+
 // executionID derives the id from the call's key, so that a call that is made
 // again after a crash starts the same execution. discriminator tells several
 // programs of one call apart. Without a key it is random.
