@@ -52,6 +52,7 @@ type healthState struct {
 	snapshot time.Time
 }
 
+// newHealthState begins well: the first look comes before anybody is served.
 func newHealthState() *healthState {
 	return &healthState{room: newGate(), now: Health{OK: true, Since: time.Now(), FreeBytes: -1}, stalled: make(chan struct{})}
 }
@@ -77,6 +78,8 @@ func (rt *Runtime) Health() Health {
 	now := h.now
 	now.Snapshot = h.snapshot
 	h.mu.Unlock()
+	// Asked for now and not at the last look, because they cost next to nothing
+	// and who asks wants to see them move.
 	s := rt.db.Stats()
 	now.StoreBytes, now.StoreFree, now.Held, now.Commits = s.FileBytes, s.FreeBytes, s.Queued, s.Commits
 	return now
@@ -107,8 +110,11 @@ func (rt *Runtime) writable() error {
 	return readOnlyError(now.Reason, now.Hint)
 }
 
+// hintRoom is the way out of nearly everything that makes a runtime read-only.
 const hintRoom = "make room on the disk of the state folder; everything goes on by itself"
 
+// readOnlyError refuses. Whoever gets it may come again after some seconds: that
+// is how long somebody takes to delete a file.
 func readOnlyError(reason, hint string) *abi.Error {
 	return &abi.Error{Code: abi.Unavailable, RetryAfterMs: 5000, Message: "the engine is read-only: " + reason, Hint: hint}
 }
@@ -117,6 +123,7 @@ func readOnlyError(reason, hint string) *abi.Error {
 func reasonOf(err error) string {
 	var stalled *store.StalledError
 	if errors.As(err, &stalled) {
+		// How many batches are held and since when stands in Health by itself.
 		err = stalled.Err
 	}
 	return fmt.Sprintf("the store cannot be written: %v", err)
@@ -126,6 +133,8 @@ func reasonOf(err error) string {
 // store stalls it does not keep them waiting: what they asked for is held and
 // will be written, and that is what the error says.
 func (rt *Runtime) await(ctx context.Context, t ticket) error {
+	// First alone: where both are ready the commit counts, and a select would
+	// choose one at random.
 	select {
 	case <-t.Done():
 		return t.Err()
@@ -154,215 +163,6 @@ func (h *healthState) stall() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.stalled
-}
-
-// look takes a fresh view of store and disk.
-func (rt *Runtime) look() {
-	h := rt.health
-	h.looking.Lock()
-	defer h.looking.Unlock()
-	disk := store.Disk{Free: -1, Total: -1, FreeFiles: -1}
-	low := int64(0)
-	if rt.opt.Dir != "" && rt.opt.MinFree >= 0 {
-		if d, err := store.DiskOf(rt.opt.Dir); err == nil {
-			disk, low = d, rt.lowWater(d)
-		}
-	}
-	failing := rt.storeHealth()
-
-	h.mu.Lock()
-	was := h.now
-	next := Health{OK: true, Since: was.Since, FreeBytes: disk.Free, LowBytes: low}
-	enough := low
-	if was.ReadOnly {
-		enough += low / 4 // else it would flicker at the mark
-	}
-	switch {
-	case failing != nil:
-		next.ReadOnly, next.Reason, next.Hint = true, reasonOf(failing), hintRoom
-	case h.blob != nil:
-		next.ReadOnly, next.Reason, next.Hint = true, fmt.Sprintf("a large value cannot be written: %v", h.blob), hintRoom
-	case low > 0 && disk.Free < enough:
-		next.ReadOnly, next.Hint = true, hintRoom
-		next.Reason = fmt.Sprintf("the disk of %s is nearly full: %s free, %s are kept for what is under way", rt.opt.Dir, byteText(disk.Free), byteText(enough))
-	case disk.FreeFiles >= 0 && disk.FreeFiles < fewFiles:
-		next.ReadOnly, next.Hint = true, "delete files on the disk of the state folder; everything goes on by itself"
-		next.Reason = fmt.Sprintf("the disk of %s has room for %d more files only", rt.opt.Dir, disk.FreeFiles)
-	case h.unsound != nil:
-		next.Reason, next.Hint = h.unsound.Message, h.unsound.Hint
-	}
-	next.OK = next.Reason == ""
-	changed := next.OK != was.OK || next.ReadOnly != was.ReadOnly
-	if changed {
-		next.Since = time.Now()
-	}
-	if failing != nil && !h.isClosed {
-		close(h.stalled)
-		h.isClosed = true
-	} else if failing == nil && h.isClosed {
-		h.stalled, h.isClosed = make(chan struct{}), false
-	}
-	h.now = next
-	h.mu.Unlock()
-
-	rt.shift(next, disk, failing)
-	if changed {
-		rt.tellHealth(next)
-	}
-}
-
-// shift opens or shuts the gate that all steps pass, and sees to the ballast.
-func (rt *Runtime) shift(now Health, disk store.Disk, failing error) {
-	h := rt.health
-	rt.holdClocks(now.ReadOnly)
-	if now.ReadOnly {
-		h.room.shut()
-	} else {
-		h.room.open()
-	}
-	if rt.opt.Dir == "" || disk.Total <= 0 {
-		return
-	}
-	size := ballastSize(disk.Total)
-	h.mu.Lock()
-	starved, settled := failing != nil || h.blob != nil, h.settled
-	h.mu.Unlock()
-	switch {
-	case starved && disk.Free < size:
-		if dropped, err := store.DropBallast(rt.opt.Dir); err != nil || dropped {
-			rt.log.Warn("ballast is let go to write what is held", "dropped", dropped, "error", err)
-		}
-	case now.OK && settled && disk.Free > now.LowBytes+2*size:
-		if err := store.MakeBallast(rt.opt.Dir, size); err != nil {
-			rt.log.Warn("no ballast", "error", err)
-		}
-	}
-}
-
-// ballastSize is what is kept for the last results: 8 MiB, less on a small disk.
-func ballastSize(total int64) int64 { return min(8<<20, total/64) }
-
-// lowWater is the room below which nothing new starts.
-func (rt *Runtime) lowWater(d store.Disk) int64 {
-	if rt.opt.MinFree > 0 {
-		return rt.opt.MinFree
-	}
-	return min(64<<20, d.Total/100)
-}
-
-func (rt *Runtime) tellHealth(now Health) {
-	if now.OK {
-		rt.log.Info("the engine can write again")
-	} else {
-		rt.log.Error("the engine is not well", "readOnly", now.ReadOnly, "reason", now.Reason, "hint", now.Hint)
-	}
-	if rt.opt.Observer.Health != nil {
-		rt.opt.Observer.Health(now)
-	}
-}
-
-// watchHealth looks at store and disk until the runtime ends.
-func (rt *Runtime) watchHealth() {
-	defer rt.wg.Done()
-	begin := time.Now()
-	timer := time.NewTimer(healthInterval)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-rt.ctx.Done():
-			return
-		}
-		rt.health.mu.Lock()
-		rt.health.settled = time.Since(begin) >= healthSettle
-		rt.health.mu.Unlock()
-		rt.look()
-		rt.health.mu.Lock()
-		hurry := rt.health.now.ReadOnly
-		rt.health.mu.Unlock()
-		next := healthInterval
-		if hurry {
-			next = healthHurry
-		}
-		timer.Reset(next)
-	}
-}
-
-// putBlob keeps a large value. On a full disk it waits for room, as commits do:
-// what a step came to must not become an error because nothing could be
-// written. It gives up when the runtime ends.
-func (rt *Runtime) putBlob(data []byte) (string, error) {
-	h := rt.health
-	held := false
-	defer func() {
-		if held {
-			h.holdBlob(-1, nil)
-			rt.look()
-		}
-	}()
-	for {
-		digest, err := rt.db.PutBlob(data)
-		if err == nil || !store.IsFull(err) {
-			return digest, err
-		}
-		if !held {
-			held = true
-			h.holdBlob(1, err)
-			rt.look() // which lets the ballast go
-		}
-		timer := time.NewTimer(healthHurry)
-		select {
-		case <-timer.C:
-		case <-rt.ctx.Done():
-			timer.Stop()
-			return "", errors.Join(errShutdown, err)
-		}
-	}
-}
-
-// holdBlob counts those that wait with a blob.
-func (h *healthState) holdBlob(n int, why error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.blobs += n; h.blobs == 0 {
-		h.blob = nil
-	} else if why != nil {
-		h.blob = why
-	}
-}
-
-// pass holds a step back while its run is paused or the runtime is read-only.
-func (r *run) pass(ctx context.Context) error {
-	for {
-		if err := r.gate.pass(ctx); err != nil {
-			return err
-		}
-		room := r.rt.health.room
-		if room.isOpen() {
-			return nil
-		}
-		if err := room.pass(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// holdClocks stops the clocks of all runs while the runtime is read-only: what
-// they wait for may be held too, and their limits are not for waiting on a disk.
-func (rt *Runtime) holdClocks(hold bool) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if rt.readOnly == hold {
-		return
-	}
-	rt.readOnly = hold
-	for _, r := range rt.runs {
-		if hold {
-			r.clock.hold()
-		} else {
-			r.clock.release()
-		}
-	}
 }
 
 // byteText writes a size for people.

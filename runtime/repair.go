@@ -93,6 +93,8 @@ func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err er
 	}
 	defer hold.Close()
 	report.Store = hold.File()
+	// Under the lock: a process that is just starting would change the file
+	// between what is found and what is done about it.
 	found, err := hold.Inspect()
 	if err != nil {
 		return report, openError(opt.Dir, err)
@@ -109,6 +111,8 @@ func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err er
 	if report.Store == "" && base == "" {
 		return report, errf(abi.NotFound, "repair %q: there is neither a store nor a sound snapshot", opt.Dir)
 	}
+	// In the state folder and not in that for temporary files: the result is
+	// renamed into place, which works within a file system only.
 	work := filepath.Join(opt.Dir, "repairing")
 	if err := os.RemoveAll(work); err != nil { // left by a crash
 		return report, fmt.Errorf("repair %q: %w", opt.Dir, err)
@@ -124,12 +128,14 @@ func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err er
 	if err := j.make(ctx, work, report.Store, base, opt.From != ""); err != nil {
 		return report, fmt.Errorf("repair %q: %w", opt.Dir, err)
 	}
+	// A repair that made things worse must not be what replaces the store.
 	if err := CheckStore(ctx, work, opt.Child); err != nil {
 		return report, fmt.Errorf("repair %q: the result: %w", opt.Dir, err)
 	}
 	if opt.DryRun {
 		return report, nil
 	}
+	// The name says why the file is there, for whoever finds it a year later.
 	why := "damaged"
 	if found.Damaged == 0 {
 		why = "replaced"
@@ -165,6 +171,7 @@ func chooseSnapshot(opt RepairOptions, report *RepairReport) (string, error) {
 		}
 		list = []Snapshot{s}
 	}
+	// The newest first: the older one is, the more of what fills in is stale.
 	for _, s := range list {
 		found, err := store.InspectFile(s.Path)
 		if errors.Is(err, os.ErrNotExist) && opt.From != "" {
@@ -177,6 +184,7 @@ func chooseSnapshot(opt RepairOptions, report *RepairReport) (string, error) {
 			err = found.Err(s.Path)
 		}
 		if err == nil {
+			// A file from elsewhere has no time in its name.
 			if s.Taken.IsZero() {
 				if info, err := os.Stat(s.Path); err == nil {
 					s.Taken, s.Bytes = info.ModTime(), info.Size()

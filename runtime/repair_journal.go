@@ -70,10 +70,14 @@ func (j *repairs) choose(run string, damaged []store.JournalRecord, whole bool, 
 	if o != nil {
 		o.cut = !whole || len(kept) < len(damaged)
 	}
+	// Both are beginnings of the same history, so the longer one has all that
+	// the shorter one has. Of two of the same length the store's own is taken:
+	// whether it may have had more is known there.
 	if older, from := readPrefix(base); from != nil && (o == nil || from.last > o.last) {
 		kept, o = older, from
 		o.fromBase, o.cut = true, true
 	}
+	// Without its first record nobody can say what the run is a run of.
 	if o == nil {
 		return nil
 	}
@@ -94,6 +98,7 @@ func (j *repairs) noteCursors(raw []byte) {
 	if err != nil {
 		return // readPrefix has decoded it
 	}
+	// Whatever keeps a place in the log keeps it in one of these.
 	at := uint64(0)
 	switch {
 	case rec.RunStart != nil:
@@ -116,6 +121,8 @@ func (j *repairs) noteCursors(raw []byte) {
 // that looks the same is found too: then a blob is reported that never was.
 var blobName = regexp.MustCompile(`"b":"([0-9a-f]{64})"`)
 
+// noteBlobs looks whether the blobs that a record names are there. Their
+// content is checked by whoever reads them.
 func (j *repairs) noteBlobs(raw []byte) {
 	for _, m := range blobName.FindAllSubmatch(raw, -1) {
 		digest := string(m[1])

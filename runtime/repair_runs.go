@@ -45,6 +45,8 @@ func (j *repairs) make(ctx context.Context, work, damaged, base string, back boo
 	if err != nil {
 		return err
 	}
+	// With one head the newest commit may be missing as a whole, and no range of
+	// keys would show it.
 	j.wary = done.OneHead || damaged == ""
 	j.older = map[sentinels.RunID]bool{}
 	for name, b := range done.Buckets {
@@ -58,6 +60,8 @@ func (j *repairs) make(ctx context.Context, work, damaged, base string, back boo
 		}
 	}
 	slices.SortFunc(j.report.Buckets, func(a, b RepairedBucket) int { return strings.Compare(a.Name, b.Name) })
+	// What follows is a matter of records and no more of pages, so it goes the
+	// way that every other write goes.
 	if j.db, err = store.Open(work, store.Options{}); err != nil {
 		return err
 	}
@@ -66,6 +70,8 @@ func (j *repairs) make(ctx context.Context, work, damaged, base string, back boo
 
 // saneValue reports whether a pair can be what this program wrote.
 func saneValue(bucket string, key, value []byte) bool {
+	// A key and the name in its value must agree where the value has one: this
+	// finds a flipped bit in either.
 	switch bucket {
 	case bucketRuns:
 		var info RunInfo
@@ -105,6 +111,7 @@ func (j *repairs) mend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// First the runs that have a summary, then those that have only a journal.
 	known := map[sentinels.RunID]bool{}
 	for _, info := range infos {
 		known[info.ID] = true
@@ -126,6 +133,9 @@ func (j *repairs) mend(ctx context.Context) error {
 	if err := j.countMissing(); err != nil {
 		return err
 	}
+	// A run remembers how far it has read the log of events. If the end of the
+	// log is lost, positions would be given a second time, and it would pass over
+	// what stands there now.
 	// Events that come from now on must lie behind what any run has seen.
 	if j.events < j.cursor {
 		e := sentinels.Event{ID: string(newRunID()), Name: "store:repaired", Time: time.Now().UTC()}
@@ -150,6 +160,7 @@ func (j *repairs) mend(ctx context.Context) error {
 // there is none. A summary made anew is always written.
 func (j *repairs) mendRun(info RunInfo, o *journalOrigin) (b store.Batch, changed bool) {
 	r := &j.report.Runs
+	// At the end and not before: it writes info as the cases below leave it.
 	put := func() store.Put {
 		value, err := json.Marshal(info)
 		if err != nil {
@@ -168,6 +179,7 @@ func (j *repairs) mendRun(info RunInfo, o *journalOrigin) (b store.Batch, change
 		info.Error = &abi.Error{Code: abi.Internal, Permanent: true, Message: "the store was damaged and the run's journal is lost", Hint: "start the sentinel again"}
 		return store.Batch{Puts: []store.Put{put()}}, true
 	}
+	// Each run is counted once, by the worst that is known of it.
 	switch {
 	case o.fromBase:
 		r.FromSnapshot = append(r.FromSnapshot, info.ID)
@@ -176,11 +188,15 @@ func (j *repairs) mendRun(info RunInfo, o *journalOrigin) (b store.Batch, change
 	case !fresh:
 		r.Whole++
 	}
+	// The journal is the truth and the summary its shadow: they are written in
+	// one commit, so where they differ one of the two is of another time.
 	if end := o.ended(); end != nil && !info.Status.Final() {
 		info.Status, info.Error, info.Limit, info.Step = end.Status, end.Error, end.Limit, end.Step
 		info.EndedAt, info.Asks = microTime(o.newest.Time).UTC(), nil
 		return store.Batch{Puts: []store.Put{put()}}, true
 	}
+	// A run that is over does nothing any more, however much of its journal is
+	// gone: what is missing is missing in its trace.
 	if info.Status.Final() {
 		return store.Batch{Puts: []store.Put{put()}}, fresh
 	}
@@ -189,6 +205,8 @@ func (j *repairs) mendRun(info RunInfo, o *journalOrigin) (b store.Batch, change
 	if !o.cut && !j.wary && !j.older[info.ID] && !fresh {
 		return store.Batch{Puts: []store.Put{put()}}, moved
 	}
+	// From here on its last records may be missing. Nothing that it asked of a
+	// person still stands: it will ask again when it comes there.
 	r.Paused = append(r.Paused, info.ID)
 	info.Status, info.Limit, info.Asks = sentinels.StatusPaused, "", nil
 	info.Reason = "the store was repaired and the run's last records may be missing: what they recorded would be done again"
@@ -229,6 +247,8 @@ func (j *repairs) countMissing() error {
 	if err != nil {
 		return err
 	}
+	// The default, because nobody tells here what the host was set to: with a
+	// smaller number some would be named that were dropped on purpose.
 	keep := Limits{}.withDefaults().KeepRevisions
 	for _, head := range heads {
 		for n := max(1, head.Revision-keep+1); n <= head.Revision; n++ {

@@ -57,6 +57,8 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 	switch {
 	case errors.As(err, &bad):
 		err = damaged(rt.opt.Dir, bad)
+		// It goes on as long as it can: what it writes may still be saved, and
+		// stopping here would lose what is under way for certain.
 		rt.health.mu.Lock()
 		rt.health.unsound = abi.As(err)
 		rt.health.mu.Unlock()
@@ -71,6 +73,7 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 	return Snapshot(s), nil
 }
 
+// noteSnapshot remembers the newest one for Health.
 func (rt *Runtime) noteSnapshot(taken time.Time) {
 	rt.health.mu.Lock()
 	defer rt.health.mu.Unlock()
@@ -85,6 +88,8 @@ type snapshots struct {
 	warned  time.Time // that there is no room
 }
 
+// openSnapshots finds out when the last one was taken, by whichever process:
+// many short ones are to take one an hour together, and not one each.
 func (rt *Runtime) openSnapshots() error {
 	rt.snaps = snapshots{every: rt.opt.SnapshotEvery, last: rt.file.Made()}
 	if rt.snaps.every == 0 {
@@ -136,6 +141,7 @@ func (rt *Runtime) snapshotIfDue(ctx context.Context, most int64) {
 	switch {
 	case ctx.Err() != nil:
 		return
+	// Tried again every minute, said once an hour.
 	case abi.CodeOf(err) == abi.Unavailable && now.Sub(rt.snaps.warned) < rt.snaps.every:
 		return // said before
 	case err != nil:

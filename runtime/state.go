@@ -40,6 +40,7 @@ func InspectState(dir string) (StateInfo, error) {
 		s.Closed = true
 		return s, nil
 	}
+	// The lock and not the flag: a flag stays behind where a process was killed.
 	holder, err := store.Holder(dir)
 	if err != nil {
 		return s, fmt.Errorf("inspect state %q: %w", dir, err)
@@ -65,6 +66,7 @@ func CheckChild(ctx context.Context, child Child) error {
 		return fmt.Errorf("check child: %w", err)
 	}
 	defer os.RemoveAll(dir)
+	// An empty folder is sound, so whatever goes wrong is the child's.
 	if err := verifyInChild(ctx, command, dir); err != nil {
 		return &abi.Error{Code: abi.Unavailable, Message: err.Error()}
 	}

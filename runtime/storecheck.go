@@ -39,6 +39,8 @@ func serveVerify(in io.Reader, out io.Writer) error {
 	if _, err := io.WriteString(out, verifyReady); err != nil {
 		return err
 	}
+	// From here on the process may die; the parent knows by ready that it is the
+	// store which did it.
 	var v verdict
 	if err := store.Verify(string(path)); err != nil && !errors.As(err, &v.Damage) {
 		v.Error = err.Error()
@@ -59,10 +61,14 @@ func verifyInChild(ctx context.Context, child cond.ChildCommand, path string) er
 	if err != nil {
 		return err
 	}
+	// What it prints is short by nature; what it says when it dies is a dump of
+	// all its goroutines, of which the first line says why.
 	var out, said bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(abs), &out, &headWriter{to: &said}
 	err = cmd.Run()
 	answer, ready := strings.CutPrefix(out.String(), verifyReady)
+	// The order matters: a child that was ended for its time has not died of the
+	// store, and one that never said ready has not seen it.
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("check store in a child: not through in %s", verifyLimit)

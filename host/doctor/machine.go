@@ -16,6 +16,8 @@ import (
 // each do not fit.
 const fewOpenFiles = 1024
 
+// openFiles looks at the limit that the Go runtime has raised already, as far as
+// it may: from the soft to the hard one.
 func (x *examination) openFiles(context.Context) Check {
 	n, known := fileLimit()
 	const fix = "raise the limit: ulimit -n 65536, or LimitNOFILE= of the service"
@@ -65,6 +67,7 @@ func (x *examination) clock(ctx context.Context) Check {
 	case <-ctx.Done():
 	}
 	now := x.opt.Now()
+	// Round(0) takes the steady reading away, so that the two can be compared.
 	steady, wall := now.Sub(began), now.Round(0).Sub(began.Round(0))
 	switch {
 	case now.Year() < 2025:
@@ -80,6 +83,8 @@ func (x *examination) clock(ctx context.Context) Check {
 	return ok("it is %s", now.Format(time.RFC3339))
 }
 
+// zones asks for two zones that no database lacks. Go looks in the system, in
+// ZONEINFO, and in what the program brings along.
 func (x *examination) zones(context.Context) Check {
 	for _, name := range []string{"Europe/Berlin", "America/New_York"} {
 		if _, err := time.LoadLocation(name); err != nil {
@@ -102,6 +107,7 @@ func absolute(name string) (string, error) {
 	return path, nil
 }
 
+// shell runs the shell once: a name in PATH says nothing about what is there.
 func (x *examination) shell(ctx context.Context) Check {
 	path, err := absolute(x.opt.Shell)
 	if err != nil {
@@ -119,6 +125,7 @@ const oldGitMajor, oldGitMinor = 2, 31
 
 var gitVersion = regexp.MustCompile(`(\d+)\.(\d+)(\.\d+)*`)
 
+// git asks for its version, without any configuration but its own.
 func (x *examination) git(ctx context.Context) Check {
 	path, err := absolute(x.opt.Git)
 	if err != nil {

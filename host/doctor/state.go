@@ -27,6 +27,7 @@ func (x *examination) folder(context.Context) Check {
 	case !info.IsDir():
 		return fail("choose another one with --state", "%s is no folder", dir)
 	}
+	// These hold what runs have seen and done, or may call the engine.
 	// Links are followed, as the programs that open these do.
 	for _, name := range []string{"", "store.db", "token", "blobs", "snapshots", "shell", "logs"} {
 		path := filepath.Join(dir, name)
@@ -40,7 +41,8 @@ func (x *examination) folder(context.Context) Check {
 	return ok("%s is private", dir)
 }
 
-// writable tries.
+// writable tries, because modes alone do not tell: a disk may be mounted so that
+// nobody writes to it, a quota used up.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".doctor-")
 	if err != nil {
@@ -49,6 +51,7 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
+// disk compares the room with the mark of an engine with default options.
 func (x *examination) disk(context.Context) Check {
 	s := x.state
 	switch {
@@ -62,6 +65,8 @@ func (x *examination) disk(context.Context) Check {
 	return ok("%s free, the store takes %s", size(s.FreeBytes), size(max(s.Bytes, 0)))
 }
 
+// owner says who has the store open. That is never wrong, only worth knowing:
+// with a damaged store one wants to end the right process.
 func (x *examination) owner(context.Context) Check {
 	s := x.state
 	switch {
@@ -75,6 +80,7 @@ func (x *examination) owner(context.Context) Check {
 	return ok("no process has the store open")
 }
 
+// closed says how the last process ended.
 func (x *examination) closed(context.Context) Check {
 	if x.state.Held || x.state.Closed {
 		return ok("the last process closed the store, or still has it")
@@ -107,6 +113,8 @@ func (x *examination) store(ctx context.Context) Check {
 // oldSnapshot is the age from which a snapshot is worth a word.
 const oldSnapshot = 7 * 24 * time.Hour
 
+// snapshots looks whether there is something to go back to. A small store that
+// is new has none, and that is as it should be.
 func (x *examination) snapshots(context.Context) Check {
 	list, err := runtime.Snapshots(x.opt.State)
 	const fix = "let a host run for an hour, or see in its log why it takes none: room on the disk, as a rule"

@@ -87,6 +87,7 @@ func compactOpen(b *bolt.DB, file string, o Options) (*bolt.DB, error) {
 func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err error) {
 	var free int64
 	done.Before, free = fileStats(b, file, int64(b.Info().PageSize))
+	// A copy is made of what can be reached, so damage would be lost silently.
 	// Reading the source first keeps bbolt from following damage.
 	source, err := InspectFile(file)
 	if err == nil {
@@ -106,6 +107,8 @@ func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err 
 	if err := copyBolt(ctx, copied, b); err != nil {
 		return done, fmt.Errorf("compact store: %w", err)
 	}
+	// The same number of pairs in a sound file: bbolt copies each with its key, so
+	// one that is missing is all that could have gone wrong unseen.
 	result, err := InspectFile(copied)
 	if err != nil {
 		return done, err
@@ -125,6 +128,7 @@ func copyBolt(ctx context.Context, to string, b *bolt.DB) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// One sync at the end will do: before it is renamed nobody misses the file.
 	dst, err := bolt.Open(to, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType, NoSync: true})
 	if err != nil {
 		return err

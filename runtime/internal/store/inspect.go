@@ -88,6 +88,7 @@ func inspectFile(f *os.File) (i Inspection, err error) {
 	err = p.walk(pageVisitor{
 		pair: func(bucket string, key, _ []byte) error {
 			i.Pairs++
+			// The engine takes such a key apart by its places, without a look.
 			if bucket == journalBucket && len(key) != len(seqKey{}) {
 				i.note(fmt.Sprintf("the journal has a key of %d bytes", len(key)))
 			}

@@ -39,6 +39,7 @@ func checkBefore(path string, o Options) error {
 	if closed && !small && err == nil {
 		return nil
 	}
+	// The lock is asked for only now: the way above is that of every clean start.
 	// Whoever has the store open may be writing what was read just now.
 	if lockErr := lockFile(f, false, o.HeldTimeout); lockErr != nil {
 		if errors.Is(lockErr, errLocked) {
@@ -73,6 +74,8 @@ func checkBefore(path string, o Options) error {
 // openBolt opens the file and takes its lock. Damage that bbolt notices by
 // itself, by an error or a panic, is a [*DamagedError].
 func openBolt(file string, o Options) (b *bolt.DB, err error) {
+	// bbolt gives its file to nobody, and after a panic it stays open, with the
+	// lock, for as long as the process lives.
 	var f *os.File
 	defer func() {
 		if p := recover(); p != nil {
@@ -82,7 +85,7 @@ func openBolt(file string, o Options) (b *bolt.DB, err error) {
 			b, err = nil, &DamagedError{Path: file, Count: 1, Places: []string{fmt.Sprint(p)}}
 		}
 	}()
-	for range 10 {
+	for range 10 { // nobody replaces a store so often while one waits
 		b, err = bolt.Open(file, 0o600, &bolt.Options{
 			Timeout:        o.HeldTimeout,
 			NoFreelistSync: true,

@@ -67,6 +67,8 @@ func openPages(file io.ReaderAt, size int64) (*pageFile, error) {
 			also = also && int64(second.pageSize) == page
 		}
 	}
+	// Commits take the two in turns, so the higher number is the newer state. With
+	// one torn the other is a whole state, one commit older.
 	switch {
 	case ok && also && second.txid > first.txid:
 		p.meta, p.other = second, true
@@ -149,6 +151,8 @@ func (p *pageFile) read(id uint64) (pg dbPage, err error) {
 	case id+overflow >= p.meta.end:
 		return pg, fmt.Errorf("page %d goes on over the end of the file", id)
 	}
+	// Each page has one place in one tree. This also ends every circle, and bounds
+	// what a walk reads by the size of the file.
 	for i := id; i <= id+overflow; i++ {
 		if !p.mark(i) {
 			return pg, fmt.Errorf("page %d is referred to twice", i)
@@ -219,6 +223,7 @@ func (pg dbPage) elements() []element {
 			begin, key, list[i].child = int64(at)+int64(order.Uint32(e)), int64(order.Uint32(e[4:])), order.Uint64(e[8:])
 		}
 		begins[i], ends[i] = begin, begin+key+value
+		// None of these can overflow: each part is a number of 32 bits.
 		if key == 0 || begin < int64(pageHeader+pageElement*pg.count) || ends[i] > int64(len(pg.data)) {
 			list[i].bad = true
 			continue

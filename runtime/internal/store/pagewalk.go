@@ -64,6 +64,8 @@ func (w *pageWalk) lose(from, to []byte, format string, args ...any) error {
 
 // page visits the tree below a page, whose keys lie between lo and hi.
 func (w *pageWalk) page(id uint64, lo, hi []byte, depth int) error {
+	// A page that is not what it should be takes all below it along: where its
+	// children are stands nowhere else.
 	pg, err := w.pages.read(id)
 	switch {
 	case err != nil:
@@ -209,6 +211,7 @@ func (w *pageWalk) entry(e element) error {
 			return err
 		}
 	}
+	// Buckets in buckets are not ours: order has marked them bad.
 	root := binary.NativeEndian.Uint64(e.value)
 	if root != 0 {
 		return w.page(root, nil, nil, 0)

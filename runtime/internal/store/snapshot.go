@@ -62,6 +62,8 @@ func (db *DB) Snapshot(ctx context.Context, o SnapshotOptions) (s Snapshot, err 
 	removeUnfinished(dir)
 	s = Snapshot{Taken: time.Now().UTC().Truncate(time.Millisecond), Why: o.Why}
 	s.Path = filepath.Join(dir, s.Taken.Format(snapshotTime)+"-"+o.Why+".db")
+	// A read transaction keeps its pages from being used again, so they can be
+	// copied one by one while commits go on.
 	err = db.view(func(tx *bolt.Tx) error {
 		s.Bytes = tx.Size()
 		if disk, err := DiskOf(dir); err == nil && disk.Free < s.Bytes+o.Spare {
@@ -72,6 +74,7 @@ func (db *DB) Snapshot(ctx context.Context, o SnapshotOptions) (s Snapshot, err 
 	if err != nil {
 		return s, errors.Join(fmt.Errorf("take snapshot: %w", err), removeIfThere(s.Path+".tmp"))
 	}
+	// Before an older one goes: a damaged store makes damaged copies.
 	found, err := InspectFile(s.Path + ".tmp")
 	if err == nil {
 		err = found.Err(filepath.Join(db.path, dbFile))
