@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -106,36 +103,7 @@ func (a *app) create(ctx context.Context, src *source, revision int) (err error)
 	if revision >= 0 {
 		params["revision"] = revision
 	}
-	return a.keep(ctx, s, params)
-}
-
-// give puts a definition into the parameters of a command: as a file where
-// whoever answers can read ours, since problems then name its lines. undo takes
-// away what was only for that call.
-func (a *app) give(s *session, src *source, params map[string]any) (undo func(), err error) {
-	undo = func() {}
-	switch {
-	case s.away:
-		// JSON with comments would not get through the request, so it goes as the
-		// text that it means.
-		def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{File: src.file})
-		if err := problems.Err(); err != nil {
-			return undo, err
-		}
-		params["definition"] = json.RawMessage(sentinels.Encode(def))
-		return undo, nil
-	case src.path != "":
-		params["file"] = src.path
-		return undo, nil
-	}
-	f, err := os.CreateTemp("", "sentinel-*.json") // another process cannot read our standard input
-	if err != nil {
-		return undo, err
-	}
-	params["file"] = f.Name()
-	undo = func() { _ = os.Remove(f.Name()) }
-	_, err = f.Write(src.text)
-	return undo, errors.Join(err, f.Close())
+	return ofFile(a.keep(ctx, s, params), src)
 }
 
 // definitionFile reads a definition that must be a file: FILE, a name in the

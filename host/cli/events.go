@@ -54,8 +54,7 @@ type tailed struct {
 	Events []json.RawMessage `json:"events"`
 }
 
-// eventsCommand looks at the log once; a run that waits for events is how to be
-// told of them.
+// eventsCommand looks at the log once; its verb tail can stay.
 func (a *app) eventsCommand() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
@@ -78,6 +77,7 @@ func (a *app) eventsCommand() *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", 20, "so many")
+	c.AddCommand(a.tailCommand())
 	return c
 }
 

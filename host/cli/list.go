@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,15 +18,22 @@ import (
 // the project's folders that are not stored, and the newest runs.
 func (a *app) listCommand() *cobra.Command {
 	var params struct {
-		Status string `json:"status,omitempty"`
-		Tag    string `json:"tag,omitempty"`
-		Limit  int    `json:"limit,omitempty"`
+		Status    string `json:"status,omitempty"`
+		Tag       string `json:"tag,omitempty"`
+		PersonaID string `json:"personaId,omitempty"`
+		Limit     int    `json:"limit,omitempty"`
+		Before    string `json:"before,omitempty"`
 	}
+	var since string
 	c := &cobra.Command{
 		Use: "list", Short: "List sentinels and runs", Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if params.Limit < 1 || params.Limit > 1000 {
 				return &usageError{fmt.Sprintf("--limit %d is not between 1 and 1000", params.Limit), ""}
+			}
+			from, err := a.sinceFlag(since)
+			if err != nil {
+				return err
 			}
 			s, err := a.connect(cmd.Context(), true)
 			if err != nil {
@@ -36,28 +44,73 @@ func (a *app) listCommand() *cobra.Command {
 			if err := s.call(cmd.Context(), "sentinel/list", params, &all); err != nil {
 				return err
 			}
-			if params.Status == "" {
-				all.Sentinels = append(all.Sentinels, a.unstored(s, all.Sentinels, params.Tag)...)
-			} else {
+			all.since(from)
+			if params.Tag != "" || params.PersonaID != "" {
+				all.runsOfThese()
+			}
+			switch {
+			case params.Status != "" || params.Before != "": // runs are what is asked for
 				all.Sentinels = nil
+			case params.PersonaID == "" && !s.away: // files name nobody who made them
+				all.Sentinels = a.withFiles(all.Sentinels, params.Tag)
 			}
 			return a.showList(all)
 		},
 	}
 	c.Flags().StringVar(&params.Status, "status", "", "only runs with this status")
 	c.Flags().StringVar(&params.Tag, "tag", "", "only sentinels with this tag")
+	c.Flags().StringVar(&params.PersonaID, "by", "", "only sentinels that this one created")
+	c.Flags().StringVar(&params.PersonaID, "persona", "", "the same as --by")
+	c.Flags().StringVar(&since, "since", "", "only runs that started then or later: a duration, a day or a time")
 	c.Flags().IntVar(&params.Limit, "limit", 20, "the newest so many runs")
+	c.Flags().StringVar(&params.Before, "cursor", "", "only runs older than this one: what the page before told at its end")
 	return c
 }
 
-// unstored are the sentinels of the project's folders that the store does not
-// have. Their step types are not looked at: that is what validate is for.
-func (a *app) unstored(_ *session, stored []listedSentinel, tag string) []listedSentinel {
-	known := map[sentinels.ID]bool{}
-	for _, s := range stored {
-		known[s.SentinelID] = true
+// sinceFlag reads --since. The zero time is none.
+func (a *app) sinceFlag(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
 	}
-	var out []listedSentinel
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return a.env.Now().Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, &usageError{fmt.Sprintf("--since %q is no time", text), "such as 2h, 2026-01-31 or 2026-01-31T09:30:00Z"}
+}
+
+// since drops runs that started before. They come the newest first, so behind
+// the first of them there is nothing more to ask for.
+func (l *listed) since(from time.Time) {
+	for i, r := range l.Runs {
+		if !from.IsZero() && r.CreatedAt.Before(from) {
+			l.Runs, l.Next = l.Runs[:i], ""
+			return
+		}
+	}
+}
+
+// runsOfThese drops the runs of sentinels that are not on the list: the engine
+// chooses runs by their own properties only.
+func (l *listed) runsOfThese() {
+	l.Runs = slices.DeleteFunc(l.Runs, func(r runtime.RunInfo) bool {
+		return !slices.ContainsFunc(l.Sentinels, func(s listedSentinel) bool { return s.SentinelID == r.Sentinel })
+	})
+}
+
+// withFiles adds the sentinels of the project's folders that the store does not
+// have, and to stored ones what is wrong with their file by now. Step types are
+// not looked at: that is what validate is for.
+func (a *app) withFiles(stored []listedSentinel, tag string) []listedSentinel {
+	known := map[sentinels.ID]int{}
+	for i, s := range stored {
+		known[s.SentinelID] = i
+	}
+	all := stored
 	for _, dir := range a.folders() {
 		for _, pattern := range []string{"*.json", "*.jsonc"} {
 			files, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -66,15 +119,20 @@ func (a *app) unstored(_ *session, stored []listedSentinel, tag string) []listed
 			}
 			for _, file := range files {
 				l := listFile(file, a.relative(file))
-				if known[l.SentinelID] || tag != "" && !has(l.Tags, tag) {
+				if i, is := known[l.SentinelID]; is {
+					if all[i].Problem == "" && i < len(stored) {
+						all[i].Problem = l.Problem
+					}
 					continue
 				}
-				known[l.SentinelID] = true
-				out = append(out, l)
+				if tag == "" || slices.Contains(l.Tags, tag) {
+					known[l.SentinelID] = len(all)
+					all = append(all, l)
+				}
 			}
 		}
 	}
-	return out
+	return all
 }
 
 // listFile reads one file as far as that goes without its step types.
@@ -94,15 +152,6 @@ func listFile(file, name string) listedSentinel {
 	}
 	l.SentinelID, l.Name, l.Description, l.Steps, l.Loop, l.Tags = def.ID, def.Name, def.Description, len(def.Steps), string(def.Loop.Type), def.Tags
 	return l
-}
-
-func has(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }
 
 // showList writes sentinels, then runs. In jsonl a line tells by its keys which of
@@ -127,20 +176,8 @@ func (a *app) showList(all listed) error {
 		}
 		return nil
 	}
-	p := a.paintOut
 	if len(all.Sentinels) > 0 {
-		rows := [][]string{head(p, "SENTINEL", "STATUS", "LOOP", "STEPS", "RUNS", "REVISION", "NAME")}
-		for _, s := range all.Sentinels {
-			where := strconv.Itoa(s.Revision)
-			if s.File != "" {
-				where = s.File
-			}
-			name := clip(s.Name, 50)
-			if s.Problem != "" {
-				name = p.bad(clip("problem: "+s.Problem, 90))
-			}
-			rows = append(rows, []string{string(s.SentinelID), a.status(p, s.Status), s.Loop, strconv.Itoa(s.Steps), strconv.Itoa(s.RunCount), where, name})
-		}
+		rows := a.sentinelRows(all.Sentinels)
 		if err := table(a.env.Stdout, rows); err != nil {
 			return err
 		}
@@ -149,12 +186,49 @@ func (a *app) showList(all listed) error {
 		if len(all.Sentinels) > 0 {
 			fmt.Fprintln(a.env.Stdout)
 		}
-		return a.showRuns(all.Runs)
+		if err := a.showRuns(all.Runs); err != nil {
+			return err
+		}
+		if all.Next != "" {
+			a.say("there are older runs: --cursor %s", all.Next)
+		}
+		return nil
 	}
 	if len(all.Sentinels) == 0 {
 		a.say("there is nothing yet; `sentinel init` writes a first sentinel")
 	}
 	return nil
+}
+
+// sentinelRows are the table of sentinels. What triggers wait for has columns only
+// where there are triggers: the table is wide as it is.
+func (a *app) sentinelRows(list []listedSentinel) [][]string {
+	p := a.paintOut
+	fired := slices.ContainsFunc(list, func(s listedSentinel) bool { return len(s.Triggers) > 0 })
+	titles := []string{"SENTINEL", "STATUS", "TRIGGER", "NEXT", "LOOP", "STEPS", "RUNS", "LAST", "REVISION", "NAME"}
+	if !fired {
+		titles = slices.Delete(titles, 2, 4)
+	}
+	rows := [][]string{head(p, titles...)}
+	for _, s := range list {
+		where, name, last := strconv.Itoa(s.Revision), clip(s.Name, 50), ""
+		if s.File != "" {
+			where = s.File
+		}
+		if text := s.problem(); text != "" {
+			name = p.bad(clip("problem: "+text, 90))
+		}
+		if s.LastRunAt != nil {
+			last = ago(a.env.Now(), *s.LastRunAt)
+		}
+		row := []string{string(s.SentinelID), a.status(p, s.Status)}
+		if fired {
+			trigger, next := a.waitsFor(s)
+			row = append(row, trigger, next)
+		}
+		rows = append(rows, append(row, s.Loop, strconv.Itoa(s.Steps), strconv.Itoa(s.RunCount), last, where, name))
+	}
+	return rows
 }
 
 // showRuns names runs by the ends of their ids, which every verb takes.

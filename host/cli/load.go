@@ -2,10 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // loadCommand takes a project's sentinels into the store, both folders that there
@@ -25,6 +31,9 @@ func (a *app) loadCommand() *cobra.Command {
 				return err
 			}
 			defer a.closing(s, &err)
+			if s.away {
+				return a.sendFiles(cmd.Context(), s, paths)
+			}
 			return a.load(cmd.Context(), s, paths, len(args) > 0)
 		},
 	}
@@ -32,11 +41,14 @@ func (a *app) loadCommand() *cobra.Command {
 
 // loaded is what sentinel/load answers.
 type loaded struct {
-	Loaded   []saved `json:"loaded"`
-	Problems []struct {
-		File    string `json:"file"`
-		Problem string `json:"problem"`
-	} `json:"problems,omitempty"`
+	Loaded   []saved       `json:"loaded"`
+	Problems []problemFile `json:"problems,omitempty"`
+}
+
+// A problemFile is a file that is no definition.
+type problemFile struct {
+	File    string `json:"file"`
+	Problem string `json:"problem"`
 }
 
 // load loads path by path. A file that is no definition keeps out itself alone, but
@@ -54,6 +66,55 @@ func (a *app) load(ctx context.Context, s *session, paths []string, named bool) 
 		all.Loaded = append(all.Loaded, out.Loaded...)
 		all.Problems = append(all.Problems, out.Problems...)
 	}
+	return a.showLoaded(all, paths[0])
+}
+
+// sendFiles is load for a server that does not see our files.
+func (a *app) sendFiles(ctx context.Context, s *session, paths []string) error {
+	all := loaded{Loaded: []saved{}}
+	for _, path := range paths {
+		files := []string{path}
+		if isDir(path) {
+			files = nil
+			for _, pattern := range []string{"*.json", "*.jsonc"} {
+				found, _ := filepath.Glob(filepath.Join(path, pattern)) // the pattern is ours
+				files = append(files, found...)
+			}
+		}
+		for _, file := range files {
+			out, err := a.send(ctx, s, file)
+			switch {
+			case err == nil:
+				all.Loaded = append(all.Loaded, out)
+			case errors.Is(err, os.ErrNotExist):
+			case abi.CodeOf(err) == abi.BadFields || errors.As(err, new(sentinels.Problems)):
+				all.Problems = append(all.Problems, problemFile{a.relative(file), err.Error()})
+			default:
+				return err
+			}
+		}
+	}
+	return a.showLoaded(all, paths[0])
+}
+
+// send stores the definition of one file in the server.
+func (a *app) send(ctx context.Context, s *session, file string) (out saved, err error) {
+	src, err := readFile(a.relative(file), file)
+	if err != nil {
+		return out, err
+	}
+	params := map[string]any{}
+	undo, err := a.give(s, src, params)
+	if err != nil {
+		return out, err
+	}
+	defer undo()
+	return out, ofFile(s.call(ctx, "sentinel/create", params, &out), src)
+}
+
+// showLoaded says what was stored and what was not. A file that is no definition
+// makes the exit code.
+func (a *app) showLoaded(all loaded, first string) error {
 	if a.flags.output != asTable {
 		if err := a.writeJSON(all); err != nil {
 			return err
@@ -75,7 +136,7 @@ func (a *app) load(ctx context.Context, s *session, paths []string, named bool) 
 		return exitError(ExitInvalid)
 	}
 	if len(all.Loaded) == 0 {
-		a.say("there is nothing to load in %s", a.relative(paths[0]))
+		a.say("there is nothing to load in %s", a.relative(first))
 	}
 	return nil
 }

@@ -51,6 +51,10 @@ func (a *app) logs(ctx context.Context, word string, follow bool, limit int) err
 		return err
 	}
 	info, err := a.target(ctx, s, word, true)
+	if err == nil && s.live != nil && (follow || s.away) {
+		err = a.liveLogs(ctx, s, info, follow, limit)
+		return errors.Join(err, s.close())
+	}
 	state := s.state
 	// The file is all that is needed from here on: whoever wants the store may
 	// have it.

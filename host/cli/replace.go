@@ -70,7 +70,7 @@ func (a *app) update(ctx context.Context, id string, src *source, params map[str
 	params["sentinelId"] = id
 	var out edited
 	if err := s.call(ctx, "sentinel/update", params, &out); err != nil {
-		return invalid(err)
+		return ofFile(invalid(err), src)
 	}
 	return a.showEdit(ctx, s, out)
 }

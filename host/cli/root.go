@@ -80,8 +80,8 @@ func (a *app) rootCommand() *cobra.Command {
 		}
 	}
 	add("write", a.initCommand(), a.validateCommand(), a.schemaCommand(), a.createCommand(), a.updateCommand(), a.deleteCommand(), a.loadCommand(), a.stepCommand(), a.rollbackCommand())
-	add("run", a.serveCommand(), a.runCommand(), a.startCommand(), a.stopCommand(), a.pauseCommand(), a.resumeCommand(), a.decideCommand(), a.emitCommand())
-	add("look", a.listCommand(), a.statusCommand(), a.logsCommand(), a.traceCommand(), a.eventsCommand(), a.showCommand(), a.revisionsCommand(), a.diffCommand())
+	add("run", a.serveCommand(), a.runCommand(), a.startCommand(), a.stopCommand(), a.pauseCommand(), a.resumeCommand(), a.retryCommand(), a.forkCommand(), a.decideCommand(), a.emitCommand())
+	add("look", a.listCommand(), a.statusCommand(), a.logsCommand(), a.traceCommand(), a.eventsCommand(), a.triggersCommand(), a.showCommand(), a.revisionsCommand(), a.diffCommand())
 	add("more", a.execCommand(), a.configCommand(), a.benchCommand(), a.versionCommand(), a.completionCommand(root))
 	root.SetHelpCommandGroupID("more")
 	return root

@@ -9,26 +9,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// listed is what sentinel/list answers.
-type listed struct {
-	Sentinels []listedSentinel  `json:"sentinels"`
-	Runs      []runtime.RunInfo `json:"runs"`
-}
-
-type listedSentinel struct {
-	SentinelID  sentinels.ID     `json:"sentinelId"`
-	Name        string           `json:"name"`
-	Description string           `json:"description,omitempty"`
-	Revision    int              `json:"revision"`
-	Steps       int              `json:"steps"`
-	Loop        string           `json:"loop"`
-	Tags        []string         `json:"tags,omitempty"`
-	Status      sentinels.Status `json:"status"`
-	RunCount    int              `json:"runCount"`
-	Problem     string           `json:"problem,omitempty"`
-	File        string           `json:"file,omitempty"` // where it lies, when it is not stored
-}
-
 // wholeID is how long a run's id is.
 const wholeID = 36
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // statusCommand takes a sentinel's name too: its newest run is what is meant.
@@ -25,13 +28,41 @@ func (a *app) statusCommand() *cobra.Command {
 			if len(args) == 0 {
 				return a.openRuns(cmd.Context(), s)
 			}
-			info, err := a.target(cmd.Context(), s, args[0], true)
-			if err != nil {
-				return err
-			}
-			return a.showRun(info)
+			return a.statusOf(cmd.Context(), s, args[0])
 		},
 	}
+}
+
+// statusOf shows a run and, where a sentinel was named, its triggers. One that
+// has triggers need not have had a run.
+func (a *app) statusOf(ctx context.Context, s *session, word string) error {
+	info, err := a.target(ctx, s, word, true)
+	if err != nil && abi.CodeOf(err) != abi.NotFound {
+		return err
+	}
+	var list []runtime.TriggerInfo
+	if a.stored(ctx, s, word) {
+		var failed error
+		if list, failed = a.triggersOf(ctx, s, sentinels.ID(word)); failed != nil {
+			return failed
+		}
+	}
+	switch {
+	case err != nil && len(list) == 0:
+		return err
+	case err != nil && a.flags.output != asTable:
+		return a.writeJSON(map[string]any{"sentinel": word, "status": "idle", "triggers": list})
+	case err == nil:
+		if err := a.showRun(info); err != nil || len(list) == 0 || a.flags.output != asTable {
+			return err
+		}
+		if _, err := fmt.Fprintln(a.env.Stdout); err != nil {
+			return err
+		}
+	default:
+		a.say("sentinel %q has no run", word)
+	}
+	return a.showTriggers(s, list)
 }
 
 // openRuns shows what is on, or could be again.
@@ -112,6 +143,10 @@ func (a *app) showRun(r runtime.RunInfo) error {
 func (a *app) changed(r runtime.RunInfo) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(r)
+	}
+	if r.ID == "" { // no run, but the triggers of the sentinel
+		_, err := fmt.Fprintf(a.env.Stdout, "%s  %s  %s\n", a.status(a.paintOut, r.Status), r.Sentinel, cmp.Or(r.Reason, "its triggers fire"))
+		return err
 	}
 	_, err := fmt.Fprintf(a.env.Stdout, "%s  %s  run %s\n", a.status(a.paintOut, r.Status), r.Sentinel, r.ID)
 	return err

@@ -21,18 +21,33 @@ func (a *app) steer(ctx context.Context, word, name string, params map[string]an
 		return err
 	}
 	defer a.closing(s, &err)
-	info, err := a.target(ctx, s, word, false)
-	if err != nil {
-		return err
-	}
 	if params == nil {
 		params = map[string]any{}
 	}
-	params["run"] = info.ID
+	info, err := a.target(ctx, s, word, false)
+	switch {
+	case err == nil:
+		params["run"] = info.ID
+	case abi.CodeOf(err) == abi.NotFound && holdsTriggers[name] && a.stored(ctx, s, word):
+		params["sentinelId"] = word
+	default:
+		return err
+	}
 	if err := s.call(ctx, name, params, &info); err != nil {
 		return err
 	}
 	return a.changed(info)
+}
+
+// holdsTriggers are the commands that mean a sentinel's triggers where it has no
+// run.
+var holdsTriggers = map[string]bool{"sentinel/pause": true, "sentinel/resume": true}
+
+// stored reports whether a sentinel is stored.
+func (a *app) stored(ctx context.Context, s *session, name string) bool {
+	var all listed
+	err := s.call(ctx, "sentinel/list", map[string]any{"sentinelId": name, "only": "sentinels"}, &all)
+	return err == nil && len(all.Sentinels) > 0
 }
 
 // stopCommand returns when everything the run had started has ended.
@@ -48,7 +63,7 @@ func (a *app) stopCommand() *cobra.Command {
 // pauseCommand returns when the pause is durable; the step under way goes on.
 func (a *app) pauseCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "pause RUN|NAME", Short: "Hold a run back at its next step", Args: exactly("RUN or NAME"),
+		Use: "pause RUN|NAME", Short: "Hold a run back at its next step; of a sentinel without one, its triggers", Args: exactly("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steer(cmd.Context(), args[0], "sentinel/pause", nil)
 		},
@@ -59,7 +74,7 @@ func (a *app) pauseCommand() *cobra.Command {
 func (a *app) resumeCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use: "resume RUN|NAME", Short: "Let a paused run go on, or take up one whose process ended",
+		Use: "resume RUN|NAME", Short: "Let a paused run or paused triggers go on, or take up a run whose process ended",
 		Long: "A run that another process carries out goes on there. Any other is taken up here,\n" +
 			"as `sentinel run --resume` does.",
 		Args: exactly("RUN or NAME"),
@@ -90,6 +105,9 @@ func (a *app) resume(ctx context.Context, word string, f *runFlags) error {
 		return err
 	}
 	info, err := a.target(ctx, s, word, false)
+	if abi.CodeOf(err) == abi.NotFound && a.stored(ctx, s, word) {
+		return errors.Join(a.resumeTriggers(ctx, s, word), s.close())
+	}
 	if err := errors.Join(err, s.close()); err != nil {
 		return err
 	}
@@ -104,6 +122,9 @@ func (a *app) resumeThere(ctx context.Context, s *session, word string, f *runFl
 		return err
 	}
 	info, err := a.target(ctx, s, word, false)
+	if abi.CodeOf(err) == abi.NotFound && a.stored(ctx, s, word) {
+		return a.resumeTriggers(ctx, s, word)
+	}
 	if err != nil {
 		return err
 	}
@@ -112,6 +133,16 @@ func (a *app) resumeThere(ctx context.Context, s *session, word string, f *runFl
 		return err
 	}
 	if err := s.call(ctx, "sentinel/resume", params, &info); err != nil {
+		return err
+	}
+	return a.changed(info)
+}
+
+// resumeTriggers lets the triggers of a sentinel fire again. That they are paused
+// is in the store, so it needs no server.
+func (a *app) resumeTriggers(ctx context.Context, s *session, name string) error {
+	var info runtime.RunInfo
+	if err := s.call(ctx, "sentinel/resume", map[string]any{"sentinelId": name}, &info); err != nil {
 		return err
 	}
 	return a.changed(info)

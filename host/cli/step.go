@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,7 +85,7 @@ type inFlight struct {
 	WaitsFor  string          `json:"waitsFor,omitempty"`
 }
 
-// stepList shows a step by its name, else by its id, else by what it says.
+// stepList shows the steps of what word means: a stored sentinel, or a run.
 func (a *app) stepList(ctx context.Context, s *session, word string) error {
 	id, err := a.named(ctx, s, word)
 	if err != nil {
@@ -98,16 +100,25 @@ func (a *app) stepList(ctx context.Context, s *session, word string) error {
 	}
 	rows := [][]string{head(a.paintOut, "ADDRESS", "TYPE", "STATE", "NAME")}
 	for _, l := range out.Steps {
-		name := l.Name
-		if name == "" {
-			name = l.ID
-		}
-		if name == "" {
-			name = clip(string(l.Step), 70)
-		}
-		rows = append(rows, []string{l.Address, string(l.Type), a.stepState(l), clip(name, 70)})
+		rows = append(rows, []string{l.Address, string(l.Type), a.stepState(l), clip(l.called(), 70)})
 	}
 	return table(a.env.Stdout, rows)
+}
+
+// called is the step's name, else its id, else what it does: the type has a
+// column of its own.
+func (l stepLine) called() string {
+	if name := cmp.Or(l.Name, l.ID); name != "" {
+		return name
+	}
+	var does struct {
+		Command string          `json:"command"`
+		Params  json.RawMessage `json:"params"`
+	}
+	if json.Unmarshal(l.Step, &does) == nil && l.Type == "command" {
+		return does.Command + " " + string(does.Params)
+	}
+	return strings.Replace(string(l.Step), fmt.Sprintf("%q:%q,", "type", l.Type), "", 1)
 }
 
 // stepState is how a step stands in a few words. What goes on now is worth more

@@ -174,3 +174,11 @@ func (a *app) writeJSON(v any) error {
 	}
 	return e.Encode(v)
 }
+
+// writeLine writes v as one line of JSON, whatever the form: for output that does
+// not end by itself.
+func (a *app) writeLine(v any) error {
+	e := json.NewEncoder(a.env.Stdout)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

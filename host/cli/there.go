@@ -46,7 +46,7 @@ func (a *app) startThere(ctx context.Context, s *session, target string, f *runF
 	if f.onInterrupt != "" {
 		params["onInterrupt"] = f.onInterrupt
 	}
-	def, undo, err := a.startable(ctx, s, target, params)
+	src, def, undo, err := a.startable(ctx, s, target, params)
 	if err != nil {
 		return "", err
 	}
@@ -69,22 +69,22 @@ func (a *app) startThere(ctx context.Context, s *session, target string, f *runF
 	if e := abi.As(err); e != nil && e.Field == "" { // a field would be an input's, which is no fault of the definition
 		err = invalid(err)
 	}
-	return out.Run, err
+	return out.Run, ofFile(err, src)
 }
 
 // startable puts what is to be run into the parameters of a start, and where it
 // works. A server that a URL names knows no folder of ours, so it takes its own
 // unless we name one of its.
-func (a *app) startable(ctx context.Context, s *session, target string, params map[string]any) (def *sentinels.Definition, undo func(), err error) {
+func (a *app) startable(ctx context.Context, s *session, target string, params map[string]any) (src *source, def *sentinels.Definition, undo func(), err error) {
 	undo = func() {}
 	var shown struct {
 		Definition json.RawMessage `json:"definition"`
 	}
-	src := &source{base: a.workspace()}
+	src = &source{base: a.workspace()}
 	if !a.isFile(target) {
 		err := s.call(ctx, "sentinel/export", map[string]any{"sentinelId": target}, &shown)
 		if err != nil && abi.CodeOf(err) != abi.NotFound {
-			return nil, undo, err
+			return nil, nil, undo, err
 		}
 		if err == nil {
 			src.text, src.file, params["sentinelId"] = shown.Definition, target, target
@@ -92,26 +92,26 @@ func (a *app) startable(ctx context.Context, s *session, target string, params m
 	}
 	if src.text == nil {
 		if src, err = a.readSource(target); err != nil {
-			return nil, undo, err
+			return nil, nil, undo, err
 		}
 		if src == nil {
-			return nil, undo, a.noSentinel(target, &abi.Error{Code: abi.NotFound})
+			return nil, nil, undo, a.noSentinel(target, &abi.Error{Code: abi.NotFound})
 		}
 		if undo, err = a.give(s, src, params); err != nil {
-			return nil, undo, err
+			return nil, nil, undo, err
 		}
 	}
 	def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{File: src.file})
 	if err := problems.Err(); err != nil {
 		undo()
-		return nil, func() {}, err
+		return nil, nil, func() {}, err
 	}
 	if !s.away {
 		params["workspace"] = a.base(found{def: def, source: *src})
 	} else if a.flags.workspace != "" {
 		params["workspace"] = a.flags.workspace // a folder over there
 	}
-	return def, undo, nil
+	return src, def, undo, nil
 }
 
 // isFile reports whether target means a file and not a name: standard input, a

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// give puts a definition into the parameters of a command: as a file where
+// whoever answers can read ours, since problems then name its lines. undo takes
+// away what was only for that call.
+func (a *app) give(s *session, src *source, params map[string]any) (undo func(), err error) {
+	undo = func() {}
+	switch {
+	case s.away:
+		// JSON with comments would not get through the request, so it goes as the
+		// text that it means.
+		def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{File: src.file})
+		if err := problems.Err(); err != nil {
+			return undo, err
+		}
+		params["definition"] = json.RawMessage(sentinels.Encode(def))
+		return undo, nil
+	case src.path != "":
+		params["file"] = src.path
+		return undo, nil
+	}
+	f, err := os.CreateTemp("", "sentinel-*.json") // another process cannot read our standard input
+	if err != nil {
+		return undo, err
+	}
+	params["file"] = f.Name()
+	undo = func() { _ = os.Remove(f.Name()) }
+	_, err = f.Write(src.text)
+	return undo, errors.Join(err, f.Close())
+}
+
+// sentPlace is where a problem is in a definition that was sent as text.
+var sentPlace = regexp.MustCompile(`(?m)^definition:\d+:\d+: `)
+
+// ofFile names the file in problems of a definition that was sent as text. The
+// lines of that text are not those of the file, so they are left out.
+func ofFile(err error, src *source) error {
+	e := abi.As(err)
+	if e == nil || e.Code != abi.BadFields || !sentPlace.MatchString(e.Message) {
+		return err
+	}
+	named := *e
+	named.Message = sentPlace.ReplaceAllLiteralString(e.Message, src.file+": ")
+	return invalidError{&named}
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// listed is what sentinel/list answers.
+type listed struct {
+	Sentinels []listedSentinel  `json:"sentinels"`
+	Runs      []runtime.RunInfo `json:"runs"`           // the newest first
+	Next      string            `json:"next,omitempty"` // there are older runs behind this one
+}
+
+// A listedSentinel is one that is stored, or lies in the project's folders.
+type listedSentinel struct {
+	SentinelID        sentinels.ID     `json:"sentinelId"`
+	Name              string           `json:"name"`
+	Description       string           `json:"description,omitempty"`
+	Revision          int              `json:"revision"`
+	Steps             int              `json:"steps"`
+	Loop              string           `json:"loop"`
+	Tags              []string         `json:"tags,omitempty"`
+	CreatedBy         string           `json:"createdBy,omitempty"`
+	Status            sentinels.Status `json:"status"`
+	RunCount          int              `json:"runCount"`
+	LastRunAt         *time.Time       `json:"lastRunAt,omitempty"`
+	AverageDurationMs int64            `json:"averageDurationMs,omitempty"`
+	Triggers          []listedTrigger  `json:"triggers,omitempty"`
+	Problem           string           `json:"problem,omitempty"`
+	File              string           `json:"file,omitempty"` // where it lies, when it is not stored
+}
+
+// A listedTrigger is what a list tells of a trigger.
+type listedTrigger struct {
+	Type    string     `json:"type"`
+	Detail  string     `json:"detail,omitempty"`
+	Next    *time.Time `json:"next,omitempty"`
+	Paused  bool       `json:"paused,omitempty"`
+	Problem string     `json:"problem,omitempty"`
+}
+
+// waitsFor is what starts a sentinel by itself, and when that is next.
+func (a *app) waitsFor(s listedSentinel) (trigger, next string) {
+	var at time.Time
+	for i, t := range s.Triggers {
+		if i > 0 {
+			trigger += ", "
+		}
+		text := t.Type
+		if t.Detail != "" {
+			text += " " + t.Detail
+		}
+		if t.Paused {
+			text += " (paused)"
+		}
+		trigger += text
+		if t.Next != nil && (at.IsZero() || t.Next.Before(at)) {
+			at = *t.Next
+		}
+	}
+	return clip(trigger, 40), a.when(at)
+}
+
+// problem is why a sentinel cannot be started, or else why it does not start by
+// itself.
+func (s listedSentinel) problem() string {
+	if s.Problem != "" {
+		return s.Problem
+	}
+	for _, t := range s.Triggers {
+		if t.Problem != "" {
+			return "trigger " + t.Type + ": " + t.Problem
+		}
+	}
+	return ""
+}

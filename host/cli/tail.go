@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// tailCommand is `events` that can stay. Only a server tells of what happens: it
+// has the live feed. Asking a store again and again would miss what comes fast.
+func (a *app) tailCommand() *cobra.Command {
+	var follow bool
+	var after string
+	var limit int
+	c := &cobra.Command{
+		Use: "tail [PATTERN]", Short: "Show the newest events, and with -f those that come",
+		Long:    "In PATTERN, * stands for one part of a name and ** at the end for the rest.",
+		Example: "  sentinel events tail 'git:**' -f",
+		Args:    between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			pattern := "**"
+			if len(args) > 0 {
+				pattern = args[0]
+			}
+			switch {
+			case limit < 0 || limit > 1000:
+				return &usageError{fmt.Sprintf("--limit %d is not between 0 and 1000", limit), ""}
+			case after != "" && !follow:
+				return &usageError{"--after needs -f: it is where to go on", ""}
+			}
+			s, err := a.connect(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer a.closing(s, &err)
+			if follow && s.live != nil {
+				t := tail{app: a, s: s, cursor: after, seen: map[string]bool{}}
+				return t.run(cmd.Context(), pattern, limit)
+			}
+			var out tailed
+			if limit > 0 {
+				if err := s.call(cmd.Context(), "events/tail", map[string]any{"pattern": pattern, "limit": limit}, &out); err != nil {
+					return err
+				}
+			}
+			if err := a.showEvents(out.Events); err != nil || !follow {
+				return err
+			}
+			a.say("no server runs here, so there is nothing to follow: this is what the log has")
+			return nil
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
+	c.Flags().StringVar(&after, "after", "", "with -f: go on behind this place, which an earlier one told at its end")
+	c.Flags().IntVar(&limit, "limit", 10, "first the newest so many of the log")
+	return c
+}
+
+// A tail follows the log of events through a server.
+type tail struct {
+	app    *app
+	s      *session
+	cursor string
+	seen   map[string]bool // ids that the log had already
+}
+
+// run shows the log and then the feed. The feed's place is taken first, so that
+// what comes in between is in both and is shown once.
+func (t *tail) run(ctx context.Context, pattern string, limit int) (err error) {
+	if t.cursor == "" {
+		if t.cursor, err = t.s.live.Cursor(ctx); err != nil {
+			return err
+		}
+		if err := t.before(ctx, pattern, limit); err != nil {
+			return err
+		}
+	}
+	err = t.s.live.Watch(ctx, client.WatchOptions{Topics: []string{"events:" + pattern}, Cursor: t.cursor}, t.take)
+	if errors.Is(err, errInterrupted) {
+		t.app.say("go on with --after %s", t.cursor)
+	}
+	return err
+}
+
+// before shows what the log has.
+func (t *tail) before(ctx context.Context, pattern string, limit int) error {
+	if limit == 0 {
+		return nil
+	}
+	var out tailed
+	if err := t.s.call(ctx, "events/tail", map[string]any{"pattern": pattern, "limit": limit}, &out); err != nil {
+		return err
+	}
+	for _, raw := range out.Events {
+		if err := t.show(raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take shows one message of the feed.
+func (t *tail) take(m client.Message) error {
+	t.cursor = m.Cursor
+	switch {
+	case m.Gap == nil:
+		return t.show(m.Event)
+	case m.Gap.Lost < 0:
+		t.app.warn("events may be missing here: the server was started anew")
+	case m.Gap.Lost > 0:
+		t.app.warn(fmt.Sprintf("up to %s missing here; `sentinel events` has them", plural(int(m.Gap.Lost), "event is", "events are")))
+	}
+	return nil
+}
+
+// show writes an event, as it is for programs or on a line for people.
+func (t *tail) show(raw json.RawMessage) error {
+	var e sentinels.Event
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return fmt.Errorf("read event: %w", err)
+	}
+	if t.seen[e.ID] {
+		return nil
+	}
+	if len(t.seen) < 1000 { // no more than the log was asked for, so the rest need not be kept
+		t.seen[e.ID] = true
+	}
+	if t.app.flags.output != asTable {
+		return t.app.writeLine(raw)
+	}
+	p := t.app.paintOut
+	parts := []string{p.dim(e.Time.Local().Format(time.TimeOnly)), p.strong(printable(e.Name)), p.dim(clip(e.Source, 40)), clip(string(e.Data), 200)}
+	_, err := fmt.Fprintln(t.app.env.Stdout, strings.TrimRight(strings.Join(parts, "  "), " "))
+	return err
+}
