@@ -176,21 +176,8 @@ func (rt *Runtime) putRevision(ctx context.Context, s Stored, on int) error {
 	if err != nil {
 		return fmt.Errorf("save definition %q: %w", s.ID, err)
 	}
-	check := func(current []byte, exists bool) error {
-		now := Stored{ID: s.ID}
-		if exists {
-			var err error
-			if now, err = readStored(current); err != nil {
-				return err
-			}
-		}
-		if now.Revision != on {
-			return &overtakenError{errf(abi.Conflict, "save definition %q: another edit came between, the current revision is %d", s.ID, now.Revision)}
-		}
-		return nil
-	}
 	b := store.Batch{Puts: []store.Put{
-		{Bucket: bucketDefinitions, Key: []byte(s.ID), Value: value, Check: check},
+		{Bucket: bucketDefinitions, Key: []byte(s.ID), Value: value, Check: headIs(s.ID, on)},
 		{Bucket: bucketDefinitions, Key: revisionKey(s.ID, s.Revision), Value: value},
 	}}
 	if old := s.Revision - rt.limits.KeepRevisions; old > 0 {
@@ -212,6 +199,23 @@ func (rt *Runtime) putRevision(ctx context.Context, s Stored, on int) error {
 		rt.log.Error("triggers cannot follow a definition", "sentinel", s.ID, "revision", s.Revision, "error", err)
 	}
 	return nil
+}
+
+// headIs is the precondition of a new revision: the newest one is still on.
+func headIs(id sentinels.ID, on int) store.Check {
+	return func(current []byte, exists bool) error {
+		now := Stored{ID: id}
+		if exists {
+			var err error
+			if now, err = readStored(current); err != nil {
+				return err
+			}
+		}
+		if now.Revision != on {
+			return &overtakenError{errf(abi.Conflict, "save definition %q: another edit came between, the current revision is %d", id, now.Revision)}
+		}
+		return nil
+	}
 }
 
 func revisionKey(id sentinels.ID, revision int) []byte {
