@@ -44,7 +44,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
-		sentinel.Commands(sentinel.Options{Runtime: h.rt, Definitions: h.opt.Files}),
+		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files}),
 		plugin.Commands(plugin.Options{Plugins: h.rt}),
 		{command.SearchTools(r)},
 	}

@@ -11,6 +11,11 @@ type Options struct {
 	// Workspace is where a run works that neither the call nor the definition
 	// places. Default: the caller's workspace.
 	Workspace string
+	// Dir is the folder whose sentinels, recipes and plugins travel with what
+	// needs them. Default: .sentinel in the caller's workspace.
+	Dir string
+	// Plugins is a folder with further plugins. Default none.
+	Plugins string
 	// Definitions are told before a definition is edited and after, so that its
 	// file and the store say the same. Default nil: definitions live in no files.
 	Definitions Definitions
@@ -30,8 +35,10 @@ func Commands(opt Options) []command.Command {
 	change := command.Options{Private: true}
 	return []command.Command{
 		command.New("sentinel/create", "Define a sentinel, from a file or from its parts.", write, f.create),
-		command.New("sentinel/load", "Define the sentinels of a file or folder.", write, f.load),
-		command.New("sentinel/export", "Show the newest definition of a sentinel.", read, f.export),
+		command.New("sentinel/load", "Define the sentinels of a file or folder, or of the project.", write, f.load),
+		command.New("sentinel/export", "Show the newest definition of a sentinel, or pack sentinels into a bundle.", read, f.export),
+		command.New("sentinel/import", "Take in a bundle of sentinels, or a definition: all of it or nothing.", write, f.take),
+		command.New("sentinel/deploy", "Put a sentinel and what it needs into the folder of another project.", write, f.deploy),
 		command.New("sentinel/start", "Start a run of a defined sentinel, or of a definition that comes along.", write, f.start),
 		command.New("sentinel/stop", "Stop a run and everything it started.", change, f.stop),
 		command.New("sentinel/pause", "Hold a run back at its next step; of a sentinel without one, its triggers.", write, f.pause),

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sort"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -51,6 +50,11 @@ func (f family) save(ctx context.Context, call *command.Call, src []byte, file s
 	if len(problems) > 0 {
 		return saved{}, refused(problems)
 	}
+	return f.saveRead(ctx, call, def, expect)
+}
+
+// saveRead is save for a definition that is read already.
+func (f family) saveRead(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int) (saved, error) {
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err
 	}
@@ -93,77 +97,6 @@ func (f family) source(call *command.Call, in createIn) ([]byte, string, error) 
 	return src, "create", err
 }
 
-type loadIn struct {
-	Path string `json:"path" jsonschema:"a definition file, or a folder of them"`
-}
-
-type loadOut struct {
-	Loaded   []saved       `json:"loaded"`
-	Problems []loadProblem `json:"problems,omitempty" jsonschema:"files that are no valid definition"`
-}
-
-type loadProblem struct {
-	File    string `json:"file"`
-	Problem string `json:"problem"`
-}
-
-// load reads a project's sentinels. A bad file does not keep out the others.
-func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOut, error) {
-	path := in.Path
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(call.Workspace, path)
-	}
-	files := []string{path}
-	info, err := os.Stat(path)
-	if err != nil {
-		return loadOut{}, &abi.Error{Code: abi.NotFound, Field: "path", Message: fmt.Sprintf("load sentinels: %v", err)}
-	}
-	if info.IsDir() {
-		if files, err = filepath.Glob(filepath.Join(path, "*.json")); err != nil {
-			return loadOut{}, err
-		}
-		sort.Strings(files)
-	}
-	out := loadOut{Loaded: []saved{}}
-	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err == nil {
-			var s saved
-			if s, err = f.save(ctx, call, src, file, runtime.AnyRevision); err == nil {
-				out.Loaded = append(out.Loaded, s)
-				continue
-			}
-		}
-		out.Problems = append(out.Problems, loadProblem{file, err.Error()})
-	}
-	return out, nil
-}
-
 type idIn struct {
 	SentinelID string `json:"sentinelId" jsonschema:"id of the sentinel, or of one of its runs"`
-}
-
-type exportOut struct {
-	SentinelID sentinels.ID    `json:"sentinelId"`
-	Run        sentinels.RunID `json:"run,omitempty" jsonschema:"the run whose definition this is"`
-	Name       string          `json:"name"`
-	Revision   int             `json:"revision" jsonschema:"0 for a run of a definition that is not stored"`
-	Edit       int             `json:"edit,omitempty" jsonschema:"number of the run's own edit, made on that revision"`
-	Hash       string          `json:"hash"`
-	Definition json.RawMessage `json:"definition"`
-}
-
-// export shows the definition that a sentinel, or the next iteration of a run,
-// has.
-func (f family) export(_ context.Context, _ *command.Call, in idIn) (exportOut, error) {
-	t, err := f.find(in.SentinelID)
-	if err != nil {
-		return exportOut{}, err
-	}
-	def, err := f.read(t)
-	if err != nil {
-		return exportOut{}, err
-	}
-	text, err := def.def.MarshalJSON()
-	return exportOut{t.id, t.run, def.def.Name, def.revision, def.edit, def.hash, text}, err
 }
