@@ -91,6 +91,9 @@ func eventValue(e *sentinels.Event) json.RawMessage {
 	put("name", e.Name)
 	put("source", e.Source)
 	put("time", e.Time)
+	if e.Subject != "" {
+		put("subject", e.Subject)
+	}
 	if e.Data != nil {
 		fields["data"] = e.Data
 		var data map[string]json.RawMessage

@@ -53,13 +53,16 @@ func (u *Usage) Add(o Usage) {
 // "git:push". ID is derived from the call that emitted it, so a repeated
 // attempt makes the same event.
 type Event struct {
-	ID     string          `json:"id"`
-	Name   string          `json:"type"`
-	Source string          `json:"source"`
-	Time   time.Time       `json:"time"`
-	Data   json.RawMessage `json:"data,omitempty"`
-	Hops   int             `json:"hops,omitempty"` // how many runs the chain has passed through
-	Path   []string        `json:"path,omitempty"` // ids of the sentinels they are of, in order
+	ID     string `json:"id"`
+	Name   string `json:"type"`
+	Source string `json:"source"`
+	// Subject is what within the source the event is about, as CloudEvents have
+	// it; events from elsewhere may bring one.
+	Subject string          `json:"subject,omitempty"`
+	Time    time.Time       `json:"time"`
+	Data    json.RawMessage `json:"data,omitempty"`
+	Hops    int             `json:"hops,omitempty"` // how many runs the chain has passed through
+	Path    []string        `json:"path,omitempty"` // ids of the sentinels they are of, in order
 }
 
 // MatchEvent reports whether name fits pattern, segment by segment between

@@ -23,15 +23,15 @@ const maxBatch = 256
 
 // A cloudEvent is what we keep of a CloudEvent 1.0.
 type cloudEvent struct {
-	id, source, kind string
-	time             time.Time // zero if it has none
-	data             json.RawMessage
+	id, source, kind, subject string
+	time                      time.Time // zero if it has none
+	data                      json.RawMessage
 }
 
 // attribute sets one context attribute from its text. Extensions and the
 // attributes that describe the event to others are checked and left out.
 func (e *cloudEvent) attribute(name, value string) error {
-	if len(value) > maxKey && (name == "id" || name == "source" || name == "type") {
+	if len(value) > maxKey && (name == "id" || name == "source" || name == "type" || name == "subject") {
 		return badRequest("attribute %s has %d bytes, more than %d", name, len(value), maxKey)
 	}
 	switch name {
@@ -57,6 +57,9 @@ func (e *cloudEvent) attribute(name, value string) error {
 	case "subject", "dataschema", "datacontenttype":
 		if value == "" {
 			return badRequest("attribute %s is empty", name)
+		}
+		if name == "subject" {
+			e.subject = value
 		}
 	default:
 		if !isAttribute(name) {

@@ -164,7 +164,7 @@ func (a *armed) cloudFire(e cloudEvent, key string) triggers.Fire {
 		e.time = now
 	}
 	return triggers.Fire{
-		Key: key, At: now, Event: &sentinels.Event{ID: e.id, Name: name, Source: e.source, Time: e.time, Data: e.data},
+		Key: key, At: now, Event: &sentinels.Event{ID: e.id, Name: name, Source: e.source, Subject: e.subject, Time: e.time, Data: e.data},
 	}
 }
 

@@ -221,7 +221,7 @@ func TestT8CloudEvents(t *testing.T) {
 						t.Fatalf("%v %v", fires, err)
 					}
 					got := fires[0].Event
-					if got.ID != e.ID() || got.Name != e.Type() || !got.Time.Equal(at) || string(got.Data) != c.want {
+					if got.ID != e.ID() || got.Name != e.Type() || got.Subject != "it" || !got.Time.Equal(at) || string(got.Data) != c.want {
 						t.Errorf("%+v data %s, want %s", got, got.Data, c.want)
 					}
 					source, err := url.PathUnescape(got.Source)
