@@ -64,7 +64,7 @@ const (
 	open       = `{"insecure":true}`
 )
 
-// TestT8WhoIsLetIn: clause T8.2, each way to prove oneself and to fail.
+// TestT8WhoIsLetIn: clauses T8.2 and T8.8, each way to prove oneself and to fail.
 func TestT8WhoIsLetIn(t *testing.T) {
 	const body = `{"a":1}`
 	hexMAC, b64MAC := hex.EncodeToString(mac(secret, body)), base64.StdEncoding.EncodeToString(mac(secret, body))

@@ -87,10 +87,10 @@ func (a *armed) Receive(r triggers.Request) ([]triggers.Fire, error) {
 func (a *armed) key(r triggers.Request, signed string) (string, error) {
 	look := keyHeaders
 	switch {
-	case a.opt.IdempotencyHeader != "":
-		look = []string{a.opt.IdempotencyHeader}
 	case signed != "":
 		look = []string{"webhook-id"}
+	case a.opt.IdempotencyHeader != "":
+		look = []string{a.opt.IdempotencyHeader}
 	}
 	for _, name := range look {
 		value, err := header(r, name)

@@ -44,7 +44,7 @@ func TestT8Data(t *testing.T) {
 	}
 }
 
-// TestT8Refused: requests that are wrong are told so without their content.
+// TestT8Refused: clauses T8.7 and T8.8, requests that are wrong are told so without their content.
 func TestT8Refused(t *testing.T) {
 	const event = `"specversion":"1.0","id":"1","source":"/s","type":"t"`
 	structured := "Content-Type: application/cloudevents+json"
@@ -177,7 +177,7 @@ func TestT8Query(t *testing.T) {
 	}
 }
 
-// TestT8CloudEvents holds our reading to the writing of the project's own SDK, in
+// TestT8CloudEvents: clause T8.7. It holds our reading to the writing of the project's own SDK, in
 // the three forms.
 func TestT8CloudEvents(t *testing.T) {
 	at := time.Date(2026, 4, 5, 6, 7, 8, 900, time.UTC)
