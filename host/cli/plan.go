@@ -60,7 +60,7 @@ func (a *app) dryRun(ctx context.Context, target string, f *runFlags) (err error
 	}
 	revision := 0
 	if src == nil {
-		if src, revision, err = a.export(ctx, target); err != nil {
+		if src, revision, err = a.newest(ctx, target); err != nil {
 			return err
 		}
 	}
@@ -85,8 +85,8 @@ func (a *app) dryRun(ctx context.Context, target string, f *runFlags) (err error
 	return a.showPlan(p)
 }
 
-// export reads a stored definition.
-func (a *app) export(ctx context.Context, name string) (src *source, revision int, err error) {
+// newest reads a stored definition.
+func (a *app) newest(ctx context.Context, name string) (src *source, revision int, err error) {
 	s, err := a.connect(ctx, true)
 	if err != nil {
 		return nil, 0, err

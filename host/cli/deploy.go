@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// deployed is what sentinel/deploy answers.
+type deployed struct {
+	SentinelID sentinels.ID `json:"sentinelId"`
+	To         string       `json:"to"`
+	Files      []struct {
+		File       string       `json:"file"`
+		Kind       string       `json:"kind"` // definition, recipe, plugin
+		SentinelID sentinels.ID `json:"sentinelId,omitempty"`
+		Change     string       `json:"change"` // created, replaced, unchanged
+	} `json:"files"`
+	Missing []sentinels.ID `json:"missing,omitempty"`
+	Notes   []string       `json:"notes,omitempty"`
+}
+
+// deployCommand writes a sentinel into another project's folder with what it
+// needs, ready to be committed there. A server does it on its own machine.
+func (a *app) deployCommand() *cobra.Command {
+	var to string
+	var force bool
+	c := &cobra.Command{
+		Use: "deploy NAME --to DIR", Short: "Write a sentinel into another project, with what it needs",
+		Long: "Besides the definition these are the sentinels that it starts, recipes and plugins. A file there\n" +
+			"that says something else is left alone unless --force is given.",
+		Example: "  sentinel deploy build-fix --to ../other-project",
+		Args:    exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if to == "" {
+				return &usageError{"deploy: --to is missing", "the folder of the other project"}
+			}
+			s, err := a.connect(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer a.closing(s, &err)
+			params := map[string]any{"sentinelId": args[0], "to": a.path(to)}
+			if s.away {
+				if !filepath.IsAbs(to) {
+					return &usageError{fmt.Sprintf("deploy: %q is a folder on the server's machine and must be absolute", to), ""}
+				}
+				params["to"] = to
+			}
+			if force {
+				params["force"] = true
+			}
+			var out deployed
+			if err := s.call(cmd.Context(), "sentinel/deploy", params, &out); err != nil {
+				return err
+			}
+			return a.showDeployed(out)
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "folder of the other project")
+	c.Flags().BoolVar(&force, "force", false, "replace files there that say something else")
+	return c
+}
+
+// showDeployed says what was written, and what somebody has to look after there.
+func (a *app) showDeployed(out deployed) error {
+	if a.flags.output != asTable {
+		return a.writeJSON(out)
+	}
+	rows := [][]string{head(a.paintOut, "FILE", "KIND", "CHANGE")}
+	for _, f := range out.Files {
+		rows = append(rows, []string{a.relative(filepath.Join(out.To, f.File)), f.Kind, f.Change})
+	}
+	if err := table(a.env.Stdout, rows); err != nil {
+		return err
+	}
+	if len(out.Missing) > 0 {
+		var names []string
+		for _, id := range out.Missing {
+			names = append(names, string(id))
+		}
+		a.warn("it starts sentinels that are not here either: " + strings.Join(names, ", "))
+	}
+	for _, n := range out.Notes {
+		a.say("%s", n)
+	}
+	return nil
+}

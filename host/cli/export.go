@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// exportCommand writes a sentinel for another project. Alone it is its definition,
+// as a file of the other project's folder has it; with its history, or with all
+// the others, it is a bundle, which only import reads.
+func (a *app) exportCommand() *cobra.Command {
+	var all, history, force bool
+	var file string
+	c := &cobra.Command{
+		Use: "export (NAME|RUN | --all)", Short: "Write a sentinel, or a bundle of them, for another project",
+		Example: "  sentinel export build-fix -f build-fix.json\n  sentinel export --all --history | ssh elsewhere sentinel import -",
+		Args:    between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return &usageError{"export: give NAME, or --all", "usage: " + cmd.UseLine()}
+			}
+			var word string
+			if !all {
+				word = args[0]
+			}
+			text, err := a.export(cmd.Context(), word, history)
+			if err != nil {
+				return err
+			}
+			if file == "" || file == "-" {
+				_, err := a.env.Stdout.Write(text)
+				return err
+			}
+			return a.writeNew(file, text, force)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "every stored sentinel, as a bundle")
+	c.Flags().BoolVar(&history, "history", false, "with the revisions that are kept, as a bundle")
+	c.Flags().StringVarP(&file, "file", "f", "", "file to write (default: standard output)")
+	c.Flags().BoolVar(&force, "force", false, "replace the file if it is there")
+	return c
+}
+
+// export returns the text of a sentinel's definition or of a bundle. word "" is
+// all of them.
+func (a *app) export(ctx context.Context, word string, history bool) (text []byte, err error) {
+	s, err := a.connect(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	defer a.closing(s, &err)
+	params := map[string]any{}
+	switch {
+	case word == "":
+		params["all"] = true
+	default:
+		if params["sentinelId"], err = a.named(ctx, s, word); err != nil {
+			return nil, err
+		}
+	}
+	if history {
+		params["history"] = true
+	}
+	var out struct {
+		Definition json.RawMessage `json:"definition"`
+		Format     int             `json:"format"`
+		ExportedAt time.Time       `json:"exportedAt"`
+		Sentinels  json.RawMessage `json:"sentinels"`
+	}
+	if err := s.call(ctx, "sentinel/export", params, &out); err != nil {
+		return nil, err
+	}
+	var v any = out.Definition
+	if out.Format > 0 {
+		// The answer says more; a bundle is these three and nothing else.
+		v = struct {
+			Format     int             `json:"format"`
+			ExportedAt time.Time       `json:"exportedAt"`
+			Sentinels  json.RawMessage `json:"sentinels"`
+		}{out.Format, out.ExportedAt, out.Sentinels}
+	}
+	if text, err = json.MarshalIndent(v, "", "  "); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// writeNew writes a file that is not there yet. With force it may be; then it is
+// replaced as a whole, so that nobody reads half of it.
+func (a *app) writeNew(name string, text []byte, force bool) error {
+	path := a.path(name)
+	if force {
+		temp := path + ".new"
+		if err := os.WriteFile(temp, text, 0o644); err != nil { //nolint:gosec // a definition is no secret; it goes into repositories
+			return err
+		}
+		return os.Rename(temp, path)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return &usageError{fmt.Sprintf("file %q is there already", name), "--force replaces it"}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}

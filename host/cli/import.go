@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// maxImport bounds what is imported, in bytes. The engine's own limit is below,
+// and says so better.
+const maxImport = 65 << 20
+
+// imported is what sentinel/import answers.
+type imported struct {
+	Imported []struct {
+		SentinelID sentinels.ID `json:"sentinelId"`
+		Name       string       `json:"name"`
+		Revision   int          `json:"revision"`
+		Hash       string       `json:"hash"`
+		Change     string       `json:"change"` // created, updated, unchanged
+		Revisions  int          `json:"revisions"`
+		Note       string       `json:"note,omitempty"`
+		Warning    string       `json:"warning,omitempty"`
+	} `json:"imported"`
+}
+
+// importCommand takes all of a bundle in, or nothing.
+func (a *app) importCommand() *cobra.Command {
+	var overwrite bool
+	var rename []string
+	c := &cobra.Command{
+		Use: "import FILE|-", Short: "Store what export wrote: a definition, or a bundle of them",
+		Long:    "A sentinel with an id that another one has here is refused unless --overwrite or --rename is given.",
+		Example: "  sentinel import bundle.json\n  sentinel import build-fix.json --rename build-fix=build-fix-2",
+		Args:    exactly("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]any{}
+			if overwrite {
+				params["overwrite"] = true
+			}
+			if err := renamed(params, rename); err != nil {
+				return err
+			}
+			return a.take(cmd.Context(), args[0], params)
+		},
+	}
+	c.Flags().BoolVar(&overwrite, "overwrite", false, "take the place of other sentinels with these ids, as a new revision")
+	c.Flags().StringArrayVar(&rename, "rename", nil, "OLD=NEW: another id; references among the imported follow; repeatable")
+	return c
+}
+
+// renamed reads --rename; NEW alone is for a file with one sentinel.
+func renamed(params map[string]any, pairs []string) error {
+	names := map[string]string{}
+	for _, pair := range pairs {
+		old, id, two := strings.Cut(pair, "=")
+		switch {
+		case !two && len(pairs) == 1 && pair != "":
+			params["rename"] = pair
+			return nil
+		case !two || old == "" || id == "":
+			return &usageError{fmt.Sprintf("--rename %q is not OLD=NEW", pair), ""}
+		}
+		names[old] = id
+	}
+	if len(names) > 0 {
+		params["rename"] = names
+	}
+	return nil
+}
+
+// take imports a file or standard input.
+func (a *app) take(ctx context.Context, name string, params map[string]any) (err error) {
+	src, err := a.bundleFile(name)
+	if err != nil {
+		return err
+	}
+	s, err := a.connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer a.closing(s, &err)
+	var probe struct {
+		Sentinels json.RawMessage `json:"sentinels"`
+	}
+	if s.away && json.Unmarshal(src.text, &probe) == nil && probe.Sentinels != nil {
+		params["bundle"] = json.RawMessage(src.text)
+	} else {
+		undo, err := a.give(s, src, params)
+		if err != nil {
+			return err
+		}
+		defer undo()
+	}
+	var out imported
+	if err := s.call(ctx, "sentinel/import", params, &out); err != nil {
+		return ofFile(invalid(err), src)
+	}
+	return a.showImported(out)
+}
+
+// bundleFile reads what is to be imported. It is a file and no name: a name is
+// what is stored here already.
+func (a *app) bundleFile(name string) (*source, error) {
+	in, src := a.env.Stdin, &source{file: "-"}
+	if name != "-" {
+		path := a.path(name)
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, notFound("", "no file %q", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in, src.file, src.path = f, name, path
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxImport))
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", name, err)
+	}
+	src.text = text
+	return src, nil
+}
+
+// showImported says what became of each sentinel.
+func (a *app) showImported(out imported) error {
+	for _, d := range out.Imported {
+		if d.Warning != "" {
+			a.warn(d.Warning)
+		}
+	}
+	if a.flags.output != asTable {
+		return a.writeJSON(out)
+	}
+	rows := [][]string{head(a.paintOut, "SENTINEL", "REVISION", "CHANGE", "")}
+	for _, d := range out.Imported {
+		note := d.Note
+		if d.Revisions > 1 {
+			note = plural(d.Revisions, "revision", "revisions")
+		}
+		rows = append(rows, []string{string(d.SentinelID), fmt.Sprint(d.Revision), d.Change, a.paintOut.dim(clip(note, 80))})
+	}
+	return table(a.env.Stdout, rows)
+}
