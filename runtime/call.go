@@ -213,8 +213,11 @@ func sleep(ctx context.Context, then time.Time) {
 // finish does the work and records what it came to.
 func (a *attempt) finish(ctx context.Context, c *call, do performer, started time.Time) {
 	end, err := do(ctx, c)
-	if err != nil && over(ctx) {
-		return // the process or the run ends: the call stays as it is, without an end
+	// When the process or the run ends the call stays as it is, without an end.
+	// The end of the process reaches runs one after the other, so a child may have
+	// heard of it, and told so, before ctx has.
+	if err != nil && (over(ctx) || errors.Is(err, errShutdown)) {
+		return
 	}
 	if err != nil && end.err == nil {
 		end.err = asError(err, abi.Internal)

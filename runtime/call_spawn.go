@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -39,6 +40,9 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	if err != nil {
 		if over(ctx) {
 			return callEnd{}, context.Cause(ctx)
+		}
+		if errors.Is(err, ErrClosed) { // the process ends, and ctx is about to
+			return callEnd{}, errShutdown
 		}
 		return callEnd{err: asError(err, abi.Internal)}, nil
 	}
