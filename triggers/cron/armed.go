@@ -36,6 +36,8 @@ type state struct {
 	Planned time.Time `json:"planned"`
 }
 
+// readState returns behind which planned time all are open: since without a
+// state.
 func readState(raw json.RawMessage, since time.Time) (time.Time, error) {
 	if len(raw) == 0 {
 		return since, nil
@@ -86,6 +88,8 @@ type data struct {
 // a crash has swallowed is not fired twice.
 func key(planned time.Time) string { return planned.UTC().Format(time.RFC3339Nano) }
 
+// fire has one planned time admitted. Only then is it done: until then base and
+// missed stay, so that the same fire is made again.
 func (a *armed) fire(ctx context.Context, fire triggers.Func, planned time.Time) error {
 	kept, err := json.Marshal(state{planned})
 	if err != nil {

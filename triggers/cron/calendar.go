@@ -55,6 +55,7 @@ func (c *calendar) stretch(at int64) stretch {
 	return s
 }
 
+// bounds returns the stretch of an instant without what was shown before it.
 func (c *calendar) bounds(at int64) stretch {
 	t := time.Unix(at, 0).In(c.zone)
 	_, offset := t.Zone()
@@ -91,6 +92,8 @@ func (c *calendar) part(s stretch, at, until int64) (jump bool, from, to wall) {
 	return jump, max(from, s.reached), to
 }
 
+// next goes from stretch to stretch, at most two a year, and in each finds the
+// time without a walk.
 func (c *calendar) next(after time.Time) time.Time {
 	at := after.Unix() + 1
 	until := at + int64(horizon/time.Second)
@@ -108,6 +111,7 @@ func (c *calendar) next(after time.Time) time.Time {
 	return time.Time{}
 }
 
+// count adds up whole days.
 func (c *calendar) count(after, until time.Time) int {
 	n := 0
 	end := until.Unix() + 1
@@ -123,6 +127,7 @@ func (c *calendar) count(after, until time.Time) int {
 	return n
 }
 
+// back looks for the instant by halves, some thirty counts for a century.
 func (c *calendar) back(after, until time.Time, k int) time.Time {
 	first := after.Unix()
 	// The first second behind which fewer than k are left is the k-th itself.

@@ -62,10 +62,14 @@ const (
 
 // options are those of a schedule, clause T4 of TRIGGERS.md.
 type options struct {
-	TimeZone        string  `json:"timeZone,omitempty"`
-	CatchUp         CatchUp `json:"catchUp,omitempty"`
-	CatchUpWindowMs int64   `json:"catchUpWindowMs,omitempty"`
-	JitterMs        int64   `json:"jitterMs,omitempty"`
+	// TimeZone is the zone of the fields. Default: that of the host.
+	TimeZone string  `json:"timeZone,omitempty"`
+	CatchUp  CatchUp `json:"catchUp,omitempty"` // default [CatchUpLast]
+	// CatchUpWindowMs bounds how old a planned time may be that is made up for.
+	// Default 0, no bound.
+	CatchUpWindowMs int64 `json:"catchUpWindowMs,omitempty"`
+	// JitterMs spreads fires, in ms behind the planned time. Default 0.
+	JitterMs int64 `json:"jitterMs,omitempty"`
 }
 
 func (o options) window() time.Duration { return time.Duration(o.CatchUpWindowMs) * time.Millisecond }

@@ -65,6 +65,8 @@ func parse(expression string, zone *time.Location, since time.Time) (plan, error
 	return p, nil
 }
 
+// parsePlan reads what is left once the zone is known. Everything it accepts
+// fires at some time, and never faster than once a second.
 func parsePlan(text string, zone *time.Location, since time.Time) (plan, error) {
 	if word, rest, _ := strings.Cut(text, " "); word == "@every" {
 		return parseInterval(strings.TrimSpace(rest), since)
@@ -109,6 +111,8 @@ func cutZone(text string) (rest string, zone *time.Location, err error) {
 	return text, nil, nil
 }
 
+// loadZone finds a zone by its name. The empty name, which the standard library
+// takes for UTC, is more likely a mistake.
 func loadZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" {
@@ -117,6 +121,8 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
+// parseInterval reads the duration of "@every". The library would round one of
+// 1.5 s to a second without a word.
 func parseInterval(text string, since time.Time) (plan, error) {
 	every, err := time.ParseDuration(text)
 	switch {

@@ -28,10 +28,11 @@ type state struct {
 // data is the data of the event.
 type data struct {
 	Occasion On  `json:"occasion"`
-	Revision int `json:"revision"`
+	Revision int `json:"revision"` // of the definition that the trigger was armed from
 }
 
-// Run fires if there is an occasion, and waits until ctx ends.
+// Run fires if there is an occasion, and waits until ctx ends. A fire that was
+// not decided ends it with the error; run again it fires the same again.
 func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
 	if a.occasion != "" {
 		f, err := a.fire()
@@ -53,6 +54,7 @@ func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
 // fire makes the fire of the occasion. Its key is the same if a crash has it
 // made again; a start after a crash is a start of its own.
 func (a *armed) fire() (triggers.Fire, error) {
+	// A trigger is created once; the other occasions need to be told apart.
 	key := string(a.occasion)
 	switch a.occasion {
 	case OnEdit:

@@ -34,6 +34,7 @@ const (
 
 // options are those of the trigger, clause T3.
 type options struct {
+	// On is what the trigger fires on. Default [OnCreate].
 	On On `json:"on,omitempty"`
 }
 
@@ -67,6 +68,8 @@ func (Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	if env.Now == nil {
 		env.Now = time.Now
 	}
+	// Without a state the trigger has never fired, however long it has been there:
+	// the host may have ended between arming and firing.
 	var newest *state
 	if len(env.State) > 0 {
 		if err := json.Unmarshal(env.State, &newest); err != nil {
@@ -76,7 +79,8 @@ func (Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	return &armed{env: env, occasion: occasion(o.On, env, newest), at: env.Now().UTC()}, nil
 }
 
-// occasion says what there is to fire, "" for nothing.
+// occasion says what there is to fire, "" for nothing. There is at most one: a
+// start that finds a new revision is an edit or a start, as the author chose.
 func occasion(on On, env triggers.Env, newest *state) On {
 	switch {
 	case newest == nil:

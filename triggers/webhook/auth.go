@@ -40,8 +40,8 @@ func (a *armed) secret() (string, error) {
 	return value, nil
 }
 
-// header returns the one value of a header, "" if there is none. Of two nobody
-// can say which was meant.
+// header returns the one value of a header, "" if there is none. Two are an
+// error: where a proxy takes the first and we the last, checks are got around.
 func header(r triggers.Request, name string) (string, error) {
 	switch values := r.Header[textproto.CanonicalMIMEHeaderKey(name)]; len(values) {
 	case 0:
@@ -77,6 +77,7 @@ func (a *armed) authenticate(r triggers.Request) (signed string, err error) {
 // token compares what was presented with the secret, in a time that tells
 // nothing of either.
 func (a *armed) token(r triggers.Request, secret string) error {
+	// Their digests are compared, so that not even the length shows in the time.
 	var presented string
 	var err error
 	if name := a.opt.TokenHeader; name != "" {
@@ -118,7 +119,7 @@ func (a *armed) signature(r triggers.Request, secret string) error {
 	if text == "" {
 		return a.denied("no header " + a.opt.SignatureHeader)
 	}
-	text = strings.TrimPrefix(text, "sha256=")
+	text = strings.TrimPrefix(text, "sha256=") // as GitHub writes it; others leave it out
 	var got []byte
 	if len(text) == hex.EncodedLen(sha256.Size) {
 		got, err = hex.DecodeString(text)
@@ -131,6 +132,7 @@ func (a *armed) signature(r triggers.Request, secret string) error {
 	return nil
 }
 
+// sum is the HMAC-SHA256 of the parts, one behind the other.
 func sum(secret string, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, []byte(secret))
 	for _, p := range parts {
@@ -146,6 +148,7 @@ func (a *armed) standard(r triggers.Request, secret string) (id string, err erro
 	if err != nil || len(key) == 0 {
 		return "", a.denied(fmt.Sprintf("the variable %s holds no secret of Standard Webhooks, which is base64", a.opt.SecretEnv))
 	}
+	// Without one of the three nothing was signed, and no default takes its place.
 	var at, signatures string
 	for name, into := range map[string]*string{"webhook-id": &id, "webhook-timestamp": &at, "webhook-signature": &signatures} {
 		if *into, err = header(r, name); err != nil {
@@ -167,6 +170,7 @@ func (a *armed) standard(r triggers.Request, secret string) (id string, err erro
 	if far := a.env.Now().Sub(time.Unix(seconds, 0)).Abs(); far > replayWindow {
 		return "", a.denied(fmt.Sprintf("webhook-timestamp is more than %s from the time of this host", replayWindow))
 	}
+	// The text of the time is signed, not its number: "+5" and "5" differ.
 	want := sum(string(key), []byte(id+"."+at+"."), r.Body)
 	for one := range strings.FieldsSeq(signatures) { // several while secrets are changed
 		text, ok := strings.CutPrefix(one, "v1,")

@@ -26,12 +26,14 @@ type media struct{ name, written string }
 
 func (m media) is(name string) bool { return m.name == name }
 
-// json reports whether content of this type is JSON.
+// json reports whether content of this type is JSON, by its name alone: "+json"
+// is how types that are written in JSON end.
 func (m media) json() bool {
 	_, sub, _ := strings.Cut(m.name, "/")
 	return sub == "json" || strings.HasSuffix(sub, "+json") || m.name == "text/json"
 }
 
+// mediaOf is the type of a request's body.
 func mediaOf(r triggers.Request) (media, error) {
 	text, err := header(r, "Content-Type")
 	if err != nil {
@@ -40,6 +42,8 @@ func mediaOf(r triggers.Request) (media, error) {
 	return parseMedia(text)
 }
 
+// parseMedia reads a media type. Parameters that make no sense are let pass:
+// services send some, and none of them changes what we do.
 func parseMedia(text string) (media, error) {
 	if text == "" {
 		return media{}, nil
@@ -59,9 +63,12 @@ func content(body []byte, m media) (json.RawMessage, error) {
 	if len(body) == 0 {
 		return nil, nil
 	}
+	// Variables of a run are JSON, whose texts are Unicode: other bytes would be
+	// replaced on the way, without a word.
 	text := utf8.Valid(body)
 	switch {
 	case m.json():
+		// It says what it is, so if it is not the sender is told.
 		if !text {
 			return nil, badRequest("the body is not UTF-8")
 		}

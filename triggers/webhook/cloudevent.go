@@ -4,24 +4,21 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // maxBatch bounds the events of one request: each is a fire of its own, which
 // the caller waits for.
 const maxBatch = 256
 
-// A cloudEvent is what we keep of a CloudEvent 1.0.
+// A cloudEvent is what we keep of a CloudEvent 1.0. Its data is nil if it has
+// none, which is not the same as null.
 type cloudEvent struct {
 	id, source, kind, subject string
 	time                      time.Time // zero if it has none
@@ -34,12 +31,14 @@ func (e *cloudEvent) attribute(name, value string) error {
 	if len(value) > maxKey && (name == "id" || name == "source" || name == "type" || name == "subject") {
 		return badRequest("attribute %s has %d bytes, more than %d", name, len(value), maxKey)
 	}
+	// What is kept is bounded: it goes into keys, records and indexes.
 	switch name {
 	case "id":
 		e.id = value
 	case "type":
 		e.kind = value
 	case "source":
+		// Kept as it is written: it is compared, never called.
 		if _, err := url.Parse(value); err != nil {
 			return badRequest("attribute source is no reference")
 		}
@@ -84,7 +83,8 @@ func (e *cloudEvent) complete(seen map[string]bool) error {
 	return nil
 }
 
-// isAttribute reports whether s can be the name of an attribute.
+// isAttribute reports whether s can be the name of an attribute. The format
+// recommends at most 20 characters, which not everybody keeps to.
 func isAttribute(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
@@ -98,7 +98,8 @@ func isAttribute(s string) bool {
 // numbers and booleans too.
 var textOnly = []string{"specversion", "id", "source", "type", "time", "subject", "dataschema", "datacontenttype"}
 
-// decodeEvent reads an event in structured mode.
+// decodeEvent reads an event in structured mode. Attributes come in any order,
+// so the data is made when all are known: its type may stand behind it.
 func decodeEvent(body []byte) (cloudEvent, error) {
 	var e cloudEvent
 	if !utf8.Valid(body) {
@@ -186,7 +187,8 @@ func structuredData(data, encoded json.RawMessage, written string) (json.RawMess
 	return content([]byte(text), m)
 }
 
-// decodeBatch reads the events of a batch; one that is wrong refuses all.
+// decodeBatch reads the events of a batch; one that is wrong refuses all, or the
+// sender, who gets one answer, could not know which to send again.
 func decodeBatch(body []byte) ([]cloudEvent, error) {
 	body, err := compact(body)
 	if err != nil {
@@ -208,12 +210,14 @@ func decodeBatch(body []byte) ([]cloudEvent, error) {
 	return out, nil
 }
 
+// A member is one of an object, its value as it is written.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
-// membersOf returns the members of an object of valid JSON, in order.
+// membersOf returns the members of an object of valid JSON, in order and also
+// those that stand there twice, which a map would hide.
 func membersOf(body []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {
@@ -245,70 +249,4 @@ func scalar(value json.RawMessage) (string, bool) {
 		return text, json.Unmarshal(value, &text) == nil
 	}
 	return string(value), true
-}
-
-// headerPrefix begins the headers that hold attributes.
-const headerPrefix = "Ce-"
-
-// isBinary reports whether a request is an event in binary mode.
-func isBinary(r triggers.Request) bool { return len(r.Header[headerPrefix+"Specversion"]) > 0 }
-
-// readBinary reads an event in binary mode: attributes in headers, the body is
-// the data.
-func readBinary(r triggers.Request, m media) (cloudEvent, error) {
-	var e cloudEvent
-	seen := map[string]bool{}
-	for name := range r.Header {
-		attribute, ok := strings.CutPrefix(name, headerPrefix)
-		if !ok {
-			continue
-		}
-		attribute = strings.ToLower(attribute)
-		value, err := header(r, name)
-		if err != nil {
-			return e, err
-		}
-		if value, err = unescape(value); err != nil {
-			return e, badRequest("attribute %.64q cannot be decoded", attribute)
-		}
-		seen[attribute] = true
-		if err := e.attribute(attribute, value); err != nil {
-			return e, err
-		}
-	}
-	if err := e.complete(seen); err != nil {
-		return e, err
-	}
-	var err error
-	e.data, err = content(r.Body, m)
-	return e, err
-}
-
-var errEscape = errors.New("bad escape")
-
-// unescape undoes what the HTTP binding does to a value: quotes with backslashes
-// first, then percent signs.
-func unescape(value string) (string, error) {
-	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
-		var b strings.Builder
-		in := strings.NewReader(value[1 : len(value)-1])
-		for {
-			c, err := in.ReadByte()
-			if err == io.EOF {
-				break
-			}
-			if c == '\\' {
-				if c, err = in.ReadByte(); err != nil {
-					return "", errEscape
-				}
-			}
-			b.WriteByte(c)
-		}
-		value = b.String()
-	}
-	out, err := url.PathUnescape(value)
-	if err != nil || !utf8.ValidString(out) {
-		return "", errEscape
-	}
-	return out, nil
 }

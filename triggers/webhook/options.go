@@ -24,23 +24,34 @@ const (
 
 // options are those of a webhook, clause T8.
 type options struct {
-	SecretEnv         string   `json:"secretEnv,omitempty"`
-	Auth              Auth     `json:"auth,omitempty"`
-	Insecure          bool     `json:"insecure,omitempty"`
-	SignatureHeader   string   `json:"signatureHeader,omitempty"`
-	TokenHeader       string   `json:"tokenHeader,omitempty"`
-	Methods           []string `json:"methods,omitempty"`
-	Event             string   `json:"event,omitempty"`
-	EventHeader       string   `json:"eventHeader,omitempty"`
-	IdempotencyHeader string   `json:"idempotencyHeader,omitempty"`
+	// SecretEnv names the variable that holds the secret. There is no option for
+	// the secret itself: definitions are shown, diffed and exported.
+	SecretEnv string `json:"secretEnv,omitempty"`
+	Auth      Auth   `json:"auth,omitempty"`
+	// Insecure has to be written for a webhook that checks nobody.
+	Insecure bool `json:"insecure,omitempty"`
+	// SignatureHeader and TokenHeader go with one way each. Default: the usual
+	// ones.
+	SignatureHeader string `json:"signatureHeader,omitempty"`
+	TokenHeader     string `json:"tokenHeader,omitempty"`
+	// Methods are in capitals, as requests have them. Default POST alone.
+	Methods []string `json:"methods,omitempty"`
+	// Event names what $event is; EventHeader adds what the service calls it.
+	Event       string `json:"event,omitempty"`
+	EventHeader string `json:"eventHeader,omitempty"`
+	// IdempotencyHeader replaces [keyHeaders].
+	IdempotencyHeader string `json:"idempotencyHeader,omitempty"`
 
+	// eventIsDefault says that the author gave no name: a CloudEvent then keeps
+	// its own.
 	eventIsDefault bool
 }
 
 // defaultSignature is the header that GitHub made the usual one.
 const defaultSignature = "X-Hub-Signature-256"
 
-// methods are those that the host hands on.
+// methods are those that the host hands on. HEAD is not among them: a proxy that
+// only looks must not start a run.
 var methods = []string{"GET", "POST", "PUT"}
 
 // readOptions reads the options of t with their defaults and returns every
@@ -70,6 +81,7 @@ func readOptions(t sentinels.Trigger) (options, error) {
 	if len(o.Methods) == 0 {
 		o.Methods = []string{"POST"}
 	}
+	// A signature is of a body, so a request without one would be good for ever.
 	for i, m := range o.Methods {
 		switch {
 		case !slices.Contains(methods, m):
@@ -98,6 +110,8 @@ func (o *options) settleAuth(wrong func(string, ...any)) {
 			return
 		}
 	}
+	// What contradicts itself is refused rather than settled either way: nobody
+	// can say which half was meant.
 	switch o.Auth {
 	case AuthHMAC, AuthStandard, AuthToken:
 		switch {
@@ -127,7 +141,8 @@ func (o *options) settleAuth(wrong func(string, ...any)) {
 	}
 }
 
-// isVariable reports whether s can be the name of an environment variable.
+// isVariable reports whether s can be the name of an environment variable. Most
+// secrets cannot, so one that was written in its place is noticed.
 func isVariable(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'

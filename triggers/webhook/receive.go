@@ -28,7 +28,8 @@ func badRequest(format string, args ...any) error {
 }
 
 // Receive checks a request and returns what it fires: one event, or those of a
-// batch.
+// batch. Nothing of the body is looked at before the caller has proved itself, so
+// that strangers reach no decoder.
 func (a *armed) Receive(r triggers.Request) ([]triggers.Fire, error) {
 	if !slices.Contains(a.opt.Methods, r.Method) {
 		return nil, badRequest("method %.10q is not accepted; there is %s", r.Method, strings.Join(a.opt.Methods, ", "))
@@ -44,6 +45,8 @@ func (a *armed) Receive(r triggers.Request) ([]triggers.Fire, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The content type says which form it is; binary mode says so in a header and
+	// leaves the type to the data, so it is asked last.
 	media, err := mediaOf(r)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func (a *armed) Receive(r triggers.Request) ([]triggers.Fire, error) {
 		}
 		fires := make([]triggers.Fire, len(list))
 		for i, e := range list {
-			fires[i] = a.cloudFire(e, "")
+			fires[i] = a.cloudFire(e, "") // a key of the request would make them one
 		}
 		return fires, nil
 	case media.is(mediaEvent):
@@ -66,6 +69,7 @@ func (a *armed) Receive(r triggers.Request) ([]triggers.Fire, error) {
 		}
 		return []triggers.Fire{a.cloudFire(e, key)}, nil
 	case strings.HasPrefix(media.name, "application/cloudevents"):
+		// Taken as plain content it would look as if it had been understood.
 		return nil, badRequest("CloudEvents in the format %q are not understood; there is JSON", media.name)
 	case isBinary(r):
 		e, err := readBinary(r, media)
@@ -121,6 +125,8 @@ func (a *armed) plain(r triggers.Request, media media, key string) (triggers.Fir
 	if signed := a.opt.Auth == AuthHMAC || a.opt.Auth == AuthStandard; data == nil && !signed && len(r.Query) > 0 {
 		data = object(r.Query)
 	}
+	// The id is as good as the key: without one there is nothing that two
+	// deliveries of the same could have in common.
 	now := a.env.Now().UTC()
 	source := "/webhooks/" + string(a.env.Sentinel)
 	id := rand.Text()
@@ -139,6 +145,8 @@ func (a *armed) name(r triggers.Request) (string, error) {
 	if a.opt.EventHeader == "" {
 		return a.opt.Event, nil
 	}
+	// The value becomes one segment, so that a caller cannot give the event a name
+	// that other patterns wait for.
 	value, err := header(r, a.opt.EventHeader)
 	if err != nil || value == "" {
 		return a.opt.Event, err
@@ -152,6 +160,7 @@ func (a *armed) name(r triggers.Request) (string, error) {
 
 // cloudFire makes the fire of a CloudEvent, which brings its own identity.
 func (a *armed) cloudFire(e cloudEvent, key string) triggers.Fire {
+	// Ids are unique within their source; the length keeps the two apart.
 	if key == "" {
 		key = fmt.Sprintf("cloudevent:%d:%s%s", len(e.source), e.source, e.id)
 	}
@@ -169,7 +178,7 @@ func (a *armed) cloudFire(e cloudEvent, key string) triggers.Fire {
 }
 
 // object makes an object of a form or a query: a text where a name stands once,
-// a list where it stands more often.
+// a list where it stands more often. Which it is, the caller decides.
 func object(values map[string][]string) json.RawMessage {
 	o := make(map[string]any, len(values))
 	for name, list := range values {
