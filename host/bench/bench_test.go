@@ -6,37 +6,85 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	stdruntime "runtime"
 	"strings"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host/bench"
+	"github.com/sentinel-runtime/sentinel/host/cli"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
+// asProgram has this program be sentinel: what starts the binary is measured with
+// it, without a build.
+const asProgram = "SENTINEL_BENCH_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
 	runtime.ServeChild()
+	if os.Getenv(asProgram) != "" {
+		os.Exit(cli.Main(context.Background(), os.Args...))
+	}
 	os.Exit(m.Run())
+}
+
+// measured measures rows quickly.
+func measured(t *testing.T, opt bench.Options) map[string]bench.Row {
+	t.Helper()
+	var out bytes.Buffer
+	opt.Format, opt.Quick, opt.Dir = "json", true, t.TempDir()
+	if err := bench.Run(t.Context(), &out, opt); err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bench.Row{}
+	for d := json.NewDecoder(&out); d.More(); {
+		var r bench.Row
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", r)
+		rows[r.Name] = r
+	}
+	if len(rows) != len(opt.Only) {
+		t.Fatalf("%d rows, want %d", len(rows), len(opt.Only))
+	}
+	return rows
+}
+
+// Rows of the host process are measured with children that serve.
+func TestServingRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a dozen processes")
+	}
+	t.Setenv(asProgram, "1")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	only := []string{"idle", "idle-run", "scheduled", "fire", "restart", "reads", "live-file", "live-plugin", "live-api", "edit", "feed"}
+	for name, r := range measured(t, bench.Options{Only: only, Binary: self}) {
+		switch name {
+		case "idle", "idle-run", "scheduled":
+			if r.Verdict == bench.Skipped && stdruntime.GOOS != "linux" {
+				continue
+			}
+		case "reads":
+			continue // what is lost may be nothing, and on a busy machine less than that
+		case "edit":
+			if r.Verdict != bench.OK {
+				t.Errorf("an edit was not in the next iteration: %+v", r)
+			}
+		}
+		if r.Median <= 0 || r.Verdict == bench.Skipped {
+			t.Errorf("row %s is not measured: %+v", name, r)
+		}
+	}
 }
 
 // Every row that can be measured in this process is; those that start the
 // program say why they are not.
 func TestRows(t *testing.T) {
 	only := []string{"start", "run", "step", "fresh", "condition", "condition-child", "throughput"}
-	var out bytes.Buffer
-	if err := bench.Run(context.Background(), &out, bench.Options{Format: "json", Quick: true, Only: only, Dir: t.TempDir()}); err != nil {
-		t.Fatal(err)
-	}
-	d, rows := json.NewDecoder(&out), map[string]bench.Row{}
-	for d.More() {
-		var r bench.Row
-		if err := d.Decode(&r); err != nil {
-			t.Fatal(err)
-		}
-		rows[r.Name] = r
-	}
-	if len(rows) != len(only) {
-		t.Fatalf("%d rows, want %d", len(rows), len(only))
-	}
+	rows := measured(t, bench.Options{Only: only})
 	for _, name := range only {
 		r := rows[name]
 		switch {

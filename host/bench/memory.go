@@ -8,30 +8,12 @@ import (
 	"path/filepath"
 	stdruntime "runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
 const megabyte = 1 << 20
-
-// residentOf returns the bytes of memory that a process holds; false where the
-// system does not say.
-func residentOf(pid string) (int64, bool) {
-	text, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kb << 10, err == nil
-		}
-	}
-	return 0, false
-}
 
 // settled returns what this process holds once it has given back what it can.
 // Each collection halves the stacks that are mostly empty, as those of the
@@ -41,7 +23,8 @@ func settled() (int64, bool) {
 		stdruntime.GC()
 	}
 	debug.FreeOSMemory()
-	return residentOf("self")
+	u, ok := usageOf(os.Getpid())
+	return u.resident, ok
 }
 
 // parked starts runs that wait for an hour and looks what they hold when all of
@@ -67,7 +50,7 @@ func parked(b *bench) (f figure, err error) {
 	}
 	before, ok := settled()
 	if !ok {
-		return skip("the memory of a process is read from /proc")
+		return skip(noProc)
 	}
 	began := time.Now()
 	for range runs {

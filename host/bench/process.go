@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -97,13 +96,13 @@ func start(b *bench) (f figure, err error) {
 	return f, err
 }
 
-// idle looks at a process whose one run waits, three seconds after it began to.
-func idle(b *bench) (f figure, err error) {
-	if b.binary() == "" {
+// idleRun looks at a process whose one run waits, three seconds after it began to.
+func idleRun(b *bench) (f figure, err error) {
+	switch {
+	case b.binary() == "":
 		return skip(noBinary)
-	}
-	if _, ok := residentOf("self"); !ok {
-		return skip("the memory of a process is read from /proc")
+	case !hasProc():
+		return skip(noProc)
 	}
 	dir, err := b.folder()
 	if err != nil {
@@ -123,16 +122,41 @@ func idle(b *bench) (f figure, err error) {
 		err = errors.Join(err, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 	}()
-	select {
-	case <-time.After(3 * time.Second):
-	case <-b.ctx.Done():
-		return f, b.ctx.Err()
+	if err := b.pause(3 * time.Second); err != nil {
+		return f, err
 	}
-	held, ok := residentOf(strconv.Itoa(cmd.Process.Pid))
+	held, ok := usageOf(cmd.Process.Pid)
 	if !ok {
-		return f, errors.New("the process ended before it was looked at")
+		return f, errGone
 	}
-	f.samples = samples{float64(held) / megabyte}
-	f.note = "of a foreground run that waits; a serving process holds its API besides"
+	f.samples = samples{float64(held.resident) / megabyte}
+	f.note = held.String()
+	return f, nil
+}
+
+// idle looks at a process that serves an empty folder, once it holds the same for
+// a while.
+func idle(b *bench) (f figure, err error) {
+	switch {
+	case b.binary() == "":
+		return skip(noBinary)
+	case !hasProc():
+		return skip(noProc)
+	}
+	root, err := b.project()
+	if err != nil {
+		return f, err
+	}
+	s, err := b.serve(root)
+	if err != nil {
+		return f, err
+	}
+	defer s.kill()
+	held, err := b.settledAt(s.pid())
+	if err != nil {
+		return f, err
+	}
+	f.samples = samples{float64(held.resident) / megabyte}
+	f.note = held.String()
 	return f, nil
 }

@@ -33,14 +33,24 @@ const (
 	Skipped Verdict = "skipped"
 )
 
-// budget is one line of the design's table of budgets. More is better only for
-// rates.
+// budget is one line of the design's table of budgets, and of what was asked of
+// the host process besides.
 type budget struct {
 	name, what, unit string
 	must, aim        float64
-	rate             bool
+	gate             gate
 	measure          func(*bench) (figure, error)
 }
+
+// A gate is what is held to the must.
+type gate int
+
+const (
+	atMost   gate = iota // the median, which is to be small
+	atLeast              // the median of a rate
+	tail                 // the 99th percentile: the slowest are what people wait for
+	allTimes             // every single one: a promise, not a speed
+)
 
 // A figure is what a measurement came to.
 type figure struct {
@@ -69,10 +79,23 @@ func (b budget) row(f figure) Row {
 		}
 	}
 	r.Verdict = OK
-	if b.rate && r.Median < b.must || !b.rate && r.Median > b.must {
+	if over := b.over(f.samples); over {
 		r.Verdict = Over
 	}
 	return r
+}
+
+// over compares what was measured, rounded as it is shown, with the must.
+func (b budget) over(s samples) bool {
+	switch b.gate {
+	case atLeast:
+		return round(s.at(0.5)) < b.must
+	case tail:
+		return round(s.at(0.99)) > b.must
+	case allTimes:
+		return round(s.at(1)) > b.must
+	}
+	return round(s.at(0.5)) > b.must
 }
 
 // samples are measurements of one thing in the unit of its row.

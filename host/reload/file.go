@@ -40,6 +40,7 @@ type FileInfo struct {
 	Sentinel sentinels.ID       `json:"sentinel,omitempty"`
 	Revision int                `json:"revision,omitempty"` // that the file was last the same as
 	Plugin   string             `json:"plugin,omitempty"`
+	Digest   string             `json:"digest,omitempty"` // of a plugin's content that was last read
 	Problems sentinels.Problems `json:"problems,omitempty"`
 }
 
@@ -99,9 +100,13 @@ func (r *Reload) newFile(root *root, rel string) *file {
 func (f *file) source() string { return path.Base(f.rel) }
 
 func (f *file) info() FileInfo {
-	return FileInfo{
+	i := FileInfo{
 		File: f.origin, Kind: f.kind, State: f.state, Sentinel: f.claim, Revision: f.mark.Revision, Plugin: f.plugin, Problems: f.problems,
 	}
+	if f.kind == KindPlugin {
+		i.Digest = f.digest
+	}
+	return i
 }
 
 // invalid notes what is wrong with a file.

@@ -12,13 +12,17 @@ type told struct {
 	claim    sentinels.ID
 	revision int
 	plugin   string
+	digest   string // of a plugin: the same one in another build is news
 	problems string
 }
 
 // tell passes on what is new about one file.
 func (r *Reload) tell(f *file) bool {
 	// Problems as text: that is what a person would compare.
-	now := told{f.state, f.claim, f.mark.Revision, f.plugin, ""}
+	now := told{state: f.state, claim: f.claim, revision: f.mark.Revision, plugin: f.plugin}
+	if f.kind == KindPlugin {
+		now.digest = f.digest
+	}
 	if len(f.problems) > 0 {
 		now.problems = f.problems.Error()
 	}

@@ -189,7 +189,13 @@ func (s *Server) openFolder() (*reload.Reload, error) {
 	return reload.New(reload.Options{
 		Dir: s.host.Dir(), Workspace: s.host.Workspace(), Marks: filepath.Join(s.host.State(), "files.json"),
 		Definitions: rt, Plugins: rt, Logger: s.log,
-		Changed: func(f reload.FileInfo) { s.feed.Publish(feed.TopicSentinels, "file", f) },
+		Changed: func(f reload.FileInfo) {
+			topic := feed.TopicSentinels
+			if f.Kind == reload.KindPlugin {
+				topic = feed.TopicPlugins
+			}
+			s.feed.Publish(topic, "file", f)
+		},
 	})
 }
 

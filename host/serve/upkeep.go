@@ -7,12 +7,21 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
+// trimAfter is how long after the start what only that needed is given back.
+const trimAfter = 2 * time.Second
+
 // upkeep keeps the state folder within its bounds until ctx ends.
 func (s *Server) upkeep(ctx context.Context) {
 	prune := ticks(s.host.Settings().Retention.Every.Std())
 	defer prune.Stop()
+	quiet := time.NewTimer(trimAfter)
+	defer quiet.Stop()
 	for {
 		select {
+		case <-quiet.C:
+			if err := trim(); err != nil {
+				s.log.Debug("memory of the start is kept", "error", err)
+			}
 		case <-prune.C:
 			s.prune(ctx)
 		case <-ctx.Done():
