@@ -9,8 +9,10 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -55,6 +57,8 @@ type Options struct {
 	// is configured and its key there, Server whether a server answers. None may
 	// reach out of this machine. Default: not looked at.
 	Config, Model, Server Probe
+	// Only names the checks to make; the others are left out. Default: all.
+	Only []string
 	// Limit is the time for each check. Default 40 s.
 	Limit time.Duration
 	// Now tells the time. Default time.Now.
@@ -115,6 +119,9 @@ func Run(ctx context.Context, opt Options) []Check {
 	}
 	out := make([]Check, 0, len(all))
 	for _, c := range all {
+		if len(opt.Only) > 0 && !slices.Contains(opt.Only, c.name) {
+			continue
+		}
 		out = append(out, x.within(ctx, c.name, c.do))
 	}
 	return out
@@ -157,8 +164,18 @@ func probed(ctx context.Context, probe Probe, fix string) Check {
 	if e := abi.As(err); e != nil && e.Hint != "" {
 		fix = e.Hint
 	}
+	if errors.As(err, new(minorError)) {
+		return warn(fix, "%v", err)
+	}
 	return fail(fix, "%v", err)
 }
+
+// Minor marks what a [Probe] found as no more than a warning.
+func Minor(err error) error { return minorError{err} }
+
+type minorError struct{ error }
+
+func (e minorError) Unwrap() error { return e.error }
 
 // Worst returns the worst status of checks, ok for none.
 func Worst(checks []Check) Status {
