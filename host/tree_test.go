@@ -68,6 +68,8 @@ var layers = []layer{
 	{"host/metrics", []string{"runtime", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                                   // it observes the engine
 	{"host/feed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine
 	{"host/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
+	{"host/notify", nil, nil},
+	{"host/packaging", []string{"sdk/abi"}, nil},
 	{"host/fetch", []string{"sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},

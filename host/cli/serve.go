@@ -16,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/logfile"
+	"github.com/sentinel-runtime/sentinel/host/notify"
 	"github.com/sentinel-runtime/sentinel/host/serve"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
@@ -115,8 +116,12 @@ func (a *app) serve(ctx context.Context, more host.Options) (err error) {
 	opt.Logger = log
 	s, err := serve.Open(ctx, serve.Options{
 		Host: opt, Version: a.env.Version, Logger: log,
-		Ready: func(start serve.Start) { a.serving(log, start) },
+		Ready: func(start serve.Start) {
+			a.serving(log, start)
+			a.tellManager(log, notify.Ready, notify.Status(fmt.Sprintf("serving %s", a.dir())))
+		},
 		Stopping: func() {
+			a.tellManager(log, notify.Stopping)
 			log.Info("stopping: steps under way may end, a second signal ends at once", "drain", settled.Serve.Drain.String())
 		},
 	})
@@ -132,6 +137,14 @@ func (a *app) serve(ctx context.Context, more host.Options) (err error) {
 	}
 	log.Info("stopped")
 	return nil
+}
+
+// tellManager tells a service manager how this process is, if one started it.
+// Who is not told may think that it hangs, so a failure is worth a line.
+func (a *app) tellManager(log *slog.Logger, states ...string) {
+	if err := notify.Send(a.env.Getenv, states...); err != nil {
+		log.Warn("the service manager is not told", "error", err)
+	}
 }
 
 // serving says what was found and where the API is.

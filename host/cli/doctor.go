@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/doctor"
+	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// doctorCommand examines what a host depends on. It opens no store, so it works
+// where other verbs do not: beside a server, and on a damaged store.
+func (a *app) doctorCommand() *cobra.Command {
+	var only []string
+	c := &cobra.Command{
+		Use: "doctor [DIR]", Short: "Examine what a host depends on, and say how to mend it",
+		Long: "Looks at the state folder, the store, the machine, the programs that steps use, the\n" +
+			"configuration, the models and, if one runs, the server. It changes nothing. The exit code\n" +
+			"is 1 if something has to be mended; a warning is not.",
+		Example: "  sentinel doctor\n  sentinel doctor --only server   # is it well? for health checks of containers",
+		Args:    between(0, 1, "DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				a.served = servedDir(a.path(args[0]))
+			}
+			checks := doctor.Run(cmd.Context(), a.examine(cmd.Context(), only))
+			if len(checks) == 0 {
+				return &usageError{"doctor: there is no check " + strings.Join(only, ", "), "sentinel doctor shows them all"}
+			}
+			return a.showChecks(checks)
+		},
+	}
+	c.Flags().StringSliceVar(&only, "only", nil, "make only this check; repeatable")
+	return c
+}
+
+// examine says where the doctor looks.
+func (a *app) examine(ctx context.Context, only []string) doctor.Options {
+	opt := doctor.Options{
+		State: a.state(), Plugins: a.path(a.flags.plugins), Cache: a.cache(), Only: only,
+		Config: a.probeConfig, Model: a.probeModel,
+	}
+	if own := filepath.Join(a.dir(), "plugins"); opt.Plugins == "" && isDir(own) {
+		opt.Plugins = own
+	}
+	// Without a server there is nothing to mend, unless somebody asks for it.
+	_, _, err := owner.Dial(ctx, a.state())
+	if err == nil || len(only) > 0 || a.env.Getenv(client.EnvURL) != "" {
+		opt.Server = a.probeServer
+	}
+	return opt
+}
+
+func (a *app) probeConfig(context.Context) (string, error) {
+	l, err := config.Load(config.Options{Getenv: a.env.Getenv})
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(l.File); errors.Is(err, os.ErrNotExist) {
+		return "there is no file, so defaults hold", nil
+	}
+	return l.File + " is in order", nil
+}
+
+// probeModel looks for a model as a host would, but asks no server: that would
+// send a key somewhere, and take as long as it likes.
+func (a *app) probeModel(context.Context) (string, error) {
+	l, err := config.Load(config.Options{Getenv: a.env.Getenv})
+	if err != nil {
+		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
+	}
+	m, err := llm.Open(llm.Config{Default: l.Models.Default, Auto: l.Models.Auto, Providers: l.Models.Providers, Models: l.Models.Known, Env: a.env.Getenv})
+	if err != nil {
+		return "", err
+	}
+	defer m.Close()
+	named, _, isNamed := strings.Cut(l.Models.Default, "/")
+	var ready, needs []string
+	for _, p := range m.Providers() {
+		switch {
+		case p.Ready:
+			ready = append(ready, p.Name)
+		case isNamed && p.Name == named:
+			return "", &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("the model %s is configured, and its provider is not ready", l.Models.Default),
+				Hint: "set " + p.Needs}
+		case p.Needs != "":
+			needs = append(needs, p.Needs)
+		}
+	}
+	if len(ready) == 0 {
+		return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: "no model is configured, so steps that need one fail; all others work",
+			Hint: "set one of: " + strings.Join(needs, "; ")})
+	}
+	return "ready: " + strings.Join(ready, ", "), nil
+}
+
+// probeServer asks the server how it is.
+func (a *app) probeServer(ctx context.Context) (string, error) {
+	c, named, err := client.FromEnv(a.env.Getenv)
+	if err != nil {
+		return "", err
+	}
+	if named && a.flags.state == "" {
+		defer c.Close()
+		word, err := c.Health(ctx)
+		return fmt.Sprintf("the server at %s is %s", c.URL(), word), err
+	}
+	o, info, err := owner.Dial(ctx, a.state())
+	if err != nil {
+		return "", &abi.Error{Code: abi.Unavailable, Message: "no server answers for " + a.state(), Hint: "start one with sentinel serve"}
+	}
+	o.Close()
+	if !info.Serves {
+		return fmt.Sprintf("process %d has the store and is no server", info.PID), nil
+	}
+	local := client.Local(a.state())
+	defer local.Close()
+	word, err := local.Health(ctx)
+	return fmt.Sprintf("process %d serves since %s and is %s", info.PID, ago(a.env.Now(), info.Started), word), err
+}
+
+// showChecks writes what was found. What is to be done stands below the finding
+// that it mends.
+func (a *app) showChecks(checks []doctor.Check) error {
+	worst := doctor.Worst(checks)
+	if a.flags.output != asTable {
+		if err := a.writeJSON(map[string]any{"status": worst, "checks": checks}); err != nil {
+			return err
+		}
+	} else {
+		width := 0
+		for _, c := range checks {
+			width = max(width, len(c.Name))
+		}
+		for _, c := range checks {
+			paint := map[doctor.Status]func(string) string{doctor.OK: a.paintOut.good, doctor.Warn: a.paintOut.warn, doctor.Fail: a.paintOut.bad}[c.Status]
+			_, err := fmt.Fprintf(a.env.Stdout, "%s  %-*s  %s\n", paint(fmt.Sprintf("%-4s", c.Status)), width, c.Name, printable(c.Detail))
+			if err == nil && c.Fix != "" {
+				_, err = fmt.Fprintf(a.env.Stdout, "      %-*s  %s %s\n", width, "", a.paintOut.dim("mend:"), printable(c.Fix))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if worst == doctor.Fail {
+		return exitError(ExitFailed)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/repair"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// recoverCommand gets a damaged store back. It works on the file alone: nothing
+// of a store that may be damaged is opened in this process.
+func (a *app) recoverCommand() *cobra.Command {
+	var from string
+	var dry bool
+	c := &cobra.Command{
+		Use: "recover", Short: "Rebuild a damaged store, or go back to a snapshot",
+		Long: "Reads what can be read of a damaged store, fills in what is lost from its newest sound\n" +
+			"snapshot, and says what came from where and what is missing. The damaged file is kept\n" +
+			"beside the new one. Runs that may have lost records are paused: to resume them is yours\n" +
+			"to decide. With --from a snapshot takes the store's place, whatever the store still holds.",
+		Example: "  sentinel recover --dry-run\n  sentinel recover\n  sentinel recover --from hourly-20260102T030405Z.db",
+		Args:    exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := repair.Recover(cmd.Context(), repair.Options{State: a.state(), From: a.snapshot(from), DryRun: dry})
+			if err != nil {
+				return a.refused(cmd.Context(), err)
+			}
+			if a.flags.output != asTable {
+				return a.writeJSON(r)
+			}
+			return r.WriteText(a.env.Stdout)
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "snapshot to go back to: a file, or its name in the state folder's snapshots")
+	c.Flags().BoolVar(&dry, "dry-run", false, "say what would come of it and replace nothing")
+	c.AddCommand(&cobra.Command{
+		Use: "list", Short: "List the snapshots there are", Args: exactly(),
+		RunE: func(*cobra.Command, []string) error { return a.listSnapshots() },
+	})
+	return c
+}
+
+// snapshot leaves bare names alone: those are looked for among the snapshots.
+func (a *app) snapshot(name string) string {
+	if name == "" || name == filepath.Base(name) {
+		return name
+	}
+	return a.path(name)
+}
+
+func (a *app) listSnapshots() error {
+	list, err := runtime.Snapshots(a.state())
+	if err != nil {
+		return err
+	}
+	if a.flags.output != asTable {
+		if list == nil {
+			list = []runtime.Snapshot{}
+		}
+		return a.writeJSON(list)
+	}
+	if len(list) == 0 {
+		a.say("there is no snapshot in %s", a.relative(a.state()))
+		return nil
+	}
+	rows := [][]string{head(a.paintOut, "SNAPSHOT", "TAKEN", "WHY", "BYTES")}
+	for _, s := range list {
+		rows = append(rows, []string{filepath.Base(s.Path), s.Taken.Local().Format(time.DateTime), s.Why, grouped(s.Bytes)})
+	}
+	return table(a.env.Stdout, rows)
+}
+
+// compactCommand makes the store's file small again. A server does that by
+// itself when it starts and more than half of the file is free.
+func (a *app) compactCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "compact", Short: "Make the store as small as what it holds",
+		Long: "Copies what the store holds to a new file that takes its place. No process may have the\n" +
+			"store open meanwhile, and the disk needs room for both.",
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			done, err := repair.Compact(cmd.Context(), a.state())
+			if err != nil {
+				return a.refused(cmd.Context(), err)
+			}
+			if a.flags.output != asTable {
+				return a.writeJSON(map[string]int64{"before": done.Before, "after": done.After})
+			}
+			a.say("the store had %s bytes and has %s", grouped(done.Before), grouped(done.After))
+			return nil
+		},
+	}
+}

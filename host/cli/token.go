@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/api"
+)
+
+// tokenCommand prints the key to the API, and nothing else, so that it fits into
+// $(sentinel token).
+func (a *app) tokenCommand() *cobra.Command {
+	var rotate bool
+	c := &cobra.Command{
+		Use: "token [DIR]", Short: "Print the token that the API asks for, or make a new one",
+		Long: "Whoever has the token may do all that you may here, shell lines included. A server takes a\n" +
+			"new token within a second and refuses the old one; clients have to be told.",
+		Example: "  curl -H \"Authorization: Bearer $(sentinel token)\" http://127.0.0.1:8080/v1/sentinels\n  sentinel token --rotate",
+		Args:    between(0, 1, "DIR"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				a.served = servedDir(a.path(args[0]))
+			}
+			get := api.Token
+			if rotate {
+				get = api.RotateToken
+			}
+			token, err := get(a.state())
+			if errors.Is(err, fs.ErrNotExist) {
+				return notFound("start a server with `sentinel serve`, or name its folder: sentinel token DIR", "there is no state in %s", a.state())
+			}
+			if err != nil {
+				return err
+			}
+			if a.flags.output != asTable {
+				return a.writeJSON(map[string]string{"token": token})
+			}
+			_, err = fmt.Fprintln(a.env.Stdout, token)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&rotate, "rotate", false, "put a new one in its place; the old one is good no longer")
+	return c
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/packaging"
+)
+
+// unitCommand writes the file that has systemd keep a server running. It only
+// writes: where it goes, and as whom, is for whoever administers the machine.
+func (a *app) unitCommand() *cobra.Command {
+	var own bool
+	var account, listen string
+	c := &cobra.Command{
+		Use: "unit [DIR]", Short: "Write a systemd unit for `sentinel serve DIR`",
+		Example: "  sentinel unit --as ci /srv/ci | sudo tee /etc/systemd/system/sentinel.service\n" +
+			"  sentinel unit --user > ~/.config/systemd/user/sentinel.service && systemctl --user enable --now sentinel",
+		Args: between(0, 1, "DIR"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				a.served = servedDir(a.path(args[0]))
+			}
+			if own && account != "" {
+				return &usageError{"unit: --user is the unit of who is logged in, --as names another account", "give one of them"}
+			}
+			u, err := a.unit(own, account)
+			if err != nil {
+				return err
+			}
+			if listen != "" {
+				u.Args = append(u.Args, "--listen", listen)
+			}
+			text, err := u.Text()
+			if err == nil {
+				_, err = fmt.Fprint(a.env.Stdout, text)
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&own, "user", false, "for your own manager, systemctl --user")
+	c.Flags().StringVar(&account, "as", "", "account that the process runs as (default: whose the project is)")
+	c.Flags().StringVar(&listen, "listen", "", "address of the API, if not the configured one")
+	return c
+}
+
+// unit gathers what this invocation knows of the service.
+func (a *app) unit(own bool, account string) (packaging.Unit, error) {
+	settled, err := config.Load(config.Options{Getenv: a.env.Getenv})
+	if err != nil {
+		return packaging.Unit{}, err
+	}
+	file, err := os.Executable()
+	if err != nil {
+		return packaging.Unit{}, fmt.Errorf("find this program: %w", err)
+	}
+	if strings.Contains(filepath.ToSlash(file), "/go-build") {
+		return packaging.Unit{}, &usageError{fmt.Sprintf("unit: this program is %s, which is gone when it ends", file), "install it first, and run it from there"}
+	}
+	if !own && account == "" {
+		if account, err = ownerOf(a.workspace()); err != nil {
+			return packaging.Unit{}, err
+		}
+	}
+	u := packaging.Unit{
+		Program: file, Dir: a.dir(), Workspace: a.workspace(), State: a.state(), Account: account, User: own,
+		Drain: settled.Serve.Drain.Std(),
+	}
+	if a.flags.plugins != "" {
+		u.Args = append(u.Args, "--plugins", a.path(a.flags.plugins))
+	}
+	return u, nil
+}
+
+// ownerOf returns the account that a folder belongs to. Steps run shell lines
+// that models may have written, so the administrator's own account is none that
+// is taken without being named.
+func ownerOf(dir string) (string, error) {
+	id, err := ownerID(dir)
+	if err != nil {
+		return "", &usageError{fmt.Sprintf("unit: whose %s is cannot be found out: %v", dir, err), "name the account with --as"}
+	}
+	if id == "0" {
+		return "", &usageError{fmt.Sprintf("unit: %s is root's, and steps should not run as root", dir), "give the project to an account of its own and name that with --as"}
+	}
+	u, err := user.LookupId(id)
+	if err != nil {
+		return "", &usageError{fmt.Sprintf("unit: %s belongs to user %s, whom nobody knows: %v", dir, id, err), "name the account with --as"}
+	}
+	return u.Username, nil
+}
