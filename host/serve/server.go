@@ -74,14 +74,14 @@ func Open(ctx context.Context, opt Options) (*Server, error) {
 
 func (s *Server) open(ctx context.Context) (err error) {
 	s.metrics = metrics.New(s.figures())
-	if s.tracer, err = s.openTracer(); err != nil {
-		return err
-	}
 	opt := s.opt.Host
 	if opt.Settings == nil {
 		if opt.Settings, err = config.Load(config.Options{File: opt.Config, Getenv: opt.Getenv, Flags: opt.Set}); err != nil {
 			return err
 		}
+	}
+	if s.tracer, err = s.openTracer(opt.Settings.Tracing.Endpoint); err != nil {
+		return err
 	}
 	opt.Logger, opt.Observer, opt.Kinds = s.log, s.observer(), append(opt.Kinds, s.opt.Kinds...)
 	opt.Files, opt.Snapshots = (*files)(s), opt.Settings.Snapshots.Every.Std()
@@ -167,12 +167,17 @@ func (s *Server) openLog(run sentinels.RunID) (io.ReadCloser, error) {
 const flushTime = 3 * time.Second
 
 // openTracer makes the traces, if somebody wants them.
-func (s *Server) openTracer() (*tracing.Tracer, error) {
+func (s *Server) openTracer(endpoint string) (*tracing.Tracer, error) {
 	getenv := s.opt.Host.Getenv
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	opt, wanted, err := tracing.FromEnv(getenv)
+	opt, wanted, err := tracing.FromEnv(func(name string) string {
+		if value := getenv(name); value != "" || name != "OTEL_EXPORTER_OTLP_ENDPOINT" {
+			return value
+		}
+		return endpoint // the setting stands below the variables that everybody knows
+	})
 	if err != nil || !wanted {
 		return nil, err
 	}
