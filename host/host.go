@@ -77,6 +77,9 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.logs = openRunLogs(filepath.Join(h.state, "logs"), h.opt.Logger)
+	if most := int64(h.settings.Logs.RunSize); most > 0 {
+		h.logs.bounds.most, h.logs.bounds.head, h.logs.bounds.tail = most, most/2, most/4
+	}
 	var err error
 	if h.models, err = h.openModels(); err != nil {
 		return err

@@ -44,11 +44,11 @@ var layers = []layer{
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},            // it steers the engine, nothing else
-	{"host/plugin", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},              // likewise
-	{"host/serve", []string{"host", "host/*", "runtime", "triggers", "sentinels", "sdk/abi"}, nil}, // it puts them together
-	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                              // the store is the engine's
-	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                              // and so is what can be told of a state folder
+	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                              // it steers the engine, nothing else
+	{"host/plugin", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                                // likewise
+	{"host/serve", []string{"host", "host/*", "runtime", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
+	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                // the store is the engine's
+	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                // and so is what can be told of a state folder
 	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/reload", []string{"runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
 	{"host/problem", []string{"sdk/abi"}, nil},

@@ -21,6 +21,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/reload"
 	"github.com/sentinel-runtime/sentinel/host/tracing"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	watch "github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
 // A Server is the host process as a value. It has the store of its state folder
@@ -194,6 +195,7 @@ func (s *Server) openFolder() (*reload.Reload, error) {
 	return reload.New(reload.Options{
 		Dir: s.host.Dir(), Workspace: s.host.Workspace(), Marks: filepath.Join(s.host.State(), "files.json"),
 		Definitions: rt, Plugins: rt, Logger: s.log,
+		Watch: watch.Options{Rescan: s.host.Settings().Serve.Rescan.Std()},
 		Changed: func(f reload.FileInfo) {
 			topic := feed.TopicSentinels
 			if f.Kind == reload.KindPlugin {
