@@ -11,7 +11,7 @@ import (
 // every step type and leaves their fields unchecked.
 type DecodeOptions struct {
 	File     string   // for the places of problems
-	Types    *TypeSet // known step types; nil: every type is accepted with unchecked fields, and none is inferred
+	Types    *TypeSet // known step types; nil: every type is accepted with unchecked fields, and one that is missing stays so
 	Triggers []string // known trigger kinds; default: immediate manual schedule event file webhook
 
 	// The checks report what is wrong with a text in another language; nil

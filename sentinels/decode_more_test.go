@@ -144,8 +144,17 @@ func TestWithoutTypes(t *testing.T) {
 	if diff := cmp.Diff(want, d.Steps); diff != "" {
 		t.Error(diff)
 	}
-	if _, problems := sentinels.Decode([]byte(`{"name": "a", "steps": [{"command": "x"}]}`), sentinels.DecodeOptions{}); len(problems) != 1 {
-		t.Errorf("a type cannot be inferred without types: %v", problems)
+	// Whoever knows the types infers the one that is left out.
+	d, problems = sentinels.Decode([]byte(`{"name": "a", "steps": [{"command": "x"}]}`), sentinels.DecodeOptions{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	again, problems := sentinels.Decode(sentinels.Encode(d), options(t))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if d.Steps[0].Type != "" || again.Steps[0].Type != "command" {
+		t.Errorf("types %q without types, %q with them", d.Steps[0].Type, again.Steps[0].Type)
 	}
 }
 

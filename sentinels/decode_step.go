@@ -140,6 +140,9 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 			s.Type = spec.Type
 			return spec
 		}
+		if d.opt.Types == nil {
+			return nil // whoever knows the types infers it
+		}
 		d.add(n, KindMissing, d.typeHint(n), "type is missing, and no other field tells it")
 		return nil
 	}
@@ -181,9 +184,6 @@ func (d *decoder) infer(n *node) *TypeSpec {
 
 // typeHint looks for a mistyped telling field, or else lists the types.
 func (d *decoder) typeHint(n *node) string {
-	if d.opt.Types == nil {
-		return ""
-	}
 	var telling []string
 	for i := range d.opt.Types.specs {
 		telling = append(telling, tellingFields(&d.opt.Types.specs[i])...)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"regexp"
@@ -17,14 +16,12 @@ func (a *app) give(s *session, src *source, params map[string]any) (undo func(),
 	undo = func() {}
 	switch {
 	case s.away:
-		// JSON with comments would not get through the request, so it goes as the
-		// text that it means.
-		def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{File: src.file})
-		if err := problems.Err(); err != nil {
-			return undo, err
-		}
-		params["definition"] = json.RawMessage(sentinels.Encode(def))
-		return undo, nil
+		// JSON with comments would not get through the request, so it goes as what
+		// it means. Its step types and triggers are for the server to judge, which
+		// may have others than we do.
+		plain, problems := sentinels.Plain(src.file, src.text)
+		params["definition"] = plain
+		return undo, problems.Err()
 	case src.path != "":
 		params["file"] = src.path
 		return undo, nil
