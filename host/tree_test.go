@@ -75,7 +75,7 @@ var layers = []layer{
 	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},
 	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "runtime", "sdk/abi", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
-	{"examples/**", []string{"host", "plugins", "runtime", "sdk", "sdk/abi", "sentinels", "host/command"}, nil},
+	{"examples/**", []string{"host", "host/client", "host/command", "host/serve", "plugins", "runtime", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
 }
 
 func fits(pattern, pkg string) bool {
