@@ -107,8 +107,8 @@ else
 	set --
 fi
 serve "$@"
-SENTINEL_TOKEN=$(cat .sentinel/state/token)
-echo "Below, api PATH [BODY] is: curl -H \"Authorization: Bearer \$(cat .sentinel/state/token)\" [-d BODY] \$SENTINEL_URL/PATH"
+SENTINEL_TOKEN=$(sentinel -q token)
+echo "Below, api PATH [BODY] is: curl -H \"Authorization: Bearer \$(sentinel token)\" [-d BODY] \$SENTINEL_URL/PATH"
 show sentinel list
 said "nothing yet"
 show curl -sS "$SENTINEL_URL/ready"
@@ -236,6 +236,7 @@ show hook sha256=000000000000000000000000000000000000000000000000000000000000000
 said 401
 
 say "what the machine room sees"
+show sentinel doctor
 metrics() { api /metrics | grep -E '^sentinel_(events|runs|iterations|trigger_fires)_total'; }
 show metrics
 said "sentinel_events_total"
