@@ -209,10 +209,24 @@ func (rt *Runtime) appendBehind(ctx context.Context, seq uint64, info *RunInfo, 
 	if info.Status.Final() {
 		puts = append(puts, overPut(info.ID))
 	}
-	return rt.await(ctx, rt.db.Enqueue(store.Batch{
+	ticket := rt.db.Enqueue(store.Batch{
 		Appends: []store.Append{{Run: string(info.ID), Seq: seq + 1, Record: b}},
 		Puts:    puts,
-	}))
+	})
+	over := *info
+	if !over.Status.Final() {
+		return rt.await(ctx, ticket)
+	}
+	ticket.OnDone(func(err error) { // also when nobody waits any more
+		if err == nil {
+			rt.totals.ended(over)
+		}
+	})
+	if err := rt.await(ctx, ticket); err != nil {
+		return err
+	}
+	rt.totals.ended(over) // receipts may come after us
+	return nil
 }
 
 // stopTree cancels a live run and every live descendant with cause. Parents come

@@ -183,7 +183,7 @@ func (rt *Runtime) putRevision(ctx context.Context, s Stored, on int) error {
 	if old := s.Revision - rt.limits.KeepRevisions; old > 0 {
 		b.Puts = append(b.Puts, store.Put{Bucket: bucketDefinitions, Key: revisionKey(s.ID, old), Delete: true})
 	}
-	ticket := rt.db.Enqueue(b)
+	ticket := rt.enqueueDefinitions(b)
 	if s.Revision != on {
 		ticket.OnDone(func(err error) {
 			if err == nil {
@@ -272,8 +272,12 @@ func (rt *Runtime) Definition(id sentinels.ID) (Stored, error) {
 }
 
 // Definitions returns the newest revision of every definition that is not
-// deleted, by id.
+// deleted, by id. All callers share their texts: they must not be changed.
 func (rt *Runtime) Definitions() ([]Stored, error) {
+	kept, ok, ticket := rt.heads.get()
+	if ok {
+		return kept, nil
+	}
 	var out []Stored
 	var bad error
 	err := rt.db.Scan(bucketDefinitions, nil, nil, false, func(key, value []byte) bool {
@@ -289,7 +293,10 @@ func (rt *Runtime) Definitions() ([]Stored, error) {
 		}
 		return true
 	})
-	return out, errors.Join(err, bad)
+	if err = errors.Join(err, bad); err == nil {
+		rt.heads.put(out, ticket)
+	}
+	return out, err
 }
 
 func (rt *Runtime) definitionIDs() []string {

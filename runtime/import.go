@@ -75,7 +75,7 @@ func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) (
 	if len(b.Puts) == 0 {
 		return out, nil
 	}
-	ticket := rt.db.Enqueue(b)
+	ticket := rt.enqueueDefinitions(b)
 	ticket.OnDone(func(err error) {
 		for _, done := range out {
 			if err == nil && done.Changed {

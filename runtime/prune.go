@@ -113,6 +113,7 @@ func (p *pruner) remove(ctx context.Context, gone []*keptRun) error {
 	for len(gone) > 0 {
 		var b store.Batch
 		var ids []sentinels.RunID
+		var taken []*keptRun
 		spent := map[sentinels.RunID]sentinels.Usage{}
 		before := p.out
 		for len(gone) > 0 && len(ids) < removeAtOnce {
@@ -128,7 +129,7 @@ func (p *pruner) remove(ctx context.Context, gone []*keptRun) error {
 				if bad == nil {
 					bad = p.take(r, &b)
 				}
-				ids = append(ids, r.id)
+				ids, taken = append(ids, r.id), append(taken, r)
 			})
 			if bad != nil {
 				return bad
@@ -141,11 +142,18 @@ func (p *pruner) remove(ctx context.Context, gone []*keptRun) error {
 			}
 			b.Puts = append(b.Puts, store.Put{Bucket: bucketSpent, Key: []byte(id), Value: value})
 		}
-		if err := p.rt.await(ctx, p.rt.db.Enqueue(b)); err != nil {
+		ticket := p.rt.db.Enqueue(b)
+		ticket.OnDone(func(err error) { // also when nobody waits any more
+			if err == nil {
+				p.uncount(taken)
+			}
+		})
+		if err := p.rt.await(ctx, ticket); err != nil {
 			took := p.out
 			p.out = before // it is not known to be gone
 			return fmt.Errorf("remove %d runs: %w", took.Runs-before.Runs, err)
 		}
+		p.uncount(taken) // those who wait for the receipt may be told before us
 		p.out.Kept -= len(ids)
 		if p.keep.Removed != nil {
 			if err := p.keep.Removed(ctx, ids); err != nil {
@@ -154,6 +162,13 @@ func (p *pruner) remove(ctx context.Context, gone []*keptRun) error {
 		}
 	}
 	return nil
+}
+
+// uncount takes runs that are gone out of what their sentinels come to.
+func (p *pruner) uncount(gone []*keptRun) {
+	for _, r := range gone {
+		p.rt.totals.forget(r.sentinel, r.id)
+	}
 }
 
 // charge notes at the run above what a tree has cost that goes.

@@ -192,6 +192,10 @@ func (r *run) finish(err error) {
 		if err != nil {
 			r.rt.log.Error("run's end is not durable", "run", r.id, "error", err)
 		}
+		r.mu.Lock()
+		over := r.info // as it was written
+		r.mu.Unlock()
+		r.rt.totals.ended(over)
 		r.tell(Progress{Event: OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
 		r.forget(result)
 	})

@@ -88,6 +88,9 @@ type Runtime struct {
 	// record goes into the journal of one that nobody carries out.
 	handover sync.RWMutex
 
+	totals totals // of the runs of each sentinel
+	heads  heads  // of definitions
+
 	followers []func(Stored) // of definitions; replaced, never changed
 }
 

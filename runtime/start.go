@@ -125,6 +125,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		return first, err
 	}
 	rt.arming.began(r)
+	rt.totals.began(r.info)
 	start := r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
 	r.snap.Unlock()
 	if opt.began != nil {
@@ -138,6 +139,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		}
 		rt.mu.Unlock()
 		if err != nil {
+			rt.totals.forget(def.ID, id)
 			r.cancel(err)
 			return
 		}

@@ -63,17 +63,9 @@ func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, er
 }
 
 func (f family) listSentinels(in listIn, out *listOut) error {
-	all, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID)})
-	if err != nil {
-		return err
-	}
 	stored, err := f.rt.Definitions()
 	if err != nil {
 		return err
-	}
-	runs := map[sentinels.ID][]runtime.RunInfo{} // there may be thousands of both
-	for _, r := range all {
-		runs[r.Sentinel] = append(runs[r.Sentinel], r)
 	}
 	triggers, err := f.triggersBySentinel(sentinels.ID(in.SentinelID))
 	if err != nil {
@@ -93,7 +85,11 @@ func (f family) listSentinels(in listIn, out *listOut) error {
 		if in.PersonaID != "" && l.CreatedBy != in.PersonaID || in.Tag != "" && !has(l.Tags, in.Tag) {
 			continue
 		}
-		l.count(runs[s.ID])
+		totals, err := f.rt.Totals(s.ID)
+		if err != nil {
+			return err
+		}
+		l.count(totals)
 		out.Sentinels = append(out.Sentinels, l)
 	}
 	return nil
@@ -121,25 +117,18 @@ func (f family) listRuns(in listIn, out *listOut) error {
 	return nil
 }
 
-// count adds what the sentinel's runs, the newest first, say of it.
-func (l *listed) count(runs []runtime.RunInfo) {
-	var over, total int64
-	for _, r := range runs {
-		if l.RunCount == 0 {
-			at := r.CreatedAt
-			l.LastRunAt = &at
-			if !r.Status.Final() {
-				l.Status = r.Status
-			}
-		}
-		l.RunCount++
-		if r.Status.Final() {
-			over++
-			total += r.Elapsed
-		}
+// count adds what the sentinel's runs come to.
+func (l *listed) count(t runtime.RunTotals) {
+	l.RunCount = t.Runs
+	if t.Runs == 0 {
+		return
 	}
-	if over > 0 {
-		l.AverageDurationMs = total / over
+	l.LastRunAt = &t.NewestAt
+	if t.Status != "" {
+		l.Status = t.Status
+	}
+	if t.Over > 0 {
+		l.AverageDurationMs = t.Elapsed.Milliseconds() / int64(t.Over)
 	}
 }
 

@@ -1,0 +1,260 @@
+package runtime
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// RunTotals are what the kept runs of one sentinel come to, its child runs
+// included.
+type RunTotals struct {
+	Runs    int           // all
+	Over    int           // of those
+	Elapsed time.Duration // of those that are over, without pauses, in whole milliseconds
+
+	Newest   sentinels.RunID  // empty without any
+	NewestAt time.Time        // its start
+	Status   sentinels.Status // of the newest one as it is now; empty once that is over
+}
+
+// totals keep [RunTotals] in memory: lists ask for those of every sentinel, and
+// reading every run there ever was for each list takes longer the longer a host
+// lives. They are built when somebody asks for the first time, from one look at
+// all runs, and take about 40 bytes a run from then on; who never asks, as a
+// foreground run, pays nothing.
+//
+// Every run has an entry of its own, and each change says what the entry is from
+// now on. So being told twice is harmless, and a change that comes while the
+// totals are built counts for more than what the store said of the run before.
+//
+// # Concurrency
+//
+// Safe for concurrent use. Changes never wait for the store: they are told on the
+// goroutine that delivers its receipts.
+type totals struct {
+	building sync.Mutex // held by whoever builds
+
+	mu    sync.Mutex
+	built bool
+	by    map[sentinels.ID]*sentinelTotals // nil until somebody builds
+	told  map[runKeyDigest]struct{}        // while building: runs whose entry is newer than the store
+}
+
+// sentinelTotals are those of one sentinel.
+type sentinelTotals struct {
+	runs    map[runKeyDigest]int64 // elapsed milliseconds, or notOver
+	over    int
+	elapsed int64
+	newest  sentinels.RunID // "" if it has to be looked up: the newest one was removed
+	at      time.Time
+	changes uint64
+}
+
+const notOver = -1
+
+// A runKeyDigest stands for a run's id: 16 bytes in place of 36 and their header.
+type runKeyDigest [16]byte
+
+func keyOfRun(id sentinels.RunID) (k runKeyDigest) {
+	if digits := strings.ReplaceAll(string(id), "-", ""); len(digits) == 2*len(k) {
+		if _, err := hex.Decode(k[:], []byte(digits)); err == nil {
+			return k
+		}
+	}
+	sum := sha256.Sum256([]byte(id)) // no id of ours, but two of them still differ
+	return runKeyDigest(sum[:])
+}
+
+// began counts a run that begins, ended one whose end is durable, and forget
+// takes one out. All may be told again.
+func (t *totals) began(info RunInfo) { t.tell(info, notOver) }
+
+func (t *totals) ended(info RunInfo) { t.tell(info, max(0, info.Elapsed)) }
+
+func (t *totals) tell(info RunInfo, elapsed int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by == nil {
+		return // whoever builds them finds it in the store, or among the fresh runs
+	}
+	if t.told != nil {
+		t.told[keyOfRun(info.ID)] = struct{}{}
+	}
+	t.set(info, elapsed)
+}
+
+func (t *totals) forget(sentinel sentinels.ID, id sentinels.RunID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by == nil {
+		return
+	}
+	key := keyOfRun(id)
+	if t.told != nil {
+		t.told[key] = struct{}{}
+	}
+	s := t.by[sentinel]
+	if s == nil {
+		return
+	}
+	s.drop(key)
+	s.changes++
+	if s.newest == id {
+		s.newest = ""
+	}
+	if len(s.runs) == 0 {
+		delete(t.by, sentinel)
+	}
+}
+
+// set makes a run's entry. The caller holds mu.
+func (t *totals) set(info RunInfo, elapsed int64) {
+	s := t.by[info.Sentinel]
+	if s == nil {
+		s = &sentinelTotals{runs: map[runKeyDigest]int64{}}
+		t.by[info.Sentinel] = s
+	}
+	first := len(s.runs) == 0
+	key := keyOfRun(info.ID)
+	s.drop(key)
+	s.changes++
+	s.runs[key] = elapsed
+	if elapsed != notOver {
+		s.over++
+		s.elapsed += elapsed
+	}
+	// Ids are in the order of starts. Where the newest is not known, a run that
+	// is told of need not be it.
+	if first || s.newest != "" && info.ID >= s.newest {
+		s.newest, s.at = info.ID, info.CreatedAt
+	}
+}
+
+// drop takes an entry out, if it is there.
+func (s *sentinelTotals) drop(key runKeyDigest) {
+	elapsed, ok := s.runs[key]
+	if !ok {
+		return
+	}
+	delete(s.runs, key)
+	if elapsed != notOver {
+		s.over--
+		s.elapsed -= elapsed
+	}
+}
+
+// build looks at all runs once. Summaries that cannot be read are left out and
+// are the error, each time until they are gone.
+func (rt *Runtime) buildTotals() error {
+	t := &rt.totals
+	t.building.Lock()
+	defer t.building.Unlock()
+	t.mu.Lock()
+	if t.built {
+		t.mu.Unlock()
+		return nil
+	}
+	t.by, t.told = map[sentinels.ID]*sentinelTotals{}, map[runKeyDigest]struct{}{}
+	t.mu.Unlock()
+	take := func(info RunInfo) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if _, newer := t.told[keyOfRun(info.ID)]; newer {
+			return
+		}
+		elapsed := int64(notOver)
+		if info.Status.Final() {
+			elapsed = max(0, info.Elapsed)
+		}
+		t.set(info, elapsed)
+	}
+	// Those that began a moment ago may not be in the store yet. They come first:
+	// what the store says of them is newer.
+	for _, r := range rt.freshRuns() {
+		take(r.summary())
+	}
+	var bad error
+	err := rt.db.Scan(bucketRuns, nil, nil, false, func(key, value []byte) bool {
+		var info RunInfo
+		if err := json.Unmarshal(value, &info); err != nil {
+			bad = errors.Join(bad, fmt.Errorf("read run %s: %w", key, err))
+			return true
+		}
+		take(info)
+		return true
+	})
+	err = errors.Join(err, bad)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told = nil
+	if err != nil {
+		t.by = nil // the next one tries again
+	}
+	t.built = err == nil
+	return err
+}
+
+// Totals returns what the runs of a sentinel come to; nothing for one that has
+// none. The first call of a process looks at every run there is, later ones at
+// none.
+func (rt *Runtime) Totals(id sentinels.ID) (RunTotals, error) {
+	if err := rt.buildTotals(); err != nil {
+		return RunTotals{}, fmt.Errorf("count runs: %w", err)
+	}
+	out, over, changes := rt.totals.of(id)
+	if out.Runs == 0 || over {
+		return out, nil
+	}
+	if out.Newest != "" {
+		if r := rt.live(out.Newest); r != nil {
+			out.Status = r.status()
+			return out, nil
+		}
+	}
+	newest, err := rt.Runs(RunFilter{Sentinel: id, Limit: 1})
+	if err != nil || len(newest) == 0 {
+		return out, err
+	}
+	info := newest[0]
+	rt.totals.found(info, changes)
+	out.Newest, out.NewestAt = info.ID, info.CreatedAt
+	if !info.Status.Final() {
+		out.Status = info.Status
+	}
+	return out, nil
+}
+
+// of returns what is known without the store, whether the newest run is over,
+// and how often anything has changed.
+func (t *totals) of(id sentinels.ID) (out RunTotals, over bool, changes uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.by[id]
+	if s == nil {
+		return out, false, 0
+	}
+	out = RunTotals{Runs: len(s.runs), Over: s.over, Elapsed: time.Duration(s.elapsed) * time.Millisecond}
+	if s.newest != "" {
+		out.Newest, out.NewestAt = s.newest, s.at
+		over = s.runs[keyOfRun(s.newest)] != notOver
+	}
+	return out, over, s.changes
+}
+
+// found notes which run is the newest, unless something has changed since it was
+// looked up: it may be another one by now.
+func (t *totals) found(info RunInfo, changes uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.by[info.Sentinel]; s != nil && s.changes == changes {
+		s.newest, s.at = info.ID, info.CreatedAt
+	}
+}
