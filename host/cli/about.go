@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -13,17 +14,48 @@ import (
 // and what the program was built with and for.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Show the version", Args: exactly(),
+		Use: "version", Short: "Show the version, and with -v what it was built from", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
+			built := buildSettings()
 			if a.flags.output != asTable {
-				return a.writeJSON(map[string]any{
+				about := map[string]any{
 					"version": a.env.Version, "abi": abi.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
-				})
+				}
+				for _, s := range built {
+					about[s.name] = s.value
+				}
+				return a.writeJSON(about)
 			}
 			_, err := fmt.Fprintf(a.env.Stdout, "sentinel %s  plugin ABI %v  %s  %s/%s\n", a.env.Version, abi.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			if !a.flags.verbose || err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, s := range built {
+				rows = append(rows, []string{a.paintOut.dim(s.name), s.value})
+			}
+			return table(a.env.Stdout, rows)
 		},
 	}
+}
+
+// A buildSetting is one thing that the Go tool noted when it built the program.
+type buildSetting struct{ name, value string }
+
+// buildSettings are those that explain why two programs of one release differ.
+func buildSettings() []buildSetting {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	var out []buildSetting
+	for _, s := range info.Settings {
+		name := map[string]string{"vcs.revision": "revision", "vcs.time": "committed", "vcs.modified": "modified", "CGO_ENABLED": "cgo", "-tags": "tags"}[s.Key]
+		if name != "" && s.Value != "" {
+			out = append(out, buildSetting{name, s.Value})
+		}
+	}
+	return out
 }
 
 // benchCommand runs the measurements that the program was built with: [Main]

@@ -98,20 +98,28 @@ func stderrWidth() int {
 	return 80
 }
 
-// buildVersion is what the Go tool noted in the program.
+// version is set by who builds a release, with the linker's -X, because a
+// source archive or a container's build has no repository to ask.
+var version string
+
+// buildVersion is what the release said, else what the Go tool noted in the
+// program.
 func buildVersion() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
-	version := info.Main.Version
-	if version == "(devel)" {
-		version = ""
+	noted := info.Main.Version
+	if noted == "(devel)" {
+		noted = ""
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && version == "" {
-			version = "devel-" + s.Value[:min(12, len(s.Value))]
+		if s.Key == "vcs.revision" && noted == "" {
+			noted = "devel-" + s.Value[:min(12, len(s.Value))]
 		}
 	}
-	return version
+	return noted
 }
