@@ -143,7 +143,8 @@ func (c *served) Runs(runtime.RunFilter) ([]runtime.RunInfo, error) {
 	return slices.CompactFunc(runs, func(x, y runtime.RunInfo) bool { return x.ID == y.ID }), nil
 }
 
-// Status returns where a run stands.
+// Status returns where a run stands, as of the server's answer: by the time that
+// it is here the run may have gone on.
 func (c *served) Status(id sentinels.RunID) (runtime.RunInfo, error) {
 	var info runtime.RunInfo
 	return info, c.s.call(c.ctx, "sentinel/status", map[string]any{"run": id}, &info)

@@ -10,18 +10,19 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// deployed is what sentinel/deploy answers.
+// deployed is what sentinel/deploy answers. Paths are on the machine of whoever
+// carried the command out.
 type deployed struct {
 	SentinelID sentinels.ID `json:"sentinelId"`
-	To         string       `json:"to"`
+	To         string       `json:"to"` // absolute
 	Files      []struct {
 		File       string       `json:"file"`
 		Kind       string       `json:"kind"` // definition, recipe, plugin
 		SentinelID sentinels.ID `json:"sentinelId,omitempty"`
 		Change     string       `json:"change"` // created, replaced, unchanged
 	} `json:"files"`
-	Missing []sentinels.ID `json:"missing,omitempty"`
-	Notes   []string       `json:"notes,omitempty"`
+	Missing []sentinels.ID `json:"missing,omitempty"` // it starts them, and they are not here
+	Notes   []string       `json:"notes,omitempty"`   // such as rights that a plugin needs there
 }
 
 // deployCommand writes a sentinel into another project's folder with what it
@@ -44,6 +45,7 @@ func (a *app) deployCommand() *cobra.Command {
 				return err
 			}
 			defer a.closing(s, &err)
+			// Whoever answers has a current folder of its own, so ours is put in here.
 			params := map[string]any{"sentinelId": args[0], "to": a.path(to)}
 			if s.away {
 				if !filepath.IsAbs(to) {
@@ -78,6 +80,7 @@ func (a *app) showDeployed(out deployed) error {
 	if err := table(a.env.Stdout, rows); err != nil {
 		return err
 	}
+	// No error: the other project may have them already, under the same names.
 	if len(out.Missing) > 0 {
 		var names []string
 		for _, id := range out.Missing {

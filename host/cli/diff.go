@@ -33,6 +33,7 @@ func (a *app) diffCommand() *cobra.Command {
 		Args: between(1, 3, "NAME or RUN"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
+			// The numbers are read before a process is looked for: a slip costs nothing.
 			for i, key := range []string{"from", "to"} {
 				if i+1 < len(args) {
 					if params[key], err = revisionNumber(args[i+1]); err != nil {
@@ -57,7 +58,7 @@ func (a *app) diffCommand() *cobra.Command {
 			if a.flags.output != asTable {
 				return a.writeJSON(out)
 			}
-			if out.Text == "" {
+			if out.Text == "" { // no output, as diff has it, so the word goes elsewhere
 				a.say("there is no difference")
 			}
 			return a.writeDiff(out.Text)
@@ -80,6 +81,8 @@ func (a *app) writeDiff(text string) error {
 	if text = strings.TrimRight(printable(text), "\n"); text == "" {
 		return nil
 	}
+	// Colours are put around lines that are printable by now: a definition could
+	// otherwise bring its own.
 	p := a.paintOut
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {

@@ -29,6 +29,9 @@ const maxDiff = 40
 
 // editing is what verbs that edit have in common: one command that edits what
 // target names, and then what came of it.
+//
+// Whether the edit is allowed, and on which revision it is made, is for the
+// command to say: somebody else may edit at the same moment.
 func (a *app) editing(ctx context.Context, target, command string, params map[string]any) (err error) {
 	s, err := a.connect(ctx, false)
 	if err != nil {
@@ -47,6 +50,8 @@ func (a *app) editing(ctx context.Context, target, command string, params map[st
 
 // named returns the whole id of what NAME|RUN means: a stored sentinel, or else
 // a run by any part of its id. A sentinel goes first, as it does in the commands.
+// A deleted sentinel is not found here; verbs that bring one back, or look at
+// its past, take its name as it is.
 func (a *app) named(ctx context.Context, s *session, word string) (string, error) {
 	var all listed
 	if err := s.call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "only": "sentinels"}, &all); err != nil {
@@ -67,7 +72,7 @@ func (a *app) named(ctx context.Context, s *session, word string) (string, error
 
 // showEdit says which revision an edit made, and what it changed.
 func (a *app) showEdit(ctx context.Context, s *session, e edited) error {
-	if e.Warning != "" {
+	if e.Warning != "" { // in every form, since it is on standard error
 		a.warn(e.Warning)
 	}
 	if a.flags.output != asTable {
@@ -96,6 +101,8 @@ func (a *app) showEdit(ctx context.Context, s *session, e edited) error {
 // cannot be compared is no fault of it, as for a run whose definition was never
 // stored, or after another edit came at the same moment.
 func (a *app) showChange(ctx context.Context, s *session, e edited) error {
+	// The command compares with the revision before, which is what was edited; a
+	// run's own edit it compares with the revision that the run came from.
 	params := map[string]any{"sentinelId": string(e.SentinelID), "to": e.Revision}
 	if e.Run != "" {
 		params = map[string]any{"sentinelId": string(e.Run)}

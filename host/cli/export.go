@@ -29,6 +29,8 @@ func (a *app) exportCommand() *cobra.Command {
 			if !all {
 				word = args[0]
 			}
+			// All of it is in memory before the first byte is written, so that an error
+			// leaves no half of a file. The engine bounds a bundle.
 			text, err := a.export(cmd.Context(), word, history)
 			if err != nil {
 				return err
@@ -48,7 +50,7 @@ func (a *app) exportCommand() *cobra.Command {
 }
 
 // export returns the text of a sentinel's definition or of a bundle. word "" is
-// all of them.
+// all of them. It is text in every output format: what is exported is a file.
 func (a *app) export(ctx context.Context, word string, history bool) (text []byte, err error) {
 	s, err := a.connect(ctx, true)
 	if err != nil {
@@ -57,7 +59,7 @@ func (a *app) export(ctx context.Context, word string, history bool) (text []byt
 	defer a.closing(s, &err)
 	params := map[string]any{}
 	switch {
-	case word == "":
+	case word == "": // the verb has seen to it that --all was meant
 		params["all"] = true
 	default:
 		if params["sentinelId"], err = a.named(ctx, s, word); err != nil {
@@ -103,6 +105,8 @@ func (a *app) writeNew(name string, text []byte, force bool) error {
 		return os.Rename(temp, path)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	// The file system decides, not a look before: two exports at once cannot both
+	// think that there was no file.
 	if errors.Is(err, os.ErrExist) {
 		return &usageError{fmt.Sprintf("file %q is there already", name), "--force replaces it"}
 	}

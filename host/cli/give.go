@@ -26,6 +26,8 @@ func (a *app) give(s *session, src *source, params map[string]any) (undo func(),
 		params["file"] = src.path
 		return undo, nil
 	}
+	// A file of mode 0600, so that the same user's process can read it and nobody
+	// else can; comments in it survive, which they would not in a request.
 	f, err := os.CreateTemp("", "sentinel-*.json") // another process cannot read our standard input
 	if err != nil {
 		return undo, err

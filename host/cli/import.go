@@ -19,7 +19,8 @@ import (
 // and says so better.
 const maxImport = 65 << 20
 
-// imported is what sentinel/import answers.
+// imported is what sentinel/import answers, one entry a sentinel in the order of
+// the bundle.
 type imported struct {
 	Imported []struct {
 		SentinelID sentinels.ID `json:"sentinelId"`
@@ -33,7 +34,8 @@ type imported struct {
 	} `json:"imported"`
 }
 
-// importCommand takes all of a bundle in, or nothing.
+// importCommand takes all of a bundle in, or nothing: sentinels that start each
+// other are of no use in halves.
 func (a *app) importCommand() *cobra.Command {
 	var overwrite bool
 	var rename []string
@@ -64,6 +66,7 @@ func renamed(params map[string]any, pairs []string) error {
 	for _, pair := range pairs {
 		old, id, two := strings.Cut(pair, "=")
 		switch {
+		// Which id NEW takes the place of is in the file, which is not read yet.
 		case !two && len(pairs) == 1 && pair != "":
 			params["rename"] = pair
 			return nil
@@ -78,7 +81,9 @@ func renamed(params map[string]any, pairs []string) error {
 	return nil
 }
 
-// take imports a file or standard input.
+// take imports a file or standard input. Definitions are not checked here: their
+// step types are those of whoever takes them in, and problems of all of them are
+// told at once.
 func (a *app) take(ctx context.Context, name string, params map[string]any) (err error) {
 	src, err := a.bundleFile(name)
 	if err != nil {
@@ -92,6 +97,8 @@ func (a *app) take(ctx context.Context, name string, params map[string]any) (err
 	var probe struct {
 		Sentinels json.RawMessage `json:"sentinels"`
 	}
+	// A server that a URL names cannot read our file, so the bundle itself goes. A
+	// definition goes as every other verb hands one over.
 	if s.away && json.Unmarshal(src.text, &probe) == nil && probe.Sentinels != nil {
 		params["bundle"] = json.RawMessage(src.text)
 	} else {
@@ -124,6 +131,7 @@ func (a *app) bundleFile(name string) (*source, error) {
 		defer f.Close()
 		in, src.file, src.path = f, name, path
 	}
+	// One that is longer is cut, and then refused for its size by the engine.
 	text, err := io.ReadAll(io.LimitReader(in, maxImport))
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", name, err)

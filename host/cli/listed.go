@@ -33,16 +33,17 @@ type listedSentinel struct {
 	File              string           `json:"file,omitempty"` // where it lies, when it is not stored
 }
 
-// A listedTrigger is what a list tells of a trigger.
+// A listedTrigger is what a list tells of a trigger. `sentinel triggers` has all.
 type listedTrigger struct {
 	Type    string     `json:"type"`
 	Detail  string     `json:"detail,omitempty"`
-	Next    *time.Time `json:"next,omitempty"`
+	Next    *time.Time `json:"next,omitempty"` // nil for what nobody plans, such as an event
 	Paused  bool       `json:"paused,omitempty"`
 	Problem string     `json:"problem,omitempty"`
 }
 
-// waitsFor is what starts a sentinel by itself, and when that is next.
+// waitsFor is what starts a sentinel by itself, and when that is next: of several
+// triggers, the first that nobody has to cause.
 func (a *app) waitsFor(s listedSentinel) (trigger, next string) {
 	var at time.Time
 	for i, t := range s.Triggers {

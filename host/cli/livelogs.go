@@ -11,7 +11,8 @@ import (
 )
 
 // liveLogs shows what a run told, and with follow what it tells until it ends,
-// through a server. The file of the log may be on another machine.
+// through a server. The file of the log may be on another machine. limit is how
+// many of the old events are shown, 0 for all; new ones are always shown.
 func (a *app) liveLogs(ctx context.Context, s *session, info runtime.RunInfo, follow bool, limit int) error {
 	follow = follow && !info.Status.Final()
 	cursor := ""
@@ -38,6 +39,8 @@ func (a *app) liveLogs(ctx context.Context, s *session, info runtime.RunInfo, fo
 		events = events[len(events)-limit:]
 	}
 	show := a.logShower(info.ID)
+	// What was shown from the log, with how often: two events can be the same to
+	// the last digit of their time.
 	told := map[string]int{}
 	for _, e := range events {
 		if err := show(e); err != nil {
@@ -45,7 +48,7 @@ func (a *app) liveLogs(ctx context.Context, s *session, info runtime.RunInfo, fo
 		}
 		told[printOf(e.Progress)]++
 		if e.Event == runtime.OnRunEnd && e.Run == info.ID {
-			return nil
+			return nil // it ended between the two questions
 		}
 	}
 	if !follow {
@@ -89,7 +92,8 @@ func (a *app) gapInLogs(ctx context.Context, s *session, info runtime.RunInfo) e
 	return nil
 }
 
-// printOf is what is the same of an event in the log and in the feed.
+// printOf is what is the same of an event in the log and in the feed. Both write
+// the same Go value, but only the log has it byte by byte as it was written.
 func printOf(p runtime.Progress) string {
 	text, err := json.Marshal(p)
 	if err != nil {

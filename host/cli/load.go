@@ -69,7 +69,9 @@ func (a *app) load(ctx context.Context, s *session, paths []string, named bool) 
 	return a.showLoaded(all, paths[0])
 }
 
-// sendFiles is load for a server that does not see our files.
+// sendFiles is load for a server that does not see our files. It goes file by
+// file, as load does: a bad one keeps out itself alone. A folder that is not
+// there is passed over, since a project may have either of the two.
 func (a *app) sendFiles(ctx context.Context, s *session, paths []string) error {
 	all := loaded{Loaded: []saved{}}
 	for _, path := range paths {
@@ -97,7 +99,8 @@ func (a *app) sendFiles(ctx context.Context, s *session, paths []string) error {
 	return a.showLoaded(all, paths[0])
 }
 
-// send stores the definition of one file in the server.
+// send stores the definition of one file in the server. The same text again is
+// the same revision, so sending a folder twice changes nothing.
 func (a *app) send(ctx context.Context, s *session, file string) (out saved, err error) {
 	src, err := readFile(a.relative(file), file)
 	if err != nil {

@@ -11,14 +11,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/owner"
 )
 
-// A remote is another process that answers in this one's place.
+// A remote is another process that answers in this one's place. Its errors are
+// those of the commands, with their codes, so that exit codes do not depend on
+// who carried a command out.
 type remote interface {
 	Call(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error)
 	Commands(ctx context.Context) ([]owner.Command, error)
 	Close()
 }
 
-// A named server is one that SENTINEL_URL names.
+// A named server is one that SENTINEL_URL names. It may be on another machine:
+// no path of ours means anything there.
 type namedServer struct{ client *client.Client }
 
 func (n namedServer) Call(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
@@ -45,6 +48,8 @@ func (n namedServer) Close() { n.client.Close() }
 // A store that is named on the command line goes before the environment.
 func (a *app) dial(ctx context.Context) (*session, error) {
 	if a.flags.state == "" {
+		// A URL that is none is an error and not nobody: to fall back to the store of
+		// this folder would do things in the wrong place.
 		c, named, err := client.FromEnv(a.env.Getenv)
 		if err != nil {
 			return nil, err
@@ -60,7 +65,7 @@ func (a *app) dial(ctx context.Context) (*session, error) {
 	}
 	s := &session{client: c, info: info, state: a.state()}
 	if info.Serves {
-		s.live = client.Local(a.state())
+		s.live = client.Local(a.state()) // beside s.client, for the feed alone
 		a.sayThrough("through the server, process " + strconv.Itoa(info.PID))
 	} else if a.flags.verbose {
 		a.say("process %d has the store and answers", info.PID)

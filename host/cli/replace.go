@@ -11,7 +11,8 @@ import (
 )
 
 // updateCommand puts another definition in the place of one that is there;
-// create also makes new ones, so only this one can notice a mistyped name.
+// create also makes new ones, so only this one can notice a mistyped name. With
+// --revision two people who edit the same sentinel cannot undo each other.
 func (a *app) updateCommand() *cobra.Command {
 	var id, note string
 	var revision int
@@ -49,6 +50,8 @@ func (a *app) updateCommand() *cobra.Command {
 	return c
 }
 
+// update stores the definition of src as the newest revision of the sentinel id.
+// params may hold a note and the revision that is expected.
 func (a *app) update(ctx context.Context, id string, src *source, params map[string]any) (err error) {
 	s, err := a.connect(ctx, false)
 	if err != nil {
@@ -75,7 +78,8 @@ func (a *app) update(ctx context.Context, id string, src *source, params map[str
 	return a.showEdit(ctx, s, out)
 }
 
-// deleteCommand asks nothing: rollback takes it back.
+// deleteCommand asks nothing: rollback takes it back. Runs are not stopped: what
+// they do may be worth its end, and stop is there for them.
 func (a *app) deleteCommand() *cobra.Command {
 	var note string
 	var revision int
@@ -94,7 +98,7 @@ func (a *app) deleteCommand() *cobra.Command {
 				return err
 			}
 			defer a.closing(s, &err)
-			var raw json.RawMessage
+			var raw json.RawMessage // handed on to programs with everything it says
 			if err := s.call(cmd.Context(), "sentinel/delete", params, &raw); err != nil {
 				return err
 			}
@@ -134,6 +138,7 @@ func (a *app) deleted(raw json.RawMessage) error {
 }
 
 // rollbackCommand makes a new revision of an old one, so nothing gets lost by it.
+// The name is taken as it is, since a deleted sentinel is in no list.
 func (a *app) rollbackCommand() *cobra.Command {
 	var note string
 	c := &cobra.Command{

@@ -19,7 +19,8 @@ func (f *runFlags) modelFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.replay, "replay", "", "answer from this cassette file in place of models, and report what differed")
 }
 
-// retryCommand begins a run's work again; the old run stays as it is.
+// retryCommand begins a run's work again; the old run stays as it is, and the new
+// one knows which it came from. Its exit code is that of `run`.
 func (a *app) retryCommand() *cobra.Command {
 	var f runFlags
 	var from, revision string
@@ -41,7 +42,7 @@ func (a *app) retryCommand() *cobra.Command {
 			if from != "" {
 				params["from"] = from
 			}
-			if revision != "" {
+			if revision != "" { // as it is written in differences, NAME@3
 				params["withRevision"] = strings.TrimPrefix(revision, "@")
 			}
 			return a.rerun(cmd.Context(), args[0], "sentinel/retry", params, &f)
@@ -56,6 +57,7 @@ func (a *app) retryCommand() *cobra.Command {
 }
 
 // forkCommand is retry with a change to one step, to see what would have been.
+// The iteration must be given: a fork from the beginning is a new run.
 func (a *app) forkCommand() *cobra.Command {
 	var f runFlags
 	var at stepFlags
@@ -95,7 +97,8 @@ func (a *app) forkCommand() *cobra.Command {
 }
 
 // rerun makes a new run of another one and follows it, wherever runs are carried
-// out: in a server, else here.
+// out: in a server, else here. Beside a process that carries out a run of its
+// own it is refused, as run is.
 func (a *app) rerun(ctx context.Context, word, command string, params map[string]any, f *runFlags) (err error) {
 	if err := f.check(); err != nil {
 		return err
@@ -103,6 +106,8 @@ func (a *app) rerun(ctx context.Context, word, command string, params map[string
 	if err := replacedInputs(params, f.inputs); err != nil {
 		return err
 	}
+	// Which run is meant is looked up only when the follower is ready, since the
+	// new run may tell its first words before the answer is back.
 	begin := func(s *session) (sentinels.RunID, error) {
 		old, err := a.target(ctx, s, word, true)
 		if err != nil {

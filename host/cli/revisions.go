@@ -53,6 +53,8 @@ func (a *app) revisionsCommand() *cobra.Command {
 	return c
 }
 
+// revisions shows what the command answers. In jsonl it is a revision a line, the
+// newest first, as it is in every form.
 func (a *app) revisions(ctx context.Context, s *session, params map[string]any) error {
 	var out revised
 	if err := s.call(ctx, "sentinel/revisions", params, &out); err != nil {
@@ -72,6 +74,7 @@ func (a *app) revisions(ctx context.Context, s *session, params map[string]any) 
 	p := a.paintOut
 	rows := [][]string{head(p, "REVISION", "SAVED", "BY", "WHY")}
 	for _, r := range out.Revisions {
+		// Who wrote no note may at least have a file.
 		why := clip(r.Note, 80)
 		switch {
 		case r.Deleted:
@@ -85,6 +88,7 @@ func (a *app) revisions(ctx context.Context, s *session, params map[string]any) 
 }
 
 // showCommand writes a definition as it is stored, for a file or another program.
+// It is JSON in every format: `sentinel show X 3 >x.json` is a definition again.
 func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME [REVISION]", Short: "Write the definition of a sentinel, the newest or an earlier one",
@@ -110,7 +114,7 @@ func (a *app) showCommand() *cobra.Command {
 			if err := s.call(cmd.Context(), command, params, &out); err != nil {
 				return err
 			}
-			if out.Deleted {
+			if out.Deleted { // there is no text with that revision
 				return notFound("", "with revision %s sentinel %q was deleted", args[1], args[0])
 			}
 			return a.writeJSON(out.Definition)

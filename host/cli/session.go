@@ -111,8 +111,10 @@ func (a *app) logger() *slog.Logger {
 }
 
 // patience is how long a verb waits for a store that a process without a run
-// has: a verb that is about to end, or one whose plugins are being compiled.
-const patience = 5 * time.Second
+// has: a verb that is about to end, or one whose plugins are being compiled. It
+// is long for a person, but a script that calls verbs side by side on a busy
+// machine has them all wait for one another.
+const patience = 15 * time.Second
 
 // connect finds the process that has the store, or opens it. A verb that only
 // reads makes no store where there is none.

@@ -108,6 +108,7 @@ func (a *app) stepList(ctx context.Context, s *session, word string) error {
 // called is the step's name, else its id, else what it does: the type has a
 // column of its own.
 func (l stepLine) called() string {
+	// Both are the author's, and the id is what --address takes.
 	if name := cmp.Or(l.Name, l.ID); name != "" {
 		return name
 	}
@@ -122,11 +123,12 @@ func (l stepLine) called() string {
 }
 
 // stepState is how a step stands in a few words. What goes on now is worth more
-// than how it ended before.
+// than how it ended before, and why it failed more than when. A step that no run
+// of this revision has come to yet has no state.
 func (a *app) stepState(l stepLine) string {
 	p, now := a.paintOut, a.env.Now()
 	switch n := len(l.InFlight); {
-	case n == 1:
+	case n == 1: // the rule: a sentinel with more runs at once says so by its concurrency
 		at := l.InFlight[0]
 		text := fmt.Sprintf("running %s, iteration %d", clock(now.Sub(at.Since)), at.Iteration)
 		if at.Attempt > 1 {

@@ -34,6 +34,7 @@ func (f *stepFlags) arguments(cmd *cobra.Command, args []string) (target string,
 		}
 		f.sentinelID, args = args[0], args[1:]
 	}
+	// The second argument is the place, but only where no flag is.
 	if len(args) > 0 && f.address == "" && f.index < 0 {
 		f.address, args = args[0], args[1:]
 	}
@@ -46,7 +47,8 @@ func (f *stepFlags) arguments(cmd *cobra.Command, args []string) (target string,
 	return f.sentinelID, nil
 }
 
-// parameters are those of a sentinel/step command.
+// parameters are those of a sentinel/step command. What was not given is left
+// out: there, 0 and "" would be a place and an empty address.
 func (f *stepFlags) parameters(a *app) (map[string]any, error) {
 	out := map[string]any{}
 	if f.index >= 0 {
@@ -90,7 +92,8 @@ func (f *stepFlags) edit(a *app, cmd *cobra.Command, args []string, command stri
 	return a.editing(cmd.Context(), target, command, params)
 }
 
-// stepAddCommand appends unless it is told a place.
+// stepAddCommand appends unless it is told a place. The place may be one in a
+// nested list, such as 3.then.0; one behind the last of that list appends to it.
 func (a *app) stepAddCommand() *cobra.Command {
 	var f stepFlags
 	c := &cobra.Command{
@@ -112,7 +115,8 @@ func (a *app) stepAddCommand() *cobra.Command {
 	return c
 }
 
-// stepUpdateCommand changes a step in part or as a whole.
+// stepUpdateCommand changes a step in part or as a whole. Which of the two is said
+// by the flag: a part that looks like a whole would delete what it leaves out.
 func (a *app) stepUpdateCommand() *cobra.Command {
 	var f stepFlags
 	c := &cobra.Command{

@@ -15,7 +15,8 @@ import (
 )
 
 // tailCommand is `events` that can stay. Only a server tells of what happens: it
-// has the live feed. Asking a store again and again would miss what comes fast.
+// has the live feed. Asking a store again and again would keep it from whoever
+// wants to work with it, since one process at a time can have it open.
 func (a *app) tailCommand() *cobra.Command {
 	var follow bool
 	var after string
@@ -64,12 +65,12 @@ func (a *app) tailCommand() *cobra.Command {
 	return c
 }
 
-// A tail follows the log of events through a server.
+// A tail follows the log of events through a server. One goroutine uses it.
 type tail struct {
 	app    *app
 	s      *session
 	cursor string
-	seen   map[string]bool // ids that the log had already
+	seen   map[string]bool // ids that were shown, as far as they may come again
 }
 
 // run shows the log and then the feed. The feed's place is taken first, so that
@@ -83,6 +84,7 @@ func (t *tail) run(ctx context.Context, pattern string, limit int) (err error) {
 			return err
 		}
 	}
+	// Watch comes back after a broken connection by itself, behind the same place.
 	err = t.s.live.Watch(ctx, client.WatchOptions{Topics: []string{"events:" + pattern}, Cursor: t.cursor}, t.take)
 	if errors.Is(err, errInterrupted) {
 		t.app.say("go on with --after %s", t.cursor)
@@ -113,6 +115,8 @@ func (t *tail) take(m client.Message) error {
 	switch {
 	case m.Gap == nil:
 		return t.show(m.Event)
+	// Nobody can say how many are missing: cursors are of one process, and that one
+	// is gone. The log has them all.
 	case m.Gap.Lost < 0:
 		t.app.warn("events may be missing here: the server was started anew")
 	case m.Gap.Lost > 0:

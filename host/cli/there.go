@@ -28,7 +28,8 @@ func (a *app) dialServer(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// elsewhere refuses what only this process could do for a run.
+// elsewhere refuses what only this process could do for a run. To leave it out in
+// silence would cost money, with --replay, or the record that was wanted.
 func (f *runFlags) elsewhere() error {
 	if f.record != "" || f.replay != "" || f.model != "" {
 		return &usageError{"another process carries the run out: --model, --record and --replay are for one that runs here", "use another store with --state DIR, which makes it run here"}
@@ -37,7 +38,9 @@ func (f *runFlags) elsewhere() error {
 }
 
 // startThere has the process that answers start a run: of a stored sentinel if
-// there is one of that name, else of the definition that we have.
+// there is one of that name, else of the definition that we have. A stored one
+// goes first there, unlike here: a server keeps the project's files and its store
+// the same, and a run of the stored one follows later edits.
 func (a *app) startThere(ctx context.Context, s *session, target string, f *runFlags) (sentinels.RunID, error) {
 	if err := f.elsewhere(); err != nil {
 		return "", err
@@ -135,6 +138,9 @@ func (a *app) carryThere(ctx context.Context, s *session, begin func() (sentinel
 	return a.ended(out)
 }
 
+// followThere begins a run and follows it to its end, or to where only a person
+// can help. The feed's cursor comes first: what the run tells before we know its
+// id is read from there.
 func (a *app) followThere(ctx context.Context, s *session, begin func() (sentinels.RunID, error)) (outcome, error) {
 	cursor, err := s.live.Cursor(ctx)
 	if err != nil {
@@ -182,6 +188,7 @@ func (a *app) resumeServed(ctx context.Context, s *session, word string, f *runF
 		return a.ended(outcome{Result: res, served: true})
 	}
 	return a.carryThere(ctx, s, func() (sentinels.RunID, error) {
+		// One parameter is the run itself: nothing more was asked for it.
 		if info.Live && info.Status != sentinels.StatusPaused && len(params) == 1 {
 			a.say("run %s is on", info.ID)
 			return info.ID, nil

@@ -39,7 +39,8 @@ func (a *app) triggersCommand() *cobra.Command {
 	}
 }
 
-// triggersOf asks for the triggers of a sentinel, or of all.
+// triggersOf asks for the triggers of a sentinel, or of all with "". They come in
+// the order of the definitions.
 func (a *app) triggersOf(ctx context.Context, s *session, id sentinels.ID) ([]runtime.TriggerInfo, error) {
 	var out struct {
 		Triggers []runtime.TriggerInfo `json:"triggers"`
@@ -52,6 +53,8 @@ func (a *app) triggersOf(ctx context.Context, s *session, id sentinels.ID) ([]ru
 	return out.Triggers, err
 }
 
+// showTriggers writes a trigger a line. Counts are exact and survive restarts, so
+// they are shown whether or not anything fires now.
 func (a *app) showTriggers(s *session, list []runtime.TriggerInfo) error {
 	switch a.flags.output {
 	case asJSON:
@@ -88,7 +91,8 @@ func (a *app) showTriggers(s *session, list []runtime.TriggerInfo) error {
 	return nil
 }
 
-// armed is how a trigger stands, in a word.
+// armed is how a trigger stands, in a word. Paused goes first: it is what somebody
+// wanted, also where the trigger could not fire anyway.
 func (a *app) armed(t runtime.TriggerInfo) string {
 	p := a.paintOut
 	switch {
@@ -115,7 +119,8 @@ func (a *app) when(t time.Time) string {
 	return local.Format("2006-01-02 15:04")
 }
 
-// fires counts what became of fires; what never happened is left out.
+// fires counts what became of fires; what never happened is left out. The parts
+// come to the first number, but for missed ones, which never fired.
 func fires(t runtime.TriggerInfo) string {
 	if t.Fired == 0 && t.Missed == 0 {
 		return "0"
