@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"sync"
 )
 
 //go:generate go run ./internal/build
@@ -14,7 +13,10 @@ import (
 //go:embed builtin.wasm.gz
 var compressed []byte
 
-var builtin = sync.OnceValues(func() ([]byte, error) {
+// Builtin returns the module of the built-in step types, decompressed anew by each
+// call: engines compile it when they open, and a host that then runs for days does
+// not need its 2 MB. Safe for concurrent use.
+func Builtin() ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, fmt.Errorf("read built-in plugin: %w", err)
@@ -24,8 +26,4 @@ var builtin = sync.OnceValues(func() ([]byte, error) {
 		return nil, fmt.Errorf("read built-in plugin: %w", err)
 	}
 	return module, nil
-})
-
-// Builtin returns the module of the built-in step types. It is decompressed
-// once and shared: do not change it. Safe for concurrent use.
-func Builtin() ([]byte, error) { return builtin() }
+}
