@@ -93,7 +93,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.sockets = feed.Handler(feed.HandlerOptions{
-		Feed: s.feed, Version: s.opt.Version, Logger: s.log,
+		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: watchers,
 		AllowedOrigins: func(*http.Request) bool { return true }, // the API's guard has judged already
 	})
 	if s.api, err = s.openAPI(); err != nil {
@@ -163,6 +163,10 @@ func (s *Server) Close() error {
 func (s *Server) openLog(run sentinels.RunID) (io.ReadCloser, error) {
 	return os.Open(s.host.RunLog(run))
 }
+
+// watchers is how many may watch at once: three quarters of the connections that
+// the API's port takes, so that requests always find one.
+const watchers = 768
 
 // flushTime is how long the last traces may take to their collector.
 const flushTime = 3 * time.Second
