@@ -81,11 +81,15 @@ func processorTime(pid int) (time.Duration, error) {
 }
 
 // settledAt waits until a process that has begun holds the same for a while, and
-// returns that.
+// returns that. Two seconds after its start a host gives back what only that
+// needed, so it is too early before.
 func (b *bench) settledAt(pid int) (u usage, err error) {
-	quiet, most := 2*time.Second, 20*time.Second
+	early, quiet, most := 3*time.Second, 2*time.Second, 20*time.Second
 	if b.opt.Quick {
-		quiet, most = 500*time.Millisecond, 3*time.Second
+		quiet, most = 200*time.Millisecond, 4*time.Second
+	}
+	if err := b.pause(early); err != nil {
+		return u, err
 	}
 	var since time.Time
 	for began := time.Now(); ; {
