@@ -51,6 +51,8 @@ func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) (
 	var b store.Batch
 	var size int
 	out := make([]Imported, 0, len(in))
+	// Two of one id would overtake each other within the commit, and which of
+	// them wins would depend on their order.
 	seen := map[sentinels.ID]bool{}
 	for _, one := range in {
 		id := one.Definition.ID
@@ -72,10 +74,13 @@ func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) (
 		return nil, &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("import definitions: they have %d bytes, more than %d", size, maxImport),
 			Hint: "import them in parts, or without their history"}
 	}
+	// All of it was there already: there is nothing to wait for, and nobody is told.
 	if len(b.Puts) == 0 {
 		return out, nil
 	}
 	ticket := rt.enqueueDefinitions(b)
+	// On the goroutine that delivers receipts, so that whoever follows definitions
+	// hears of these in the order of the commits.
 	ticket.OnDone(func(err error) {
 		for _, done := range out {
 			if err == nil && done.Changed {
@@ -84,6 +89,8 @@ func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) (
 		}
 	})
 	if err := rt.await(ctx, ticket); err != nil {
+		// Unlike a save, an import is not tried again: what the caller compared and
+		// was told to replace is no longer what is there.
 		var late *overtakenError
 		if errors.As(err, &late) {
 			return nil, late.conflict
@@ -123,9 +130,12 @@ func (rt *Runtime) importOne(in Incoming, opt SaveOptions) (Imported, []store.Pu
 		return Imported{}, nil, err
 	}
 	hash := def.Hash()
+	// Not even its origin changes: where the file is, is for this store to know.
 	if head.Revision > 0 && !head.Deleted && head.Hash == hash {
 		return Imported{Stored: head}, nil, nil
 	}
+	// A definition that was deleted here goes on numbering where it ended, so
+	// that a revision never means two things.
 	history := []Stored{{
 		ID: def.ID, Name: def.Name, Revision: head.Revision + 1, Hash: hash, SavedAt: time.Now().UTC(),
 		Origin: head.Origin, By: opt.By, Note: opt.Note, Definition: canonical,
@@ -138,6 +148,7 @@ func (rt *Runtime) importOne(in Incoming, opt SaveOptions) (Imported, []store.Pu
 			return Imported{}, nil, err
 		}
 		if head.Revision == 0 {
+			// Older ones would be the first to go with the next save.
 			history = checked[max(0, len(checked)-rt.limits.KeepRevisions):]
 		}
 	}
@@ -154,6 +165,8 @@ func (rt *Runtime) historyPuts(history []Stored, on int) ([]store.Put, error) {
 		if err != nil {
 			return nil, fmt.Errorf("import definition %q: %w", s.ID, err)
 		}
+		// The head is a copy of its revision under the bare id, as putRevision
+		// writes it; the check on it guards the whole batch.
 		if i == len(history)-1 {
 			puts = append(puts, store.Put{Bucket: bucketDefinitions, Key: []byte(s.ID), Value: value, Check: headIs(s.ID, on)})
 			if old := s.Revision - rt.limits.KeepRevisions; old > 0 {
@@ -182,12 +195,15 @@ func checkHistory(id sentinels.ID, hash string, history []Stored) ([]Stored, err
 		if s.SavedAt.IsZero() {
 			return bad("has no time")
 		}
+		// Neither is in a bundle, and what somebody wrote into one counts nothing.
 		s.ID, s.Origin = id, ""
 		if s.Deleted {
 			s.Definition, s.Hash = nil, ""
 			out = append(out, s)
 			continue
 		}
+		// By the text, not by decoding: the hash of a definition is that of its
+		// canonical text, and a text is there also where a step type is not.
 		canonical, err := sentinels.Canonical(s.Definition)
 		if err != nil {
 			return bad("cannot be read: %v", err)
@@ -212,6 +228,7 @@ func checkHistory(id sentinels.ID, hash string, history []Stored) ([]Stored, err
 		}
 		out = append(out, s)
 	}
+	// Otherwise a rollback here would bring back something else than there.
 	if last := out[len(out)-1]; last.Deleted || last.Hash != hash {
 		return nil, errf(abi.BadFields, "import definition %q: its history does not end with it", id)
 	}

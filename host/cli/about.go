@@ -50,6 +50,7 @@ func buildSettings() []buildSetting {
 	}
 	var out []buildSetting
 	for _, s := range info.Settings {
+		// All others are the same in every build of a release.
 		name := map[string]string{"vcs.revision": "revision", "vcs.time": "committed", "vcs.modified": "modified", "CGO_ENABLED": "cgo", "-tags": "tags"}[s.Key]
 		if name != "" && s.Value != "" {
 			out = append(out, buildSetting{name, s.Value})

@@ -30,10 +30,12 @@ func (a *app) doctorCommand() *cobra.Command {
 		Example: "  sentinel doctor\n  sentinel doctor --only server   # is it well? for health checks of containers",
 		Args:    between(0, 1, "DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// The same folder that serve would be given.
 			if len(args) > 0 {
 				a.served = servedDir(a.path(args[0]))
 			}
 			checks := doctor.Run(cmd.Context(), a.examine(cmd.Context(), only))
+			// A health check with a misspelt name must not pass.
 			if len(checks) == 0 {
 				return &usageError{"doctor: there is no check " + strings.Join(only, ", "), "sentinel doctor shows them all"}
 			}
@@ -50,6 +52,7 @@ func (a *app) examine(ctx context.Context, only []string) doctor.Options {
 		State: a.state(), Plugins: a.path(a.flags.plugins), Cache: a.cache(), Only: only,
 		Config: a.probeConfig, Model: a.probeModel,
 	}
+	// A server takes these without being told.
 	if own := filepath.Join(a.dir(), "plugins"); opt.Plugins == "" && isDir(own) {
 		opt.Plugins = own
 	}
@@ -61,11 +64,14 @@ func (a *app) examine(ctx context.Context, only []string) doctor.Options {
 	return opt
 }
 
+// probeConfig reads the configuration as every verb does, so it finds what would
+// stop them.
 func (a *app) probeConfig(context.Context) (string, error) {
 	l, err := config.Load(config.Options{Getenv: a.env.Getenv})
 	if err != nil {
 		return "", err
 	}
+	// No file is nothing wrong: most hosts have none.
 	if _, err := os.Stat(l.File); errors.Is(err, os.ErrNotExist) {
 		return "there is no file, so defaults hold", nil
 	}
@@ -77,8 +83,10 @@ func (a *app) probeConfig(context.Context) (string, error) {
 func (a *app) probeModel(context.Context) (string, error) {
 	l, err := config.Load(config.Options{Getenv: a.env.Getenv})
 	if err != nil {
+		// The check of the configuration says what; once is enough.
 		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
 	}
+	// Opening one reads settings and variables, no more.
 	m, err := llm.Open(llm.Config{Default: l.Models.Default, Auto: l.Models.Auto, Providers: l.Models.Providers, Models: l.Models.Known, Env: a.env.Getenv})
 	if err != nil {
 		return "", err
@@ -90,6 +98,7 @@ func (a *app) probeModel(context.Context) (string, error) {
 		switch {
 		case p.Ready:
 			ready = append(ready, p.Name)
+		// Of several providers the one that was chosen is the one to mend.
 		case isNamed && p.Name == named:
 			return "", &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("the model %s is configured, and its provider is not ready", l.Models.Default),
 				Hint: "set " + p.Needs}
@@ -97,6 +106,7 @@ func (a *app) probeModel(context.Context) (string, error) {
 			needs = append(needs, p.Needs)
 		}
 	}
+	// Many sentinels need none: builds, checks, schedules.
 	if len(ready) == 0 {
 		return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: "no model is configured, so steps that need one fail; all others work",
 			Hint: "set one of: " + strings.Join(needs, "; ")})
@@ -110,16 +120,20 @@ func (a *app) probeServer(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// In the order in which all verbs look for one: the environment, unless a
+	// store is named, then the socket.
 	if named && a.flags.state == "" {
 		defer c.Close()
 		word, err := c.Health(ctx)
 		return fmt.Sprintf("the server at %s is %s", c.URL(), word), err
 	}
+	// The socket answers also where no port is open.
 	o, info, err := owner.Dial(ctx, a.state())
 	if err != nil {
 		return "", &abi.Error{Code: abi.Unavailable, Message: "no server answers for " + a.state(), Hint: "start one with sentinel serve"}
 	}
 	o.Close()
+	// A run in the foreground: it answers, and will end by itself.
 	if !info.Serves {
 		return fmt.Sprintf("process %d has the store and is no server", info.PID), nil
 	}
@@ -138,6 +152,7 @@ func (a *app) showChecks(checks []doctor.Check) error {
 			return err
 		}
 	} else {
+		// Names have blanks, so columns are set here and not by tabs.
 		width := 0
 		for _, c := range checks {
 			width = max(width, len(c.Name))
@@ -153,6 +168,7 @@ func (a *app) showChecks(checks []doctor.Check) error {
 			}
 		}
 	}
+	// Everything has been said; a warning works today and ends with 0.
 	if worst == doctor.Fail {
 		return exitError(ExitFailed)
 	}

@@ -24,11 +24,14 @@ func (a *app) recoverCommand() *cobra.Command {
 		Example: "  sentinel recover --dry-run\n  sentinel recover\n  sentinel recover --from hourly-20260102T030405Z.db",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// The state folder is not made, nor a host opened: this must work where
+			// nothing else does.
 			r, err := repair.Recover(cmd.Context(), repair.Options{State: a.state(), From: a.snapshot(from), DryRun: dry})
 			if err != nil {
 				return a.refused(cmd.Context(), err)
 			}
 			if a.flags.output != asTable {
+				// The names of all runs are in this form; the text stops after some.
 				return a.writeJSON(r)
 			}
 			return r.WriteText(a.env.Stdout)
@@ -52,6 +55,7 @@ func (a *app) snapshot(name string) string {
 }
 
 func (a *app) listSnapshots() error {
+	// Also beside a server: it only reads names.
 	list, err := runtime.Snapshots(a.state())
 	if err != nil {
 		return err
@@ -68,6 +72,7 @@ func (a *app) listSnapshots() error {
 	}
 	rows := [][]string{head(a.paintOut, "SNAPSHOT", "TAKEN", "WHY", "BYTES")}
 	for _, s := range list {
+		// The bare name is what --from takes.
 		rows = append(rows, []string{filepath.Base(s.Path), s.Taken.Local().Format(time.DateTime), s.Why, grouped(s.Bytes)})
 	}
 	return table(a.env.Stdout, rows)
@@ -82,6 +87,8 @@ func (a *app) compactCommand() *cobra.Command {
 			"store open meanwhile, and the disk needs room for both.",
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Beside a server this is refused at once with its process: it would copy a
+			// file that changes meanwhile.
 			done, err := repair.Compact(cmd.Context(), a.state())
 			if err != nil {
 				return a.refused(cmd.Context(), err)

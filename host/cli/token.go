@@ -24,11 +24,14 @@ func (a *app) tokenCommand() *cobra.Command {
 			if len(args) > 0 {
 				a.served = servedDir(a.path(args[0]))
 			}
+			// It makes one if there is none, so that a script may ask before the first
+			// server starts.
 			get := api.Token
 			if rotate {
 				get = api.RotateToken
 			}
 			token, err := get(a.state())
+			// A token in a folder that no server uses would open nothing.
 			if errors.Is(err, fs.ErrNotExist) {
 				return notFound("start a server with `sentinel serve`, or name its folder: sentinel token DIR", "there is no state in %s", a.state())
 			}

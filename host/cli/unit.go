@@ -27,6 +27,7 @@ func (a *app) unitCommand() *cobra.Command {
 			if len(args) > 0 {
 				a.served = servedDir(a.path(args[0]))
 			}
+			// A user's manager starts nothing as somebody else.
 			if own && account != "" {
 				return &usageError{"unit: --user is the unit of who is logged in, --as names another account", "give one of them"}
 			}
@@ -34,6 +35,8 @@ func (a *app) unitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// All other settings are read by the server, where it runs; the address is
+			// what differs between two of them on one machine.
 			if listen != "" {
 				u.Args = append(u.Args, "--listen", listen)
 			}
@@ -52,14 +55,18 @@ func (a *app) unitCommand() *cobra.Command {
 
 // unit gathers what this invocation knows of the service.
 func (a *app) unit(own bool, account string) (packaging.Unit, error) {
+	// Only for the drain, which the manager's patience has to exceed: the server
+	// reads the configuration itself.
 	settled, err := config.Load(config.Options{Getenv: a.env.Getenv})
 	if err != nil {
 		return packaging.Unit{}, err
 	}
+	// Links are kept as they are: a package may put the next release behind one.
 	file, err := os.Executable()
 	if err != nil {
 		return packaging.Unit{}, fmt.Errorf("find this program: %w", err)
 	}
+	// What `go run` makes.
 	if strings.Contains(filepath.ToSlash(file), "/go-build") {
 		return packaging.Unit{}, &usageError{fmt.Sprintf("unit: this program is %s, which is gone when it ends", file), "install it first, and run it from there"}
 	}
@@ -86,6 +93,7 @@ func ownerOf(dir string) (string, error) {
 	if err != nil {
 		return "", &usageError{fmt.Sprintf("unit: whose %s is cannot be found out: %v", dir, err), "name the account with --as"}
 	}
+	// With --as root it can be had all the same.
 	if id == "0" {
 		return "", &usageError{fmt.Sprintf("unit: %s is root's, and steps should not run as root", dir), "give the project to an account of its own and name that with --as"}
 	}

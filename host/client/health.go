@@ -19,6 +19,7 @@ func (c *Client) Health(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("request %q: %w", c.what(r), err)
 	}
+	// Not through do: a 503 is an answer here.
 	res, err := c.http.Do(req)
 	if err != nil {
 		return "", c.lost(ctx, r, err)

@@ -57,6 +57,7 @@ func (u Unit) Text() (string, error) {
 	u.restrain(w)
 	w.add("", "[Install]")
 	if u.User {
+		// It runs while the user is logged in, or always with loginctl enable-linger.
 		w.add("WantedBy=default.target")
 	} else {
 		w.add("WantedBy=multi-user.target")
@@ -69,6 +70,7 @@ func (u Unit) check() error {
 	bad := func(format string, args ...any) error {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: "write unit: " + fmt.Sprintf(format, args...)}
 	}
+	// The manager knows no current folder.
 	for name, path := range map[string]string{"program": u.Program, "folder": u.Dir, "workspace": u.Workspace, "state folder": u.State} {
 		if !filepath.IsAbs(path) {
 			return bad("the %s %q is no absolute path", name, path)
@@ -80,6 +82,8 @@ func (u Unit) check() error {
 	if u.Account == "" && !u.User {
 		return bad("no account is named that the process runs as")
 	}
+	// A line end would begin a setting of its own, which is how a folder's name
+	// could become a command.
 	all := append([]string{u.Program, u.Dir, u.Workspace, u.State, u.Account}, u.Env...)
 	for _, s := range append(all, u.Args...) {
 		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -110,12 +114,15 @@ func (u Unit) service(w *lines) {
 	w.why("With ten thousand runs, or a store to be looked through after a crash, that takes a while.")
 	w.add("TimeoutStartSec=5min")
 	args := []string{"serve", u.Dir}
+	// What serve finds by itself is not said, so that the line shows what is
+	// special here.
 	if u.State != filepath.Join(u.Dir, "state") {
 		args = append(args, "--state", u.State)
 	}
 	if filepath.Dir(u.Dir) != u.Workspace || filepath.Base(u.Dir) != ".sentinel" {
 		args = append(args, "--workspace", u.Workspace)
 	}
+	// The manager starts no shell, so nothing but its own quoting counts.
 	exec := []string{word(u.Program)}
 	for _, arg := range append(args, u.Args...) {
 		exec = append(exec, argument(arg))
@@ -178,6 +185,7 @@ func (u Unit) restrain(w *lines) {
 // writable are the folders that are written to, none of them below another.
 func (u Unit) writable() []string {
 	var out []string
+	// Each of them has to exist when the service starts, so as few as will do.
 	for _, path := range []string{u.Workspace, u.Dir, u.State} {
 		path = filepath.Clean(path)
 		inside := false

@@ -52,6 +52,8 @@ type travelled struct {
 	Definition json.RawMessage `json:"definition,omitempty"`
 }
 
+// stored is the revision as the engine has it. Whose it is, the engine takes from
+// the definition it comes with.
 func (t travelled) stored() runtime.Stored {
 	return runtime.Stored{Name: t.Name, Revision: t.Revision, Hash: t.Hash, SavedAt: t.SavedAt, By: t.By, Note: t.Note, Deleted: t.Deleted, Definition: t.Definition}
 }
@@ -63,6 +65,8 @@ func readBundle(src []byte, file string) (bundle, error) {
 		Format    json.RawMessage `json:"format"`
 		Sentinels json.RawMessage `json:"sentinels"`
 	}
+	// Two keys tell the kinds apart: no definition has them, since unknown keys
+	// are problems there.
 	// What is no plain JSON may still be a definition, which can have comments,
 	// and whose own reader says where it is wrong.
 	if json.Unmarshal(src, &probe) != nil || probe.Sentinels == nil {
@@ -75,6 +79,7 @@ func readBundle(src []byte, file string) (bundle, error) {
 	if json.Unmarshal(probe.Format, &format) != nil || format < 1 {
 		return bad("a bundle is what sentinel/export writes", "its format is not given")
 	}
+	// A format of ours that is older would be read here, too, once there is one.
 	if format > bundleFormat {
 		return bad("a newer release made it: use that, or export it there again for this one", "its format is %d, the newest that is known is %d", format, bundleFormat)
 	}
@@ -107,6 +112,8 @@ func readTravel(call *command.Call, path string) ([]byte, error) {
 		return nil, fmt.Errorf("import sentinels: %w", err)
 	}
 	defer f.Close()
+	// One byte more than is allowed tells a file that is too large from one that
+	// just fits, also when its size is not known before, as with a pipe.
 	src, err := io.ReadAll(io.LimitReader(f, maxBundle+1))
 	if err != nil {
 		return nil, fmt.Errorf("import sentinels: %w", err)

@@ -8,13 +8,11 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -49,6 +47,7 @@ type deployed struct {
 // All is looked at before anything is written, and the sentinel itself is
 // written last: a host that watches there finds what it needs first.
 func (f family) deploy(_ context.Context, call *command.Call, in deployIn) (deployOut, error) {
+	// Its own workspace is closed to such writes as well; see the file commands.
 	if call.By == command.ByModel {
 		return deployOut{}, &abi.Error{Code: abi.Denied, Permanent: true, Message: "deploy sentinel: a model must not write files that steer another project",
 			Hint: "make it a command step, or call it yourself"}
@@ -57,10 +56,12 @@ func (f family) deploy(_ context.Context, call *command.Call, in deployIn) (depl
 	if err != nil {
 		return deployOut{}, err
 	}
+	// What cannot be read here would be no better there.
 	n := f.needsOf(s)
 	if len(n.problems) > 0 {
 		return deployOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("deploy sentinel %q: %s", s.ID, strings.Join(n.problems, "\n"))}
 	}
+	// A step's workspace is that of its run, a person's the current folder.
 	to := in.To
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(call.Workspace, to)
@@ -76,6 +77,8 @@ func (f family) deploy(_ context.Context, call *command.Call, in deployIn) (depl
 		return deployOut{}, err
 	}
 	var differ []string
+	// A look at all before the first is written: a conflict found halfway would
+	// leave a project with half a sentinel.
 	for i := range out.Files {
 		if err := f.compare(root, &out.Files[i]); err != nil {
 			return deployOut{}, fmt.Errorf("deploy sentinel %q: %w", s.ID, err)
@@ -88,6 +91,8 @@ func (f family) deploy(_ context.Context, call *command.Call, in deployIn) (depl
 		return deployOut{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("deploy sentinel %q: other files are there: %s", s.ID, strings.Join(differ, ", ")),
 			Hint: "give force to replace them"}
 	}
+	// What a full disk or a lost right interrupts is told with what came before,
+	// for there is no going back over files that others watch.
 	var written []string
 	for _, file := range out.Files {
 		if file.Change == "unchanged" {
@@ -102,131 +107,9 @@ func (f family) deploy(_ context.Context, call *command.Call, in deployIn) (depl
 	return out, nil
 }
 
-// cargo is the files that go: plugins, recipes, the sentinels that are started,
-// and at last the one that is deployed.
-func (f family) cargo(call *command.Call, root *os.Root, n *needs) ([]deployed, error) {
-	dir := f.opt.Dir
-	if dir == "" {
-		dir = filepath.Join(call.Workspace, ownFolder)
-	}
-	var out []deployed
-	for _, p := range n.plugins() {
-		code, err := f.pluginFile(dir, p)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, deployed{File: path.Join(ownFolder, "plugins", path.Base(filepath.ToSlash(p.Source))), Kind: "plugin", content: code})
-	}
-	for _, name := range slices.Sorted(maps.Keys(n.recipes)) {
-		if string(sentinels.Slug(name)) != name {
-			continue // no file has such a name
-		}
-		text, err := os.ReadFile(filepath.Join(dir, "recipes", name+".json"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // one that every host has
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read recipe: %w", err)
-		}
-		out = append(out, deployed{File: path.Join(ownFolder, "recipes", name+".json"), Kind: "recipe", content: text})
-	}
-	folder := definitionsFolder(root)
-	there := f.definitionsIn(root, folder)
-	for _, id := range n.order {
-		s := n.byID[id]
-		def, err := f.rt.Decoded(s)
-		if err != nil {
-			return nil, err
-		}
-		file := deployed{File: path.Join(folder, string(id)+".json"), Kind: "definition", SentinelID: id, content: f.text(call, dir, s, def), hash: s.Hash}
-		if named := there[id]; named != "" {
-			file.File = named
-		}
-		out = append(out, file)
-	}
-	return out, nil
-}
-
-// definitionsFolder is where the other project keeps its sentinels.
-func definitionsFolder(root *os.Root) string {
-	continuum := path.Join(continuumFolder, definitionsDir)
-	if _, err := root.Stat(ownFolder); err != nil {
-		if info, err := root.Stat(continuum); err == nil && info.IsDir() {
-			return continuum
-		}
-	}
-	return path.Join(ownFolder, definitionsDir)
-}
-
-// definitionsIn finds the files of the sentinels that the other project has: a
-// second file for the same one would be a problem there. Files that hold none
-// are of no interest here.
-func (f family) definitionsIn(root *os.Root, folder string) map[sentinels.ID]string {
-	there := map[sentinels.ID]string{}
-	entries, err := fs.ReadDir(root.FS(), folder)
-	if err != nil {
-		return there
-	}
-	for _, e := range entries {
-		name := path.Join(folder, e.Name())
-		if path.Ext(name) != ".json" {
-			continue
-		}
-		info, err := root.Stat(name)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > sentinels.MaxBytes {
-			continue
-		}
-		src, err := root.ReadFile(name)
-		if err != nil {
-			continue
-		}
-		if def, problems := f.rt.Decode(src, name); len(problems) == 0 && there[def.ID] == "" {
-			there[def.ID] = name
-		}
-	}
-	return there
-}
-
-// text is a definition as its author wrote it, with the comments, if a file of
-// this project says just what is stored.
-func (f family) text(call *command.Call, dir string, s runtime.Stored, def *sentinels.Definition) []byte {
-	name := string(s.ID) + ".json"
-	for _, file := range []string{s.Origin, filepath.Join(dir, definitionsDir, name), filepath.Join(call.Workspace, continuumFolder, definitionsDir, name)} {
-		if !filepath.IsAbs(file) {
-			continue
-		}
-		src, err := os.ReadFile(file)
-		if err != nil {
-			continue // it need not be there: the store has it
-		}
-		if same, problems := f.rt.Decode(src, file); len(problems) == 0 && same.ID == s.ID && same.Hash() == s.Hash {
-			return src
-		}
-	}
-	return sentinels.Encode(def)
-}
-
-// pluginFile reads the file of a plugin that is live, and no other version.
-func (f family) pluginFile(dir string, p runtime.PluginInfo) ([]byte, error) {
-	folders := []string{filepath.Join(dir, "plugins")}
-	if f.opt.Plugins != "" {
-		folders = append(folders, f.opt.Plugins)
-	}
-	for _, folder := range folders {
-		code, err := os.ReadFile(filepath.Join(folder, filepath.Base(p.Source)))
-		if err == nil && sum(code) == p.Digest {
-			return code, nil
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read plugin: %w", err)
-		}
-	}
-	return nil, &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("plugin %q is needed, and no file of it with the digest %.12s is in %s", p.Name, p.Digest, strings.Join(folders, " or ")),
-		Hint: "put the version that is live into the folder plugins"}
-}
-
 // compare says what writing a file would do to what is there.
 func (f family) compare(root *os.Root, file *deployed) error {
+	// Until it shows that nothing is there, or the same.
 	file.Change = "replaced"
 	info, err := root.Stat(file.File)
 	switch {
@@ -235,8 +118,10 @@ func (f family) compare(root *os.Root, file *deployed) error {
 		return nil
 	case err != nil:
 		return err
+	// A folder, a pipe or a device: not even force replaces such a thing.
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%q is there and is no file", file.File)
+	// Read only as far as it can be one of ours.
 	case info.Size() > maxBundle:
 		return nil // nothing that we write is as large
 	}
@@ -244,6 +129,8 @@ func (f family) compare(root *os.Root, file *deployed) error {
 	if err != nil {
 		return err
 	}
+	// Plugins and recipes are the same byte by byte, definitions also in another
+	// spelling: then the comments there are worth more than ours.
 	same := bytes.Equal(there, file.content)
 	if file.hash != "" && !same {
 		def, problems := f.rt.Decode(there, file.File)
@@ -256,6 +143,7 @@ func (f family) compare(root *os.Root, file *deployed) error {
 }
 
 // notes say what a copy of files cannot do.
+// They are no errors: a project may be prepared for them, or be that very folder.
 func (f family) notes(n *needs) []string {
 	var out []string
 	for _, p := range n.plugins() {

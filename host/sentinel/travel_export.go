@@ -25,6 +25,7 @@ type exportOut struct {
 	SentinelID sentinels.ID    `json:"sentinelId,omitempty"`
 	Run        sentinels.RunID `json:"run,omitempty" jsonschema:"the run whose definition this is"`
 	Name       string          `json:"name,omitempty"`
+	// A pointer, because 0 says something and has to be seen.
 	Revision   *int            `json:"revision,omitempty" jsonschema:"0 for a run of a definition that is not stored; not given for all"`
 	Edit       int             `json:"edit,omitempty" jsonschema:"number of the run's own edit, made on that revision"`
 	Hash       string          `json:"hash,omitempty"`
@@ -38,6 +39,7 @@ type exportOut struct {
 // export shows the definition that a sentinel, or the next iteration of a run,
 // has; with all or with its history it is a bundle.
 func (f family) export(_ context.Context, _ *command.Call, in exportIn) (exportOut, error) {
+	// Neither would be a guess, both a contradiction.
 	if in.All != (in.SentinelID == "") {
 		return exportOut{}, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "export sentinel: give either sentinelId or all"}
 	}
@@ -60,6 +62,7 @@ func (f family) export(_ context.Context, _ *command.Call, in exportIn) (exportO
 // gone here may find it where it is taken.
 func (f family) pack(in exportIn) (exportOut, error) {
 	now := time.Now().UTC()
+	// No sentinel at all is a list of none: a backup of an empty store is one.
 	out := exportOut{Format: bundleFormat, ExportedAt: &now, Sentinels: []traveller{}}
 	stored, err := f.chosen(in)
 	if err != nil {
@@ -73,6 +76,8 @@ func (f family) pack(in exportIn) (exportOut, error) {
 				return exportOut{}, err
 			}
 		}
+		// Counted while it grows, so that a large store is not in memory whole before
+		// it is refused.
 		size += len(s.Definition)
 		for _, r := range t.Revisions {
 			size += len(r.Definition)
@@ -83,6 +88,7 @@ func (f family) pack(in exportIn) (exportOut, error) {
 		}
 		out.Sentinels = append(out.Sentinels, t)
 	}
+	// Whoever read the answer before there was history finds all of it there.
 	if len(stored) == 1 && !in.All {
 		s := stored[0]
 		out.SentinelID, out.Name, out.Revision, out.Hash, out.Definition = s.ID, s.Name, &s.Revision, s.Hash, s.Definition
@@ -91,6 +97,8 @@ func (f family) pack(in exportIn) (exportOut, error) {
 }
 
 // chosen returns the sentinels that in names.
+// Deleted sentinels are in no bundle. Their history is for those who have the
+// store; elsewhere there is nothing that they could come back to.
 func (f family) chosen(in exportIn) ([]runtime.Stored, error) {
 	if in.All {
 		return f.rt.Definitions()
@@ -100,6 +108,7 @@ func (f family) chosen(in exportIn) ([]runtime.Stored, error) {
 		return nil, err
 	}
 	if t.run != "" {
+		// Its own edits are in its journal and mean nothing without it.
 		return nil, &abi.Error{Code: abi.BadFields, Field: "history", Message: fmt.Sprintf("export run %s: a run has no revisions", t.run),
 			Hint: fmt.Sprintf("export sentinel %q, or the run without history", t.id)}
 	}
@@ -110,12 +119,15 @@ func (f family) chosen(in exportIn) ([]runtime.Stored, error) {
 // historyOf returns the kept revisions up to s, the oldest first. Newer ones
 // that came meanwhile do not belong to it.
 func (f family) historyOf(s runtime.Stored) ([]travelled, error) {
+	// One by one, not in one look: a revision may have a megabyte.
 	lines, err := f.rt.Revisions(s.ID)
 	if err != nil {
 		return nil, err
 	}
 	var out []travelled
 	for _, line := range slices.Backward(lines) {
+		// The newest is the one that was read first, also if an edit came since:
+		// a bundle ends with the definition that it shows.
 		r := s
 		if line.Revision > s.Revision {
 			continue

@@ -40,7 +40,11 @@ type imported struct {
 
 // take takes in what sentinel/export wrote, or a definition. All is checked
 // first, and every problem told; then all is stored in one commit, or nothing.
+// The order of checks is that of what people can do about them: how the bundle is
+// read, what its definitions say, what is there already. Only the engine's own
+// checks of a history come last, within the import.
 func (f family) take(ctx context.Context, call *command.Call, in importIn) (importOut, error) {
+	// A step may import too, and then it says so in the history: see who.
 	b, source, err := readGiven(call, in)
 	if err != nil {
 		return importOut{}, err
@@ -54,6 +58,8 @@ func (f family) take(ctx context.Context, call *command.Call, in importIn) (impo
 		return importOut{}, err
 	}
 	for i := range incoming {
+		// What somebody saved in an editor a moment ago is taken up first, or it
+		// would be overwritten unseen.
 		if err := f.sync(ctx, incoming[i].Definition.ID); err != nil {
 			return importOut{}, err
 		}
@@ -61,6 +67,8 @@ func (f family) take(ctx context.Context, call *command.Call, in importIn) (impo
 	if err := f.expected(incoming, in.Overwrite); err != nil {
 		return importOut{}, err
 	}
+	// The history says where a revision came from; with a history of its own it
+	// says what it said there.
 	note := "imported"
 	if in.File != "" {
 		note = "imported from " + in.File
@@ -74,11 +82,15 @@ func (f family) take(ctx context.Context, call *command.Call, in importIn) (impo
 		one := imported{SentinelID: d.ID, Name: d.Name, Revision: d.Revision, Hash: d.Hash, Change: "unchanged", Revisions: d.Revisions}
 		if d.Changed {
 			one.Change = "updated"
+			// Of a deleted one, too: for whoever lists sentinels it is new.
 			if incoming[i].Expect == 0 {
 				one.Change = "created"
 			}
+			// One after the other and after the commit: a file that cannot be written
+			// is a warning, and the others still are.
 			one.Warning = f.writeBack(ctx, d.Stored)
 		}
+		// Two histories cannot be merged: both have a revision 1.
 		if len(incoming[i].History) > 1 && d.Revisions < 2 {
 			one.Note = "the sentinel has a history here, so the one of the bundle was not taken over"
 		}
@@ -89,6 +101,7 @@ func (f family) take(ctx context.Context, call *command.Call, in importIn) (impo
 
 // readGiven reads the one of the three forms that is given.
 func readGiven(call *command.Call, in importIn) (bundle, string, error) {
+	// A second form would be ignored without a word.
 	given := 0
 	for _, is := range []bool{in.File != "", in.Bundle != nil, in.Definition != nil} {
 		if is {
@@ -124,15 +137,19 @@ func (f family) incoming(b bundle, source string, names map[sentinels.ID]sentine
 		if t.SentinelID != "" {
 			file = fmt.Sprintf("%s: %s", source, t.SentinelID)
 		}
+		// As a file would be, with plugins asked: a bundle may come from a host with
+		// other step types.
 		def, problems := f.rt.Decode(t.Definition, file)
 		if len(problems) > 0 {
 			bad.add(problems)
 			continue
 		}
+		// People read the id beside the definition, engines the one in it.
 		if t.SentinelID != "" && t.SentinelID != def.ID {
 			bad.add(fmt.Errorf("%s: sentinels[%d]: its definition is that of %q", file, i, def.ID))
 			continue
 		}
+		// The history is checked where it is stored.
 		one := runtime.Incoming{Definition: def}
 		for _, r := range t.Revisions {
 			one.History = append(one.History, r.stored())
@@ -142,6 +159,7 @@ func (f family) incoming(b bundle, source string, names map[sentinels.ID]sentine
 			bad.add(err)
 			continue
 		}
+		// After renaming, which can make two the same.
 		if seen[one.Definition.ID] {
 			bad.add(fmt.Errorf("%s: sentinel %q is there twice", source, one.Definition.ID))
 			continue
@@ -158,11 +176,13 @@ func (f family) expected(incoming []runtime.Incoming, overwrite bool) error {
 	var bad trouble
 	for i := range incoming {
 		id := incoming[i].Definition.ID
+		// What is deleted is not there: to take its place takes nothing from anybody.
 		s, err := f.rt.Definition(id)
 		switch {
 		case abi.CodeOf(err) == abi.NotFound:
 		case err != nil:
 			return err
+		// The same content is no conflict: an import can be repeated.
 		case !overwrite && s.Hash != incoming[i].Definition.Hash():
 			bad.add(fmt.Errorf("sentinel %q: another one with this id is there, at revision %d", id, s.Revision))
 		default:
@@ -187,6 +207,7 @@ func (t *trouble) err(code abi.Code, of int) error {
 		return nil
 	}
 	text := strings.TrimSuffix(errors.Join(t.errs...).Error(), "\n")
+	// Of a single one the error says enough.
 	if of > 1 {
 		text = fmt.Sprintf("import sentinels: nothing is taken in, because of %d of %d:\n%s", len(t.errs), of, text)
 	}

@@ -17,6 +17,7 @@ type loadIn struct {
 	Path string `json:"path,omitempty" jsonschema:"a definition file, or a folder of them; the project's own folders if not given"`
 }
 
+// A loadOut tells of every file: what was loaded, and why the rest was not.
 type loadOut struct {
 	Loaded   []saved       `json:"loaded"`
 	Problems []loadProblem `json:"problems,omitempty" jsonschema:"files that are no valid definition"`
@@ -53,13 +54,16 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, f
 	if err != nil {
 		return saved{}, err
 	}
+	// Not save, which decodes too: the id is wanted before anything is stored.
 	def, problems := f.rt.Decode(src, file)
 	if len(problems) > 0 {
 		return saved{}, refused(problems)
 	}
+	// Only what was loaded counts: a broken file keeps out no other.
 	if other := from[def.ID]; other != "" {
 		return saved{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s: sentinel %q is in %s already, which counts", file, def.ID, other)}
 	}
+	// Whatever revision is there: a file that is loaded is meant to count.
 	s, err := f.saveRead(ctx, call, def, runtime.AnyRevision)
 	if err == nil {
 		from[def.ID] = file
@@ -70,6 +74,7 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, f
 // The folders of a project that hold definitions: ours, and that of the
 // specification.
 const (
+	// The first is the host's DirName, which this package cannot see.
 	ownFolder       = ".sentinel"
 	continuumFolder = ".continuum"
 	definitionsDir  = "sentinels"
@@ -80,12 +85,14 @@ const (
 // have a sentinel our own counts, for it comes first.
 func (f family) definitionFiles(call *command.Call, path string) ([]string, error) {
 	if path == "" {
+		// A host that serves a folder elsewhere has its sentinels there.
 		dir := f.opt.Dir
 		if dir == "" {
 			dir = filepath.Join(call.Workspace, ownFolder)
 		}
 		var files []string
 		for _, folder := range []string{dir, filepath.Join(call.Workspace, continuumFolder)} {
+			// A project need not have either folder.
 			found, err := jsonFiles(filepath.Join(folder, definitionsDir))
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return nil, fmt.Errorf("load sentinels: %w", err)

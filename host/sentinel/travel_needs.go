@@ -36,15 +36,19 @@ func (n *needs) stored(s runtime.Stored) {
 		return
 	}
 	n.byID[s.ID] = s
+	// Its step types may have gone with their plugin.
 	def, err := n.rt.Decoded(s)
 	if err != nil {
 		n.problems = append(n.problems, err.Error())
 		return
 	}
 	n.definition(def)
+	// After its children, which were added on the way.
 	n.order = append(n.order, s.ID)
 }
 
+// definition adds what one definition names itself; sources of context that are
+// not files, such as git or the chat, every host has.
 func (n *needs) definition(def *sentinels.Definition) {
 	if def.Recipe != "" {
 		n.recipes[def.Recipe] = true
@@ -59,10 +63,14 @@ func (n *needs) steps(steps []sentinels.Step) {
 }
 
 func (n *needs) step(s *sentinels.Step) {
+	// All of them; which of them a plugin of others provides is asked at the end.
 	n.types[s.Type] = true
+	// Sorted, so that the same sentinel gives the same list each time.
 	for _, key := range slices.Sorted(maps.Keys(s.Blocks)) {
 		n.steps(s.Blocks[key])
 	}
+	// Which field holds a child only the type's manifest says: a plugin of others
+	// may start sentinels as the built-in step does.
 	spec, ok := n.rt.Types().Lookup(s.Type)
 	if !ok {
 		return // its plugin went just now
@@ -86,6 +94,7 @@ func (n *needs) child(raw json.RawMessage) {
 	if json.Unmarshal(raw, &named) != nil {
 		return
 	}
+	// Decode wants one of the two, though nobody will see it.
 	if named["id"] == nil && named["name"] == nil {
 		named["name"] = json.RawMessage(`"child"`)
 	}
@@ -103,6 +112,8 @@ func (n *needs) child(raw json.RawMessage) {
 // command adds the sentinel that a command step starts, if it says which.
 func (n *needs) command(s *sentinels.Step) {
 	var name string
+	// Other commands name sentinels as well, to stop or to watch them; those they
+	// do not need to be there.
 	var params struct {
 		SentinelID sentinels.ID `json:"sentinelId"`
 	}
@@ -113,12 +124,14 @@ func (n *needs) command(s *sentinels.Step) {
 	n.ref(params.SentinelID)
 }
 
+// ref adds a stored sentinel, with all that it needs in turn.
 func (n *needs) ref(id sentinels.ID) {
 	if id == "" {
 		return
 	}
 	s, err := n.rt.Definition(id)
 	switch {
+	// No reason to refuse: it may be there already, where this one goes.
 	case abi.CodeOf(err) == abi.NotFound:
 		n.missing[id] = true
 	case err != nil:
@@ -132,6 +145,7 @@ func (n *needs) ref(id sentinels.ID) {
 func (n *needs) plugins() []runtime.PluginInfo {
 	var out []runtime.PluginInfo
 	for _, p := range n.rt.Plugins() {
+		// Trusted ones are part of the program, and that is there, too.
 		if !p.Trusted && p.Problem == "" && slices.ContainsFunc(p.Types, func(t sentinels.StepType) bool { return n.types[t] }) {
 			out = append(out, p)
 		}

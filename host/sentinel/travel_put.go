@@ -22,6 +22,7 @@ func sum(content []byte) string {
 // meanwhile stays and is the error [fs.ErrExist].
 func putFile(root *os.Root, name string, content []byte, replace bool) (err error) {
 	dir := path.Dir(name)
+	// A project may be read by others; what is secret is in no definition.
 	if err := root.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -32,6 +33,7 @@ func putFile(root *os.Root, name string, content []byte, replace bool) (err erro
 		return err
 	}
 	defer func() {
+		// Gone already after a rename; left over after a link or an error.
 		if gone := root.Remove(temp); err == nil && gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 			err = gone
 		}
@@ -40,9 +42,13 @@ func putFile(root *os.Root, name string, content []byte, replace bool) (err erro
 	if err == nil {
 		err = f.Sync()
 	}
+	// All of it is on the disk before it has its name: after a crash there is the
+	// old file or the new one.
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+	// Whether it is replaced was decided on a look that may be a while ago. A rename
+	// would replace what came since; a link tells.
 	if replace {
 		err = root.Rename(temp, name)
 	} else {
@@ -56,6 +62,7 @@ func putFile(root *os.Root, name string, content []byte, replace bool) (err erro
 
 // syncFolder brings a new name to the disk. Some file systems have no such
 // thing.
+// Without it a crash may take the name back.
 func syncFolder(root *os.Root, dir string) error {
 	d, err := root.Open(dir)
 	if err != nil {

@@ -18,6 +18,8 @@ func renames(raw json.RawMessage, b bundle) (map[sentinels.ID]sentinels.ID, erro
 	bad := func(format string, args ...any) (map[sentinels.ID]sentinels.ID, error) {
 		return nil, &abi.Error{Code: abi.BadFields, Field: "rename", Message: "import sentinels: rename: " + fmt.Sprintf(format, args...)}
 	}
+	// A shell or a model may hand over the object as a string, so a string that
+	// begins like an object is read as one.
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return nil, nil
 	}
@@ -31,6 +33,8 @@ func renames(raw json.RawMessage, b bundle) (map[sentinels.ID]sentinels.ID, erro
 	} else if err := json.Unmarshal(unquoted(raw), &names); err != nil {
 		return bad("an id is wanted, or an object of old ids and new ones")
 	}
+	// An id that no sentinel has is most likely misspelt. A definition alone has
+	// no id beside it, so whether it is meant shows later.
 	for from, to := range names {
 		if to == "" || sentinels.Slug(string(to)) != to {
 			return bad("%q is no id; %q would be", to, sentinels.Slug(string(to)))
@@ -50,6 +54,7 @@ func (f family) renamed(in runtime.Incoming, names map[sentinels.ID]sentinels.ID
 		return in, nil
 	}
 	old := in.Definition.ID
+	// Now it is known which id the single new one is for.
 	if only := names[""]; only != "" {
 		names = map[sentinels.ID]sentinels.ID{old: only}
 	}
@@ -57,6 +62,8 @@ func (f family) renamed(in runtime.Incoming, names map[sentinels.ID]sentinels.ID
 	if id == "" {
 		id = old
 	}
+	// Through the text, because only that has the definitions within steps in a
+	// form that can be changed.
 	text, err := in.Definition.MarshalJSON()
 	if err == nil {
 		text, err = renameText(text, id, names)
@@ -64,6 +71,8 @@ func (f family) renamed(in runtime.Incoming, names map[sentinels.ID]sentinels.ID
 	if err != nil {
 		return in, fmt.Errorf("rename sentinel %q: %w", old, err)
 	}
+	// Renaming cannot make a valid definition invalid, but only Decode makes one
+	// that the engine takes.
 	def, problems := f.rt.Decode(text, string(id))
 	if len(problems) > 0 {
 		return in, fmt.Errorf("rename sentinel %q: %w", old, problems)
@@ -76,6 +85,8 @@ func (f family) renamed(in runtime.Incoming, names map[sentinels.ID]sentinels.ID
 		}
 		// A hash that was wrong before would be right afterwards.
 		hash, err := hashOf(s.Definition)
+		// The engine holds every revision to its hash; here hashes are made anew, so
+		// the old ones are looked at first.
 		if err == nil && hash != s.Hash {
 			err = errors.New("it is not what its hash says")
 		}
@@ -117,11 +128,14 @@ func renameText(text json.RawMessage, id sentinels.ID, names map[sentinels.ID]se
 // renameRefs changes every {"$ref": id} within a value. Such an object with
 // nothing else in it and the id of a sentinel that comes in means that sentinel
 // wherever it stands.
+// Strings that merely hold an id stay: in a prompt or a shell line nobody can tell
+// what they mean.
 func renameRefs(value json.RawMessage, names map[sentinels.ID]sentinels.ID) (json.RawMessage, error) {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 || value[0] != '{' && value[0] != '[' || !bytes.Contains(value, []byte(`$ref`)) {
 		return value, nil
 	}
+	// Most values hold no reference and were handed back above, untouched.
 	if value[0] == '[' {
 		var list []json.RawMessage
 		if err := json.Unmarshal(value, &list); err != nil {
@@ -135,6 +149,7 @@ func renameRefs(value json.RawMessage, names map[sentinels.ID]sentinels.ID) (jso
 		}
 		return marshal(list)
 	}
+	// Keys of names are never empty by now, and refIn is for what is no reference.
 	if to := names[refIn(value)]; to != "" {
 		return marshal(map[string]sentinels.ID{"$ref": to})
 	}
@@ -145,6 +160,7 @@ func renameRefs(value json.RawMessage, names map[sentinels.ID]sentinels.ID) (jso
 func refIn(value json.RawMessage) sentinels.ID {
 	var ref map[string]json.RawMessage
 	var id sentinels.ID
+	// With anything beside it, it is an object that somebody made up.
 	if json.Unmarshal(value, &ref) != nil || len(ref) != 1 || json.Unmarshal(ref["$ref"], &id) != nil {
 		return ""
 	}
