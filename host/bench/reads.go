@@ -53,13 +53,20 @@ func (s *busy) read(b *bench, look time.Duration) (samples, error) {
 	var wg sync.WaitGroup
 	for w := range errs {
 		wg.Go(func() {
+			a, err := s.asker()
+			if err != nil {
+				errs[w] = err
+				return // due has room for all, so nobody waits for us
+			}
+			defer a.close()
 			for i := range due {
 				path := "/v1/sentinels"
 				if i%2 == 1 {
 					path = s.runPath(i / 2)
 				}
-				if _, err := s.get(b.ctx, path); err != nil && errs[w] == nil {
+				if err := a.get(path); err != nil {
 					errs[w] = err
+					return
 				}
 				took[i] = float64(time.Since(at(i))) / float64(time.Millisecond)
 			}
