@@ -271,7 +271,14 @@ func (k *wreck) check(t *testing.T, what, dir string, report runtime.RepairRepor
 			}
 			return err == nil && info.Status.Final()
 		})
-		if info, err := rt.Status(id); err != nil || info.Status != sentinels.StatusCompleted {
+		// The file has no checksums: a flipped bit inside a recorded request
+		// shows only when it is replayed, and ends the run with an error. It
+		// must never have it do something else, or something twice.
+		info, err := rt.Status(id)
+		if err == nil && info.Status == sentinels.StatusFailed && strings.Contains(what, "flipped bits") && strings.Contains(info.Error.Message, "not deterministic") {
+			continue
+		}
+		if err != nil || info.Status != sentinels.StatusCompleted {
 			t.Errorf("%s: run %s went on and ended %s: %v, %v", what, id, info.Status, info.Error, err)
 		}
 	}
