@@ -39,6 +39,11 @@ func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error)
 		return Result{}, err
 	}
 	if !info.Status.Final() {
+		if rt.ctx.Err() != nil {
+			// Close has let go of it already, and has yet to reach whoever asks:
+			// that the process ends is no end of the run.
+			return Result{}, errShutdown
+		}
 		return Result{}, errf(abi.Conflict, "run %s is %s and no process carries it out", id, info.Status)
 	}
 	return rt.storedResult(info)

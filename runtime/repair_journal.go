@@ -27,6 +27,13 @@ type journalOrigin struct {
 // ended returns how the run ended, nil if it is not over.
 func (o *journalOrigin) ended() *journal.RunEndBody { return o.newest.RunEnd }
 
+// of reports whether the journal can be that of the run whose key it has: a run
+// at the root of its tree names itself.
+func (o *journalOrigin) of(run string) bool {
+	begin := o.first.RunStart
+	return begin.Parent != "" || string(begin.Root) == run
+}
+
 // goesOn reports whether the run can be restored: from its beginning, or from
 // the end of an iteration.
 func (o *journalOrigin) goesOn() bool { return !o.hole || o.snapshot > 0 }
@@ -92,6 +99,9 @@ func intact(rec *journal.Record) bool {
 // further.
 func (j *repairs) choose(run string, damaged []store.JournalRecord, whole bool, base []store.JournalRecord) []store.JournalRecord {
 	kept, o := readPrefix(damaged)
+	if o != nil && !o.of(run) {
+		kept, o = nil, nil
+	}
 	if o != nil {
 		o.cut = !whole || len(kept) < len(damaged)
 	}

