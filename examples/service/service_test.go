@@ -158,16 +158,15 @@ func (l *life) pay(o order, run sentinels.RunID) {
 	if err := <-followed; err != nil {
 		l.Fatal(err)
 	}
-	// Whoever came too late to see it live finds it in the logs.
-	var last string
-	for line, err := range l.client.Logs(l.ctx, run, 0) {
-		if err != nil {
-			l.Fatal(err)
+	// Whoever came too late to see it live finds it in the logs, once the last
+	// line is there: a run that has ended is told before its log is written.
+	for last := ""; !strings.Contains(last, "run.end"); {
+		for line, err := range l.client.Logs(l.ctx, run, 0) {
+			if err != nil {
+				l.Fatalf("logs of run %s: %v; the last that it told is %q", run, err, last)
+			}
+			last = string(line)
 		}
-		last = string(line)
-	}
-	if !strings.Contains(last, "run.end") {
-		l.Errorf("the last that the run told is %q", last)
 	}
 }
 
