@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/fetch"
 	"github.com/sentinel-runtime/sentinel/host/rag"
 	"github.com/sentinel-runtime/sentinel/host/shell"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -74,6 +76,16 @@ func (r records) List(ctx context.Context, collection string, q command.Query) (
 		return len(out) < limit
 	})
 	return out, err
+}
+
+// outgoing is the client for requests of plugins as the engine sees it.
+type outgoing struct{ *fetch.Client }
+
+var _ runtime.HTTP = outgoing{}
+
+func (o outgoing) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessage, error) {
+	hosts, _ := call.Grant.Names(abi.UseHTTP)
+	return o.Client.Do(ctx, hosts, call.Request)
 }
 
 // executions is the shell manager as the engine sees it.

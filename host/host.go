@@ -101,7 +101,7 @@ func (h *Host) open(ctx context.Context) error {
 		Models:      h.models,
 		Executions:  (*executions)(h),
 		Contexts:    (*contexts)(h),
-		HTTP:        fetch.New(fetch.Options{}),
+		HTTP:        outgoing{fetch.New(fetch.Options{})},
 		Triggers:    append(standard.Set(), h.opt.Kinds...),
 		Secret:      h.secret,
 		Workspace:   h.opt.Workspace,

@@ -229,19 +229,21 @@ func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 }
 
 func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {
-	var hosts []string
-	for _, ask := range a.mod.Manifest().Asks {
-		if ask.Use == string(abi.UseHTTP) {
-			hosts = append(hosts, ask.Names...)
-		}
-	}
 	if err := a.run.enter(ctx); err != nil {
 		return callEnd{}, err
 	}
 	defer a.run.leave()
-	out, err := a.run.rt.opt.HTTP.Do(ctx, hosts, c.request)
+	out, err := a.run.rt.opt.HTTP.Do(ctx, a.pluginCall(c))
 	if err != nil && ctx.Err() != nil {
 		return callEnd{}, err
 	}
 	return a.commandEnd(out, err), nil
+}
+
+// pluginCall is a call that the plugin makes by itself.
+func (a *attempt) pluginCall(c *call) PluginCall {
+	return PluginCall{
+		Plugin: a.mod.Manifest().Name, Run: a.run.id, Workspace: a.run.begin.Workspace, Key: a.callKey(c),
+		Grant: Grant{Allow: asksOf(a.mod.Manifest())}, Request: c.request,
+	}
 }

@@ -21,13 +21,17 @@ type Options struct {
 	// Plugins provide the step types. Where two provide the same type, the
 	// first wins and the other is a problem of that plugin. Default none.
 	Plugins []Plugin
-	// Commands, Models, Executions, Contexts and HTTP are the outside world.
-	// Default nil: what needs one fails with code unavailable.
+	// Grants says what plugins that are not trusted may do. Default nil: those
+	// that ask for nothing are live, all others are refused.
+	Grants Grants
+	// Commands, Models, Executions, Contexts, HTTP and Folders are the outside
+	// world. Default nil: what needs one fails with code unavailable.
 	Commands   Commands
 	Models     Models
 	Executions Executions
 	Contexts   Contexts
 	HTTP       HTTP
+	Folders    Folders
 	// Child says how to start the process that evaluates slow conditions.
 	// Default: this program again, if its main or TestMain began with
 	// [ServeChild]; else what needs a child is refused.

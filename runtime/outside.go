@@ -108,7 +108,26 @@ type ContextRequest struct {
 	Variables map[string]json.RawMessage
 }
 
-// HTTP makes a plugin's outgoing request, within the hosts of its grant.
+// HTTP makes a plugin's outgoing request (clause A6.13), within its grant.
 type HTTP interface {
-	Do(ctx context.Context, hosts []string, request json.RawMessage) (json.RawMessage, error)
+	Do(ctx context.Context, call PluginCall) (json.RawMessage, error)
+}
+
+// Folders reads and writes the files of a plugin's folders (clause A6.16),
+// within its grant.
+type Folders interface {
+	Do(ctx context.Context, call PluginCall) (json.RawMessage, error)
+}
+
+// A PluginCall is what a plugin asks of the outside by itself, not through
+// a command.
+type PluginCall struct {
+	Plugin    string // its name, for messages
+	Run       sentinels.RunID
+	Workspace string // of the run
+	Key       string // idempotency key of the call
+	// Grant is what the plugin may do at this moment. One that is trusted has all
+	// that it asks for.
+	Grant   Grant
+	Request json.RawMessage // as the guest wrote it
 }

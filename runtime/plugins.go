@@ -95,9 +95,7 @@ func (s *pluginSet) open(ctx context.Context, p Plugin, info *PluginInfo) (modul
 	}
 	manifest := m.Manifest()
 	info.Name, info.Version, info.Digest = manifest.Name, manifest.Version, m.Digest()
-	for _, a := range manifest.Asks {
-		info.Asks = append(info.Asks, PluginAsk{Use: a.Use, Names: a.Names, Reason: a.Reason})
-	}
+	info.Asks = asksOf(manifest)
 	if !p.Trusted && len(manifest.Asks) > 0 {
 		return nil, &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("plugin %q asks for permissions, and this program grants none to plugins of others", manifest.Name),
 			Hint: "use a plugin that asks for nothing"}
@@ -106,6 +104,15 @@ func (s *pluginSet) open(ctx context.Context, p Plugin, info *PluginInfo) (modul
 		return nil, err
 	}
 	return m, nil
+}
+
+// asksOf is what a manifest asks for.
+func asksOf(manifest wasm.Manifest) []PluginAsk {
+	var asks []PluginAsk
+	for _, a := range manifest.Asks {
+		asks = append(asks, PluginAsk{Use: a.Use, Names: a.Names, Reason: a.Reason})
+	}
+	return asks
 }
 
 // add makes m's step types live beside those that are.

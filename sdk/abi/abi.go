@@ -36,13 +36,14 @@ const (
 	FuncHTTP       = "sentinel_http"
 	FuncLog        = "sentinel_log"
 	FuncNow        = "sentinel_now"
+	FuncFile       = "sentinel_file"
 )
 
 // Funcs returns the names of all host functions, in the order of ABI.md.
 func Funcs() []string {
 	return []string{
 		FuncCommand, FuncLLM, FuncWatch, FuncEval, FuncVar, FuncBlock, FuncSpawn,
-		FuncEmit, FuncWait, FuncCheckpoint, FuncHTTP, FuncLog, FuncNow,
+		FuncEmit, FuncWait, FuncCheckpoint, FuncHTTP, FuncLog, FuncNow, FuncFile,
 	}
 }
 
@@ -51,15 +52,23 @@ func Funcs() []string {
 // nothing outside the run and needs no grant.
 type Use string
 
-// The uses a manifest may ask for, each guarding one host function.
+// The uses a manifest may ask for. Each but secret guards one host function; what
+// no names mean is in clause A2.4.
 const (
 	UseCommand Use = "command" // names: command names, "code/*" or "*"
-	UseLLM     Use = "llm"
-	UseWatch   Use = "watch"
-	UseSpawn   Use = "spawn"
-	UseEmit    Use = "emit"
-	UseHTTP    Use = "http" // names: hosts
+	UseLLM     Use = "llm"     // names: models, none for any
+	UseWatch   Use = "watch"   // no names
+	UseSpawn   Use = "spawn"   // names: ids of sentinels, none for the step's own definitions alone
+	UseEmit    Use = "emit"    // names: patterns of events, none for any
+	UseHTTP    Use = "http"    // names: hosts
+	UseFolder  Use = "folder"  // names: the plugin's own words for folders, "data" to read, "data:rw" to write too
+	UseSecret  Use = "secret"  // names: secrets that go into outgoing requests
 )
+
+// Uses returns all uses, in the order in which people are shown them.
+func Uses() []Use {
+	return []Use{UseCommand, UseLLM, UseWatch, UseSpawn, UseEmit, UseHTTP, UseFolder, UseSecret}
+}
 
 // UseOf returns the permission that guards a host function; ok is false for a
 // function that needs none.
@@ -77,6 +86,8 @@ func UseOf(function string) (use Use, ok bool) {
 		return UseEmit, true
 	case FuncHTTP:
 		return UseHTTP, true
+	case FuncFile:
+		return UseFolder, true
 	}
 	return "", false
 }
