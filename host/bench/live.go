@@ -94,11 +94,7 @@ func (b *bench) live(change func(s *served, n int) error, isDone func(m client.M
 	if b.binary() == "" {
 		return skip(noBinary)
 	}
-	root, err := b.project()
-	if err != nil {
-		return f, err
-	}
-	s, err := b.serve(root)
+	s, err := b.serveEmpty()
 	if err != nil {
 		return f, err
 	}

@@ -143,11 +143,7 @@ func idle(b *bench) (f figure, err error) {
 	case !hasProc():
 		return skip(noProc)
 	}
-	root, err := b.project()
-	if err != nil {
-		return f, err
-	}
-	s, err := b.serve(root)
+	s, err := b.serveEmpty()
 	if err != nil {
 		return f, err
 	}

@@ -93,6 +93,15 @@ func put(root, name, text string) error {
 	return os.Rename(file+".new", file)
 }
 
+// serveEmpty is serve for a project that has nothing in it.
+func (b *bench) serveEmpty() (*served, error) {
+	root, err := b.project()
+	if err != nil {
+		return nil, err
+	}
+	return b.serve(root)
+}
+
 // serve starts a process that serves the project and returns when that says that
 // everything is up. The caller kills it.
 func (b *bench) serve(root string) (s *served, err error) {

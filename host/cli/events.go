@@ -83,19 +83,11 @@ func (a *app) eventsCommand() *cobra.Command {
 
 // showEvents writes the records as they are stored, or a line each for people.
 func (a *app) showEvents(events []json.RawMessage) error {
-	switch a.flags.output {
-	case asJSON:
-		if events == nil {
-			events = []json.RawMessage{}
-		}
-		return a.writeJSON(events)
-	case asJSONL:
-		for _, e := range events {
-			if err := a.writeJSON(e); err != nil {
-				return err
-			}
-		}
-		return nil
+	if events == nil {
+		events = []json.RawMessage{}
+	}
+	if done, err := writeItems(a, events, events); done {
+		return err
 	}
 	rows := [][]string{head(a.paintOut, "TIME", "EVENT", "SOURCE", "DATA")}
 	for _, raw := range events {

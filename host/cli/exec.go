@@ -107,16 +107,8 @@ func (a *app) execList(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	switch a.flags.output {
-	case asJSON:
-		return a.writeJSON(list)
-	case asJSONL:
-		for _, c := range list {
-			if err := a.writeJSON(c); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := writeItems(a, list, list); done {
+		return err
 	}
 	rows := [][]string{head(a.paintOut, "COMMAND", "", "WHAT IT DOES")}
 	for _, c := range list {

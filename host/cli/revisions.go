@@ -60,16 +60,8 @@ func (a *app) revisions(ctx context.Context, s *session, params map[string]any) 
 	if err := s.call(ctx, "sentinel/revisions", params, &out); err != nil {
 		return err
 	}
-	switch a.flags.output {
-	case asJSON:
-		return a.writeJSON(out)
-	case asJSONL:
-		for _, r := range out.Revisions {
-			if err := a.writeJSON(r); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := writeItems(a, out, out.Revisions); done {
+		return err
 	}
 	p := a.paintOut
 	rows := [][]string{head(p, "REVISION", "SAVED", "BY", "WHY")}

@@ -77,16 +77,8 @@ func (a *app) openRuns(ctx context.Context, s *session) error {
 			runs = append(runs, r)
 		}
 	}
-	switch a.flags.output {
-	case asJSON:
-		return a.writeJSON(runs)
-	case asJSONL:
-		for _, r := range runs {
-			if err := a.writeJSON(r); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := writeItems(a, runs, runs); done {
+		return err
 	}
 	if len(runs) == 0 {
 		a.say("no run is on")

@@ -175,6 +175,24 @@ func (a *app) writeJSON(v any) error {
 	return e.Encode(v)
 }
 
+// writeItems writes a list in the form that was asked for: whole as json, an item
+// a line as jsonl. done is false where people want a table, which is the
+// caller's to draw.
+func writeItems[T any](a *app, whole any, items []T) (done bool, err error) {
+	switch a.flags.output {
+	case asJSON:
+		return true, a.writeJSON(whole)
+	case asJSONL:
+		for _, item := range items {
+			if err := a.writeJSON(item); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
 // writeLine writes v as one line of JSON, whatever the form: for output that does
 // not end by itself.
 func (a *app) writeLine(v any) error {

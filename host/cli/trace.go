@@ -66,16 +66,8 @@ func only(tr *runtime.Trace, n int) error {
 
 // showTrace draws iterations, the steps in them, and their host calls.
 func (a *app) showTrace(tr *runtime.Trace) error {
-	switch a.flags.output {
-	case asJSON:
-		return a.writeJSON(tr)
-	case asJSONL:
-		for _, it := range tr.Iterations {
-			if err := a.writeJSON(it); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := writeItems(a, tr, tr.Iterations); done {
+		return err
 	}
 	var b strings.Builder
 	p := a.paintOut

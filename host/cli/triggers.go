@@ -56,16 +56,8 @@ func (a *app) triggersOf(ctx context.Context, s *session, id sentinels.ID) ([]ru
 // showTriggers writes a trigger a line. Counts are exact and survive restarts, so
 // they are shown whether or not anything fires now.
 func (a *app) showTriggers(s *session, list []runtime.TriggerInfo) error {
-	switch a.flags.output {
-	case asJSON:
-		return a.writeJSON(list)
-	case asJSONL:
-		for _, t := range list {
-			if err := a.writeJSON(t); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := writeItems(a, list, list); done {
+		return err
 	}
 	if len(list) == 0 {
 		a.say("there are no triggers")

@@ -79,17 +79,8 @@ func (a *app) validate(ctx context.Context, files []string) (err error) {
 
 // showChecked writes what was found, in the JSON forms.
 func (a *app) showChecked(results []checked) error {
-	switch a.flags.output {
-	case asJSON:
-		return a.writeJSON(results)
-	case asJSONL:
-		for _, c := range results {
-			if err := a.writeJSON(c); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	_, err := writeItems(a, results, results)
+	return err
 }
 
 // schemaCommand writes the schema where an editor can be pointed at it.
