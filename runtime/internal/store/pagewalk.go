@@ -89,14 +89,7 @@ func (w *pageWalk) branch(pg dbPage, lo, hi []byte, depth int) error {
 	from := lo
 	for i := 0; i < len(list); {
 		if list[i].bad {
-			next := i + 1
-			for next < len(list) && list[next].bad {
-				next++
-			}
-			to := hi
-			if next < len(list) {
-				to = list[next].key
-			}
+			next, to := badUntil(list, i, hi)
 			if err := w.lose(from, to, "page %d: elements %d to %d of the branch are damaged", pg.id, i, next-1); err != nil {
 				return err
 			}
@@ -119,6 +112,17 @@ func (w *pageWalk) branch(pg dbPage, lo, hi []byte, depth int) error {
 		i++
 	}
 	return nil
+}
+
+// badUntil returns where the bad elements that begin at i end, and the first key
+// behind them, hi if there is none.
+func badUntil(list []element, i int, hi []byte) (next int, to []byte) {
+	for next = i + 1; next < len(list); next++ {
+		if !list[next].bad {
+			return next, list[next].key
+		}
+	}
+	return next, hi
 }
 
 func firstGood(list []element, hi []byte) []byte {
@@ -144,14 +148,7 @@ func (w *pageWalk) leaf(pg dbPage, lo, hi []byte) error {
 			i++
 			continue
 		}
-		next := i + 1
-		for next < len(list) && list[next].bad {
-			next++
-		}
-		to := hi
-		if next < len(list) {
-			to = list[next].key
-		}
+		next, to := badUntil(list, i, hi)
 		if err := w.lose(from, to, "page %d: elements %d to %d of the leaf are damaged", pg.id, i, next-1); err != nil {
 			return err
 		}
