@@ -83,7 +83,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.exportCommand(), a.importCommand(), a.deployCommand())
 	add("run", a.serveCommand(), a.runCommand(), a.startCommand(), a.stopCommand(), a.pauseCommand(), a.resumeCommand(), a.retryCommand(), a.forkCommand(), a.decideCommand(), a.emitCommand())
 	add("look", a.listCommand(), a.statusCommand(), a.logsCommand(), a.traceCommand(), a.eventsCommand(), a.triggersCommand(), a.showCommand(), a.revisionsCommand(), a.diffCommand())
-	add("more", a.execCommand(), a.configCommand(), a.doctorCommand(), a.recoverCommand(), a.compactCommand(), a.tokenCommand(), a.unitCommand(), a.benchCommand(), a.versionCommand(), a.completionCommand(root))
+	add("more", a.execCommand(), a.pluginCommand(), a.configCommand(), a.doctorCommand(), a.recoverCommand(), a.compactCommand(), a.tokenCommand(), a.unitCommand(), a.benchCommand(), a.versionCommand(), a.completionCommand(root))
 	root.SetHelpCommandGroupID("more")
 	return root
 }

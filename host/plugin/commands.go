@@ -1,10 +1,6 @@
-// Package plugin holds the commands on STEP PLUGINS: which step types there
-// are, who provides them, and what they ask for.
 package plugin
 
 import (
-	"context"
-
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
@@ -28,18 +24,4 @@ func Commands(opt Options) []command.Command {
 		command.New("plugin/list", "List the plugins, live or not, with the step types they provide.",
 			command.Options{ReadOnly: true, Idempotent: true, Private: true}, f.list),
 	}
-}
-
-type listIn struct{}
-
-type listOut struct {
-	Plugins []runtime.PluginInfo `json:"plugins"`
-}
-
-func (f family) list(context.Context, *command.Call, listIn) (listOut, error) {
-	list := f.opt.Plugins.Plugins()
-	if list == nil {
-		list = []runtime.PluginInfo{}
-	}
-	return listOut{list}, nil
 }
