@@ -31,7 +31,8 @@ type Language struct {
 	// SDK is what a project gets in its folder sdk; nil for none.
 	SDK fs.FS
 	// Template is what a new project begins with. In file names and contents
-	// {{name}} stands for the plugin's name.
+	// {{name}} stands for the plugin's name; the ending .tmpl is left off, for
+	// files that the Go toolchain must not take for its own.
 	Template fs.FS
 	// build makes the module of the project in dir and writes it to out.
 	build func(ctx context.Context, dir, out string, say io.Writer) error
@@ -58,7 +59,7 @@ func (t Tool) Path() (string, error) {
 
 // languages are all there are, in the order in which people are shown them.
 // Each is a variable of the file named like it.
-var languages []Language
+var languages = []Language{golang}
 
 // Languages returns all languages with an SDK.
 func Languages() []Language { return languages }

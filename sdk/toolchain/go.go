@@ -1,0 +1,64 @@
+package toolchain
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/sdk"
+)
+
+//go:embed all:template/go
+var goTemplate embed.FS
+
+// goTool is the standard toolchain; the SDK needs go:wasmexport.
+var goTool = Tool{Name: "go", Try: []string{"go"}, Install: "apt-get install golang (1.24 or newer), or see https://go.dev/dl"}
+
+// golang is Go with the standard toolchain. A project is a module of its own
+// whose go.mod replaces the SDK by the copy in its folder, so that a build asks
+// no network; a folder of a bigger module works as well.
+var golang = Language{
+	Name:     "go",
+	Aliases:  []string{"golang"},
+	Source:   "plugin.go",
+	Tools:    []Tool{goTool},
+	SDK:      sdk.Source(),
+	Template: sub(goTemplate, "template/go"),
+	build:    buildGo,
+}
+
+// buildGo builds with flags such that the same sources and the same Go version
+// give the same bytes on every machine.
+func buildGo(ctx context.Context, dir, out string, say io.Writer) error {
+	path, err := goTool.Path()
+	if err != nil {
+		return err
+	}
+	if out, err = filepath.Abs(out); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared",
+		"-ldflags=-s -w -buildid=", "-o", out, ".")
+	cmd.Dir = dir
+	// What people set for their own machine would build another module.
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "GOWASM=", "GOEXPERIMENT=", "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Stdout, cmd.Stderr = say, say
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go build: %w", err)
+	}
+	return nil
+}
+
+// sub is a folder of embedded files. It is there, or the program was not built.
+func sub(files fs.FS, dir string) fs.FS {
+	inner, err := fs.Sub(files, dir)
+	if err != nil {
+		panic(err)
+	}
+	return inner
+}
