@@ -71,13 +71,15 @@ var layers = []layer{
 	{"host/feed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine
 	{"host/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
 	{"host/notify", nil, nil},
+	{"host/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi"}, nil}, // a step without an engine
+	{"host/author", []string{"host/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi"}, nil},
 	{"host/packaging", []string{"sdk/abi"}, nil},
 	{"host/fetch", []string{"sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},
 	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "runtime", "sdk/abi", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
-	{"examples/**", []string{"host", "host/client", "host/command", "host/serve", "plugins", "runtime", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
+	{"examples/**", []string{"host", "host/client", "host/command", "host/plugintest", "host/serve", "plugins", "runtime", "runtime/guest", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
 }
 
 func fits(pattern, pkg string) bool {

@@ -1,0 +1,203 @@
+package plugintest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// CasesFile is where a project keeps its cases.
+const CasesFile = "tests/cases.json"
+
+// A Case is one test of a plugin: a step, the calls it is to make with their
+// answers, and how it is to end.
+type Case struct {
+	Name    string          `json:"name"`
+	Step    Step            `json:"step"`
+	Run     Run             `json:"run"`
+	Attempt int             `json:"attempt,omitempty"`
+	Retry   json.RawMessage `json:"retry,omitempty"`
+	State   json.RawMessage `json:"state,omitempty"`
+	// Calls are all that the step makes, in order; log lines, checkpoints and
+	// the time need not be listed.
+	Calls []Fake `json:"calls,omitempty"`
+
+	// One of these says how it ends. Of an error the keys that are there count;
+	// the message is to hold the text.
+	Output   json.RawMessage   `json:"output,omitempty"`
+	Error    *abi.Error        `json:"error,omitempty"`
+	Problems []json.RawMessage `json:"problems,omitempty"` // what validate finds; [] for none
+	// Logs are texts that log lines are to hold, in this order, others between.
+	Logs []string `json:"logs,omitempty"`
+}
+
+// ReadCases reads a list of cases.
+func ReadCases(text []byte) ([]Case, error) {
+	var list []Case
+	if err := strict(text, &list); err != nil {
+		return nil, &abi.Error{Code: abi.BadFields, Message: "read cases: " + err.Error(),
+			Hint: `it is a list: [{"name": "...", "step": {"type": "...", "fields": {}}, "output": {}}]`}
+	}
+	seen := map[string]bool{}
+	for i, c := range list {
+		bad := func(format string, args ...any) error {
+			return abi.New(abi.BadFields, fmt.Sprintf("read cases: case %d %q: ", i+1, c.Name)+fmt.Sprintf(format, args...))
+		}
+		ends := 0
+		for _, given := range []bool{c.Output != nil, c.Error != nil, c.Problems != nil} {
+			if given {
+				ends++
+			}
+		}
+		switch {
+		case c.Name == "" || seen[c.Name]:
+			return nil, bad("want a name of its own")
+		case c.Step.Type == "":
+			return nil, bad("want step.type")
+		case ends > 1 || ends == 0 && c.Logs == nil:
+			return nil, bad("want one of output, error and problems, or logs")
+		}
+		seen[c.Name] = true
+		if err := checkFakes(c.Calls); err != nil {
+			return nil, bad("%v", err)
+		}
+	}
+	return list, nil
+}
+
+// A Result is what came of a case.
+type Result struct {
+	Name       string   `json:"name"`
+	OK         bool     `json:"ok"`
+	Problems   []string `json:"problems,omitempty"`
+	DurationMs float64  `json:"durationMs"`
+}
+
+// Try carries a case out, and a second time from its record.
+func (p *Plugin) Try(ctx context.Context, c Case) Result {
+	begin := time.Now()
+	problems, err := p.try(ctx, c)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	return Result{Name: c.Name, OK: len(problems) == 0, Problems: problems, DurationMs: float64(time.Since(begin).Microseconds()) / 1000}
+}
+
+func (p *Plugin) try(ctx context.Context, c Case) ([]string, error) {
+	if c.Problems != nil {
+		return p.validate(ctx, c)
+	}
+	in := Input{Step: c.Step, Run: c.Run, Attempt: c.Attempt, Retry: c.Retry, State: c.State}
+	script := InOrder(c.Calls)
+	out, err := p.Run(ctx, in, script)
+	if err != nil {
+		return nil, err
+	}
+	problems := append(script.problems, c.ended(out)...)
+	problems = append(problems, c.logged(out.Logs)...)
+	problems = append(problems, script.left()...)
+	if len(problems) > 0 && out.Stderr != "" {
+		problems = append(problems, "stderr: "+strings.TrimSpace(out.Stderr))
+	}
+	again, err := p.Replay(ctx, in, out)
+	return append(problems, again...), err
+}
+
+// validate compares what the plugin says of fields that are not resolved.
+func (p *Plugin) validate(ctx context.Context, c Case) ([]string, error) {
+	fields := c.Step.Fields
+	if fields == nil {
+		fields = json.RawMessage(`{}`)
+	}
+	found, err := p.Module.Validate(ctx, c.Step.Type, fields)
+	if err != nil {
+		return nil, err
+	}
+	got, err := json.Marshal(found)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		got = []byte(`[]`)
+	}
+	want, err := json.Marshal(c.Problems)
+	if err != nil {
+		return nil, err
+	}
+	w, errW := value(want)
+	g, errG := value(got)
+	if errW != nil || errG != nil {
+		return nil, fmt.Errorf("compare problems: %w, %w", errW, errG)
+	}
+	return differences("problems", w, g, true), nil
+}
+
+// ended compares output or error.
+func (c Case) ended(out Outcome) []string {
+	switch {
+	case c.Error == nil && out.Error != nil && c.Output != nil:
+		return []string{fmt.Sprintf("want an output, got the error %s: %s", out.Error.Code, out.Error.Message)}
+	case c.Error != nil && out.Error == nil:
+		return []string{fmt.Sprintf("want the error %s, got the output %s", c.Error.Code, out.Output)}
+	case c.Error != nil:
+		return c.failed(out.Error)
+	case c.Output == nil:
+		return nil
+	}
+	want, err := value(c.Output)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	got, err := value(out.Output)
+	if err != nil {
+		return []string{fmt.Sprintf("output: %v: %s", err, out.Output)}
+	}
+	return differences("output", want, got, false)
+}
+
+func (c Case) failed(got *abi.Error) []string {
+	var out []string
+	differ := func(name string, want, got any) {
+		out = append(out, fmt.Sprintf("error.%s: want %v, got %v", name, show(want), show(got)))
+	}
+	if c.Error.Code != "" && c.Error.Code != got.Code {
+		differ("code", c.Error.Code, got.Code)
+	}
+	if !strings.Contains(got.Message, c.Error.Message) {
+		differ("message", c.Error.Message, got.Message)
+	}
+	if c.Error.Field != "" && c.Error.Field != got.Field {
+		differ("field", c.Error.Field, got.Field)
+	}
+	if c.Error.RetryAfterMs != 0 && c.Error.RetryAfterMs != got.RetryAfterMs {
+		differ("retryAfterMs", c.Error.RetryAfterMs, got.RetryAfterMs)
+	}
+	if c.Error.Permanent && !got.Permanent {
+		differ("permanent", true, false)
+	}
+	if !strings.Contains(got.Hint, c.Error.Hint) {
+		differ("hint", c.Error.Hint, got.Hint)
+	}
+	if len(out) > 0 {
+		out = append(out, fmt.Sprintf("the error is %s: %s", got.Code, got.Message))
+	}
+	return out
+}
+
+func (c Case) logged(lines []Line) []string {
+	next := 0
+	for _, want := range c.Logs {
+		for next < len(lines) && !strings.Contains(lines[next].Message, want) {
+			next++
+		}
+		if next == len(lines) {
+			return []string{fmt.Sprintf("logs: no line holds %q (of %d lines)", want, len(lines))}
+		}
+		next++
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package plugintest_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/host/plugintest"
+	"github.com/sentinel-runtime/sentinel/runtime/guest"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+)
+
+// tricky is built and compiled once for all tests of the package.
+var tricky = sync.OnceValues(func() (*plugintest.Plugin, error) {
+	project, err := toolchain.Open(filepath.Join("testdata", "tricky"))
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "tricky")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "tricky.wasm")
+	if err := project.Build(context.Background(), out, os.Stderr); err != nil {
+		return nil, err
+	}
+	module, err := os.ReadFile(out)
+	if err != nil {
+		return nil, err
+	}
+	h, err := guest.Open(guest.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return plugintest.Load(context.Background(), h, module, guest.LoadOptions{})
+})
+
+func load(t *testing.T) *plugintest.Plugin {
+	t.Helper()
+	p, err := tricky()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// posted are the calls of a post that works.
+const posted = `[{"function":"http","request":{"method":"POST","body":"hey"},"ok":{"status":200,"headers":{},"body":"yo","truncated":false}},
+	{"function":"sentinel_emit","request":{"event":"posted","data":"yo"},"ok":{"id":"e1"}}]`
+
+func fakes(t *testing.T, text string) []plugintest.Fake {
+	t.Helper()
+	list, err := plugintest.ReadFakes([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestRun(t *testing.T) {
+	p := load(t)
+	in, err := p.ReadInput([]byte(`{"message":"hey"}`), "tricky_post")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Run(t.Context(), in, plugintest.Answers(fakes(t, posted)))
+	if err != nil || out.Error != nil {
+		t.Fatal(err, out.Error)
+	}
+	if diff := cmp.Diff(`{"id":"e1","attempt":1}`, string(out.Output)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]plugintest.Line{{Level: "info", Message: "posting hey"}}, out.Logs); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(out.Calls) != 2 || out.Calls[0].Function != abi.FuncHTTP || !out.Calls[1].Faked || out.MemoryBytes == 0 {
+		t.Errorf("%+v", out)
+	}
+	// A call that nobody wrote an answer for is denied, and the guest sees it.
+	out, err = p.Run(t.Context(), in, plugintest.Answers(nil))
+	if err != nil || out.Error == nil || out.Error.Code != abi.Denied || !strings.HasPrefix(out.Error.Message, "post: ") || out.Calls[0].Faked {
+		t.Errorf("%v %+v", err, out)
+	}
+	// The sample for the call is a fake that lets it pass.
+	list := fakes(t, "["+plugintest.Sample(out.Calls[0])+"]")
+	if out, err = p.Run(t.Context(), in, plugintest.Answers(list)); err != nil || len(out.Calls) != 2 || !out.Calls[0].Faked {
+		t.Errorf("%v %+v", err, out)
+	}
+}
+
+// Fields are held to the schema before the guest sees them, as in a run.
+func TestRunHoldsFieldsToTheSchema(t *testing.T) {
+	p := load(t)
+	for fields, want := range map[string]string{
+		`{}`:                      "text",
+		`{"text":1}`:              "text",
+		`{"text":"a","oops":"b"}`: "oops",
+	} {
+		in, err := p.ReadInput([]byte(fields), "tricky_post")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := p.Run(t.Context(), in, plugintest.Answers(nil))
+		if err != nil || out.Error == nil || out.Error.Code != abi.BadFields || !strings.Contains(out.Error.Message, want) || len(out.Calls) > 0 {
+			t.Errorf("%s: %v %+v", fields, err, out)
+		}
+	}
+	in, err := p.ReadInput([]byte(`{}`), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := p.Run(t.Context(), in, plugintest.Answers(nil)); err != nil || out.Error == nil || !strings.Contains(out.Error.Hint, "tricky_pages") {
+		t.Errorf("%v %+v", err, out)
+	}
+}
+
+func TestReadInput(t *testing.T) {
+	p := load(t)
+	in, err := p.ReadInput([]byte(`{"step":{"type":"tricky_post","fields":{"text":"a"}},"attempt":3,"run":{"iteration":2}}`), "")
+	if err != nil || in.Attempt != 3 || in.Run.Iteration != 2 || in.Step.Type != "tricky_post" {
+		t.Errorf("%+v %v", in, err)
+	}
+	for text, want := range map[string]string{
+		`[]`:           "want a JSON object",
+		`{"text":"a"}`: "several step types",
+		`{"step":{"type":"tricky_post"},"attemt":1}`: "attemt",
+	} {
+		if _, err := p.ReadInput([]byte(text), ""); abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestCases has, for each thing that can be wrong with a case, what is said.
+func TestCases(t *testing.T) {
+	p := load(t)
+	for _, test := range []struct{ text, want string }{
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":` + posted + `,"output":{"id":"e1","attempt":1},"logs":["posting"]}`, ""},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"attempt":2,"calls":` + posted + `,"output":{"id":"e1","attempt":1}}`, "output.attempt: want 1, got 2"},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"ho"}},"calls":` + posted + `,"output":{"id":"e1","attempt":1}}`, `request.body: want "hey", got "ho"`},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":` + posted + `,"output":{"id":"e1"}}`, "output.attempt: want nothing, got 1"},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":` + posted + `,"output":["x"]}`, `output: want ["x"], got {"attempt":1,"id":"e1"}`},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"output":{}}`, "call 1: want no further call, got sentinel_http"},
+		{`{"name":"n","step":{"type":"tricky_pages","fields":{}},"calls":` + posted + `,"output":0}`, "call 2, sentinel_emit, was not made"},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":[{"function":"http","ok":{"status":429}}],"error":{"code":"unavailable","retryAfterMs":1500}}`, ""},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":[{"function":"http","ok":{"status":429}}],"error":{"code":"denied","message":"lazy"}}`, `error.code: want "denied", got "unavailable"`},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":[{"function":"http","error":{"code":"timeout","message":"slow"}}],"error":{"code":"timeout","message":"post: slow"}}`, ""},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":` + posted + `,"error":{"code":"timeout"}}`, "want the error timeout, got the output"},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":` + posted + `,"logs":["post","lost"]}`, `no line holds "lost"`},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"bad"}},"problems":[{"field":"text","message":"is bad"}]}`, ""},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"good"}},"problems":[{"field":"text"}]}`, "problems[0]: want"},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"good"}},"problems":[]}`, ""},
+		{`{"name":"n","step":{"type":"tricky_pages","fields":{"steps":[{},{}]}},"calls":[{"function":"emit","ok":{}},{"function":"emit","ok":{}}],"output":2}`, ""},
+		{`{"name":"n","step":{"type":"tricky_pages","fields":{"steps":[{},{}]}},"state":1,"calls":[{"function":"emit","request":{"data":1.0},"ok":{}}],"output":2}`, ""},
+		// It is right as long as nothing ends the process.
+		{`{"name":"n","step":{"type":"tricky_pages","fields":{"steps":[{}],"lost":true}},"calls":[{"function":"emit","ok":{}}],"output":1}`, "resume after checkpoint 1: a call more than before: sentinel_emit"},
+	} {
+		cases, err := plugintest.ReadCases([]byte("[" + test.text + "]"))
+		if err != nil {
+			t.Errorf("%s: %v", test.text, err)
+			continue
+		}
+		r := p.Try(t.Context(), cases[0])
+		said := strings.Join(r.Problems, "\n")
+		if r.OK != (test.want == "") || !strings.Contains(said, test.want) {
+			t.Errorf("%s\nsaid %q, want %q", test.text, said, test.want)
+		}
+	}
+}
+
+func TestReadCasesRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:                                 "read cases",
+		`[] []`:                              "more behind",
+		`[{"nam":"x"}]`:                      "nam",
+		`[{"step":{"type":"a"}}]`:            "name of its own",
+		`[{"name":"x"}]`:                     "step.type",
+		`[{"name":"x","step":{"type":"a"}}]`: "want one of output",
+		`[{"name":"x","step":{"type":"a"},"output":1,"error":{"code":"denied"}}]`:                                 "want one of output",
+		`[{"name":"x","step":{"type":"a"},"output":1},{"name":"x","step":{"type":"a"},"output":1}]`:               "name of its own",
+		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"fly","ok":1}]}]`:                       `no host function "sentinel_fly"`,
+		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http"}]}]`:                             "either ok or error",
+		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http","error":{"code":"odd"}}]}]`:      `"odd" is no error code`,
+		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http","ok":1,"error":{"code":"x"}}]}]`: "either ok or error",
+	} {
+		if _, err := plugintest.ReadCases([]byte(text)); abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	cases, err := plugintest.ReadCases([]byte(`[{"name":"x","step":{"type":"a"},"output":null}]`))
+	if err != nil || string(cases[0].Output) != "null" {
+		t.Errorf("null is an output: %v %+v", err, cases)
+	}
+}
+
+// FuzzReadCases: whatever the file holds, reading it ends in cases or an error,
+// and cases that were read are written and read again as the same.
+func FuzzReadCases(f *testing.F) {
+	f.Add([]byte(`[{"name":"x","step":{"type":"a","fields":{}},"calls":` + posted + `,"output":{"a":[1,2.5,null]}}]`))
+	f.Add([]byte(`[{"name":"x","step":{"type":"a"},"error":{"code":"denied"},"logs":["a"]}]`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		cases, err := plugintest.ReadCases(text)
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(cases)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := plugintest.ReadCases(again); err != nil {
+			t.Fatalf("%v: %s", err, again)
+		}
+	})
+}
