@@ -43,7 +43,7 @@ var layers = []layer{
 	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
 	{"runtime/internal/wasm", []string{"sentinels", "sdk/abi"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
-	{"runtime/guest", []string{"runtime/internal/wasm"}, nil},
+	{"runtime/guest", []string{"runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                              // it steers the engine, nothing else

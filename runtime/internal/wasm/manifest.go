@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -106,9 +107,7 @@ func (m Manifest) faults() []string {
 		}
 	}
 	for i, a := range m.Asks {
-		switch abi.Use(a.Use) {
-		case abi.UseCommand, abi.UseLLM, abi.UseWatch, abi.UseSpawn, abi.UseEmit, abi.UseHTTP:
-		default:
+		if !slices.Contains(abi.Uses(), abi.Use(a.Use)) {
 			add("asks[%d].use %q is not known", i, a.Use)
 		}
 		if strings.TrimSpace(a.Reason) == "" {

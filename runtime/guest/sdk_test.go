@@ -1,0 +1,103 @@
+package guest_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/guest"
+	"github.com/sentinel-runtime/sentinel/sdk/abitest"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+)
+
+// TestSDKs holds the conformance guest of every language with an SDK to the
+// clauses of the ABI, sdk/abitest/GUEST.md. With the language's tools it is built
+// from source; without them the module that is committed beside the source
+// stands in.
+func TestSDKs(t *testing.T) {
+	host, err := guest.Open(guest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := host.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, lang := range languages() {
+		t.Run(lang, func(t *testing.T) {
+			abitest.TestGuest(t, guest.Kit(host, guest.LoadOptions{}), conformance(t, lang))
+		})
+	}
+}
+
+// languages are those with a conformance guest, whether their toolchain is
+// registered or not.
+func languages() []string {
+	var names []string
+	for _, name := range []string{"go", "rust", "c", "assemblyscript", "javascript"} {
+		if _, err := os.Stat(source(name)); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// source is the folder of a language's conformance guest.
+func source(lang string) string {
+	if lang == "go" {
+		return filepath.Join("..", "..", "sdk", "conformance")
+	}
+	return filepath.Join("..", "..", "sdk", lang, "conformance")
+}
+
+// conformance returns the module of a language's guest.
+func conformance(t *testing.T, lang string) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "conformance.wasm")
+	if lang == "go" {
+		// Not by way of a project: the guest is a package of this module.
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildmode=c-shared", "-ldflags=-s -w -buildid=", "-o", out, ".")
+		cmd.Dir = source(lang)
+		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("build the guest: %v\n%s", err, text)
+		}
+		return read(t, out)
+	}
+	committed := filepath.Join(source(lang), "conformance.wasm")
+	l, err := toolchain.Lookup(lang)
+	if err == nil {
+		err = l.Missing()
+	}
+	if err != nil {
+		if required := os.Getenv("SENTINEL_TOOLCHAINS") == "required"; required {
+			t.Fatal(err)
+		}
+		if _, statErr := os.Stat(committed); statErr != nil {
+			t.Skipf("%v; and no module is committed beside the source (make toolchains installs what is missing)", err)
+		}
+		t.Logf("the committed module is tested, for: %v", err)
+		return read(t, committed)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	var said strings.Builder
+	if err := l.Build(ctx, source(lang), out, &said); err != nil {
+		t.Fatalf("%v\n%s", err, &said)
+	}
+	return read(t, out)
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
