@@ -2,7 +2,7 @@
 // errors, logs, the journal, the trace and cassettes.
 //
 // A [Redactor] knows secrets by value and looks for each in the forms in which
-// they turn up: as it is, escaped for JSON (once and twice) and for URLs, in
+// they turn up: as it is, escaped for JSON (once and twice), URLs and HTML, in
 // hex, and in base64 at each of the three alignments a neighbour can shift it
 // to. A secret of several lines is also known by each line, and a structured
 // one (JSON, KEY=value, a URL with a password) by each of its leaves.

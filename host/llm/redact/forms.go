@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"html"
 	"net/url"
 	"strings"
 )
@@ -19,16 +20,17 @@ func forms(secret string) []string {
 		}
 	}
 	// A command's result is JSON inside a JSON string, hence twice.
-	for _, html := range []bool{false, true} {
-		once := jsonEscape(secret, html)
+	for _, markup := range []bool{false, true} {
+		once := jsonEscape(secret, markup)
 		add(once)
-		add(jsonEscape(once, html))
+		add(jsonEscape(once, markup))
 	}
 	query, path := url.QueryEscape(secret), url.PathEscape(secret)
 	add(query)
 	add(path)
 	add(lowerEscapes(query))
 	add(lowerEscapes(path))
+	add(html.EscapeString(secret))
 	digits := hex.EncodeToString([]byte(secret))
 	add(digits)
 	add(strings.ToUpper(digits))
@@ -52,10 +54,10 @@ func base64At(encoding *base64.Encoding, secret string, shift int) string {
 }
 
 // jsonEscape is text as it stands between the quotes of a JSON string.
-func jsonEscape(text string, html bool) string {
+func jsonEscape(text string, markup bool) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(html)
+	encoder.SetEscapeHTML(markup)
 	if encoder.Encode(text) != nil {
 		return text
 	}

@@ -11,7 +11,9 @@ import (
 // and a number that holds a secret becomes the string [Mark]. Text that is not
 // JSON is treated as by [Redactor.Redact]. Whitespace is kept only when there
 // is nothing to take out.
-func (r *Redactor) JSON(text json.RawMessage) json.RawMessage {
+func (r *Redactor) JSON(text json.RawMessage) json.RawMessage { return r.json(text, Mark) }
+
+func (r *Redactor) json(text json.RawMessage, mark string) json.RawMessage {
 	if !r.Active() {
 		return text
 	}
@@ -24,12 +26,12 @@ func (r *Redactor) JSON(text json.RawMessage) json.RawMessage {
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
-		return r.Redact(text)
+		return r.replace(text, mark)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return r.Redact(text)
+		return r.replace(text, mark)
 	}
-	clean, changed := r.value(value)
+	clean, changed := r.value(value, mark)
 	if !changed {
 		return text
 	}
@@ -37,33 +39,33 @@ func (r *Redactor) JSON(text json.RawMessage) json.RawMessage {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if encoder.Encode(clean) != nil {
-		return r.Redact(text)
+		return r.replace(text, mark)
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
 // value returns v without secrets and whether that changed it.
-func (r *Redactor) value(v any) (any, bool) {
+func (r *Redactor) value(v any, mark string) (any, bool) {
 	changed := false
 	switch v := v.(type) {
 	case string:
-		clean := r.String(v)
+		clean := r.text(v, mark)
 		return clean, clean != v
 	case json.Number:
-		if clean := r.String(v.String()); clean != v.String() {
-			return Mark, true
+		if clean := r.text(v.String(), mark); clean != v.String() {
+			return mark, true
 		}
 	case []any:
 		for i, item := range v {
-			clean, c := r.value(item)
+			clean, c := r.value(item, mark)
 			v[i], changed = clean, changed || c
 		}
 		return v, changed
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			name := r.String(key)
-			clean, c := r.value(item)
+			name := r.text(key, mark)
+			clean, c := r.value(item, mark)
 			out[name], changed = clean, changed || c || name != key
 		}
 		return out, changed

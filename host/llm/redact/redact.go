@@ -36,8 +36,9 @@ type Redactor struct {
 
 // table finds forms by their first bytes, longest first.
 type table struct {
-	first [256]bool
-	forms map[[indexLength]byte][]string
+	first   [256]bool
+	longest int // length of the longest form
+	forms   map[[indexLength]byte][]string
 }
 
 // Register adds secrets in all their forms. A secret shorter than [MinLength]
@@ -76,11 +77,18 @@ func (r *Redactor) Active() bool { return r != nil && r.table.Load() != nil }
 // Redact returns data without the registered secrets. It returns data itself,
 // not a copy, when there is nothing to take out. For JSON use [Redactor.JSON],
 // which keeps the text valid.
-func (r *Redactor) Redact(data []byte) []byte {
+func (r *Redactor) Redact(data []byte) []byte { return r.replace(data, Mark) }
+
+// replace is Redact with a mark of the caller's.
+func (r *Redactor) replace(data []byte, mark string) []byte {
 	if !r.Active() {
 		return data
 	}
-	spans := r.table.Load().find(data)
+	return without(data, r.table.Load().find(data), mark)
+}
+
+// without puts mark in the place of each span.
+func without(data []byte, spans []span, mark string) []byte {
 	if len(spans) == 0 {
 		return data
 	}
@@ -88,7 +96,7 @@ func (r *Redactor) Redact(data []byte) []byte {
 	end := 0
 	for _, s := range spans {
 		out.Write(data[end:s.from])
-		out.WriteString(Mark)
+		out.WriteString(mark)
 		end = s.to
 	}
 	out.Write(data[end:])
@@ -96,12 +104,14 @@ func (r *Redactor) Redact(data []byte) []byte {
 }
 
 // String is [Redactor.Redact] for text.
-func (r *Redactor) String(text string) string {
+func (r *Redactor) String(text string) string { return r.text(text, Mark) }
+
+func (r *Redactor) text(text, mark string) string {
 	if !r.Active() {
 		return text
 	}
 	data := []byte(text)
-	if out := r.Redact(data); len(out) != len(data) || !bytes.Equal(out, data) {
+	if out := r.replace(data, mark); len(out) != len(data) || !bytes.Equal(out, data) {
 		return string(out)
 	}
 	return text
@@ -110,7 +120,7 @@ func (r *Redactor) String(text string) string {
 func newTable(set map[string]struct{}) *table {
 	t := &table{forms: map[[indexLength]byte][]string{}}
 	for form := range set {
-		t.first[form[0]] = true
+		t.first[form[0]], t.longest = true, max(t.longest, len(form))
 		key := [indexLength]byte([]byte(form[:indexLength]))
 		t.forms[key] = append(t.forms[key], form)
 	}

@@ -1,0 +1,57 @@
+package redact
+
+import "encoding/json"
+
+// Hide returns what somebody else sent, without the registered secrets: mark
+// stands where one was. JSON is read as [Redactor.JSON] does and stays valid.
+//
+// More says that data is only the beginning of what was sent. Then a secret may
+// have been cut in two, so an end that could be the beginning of one goes too:
+// who may choose where it is cut could else take it out piece by piece.
+func (r *Redactor) Hide(data []byte, mark string, more bool) []byte {
+	if !r.Active() {
+		return data
+	}
+	if !more {
+		if !json.Valid(data) {
+			return r.replace(data, mark)
+		}
+		return r.json(data, mark)
+	}
+	t := r.table.Load()
+	spans := t.find(data)
+	// The whole secret at the end may also be the beginning of another.
+	if from := t.begun(data); from < len(data) {
+		if n := len(spans); n > 0 && from < spans[n-1].to {
+			spans[n-1].to = len(data)
+		} else {
+			spans = append(spans, span{from, len(data)})
+		}
+	}
+	return without(data, spans, mark)
+}
+
+// begun returns where the longest end of data begins that is the beginning of a
+// form, but not the whole of one; len(data) if there is none.
+func (t *table) begun(data []byte) int {
+	for i := max(0, len(data)-t.longest+1); i < len(data); i++ {
+		if !t.first[data[i]] {
+			continue
+		}
+		// Of fewer bytes than the index has, any form with this first byte may be it.
+		if rest := data[i:]; len(rest) < indexLength {
+			for key := range t.forms {
+				if string(key[:len(rest)]) == string(rest) {
+					return i
+				}
+			}
+		} else {
+			for _, form := range t.forms[[indexLength]byte(rest[:indexLength])] {
+				if len(form) > len(rest) && form[:len(rest)] == string(rest) {
+					return i
+				}
+			}
+		}
+	}
+	return len(data)
+}
