@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/host/secret"
 )
 
 // A Config is the settings of a process. The tag doc is shown by `config
@@ -16,6 +17,8 @@ type Config struct {
 	Logs      Logs      `json:"logs" doc:"what the host process says"`
 	Snapshots Snapshots `json:"snapshots" doc:"copies of the store, for recovery"`
 	Tracing   Tracing   `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
+
+	Secrets secret.Places `json:"secrets" doc:"where the values are that plugins' requests carry by name: {\"env\": VARIABLE} or {\"file\": PATH}"`
 }
 
 // Models says which models there are. What it leaves out is taken from the

@@ -3,7 +3,7 @@
 //
 // The file is never read from a project: a repository that could name a server
 // and the variable of a key would have the key sent there. Secrets are not in
-// it either; it names the environment variables that hold them.
+// it either; it names the environment variables or files that hold them.
 //
 // Every setting has a key, its path in the file: "serve.listen". In the
 // environment the same setting is SENTINEL_SERVE_LISTEN. [Load] says of every

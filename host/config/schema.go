@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"reflect"
+
+	"github.com/sentinel-runtime/sentinel/host/secret"
 )
 
 // Schema returns the JSON Schema of the file, for editors.
@@ -31,6 +33,14 @@ func schemaOf(v reflect.Value, doc string) map[string]any {
 		return s
 	case Size:
 		s["type"], s["default"] = []string{"string", "integer"}, v.Interface()
+		return s
+	case secret.Places:
+		text := map[string]any{"type": "string", "minLength": 1}
+		s["type"], s["propertyNames"] = "object", map[string]any{"pattern": secret.Pattern}
+		s["additionalProperties"] = map[string]any{
+			"type": "object", "properties": map[string]any{"env": text, "file": text},
+			"additionalProperties": false, "minProperties": 1, "maxProperties": 1,
+		}
 		return s
 	}
 	switch v.Kind() {

@@ -1,0 +1,19 @@
+//go:build unix
+
+package secret
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// othersMay reports whether a file is open to anyone but this user. Root's is
+// fine: root reads everything anyway, and service managers put secrets so.
+func othersMay(info fs.FileInfo) bool {
+	if info.Mode().Perm()&0o077 != 0 {
+		return true
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && s.Uid != 0 && int(s.Uid) != os.Geteuid()
+}
