@@ -85,7 +85,16 @@ var _ runtime.HTTP = outgoing{}
 
 func (o outgoing) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessage, error) {
 	hosts, _ := call.Grant.Names(abi.UseHTTP)
-	return o.Client.Do(ctx, hosts, call.Request)
+	secrets := map[string][]string{}
+	for name, to := range call.Grant.Secrets {
+		// What the operator says of a secret counts for what the plugin asked for.
+		if call.Grant.Allows(abi.UseSecret, name) {
+			secrets[name] = to
+		}
+	}
+	return o.Client.Do(ctx, fetch.Call{
+		Plugin: call.Plugin, Hosts: hosts, Private: call.Grant.Private, Secrets: secrets, Key: call.Key, Request: call.Request,
+	})
 }
 
 // executions is the shell manager as the engine sees it.

@@ -15,9 +15,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/fetch"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/host/shell"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
@@ -32,6 +34,7 @@ type Host struct {
 	state    string
 	settings *config.Loaded
 	redactor *redact.Redactor
+	secrets  *secret.Source
 	models   *models
 	shells   *shell.Manager
 	registry *command.Registry
@@ -60,6 +63,8 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 		}
 	}
 	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, redactor: new(redact.Redactor)}
+	h.secrets = secret.New(secret.Options{Places: settings.Secrets, Getenv: opt.Getenv, Redactor: h.redactor})
+	h.secrets.Learn(h.secrets.Configured()...) // a shell may write one down before a request carries it
 	if h.dir == "" {
 		h.dir = FindDir(workspace)
 	}
@@ -101,7 +106,7 @@ func (h *Host) open(ctx context.Context) error {
 		Models:      h.models,
 		Executions:  (*executions)(h),
 		Contexts:    (*contexts)(h),
-		HTTP:        outgoing{fetch.New(fetch.Options{})},
+		HTTP:        outgoing{fetch.New(fetch.Options{Secrets: h.secrets})},
 		Triggers:    append(standard.Set(), h.opt.Kinds...),
 		Secret:      h.secret,
 		Workspace:   h.opt.Workspace,
@@ -195,9 +200,21 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 	return out, err
 }
 
-// secret returns what a trigger compares a request with. It comes from the
-// environment, and from there on it is kept out of everything that is written.
+// secret returns what a trigger compares a request with: a secret of that name,
+// or the variable that the definition names. From there on it is kept out of
+// everything that is written.
 func (h *Host) secret(name string) (string, bool) {
+	if secret.Named(name) {
+		value, err := h.secrets.Value(name)
+		if err == nil {
+			return value, true
+		}
+		// A secret that is there and cannot be used is no reason to take another.
+		if abi.CodeOf(err) != abi.NotFound || h.settings.Secrets[name] != (secret.Place{}) {
+			h.opt.Logger.Warn("secret of a trigger", "reason", err)
+			return "", false
+		}
+	}
 	value := h.opt.Getenv(name)
 	if value == "" {
 		return "", false

@@ -63,7 +63,7 @@ var layers = []layer{
 	{"host/llm/anthropic", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/anthropics/anthropic-sdk-go"}},
 	{"host/llm/**", []string{"host/llm", "host/llm/**", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "sentinels", "sdk/abi"}, nil},
-	{"host/config", []string{"host/llm", "sentinels", "sdk/abi"}, nil}, // the models that it settles are described there
+	{"host/config", []string{"host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/shell", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/code", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
@@ -74,7 +74,9 @@ var layers = []layer{
 	{"host/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi"}, nil}, // a step without an engine
 	{"host/author", []string{"host/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi"}, nil},
 	{"host/packaging", []string{"sdk/abi"}, nil},
-	{"host/fetch", []string{"sdk/abi"}, []string{"golang.org/x/text"}},
+	{"host/secret", []string{"sdk/abi"}, nil},
+	{"host/request", nil, nil},
+	{"host/fetch", []string{"host/request", "sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},

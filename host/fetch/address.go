@@ -35,6 +35,24 @@ var notPublic6 = prefixes(
 	"3fff::/20",     // documentation
 )
 
+// privateNets are those that the operator of one plugin may open to it.
+var privateNets = prefixes(
+	"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", // private
+	"100.64.0.0/10", // carrier-grade NAT, and what overlay networks use
+	"127.0.0.0/8", "::1/128",
+	"fc00::/7", // unique local
+)
+
+// metadata are the addresses inside them at which clouds hand out credentials
+// to whoever asks. The others are link-local, which no plugin is let to.
+var metadata = prefixes("100.100.100.200/32", "fd00:ec2::/32")
+
+// inside reports whether an address is of a private network.
+func inside(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	return within(privateNets, ip) && !within(metadata, ip)
+}
+
 var (
 	nat64  = netip.MustParsePrefix("64:ff9b::/96")
 	teredo = netip.MustParsePrefix("2001::/32")

@@ -27,10 +27,11 @@ const (
 
 var errHeaders = errors.New("the answer's headers are too long")
 
-// answer writes a response as a text of at most maxAnswer bytes. cut says that
-// body is not all there was.
-func answer(response *http.Response, body []byte, cut bool) (json.RawMessage, error) {
-	headers, err := compact(headerTexts(response.Header))
+// answer writes a response as a text of at most maxAnswer bytes, without the
+// secrets that the server may have repeated. cut says that body is not all
+// there was.
+func (c *Client) answer(response *http.Response, body []byte, cut bool) (json.RawMessage, error) {
+	headers, err := compact(c.headerTexts(response.Header))
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +40,8 @@ func answer(response *http.Response, body []byte, cut bool) (json.RawMessage, er
 	}
 	r := result{Status: response.StatusCode, Headers: headers, Truncated: cut}
 	room := maxAnswer - frame - len(headers)
+	// Before anything is cut off: half a secret would not be found.
+	body = c.opt.Secrets.Hide(body, cut)
 	if cut {
 		body = wholeRunes(body)
 	}
@@ -55,7 +58,7 @@ func answer(response *http.Response, body []byte, cut bool) (json.RawMessage, er
 
 // headerTexts joins the values of each name. Bytes that are not UTF-8 are read
 // as Latin-1, which is what they then are.
-func headerTexts(h http.Header) map[string]string {
+func (c *Client) headerTexts(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))
 	for name, values := range h {
 		between := ", "
@@ -70,7 +73,8 @@ func headerTexts(h http.Header) map[string]string {
 			}
 			value = string(runes)
 		}
-		out[strings.ToLower(name)] = value
+		name = string(c.opt.Secrets.Hide([]byte(name), false))
+		out[strings.ToLower(name)] = string(c.opt.Secrets.Hide([]byte(value), false))
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func TestBodies(t *testing.T) {
 					}
 					_, _ = w.Write(test.body)
 				})
-				out, err := local(t, fetch.Options{}).Do(t.Context(), []string{"a.test:" + port}, json.RawMessage(`{"url":"http://a.test:`+port+`"}`))
+				out, err := local(t, fetch.Options{}).Do(t.Context(), fetch.Call{Hosts: []string{"a.test:" + port}, Request: json.RawMessage(`{"url":"http://a.test:` + port + `"}`)})
 				if err != nil {
 					// Repeated text is small as gzip; the ratio has its own test.
 					if e := abi.As(err); zipped && e.Code == abi.Limit && strings.Contains(e.Message, "100 to 1") && len(zip(test.body))*100 < len(test.body) {
@@ -201,7 +201,7 @@ func TestLongHeaders(t *testing.T) {
 func TestLongHeadersAndBody(t *testing.T) {
 	for _, value := range []string{strings.Repeat("\"", 40<<10), strings.Repeat("\xe9\"", 20<<10), strings.Repeat("<", 60<<10)} {
 		port := raw(t, "HTTP/1.1 200 OK\r\nX: "+value+"\r\n\r\n"+strings.Repeat("y", 240<<10))
-		out, err := local(t, fetch.Options{}).Do(t.Context(), []string{"a.test:" + port}, json.RawMessage(`{"url":"http://a.test:`+port+`"}`))
+		out, err := local(t, fetch.Options{}).Do(t.Context(), fetch.Call{Hosts: []string{"a.test:" + port}, Request: json.RawMessage(`{"url":"http://a.test:` + port + `"}`)})
 		if err != nil || len(out) > wholeAnswer || len(out) < wholeAnswer-1000 {
 			t.Errorf("an answer of %d bytes, %v", len(out), err)
 		}

@@ -2,61 +2,43 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"net/http"
+	"maps"
 	"slices"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A Client makes requests within the hosts it is told with each.
+// A Client makes requests within the grants it is told with each.
 //
 // # Concurrency
 //
 // Safe for concurrent use. It holds no connections and needs no Close.
 type Client struct {
-	opt       Options
-	transport *http.Transport
+	opt             Options
+	public, private reach
 }
 
 // New returns a client.
 func New(opt Options) *Client {
 	opt = opt.withDefaults()
 	opt.AllowPrivate = slices.Clone(opt.AllowPrivate)
-	c := &Client{opt: opt}
-	if c.opt.Dial == nil {
-		c.opt.Dial = c.dialer().DialContext
-	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	c.transport = &http.Transport{
-		Proxy:                  nil, // an environment must not choose where a plugin's request goes
-		DialContext:            c.dial,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    10 * time.Second,
-		DisableKeepAlives:      true,
-		DisableCompression:     true, // body.go decompresses, and watches the ratio
-		MaxResponseHeaderBytes: maxHeader,
-		Protocols:              protocols,
-	}
-	return c
+	return &Client{opt: opt, public: newReach(opt, false), private: newReach(opt, true)}
 }
 
 // errTime is the cause of a request's end at its own time limit.
 var errTime = errors.New("the request's time is over")
 
-// Do makes the request of clause A6.13 and returns its answer. hosts is the
-// grant. Its errors have an *[abi.Error]; when ctx ended, errors.Is also finds
-// the cause of that.
-func (c *Client) Do(ctx context.Context, hosts []string, request json.RawMessage) (json.RawMessage, error) {
-	granted, err := parseGrant(hosts)
+// Do makes the request of clause A6.13 and returns its answer. Its errors have
+// an *[abi.Error]; when ctx ended, errors.Is also finds the cause of that.
+// Neither they nor the answer hold a secret.
+func (c *Client) Do(ctx context.Context, call Call) (json.RawMessage, error) {
+	allowed, err := c.allowance(call)
 	if err != nil {
 		return nil, err
 	}
-	req, err := decode(request)
+	req, err := decode(call.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -66,31 +48,52 @@ func (c *Client) Do(ctx context.Context, hosts []string, request json.RawMessage
 	if req.header.Get("User-Agent") == "" {
 		req.header.Set("User-Agent", c.opt.UserAgent)
 	}
+	if unsafe(req.method) && req.header.Get("Idempotency-Key") == "" && call.Key != "" {
+		req.header.Set("Idempotency-Key", call.Key)
+	}
+	// An earlier request may have left a secret with the server that this one
+	// asks, before this process knew its value.
+	c.opt.Secrets.Learn(slices.Sorted(maps.Keys(call.Secrets))...)
+	out, err := c.exchange(ctx, allowed, req)
+	if err != nil {
+		return nil, c.cleaned(err)
+	}
+	return out, nil
+}
+
+// exchange asks and reads the answer.
+func (c *Client) exchange(ctx context.Context, allowed *allowance, req *request) (json.RawMessage, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, req.timeout, errTime)
 	defer cancel()
 	// limited is over when the whole request is, redirects and body with it;
 	// ctx alone when the step is. failure tells the two apart.
 	asked := req.to.String() // errors name what the guest named, wherever a redirect led
-	response, err := c.follow(limited, granted, req)
+	response, err := c.follow(limited, allowed, req)
 	if err != nil {
 		return nil, failure(ctx, limited, asked, req.timeout, err)
 	}
 	defer response.Body.Close()
 	b, cut, err := c.read(response)
+	if err == nil && len(req.places) > 0 && response.Header.Get("Content-Encoding") != "" {
+		err = errCoding
+	}
 	if err != nil {
 		return nil, failure(ctx, limited, asked, req.timeout, err)
 	}
-	out, err := answer(response, b, cut)
+	out, err := c.answer(response, b, cut)
 	if err != nil {
 		return nil, failure(ctx, limited, asked, req.timeout, err)
 	}
 	return out, nil
 }
 
-// CheckHosts reports the first entry that cannot be part of a grant, as the
-// error that every request under such a grant ends with.
-func CheckHosts(hosts []string) error {
-	_, err := parseGrant(hosts)
+// cleaned takes secrets out of an error. Ours have none in them; this is for the
+// day on which one has.
+func (c *Client) cleaned(err error) error {
+	if e := abi.As(err); e != nil {
+		e.Message = string(c.opt.Secrets.Hide([]byte(e.Message), false))
+		e.Hint = string(c.opt.Secrets.Hide([]byte(e.Hint), false))
+	}
 	return err
 }
 

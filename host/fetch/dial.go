@@ -2,8 +2,10 @@ package fetch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"syscall"
@@ -20,13 +22,45 @@ const (
 // not learn a network's layout from names.
 var errAddress = errors.New("no address of it is a public one")
 
+// A reach is a way out for requests: which addresses may be connected to.
+type reach struct {
+	opt       Options
+	private   bool
+	transport *http.Transport
+}
+
+func newReach(opt Options, private bool) reach {
+	r := reach{opt: opt, private: private}
+	if r.opt.Dial == nil {
+		r.opt.Dial = r.dialer().DialContext
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	r.transport = &http.Transport{
+		Proxy:                  nil, // an environment must not choose where a plugin's request goes
+		DialContext:            r.dial,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: opt.Roots},
+		TLSHandshakeTimeout:    10 * time.Second,
+		DisableKeepAlives:      true,
+		DisableCompression:     true, // body.go decompresses, and watches the ratio
+		MaxResponseHeaderBytes: maxHeader,
+		Protocols:              protocols,
+	}
+	return r
+}
+
+// has reports whether an address may be connected to.
+func (r reach) has(ip netip.Addr) bool {
+	return reachable(ip, r.opt.AllowPrivate) || r.private && inside(ip)
+}
+
 // dialer returns one that looks at the address the socket is about to connect
 // to. What dial let through passes, so this is the check that holds when that
 // has a hole.
-func (c *Client) dialer() *net.Dialer {
+func (r reach) dialer() *net.Dialer {
 	return &net.Dialer{Control: func(network, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
-		if err != nil || network != "tcp4" && network != "tcp6" || !reachable(at.Addr(), c.opt.AllowPrivate) {
+		if err != nil || network != "tcp4" && network != "tcp6" || !r.has(at.Addr()) {
 			return errAddress
 		}
 		return nil
@@ -34,7 +68,7 @@ func (c *Client) dialer() *net.Dialer {
 }
 
 // dial connects to the host of a URL; the transport calls it.
-func (c *Client) dial(ctx context.Context, _, address string) (net.Conn, error) {
+func (r reach) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTime, errTime)
 	defer cancel()
 	host, port, err := net.SplitHostPort(address)
@@ -44,27 +78,27 @@ func (c *Client) dial(ctx context.Context, _, address string) (net.Conn, error) 
 	found := []netip.Addr{}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		found = append(found, ip)
-	} else if found, err = c.opt.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
+	} else if found, err = r.opt.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
 		return nil, err
 	}
 	// What cannot be reached is left out rather than refused: names of private
 	// networks often have both kinds, and only what is left is connected to.
 	var addresses []string
 	for _, ip := range found {
-		if reachable(ip, c.opt.AllowPrivate) && len(addresses) < maxAddresses {
+		if r.has(ip) && len(addresses) < maxAddresses {
 			addresses = append(addresses, net.JoinHostPort(ip.Unmap().String(), port))
 		}
 	}
 	if len(addresses) == 0 {
 		return nil, errAddress
 	}
-	return c.race(ctx, addresses)
+	return r.race(ctx, addresses)
 }
 
 // race returns the first connection to any of the addresses. Each has a head
 // start over the next, so that one that is never answered does not use up the
 // time. All attempts have ended when it returns.
-func (c *Client) race(ctx context.Context, addresses []string) (net.Conn, error) {
+func (r reach) race(ctx context.Context, addresses []string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -77,7 +111,7 @@ func (c *Client) race(ctx context.Context, addresses []string) (net.Conn, error)
 		ended := make(chan struct{})
 		group.Go(func() {
 			defer close(ended)
-			conn, err := c.opt.Dial(ctx, "tcp", address)
+			conn, err := r.opt.Dial(ctx, "tcp", address)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

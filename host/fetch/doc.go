@@ -10,7 +10,8 @@
 //   - The address. What is connected to must be a public address. That is
 //     decided on the address the socket is about to use, not on an earlier
 //     lookup, so a name that changes its answer between two lookups gains
-//     nothing. [Options.AllowPrivate] is the operator's exception.
+//     nothing. [Call.Private] opens private networks to one plugin's hosts,
+//     [Options.AllowPrivate] is the exception of whoever runs the program.
 //
 // # What a guest cannot have
 //
@@ -42,8 +43,18 @@
 // denied, unavailable (the network, or a server that does not speak HTTP),
 // timeout, limit, cancelled.
 //
-// # Not here
+// # Secrets
 //
-// Secrets by reference: a header goes out as the guest wrote it. Until the host
-// can put values in, a plugin that needs a key has to be given it as a field.
+// A guest writes {{secret.NAME}} where a secret is to be, and never has its
+// value: in the path and the query of the URL, in the value of a header, and in
+// the body if the request says "bodySecrets": true. What goes out is escaped for
+// its place. Each secret has the hosts that may be sent it, by https unless an
+// entry begins with http://; whatever is not granted is denied before there is a
+// connection. No secret follows a redirect to another scheme, host or port, by
+// the hand of the client or of the server. RATIONALE.md has the reasons.
+//
+// Every answer and every error is searched for the secrets that are known, in
+// the forms in which servers repeat what they were sent, and *** is put there. A
+// host that was granted a secret can still tell it in a form of its own: the
+// grant says that it is trusted with it.
 package fetch

@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"crypto/x509"
 	"net"
 	"net/netip"
 )
@@ -41,8 +40,21 @@ func Decode(raw []byte) (Sent, error) {
 	return Sent{r.method, r.url.String(), r.to.String(), r.header}, nil
 }
 
-// Trust makes c take a certificate for valid.
-func (c *Client) Trust(pool *x509.CertPool) { c.transport.TLSClientConfig.RootCAs = pool }
+// Inside is inside.
+func Inside(ip netip.Addr) bool { return inside(ip) }
 
 // Dialer is the dialer that looks at the socket's address.
-func (c *Client) Dialer() *net.Dialer { return c.dialer() }
+func (c *Client) Dialer() *net.Dialer { return c.public.dialer() }
+
+// Filled is what a request's text comes to with one value for all its secrets.
+func Filled(raw []byte, value string) (Sent, error) {
+	r, err := decode(raw)
+	if err != nil {
+		return Sent{}, err
+	}
+	w, err := r.filled(func(string) (string, error) { return value, nil })
+	if err != nil {
+		return Sent{}, err
+	}
+	return Sent{r.method, w.url.String(), r.to.String(), w.header}, nil
+}

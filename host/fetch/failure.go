@@ -21,6 +21,10 @@ import (
 // body behind it, but a connection without an end.
 var errProtocol = errors.New("it switched to another protocol")
 
+// errCoding is the refusal of an answer to a request with a secret: what is in
+// it cannot be looked at, and the guest could unpack it.
+var errCoding = errors.New("the answer is packed in a way that was not asked for")
+
 // failure says what ended a request, in words that hold nothing of the host's
 // network: the texts of package net have resolved addresses and name servers in
 // them, those of crypto/x509 the names of certificates. outer is the context of
@@ -43,7 +47,7 @@ func failure(outer, limited context.Context, host string, limit time.Duration, e
 	e := abi.New(code, fmt.Sprintf("fetch %q: %s", host, cause))
 	switch code {
 	case abi.Denied:
-		e.Permanent, e.Hint = true, "a name in a grant gives no access to private addresses"
+		e.Permanent, e.Hint = true, "a name in a grant gives no access to private addresses; sentinel plugin allow NAME --private does"
 	case abi.Limit: // the same answer would come again
 		e.Permanent = true
 	}
@@ -66,6 +70,8 @@ func describe(err error) (abi.Code, string) {
 	switch {
 	case errors.Is(err, errAddress):
 		return abi.Denied, errAddress.Error()
+	case errors.Is(err, errCoding):
+		return abi.Unavailable, errCoding.Error()
 	case errors.Is(err, errRatio), errors.Is(err, errRaw), errors.Is(err, errHeaders):
 		return abi.Limit, innermost(err).Error()
 	case strings.Contains(err.Error(), "response headers exceeded"): // net/http has no name for it

@@ -11,13 +11,13 @@ import (
 
 // follow makes the request and goes where redirects lead, as far as the grant
 // goes. The response's body is open.
-func (c *Client) follow(ctx context.Context, hosts grant, r *request) (*http.Response, error) {
+func (c *Client) follow(ctx context.Context, allowed *allowance, r *request) (*http.Response, error) {
 	asked := r.to
-	if !hosts.allows(r.to) {
+	if !allowed.hosts.allows(r.to) {
 		return nil, notGranted(r.to)
 	}
 	for hops := 0; ; hops++ {
-		response, err := c.send(ctx, r)
+		response, err := c.send(ctx, allowed, r)
 		if err != nil {
 			return nil, err
 		}
@@ -29,7 +29,7 @@ func (c *Client) follow(ctx context.Context, hosts grant, r *request) (*http.Res
 		if hops >= c.opt.MaxRedirects {
 			return nil, refuse(abi.Limit, fmt.Sprintf("fetch %q: more than %d redirects", asked, max(c.opt.MaxRedirects, 0)), "")
 		}
-		if r, err = r.redirect(hosts, asked, response.StatusCode, location); err != nil {
+		if r, err = c.redirect(r, allowed.hosts, asked, response.StatusCode, location); err != nil {
 			return nil, err
 		}
 	}
@@ -47,7 +47,7 @@ func redirects(status int) bool {
 
 // redirect returns the request that a redirect asks for. asked is the host
 // that the guest named first.
-func (r *request) redirect(hosts grant, asked authority, status int, location string) (*request, error) {
+func (c *Client) redirect(r *request, hosts grant, asked authority, status int, location string) (*request, error) {
 	u, to, err := target(r.url, location)
 	if err != nil {
 		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to what is no address of a host by http or https", asked), "url")
@@ -63,32 +63,61 @@ func (r *request) redirect(hosts grant, asked authority, status int, location st
 	case r.to.scheme == "https" && to.scheme == "http":
 		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects from https to http", asked), "url")
 	}
-	next := &request{method: r.method, url: u, to: to, header: r.header.Clone(), body: r.body}
+	next := *r
+	next.url, next.to, next.header = u, to, r.header.Clone()
 	if to != r.to {
 		next.header = forOthers(next.header)
 	}
 	// What browsers do: only POST turns into GET at 301 and 302.
 	post := r.method == http.MethodPost && (status == http.StatusMovedPermanently || status == http.StatusFound)
 	if post || status == http.StatusSeeOther && r.method != http.MethodHead {
-		next.method, next.body = http.MethodGet, ""
+		next.method, next.body, next.bodySecrets = http.MethodGet, "", false
+		next.header.Del("Idempotency-Key")
 		for _, name := range ofBody {
 			next.header.Del(name)
 		}
 	}
-	return next, nil
+	if to == r.to {
+		return &next, nil
+	}
+	// A server that was sent a secret could have it carried on by writing it into
+	// the address.
+	if said := u.String(); string(c.opt.Secrets.Hide([]byte(said), false)) != said {
+		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to another host with a secret in the address", asked), "url")
+	}
+	if err := next.withoutSecrets(); err != nil {
+		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to another host %v", asked, err), "url")
+	}
+	return &next, nil
 }
 
-// send makes one request, without following.
-func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), strings.NewReader(r.body))
+// send makes one request, without following. What it may not carry it does not
+// even connect for.
+func (c *Client) send(ctx context.Context, allowed *allowance, r *request) (*http.Response, error) {
+	values := map[string]string{}
+	for _, name := range r.names() {
+		if err := allowed.mayCarry(name, r.to); err != nil {
+			return nil, err
+		}
+		value, err := c.opt.Secrets.Value(name)
+		if err != nil {
+			return nil, err
+		}
+		values[name] = value
+	}
+	w, err := r.filled(func(name string) (string, error) { return values[name], nil })
 	if err != nil {
 		return nil, err
 	}
-	req.URL, req.Header = r.url, r.header.Clone()
+	req, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), strings.NewReader(w.body))
+	if err != nil {
+		return nil, err
+	}
+	req.URL, req.Header = w.url, w.header
 	if r.method != http.MethodHead && req.Header.Get("Range") == "" {
 		req.Header.Set("Accept-Encoding", "gzip") // a range of something compressed cannot be read
 	}
-	response, err := c.transport.RoundTrip(req)
+	response, err := allowed.reach.transport.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ type granted struct {
 	below bool   // names below name, at any depth, and not name itself
 	ip    netip.Addr
 	port  uint16 // 0: the default port of the scheme
+	plain bool   // of a secret: by http, and not by https
 }
 
 // parseGrant reads the entries of a grant. One that cannot be read makes the
@@ -31,6 +32,22 @@ func parseGrant(hosts []string) (grant, error) {
 			e.Hint = `write "api.example.com", "*.example.com" or either with a port, ":8443"`
 			return nil, e
 		}
+	}
+	return list, nil
+}
+
+// parseSecretHosts reads the hosts that may be sent a secret.
+func parseSecretHosts(name string, hosts []string) (grant, error) {
+	list := make(grant, len(hosts))
+	for i, entry := range hosts {
+		host, plain := strings.CutPrefix(entry, "http://")
+		var err error
+		if list[i], err = parseEntry(host); err != nil {
+			e := refuse(abi.BadFields, fmt.Sprintf("grant secret %q: %.100q: %v", name, entry, err), "")
+			e.Hint = `write "api.example.com", "*.example.com", either with a port, ":8443", or "http://host" for one without TLS`
+			return nil, e
+		}
+		list[i].plain = plain
 	}
 	return list, nil
 }
@@ -64,6 +81,17 @@ func parseEntry(entry string) (granted, error) {
 func (g grant) allows(to authority) bool {
 	for _, e := range g {
 		if e.allows(to) {
+			return true
+		}
+	}
+	return false
+}
+
+// carries reports whether a secret with this grant may go to a place: by https,
+// or by http if an entry says so.
+func (g grant) carries(to authority) bool {
+	for _, e := range g {
+		if e.allows(to) && e.plain == (to.scheme == "http") {
 			return true
 		}
 	}

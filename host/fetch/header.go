@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	ask "github.com/sentinel-runtime/sentinel/host/request"
 )
 
 // What a request may have of headers.
@@ -39,7 +41,7 @@ func decodeHeaders(raw json.RawMessage) (http.Header, error) {
 	if string(raw) == "null" {
 		return h, nil
 	}
-	list, err := members(raw)
+	list, err := ask.Members(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +50,16 @@ func decodeHeaders(raw json.RawMessage) (http.Header, error) {
 	}
 	size := 0
 	for _, m := range list {
-		value, err := text(m.value)
+		value, err := ask.Text(m.Value)
 		if err == nil {
-			err = checkHeader(m.name, value)
+			err = checkHeader(m.Name, value)
 		}
-		name := http.CanonicalHeaderKey(m.name)
+		name := http.CanonicalHeaderKey(m.Name)
 		if err == nil && h[name] != nil {
 			err = fmt.Errorf("is there twice")
 		}
 		if err != nil {
-			return nil, bad("headers."+m.name, err.Error())
+			return nil, bad("headers."+m.Name, err.Error())
 		}
 		if size += len(name) + len(value); size > maxHeaderBytes {
 			return nil, fmt.Errorf("more than %d KiB of headers", maxHeaderBytes>>10)

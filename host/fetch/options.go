@@ -2,9 +2,13 @@ package fetch
 
 import (
 	"context"
+	"crypto/x509"
+	"fmt"
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Options configure a [Client]. The zero value works and is the strict one.
@@ -24,6 +28,10 @@ type Options struct {
 	MaxRedirects int
 	// UserAgent is sent where the guest names none. Default "sentinel".
 	UserAgent string
+	// Secrets has the values that requests carry by name. Default: there are none.
+	Secrets Secrets
+	// Roots are the authorities whose certificates count. Default the system's.
+	Roots *x509.CertPool
 	// Resolver looks names up. Default [net.DefaultResolver].
 	Resolver Resolver
 	// Dial connects to an address that was checked, in the form "ip:port".
@@ -35,6 +43,27 @@ type Options struct {
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
+
+// Secrets are the values that requests carry by name.
+type Secrets interface {
+	// Value returns what a secret's value is now. Its error is one of plugins: an
+	// *[abi.Error] that names the secret.
+	Value(name string) (string, error)
+	// Learn makes Hide know the values of names.
+	Learn(names ...string)
+	// Hide returns a text without the secrets that are known. More says that the
+	// text is the beginning of a longer one.
+	Hide(text []byte, more bool) []byte
+}
+
+// noSecrets is for a client that has none.
+type noSecrets struct{}
+
+func (noSecrets) Value(name string) (string, error) {
+	return "", refuse(abi.Denied, fmt.Sprintf("secret %q: this program has none", name), "")
+}
+func (noSecrets) Learn(...string)                 {}
+func (noSecrets) Hide(text []byte, _ bool) []byte { return text }
 
 const (
 	maxTimeout = 5 * time.Minute
@@ -56,6 +85,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.UserAgent == "" {
 		o.UserAgent = "sentinel"
+	}
+	if o.Secrets == nil {
+		o.Secrets = noSecrets{}
 	}
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver

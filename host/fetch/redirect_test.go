@@ -213,8 +213,7 @@ func TestRedirectDoesNotLeaveTLS(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
-	c = local(t, fetch.Options{})
-	c.Trust(pool)
+	c = local(t, fetch.Options{Roots: pool})
 	if a, err := get(t, c, hosts, "https://example.com:"+port+"/"); err != nil || a.Body != "HTTP/1.1 true" {
 		t.Errorf("%+v, %v", a, err)
 	}

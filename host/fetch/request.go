@@ -9,17 +9,22 @@ import (
 	"strings"
 	"time"
 
+	ask "github.com/sentinel-runtime/sentinel/host/request"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // A request is one that was read and checked; only the grant was not asked yet.
 type request struct {
-	method  string
-	url     *url.URL // without user and fragment, its host as in to
-	to      authority
-	header  http.Header
-	body    string
-	timeout time.Duration // 0 for the client's
+	method string
+	url    *url.URL // without user and fragment, its host as in to
+	to     authority
+	header http.Header
+	body   string
+	// bodySecrets says that places for secrets in the body are meant as such.
+	bodySecrets bool
+	marks       []mark        // in url
+	places      []string      // names of all places: none is in a request without secrets
+	timeout     time.Duration // 0 for the client's
 }
 
 // methods are those a guest may use, as written: CONNECT and TRACE are about
@@ -35,7 +40,7 @@ func decode(raw []byte) (*request, error) {
 	if len(raw) > maxRequest {
 		return nil, refuse(abi.Limit, fmt.Sprintf("%s: the request has more than %d KiB", abi.FuncHTTP, maxRequest>>10), "")
 	}
-	list, err := members(raw)
+	list, err := ask.Members(raw)
 	if err != nil {
 		return nil, bad("", err.Error())
 	}
@@ -43,25 +48,27 @@ func decode(raw []byte) (*request, error) {
 	address := ""
 	for _, m := range list {
 		var err error
-		switch m.name {
+		switch m.Name {
 		case "method":
-			err = r.setMethod(m.value)
+			err = r.setMethod(m.Value)
 		case "url":
-			address, err = text(m.value)
+			address, err = ask.Text(m.Value)
 		case "headers":
-			r.header, err = decodeHeaders(m.value)
+			r.header, err = decodeHeaders(m.Value)
 		case "body":
-			r.body, err = text(m.value)
+			r.body, err = ask.Text(m.Value)
+		case "bodySecrets":
+			r.bodySecrets, err = ask.Flag(m.Value)
 		case "timeoutMs":
-			err = r.setTimeout(m.value)
+			err = r.setTimeout(m.Value)
 		default:
-			err = fmt.Errorf("there is no such field, only method, url, headers, body and timeoutMs")
+			err = fmt.Errorf("there is no such field, only method, url, headers, body, bodySecrets and timeoutMs")
 		}
 		if err != nil {
 			if e := abi.As(err); e != nil {
 				return nil, e
 			}
-			return nil, bad(m.name, err.Error())
+			return nil, bad(m.Name, err.Error())
 		}
 	}
 	// Servers and proxies disagree about such a body, and may take it for the
@@ -69,14 +76,14 @@ func decode(raw []byte) (*request, error) {
 	if r.body != "" && (r.method == http.MethodGet || r.method == http.MethodHead) {
 		return nil, bad("body", "a "+r.method+" has none")
 	}
-	if r.url, r.to, err = target(nil, address); err != nil {
+	if err := r.setURL(address); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r, r.noteSecrets()
 }
 
 func (r *request) setMethod(raw json.RawMessage) error {
-	s, err := text(raw)
+	s, err := ask.Text(raw)
 	if err != nil {
 		return err
 	}
@@ -93,19 +100,14 @@ func (r *request) setMethod(raw json.RawMessage) error {
 // setTimeout refuses more than there is rather than cut it: a plugin that counts
 // on ten minutes should learn that it has five.
 func (r *request) setTimeout(raw json.RawMessage) error {
-	var ms *int64
-	if err := json.Unmarshal(raw, &ms); err != nil {
-		return fmt.Errorf("wanted a whole number")
+	ms, err := ask.Number(raw)
+	if err != nil {
+		return err
 	}
-	switch {
-	case ms == nil:
-		return nil
-	case *ms < 0:
-		return fmt.Errorf("wanted no negative time")
-	case *ms > maxTimeout.Milliseconds():
-		return fmt.Errorf("%d is more than %d, the most there is", *ms, maxTimeout.Milliseconds())
+	if ms > maxTimeout.Milliseconds() {
+		return fmt.Errorf("%d is more than %d, the most there is", ms, maxTimeout.Milliseconds())
 	}
-	r.timeout = time.Duration(*ms) * time.Millisecond
+	r.timeout = time.Duration(ms) * time.Millisecond
 	return nil
 }
 

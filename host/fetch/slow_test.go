@@ -96,13 +96,13 @@ func TestCallerGivesUp(t *testing.T) {
 		why := errors.New("the run was stopped")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(why) })
-		_, err := c.Do(ctx, []string{"a.test"}, json.RawMessage(`{"url":"http://a.test"}`))
+		_, err := c.Do(ctx, fetch.Call{Hosts: []string{"a.test"}, Request: json.RawMessage(`{"url":"http://a.test"}`)})
 		if abi.CodeOf(err) != abi.Cancelled || !errors.Is(err, why) {
 			t.Errorf("stopped: %v", err)
 		}
 		ctx, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
-		_, err = c.Do(ctx, []string{"a.test"}, json.RawMessage(`{"url":"http://a.test"}`))
+		_, err = c.Do(ctx, fetch.Call{Hosts: []string{"a.test"}, Request: json.RawMessage(`{"url":"http://a.test"}`)})
 		if abi.CodeOf(err) != abi.Timeout || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("deadline: %v", err)
 		}
@@ -212,13 +212,13 @@ func TestAtOnce(t *testing.T) {
 	for i := range 40 {
 		group.Go(func() {
 			host := fmt.Sprintf("h%d.test:%s", i, port)
-			out, err := c.Do(t.Context(), []string{host}, json.RawMessage(`{"url":"http://`+host+`/on"}`))
+			out, err := c.Do(t.Context(), fetch.Call{Hosts: []string{host}, Request: json.RawMessage(`{"url":"http://` + host + `/on"}`)})
 			var a answers
 			if err != nil || json.Unmarshal(out, &a) != nil || a.Body != host {
 				t.Errorf("%s: %s, %v", host, out, err)
 			}
 			other := fmt.Sprintf("h%d.test:%s", i+1, port)
-			if _, err := c.Do(t.Context(), []string{host}, json.RawMessage(`{"url":"http://`+other+`/on"}`)); abi.CodeOf(err) != abi.Denied {
+			if _, err := c.Do(t.Context(), fetch.Call{Hosts: []string{host}, Request: json.RawMessage(`{"url":"http://` + other + `/on"}`)}); abi.CodeOf(err) != abi.Denied {
 				t.Errorf("%s under the grant of %s: %v", other, host, err)
 			}
 		})

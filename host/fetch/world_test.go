@@ -122,7 +122,7 @@ func do(t *testing.T, c *fetch.Client, hosts []string, request any) (answers, er
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := c.Do(t.Context(), hosts, b)
+	out, err := c.Do(t.Context(), fetch.Call{Hosts: hosts, Request: b})
 	if err != nil {
 		return answers{}, err
 	}

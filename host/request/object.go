@@ -1,4 +1,7 @@
-package fetch
+// Package request reads what a step plugin asks of the HOST: objects of JSON,
+// without the leniencies of encoding/json. A guest's request is compared with
+// what was granted, so no two readers of it may see two different ones.
+package request
 
 import (
 	"bytes"
@@ -9,16 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// A member is one name and value of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
+// A Member is one name and value of a JSON object.
+type Member struct {
+	Name  string
+	Value json.RawMessage
 }
 
-// members reads an object without the leniencies of encoding/json: names are
-// as written and come once, so that two readers of a request cannot see two
-// different ones.
-func members(raw []byte) ([]member, error) {
+// Members reads an object whose names are as written and come once. Nothing may
+// stand behind it.
+func Members(raw []byte) ([]Member, error) {
 	// encoding/json would put replacement characters in, and what is checked
 	// would not be what was written.
 	if !utf8.Valid(raw) {
@@ -32,7 +34,7 @@ func members(raw []byte) ([]member, error) {
 	if open != json.Delim('{') {
 		return nil, errors.New("not an object")
 	}
-	var list []member
+	var list []Member
 	seen := map[string]bool{}
 	for d.More() {
 		token, err := d.Token()
@@ -44,8 +46,8 @@ func members(raw []byte) ([]member, error) {
 			return nil, fmt.Errorf("%.100q is there twice", name)
 		}
 		seen[name] = true
-		m := member{name: name}
-		if err := d.Decode(&m.value); err != nil {
+		m := Member{Name: name}
+		if err := d.Decode(&m.Value); err != nil {
 			return nil, fmt.Errorf("no JSON: %w", err)
 		}
 		list = append(list, m)
@@ -59,8 +61,8 @@ func members(raw []byte) ([]member, error) {
 	return list, nil
 }
 
-// text reads a string; null is an empty one, as an SDK may write what is absent.
-func text(raw json.RawMessage) (string, error) {
+// Text reads a string; null is an empty one, as an SDK may write what is absent.
+func Text(raw json.RawMessage) (string, error) {
 	if string(raw) == "null" {
 		return "", nil
 	}
@@ -69,4 +71,30 @@ func text(raw json.RawMessage) (string, error) {
 		return "", errors.New("wanted a text")
 	}
 	return s, nil
+}
+
+// Number reads a whole number that is not negative; null is 0.
+func Number(raw json.RawMessage) (int64, error) {
+	var n int64
+	if string(raw) == "null" {
+		return 0, nil
+	}
+	if err := json.Unmarshal(raw, &n); err != nil {
+		return 0, errors.New("wanted a whole number")
+	}
+	if n < 0 {
+		return 0, errors.New("wanted no negative number")
+	}
+	return n, nil
+}
+
+// Flag reads true or false; null is false.
+func Flag(raw json.RawMessage) (bool, error) {
+	switch string(raw) {
+	case "true":
+		return true, nil
+	case "false", "null":
+		return false, nil
+	}
+	return false, errors.New("wanted true or false")
 }

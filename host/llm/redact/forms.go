@@ -26,10 +26,11 @@ func forms(secret string) []string {
 		add(jsonEscape(once, markup))
 	}
 	query, path := url.QueryEscape(secret), url.PathEscape(secret)
-	add(query)
-	add(path)
-	add(lowerEscapes(query))
-	add(lowerEscapes(path))
+	// A blank is + or %20 in a query; a slash in a path may be one of its own.
+	for _, form := range []string{query, path, strings.ReplaceAll(query, "+", "%20"), strings.ReplaceAll(path, "%2F", "/")} {
+		add(form)
+		add(lowerEscapes(form))
+	}
 	add(html.EscapeString(secret))
 	digits := hex.EncodeToString([]byte(secret))
 	add(digits)
