@@ -38,12 +38,13 @@ var layers = []layer{
 	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
 	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
-	{"runtime/internal/cond", []string{"sentinels", "sdk/abi"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
+	{"runtime/internal/subprocess", nil, nil}, // shared by those that start children
+	{"runtime/internal/cond", []string{"sentinels", "sdk/abi", "runtime/internal/subprocess"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
 	{"runtime/internal/store", []string{"sdk/abi"}, []string{"go.etcd.io/bbolt", "golang.org/x/sys"}},
 	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
-	{"runtime/internal/wasm", []string{"sentinels", "sdk/abi"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
+	{"runtime/internal/wasm", []string{"sentinels", "sdk/abi", "runtime/internal/subprocess"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
-	{"runtime/guest", []string{"runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
+	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                              // it steers the engine, nothing else

@@ -32,9 +32,9 @@ type Options struct {
 	Contexts   Contexts
 	HTTP       HTTP
 	Folders    Folders
-	// Child says how to start the process that evaluates slow conditions.
-	// Default: this program again, if its main or TestMain began with
-	// [ServeChild]; else what needs a child is refused.
+	// Child says how to start the processes that evaluate slow conditions and
+	// compile plugins of others. Default: this program again, if its main or
+	// TestMain began with [ServeChild]; else what needs a child is refused.
 	Child Child
 	// OnInterrupt decides about calls in doubt where neither the step nor the
 	// definition does. Default empty: the call's own kind decides.

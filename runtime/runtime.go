@@ -156,7 +156,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		return err
 	}
 	rt.records.events, rt.records.hops = rt.events, rt.limits.Hops
-	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Logger: rt.log}); err != nil {
+	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}
 	rt.plugins = newPluginSet(rt)

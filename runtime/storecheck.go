@@ -7,14 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 )
 
 const (
@@ -51,11 +50,11 @@ func serveVerify(in io.Reader, out io.Writer) error {
 // verifyInChild lets a child check the store in a state folder. That the child
 // dies of it is damage too; that it cannot be started, is killed from outside
 // or takes too long says nothing about the store.
-func verifyInChild(ctx context.Context, child cond.ChildCommand, path string) error {
+func verifyInChild(ctx context.Context, child subprocess.Command, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, child.Path, child.Args...)
-	cmd.Env = append(append([]string{}, child.Env...), cond.Marker+"="+verifyChild)
+	cmd.Env = append(append([]string{}, child.Env...), subprocess.Marker+"="+verifyChild)
 	cmd.WaitDelay = time.Second
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -135,7 +134,7 @@ func CheckStore(ctx context.Context, dir string, child Child) error {
 }
 
 // isVerifyChild reports whether this process was started to check a store.
-func isVerifyChild() bool { return os.Getenv(cond.Marker) == verifyChild }
+func isVerifyChild() bool { return subprocess.Kind() == verifyChild }
 
 // openStore opens the store of the state folder. After an unclean end it is
 // checked first, also in a child if there can be one. On a full disk it lets

@@ -21,7 +21,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	runtime.ServeChild() // plugins are compiled in a child of this program
+	goleak.VerifyTestMain(m)
+}
 
 // echo is a small guest with one step type, in versions.
 func echo(t testing.TB, version int) []byte {

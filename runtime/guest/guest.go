@@ -3,7 +3,12 @@
 // and carry out single steps against answers of their own.
 package guest
 
-import "github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+import (
+	"os"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+)
 
 // The words of this package are those of the engine's own seam, so that what
 // works here works in a run.
@@ -12,6 +17,8 @@ type (
 	Host = wasm.Host
 	// Options configure a Host. The zero value works.
 	Options = wasm.Options
+	// Command is a program that can be started as a child.
+	Command = subprocess.Command
 	// LoadOptions say how a module may be used.
 	LoadOptions = wasm.LoadOptions
 	// Module is one loaded plugin version. Whoever loaded it releases it.
@@ -42,8 +49,26 @@ type (
 	Export = wasm.Export
 )
 
-// Open makes a host.
-func Open(opt Options) (*Host, error) { return wasm.Open(opt) }
+// ServeChild must be the first thing in the main, or the TestMain, of a program
+// that loads modules with this package and does not begin with ServeChild of
+// package runtime, which does the same and more: modules that are not Trusted are
+// compiled in a child, which is this program again. In a child it does not return.
+func ServeChild() {
+	subprocess.Served()
+	if wasm.ServeChild() {
+		os.Exit(0)
+	}
+}
+
+// Open makes a host. Without Options.Child its children are this program again,
+// if that begins with [ServeChild]; else only Trusted modules can be loaded, and
+// those whose compiled code is in Options.CacheDir.
+func Open(opt Options) (*Host, error) {
+	if opt.Child.Path == "" {
+		opt.Child = subprocess.Own()
+	}
+	return wasm.Open(opt)
+}
 
 // Inspect reads the sections of a module. It compiles and runs nothing.
 func Inspect(module []byte) (Info, error) { return wasm.Inspect(module) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -37,7 +38,7 @@ func TestNoChild(t *testing.T) {
 }
 
 func TestChildThatIsNone(t *testing.T) {
-	for _, child := range []cond.ChildCommand{
+	for _, child := range []subprocess.Command{
 		{Path: "/nonexistent/program"},
 		{Path: "/bin/true"},
 		{Path: "/bin/echo", Args: []string{"hello there, this is no frame"}},
@@ -185,7 +186,7 @@ func TestChildInheritsNothing(t *testing.T) {
 	}
 	pid := e.Pids()[0]
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if want := cond.Marker + "=cond\x00"; err != nil || string(env) != want {
+	if want := subprocess.Marker + "=cond\x00"; err != nil || string(env) != want {
 		t.Errorf("environment %q, %v, want %q", env, err, want)
 	}
 	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))

@@ -58,7 +58,7 @@ func (l *children) ask(ctx context.Context, why string, parts ...string) (Value,
 		if healthy {
 			l.give(c)
 		} else {
-			c.stop()
+			c.Stop()
 		}
 		// One that was killed while it was idle says nothing about this
 		// request. A fresh one is not tried twice, so this ends.
@@ -99,7 +99,7 @@ func (l *children) give(c *child) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		c.stop()
+		c.Stop()
 		return
 	}
 	l.idle = append(l.idle, c)
@@ -121,7 +121,7 @@ func (l *children) expire(c *child) {
 	}
 	l.mu.Unlock()
 	if found {
-		c.stop()
+		c.Stop()
 		l.busy.Done()
 	}
 }
@@ -135,7 +135,7 @@ func (l *children) close() {
 	l.end()
 	for _, c := range idle {
 		c.expiry.Stop()
-		c.stop()
+		c.Stop()
 	}
 	l.busy.Wait()
 }

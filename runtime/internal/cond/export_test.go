@@ -30,7 +30,7 @@ func (e *Evaluator) Pids() []int {
 	defer e.children.mu.Unlock()
 	var pids []int
 	for _, c := range e.children.idle {
-		pids = append(pids, c.cmd.Process.Pid)
+		pids = append(pids, c.Pid())
 	}
 	return pids
 }

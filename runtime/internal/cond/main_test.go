@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 )
 
 func TestMain(m *testing.M) {
@@ -25,7 +26,7 @@ func open(t testing.TB, opt cond.Options) *cond.Evaluator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.Child = cond.ChildCommand{Path: path}
+	opt.Child = subprocess.Command{Path: path}
 	e := cond.New(opt)
 	t.Cleanup(e.Close)
 	return e

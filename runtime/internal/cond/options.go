@@ -3,20 +3,18 @@ package cond
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 )
 
-// Marker is the environment variable that makes this program a child of
-// another one; its value names the kind of child. It is all that a child of
-// this package has in its environment, besides ChildCommand.Env.
-const Marker = "SENTINEL_CHILD"
-
+// markerValue is the kind of child that evaluates conditions.
 const markerValue = "cond"
 
 // Options configure an [Evaluator]. The zero value works, without a child.
 type Options struct {
-	// Child starts the processes of the child lane. Default none: a condition
-	// that needs one is refused.
-	Child ChildCommand
+	// Child starts the processes of the child lane, a program whose main begins
+	// with [ServeChild]. Default none: a condition that needs one is refused.
+	Child subprocess.Command
 	// MaxChildren bounds the processes alive at once. Default 2.
 	MaxChildren int
 	// FastTimeout bounds an evaluation in this process. One that passes it is
@@ -31,14 +29,6 @@ type Options struct {
 	ChildMemory int64
 	// IdleTimeout ends a child that nobody used for so long. Default 1 minute.
 	IdleTimeout time.Duration
-}
-
-// ChildCommand is a program whose main begins with [ServeChild]. It starts with
-// an environment of Env and the [Marker] alone. The zero value is no program.
-type ChildCommand struct {
-	Path string
-	Args []string
-	Env  []string
 }
 
 func (o Options) withDefaults() Options {

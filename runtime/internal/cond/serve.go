@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"runtime/metrics"
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -17,7 +17,7 @@ import (
 // before anything else of a program: a child has no environment, and its stdin
 // and stdout belong to the parent.
 func ServeChild() (handled bool) {
-	if os.Getenv(Marker) != markerValue {
+	if subprocess.Kind() != markerValue {
 		return false
 	}
 	in, out := os.Stdin, os.Stdout
@@ -61,7 +61,7 @@ func (s *server) answer(parts []string) []string {
 	case op == "limits" && len(parts) == 2:
 		memory, err := strconv.ParseInt(parts[1], 10, 64)
 		if err == nil {
-			err = limitProcess(memory)
+			err = subprocess.Limits{Memory: memory}.Apply()
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "limit memory: %v\n", err)
@@ -69,7 +69,7 @@ func (s *server) answer(parts []string) []string {
 		}
 		// The first machine initialises what goja shares, before base is taken.
 		s.prepare()
-		s.base, s.grown = mapped(), uint64(memory)/4
+		s.base, s.grown = subprocess.Mapped(), uint64(memory)/4
 		return []string{"ready", protocol}
 	case op == "check" && len(parts) == 2:
 		t, err := analyse(parts[1])
@@ -144,15 +144,8 @@ func (s *server) failed(err *abi.Error) []string {
 // worn says that an evaluation left the process large, which would count
 // against those that follow.
 func (s *server) worn() string {
-	if s.grown > 0 && mapped() > s.base+s.grown {
+	if s.grown > 0 && subprocess.Mapped() > s.base+s.grown {
 		return "1"
 	}
 	return "0"
-}
-
-// mapped is the memory that the Go runtime holds, in bytes.
-func mapped() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
 }

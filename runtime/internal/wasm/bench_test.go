@@ -111,7 +111,7 @@ func BenchmarkLoad(b *testing.B) {
 				h := open(b, wasm.Options{CacheDir: dir})
 				load(b, h, c.guest, wasm.LoadOptions{}).Release()
 				if cold {
-					if err := h.Prune(); err != nil {
+					if err := h.Prune(0); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -119,7 +119,7 @@ func BenchmarkLoad(b *testing.B) {
 					load(b, h, c.guest, wasm.LoadOptions{}).Release()
 					if cold {
 						b.StopTimer()
-						if err := h.Prune(); err != nil {
+						if err := h.Prune(0); err != nil {
 							b.Fatal(err)
 						}
 						if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {

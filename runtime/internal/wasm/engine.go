@@ -3,10 +3,11 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	stdruntime "runtime"
 
 	extism "github.com/extism/go-sdk"
@@ -94,6 +95,10 @@ func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compil
 	// Compiles are serialised, so one may use the machine.
 	ctx = experimental.WithCompilationWorkers(ctx, min(4, stdruntime.GOMAXPROCS(0)))
 	plugin, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{RuntimeConfig: rc, EnableWasi: true}, hostFunctions(cfg))
+	var disk *fs.PathError
+	if errors.As(err, &disk) {
+		return nil, abi.New(abi.Unavailable, "compile module: keep its code: "+disk.Error())
+	}
 	if err != nil {
 		return nil, abi.New(abi.BadFields, "compile module: "+firstLine(err.Error()))
 	}
@@ -143,12 +148,22 @@ func wasiSignatures(ctx context.Context) (map[string]string, error) {
 // valueBytes: the engine's value types are the format's bytes.
 func valueBytes(types []api.ValueType) []byte { return bytes.Clone(types) }
 
-// cacheDir returns the folder of a module's compiled code.
-func cacheDir(root, digest string) string {
-	if root == "" {
-		return ""
+// emptyModule has the format's magic and version, and no section.
+var emptyModule = []byte("\x00asm\x01\x00\x00\x00")
+
+// compileEmpty compiles a module of nothing into dir.
+func compileEmpty(ctx context.Context, dir string) error {
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return abi.New(abi.Unavailable, "open compile cache: "+err.Error())
 	}
-	return filepath.Join(root, digest)
+	defer cache.Close(ctx)
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))
+	defer rt.Close(ctx)
+	if _, err := rt.CompileModule(ctx, emptyModule); err != nil {
+		return abi.New(abi.Unavailable, "open compile cache: "+firstLine(err.Error()))
+	}
+	return nil
 }
 
 var _ io.Reader = (*clock)(nil)

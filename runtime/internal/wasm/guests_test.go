@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -56,7 +57,13 @@ func replayGuest(t testing.TB) []byte {
 // shared is the compile cache of all tests of a run.
 var shared string
 
+// TestMain lets this test program be started again as the child that compiles
+// guests.
 func TestMain(m *testing.M) {
+	subprocess.Served()
+	if wasm.ServeChild() {
+		os.Exit(0)
+	}
 	dir, err := os.MkdirTemp("", "cache")
 	if err != nil {
 		panic(err)
@@ -71,6 +78,9 @@ func open(t testing.TB, opt wasm.Options) *wasm.Host {
 	t.Helper()
 	if opt.CacheDir == "" {
 		opt.CacheDir = shared
+	}
+	if opt.Child.Path == "" {
+		opt.Child = subprocess.Own()
 	}
 	h, err := wasm.Open(opt)
 	if err != nil {

@@ -7,20 +7,30 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Options configures a [Host]. The zero value works.
 type Options struct {
 	// CacheDir holds compiled code, one folder a module, named by digest. It is
-	// machine code that is trusted when read back: the folder is made 0700 and
-	// must not be shared. Default: none, compiled code lives in memory only.
+	// machine code that is trusted when read back: the folder is made 0700, and
+	// one that is another user's, or that others may write to, is refused.
+	// Processes of one user may share it. Default: none, compiled code lives in
+	// memory and in a folder for temporary files that Close deletes.
 	CacheDir string
+	// Child starts the processes in which modules that are not Trusted are
+	// compiled, a program whose main begins with [ServeChild]. Default none: only
+	// those whose compiled code is in CacheDir can be loaded.
+	Child subprocess.Command
+	// CompileTime bounds the processor time of such a compile; on a busy machine
+	// it may take four times as long. Default: 30 s.
+	CompileTime time.Duration
+	// CompileMemory bounds its memory, in bytes. Default: 1 GiB.
+	CompileMemory int64
 	// Logger receives what an operator should know, such as a damaged cache.
 	// Default: discard.
 	Logger *slog.Logger
@@ -38,28 +48,40 @@ type Options struct {
 // cache and the compile lock.
 type Host struct {
 	logger    *slog.Logger
-	cacheDir  string
+	cache     *cache // nil: none is kept
 	maxMemory int64
 	maxIdle   int
 	wasi      map[string]string // signatures by name
 	arena     *arena
-	compiling chan struct{} // holds one token: who has it compiles
+	compiling chan struct{} // holds one token: who has it compiles, or loads compiled code
+
+	child         subprocess.Command
+	children      chan struct{} // holds a token for each child at work
+	compileTime   time.Duration // of processor
+	compileMemory int64
 
 	ctx    context.Context // ends when the host closes
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool
-	using   sync.WaitGroup // loads and calls in flight
+	using   sync.WaitGroup // loads, calls and prunes in flight
 	modules map[*Module]struct{}
+	flights flights
+	scratch *cache // of modules compiled apart, where no cache is kept
 }
+
+// maxChildren is how many compile at once. Each takes up to two processors.
+const maxChildren = 2
 
 // Open makes a host. It creates CacheDir if it is not there and takes the
 // rights of others on it away.
 func Open(opt Options) (*Host, error) {
 	h := &Host{
-		logger: opt.Logger, cacheDir: opt.CacheDir, maxMemory: opt.MaxMemoryBytes, maxIdle: opt.MaxIdle,
+		logger: opt.Logger, maxMemory: opt.MaxMemoryBytes, maxIdle: opt.MaxIdle,
 		compiling: make(chan struct{}, 1), modules: map[*Module]struct{}{},
+		child: opt.Child, children: make(chan struct{}, maxChildren), flights: flights{},
+		compileTime: opt.CompileTime, compileMemory: opt.CompileMemory,
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
@@ -78,32 +100,23 @@ func Open(opt Options) (*Host, error) {
 		resident = 4 << 30
 	}
 	h.arena = newArena(resident)
-	if h.cacheDir != "" {
-		if err := ownDir(h.cacheDir); err != nil {
+	if h.compileTime <= 0 {
+		h.compileTime = 30 * time.Second
+	}
+	if h.compileMemory <= 0 {
+		h.compileMemory = 1 << 30
+	}
+	var err error
+	if opt.CacheDir != "" {
+		if h.cache, err = openCache(opt.CacheDir); err != nil {
 			return nil, err
 		}
 	}
-	var err error
 	if h.wasi, err = wasiSignatures(context.Background()); err != nil {
 		return nil, err
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h, nil
-}
-
-// ownDir makes a folder that nobody else can read or write.
-func ownDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return abi.New(abi.Internal, "open compile cache: "+err.Error())
-	}
-	info, err := os.Stat(dir)
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		err = os.Chmod(dir, 0o700) // fails for a folder of somebody else, as it should
-	}
-	if err != nil {
-		return abi.New(abi.Internal, "open compile cache: "+err.Error())
-	}
-	return nil
 }
 
 // LoadOptions says how a module may be used.
@@ -127,8 +140,9 @@ const describeTime = 10 * time.Second
 // reference of the result and gives it back with [Module.Release]. It keeps the
 // bytes, which must not be changed afterwards.
 //
-// ctx ends the wait for the compile lock and the guest's describe, but not a
-// compile that has begun: the compiler takes no deadline.
+// A module that is not Trusted is compiled in a child process, unless it was
+// before; other loads go on meanwhile. ctx ends that and the guest's describe,
+// but not the compile of a Trusted one: the compiler takes no deadline.
 func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module, error) {
 	if !h.enter() {
 		return nil, abi.New(abi.Cancelled, "load plugin: the host is closed")
@@ -169,23 +183,87 @@ func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module,
 	return m, nil
 }
 
-// compile compiles one module at a time.
-func (h *Host) compile(ctx context.Context, m *Module, l *layout) (*compiled, error) {
-	select {
-	case h.compiling <- struct{}{}:
-		defer func() { <-h.compiling }()
-	case <-ctx.Done():
-		return nil, abi.New(abi.Cancelled, "load plugin: "+context.Cause(ctx).Error())
-	case <-h.ctx.Done():
-		return nil, abi.New(abi.Cancelled, "load plugin: the host is closing")
+// apartCache returns the cache that a child compiles into. Where none is kept it
+// is a folder that lives as long as the host.
+func (h *Host) apartCache() (*cache, error) {
+	if h.cache != nil {
+		return h.cache, nil
 	}
-	code, healed, err := compile(ctx, rewrite(l), compileConfig{
-		dir: cacheDir(h.cacheDir, m.digest), interruptible: !m.trusted, maxMemory: h.maxMemory, functions: m.functions, kernel: l.kernelImports(),
-	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.scratch == nil {
+		dir, err := os.MkdirTemp("", "sentinel-plugins-")
+		if err != nil {
+			return nil, abi.New(abi.Unavailable, "open compile cache: "+err.Error())
+		}
+		h.scratch = newCache(dir)
+	}
+	return h.scratch, nil
+}
+
+// compile makes a module's machine code, or loads it.
+func (h *Host) compile(ctx context.Context, m *Module, l *layout) (*compiled, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(h.ctx, func() { cancel(errClosed) })()
+	cfg := compileConfig{interruptible: !m.trusted, maxMemory: h.maxMemory, functions: m.functions, kernel: l.kernelImports()}
+	code := rewrite(l)
+	if !m.trusted {
+		return h.compileOthers(ctx, m, code, cfg)
+	}
+	if h.cache != nil {
+		cfg.dir = h.cache.dir(m.digest)
+		h.cache.touch(m.digest)
+	}
+	free, err := h.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	c, healed, err := compile(ctx, code, cfg)
 	if healed != nil {
 		h.logger.Warn("compiled plugin code was damaged and is made anew", "digest", m.digest, "error", healed)
 	}
-	return code, err
+	return c, err
+}
+
+// compileOthers loads what a child has compiled, now or before.
+func (h *Host) compileOthers(ctx context.Context, m *Module, code []byte, cfg compileConfig) (*compiled, error) {
+	cache, err := h.apartCache()
+	if err != nil {
+		return nil, err
+	}
+	made, err := cache.made()
+	if err != nil {
+		return nil, err
+	}
+	cfg.dir = cache.dir(m.digest)
+	// Where the engine interprets there is nothing that takes long or is kept.
+	if made != "" {
+		seal, err := cache.sealName(code)
+		if err != nil {
+			return nil, err
+		}
+		if err := h.apart(ctx, cache, m.digest, seal, code); err != nil {
+			return nil, err
+		}
+	}
+	free, err := h.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	return compileOnce(ctx, code, cfg)
+}
+
+// lock waits for the one token of those who work with the compiler.
+func (h *Host) lock(ctx context.Context) (free func(), err error) {
+	select {
+	case h.compiling <- struct{}{}:
+		return func() { <-h.compiling }, nil
+	case <-ctx.Done():
+		return nil, abi.New(abi.Cancelled, "load plugin: "+context.Cause(ctx).Error())
+	}
 }
 
 // enter counts a user of the host in; it reports false once Close has begun.
@@ -203,33 +281,23 @@ func (h *Host) enter() bool {
 // moment, call kernels included.
 func (h *Host) MemoryBytes() int64 { return h.arena.resident.Load() }
 
-// Prune deletes the compiled code of every module that is neither loaded nor
-// named in keep, by digest. Deleted code is compiled again when it is needed.
-func (h *Host) Prune(keep ...string) error {
-	if h.cacheDir == "" {
+// Prune deletes the compiled code of modules that no process has loaded for so
+// long, except those that are loaded here or named in keep, by digest. Deleted
+// code is compiled again when it is needed.
+func (h *Host) Prune(unused time.Duration, keep ...string) error {
+	if h.cache == nil || !h.enter() {
 		return nil
 	}
-	// A load that begins meanwhile could lose its folder; it waits instead.
-	h.compiling <- struct{}{}
-	defer func() { <-h.compiling }()
+	defer h.using.Done()
 	h.mu.Lock()
 	for m := range h.modules {
 		keep = append(keep, m.digest)
 	}
+	for digest := range h.flights {
+		keep = append(keep, digest)
+	}
 	h.mu.Unlock()
-	entries, err := os.ReadDir(h.cacheDir)
-	if err != nil {
-		return abi.New(abi.Internal, "prune compile cache: "+err.Error())
-	}
-	for _, e := range entries {
-		if digest, err := hex.DecodeString(e.Name()); err != nil || len(digest) != sha256.Size || slices.Contains(keep, e.Name()) {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(h.cacheDir, e.Name())); err != nil {
-			return abi.New(abi.Internal, "prune compile cache: "+err.Error())
-		}
-	}
-	return nil
+	return h.cache.prune(unused, keep)
 }
 
 // Close stops the calls in flight, waits for them, and frees every module,
@@ -255,5 +323,8 @@ func (h *Host) Close() error {
 		m.close()
 	}
 	h.arena.close()
-	return nil
+	if h.scratch == nil {
+		return nil
+	}
+	return os.RemoveAll(h.scratch.root) // nobody is left who could make another
 }

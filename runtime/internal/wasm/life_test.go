@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -86,7 +87,7 @@ func TestReleaseUnderLoad(t *testing.T) {
 }
 
 func TestCloseEndsCalls(t *testing.T) {
-	h, err := wasm.Open(wasm.Options{CacheDir: shared})
+	h, err := wasm.Open(wasm.Options{CacheDir: shared, Child: subprocess.Own()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestPrune(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "README"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Prune(kept.Digest()); err != nil {
+	if err := h.Prune(0, kept.Digest()); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{held.Digest(): true, kept.Digest(): true, gone.Digest(): false, "README": true} {
@@ -242,7 +243,7 @@ func TestResidentLimit(t *testing.T) {
 // After loads, failures, parks and reloads, the process is as it was.
 func TestNothingIsLeft(t *testing.T) {
 	cycle := func() {
-		h, err := wasm.Open(wasm.Options{CacheDir: shared})
+		h, err := wasm.Open(wasm.Options{CacheDir: shared, Child: subprocess.Own()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -135,7 +136,7 @@ func TestPoolRetiresAfterCalls(t *testing.T) {
 // outside the bubble's clock, the timer inside it.
 func TestIdleInstancesAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, err := wasm.Open(wasm.Options{})
+		h, err := wasm.Open(wasm.Options{Child: subprocess.Own()})
 		if err != nil {
 			t.Fatal(err)
 		}

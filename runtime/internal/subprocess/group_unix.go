@@ -1,6 +1,6 @@
 //go:build unix
 
-package cond
+package subprocess
 
 import (
 	"os/exec"
