@@ -52,7 +52,7 @@ func (a *app) examine(ctx context.Context, only []string) doctor.Options {
 		State: a.state(), Plugins: a.path(a.flags.plugins), Cache: a.cache(), Only: only,
 		Config: a.probeConfig, Model: a.probeModel,
 	}
-	// A server takes these without being told.
+	// Every verb takes these without being told.
 	if own := filepath.Join(a.dir(), "plugins"); opt.Plugins == "" && isDir(own) {
 		opt.Plugins = own
 	}

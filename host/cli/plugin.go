@@ -45,7 +45,7 @@ func (a *app) pluginCommand() *cobra.Command {
 	}
 	// One line a group: a new verb goes into the line of its group.
 	add("operate", a.pluginListCommand())
-	add("author")
+	add("author", a.pluginNewCommand(), a.pluginBuildCommand(), a.pluginTestCommand(), a.pluginCallCommand(), a.pluginInspectCommand(), a.pluginBenchCommand())
 	add("travel")
 	return c
 }

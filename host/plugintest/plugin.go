@@ -20,10 +20,12 @@ import (
 //
 // # Concurrency
 //
-// A Plugin is safe for concurrent use; each step has an instance of its own.
+// A Plugin is safe for concurrent use; each step has an instance of its own,
+// unless it was loaded with Reuse.
 type Plugin struct {
 	Module *guest.Module
 	types  *sentinels.TypeSet
+	pure   bool // each step has an instance that has run nothing before
 }
 
 // Load compiles and describes a module as the engine does, grants aside.
@@ -46,7 +48,7 @@ func Load(ctx context.Context, h *guest.Host, module []byte, opt guest.LoadOptio
 		return nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("load plugin %q: %v", manifest.Name, err),
 			Hint: "the manifest's rules are in clause A2 of sdk/ABI.md"}
 	}
-	return &Plugin{Module: m, types: types}, nil
+	return &Plugin{Module: m, types: types, pure: !opt.Reuse}, nil
 }
 
 // Close lets go of the module.

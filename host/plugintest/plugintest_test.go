@@ -131,7 +131,7 @@ func TestReadInput(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`:           "want a JSON object",
 		`{"text":"a"}`: "several step types",
-		`{"step":{"type":"tricky_post"},"attemt":1}`: "attemt",
+		`{"step":{"type":"tricky_post"},"tries":1}`: "tries",
 	} {
 		if _, err := p.ReadInput([]byte(text), ""); abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

@@ -80,7 +80,7 @@ func (p *Plugin) run(ctx context.Context, input []byte, respond responder) Outco
 		return guest.Reply{Body: c.Answer, Now: c.at}, nil
 	}
 	begin := time.Now()
-	res, err := p.Module.Run(ctx, guest.Invocation{Input: input, Seed: 1, ClockBase: Base, Call: call, Timeout: limit, Pure: true})
+	res, err := p.Module.Run(ctx, guest.Invocation{Input: input, Seed: 1, ClockBase: Base, Call: call, Timeout: limit, Pure: p.pure})
 	out.DurationMs = float64(time.Since(begin).Microseconds()) / 1000
 	out.Output, out.Stderr, out.MemoryBytes = res.Output, res.Stderr, res.MemoryBytes
 	if err != nil {

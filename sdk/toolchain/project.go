@@ -157,22 +157,22 @@ func (p Project) Build(ctx context.Context, out string, say io.Writer) error {
 	if err := p.Language.Build(ctx, p.Dir, made, say); err != nil {
 		return err
 	}
-	return Install(made, out)
+	module, err := os.ReadFile(made)
+	if err != nil {
+		return fmt.Errorf("build %s: %w", p.Name, err)
+	}
+	return Install(module, out)
 }
 
-// Install copies a file over another, which is replaced in one step.
-func Install(from, to string) (err error) {
-	text, err := os.ReadFile(from)
-	if err != nil {
-		return fmt.Errorf("install: %w", err)
-	}
-	// The name is hidden and does not end in .wasm, so no host takes it up.
+// Install writes a module to a file, which is replaced in one step.
+func Install(module []byte, to string) error {
+	// The name is hidden and does not end in .wasm, so that no host takes it up.
 	f, err := os.CreateTemp(filepath.Dir(to), ".install-*")
 	if err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
 	defer os.Remove(f.Name())
-	_, err = f.Write(text)
+	_, err = f.Write(module)
 	if err == nil {
 		err = f.Chmod(0o644)
 	}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/author"
+	"github.com/sentinel-runtime/sentinel/host/plugintest"
+)
+
+// pluginBenchCommand measures a plugin.
+func (a *app) pluginBenchCommand() *cobra.Command {
+	var f trialFlags
+	var n int
+	c := &cobra.Command{
+		Use: "bench FILE|DIR|NAME", Short: "Measure a plugin: load, instance, step, memory",
+		Long: "Carries out one step many times, on fresh instances and, if the plugin says that it is stateless, on\n" +
+			"reused ones. Host calls are answered at once by --fake, so what is measured is plugin and sandbox.",
+		Example: "  sentinel plugin bench shout.wasm --input '{\"text\": \"hey\"}'\n  sentinel plugin bench . --n 1000 -o json",
+		Args:    exactly("the module"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			src, err := a.moduleOf(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			fakes, err := a.fakes(f.fake)
+			if err != nil {
+				return err
+			}
+			text, err := a.text("--input", f.input)
+			if err != nil {
+				return err
+			}
+			input := func(p *plugintest.Plugin) (plugintest.Input, error) { return p.ReadInput(text, f.step) }
+			figures, err := author.Bench(cmd.Context(), src.module, input, fakes, n)
+			if err != nil {
+				return err
+			}
+			if done, err := writeItems(a, figures, figures); done || err != nil {
+				return err
+			}
+			rows := [][]string{head(a.paintOut, "WHAT", "MEDIAN", "95 %", "N", "")}
+			for _, fig := range figures {
+				rows = append(rows, figureRow(fig))
+			}
+			return table(a.env.Stdout, rows)
+		},
+	}
+	f.add(c)
+	c.Flags().IntVar(&n, "n", 100, "how many steps of each kind")
+	return c
+}
+
+func figureRow(f author.Figure) []string {
+	row := []string{f.What, "", "", "", f.Note}
+	switch {
+	case f.Bytes > 0:
+		row[1] = megabytes(f.Bytes)
+	case f.N > 0:
+		row[1], row[3] = fmt.Sprintf("%.3f ms", f.Millis), strconv.Itoa(f.N)
+	}
+	if f.Worst > 0 {
+		row[2] = fmt.Sprintf("%.3f ms", f.Worst)
+	}
+	return row
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/plugintest"
+)
+
+// trialFlags say which step of a plugin is tried.
+type trialFlags struct{ step, input, fake string }
+
+func (f *trialFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.step, "type", "", "step type (default: the plugin's only one)")
+	c.Flags().StringVar(&f.input, "input", "{}", "fields of the step, or a whole run input: JSON, @FILE, or - for standard input")
+	c.Flags().StringVar(&f.fake, "fake", "", "file with answers to host calls: [{\"function\", \"request\"?, \"ok\"|\"error\"}]")
+}
+
+// pluginCallCommand carries out one step outside a run.
+func (a *app) pluginCallCommand() *cobra.Command {
+	var f trialFlags
+	c := &cobra.Command{
+		Use: "call FILE|DIR|NAME", Short: "Carry out one step of a plugin, with answers of your own",
+		Long: "Runs a step in the sandbox and prints its output. Host calls reach nothing: they get the answers of\n" +
+			"--fake, and where there is none they are denied, and the line that would answer them is shown.",
+		Example: "  sentinel plugin call shout.wasm --input '{\"text\": \"hey\"}'\n" +
+			"  sentinel plugin call . --type slack_message --input @step.json --fake answers.json -v",
+		Args: exactly("the module"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			ctx := cmd.Context()
+			src, err := a.moduleOf(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			fakes, err := a.fakes(f.fake)
+			if err != nil {
+				return err
+			}
+			text, err := a.text("--input", f.input)
+			if err != nil {
+				return err
+			}
+			p, done, err := a.openPlugin(ctx, src.module)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, done()) }()
+			in, err := p.ReadInput(text, f.step)
+			if err != nil {
+				return err
+			}
+			out, err := p.Run(ctx, in, plugintest.Answers(fakes))
+			if err != nil {
+				return err
+			}
+			return a.showTrial(out)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// showTrial writes the output to standard output and all else to standard
+// error; a step that failed is the verb's error.
+func (a *app) showTrial(out plugintest.Outcome) error {
+	if a.flags.output != asTable {
+		if err := a.writeJSON(out); err != nil {
+			return err
+		}
+		if out.Error != nil {
+			return exitError(ExitCode(out.Error))
+		}
+		return nil
+	}
+	for _, l := range out.Logs {
+		a.say("%s %s", a.paint.dim(l.Level+":"), l.Message)
+	}
+	if text := strings.TrimSpace(out.Stderr); text != "" {
+		a.say("%s %s", a.paint.dim("stderr:"), text)
+	}
+	for i, call := range out.Calls {
+		if a.flags.verbose || !call.Faked {
+			a.say("%s %s %s", a.paint.dim(fmt.Sprintf("call %d:", i+1)), call.Function, call.Request)
+		}
+		if a.flags.verbose && call.Faked {
+			a.say("  %s", call.Answer)
+		}
+		if !call.Faked {
+			a.say("  denied: nothing answers it; put this into the list in --fake FILE, with the answer you want:")
+			a.say("  %s", plugintest.Sample(call))
+		}
+	}
+	if a.flags.verbose {
+		a.say("%.1f ms with instance and describe, %s of memory", out.DurationMs, megabytes(out.MemoryBytes))
+	}
+	if out.Error != nil {
+		e := *out.Error
+		e.Message = fmt.Sprintf("the step ended with %s: %s", e.Code, e.Message)
+		return &e
+	}
+	return a.writeJSON(out.Output)
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+)
+
+// pluginNewCommand makes a project that builds at once.
+func (a *app) pluginNewCommand() *cobra.Command {
+	var lang, dir string
+	c := &cobra.Command{
+		Use: "new NAME", Short: "Make a project for a step plugin of your own",
+		Long: "Makes the folder NAME with a step type that works, its tests, and a copy of the language's SDK:\n" +
+			"it builds without a network. A folder with something in it is left alone.",
+		Example: "  sentinel plugin new shout --lang go\n  sentinel plugin new json_diff --lang rust --dir plugins-src/json_diff",
+		Args:    exactly("the name"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := toolchain.Lookup(lang)
+			if err != nil {
+				return &usageError{"plugin new: " + err.Error(), "--lang chooses one"}
+			}
+			if err := toolchain.CheckName(args[0]); err != nil {
+				return &usageError{"plugin new: " + err.Error(), "the name is that of a step type too"}
+			}
+			to := dir
+			if to == "" {
+				to = args[0]
+			}
+			p, err := toolchain.Create(a.path(to), args[0], l)
+			if err != nil {
+				return err
+			}
+			return a.created(p)
+		},
+	}
+	var names []string
+	for _, l := range toolchain.Languages() {
+		names = append(names, l.Name)
+	}
+	c.Flags().StringVar(&lang, "lang", "go", "language: "+strings.Join(names, ", "))
+	c.Flags().StringVar(&dir, "dir", "", "folder of the project (default: NAME)")
+	return c
+}
+
+// created says what there is and what to type next.
+func (a *app) created(p toolchain.Project) error {
+	if a.flags.output != asTable {
+		return a.writeJSON(map[string]string{"dir": p.Dir, "name": p.Name, "language": p.Language.Name, "source": p.Language.Source})
+	}
+	dir := a.relative(p.Dir)
+	if _, err := fmt.Fprintln(a.env.Stdout, dir); err != nil {
+		return err
+	}
+	a.say("next: edit %s/%s, then sentinel plugin build %s, sentinel plugin test %s", dir, p.Language.Source, quoted(dir), quoted(dir))
+	if err := p.Language.Missing(); err != nil {
+		a.say("%s", a.paint.warn("to build it: ")+err.Error())
+	}
+	return nil
+}

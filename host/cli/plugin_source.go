@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/author"
+	"github.com/sentinel-runtime/sentinel/host/plugintest"
+	"github.com/sentinel-runtime/sentinel/runtime/guest"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+)
+
+// A moduleSource is what an argument of the verbs for authors names.
+type moduleSource struct {
+	file    string // the module's, as a person would type it; of a project, where it would be
+	dir     string // where tests and plugin.json lie
+	project bool
+	module  []byte
+}
+
+// pluginDir is the folder whose plugins are live: the one that --plugins names,
+// else that of the nearest .sentinel folder.
+func (a *app) pluginDir() string {
+	if a.flags.plugins != "" {
+		return a.path(a.flags.plugins)
+	}
+	return filepath.Join(a.dir(), "plugins")
+}
+
+// moduleOf reads a module by its file or by the name of a plugin in the plugins
+// folder. A folder is a project, which is built.
+func (a *app) moduleOf(ctx context.Context, arg string) (moduleSource, error) {
+	path := a.path(arg)
+	if isDir(path) {
+		return a.projectOf(ctx, path)
+	}
+	if toolchain.CheckName(arg) == nil {
+		if _, err := os.Stat(path); err != nil {
+			path = filepath.Join(a.pluginDir(), arg+".wasm")
+		}
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return moduleSource{}, notFound("give the file of a module, the folder of a project, or the name of a plugin that is installed",
+			"there is no plugin %q", a.relative(path))
+	}
+	if err != nil {
+		return moduleSource{}, fmt.Errorf("read module: %w", err)
+	}
+	return moduleSource{file: a.relative(path), dir: filepath.Dir(path), module: text}, nil
+}
+
+func (a *app) projectOf(ctx context.Context, dir string) (moduleSource, error) {
+	p, err := toolchain.Open(dir)
+	if err != nil {
+		return moduleSource{}, err
+	}
+	module, err := author.Compile(ctx, p, a.toolOutput())
+	return moduleSource{file: a.relative(p.Module()), dir: dir, project: true, module: module}, err
+}
+
+// toolOutput is where compilers write.
+func (a *app) toolOutput() io.Writer { return a.env.Stderr }
+
+// openPlugin loads a module in a host of its own, with the compiled code that
+// other verbs keep. The returned function closes both.
+func (a *app) openPlugin(ctx context.Context, module []byte) (*plugintest.Plugin, func() error, error) {
+	h, err := guest.Open(guest.Options{CacheDir: a.cache()})
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := plugintest.Load(ctx, h, module, guest.LoadOptions{})
+	if err != nil {
+		return nil, nil, errors.Join(err, h.Close())
+	}
+	return p, func() error {
+		p.Close()
+		return h.Close()
+	}, nil
+}
+
+// text reads a value of a flag: the text itself, "@FILE", or "-" for standard
+// input.
+func (a *app) text(flag, value string) ([]byte, error) {
+	switch name, ok := strings.CutPrefix(value, "@"); {
+	case value == "-":
+		text, err := io.ReadAll(a.env.Stdin)
+		if err != nil {
+			return nil, fmt.Errorf("%s: standard input: %w", flag, err)
+		}
+		return text, nil
+	case ok:
+		text, err := os.ReadFile(a.path(name))
+		if err != nil {
+			return nil, &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("%s: %v", flag, err)}
+		}
+		return text, nil
+	}
+	return []byte(value), nil
+}
+
+// fakes reads what --fake names, nothing if it was not given.
+func (a *app) fakes(file string) ([]plugintest.Fake, error) {
+	if file == "" {
+		return nil, nil
+	}
+	if file != "-" {
+		file = "@" + file
+	}
+	text, err := a.text("--fake", file)
+	if err != nil {
+		return nil, err
+	}
+	return plugintest.ReadFakes(text)
+}
+
+// argument is the first argument, "." if there is none.
+func argument(args []string) string {
+	if len(args) == 0 {
+		return "."
+	}
+	return args[0]
+}
+
+// megabytes is a size as a person reads it.
+func megabytes(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+}
