@@ -328,12 +328,13 @@ func (a *attempt) why(err error) error {
 	return err
 }
 
-// timeLimit is the active time that the attempt may take: the smaller of the
-// step's own and the run's limit for steps. named is false for the host's
+// timeLimit is the active time that the attempt may take: the smallest of the
+// step's own, the run's limit for steps and the plugin's. named is false for the host's
 // default, which holds where neither says anything.
 func (a *attempt) timeLimit() (limit time.Duration, named bool) {
 	safety := a.run.definition().Safety
-	for _, ms := range []int64{safety.MaxStepTimeoutMs, a.step.TimeoutMs} {
+	grant, _ := a.mod.allowed()
+	for _, ms := range []int64{safety.MaxStepTimeoutMs, a.step.TimeoutMs, grant.TimeoutMs} {
 		own := time.Duration(ms) * time.Millisecond
 		if ms > 0 && (!named || own < limit) {
 			limit, named = own, true
@@ -370,12 +371,21 @@ func (a *attempt) guest(ctx context.Context, limit time.Duration) (json.RawMessa
 	a.mu.Unlock()
 	res, err := a.mod.Run(ctx, wasm.Invocation{
 		Input: input, Seed: a.seed, ClockBase: a.base, Call: a.call, Compute: limit, Pure: replayed,
-		Limits: wasm.Limits{MemoryBytes: min(a.run.memoryLimit(), 64<<20)},
+		Limits: wasm.Limits{MemoryBytes: a.memory()},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return res.Output, nil
+}
+
+// memory bounds the guest's linear memory, in bytes.
+func (a *attempt) memory() int64 {
+	most := min(a.run.memoryLimit(), 64<<20)
+	if grant, _ := a.mod.allowed(); grant.Memory > 0 {
+		most = min(most, grant.Memory)
+	}
+	return most
 }
 
 // input is clause A3 of the ABI.

@@ -98,6 +98,10 @@ func clip(b []byte) string {
 // startCall begins a new call: at once where nothing outside the store is
 // touched, else as work of the run.
 func (a *attempt) startCall(ctx context.Context, c *call) error {
+	if e := a.denied(c); e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
 	switch c.function {
 	case abi.FuncEval:
 		return a.instant(ctx, c, a.callEval)
@@ -121,6 +125,8 @@ func (a *attempt) startCall(ctx context.Context, c *call) error {
 		return a.startWait(ctx, c)
 	case abi.FuncHTTP:
 		return a.startHTTP(ctx, c)
+	case abi.FuncFile:
+		return a.startFile(ctx, c)
 	}
 	a.complete(c, callEnd{err: errf(abi.NotFound, "this host has no function %q", c.function)})
 	return nil

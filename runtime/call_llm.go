@@ -58,6 +58,10 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		a.complete(c, callEnd{err: asError(err, abi.Unavailable)})
 		return nil
 	}
+	if e := a.deniedModel(req.Model, quote); e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
 	quote.Worst.Calls = 1
 	if err := a.run.ledger.reserve(ctx, a.run, quote); err != nil {
 		if e := abi.As(err); e != nil {

@@ -135,12 +135,14 @@ func (a *attempt) callLog(request []byte) wasm.Reply {
 	return reply
 }
 
+type emitRequest struct {
+	Event string          `json:"event"`
+	Data  json.RawMessage `json:"data"`
+}
+
 // callEmit is clause A6.10. The event and the call's end are one commit.
 func (a *attempt) callEmit(c *call) error {
-	var req struct {
-		Event string          `json:"event"`
-		Data  json.RawMessage `json:"data"`
-	}
+	var req emitRequest
 	if e := parse(c, &req); e != nil {
 		a.complete(c, callEnd{err: e})
 		return nil

@@ -10,15 +10,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+type spawnRequest struct {
+	Field    string          `json:"field"`
+	Sentinel string          `json:"sentinel"`
+	Inputs   json.RawMessage `json:"inputs"`
+}
+
 // callSpawn is clause A6.9. The child's start key is the call's with the
 // attempts around it: however often a crash repeats the call there is one
 // child, and a new attempt of the step, which wants another try, has its own.
 func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
-	var req struct {
-		Field    string          `json:"field"`
-		Sentinel string          `json:"sentinel"`
-		Inputs   json.RawMessage `json:"inputs"`
-	}
+	var req spawnRequest
 	if e := parse(c, &req); e != nil {
 		return callEnd{err: e}, nil
 	}
@@ -75,14 +77,7 @@ func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, 
 		if !ok {
 			return nil, 0, false, errf(abi.BadFields, "step %s has no field %q", a.address, field)
 		}
-		var ref struct {
-			Ref string `json:"$ref"`
-		}
-		switch {
-		case json.Unmarshal(raw, &id) == nil:
-		case json.Unmarshal(raw, &ref) == nil && ref.Ref != "":
-			id = ref.Ref
-		default:
+		if id = storedID(raw); id == "" {
 			def, problems := a.run.rt.Decode(raw, a.address+"."+field)
 			if err := problemsError(problems); err != nil {
 				return nil, 0, false, &abi.Error{Code: abi.BadFields, Field: field, Message: err.Error()}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -200,50 +199,4 @@ func (a *attempt) doWatch(ctx context.Context, c *call) (callEnd, error) {
 		return callEnd{}, err
 	}
 	return a.commandEnd(out, err), nil
-}
-
-// startHTTP is clause A6.13.
-func (a *attempt) startHTTP(ctx context.Context, c *call) error {
-	var req struct {
-		Method string `json:"method"`
-		URL    string `json:"url"`
-	}
-	if err := json.Unmarshal(c.request, &req); err != nil {
-		a.complete(c, callEnd{err: errf(abi.BadFields, "%s: %v", abi.FuncHTTP, err)})
-		return nil
-	}
-	if a.run.rt.opt.HTTP == nil {
-		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this program grants no plugin the network", abi.FuncHTTP)})
-		return nil
-	}
-	safe := req.Method == "" || req.Method == http.MethodGet || req.Method == http.MethodHead
-	durable, err := a.beginCall(c, journal.CallStartBody{Effect: !safe, Safe: safe, Label: req.Method + " " + req.URL})
-	if err != nil {
-		return err
-	}
-	if safe {
-		durable = nil
-	}
-	a.perform(ctx, c, durable, a.doHTTP)
-	return nil
-}
-
-func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {
-	if err := a.run.enter(ctx); err != nil {
-		return callEnd{}, err
-	}
-	defer a.run.leave()
-	out, err := a.run.rt.opt.HTTP.Do(ctx, a.pluginCall(c))
-	if err != nil && ctx.Err() != nil {
-		return callEnd{}, err
-	}
-	return a.commandEnd(out, err), nil
-}
-
-// pluginCall is a call that the plugin makes by itself.
-func (a *attempt) pluginCall(c *call) PluginCall {
-	return PluginCall{
-		Plugin: a.mod.Manifest().Name, Run: a.run.id, Workspace: a.run.begin.Workspace, Key: a.callKey(c),
-		Grant: Grant{Allow: asksOf(a.mod.Manifest())}, Request: c.request,
-	}
 }

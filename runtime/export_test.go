@@ -25,6 +25,7 @@ func OpenOn(ctx context.Context, db store.Store, opt Options) (*Runtime, error) 
 type GoModule struct {
 	Name  string
 	Types []wasm.StepType
+	Asks  []wasm.Ask
 	Step  func(g *GoGuest) (any, error)
 }
 
@@ -74,7 +75,7 @@ type Answer struct {
 
 func (m *GoModule) Digest() string { return "go-" + m.Name }
 func (m *GoModule) Manifest() wasm.Manifest {
-	return wasm.Manifest{Name: m.Name, ABI: 1, Steps: m.Types}
+	return wasm.Manifest{Name: m.Name, ABI: 1, Steps: m.Types, Asks: m.Asks}
 }
 func (m *GoModule) Bytes() []byte { return nil }
 
@@ -105,7 +106,15 @@ func (m *GoModule) Run(ctx context.Context, inv wasm.Invocation) (res wasm.Resul
 }
 
 // AddModule makes m's step types live.
-func AddModule(rt *Runtime, m *GoModule) error { return rt.plugins.add(m, &PluginInfo{Trusted: true}) }
+func AddModule(rt *Runtime, m *GoModule) error {
+	rt.plugins.loading.Lock()
+	defer rt.plugins.loading.Unlock()
+	h, err := holdable(m, true)
+	if err != nil {
+		return err
+	}
+	return rt.plugins.replace("", h, &PluginInfo{Trusted: true})
+}
 
 // Commits returns how many commits the store has made.
 func Commits(rt *Runtime) uint64 { return uint64(rt.db.Stats().Commits) }

@@ -9,10 +9,11 @@ import (
 )
 
 // Grants is the operator's word on plugins that do not ship with the program.
-// An implementation is safe for concurrent use.
+// An implementation is safe for concurrent use, and must not call the runtime.
 type Grants interface {
 	// Grant returns what a version of a plugin may do; p has its name, version,
-	// digest and asks. The error *[abi.Error] with code denied says that it has to
+	// digest, step types and asks, and its source unless only a parked step needs
+	// it. The error *[abi.Error] with code denied says that it has to
 	// wait for the operator: the plugin is listed as waiting and the version that
 	// was live before goes on serving. Grant is asked again at [Runtime.Regrant].
 	Grant(ctx context.Context, p PluginInfo) (Grant, error)
@@ -46,25 +47,36 @@ type Folder struct {
 	Write bool   `json:"write,omitempty"`
 }
 
-// Names returns what is allowed of a use; ok is false if nothing is.
+// Names returns what is allowed of a use, none for what clause A2.4 says that
+// no names mean; ok is false if nothing is.
 func (g Grant) Names(use abi.Use) (names []string, ok bool) {
 	for _, a := range g.Allow {
-		if a.Use == string(use) {
-			names, ok = append(names, a.Names...), true
+		if a.Use != string(use) {
+			continue
 		}
+		if ok = true; len(a.Names) == 0 && anyName(use) {
+			return nil, true
+		}
+		names = append(names, a.Names...)
 	}
 	return names, ok
 }
 
+// anyName reports whether an ask without names is for any name.
+func anyName(use abi.Use) bool {
+	return use == abi.UseLLM || use == abi.UseEmit || use == abi.UseWatch
+}
+
 // Allows reports whether the grant has a use for a name. No names in the grant
-// allow any name of the uses where clause A2.4 says so.
+// allow any name of the uses where clause A2.4 says so. What a pattern of
+// commands means depends on the commands, so it is not asked here about them.
 func (g Grant) Allows(use abi.Use, name string) bool {
 	names, ok := g.Names(use)
 	if !ok {
 		return false
 	}
 	if len(names) == 0 {
-		return use == abi.UseLLM || use == abi.UseEmit || use == abi.UseWatch || name == ""
+		return anyName(use) || name == ""
 	}
 	return slices.ContainsFunc(names, func(pattern string) bool { return fitsName(pattern, name) })
 }
@@ -76,4 +88,51 @@ func fitsName(pattern, name string) bool {
 		return strings.HasPrefix(name, prefix)
 	}
 	return pattern == name
+}
+
+// Missing returns the part of asks that the grant does not cover. It is strict:
+// of commands and hosts a name counts as covered only if the same name or
+// pattern is allowed, since what a pattern means depends on what there is.
+func (g Grant) Missing(asks []PluginAsk) []PluginAsk {
+	var missing []PluginAsk
+	for _, a := range asks {
+		use := abi.Use(a.Use)
+		names, ok := g.Names(use)
+		if !ok {
+			missing = append(missing, a)
+			continue
+		}
+		if len(names) == 0 && anyName(use) {
+			continue
+		}
+		if len(a.Names) == 0 {
+			if anyName(use) { // it asks for any, some are allowed
+				missing = append(missing, a)
+			}
+			continue
+		}
+		var left []string
+		for _, name := range a.Names {
+			if !slices.ContainsFunc(names, func(have string) bool { return coversName(use, have, name) }) {
+				left = append(left, name)
+			}
+		}
+		if len(left) > 0 {
+			missing = append(missing, PluginAsk{Use: a.Use, Names: left, Reason: a.Reason})
+		}
+	}
+	return missing
+}
+
+// coversName reports whether all that a name or pattern stands for is allowed by
+// another one.
+func coversName(use abi.Use, have, want string) bool {
+	switch use {
+	case abi.UseFolder:
+		return have == want || have == want+":rw"
+	case abi.UseLLM, abi.UseEmit, abi.UseSpawn:
+		prefix, open := strings.CutSuffix(have, "*")
+		return have == want || open && strings.HasPrefix(want, prefix)
+	}
+	return have == want
 }

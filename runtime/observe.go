@@ -26,6 +26,10 @@ type Observer struct {
 	// Trigger is called for everything that a trigger fired, once what became of
 	// it is durable, in order for each sentinel. It must not block either.
 	Trigger func(TriggerFired)
+	// Plugin is called when a plugin becomes live, begins to wait or is refused,
+	// also when only a newer version of one that serves does. It must neither
+	// block nor change plugins.
+	Plugin func(PluginInfo)
 }
 
 // TriggerFired says what became of one fire. A fire that waited, in the queue or

@@ -29,6 +29,7 @@ type CommandInfo struct {
 	Input      json.RawMessage // JSON Schema of the parameters
 	ReadOnly   bool            // repeating it after a crash is safe
 	Idempotent bool            // likewise
+	Private    bool            // not in "*" nor in the pattern of a family above its own
 	// Reads names, by parameter, the values with which a call only reads.
 	Reads   map[string][]string
 	InStore bool     // its writes go through CommandCall.Records alone and commit with its answer

@@ -40,8 +40,9 @@ func (s *pluginSet) hold(m *heldModule) {
 	if m.holders == 0 {
 		s.idle = slices.DeleteFunc(s.idle, func(i *heldModule) bool { return i == m })
 	}
-	m.holders++
-	s.byDigest[m.Digest()] = m
+	if m.holders++; m.holders == 1 || s.byDigest[m.Digest()] == nil {
+		s.byDigest[m.Digest()] = m
+	}
 }
 
 // release counts a holder less. The caller has the mutex.
@@ -53,7 +54,9 @@ func (s *pluginSet) release(m *heldModule) {
 	for len(s.idle) > keepIdle {
 		old := s.idle[0]
 		s.idle = s.idle[1:]
-		delete(s.byDigest, old.Digest())
+		if s.byDigest[old.Digest()] == old { // else another one has its place
+			delete(s.byDigest, old.Digest())
+		}
 		if w, ok := old.module.(*wasm.Module); ok {
 			w.Release()
 		}
@@ -77,17 +80,29 @@ func (s *pluginSet) digest(ctx context.Context, digest string) (*heldModule, err
 	// Compiled without the mutex, since that may take a second. Two that ask for the
 	// same one compile it twice, the second from the cache, and one is dropped.
 	//
-	// An old module has at most what built-ins have: it was live here before.
-	loaded, err := s.rt.wasm.Load(ctx, code, wasm.LoadOptions{Trusted: s.wasTrusted(digest)})
+	// One that was trusted when it was live here is so again; any other one is
+	// asked about, and goes on without what it is not allowed any more.
+	trusted := s.wasTrusted(digest)
+	loaded, err := s.rt.wasm.Load(ctx, code, wasm.LoadOptions{Trusted: trusted})
 	if err != nil {
 		return nil, err
 	}
-	m, err := holdable(loaded)
+	m, err := holdable(loaded, trusted)
 	if err != nil {
 		loaded.Release()
 		return nil, err
 	}
-	s.mu.Lock()
+	for {
+		s.mu.Lock()
+		asked := s.asked
+		s.mu.Unlock()
+		s.renew(ctx, m)
+		s.mu.Lock()
+		if asked == s.asked {
+			break
+		}
+		s.mu.Unlock() // the grants have changed meanwhile
+	}
 	defer s.mu.Unlock()
 	if other, ok := s.byDigest[digest]; ok { // somebody was faster
 		loaded.Release()
@@ -144,7 +159,15 @@ func (s *pluginSet) pastView(ctx context.Context, h *history) *pluginView {
 }
 
 // lookup returns the module that carries out a new step of the pass.
-func (v *pluginView) lookup(t sentinels.StepType) (*heldModule, error) { return v.types.lookup(t) }
+func (v *pluginView) lookup(t sentinels.StepType) (*heldModule, error) {
+	m, err := v.types.lookup(t)
+	if err != nil {
+		if e := v.set.absent(t); e != nil {
+			return nil, e
+		}
+	}
+	return m, err
+}
 
 // digest returns a module for as long as the view is there.
 func (v *pluginView) digest(ctx context.Context, digest string) (*heldModule, error) {

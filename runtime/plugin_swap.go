@@ -7,14 +7,14 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // LoadPlugin makes a plugin live, in place of the one that was loaded from the
 // same source. It is compiled and checked whole before anything changes; passes
 // that have begun go on with what was live then, the next ones take the new
 // one. When it is refused the old one stays, and the error as well as
-// [PluginInfo] say why. A step type of another plugin is the error conflict.
+// [PluginInfo] say why. A step type of another plugin is the error conflict; one
+// that has to wait for the operator is the error denied, and its state says so.
 //
 // Loads and unloads are carried out one after the other.
 func (rt *Runtime) LoadPlugin(ctx context.Context, p Plugin) (PluginInfo, error) {
@@ -27,16 +27,12 @@ func (rt *Runtime) LoadPlugin(ctx context.Context, p Plugin) (PluginInfo, error)
 	// All that can fail comes first, and without the mutex: runs look types up
 	// while this compiles.
 	info := PluginInfo{Name: p.Name, Source: p.Name, Trusted: p.Trusted}
-	m, err := s.open(ctx, p, &info)
-	if err == nil {
-		err = s.replace(p.Replaces, m, &info)
-	}
-	if err != nil {
+	if err := s.install(ctx, p, &info); err != nil {
 		e := *asError(err, abi.BadFields)
 		e.Message = fmt.Sprintf("load plugin %q: %s", p.Name, e.Message)
-		s.refused(info, &e)
-		return info, &e
+		return s.refused(info, &e), &e
 	}
+	s.tell(info)
 	return info, nil
 }
 
@@ -62,7 +58,7 @@ func (rt *Runtime) UnloadPlugin(_ context.Context, source string) error {
 	digest := s.infos[at].Digest
 	var rest []*heldModule
 	for _, m := range s.live.modules {
-		if m.Digest() != digest || s.infos[at].Problem != "" {
+		if m.Digest() != digest || s.infos[at].State != PluginLive {
 			rest = append(rest, m)
 		}
 	}
@@ -74,6 +70,7 @@ func (rt *Runtime) UnloadPlugin(_ context.Context, source string) error {
 		s.swap(table)
 	}
 	s.infos = slices.Delete(s.infos, at, at+1)
+	delete(s.waits, source)
 	return nil
 }
 
@@ -95,18 +92,16 @@ func (s *pluginSet) source(name string) int {
 
 // replace puts m in the place of the live module of the same source, or of the
 // source replaces, or beside the others. The caller holds loading.
-func (s *pluginSet) replace(replaces string, m module, info *PluginInfo) error {
-	next, err := holdable(m)
-	if err != nil {
-		unload(m)
-		return err
-	}
+func (s *pluginSet) replace(replaces string, next *heldModule, info *PluginInfo) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// A module that is in memory already, of an older time or the live one, is
-	// taken as it is.
-	if have := s.byDigest[m.Digest()]; have != nil {
-		unload(m)
+	// taken as it is, unless its instances are to be used otherwise.
+	if have := s.byDigest[next.Digest()]; have != nil && (have.reuse == next.reuse || have.trusted) {
+		if !have.trusted {
+			have.grant.Store(next.grant.Load())
+		}
+		unload(next.module)
 		next = have
 	}
 	at := s.source(info.Source)
@@ -117,7 +112,7 @@ func (s *pluginSet) replace(replaces string, m module, info *PluginInfo) error {
 	// type a step without one is of.
 	modules := slices.Clone(s.live.modules)
 	place := -1
-	if at >= 0 && s.infos[at].Problem == "" {
+	if at >= 0 && s.infos[at].State == PluginLive {
 		if s.infos[at].Trusted && !info.Trusted {
 			s.discard(next)
 			return errf(abi.Denied, "plugin %q is part of this program", s.infos[at].Name)
@@ -147,10 +142,8 @@ func (s *pluginSet) replace(replaces string, m module, info *PluginInfo) error {
 		}
 		s.swap(table)
 	}
-	info.Types = nil
-	for _, t := range m.Manifest().Steps {
-		info.Types = append(info.Types, sentinels.StepType(t.Type))
-	}
+	info.State, info.Problem, info.Refused, info.Next = PluginLive, "", "", nil
+	delete(s.waits, info.Source)
 	s.note(at, *info)
 	return nil
 }
@@ -194,18 +187,63 @@ func (s *pluginSet) note(at int, info PluginInfo) {
 	}
 }
 
-// refused remembers why a plugin is not live, or why a newer version is not.
-func (s *pluginSet) refused(info PluginInfo, why error) {
-	s.mu.Lock()
-	at := s.source(info.Source)
-	if at >= 0 && s.infos[at].Problem == "" {
-		s.infos[at].Refused = why.Error() // what serves is still the old one, with its version and digest
-	} else {
-		info.Problem, info.Types = why.Error(), nil
-		s.note(at, info)
+// refused remembers why a plugin is not live, or why a newer version is not, and
+// returns what it now is. A version that waits is tried again by
+// [Runtime.Regrant].
+func (s *pluginSet) refused(info PluginInfo, why error) PluginInfo {
+	info.Problem = why.Error()
+	waits := info.State == PluginWaiting
+	if !waits {
+		info.State, info.Types = PluginRefused, nil
 	}
+	s.mu.Lock()
+	delete(s.waits, info.Source)
+	if waits {
+		s.waits[info.Source] = waiting{info.Digest}
+	}
+	at := s.source(info.Source)
+	if at >= 0 && s.infos[at].State == PluginLive {
+		// What serves is still the old one, with its version and digest.
+		live := &s.infos[at]
+		live.Refused, live.Next = info.Problem, nil
+		if waits {
+			live.Next = &PluginVersion{Version: info.Version, Digest: info.Digest, Asks: info.Asks, Problem: info.Problem}
+			if live.Grant != nil {
+				live.Next.Missing = live.Grant.Missing(info.Asks)
+			}
+		}
+		told := *live
+		s.mu.Unlock()
+		s.log(told, info)
+		s.tell(told)
+		return info
+	}
+	s.note(at, info)
 	s.mu.Unlock()
-	s.rt.log.Warn("plugin is not live", "plugin", info.Source, "reason", why)
+	s.log(info, info)
+	s.tell(info)
+	return info
+}
+
+// log writes for the operator that a version of a plugin is not live.
+func (s *pluginSet) log(now, version PluginInfo) {
+	serves := ""
+	if now.Digest != version.Digest {
+		serves = now.Digest
+	}
+	text := "plugin is not live"
+	if version.State == PluginWaiting {
+		text = "plugin waits for approval"
+	}
+	s.rt.log.Warn(text, "plugin", version.Name, "file", version.Source, "digest", version.Digest, "serves", serves, "reason", version.Problem)
+}
+
+// tell passes on what has become of a plugin. Changes are told one after the
+// other, since whoever makes one holds loading.
+func (s *pluginSet) tell(info PluginInfo) {
+	if info.Source != "" && s.rt.opt.Observer.Plugin != nil {
+		s.rt.opt.Observer.Plugin(info)
+	}
 }
 
 // unload frees a module that was never held.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -17,16 +18,25 @@ type heldModule struct {
 	types *sentinels.TypeSet                       // its own alone
 	marks map[sentinels.StepType]map[string]string // by field, of those that are more than plain data
 
+	trusted bool
+	reuse   bool                  // its instances serve several calls
+	asks    Grant                 // all that it asks for
+	grant   atomic.Pointer[Grant] // what it is allowed of that now; nil is nothing, and no host call that needs a grant
+
 	holders int // guarded by pluginSet.mu
 }
 
 // holdable compiles what a module's manifest says of its fields.
-func holdable(m module) (*heldModule, error) {
+func holdable(m module, trusted bool) (*heldModule, error) {
 	types, err := sentinels.NewTypeSet(specsOf(m))
 	if err != nil {
 		return nil, err
 	}
-	h := &heldModule{module: m, types: types, marks: map[sentinels.StepType]map[string]string{}}
+	h := &heldModule{module: m, types: types, marks: map[sentinels.StepType]map[string]string{}, trusted: trusted}
+	h.asks = Grant{Allow: asksOf(m.Manifest())}
+	if trusted {
+		h.grant.Store(&h.asks)
+	}
 	for _, t := range types.Types() {
 		spec, _ := types.Lookup(t)
 		marks := map[string]string{}

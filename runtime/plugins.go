@@ -38,42 +38,23 @@ type pluginSet struct {
 	byDigest map[string]*heldModule // every module in memory
 	idle     []*heldModule          // those that nobody holds, the oldest first
 	infos    []PluginInfo
-	opened   bool // the plugins of Open are loaded
-}
-
-// PluginInfo describes a loaded plugin or says why it is not.
-type PluginInfo struct {
-	Name    string               `json:"name"`
-	Version string               `json:"version,omitempty"`
-	Source  string               `json:"source"`
-	Digest  string               `json:"digest,omitempty"`
-	Types   []sentinels.StepType `json:"types,omitempty"`
-	Trusted bool                 `json:"trusted"`
-	Asks    []PluginAsk          `json:"asks,omitempty"`
-	Problem string               `json:"problem,omitempty"` // why it is not live
-	Refused string               `json:"refused,omitempty"` // it is live, and this is why a newer version of it is not
-}
-
-// PluginAsk is one permission a plugin asks for, with its reason.
-type PluginAsk struct {
-	Use    string   `json:"use"`
-	Names  []string `json:"names,omitempty"`
-	Reason string   `json:"reason"`
+	waits    map[string]waiting // by source, versions that the operator has to decide about
+	asked    int                // how often all grants were asked for again
+	opened   bool               // the plugins of Open are loaded
 }
 
 func newPluginSet(rt *Runtime) *pluginSet {
-	return &pluginSet{rt: rt, live: emptyTable(), byDigest: map[string]*heldModule{}}
+	return &pluginSet{rt: rt, live: emptyTable(), byDigest: map[string]*heldModule{}, waits: map[string]waiting{}}
 }
 
 // load compiles a plugin and makes its step types live. A plugin that cannot be
 // loaded is recorded with the reason and is no error of the runtime, unless it
 // is a trusted one: without its own step types a program is not whole.
 func (s *pluginSet) load(ctx context.Context, p Plugin) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
 	info := PluginInfo{Name: p.Name, Source: p.Name, Trusted: p.Trusted}
-	m, err := s.open(ctx, p, &info)
-	if err == nil {
-		err = s.add(m, &info)
-	}
+	err := s.install(ctx, p, &info)
 	switch {
 	case err == nil:
 		return nil
@@ -84,42 +65,59 @@ func (s *pluginSet) load(ctx context.Context, p Plugin) error {
 	return nil
 }
 
-func (s *pluginSet) open(ctx context.Context, p Plugin, info *PluginInfo) (module, error) {
+// install opens a plugin and puts it in its place. The caller holds loading.
+func (s *pluginSet) install(ctx context.Context, p Plugin, info *PluginInfo) error {
+	m, err := s.open(ctx, p, info)
+	if err != nil {
+		return err
+	}
+	return s.replace(p.Replaces, m, info)
+}
+
+// open compiles a plugin and asks what it may do. Where the operator has not
+// decided, the state in info is waiting, and the code is kept for the time when
+// they have.
+func (s *pluginSet) open(ctx context.Context, p Plugin, info *PluginInfo) (*heldModule, error) {
 	code, err := p.Wasm()
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.rt.wasm.Load(ctx, code, wasm.LoadOptions{Trusted: p.Trusted})
+	opt := wasm.LoadOptions{Trusted: p.Trusted}
+	m, err := s.rt.wasm.Load(ctx, code, opt)
 	if err != nil {
 		return nil, err
 	}
-	manifest := m.Manifest()
-	info.Name, info.Version, info.Digest = manifest.Name, manifest.Version, m.Digest()
-	info.Asks = asksOf(manifest)
-	if !p.Trusted && len(manifest.Asks) > 0 {
-		return nil, &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("plugin %q asks for permissions, and this program grants none to plugins of others", manifest.Name),
-			Hint: "use a plugin that asks for nothing"}
-	}
+	info.describe(m.Digest(), m.Manifest())
 	if _, err := s.rt.db.PutBlob(code); err != nil {
+		m.Release()
 		return nil, err
 	}
-	return m, nil
-}
-
-// asksOf is what a manifest asks for.
-func asksOf(manifest wasm.Manifest) []PluginAsk {
-	var asks []PluginAsk
-	for _, a := range manifest.Asks {
-		asks = append(asks, PluginAsk{Use: a.Use, Names: a.Names, Reason: a.Reason})
+	grant, err := s.ask(ctx, *info)
+	if err != nil {
+		m.Release()
+		if abi.CodeOf(err) == abi.Denied && s.rt.opt.Grants != nil {
+			info.State = PluginWaiting
+		}
+		return nil, err
 	}
-	return asks
-}
-
-// add makes m's step types live beside those that are.
-func (s *pluginSet) add(m module, info *PluginInfo) error {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	return s.replace("", m, info)
+	if opt.Reuse = grant.Reuse && info.Stateless; opt.Reuse && !p.Trusted {
+		// Compiled just now, so this is from the cache.
+		m.Release()
+		if m, err = s.rt.wasm.Load(ctx, code, opt); err != nil {
+			return nil, err
+		}
+	}
+	h, err := holdable(m, p.Trusted)
+	if err != nil {
+		m.Release()
+		return nil, err
+	}
+	h.reuse = opt.Reuse
+	h.allow(&grant)
+	if !p.Trusted {
+		info.Grant = &grant
+	}
+	return h, nil
 }
 
 // wasTrusted reports whether a digest was loaded as trusted by any release: the
@@ -135,20 +133,16 @@ func (s *pluginSet) typeSet() *sentinels.TypeSet {
 	return s.live.types
 }
 
-// Plugins returns the plugins that were loaded or tried, in that order.
-func (rt *Runtime) Plugins() []PluginInfo {
-	rt.plugins.mu.Lock()
-	defer rt.plugins.mu.Unlock()
-	return append([]PluginInfo(nil), rt.plugins.infos...)
-}
-
-// digests returns those of the modules in memory.
+// digests returns those of the modules in memory, and of those that wait.
 func (s *pluginSet) digests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]string, 0, len(s.byDigest))
 	for d := range s.byDigest {
 		all = append(all, d)
+	}
+	for _, w := range s.waits {
+		all = append(all, w.digest)
 	}
 	return all
 }

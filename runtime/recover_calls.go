@@ -78,10 +78,10 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	switch c.function {
 	case abi.FuncCommand:
 		if !c.start.Effect {
-			a.perform(ctx, c, nil, a.doCommand)
+			a.perform(ctx, c, nil, a.guarded(a.doCommand))
 			return nil
 		}
-		a.doubt(ctx, c, a.doCommand)
+		a.doubt(ctx, c, a.guarded(a.doCommand))
 	case abi.FuncLLM:
 		// The server may have counted the turn, so its worst case is spent,
 		// whatever is decided; making it again books it once more.
@@ -90,12 +90,12 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 		a.run.mu.Lock()
 		a.run.usage.Add(worst)
 		a.run.mu.Unlock()
-		a.doubt(ctx, c, func(ctx context.Context, c *call) (callEnd, error) {
+		a.doubt(ctx, c, a.guarded(func(ctx context.Context, c *call) (callEnd, error) {
 			a.run.ledger.rebook(a.run, worst)
 			return a.doLLM(ctx, c)
-		})
+		}))
 	case abi.FuncWatch:
-		a.perform(ctx, c, nil, a.doWatch)
+		a.perform(ctx, c, nil, a.guarded(a.doWatch))
 	case abi.FuncBlock:
 		c.resumed = true
 		a.perform(ctx, c, nil, a.doBlock)
@@ -104,10 +104,12 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 		a.perform(ctx, c, nil, a.doWait)
 	case abi.FuncHTTP:
 		if !c.start.Effect {
-			a.perform(ctx, c, nil, a.doHTTP)
+			a.perform(ctx, c, nil, a.guarded(a.doHTTP))
 			return nil
 		}
-		a.doubt(ctx, c, a.doHTTP)
+		a.doubt(ctx, c, a.guarded(a.doHTTP))
+	case abi.FuncFile:
+		a.perform(ctx, c, nil, a.guarded(a.doFile))
 	default:
 		return errf(abi.Internal, "call %d of step %s, %s, has no end and cannot be taken up", c.seq, a.address, c.function)
 	}

@@ -26,6 +26,7 @@ func (rt *Runtime) askAbout(problems *sentinels.Problems, table *pluginTable, pa
 		if err != nil {
 			continue // decoding has said so
 		}
+		*problems = append(*problems, rt.checkGrant(mod, at, step)...)
 		_, marks := mod.fields(step.Type)
 		fields, err := guestFields(step, marks)
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,11 +87,22 @@ func (w *world) Lookup(name string) (runtime.CommandInfo, bool) {
 		return runtime.CommandInfo{Name: name, ReadOnly: true}, true
 	case "world/note":
 		return runtime.CommandInfo{Name: name, InStore: true}, true
+	case "world/hidden/act":
+		return runtime.CommandInfo{Name: name, Private: true}, true
 	}
 	return runtime.CommandInfo{}, false
 }
 
-func (w *world) Tools([]string) []runtime.CommandInfo { return nil }
+// Tools knows only names and the pattern of the whole family.
+func (w *world) Tools(patterns []string) (list []runtime.CommandInfo) {
+	for _, name := range []string{"world/act", "world/look"} {
+		if slices.Contains(patterns, name) || slices.Contains(patterns, "world/*") {
+			info, _ := w.Lookup(name)
+			list = append(list, info)
+		}
+	}
+	return list
+}
 
 func (w *world) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessage, error) {
 	var params struct {
@@ -100,7 +112,7 @@ func (w *world) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 		return nil, err
 	}
 	switch c.Command {
-	case "world/act":
+	case "world/act", "world/hidden/act":
 		if err := w.act(ctx, c.Key); err != nil {
 			return nil, err
 		}

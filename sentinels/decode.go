@@ -10,8 +10,11 @@ import (
 // DecodeOptions say what a definition may contain. The zero value accepts
 // every step type and leaves their fields unchecked.
 type DecodeOptions struct {
-	File     string   // for the places of problems
-	Types    *TypeSet // known step types; nil: every type is accepted with unchecked fields, and one that is missing stays so
+	File  string   // for the places of problems
+	Types *TypeSet // known step types; nil: every type is accepted with unchecked fields, and one that is missing stays so
+	// Absent says why a step type that Types does not have is not there, and what
+	// to do about it; nil, or an empty message, leaves it at "unknown".
+	Absent   func(t StepType) (message, hint string)
 	Triggers []string // known trigger kinds; default: immediate manual schedule event file webhook
 
 	// The checks report what is wrong with a text in another language; nil

@@ -162,6 +162,12 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 		spec, _ := d.opt.Types.Lookup(s.Type)
 		return spec
 	}
+	if d.opt.Absent != nil {
+		if message, hint := d.opt.Absent(s.Type); message != "" {
+			d.add(at, KindUnknown, hint, "%s", message)
+			return nil
+		}
+	}
 	d.add(at, KindUnknown, didYouMean(text, d.opt.Types.names()), "unknown step type %q", text)
 	return nil
 }

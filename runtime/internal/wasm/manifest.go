@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -107,12 +106,52 @@ func (m Manifest) faults() []string {
 		}
 	}
 	for i, a := range m.Asks {
-		if !slices.Contains(abi.Uses(), abi.Use(a.Use)) {
-			add("asks[%d].use %q is not known", i, a.Use)
+		if fault := a.fault(); fault != "" {
+			add("asks[%d]%s", i, fault)
 		}
 		if strings.TrimSpace(a.Reason) == "" {
 			add("asks[%d].reason is empty", i)
 		}
 	}
 	return faults
+}
+
+// The names of a use are looked at here only as far as they are the plugin's own
+// words; what others mean is known to whoever is asked for them.
+var (
+	folderWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}(:rw)?$`)
+	secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+)
+
+// fault returns what is wrong with an ask by clause A2.4, "" for nothing.
+func (a Ask) fault() string {
+	var shape *regexp.Regexp
+	switch use := abi.Use(a.Use); use {
+	case abi.UseCommand, abi.UseHTTP, abi.UseFolder, abi.UseSecret:
+		if len(a.Names) == 0 {
+			return fmt.Sprintf(".names is empty, and %s needs names", use)
+		}
+		switch use {
+		case abi.UseFolder:
+			shape = folderWord
+		case abi.UseSecret:
+			shape = secretName
+		}
+	case abi.UseWatch:
+		if len(a.Names) > 0 {
+			return ".names is not empty, and watch has none"
+		}
+	case abi.UseLLM, abi.UseSpawn, abi.UseEmit:
+	default:
+		return fmt.Sprintf(".use %q is not known", a.Use)
+	}
+	for _, name := range a.Names {
+		if name == "" || len(name) > 256 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+			return fmt.Sprintf(".names has %q, which is no name", name)
+		}
+		if shape != nil && !shape.MatchString(name) {
+			return fmt.Sprintf(".names has %q, which does not match %s", name, shape)
+		}
+	}
+	return ""
 }

@@ -1,0 +1,418 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// grants is an operator who has decided by digest, with * for every one.
+type grants struct {
+	mu  sync.Mutex
+	all map[string]runtime.Grant
+}
+
+func (g *grants) Grant(_ context.Context, p runtime.PluginInfo) (runtime.Grant, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, key := range []string{p.Digest, "*"} {
+		if grant, ok := g.all[key]; ok {
+			return grant, nil
+		}
+	}
+	if len(p.Asks) == 0 {
+		return runtime.Grant{}, nil
+	}
+	return runtime.Grant{}, abi.New(abi.Denied, p.Name+" waits for approval")
+}
+
+func (g *grants) set(key string, grant *runtime.Grant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if delete(g.all, key); grant != nil {
+		if g.all == nil {
+			g.all = map[string]runtime.Grant{}
+		}
+		g.all[key] = *grant
+	}
+}
+
+// outside is the network and the folders of a test: it only counts.
+type outside struct {
+	mu    sync.Mutex
+	calls []runtime.PluginCall
+}
+
+func (o *outside) Do(_ context.Context, c runtime.PluginCall) (json.RawMessage, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls = append(o.calls, c)
+	return json.RawMessage(`{}`), nil
+}
+
+// reach is a plugin of others whose step makes the host call that its fields
+// say, and answers what it was told.
+func reach(asks ...wasm.Ask) *runtime.GoModule {
+	return &runtime.GoModule{Name: "reach", Asks: asks, Types: []wasm.StepType{{Type: "reach", Fields: json.RawMessage(
+		`{"type":"object","properties":{"function":{"type":"string"},"request":{"x-sentinel":"raw"},"tools":{"x-sentinel":"tools"},
+		  "command":{"type":"string"},"params":{"x-sentinel":"params"},"definition":{"x-sentinel":"definition"}}}`)}},
+		Step: func(g *runtime.GoGuest) (any, error) {
+			var function string
+			_ = json.Unmarshal(g.Input.Step.Fields["function"], &function)
+			return g.Call(function, g.Input.Step.Fields["request"]), nil
+		}}
+}
+
+func ask(use abi.Use, names ...string) wasm.Ask {
+	return wasm.Ask{Use: string(use), Names: names, Reason: "the test needs it"}
+}
+
+func allowed(use abi.Use, names ...string) runtime.PluginAsk {
+	return runtime.PluginAsk{Use: string(use), Names: names}
+}
+
+// TestGrantOfEachCall makes every guarded host call inside and outside of what
+// the plugin asks for and is allowed.
+func TestGrantOfEachCall(t *testing.T) {
+	every := []wasm.Ask{
+		ask(abi.UseCommand, "world/*", "secret/tool"), ask(abi.UseLLM, "world/*"), ask(abi.UseWatch), ask(abi.UseSpawn, "kid", "other"), ask(abi.UseEmit, "a:*"),
+		ask(abi.UseHTTP, "example.com"), ask(abi.UseFolder, "data"),
+	}
+	for _, c := range []struct {
+		name     string
+		asks     []wasm.Ask // default every
+		allow    []runtime.PluginAsk
+		function string
+		request  string
+		denied   string // part of the message, "" for an answer that is no denial
+	}{
+		{"command", nil, []runtime.PluginAsk{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/look"}`, ""},
+		{"command not allowed", nil, []runtime.PluginAsk{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act"}`, `not allowed the command "world/act"`},
+		{"command not asked for", []wasm.Ask{ask(abi.UseCommand, "world/look")}, []runtime.PluginAsk{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/act"}`, `does not ask for the command "world/act"`},
+		{"no command at all", nil, []runtime.PluginAsk{allowed(abi.UseEmit)}, abi.FuncCommand, `{"command":"world/look"}`, "not allowed command"},
+		{"private by star", []wasm.Ask{ask(abi.UseCommand, "*")}, []runtime.PluginAsk{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
+		{"private by a family above", nil, []runtime.PluginAsk{allowed(abi.UseCommand, "world/*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
+		{"private by name", []wasm.Ask{ask(abi.UseCommand, "world/hidden/act")}, []runtime.PluginAsk{allowed(abi.UseCommand, "world/hidden/act")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, ""},
+		{"by a model", nil, []runtime.PluginAsk{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act","by":"model","tools":["*"]}`, `not allowed the command`},
+		{"two commands in one request", nil, []runtime.PluginAsk{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"Command":"world/look","command":"world/act"}`, `not allowed the command "world/act"`},
+		{"emit", nil, []runtime.PluginAsk{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:b"}`, ""},
+		{"emit not allowed", nil, []runtime.PluginAsk{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:c"}`, `not allowed to emit "a:c"`},
+		{"emit not asked for", nil, []runtime.PluginAsk{allowed(abi.UseEmit)}, abi.FuncEmit, `{"event":"b:c"}`, `not allowed to emit`},
+		{"model", nil, []runtime.PluginAsk{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, ""},
+		{"model not allowed", nil, []runtime.PluginAsk{allowed(abi.UseLLM, "world/small")}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model "world/oracle"`},
+		{"model not asked for", []wasm.Ask{ask(abi.UseLLM, "moon/*")}, []runtime.PluginAsk{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model`},
+		{"watch", nil, nil, abi.FuncWatch, `{"executionId":"x"}`, "not allowed watch"},
+		{"spawn of its own field", nil, []runtime.PluginAsk{allowed(abi.UseSpawn)}, abi.FuncSpawn, `{"field":"definition"}`, ""},
+		{"spawn without a grant", nil, nil, abi.FuncSpawn, `{"field":"definition"}`, "not allowed spawn"},
+		{"spawn of a stored one", nil, []runtime.PluginAsk{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"kid"}`, ""},
+		{"spawn of another stored one", nil, []runtime.PluginAsk{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"other"}`, `not allowed to start the sentinel "other"`},
+		{"http", nil, []runtime.PluginAsk{allowed(abi.UseHTTP, "example.com")}, abi.FuncHTTP, `{"url":"https://example.com"}`, ""},
+		{"http without a grant", nil, nil, abi.FuncHTTP, `{"url":"https://example.com"}`, "not allowed http"},
+		{"folder", nil, []runtime.PluginAsk{allowed(abi.UseFolder, "data")}, abi.FuncFile, `{"folder":"data","op":"read","path":"x"}`, ""},
+		{"folder without a grant", nil, nil, abi.FuncFile, `{"folder":"data","op":"read","path":"x"}`, "not allowed folder"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			net, files := new(outside), new(outside)
+			w := newWorld()
+			rt := open(t, w, store.NewMemory(), runtime.Options{HTTP: net, Folders: files, Grants: &grants{all: map[string]runtime.Grant{"*": {Allow: c.allow}}}})
+			asks := c.asks
+			if asks == nil {
+				asks = every
+			}
+			if err := runtime.AddUntrusted(rt, reach(asks...)); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{"kid", "other"} {
+				kid := decode(t, rt, `{"id":"`+id+`","name":"`+id+`","steps":[{"type":"call","command":"world/look"}]}`)
+				if _, err := rt.Save(t.Context(), kid, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			def := decode(t, rt, `{"name":"r","steps":[{"type":"reach","function":"`+c.function+`","request":`+c.request+`,"outputTo":"said",
+				"definition":{"name":"own","steps":[{"type":"call","command":"world/look"}]}}]}`)
+			id, err := rt.Start(t.Context(), def, runtime.StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := rt.Wait(t.Context(), id)
+			if err != nil || res.Status != sentinels.StatusCompleted {
+				t.Fatalf("run ended %s: %v, %v", res.Status, res.Error, err)
+			}
+			var said struct{ Error *abi.Error }
+			if err := json.Unmarshal(res.Variables["said"], &said); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case c.denied == "" && said.Error != nil:
+				t.Errorf("it was told %v", said.Error)
+			case c.denied != "" && (said.Error == nil || said.Error.Code != abi.Denied || !strings.Contains(said.Error.Message, c.denied)):
+				t.Errorf("it was told %s, want denied with %q", res.Variables["said"], c.denied)
+			}
+			if c.denied != "" && (len(w.order) > 0 || len(net.calls) > 0 || len(files.calls) > 0) {
+				t.Errorf("something was reached: %v, %v, %v", w.order, net.calls, files.calls)
+			}
+		})
+	}
+}
+
+// TestDenialReplays holds that a denied call is in the journal: after a crash it
+// is answered as it was, also when the plugin is allowed more by then.
+func TestDenialReplays(t *testing.T) {
+	db, w := store.NewMemory(), newWorld()
+	g := &grants{all: map[string]runtime.Grant{"*": {}}}
+	rt := open(t, w, db, runtime.Options{Grants: g})
+	mod := reach(ask(abi.UseEmit))
+	mod.Step = func(g *runtime.GoGuest) (any, error) {
+		said := g.Call(abi.FuncEmit, map[string]any{"event": "a"})
+		if a := g.Call(abi.FuncWait, map[string]any{"event": "go"}); a.Error != nil {
+			return nil, a.Error
+		}
+		return said, nil
+	}
+	if err := runtime.AddUntrusted(rt, mod); err != nil {
+		t.Fatal(err)
+	}
+	id, err := rt.Start(t.Context(), decode(t, rt, `{"name":"r","steps":[{"type":"reach","outputTo":"said"}]}`), runtime.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the step to wait", func() bool { return runtime.Subscribers(rt) == 1 })
+	g.set("*", &runtime.Grant{Allow: []runtime.PluginAsk{allowed(abi.UseEmit)}})
+	if err := rt.Regrant(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.Emit(t.Context(), sentinels.Event{Name: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	res, err := rt.Wait(t.Context(), id)
+	if err != nil || !bytes.Contains(res.Variables["said"], []byte(`"denied"`)) {
+		t.Errorf("ended %s with %s, %v", res.Status, res.Variables["said"], err)
+	}
+}
+
+// TestLostGrant takes the grant from a plugin whose step waits: the step goes on
+// and is denied, and its type is unknown for what is read afterwards.
+func TestLostGrant(t *testing.T) {
+	w := newWorld()
+	g := &grants{all: map[string]runtime.Grant{"*": {Allow: []runtime.PluginAsk{allowed(abi.UseEmit), allowed(abi.UseHTTP, "x")}}}}
+	net := new(outside)
+	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g, HTTP: net})
+	mod := reach(ask(abi.UseEmit), ask(abi.UseHTTP, "x"))
+	mod.Step = func(g *runtime.GoGuest) (any, error) {
+		if a := g.Call(abi.FuncWait, map[string]any{"event": "go"}); a.Error != nil {
+			return nil, a.Error
+		}
+		return []any{g.Call(abi.FuncEmit, map[string]any{"event": "a"}), g.Call(abi.FuncHTTP, map[string]any{"url": "https://x"})}, nil
+	}
+	if err := runtime.AddUntrusted(rt, mod); err != nil {
+		t.Fatal(err)
+	}
+	src := `{"name":"r","steps":[{"type":"reach","outputTo":"said"}]}`
+	id, err := rt.Start(t.Context(), decode(t, rt, src), runtime.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the step to wait", func() bool { return runtime.Subscribers(rt) == 1 })
+	g.set("*", nil)
+	if err := rt.Regrant(t.Context()); err == nil {
+		// A Go function has no code to keep, so only the waiting version cannot be tried.
+		t.Error("a module without code was tried again")
+	}
+	info, _ := plugin(rt, "reach.wasm")
+	if info.State != runtime.PluginWaiting || info.Grant != nil || info.Problem == "" {
+		t.Errorf("it is %+v", info)
+	}
+	_, problems := rt.Decode([]byte(src), "r.json")
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, `step type "reach" is provided by plugin "reach", which waits for approval`) || problems[0].Hint != "sentinel plugin allow reach" {
+		t.Errorf("problems %v", problems)
+	}
+	if _, err := rt.Emit(t.Context(), sentinels.Event{Name: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	res, err := rt.Wait(t.Context(), id)
+	if err != nil || bytes.Count(res.Variables["said"], []byte(`"denied"`)) != 2 || len(net.calls) > 0 {
+		t.Errorf("ended %s with %s (%v), %v, reached %v", res.Status, res.Variables["said"], res.Error, err, net.calls)
+	}
+}
+
+// TestDefinitionBeyondGrant checks what a step names when its definition is saved.
+func TestDefinitionBeyondGrant(t *testing.T) {
+	w := newWorld()
+	g := &grants{all: map[string]runtime.Grant{"*": {Allow: []runtime.PluginAsk{allowed(abi.UseCommand, "world/look")}}}}
+	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g})
+	if err := runtime.AddUntrusted(rt, reach(ask(abi.UseCommand, "world/look", "world/act"))); err != nil {
+		t.Fatal(err)
+	}
+	for fields, want := range map[string]string{
+		`"command":"world/look","params":{}`:  "",
+		`"command":"world/act","params":{}`:   `steps[0].command: plugin "reach" is not allowed the command "world/act"`,
+		`"command":"world/other","params":{}`: `steps[0].command: plugin "reach" does not ask for the command "world/other"`,
+		`"command":"$name","params":{}`:       "",
+		`"tools":["world/look"]`:              "",
+		`"tools":["world/*"]`:                 `steps[0].tools: plugin "reach" is not allowed the commands world/act`,
+	} {
+		_, problems := rt.Decode([]byte(`{"name":"r","steps":[{"type":"reach",`+fields+`}]}`), "")
+		got := ""
+		if len(problems) > 0 {
+			got = problems[0].Path + ": " + problems[0].Message
+		}
+		if got != want || len(problems) > 1 {
+			t.Errorf("%s: %v, want %q", fields, problems, want)
+		}
+	}
+}
+
+// asking makes a plugin with real code, of one step type, that asks for asks.
+func asking(t testing.TB, source, version string, asks ...wasm.Ask) runtime.Plugin {
+	t.Helper()
+	code, err := os.ReadFile("testdata/guests/plain.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(wasm.Manifest{Name: strings.TrimSuffix(source, ".wasm"), Version: version, ABI: 1, Asks: asks, Stateless: true,
+		Steps: []wasm.StepType{{Type: strings.TrimSuffix(source, ".wasm"), Summary: "s", Fields: json.RawMessage(`{"type":"object"}`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := fmt.Appendf(nil, "%-2048s", "MANIFEST")
+	if bytes.Count(code, old) != 1 {
+		t.Fatal("plain.wasm has no place for a manifest")
+	}
+	code = bytes.Replace(code, old, fmt.Appendf(nil, "%-2048s", text), 1)
+	return runtime.Plugin{Name: source, Wasm: func() ([]byte, error) { return code, nil }}
+}
+
+// TestWaiting follows a plugin from its first sight to a version that asks for
+// more: it waits without its code being asked for again, and the old one serves.
+func TestWaiting(t *testing.T) {
+	w := newWorld()
+	g := &grants{}
+	var mu sync.Mutex
+	var told []string
+	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g, Observer: runtime.Observer{Plugin: func(p runtime.PluginInfo) {
+		mu.Lock()
+		defer mu.Unlock()
+		line := p.Name + " " + p.Version + " " + string(p.State)
+		if p.Next != nil {
+			line += ", next " + p.Next.Version
+		}
+		told = append(told, line)
+	}}})
+	info, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "1", ask(abi.UseEmit, "a:*")))
+	if abi.CodeOf(err) != abi.Denied || info.State != runtime.PluginWaiting || len(info.Types) != 1 {
+		t.Fatalf("the first version is %+v, %v", info, err)
+	}
+	one := info.Digest
+	grant := runtime.Grant{Allow: []runtime.PluginAsk{allowed(abi.UseEmit, "a:*")}}
+	g.set(one, &grant)
+	if err := rt.Regrant(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	info, _ = plugin(rt, "a.wasm")
+	if info.State != runtime.PluginLive || info.Problem != "" || !cmp.Equal(info.Grant, &grant) {
+		t.Fatalf("allowed, it is %+v", info)
+	}
+	runs := func(want sentinels.Status) {
+		t.Helper()
+		def, problems := rt.Decode([]byte(`{"name":"r","steps":[{"type":"a"}]}`), "")
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		id, err := rt.Start(t.Context(), def, runtime.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := rt.Wait(t.Context(), id); err != nil || res.Status != want {
+			t.Errorf("run ended %s: %v, %v", res.Status, res.Error, err)
+		}
+	}
+	runs(sentinels.StatusCompleted)
+
+	next, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "2", ask(abi.UseEmit, "a:*", "b:*"), ask(abi.UseHTTP, "example.com")))
+	if abi.CodeOf(err) != abi.Denied || next.State != runtime.PluginWaiting {
+		t.Fatalf("the second version is %+v, %v", next, err)
+	}
+	info, _ = plugin(rt, "a.wasm")
+	missing := []runtime.PluginAsk{{Use: "emit", Names: []string{"b:*"}, Reason: "the test needs it"}, {Use: "http", Names: []string{"example.com"}, Reason: "the test needs it"}}
+	if info.State != runtime.PluginLive || info.Digest != one || info.Next == nil || info.Next.Digest != next.Digest || !cmp.Equal(info.Next.Missing, missing) {
+		t.Errorf("the old one is %+v, next %+v", info, info.Next)
+	}
+	runs(sentinels.StatusCompleted)
+	// Pruning must not take the code that waits.
+	runtime.ForgetSweep(rt)
+	prune(t, rt, runtime.Retention{})
+	g.set(next.Digest, &runtime.Grant{Allow: []runtime.PluginAsk{allowed(abi.UseEmit)}, Reuse: true})
+	if err := rt.Regrant(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, _ = plugin(rt, "a.wasm"); info.Version != "2" || info.Next != nil || info.Refused != "" || !info.Grant.Reuse {
+		t.Errorf("after the second approval it is %+v", info)
+	}
+	runs(sentinels.StatusCompleted)
+	// Reuse is taken back: the same digest is loaded again.
+	g.set(next.Digest, &runtime.Grant{})
+	if err := rt.Regrant(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, _ = plugin(rt, "a.wasm"); info.State != runtime.PluginLive || info.Grant.Reuse {
+		t.Errorf("without reuse it is %+v", info)
+	}
+	runs(sentinels.StatusCompleted)
+	g.set(next.Digest, nil)
+	if err := rt.Regrant(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, problems := rt.Decode([]byte(`{"name":"r","steps":[{"type":"a"}]}`), ""); len(problems) != 1 {
+		t.Errorf("denied, its type is known: %v", problems)
+	}
+	if err := rt.UnloadPlugin(t.Context(), "a.wasm"); err != nil {
+		t.Fatal(err)
+	}
+	g.set("*", &runtime.Grant{})
+	if err := rt.Regrant(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, ok := plugin(rt, "a.wasm"); ok {
+		t.Errorf("a plugin whose file is gone came back: %+v", info)
+	}
+	want := []string{"a 1 waiting", "a 1 live", "a 1 live, next 2", "a 2 live", "a 2 live", "a 2 waiting"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("what was told (-want +got):\n%s", diff)
+	}
+}
+
+// TestGrantBounds holds a plugin's steps to the memory and the time it is allowed.
+func TestGrantBounds(t *testing.T) {
+	g := &grants{all: map[string]runtime.Grant{"*": {TimeoutMs: 50, Memory: 1 << 10}}}
+	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Grants: g})
+	mod := reach()
+	mod.Step = func(g *runtime.GoGuest) (any, error) {
+		return nil, g.Call(abi.FuncWait, map[string]any{"event": "never"}).Error
+	}
+	if err := runtime.AddUntrusted(rt, mod); err != nil {
+		t.Fatal(err)
+	}
+	loadPlugin(t, rt, asking(t, "b.wasm", "1"))
+	for step, want := range map[string]abi.Code{"reach": abi.Timeout, "b": abi.Memory} {
+		id, err := rt.Start(t.Context(), decode(t, rt, `{"name":"r","steps":[{"type":"`+step+`"}]}`), runtime.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := rt.Wait(t.Context(), id); err != nil || res.Error == nil || res.Error.Code != want {
+			t.Errorf("%s ended %s: %v, %v; want the error %s", step, res.Status, res.Error, err, want)
+		}
+	}
+}

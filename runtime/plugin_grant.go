@@ -1,0 +1,235 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// waiting is a version that the operator has to decide about. Its code is a blob.
+type waiting struct{ digest string }
+
+// ask returns what a version of a plugin may do. The error denied says that it
+// has to wait, or, where there is nobody to decide, that it never will.
+func (s *pluginSet) ask(ctx context.Context, info PluginInfo) (Grant, error) {
+	switch {
+	case info.Trusted:
+		return Grant{Allow: info.Asks}, nil
+	case s.rt.opt.Grants != nil:
+		return s.rt.opt.Grants.Grant(ctx, info)
+	case len(info.Asks) > 0:
+		return Grant{}, &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("plugin %q asks for permissions, and this program grants none to plugins of others", info.Name),
+			Hint: "use a plugin that asks for nothing"}
+	}
+	return Grant{}, nil
+}
+
+// renew asks again what a module may do that no file stands for any more, such
+// as the one that a parked step began with. Where that cannot be told it keeps
+// what it had, which for a module that was just loaded is nothing.
+func (s *pluginSet) renew(ctx context.Context, m *heldModule) {
+	if m.trusted {
+		return
+	}
+	info := PluginInfo{}
+	info.describe(m.Digest(), m.Manifest())
+	grant, err := s.ask(ctx, info)
+	switch {
+	case err == nil:
+		m.allow(&grant)
+	case abi.CodeOf(err) == abi.Denied:
+		m.allow(nil)
+	default:
+		s.rt.log.Warn("grant of an old version of a plugin cannot be read", "plugin", info.Name, "digest", info.Digest, "error", err)
+	}
+}
+
+// allow settles what a module may do from now on: of what the operator says,
+// the uses that it asks for. nil is nothing. A trusted one has all it asks for.
+func (h *heldModule) allow(g *Grant) {
+	if h.trusted {
+		return
+	}
+	if g != nil {
+		own := *g
+		own.Allow = slices.DeleteFunc(slices.Clone(g.Allow), func(a PluginAsk) bool {
+			_, asked := h.asks.Names(abi.Use(a.Use))
+			return !asked
+		})
+		g = &own
+	}
+	h.grant.Store(g)
+}
+
+// allowed returns what the module may do now; ok is false if that is nothing,
+// because the operator took it back.
+func (h *heldModule) allowed() (g Grant, ok bool) {
+	if p := h.grant.Load(); p != nil {
+		return *p, true
+	}
+	return Grant{}, false
+}
+
+// Regrant asks [Options.Grants] again about every plugin. One that waited and
+// is allowed now becomes live as by LoadPlugin. One that is not allowed any more
+// waits: its step types are unknown to definitions that are read from now on and
+// to passes that begin, and host calls that its steps under way begin are denied,
+// those of parked steps too.
+//
+// The error joins what could not be told; those plugins stay as they are.
+func (rt *Runtime) Regrant(ctx context.Context) error {
+	s := rt.plugins
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	if err := rt.alive(); err != nil {
+		return err
+	}
+	if rt.opt.Grants == nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.asked++
+	infos := slices.Clone(s.infos)
+	held := map[string]*heldModule{}
+	for d, m := range s.byDigest {
+		held[d] = m
+	}
+	s.mu.Unlock()
+	var errs []error
+	for _, info := range infos {
+		if info.State != PluginLive || info.Trusted {
+			continue
+		}
+		if m := held[info.Digest]; m != nil {
+			delete(held, info.Digest)
+			if err := s.regrantLive(ctx, info, m); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	for _, m := range held {
+		s.renew(ctx, m)
+	}
+	return errors.Join(append(errs, s.tryWaiting(ctx)...)...)
+}
+
+// regrantLive settles what a live plugin may do, or takes it out.
+func (s *pluginSet) regrantLive(ctx context.Context, info PluginInfo, m *heldModule) error {
+	version := info
+	version.Grant, version.Next, version.Refused = nil, nil, ""
+	grant, err := s.ask(ctx, version)
+	switch {
+	case abi.CodeOf(err) == abi.Denied:
+		return s.revoke(info, m, err)
+	case err != nil:
+		return fmt.Errorf("grant of plugin %q: %w", info.Name, err)
+	case (grant.Reuse && info.Stateless) != m.reuse:
+		// Whether instances serve again is decided when a module is loaded.
+		return s.reload(ctx, version)
+	}
+	m.allow(&grant)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.source(info.Source); at >= 0 {
+		s.infos[at].Grant = &grant
+		if next := s.infos[at].Next; next != nil {
+			again := *next
+			again.Missing = grant.Missing(again.Asks)
+			s.infos[at].Next = &again
+		}
+	}
+	return nil
+}
+
+// revoke takes a live plugin out because it is not allowed any more.
+func (s *pluginSet) revoke(info PluginInfo, m *heldModule, why error) error {
+	s.mu.Lock()
+	rest := slices.DeleteFunc(slices.Clone(s.live.modules), func(h *heldModule) bool { return h == m })
+	table, err := newTable(rest)
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	// Denied before the table changes: whoever still has it finds nothing allowed.
+	m.allow(nil)
+	s.swap(table)
+	waits := info
+	waits.State, waits.Problem, waits.Grant, waits.Refused, waits.Next = PluginWaiting, why.Error(), nil, "", nil
+	if _, newer := s.waits[info.Source]; !newer {
+		s.waits[info.Source] = waiting{info.Digest}
+	}
+	if at := s.source(info.Source); at >= 0 {
+		s.infos[at] = waits
+	}
+	s.mu.Unlock()
+	s.log(waits, waits)
+	s.tell(waits)
+	return nil
+}
+
+// tryWaiting makes every waiting version live that is allowed by now.
+func (s *pluginSet) tryWaiting(ctx context.Context) (errs []error) {
+	s.mu.Lock()
+	var versions []PluginInfo
+	for _, i := range s.infos { // in their order, which decides between equals
+		if w, ok := s.waits[i.Source]; ok {
+			versions = append(versions, PluginInfo{Name: i.Name, Source: i.Source, Digest: w.digest})
+		}
+	}
+	s.mu.Unlock()
+	for _, v := range versions {
+		if err := s.reload(ctx, v); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// reload loads a version from its blob, in the place of its source. That it is
+// refused, or goes on waiting, is noted and no error.
+func (s *pluginSet) reload(ctx context.Context, version PluginInfo) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	code, err := s.rt.db.Blob(version.Digest)
+	if err != nil {
+		return fmt.Errorf("load plugin %q: %w", version.Name, err)
+	}
+	before, _ := s.infoOf(version.Source)
+	info := PluginInfo{Name: version.Name, Source: version.Source}
+	err = s.install(ctx, Plugin{Name: version.Source, Wasm: func() ([]byte, error) { return code, nil }}, &info)
+	switch {
+	case err == nil:
+		s.rt.log.Info("plugin is live", "plugin", info.Name, "version", info.Version, "file", info.Source, "digest", info.Digest)
+		s.tell(info)
+	case info.State == PluginWaiting && (before.Problem == err.Error() || before.Refused == err.Error()):
+		// It waits as before.
+	case info.State == PluginWaiting || abi.CodeOf(err) != abi.Internal:
+		s.refused(info, err)
+	default:
+		return fmt.Errorf("load plugin %q: %w", version.Name, err)
+	}
+	return nil
+}
+
+// infoOf returns what is known of a source.
+func (s *pluginSet) infoOf(source string) (PluginInfo, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.source(source); at >= 0 {
+		return s.infos[at], true
+	}
+	return PluginInfo{}, false
+}
+
+// deniedType is the problem of a definition with a step type of a plugin that waits.
+func (rt *Runtime) deniedType(t sentinels.StepType) (message, hint string) {
+	if e := rt.plugins.absent(t); e != nil {
+		return e.Message, e.Hint
+	}
+	return "", ""
+}
