@@ -1,0 +1,62 @@
+//! Running nested steps, clause A6.8.
+
+use super::{kernel, object, Code, Context, Error, Result, Value};
+
+/// Names nested steps to run.
+pub struct Block {
+    /// The path of a field that holds them: `then`, `branches.0`.
+    pub field: String,
+    /// An object of variables to set in the scope before they start.
+    pub vars: Option<Value>,
+}
+
+/// How several blocks run.
+#[derive(Clone, Copy, Default)]
+pub struct BlockOptions {
+    /// The first one that fails cancels the others.
+    pub fail_fast: bool,
+    /// How many at once; 0 is all.
+    pub concurrency: i64,
+}
+
+/// How a block ended: `error` is there if `success` is false.
+pub struct BlockResult {
+    pub success: bool,
+    /// Of the block's last step.
+    pub output: Value,
+    pub error: Option<Error>,
+}
+
+impl Context<'_> {
+    /// Runs nested steps in the scope of the step and returns the output of the
+    /// last one, or the error that ended them, unchanged.
+    pub fn block(&mut self, field: &str, vars: Option<Value>) -> Result<Value> {
+        let blocks = [Block { field: field.to_string(), vars }];
+        let result = self.blocks(&blocks, BlockOptions::default())?.remove(0);
+        match result.error {
+            Some(error) => Err(error),
+            None => Ok(result.output),
+        }
+    }
+
+    /// Runs several blocks as parallel branches, each on a snapshot of the
+    /// variables. The results are in the order of the blocks.
+    pub fn blocks(&mut self, blocks: &[Block], options: BlockOptions) -> Result<Vec<BlockResult>> {
+        let block = |b: &Block| object! { "field" => &b.field }.with_some("vars", b.vars.as_ref());
+        let request = object! { "blocks" => Value::List(blocks.iter().map(block).collect()) }
+            .with_some("failFast", Some(true).filter(|_| options.fail_fast))
+            .with_some("concurrency", Some(options.concurrency).filter(|n| *n > 0));
+        let answer = self.call("sentinel_block", kernel::sentinel_block, request)?;
+        let found = answer.get("blocks").items();
+        if found.len() != blocks.len() {
+            return Err(Error::new(Code::Internal, format!("sentinel_block: {} results for {} blocks", found.len(), blocks.len())));
+        }
+        let result = |(block, result): (&Block, &Value)| {
+            let success = result.get("success").as_bool().unwrap_or(false);
+            let silent = || Error::new(Code::Internal, format!("block {}: ended without a reason", block.field));
+            let error = if success { None } else { Some(Error::from_value(result.get("error")).unwrap_or_else(silent)) };
+            BlockResult { success, output: result.get("output").clone(), error }
+        };
+        Ok(blocks.iter().zip(found).map(result).collect())
+    }
+}

@@ -1,0 +1,188 @@
+//! Errors with a code, clause A5.
+
+use super::Value;
+
+/// What a call of the host and a step end with.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Says what kind of thing went wrong. The list is the host's; a code that is
+/// not in it counts as [`Code::Plugin`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Code {
+    /// A step's fields or a call's parameters are not as their schema has them.
+    BadFields,
+    /// No grant, not on the allow-list, outside the workspace.
+    Denied,
+    NotFound,
+    /// A stale revision, a name that is taken.
+    Conflict,
+    Timeout,
+    /// The run was stopped, a sibling failed fast.
+    Cancelled,
+    /// Network, rate limit, server error: worth another try.
+    Unavailable,
+    /// A cap that the message names.
+    Limit,
+    Trap,
+    Memory,
+    Output,
+    /// An error of the plugin's own.
+    Plugin,
+    /// In doubt after a crash, and decided to fail.
+    Interrupted,
+    /// A fault of the host.
+    Internal,
+}
+
+/// The codes with their names in the ABI.
+const CODES: [(Code, &str); 14] = [
+    (Code::BadFields, "bad_fields"),
+    (Code::Denied, "denied"),
+    (Code::NotFound, "not_found"),
+    (Code::Conflict, "conflict"),
+    (Code::Timeout, "timeout"),
+    (Code::Cancelled, "cancelled"),
+    (Code::Unavailable, "unavailable"),
+    (Code::Limit, "limit"),
+    (Code::Trap, "trap"),
+    (Code::Memory, "memory"),
+    (Code::Output, "output"),
+    (Code::Plugin, "plugin"),
+    (Code::Interrupted, "interrupted"),
+    (Code::Internal, "internal"),
+];
+
+impl Code {
+    pub fn as_str(self) -> &'static str {
+        CODES.iter().find(|(code, _)| *code == self).map_or("plugin", |(_, name)| name)
+    }
+
+    pub fn from_name(name: &str) -> Code {
+        CODES.iter().find(|(_, other)| *other == name).map_or(Code::Plugin, |(code, _)| *code)
+    }
+}
+
+/// An error as it crosses the boundary, in both directions; its parts are those
+/// of [`Parts`]. `?` passes on what a call of the host gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error(Box<Parts>); // in a box: a result is handed on everywhere
+
+/// What an error says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parts {
+    pub code: Code,
+    pub message: String,
+    /// The path of the offending field, `params.command`.
+    pub field: Option<String>,
+    /// What a server asked for, in milliseconds.
+    pub retry_after_ms: Option<i64>,
+    /// Another try cannot help, whatever the code suggests.
+    pub permanent: bool,
+    /// What to do next, for a person; a line of its own.
+    pub hint: Option<String>,
+}
+
+impl std::ops::Deref for Error {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut Parts {
+        &mut self.0
+    }
+}
+
+impl Error {
+    pub fn new(code: Code, message: impl Into<String>) -> Error {
+        Error::made(code, message.into())
+    }
+
+    #[inline(never)]
+    fn made(code: Code, message: String) -> Error {
+        Error(Box::new(Parts { code, message, field: None, retry_after_ms: None, permanent: false, hint: None }))
+    }
+
+    /// A step's own field is not as it should be.
+    #[inline(never)]
+    pub fn bad_field(field: &str, message: &str) -> Error {
+        let mut error = Error::new(Code::BadFields, format!("{}: {}", field, message)).permanent();
+        error.field = Some(field.to_string());
+        error
+    }
+
+    pub fn permanent(mut self) -> Error {
+        self.permanent = true;
+        self
+    }
+
+    pub fn retry_after(mut self, ms: i64) -> Error {
+        self.retry_after_ms = Some(ms);
+        self
+    }
+
+    pub fn hint(mut self, hint: &str) -> Error {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// Puts what the caller knows before the message and keeps the rest.
+    pub fn context(mut self, op: &str) -> Error {
+        self.message = format!("{}: {}", op, self.message);
+        self
+    }
+
+    /// The error object.
+    pub fn to_value(&self) -> Value {
+        let value = Value::object().with("code", self.code.as_str()).with("message", &self.message).with_some("field", self.field.as_ref());
+        let value = value.with_some("retryAfterMs", self.retry_after_ms);
+        let value = if self.permanent { value.with("permanent", true) } else { value };
+        value.with_some("hint", self.hint.as_ref())
+    }
+
+    /// Reads an error object; None for null.
+    pub fn from_value(value: &Value) -> Option<Error> {
+        if !value.given() {
+            return None;
+        }
+        let text = |name: &str| value.get(name).as_str().map(str::to_string);
+        Some(Error(Box::new(Parts {
+            code: Code::from_name(value.get("code").as_str().unwrap_or("")),
+            message: text("message").unwrap_or_else(|| "unknown error".to_string()),
+            field: text("field"),
+            retry_after_ms: value.get("retryAfterMs").as_i64(),
+            permanent: value.get("permanent").as_bool().unwrap_or(false),
+            hint: text("hint"),
+        })))
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Texts as errors are the plugin's own: `Err("no such thing")?`.
+impl From<&str> for Error {
+    fn from(message: &str) -> Error {
+        Error::new(Code::Plugin, message)
+    }
+}
+
+impl From<String> for Error {
+    fn from(message: String) -> Error {
+        Error::new(Code::Plugin, message)
+    }
+}
+
+impl From<super::SyntaxError> for Error {
+    fn from(e: super::SyntaxError) -> Error {
+        Error::new(Code::Plugin, e.to_string())
+    }
+}

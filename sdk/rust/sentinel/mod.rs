@@ -1,0 +1,87 @@
+//! What a step plugin of Sentinel is written with, in Rust and nothing else: no
+//! crates, so that one call of rustc builds a plugin.
+//!
+//! A plugin's own source begins like this and provides the function `plugin`;
+//! the exports that the host calls are made here.
+//!
+//! ```ignore
+//! #[path = "sdk/mod.rs"]
+//! mod sentinel;
+//! use sentinel::{object, Context, Plugin, Result, Step, Value};
+//!
+//! pub fn plugin() -> Plugin {
+//!     Plugin::new("shout", "1.0.0").step(Step::new("shout", "Says a text loudly.", FIELDS, shout))
+//! }
+//!
+//! fn shout(ctx: &mut Context) -> Result<Value> {
+//!     Ok(object! { "text" => ctx.text("text")?.to_uppercase() })
+//! }
+//! ```
+//!
+//! The module must be called `sentinel` and be at the root of the crate.
+//!
+//! Numbers such as A6.3 in comments are clauses of the plugin ABI.
+
+// A plugin uses a part of this; what it does not use is not in its module.
+#![allow(dead_code, unused_imports, unused_macros)]
+
+mod base64;
+mod block;
+mod command;
+mod context;
+mod convert;
+mod error;
+mod export;
+mod file;
+mod http;
+mod kernel;
+mod llm;
+mod manifest;
+mod number;
+mod parse;
+mod plugin;
+mod print;
+mod small;
+pub mod testing;
+mod value;
+mod wait;
+mod watch;
+
+pub use base64::{decode, encode};
+pub use block::{Block, BlockOptions, BlockResult};
+pub use context::{Context, Retry};
+pub use error::{Code, Error, Parts, Result};
+pub use file::{Entry, FilePart, Listing, Stat};
+pub use http::{Request, Response};
+pub use llm::{Message, Reply, ToolCall, Turn, Usage};
+pub use number::Number;
+pub use parse::{parse, SyntaxError, MAX_DEPTH};
+pub use plugin::{Ask, Plugin, Problem, Step};
+pub use small::{Evaluated, Now, Spawned};
+pub use value::Value;
+pub use wait::{Decision, Wait, Waited};
+pub use watch::{Line, Rule, Watch, Watched};
+
+/// The number of the ABI that this is written for.
+pub const ABI: i64 = 1;
+
+/// Makes an object of fields in this order: `object! { "n" => 1, "text" => t }`.
+macro_rules! object {
+    ($($name:expr => $value:expr),* $(,)?) => {
+        {
+            #[allow(unused_mut)]
+            let mut object = $crate::sentinel::Value::object();
+            $(object.put($name, $crate::sentinel::Value::from($value));)*
+            object
+        }
+    };
+}
+pub(crate) use object;
+
+/// Makes a list: `list![1, "two", Value::Null]`.
+macro_rules! list {
+    ($($value:expr),* $(,)?) => {
+        $crate::sentinel::Value::List(vec![$($crate::sentinel::Value::from($value)),*])
+    };
+}
+pub(crate) use list;

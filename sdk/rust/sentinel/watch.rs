@@ -1,0 +1,70 @@
+//! Waiting for the lines of a shell execution, clause A6.5.
+
+use super::{kernel, object, Context, Result, Value};
+
+/// Which execution to watch, and until when.
+#[derive(Default)]
+pub struct Watch {
+    pub execution: String,
+    /// None for those that the execution already has.
+    pub rules: Option<Vec<Rule>>,
+    /// `finished`, `error` or `match`; None is the first.
+    pub until: Option<String>,
+}
+
+/// Classifies lines that match a pattern.
+pub struct Rule {
+    pub pattern: String,
+    pub classification: String,
+    pub action: Option<String>,
+}
+
+/// What was there when the watch ended.
+pub struct Watched {
+    pub execution: String,
+    pub lines: Vec<Line>,
+    /// The lines as a person reads them.
+    pub text: String,
+    pub finished: bool,
+    /// Of a process that finished and left one.
+    pub exit_code: Option<i64>,
+    /// How many lines were too many to keep.
+    pub dropped: i64,
+    pub cursor: i64,
+}
+
+/// One line of output.
+pub struct Line {
+    pub text: String,
+    pub classification: String,
+    pub number: i64,
+    pub stream: String,
+    /// As the host gives it.
+    pub timestamp: Value,
+}
+
+impl Context<'_> {
+    /// Blocks until the condition holds or the execution has ended.
+    pub fn watch(&mut self, watch: &Watch) -> Result<Watched> {
+        let rule = |r: &Rule| object! { "pattern" => &r.pattern, "classification" => &r.classification }.with_some("action", r.action.as_ref());
+        let rules: Option<Vec<Value>> = watch.rules.as_ref().map(|rules| rules.iter().map(rule).collect());
+        let request = object! { "executionId" => &watch.execution }.with_some("rules", rules).with_some("until", watch.until.as_ref());
+        let answer = self.call("sentinel_watch", kernel::sentinel_watch, request)?;
+        let line = |line: &Value| Line {
+            text: line.get("text").text_or_empty(),
+            classification: line.get("classification").text_or_empty(),
+            number: line.get("lineNumber").as_i64().unwrap_or(0),
+            stream: line.get("stream").text_or_empty(),
+            timestamp: line.get("timestamp").clone(),
+        };
+        Ok(Watched {
+            execution: answer.get("executionId").text_or_empty(),
+            lines: answer.get("lines").items().iter().map(line).collect(),
+            text: answer.get("text").text_or_empty(),
+            finished: answer.get("finished").as_bool().unwrap_or(false),
+            exit_code: answer.get("exitCode").as_i64(),
+            dropped: answer.get("dropped").as_i64().unwrap_or(0),
+            cursor: answer.get("cursor").as_i64().unwrap_or(0),
+        })
+    }
+}

@@ -1,0 +1,46 @@
+package toolchain_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+)
+
+// rustTests builds a source as plain Rust and runs the tests in it.
+func rustTests(t *testing.T, source string) {
+	t.Helper()
+	l, err := toolchain.Lookup("rust")
+	if err != nil {
+		t.Fatal(err)
+	}
+	need(t, l)
+	rustc, err := l.Tools[0].Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "tests")
+	if out, err := exec.CommandContext(t.Context(), rustc, "--edition", "2021", "--test", "-D", "warnings", "-o", program, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// The SDK does what it says, as plain Rust and without a host.
+func TestRustSDK(t *testing.T) { rustTests(t, "../rust/tests/sdk.rs") }
+
+// What a new project's README says about its own tests is so.
+func TestRustTemplateTests(t *testing.T) {
+	l, err := toolchain.Lookup("rust")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := toolchain.Create(filepath.Join(t.TempDir(), "shout"), "shout", l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rustTests(t, filepath.Join(p.Dir, l.Source))
+}
