@@ -66,7 +66,9 @@ var layers = []layer{
 	{"host/llm", []string{"host/llm/**", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/shell", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/code", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/place", []string{"sdk/abi"}, nil},
+	{"host/folder", []string{"host/command", "host/place", "host/request", "sdk/abi"}, nil}, // command: which files steer tools
+	{"host/code", []string{"host/command", "host/place", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/metrics", []string{"runtime", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                                   // it observes the engine
 	{"host/feed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine

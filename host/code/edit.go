@@ -56,12 +56,12 @@ func editFile(_ context.Context, call *command.Call, in editIn) (editOut, error)
 		return editOut{}, err
 	}
 	defer w.Close()
-	p, err := w.locate(in.Path, false)
+	p, err := w.Locate(in.Path, false)
 	if err != nil {
 		return editOut{}, err
 	}
 	defer p.Close()
-	if err := w.mayWrite(p.path); err != nil {
+	if err := w.mayWrite(p.Path); err != nil {
 		return editOut{}, err
 	}
 	data, err := w.load(p)
@@ -69,20 +69,20 @@ func editFile(_ context.Context, call *command.Call, in editIn) (editOut, error)
 		return editOut{}, err
 	}
 	if in.IfHash != "" {
-		if err := unchanged(p.path, data, in.IfHash); err != nil {
+		if err := unchanged(p.Path, data, in.IfHash); err != nil {
 			return editOut{}, err
 		}
 	}
 	text, changes, err := apply(string(data), edits)
 	if err != nil {
 		e := abi.As(err)
-		e.Message = fmt.Sprintf("edit %q: %s", p.path, e.Message)
+		e.Message = fmt.Sprintf("edit %q: %s", p.Path, e.Message)
 		return editOut{}, e
 	}
-	if _, err := w.store(p, []byte(text)); err != nil {
+	if _, err := w.Store(p, []byte(text)); err != nil {
 		return editOut{}, err
 	}
-	return editOut{Path: p.path, Replacements: len(changes), Changes: changes[:min(len(changes), maxChanges)], Hash: hashOf([]byte(text))}, nil
+	return editOut{Path: p.Path, Replacements: len(changes), Changes: changes[:min(len(changes), maxChanges)], Hash: hashOf([]byte(text))}, nil
 }
 
 // replacements returns the edits of either form.

@@ -108,7 +108,7 @@ func likeness(a, b string) float64 {
 // name elsewhere, or a like name in the same folder. It looks at no more than
 // 5,000 entries.
 func (w *workspace) similar(name string) []string {
-	rel, err := w.relative(name)
+	rel, err := w.Relative(name)
 	if err != nil {
 		return nil
 	}

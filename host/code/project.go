@@ -44,7 +44,7 @@ func (w *workspace) stagesOf(dir string) ([]stage, error) {
 		}
 		data, err := w.slurp(name, info, maxFile)
 		if err != nil {
-			return nil, w.explain(name, err)
+			return nil, w.Explain(name, err)
 		}
 		stages, err := k.stages(data, func(file string) bool {
 			_, err := w.root.Stat(path.Join(dir, file))

@@ -45,7 +45,7 @@ func readFile(_ context.Context, call *command.Call, in readIn) (readOut, error)
 		return readOut{}, err
 	}
 	defer w.Close()
-	p, err := w.locate(in.Path, false)
+	p, err := w.Locate(in.Path, false)
 	if err != nil {
 		return readOut{}, err
 	}
@@ -57,7 +57,7 @@ func readFile(_ context.Context, call *command.Call, in readIn) (readOut, error)
 	if isBinary(data) {
 		return readOut{}, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: is binary, %d bytes", in.Path, len(data))}
 	}
-	out := readOut{Path: p.path, Hash: hashOf(data), StartLine: max(in.Offset, 1)}
+	out := readOut{Path: p.Path, Hash: hashOf(data), StartLine: max(in.Offset, 1)}
 	lines := splitLines(data)
 	out.TotalLines = len(lines)
 	if out.StartLine > max(out.TotalLines, 1) {

@@ -34,7 +34,7 @@ func (w *workspace) each(ctx context.Context, start string, all bool, fn func(na
 		}
 		if err != nil {
 			if name == start {
-				return w.explain(start, err)
+				return w.Explain(start, err)
 			}
 			return nil
 		}
@@ -92,18 +92,18 @@ func (w *workspace) slurp(name string, info fs.FileInfo, limit int64) ([]byte, e
 
 // folder resolves the path a listing or search starts at.
 func (w *workspace) folder(name string) (string, fs.FileInfo, error) {
-	p, err := w.locate(name, false)
+	p, err := w.Locate(name, false)
 	if err != nil {
 		return "", nil, err
 	}
 	defer p.Close()
-	if p.info == nil {
+	if p.Info == nil {
 		return "", nil, w.notFound(name)
 	}
-	if err := w.mayRead(p.path); err != nil {
+	if err := w.mayRead(p.Path); err != nil {
 		return "", nil, err
 	}
-	return p.path, p.info, nil
+	return p.Path, p.Info, nil
 }
 
 // badPattern is the error for a pattern that does not compile.

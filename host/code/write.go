@@ -30,7 +30,7 @@ func writeFile(_ context.Context, call *command.Call, in writeIn) (writeOut, err
 		return writeOut{}, err
 	}
 	defer w.Close()
-	p, err := w.locate(in.Path, in.CreateDirs == nil || *in.CreateDirs)
+	p, err := w.Locate(in.Path, in.CreateDirs == nil || *in.CreateDirs)
 	if err != nil {
 		return writeOut{}, err
 	}
@@ -41,16 +41,16 @@ func writeFile(_ context.Context, call *command.Call, in writeIn) (writeOut, err
 			return writeOut{}, err
 		}
 		if hashOf(data) != hashOf([]byte(in.Content)) { // else this call was made before
-			if err := unchanged(p.path, data, in.IfHash); err != nil {
+			if err := unchanged(p.Path, data, in.IfHash); err != nil {
 				return writeOut{}, err
 			}
 		}
 	}
-	created, err := w.store(p, []byte(in.Content))
+	created, err := w.Store(p, []byte(in.Content))
 	if err != nil {
 		return writeOut{}, err
 	}
-	return writeOut{Path: p.path, Created: created, Bytes: len(in.Content), Hash: hashOf([]byte(in.Content))}, nil
+	return writeOut{Path: p.Path, Created: created, Bytes: len(in.Content), Hash: hashOf([]byte(in.Content))}, nil
 }
 
 // unchanged compares a file with the hash its caller has seen.

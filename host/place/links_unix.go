@@ -1,6 +1,6 @@
 //go:build unix
 
-package code
+package place
 
 import (
 	"io/fs"

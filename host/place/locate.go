@@ -1,4 +1,4 @@
-package code
+package place
 
 import (
 	"errors"
@@ -16,19 +16,19 @@ import (
 // maxLinks is how many symbolic links one path may lead through, as in Linux.
 const maxLinks = 40
 
-// place is where a path really leads: an open folder and a name in it that was
-// no link when it was looked at. Everything done through dir stays below that
+// A Place is where a path really leads: an open folder and a name in it that was
+// no link when it was looked at. Everything done through Dir stays below that
 // very folder, also when somebody moves or replaces it. Close it.
-type place struct {
-	dir   *os.Root
-	name  string      // "." is the folder itself
-	path  string      // from the workspace, with links resolved
-	info  fs.FileInfo // nil: nothing is there yet
-	trail []*os.Root  // opened on the way, dir among them
+type Place struct {
+	Dir   *os.Root
+	Name  string      // "." is the folder itself
+	Path  string      // from the tree's top, with links resolved
+	Info  fs.FileInfo // nil: nothing is there yet
+	trail []*os.Root  // opened on the way, Dir among them
 }
 
-// Close closes what was opened on the way. The workspace itself stays open.
-func (p *place) Close() {
+// Close closes what was opened on the way. The tree stays open.
+func (p *Place) Close() {
 	for _, r := range p.trail {
 		_ = r.Close() // opened only to look; nothing was written through it
 	}
@@ -36,7 +36,7 @@ func (p *place) Close() {
 
 // walk is the state of following one path.
 type walk struct {
-	w       *workspace
+	t       *Tree
 	asked   string
 	dirs    []*os.Root // from the workspace's root down; the root is not ours to close
 	names   []string
@@ -45,21 +45,21 @@ type walk struct {
 	links   int
 }
 
-// locate follows name part by part, links by hand, so that the real path is
+// Locate follows name part by part, links by hand, so that the real path is
 // known and no link can be swapped between the check and the use. With create,
 // missing folders on the way are made, unless a rule forbids writing there.
-func (w *workspace) locate(name string, create bool) (*place, error) {
-	rel, err := w.relative(name)
+func (t *Tree) Locate(name string, create bool) (*Place, error) {
+	rel, err := t.Relative(name)
 	if err != nil {
 		return nil, err
 	}
-	k := &walk{w: w, asked: name, dirs: []*os.Root{w.root}, pending: strings.Split(rel, "/")}
+	k := &walk{t: t, asked: name, dirs: []*os.Root{t.root}, pending: strings.Split(rel, "/")}
 	p, err := k.run(create)
 	if err != nil {
 		for _, r := range k.opened {
-			_ = r.Close() // as in place.Close
+			_ = r.Close() // as in Place.Close
 		}
-		return nil, w.explain(name, err)
+		return nil, t.Explain(name, err)
 	}
 	p.trail = k.opened
 	return p, nil
@@ -67,8 +67,8 @@ func (w *workspace) locate(name string, create bool) (*place, error) {
 
 // run takes one part after the other until the last one, which may be missing.
 // What it returns names no link: the last look said so, and a link put there
-// since leads no further than dir.
-func (k *walk) run(create bool) (*place, error) {
+// since leads no further than Dir.
+func (k *walk) run(create bool) (*Place, error) {
 	for {
 		part, ok := k.next()
 		if !ok {
@@ -76,11 +76,11 @@ func (k *walk) run(create bool) (*place, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &place{dir: k.top(), name: ".", path: k.at("."), info: info}, nil
+			return &Place{Dir: k.top(), Name: ".", Path: k.at("."), Info: info}, nil
 		}
 		if part == ".." {
 			if len(k.names) == 0 {
-				return nil, outside(k.asked)
+				return nil, k.t.Outside(k.asked)
 			}
 			k.dirs, k.names = k.dirs[:len(k.dirs)-1], k.names[:len(k.names)-1]
 			continue
@@ -89,7 +89,7 @@ func (k *walk) run(create bool) (*place, error) {
 		last := k.last()
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && last:
-			return &place{dir: k.top(), name: part, path: k.at(part)}, nil
+			return &Place{Dir: k.top(), Name: part, Path: k.at(part)}, nil
 		case errors.Is(err, fs.ErrNotExist) && create:
 			info, err = k.mkdir(part)
 			if err != nil {
@@ -99,12 +99,16 @@ func (k *walk) run(create bool) (*place, error) {
 			return nil, err
 		}
 		switch {
+		case info.Mode()&fs.ModeSymlink != 0 && last && k.t.rules.NoLink:
+			return nil, odd(k.asked, "is a link")
 		case info.Mode()&fs.ModeSymlink != 0:
 			if err := k.follow(part); err != nil {
 				return nil, err
 			}
+		case info.IsDir() && k.t.shut(info):
+			return nil, &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: belongs to the host", k.asked)}
 		case last:
-			return &place{dir: k.top(), name: part, path: k.at(part), info: info}, nil
+			return &Place{Dir: k.top(), Name: part, Path: k.at(part), Info: info}, nil
 		case !info.IsDir():
 			return nil, &abi.Error{Code: abi.NotFound, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: %q is no folder", k.asked, k.at(part))}
 		default:
@@ -166,9 +170,9 @@ func (k *walk) follow(part string) error {
 		return err
 	}
 	if filepath.IsAbs(target) {
-		inside, ok := k.w.inside(filepath.Clean(target))
+		inside, ok := k.t.inside(filepath.Clean(target))
 		if !ok {
-			return outside(k.asked)
+			return k.t.Outside(k.asked)
 		}
 		target, k.dirs, k.names = inside, k.dirs[:1], nil
 	}
@@ -179,7 +183,7 @@ func (k *walk) follow(part string) error {
 // mkdir makes one folder on the way to a file that may be written.
 func (k *walk) mkdir(part string) (fs.FileInfo, error) {
 	full := k.at(path.Join(append([]string{part}, k.pending...)...))
-	if err := k.w.mayWrite(full); err != nil {
+	if err := k.t.rules.write(full); err != nil {
 		return nil, err
 	}
 	if err := k.top().Mkdir(part, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
