@@ -1,13 +1,14 @@
 package fetch
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"unicode/utf8"
+
+	ask "github.com/sentinel-runtime/sentinel/host/request"
 )
 
 // result is the answer of clause A6.13. Encoding is "base64" where the body is
@@ -31,7 +32,7 @@ var errHeaders = errors.New("the answer's headers are too long")
 // secrets that the server may have repeated. cut says that body is not all
 // there was.
 func (c *Client) answer(response *http.Response, body []byte, cut bool) (json.RawMessage, error) {
-	headers, err := compact(c.headerTexts(response.Header))
+	headers, err := ask.Answer(c.headerTexts(response.Header))
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (c *Client) answer(response *http.Response, body []byte, cut bool) (json.Ra
 		r.Body, r.Truncated = base64.StdEncoding.EncodeToString(body[:n]), cut || n < len(body)
 		r.Encoding = "base64"
 	}
-	return compact(r)
+	return ask.Answer(r)
 }
 
 // headerTexts joins the values of each name. Bytes that are not UTF-8 are read
@@ -114,15 +115,4 @@ func width(r rune, n int) int {
 		return 6
 	}
 	return n
-}
-
-// compact writes JSON in which < > and & stand for themselves.
-func compact(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	ask "github.com/sentinel-runtime/sentinel/host/request"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -207,7 +208,7 @@ func bodyEscape(contentType string) func(string) string {
 	case err != nil:
 	case media == "application/json", strings.HasSuffix(media, "+json"):
 		return func(v string) string {
-			quoted, err := compact(v)
+			quoted, err := ask.Answer(v)
 			if err != nil {
 				panic(err) // a text can always be written
 			}

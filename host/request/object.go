@@ -1,6 +1,7 @@
-// Package request reads what a step plugin asks of the HOST: objects of JSON,
-// without the leniencies of encoding/json. A guest's request is compared with
-// what was granted, so no two readers of it may see two different ones.
+// Package request reads what a step plugin asks of the HOST, and writes answers:
+// objects of JSON, without the leniencies of encoding/json. A guest's request is
+// compared with what was granted, so no two readers of it may see two different
+// ones.
 package request
 
 import (
@@ -97,4 +98,15 @@ func Flag(raw json.RawMessage) (bool, error) {
 		return false, nil
 	}
 	return false, errors.New("wanted true or false")
+}
+
+// Answer writes a value as JSON in which < > and & stand for themselves.
+func Answer(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
