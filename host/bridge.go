@@ -3,9 +3,12 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/fetch"
+	"github.com/sentinel-runtime/sentinel/host/folder"
 	"github.com/sentinel-runtime/sentinel/host/rag"
 	"github.com/sentinel-runtime/sentinel/host/shell"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -95,6 +98,51 @@ func (o outgoing) Do(ctx context.Context, call runtime.PluginCall) (json.RawMess
 	return o.Client.Do(ctx, fetch.Call{
 		Plugin: call.Plugin, Hosts: hosts, Private: call.Grant.Private, Secrets: secrets, Key: call.Key, Request: call.Request,
 	})
+}
+
+// folders are plugins' files as the engine sees them.
+type folders struct{ *folder.Access }
+
+var _ runtime.Folders = folders{}
+
+func (f folders) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessage, error) {
+	granted := map[string]folder.Folder{}
+	for word, to := range call.Grant.Folders {
+		// What the operator says of a folder counts for what the plugin asked for:
+		// a word to read, a word with :rw to write too.
+		mayWrite := call.Grant.Allows(abi.UseFolder, word+":rw")
+		if mayWrite || call.Grant.Allows(abi.UseFolder, word) {
+			granted[word] = folder.Folder{Path: to.Path, Write: to.Write && mayWrite}
+		}
+	}
+	return f.Access.Do(ctx, folder.Call{Plugin: call.Plugin, Workspace: call.Workspace, Folders: granted, Request: call.Request})
+}
+
+// shut is what of the host's own plugins neither read nor write, wherever the
+// folders are that they were granted.
+func (h *Host) shut() []string {
+	list := []string{h.state}
+	if filepath.Base(h.dir) == DirName {
+		list = append(list, h.dir)
+	} else { // a folder with other things in it
+		list = append(list, filepath.Join(h.dir, "sentinels"), filepath.Join(h.dir, "recipes"), filepath.Join(h.dir, "plugins"))
+	}
+	if h.opt.Plugins != "" {
+		list = append(list, h.opt.Plugins)
+	}
+	// The user's folder has the configuration, and the key that seals grants.
+	if own := config.Path(h.opt.Getenv); own != "" {
+		list = append(list, filepath.Dir(own))
+	}
+	if h.settings.File != "" {
+		list = append(list, h.settings.File)
+	}
+	for _, place := range h.settings.Secrets {
+		if place.File != "" {
+			list = append(list, place.File)
+		}
+	}
+	return list
 }
 
 // executions is the shell manager as the engine sees it.

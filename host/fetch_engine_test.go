@@ -32,7 +32,7 @@ func TestGuestsOfOthersHaveNoNetwork(t *testing.T) {
 	}
 	for source, want := range map[string]string{
 		"builtin":          "",
-		"httpasked.wasm":   `plugin "httpasked" asks for permissions, and this program grants none to plugins of others`,
+		"httpasked.wasm":   `describe: asks[0].names is empty, and http needs names`,
 		"httpunasked.wasm": `link "sentinel_http": plugin "httpunasked" imports it without asking for "http"`,
 	} {
 		if got, ok := problems[source]; !ok || got != want {

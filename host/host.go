@@ -14,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/fetch"
+	"github.com/sentinel-runtime/sentinel/host/folder"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/host/shell"
@@ -107,6 +108,7 @@ func (h *Host) open(ctx context.Context) error {
 		Executions:  (*executions)(h),
 		Contexts:    (*contexts)(h),
 		HTTP:        outgoing{fetch.New(fetch.Options{Secrets: h.secrets})},
+		Folders:     folders{folder.New(folder.Options{Shut: h.shut()})},
 		Triggers:    append(standard.Set(), h.opt.Kinds...),
 		Secret:      h.secret,
 		Workspace:   h.opt.Workspace,

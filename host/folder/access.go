@@ -13,8 +13,9 @@ import (
 
 // Options configure an [Access].
 type Options struct {
-	// Shut are folders of the host's own: what is in them is neither read nor
-	// written, whatever a grant says. They need not exist. Default none.
+	// Shut are folders and files of the host's own: neither they nor what is in
+	// them is read or written, whatever a grant says. They need not exist. Default
+	// none.
 	Shut []string
 }
 

@@ -105,7 +105,7 @@ func (k *walk) run(create bool) (*Place, error) {
 			if err := k.follow(part); err != nil {
 				return nil, err
 			}
-		case info.IsDir() && k.t.shut(info):
+		case k.t.shut(info):
 			return nil, &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: belongs to the host", k.asked)}
 		case last:
 			return &Place{Dir: k.top(), Name: part, Path: k.at(part), Info: info}, nil

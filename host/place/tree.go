@@ -27,7 +27,8 @@ type Rules struct {
 	Write func(name string) error
 	// NoLink refuses a path whose last part is a link.
 	NoLink bool
-	// Shut are folders that are not entered, however they are called here.
+	// Shut are folders that are not entered and files that are not opened, however
+	// they are called here.
 	Shut []fs.FileInfo
 }
 
@@ -120,7 +121,7 @@ func Real(name string) string {
 	return name
 }
 
-// shut reports whether a folder is one of those that are not entered.
+// shut reports whether something is one of those that are not touched.
 func (t *Tree) shut(info fs.FileInfo) bool {
 	return slices.ContainsFunc(t.rules.Shut, func(s fs.FileInfo) bool { return os.SameFile(s, info) })
 }
