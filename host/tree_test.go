@@ -25,6 +25,7 @@ var layers = []layer{
 	{"sdk/abi", nil, nil},
 	{"sdk/internal/**", []string{"sdk/abi", "sdk/internal/**"}, nil},
 	{"sdk", []string{"sdk/abi", "sdk/internal/**"}, nil},
+	{"sdk/javascript/engine/build", []string{"sdk/javascript"}, nil},    // it makes what that package embeds
 	{"sdk/toolchain", []string{"sdk", "sdk/*", "sdk/internal/**"}, nil}, // a new project holds a copy of its SDK
 	{"sdk/**", []string{"sdk", "sdk/abi", "sdk/internal/**"}, nil},
 	{"plugins", nil, nil},

@@ -1,0 +1,309 @@
+// What a plugin's script finds when it starts: sentinel, SentinelError, console,
+// and a Math.random of the attempt's own. The same file serves in the engine,
+// where glue.c calls it, and under node, where testing.mjs does. Its value is a
+// function of the host: {call(n, text) -> text, random(), trace(text), linked, file}.
+(function (host) {
+  "use strict";
+
+  // The order is that of the imports in glue.c.
+  const calls = ["command", "llm", "watch", "eval", "var", "block", "spawn", "emit", "wait", "checkpoint", "http", "log", "now", "file"];
+  // The functions that need a grant, with the word that asks for it. A plugin
+  // has the import of one only if its script holds use: "WORD" in so many words.
+  const uses = { command: "command", llm: "llm", watch: "watch", spawn: "spawn", emit: "emit", http: "http", file: "folder" };
+  const codes = ["bad_fields", "denied", "not_found", "conflict", "timeout", "cancelled", "unavailable", "limit", "trap",
+    "memory", "output", "plugin", "interrupted", "internal"];
+  const name = /^[a-z][a-z0-9_]{0,63}$/;
+  // How much of a stack trace is shown: calls of the script's own.
+  const frames = 16;
+
+  // What a script may replace is kept here first: a plugin that changes JSON for
+  // itself must not change what the host reads.
+  const { parse, stringify } = JSON;
+  const { isArray } = Array;
+
+  // SentinelError is an error of the ABI, clause A5: every failed host call throws
+  // one, and a step that throws one decides what its caller sees.
+  class SentinelError extends Error {
+    constructor(code, message, more = {}) {
+      super(message);
+      this.code = code;
+      for (const key of ["field", "retryAfterMs", "permanent", "hint"])
+        if (more[key] !== undefined && more[key] !== null) this[key] = more[key];
+    }
+    get name() { return "SentinelError"; }
+    static badField(field, message, hint) {
+      return new SentinelError("bad_fields", field + ": " + message, { field, permanent: true, hint });
+    }
+    static from(e) {
+      const known = codes.includes(e.code) ? e.code : "plugin";
+      return new SentinelError(known, typeof e.message === "string" ? e.message : "unknown error", e);
+    }
+    toJSON() {
+      const { code, message, field, retryAfterMs, permanent, hint } = this;
+      return { code, message, field, retryAfterMs, permanent, hint };
+    }
+  }
+
+  // own returns the script's own lines of a stack, innermost first.
+  function own(stack) {
+    const lines = String(stack || "").split("\n").map((line) => line.trim());
+    return lines.filter((line) => line.includes(host.file + ":")).slice(0, frames);
+  }
+
+  // fault turns whatever was thrown into an error object. A bug of the script
+  // (a TypeError and its kin) is no better at the next attempt; an Error that the
+  // script made itself may be.
+  function fault(op, thrown) {
+    if (thrown instanceof SentinelError) {
+      const e = thrown.toJSON();
+      e.code = codes.includes(e.code) ? e.code : "plugin";
+      e.message = String(e.message) || "unknown error";
+      return e;
+    }
+    if (!(thrown instanceof Error)) return { code: "plugin", message: op + ": " + text(thrown) };
+    const kind = thrown.name || "Error";
+    const message = String(thrown.message);
+    if (message === "out of memory") return { code: "memory", message: op + ": out of memory", permanent: true };
+    // A message is one line: where it happened. How it came there is for the
+    // plugin's author, on standard error.
+    const stack = own(thrown.stack);
+    if (stack.length > 1) host.trace(op + ": " + kind + ": " + message + "\n    " + stack.join("\n    ") + "\n");
+    const said = [op + ": " + (kind === "Error" ? "" : kind + ": ") + message, ...stack.slice(0, 1)].join(" ");
+    const bug = thrown instanceof TypeError || thrown instanceof ReferenceError || thrown instanceof RangeError ||
+      thrown instanceof SyntaxError || kind === "InternalError";
+    return bug ? { code: "trap", message: said, permanent: true } : { code: "plugin", message: said };
+  }
+
+  // text shows a value that was thrown or logged.
+  function text(value) {
+    if (typeof value === "string") return value;
+    if (value instanceof Error) return [value.name + ": " + value.message, ...own(value.stack)].join("\n    ");
+    try {
+      const json = typeof value === "object" ? stringify(value) : undefined;
+      return json === undefined ? String(value) : json;
+    } catch {
+      return Object.prototype.toString.call(value); // it refers to itself, or its toString throws
+    }
+  }
+
+  // running is false while the script is loaded, described or asked for
+  // problems: then the host answers nothing.
+  let running = false;
+
+  function call(function_, request) {
+    const n = calls.indexOf(function_);
+    if (!running) throw new SentinelError("denied", "sentinel_" + function_ + ": only run may call the host");
+    if (!(host.linked >>> n & 1))
+      throw new SentinelError("denied", "sentinel_" + function_ + ": the plugin does not ask for it",
+        { hint: 'add {use: "' + uses[function_] + '", reason: "..."} to the plugin\'s asks, in so many words' });
+    const answer = parse(host.call(n, stringify(request)));
+    if (answer.error) throw SentinelError.from(answer.error);
+    if (!("ok" in answer)) throw new SentinelError("internal", "sentinel_" + function_ + ": answer: neither ok nor error");
+    return answer.ok;
+  }
+
+  const orNull = (value) => value === undefined ? null : value;
+  // timed puts a time limit into a request; 0 and undefined are none.
+  const timed = (request, timeoutMs) => timeoutMs ? { ...request, timeoutMs } : request;
+
+  // expect turns the end of a wait's time limit into an error.
+  function expect(answer) {
+    if (answer.timedOut) throw new SentinelError("timeout", "wait: time limit reached");
+    return answer;
+  }
+
+  // Context is one attempt of one step and the host that answers it. All its
+  // methods block until the answer is there. sentinel.d.ts describes them.
+  class Context {
+    constructor(input) {
+      this.run = input.run;
+      this.attempt = input.attempt;
+      this.retry = input.retry ? { ...input.retry, error: SentinelError.from(input.retry.error) } : undefined;
+      this.state = input.state;
+      this.step = input.step;
+    }
+    command(command, params) { return call("command", { command, params }); }
+    toolCommand(command, params, tools) { return call("command", { command, params, by: "model", tools }); }
+    llm(turn) { return call("llm", { append: [], ...turn }); }
+    watch(executionId, { rules, until } = {}) { return call("watch", { executionId, rules, until }); }
+    eval(expression, vars) { return call("eval", { expression, vars }); }
+    getVar(path) { return call("var", { get: path }); }
+    setVar(variable, value) { call("var", { set: { [variable]: orNull(value) } }); }
+    setVars(values) { call("var", { set: values }); }
+    block(field, vars) {
+      const [result] = this.blocks([{ field, vars }]);
+      if (!result.success) throw result.error;
+      return result.output;
+    }
+    blocks(blocks, { failFast, concurrency } = {}) {
+      const results = call("block", { blocks, failFast, concurrency }).blocks;
+      if (!isArray(results) || results.length !== blocks.length)
+        throw new SentinelError("internal", "sentinel_block: not one result for each block");
+      return results.map((r) => r.success ? { success: true, output: orNull(r.output) } : {
+        success: false,
+        output: orNull(r.output),
+        error: r.error ? SentinelError.from(r.error) : new SentinelError("internal", "sentinel_block: a block ended without a reason"),
+      });
+    }
+    spawn(field, inputs) { return call("spawn", { field, inputs }); }
+    spawnNamed(sentinel, inputs) { return call("spawn", { sentinel, inputs }); }
+    emit(event, data) { return call("emit", { event, data }); }
+    wait(request) { return call("wait", request); }
+    sleep(durationMs) { expect(this.wait({ durationMs })); }
+    waitUntil(moment) { expect(this.wait({ until: moment instanceof Date ? moment.toISOString() : moment })); }
+    waitEvent(pattern, timeoutMs) { return expect(this.wait(timed({ event: pattern }, timeoutMs))).event; }
+    waitRun(run, timeoutMs) { return expect(this.wait(timed({ run }, timeoutMs))).result; }
+    decide(prompt, { approvers, timeoutMs } = {}) {
+      const said = expect(this.wait(timed({ decision: { prompt, approvers } }, timeoutMs))).decision;
+      return { ...said, approved: said.verdict === "approve" };
+    }
+    checkpoint(state) { call("checkpoint", { state: orNull(state) }); }
+    http(request) { return call("http", typeof request === "string" ? { url: request } : request); }
+    file(request) { return call("file", request); }
+    readFile(folder, path, { offset, length } = {}) { return this.file({ folder, op: "read", path, offset, length }); }
+    writeFile(folder, path, content, encoding) { return this.file({ folder, op: "write", path, text: content, encoding }); }
+    listFiles(folder, path, offset) { return this.file({ folder, op: "list", path, offset }); }
+    stat(folder, path) { return this.file({ folder, op: "stat", path }); }
+    removeFile(folder, path) { this.file({ folder, op: "remove", path }); }
+    log(level, message) { log(level, message); }
+    debug(...values) { log("debug", line(values)); }
+    info(...values) { log("info", line(values)); }
+    warn(...values) { log("warn", line(values)); }
+    error(...values) { log("error", line(values)); }
+    now() { return call("now", {}); }
+    steps(field) { return this.step.fields[field]?.count ?? 0; }
+    branches(field) { return this.step.fields[field]?.counts ?? []; }
+  }
+
+  const line = (values) => values.map(text).join(" ");
+  // early are the lines that were logged while the host answered nothing.
+  const early = [];
+
+  // log never fails a step: what is beyond the limit the host drops and counts.
+  function log(level, message) {
+    if (!running) {
+      early.push([level, message]);
+      return;
+    }
+    try {
+      call("log", { level, message });
+    } catch (e) {
+      if (!(e instanceof SentinelError)) throw e;
+    }
+  }
+
+  globalThis.console = Object.freeze({
+    log: (...values) => log("info", line(values)),
+    info: (...values) => log("info", line(values)),
+    debug: (...values) => log("debug", line(values)),
+    warn: (...values) => log("warn", line(values)),
+    error: (...values) => log("error", line(values)),
+  });
+  Math.random = () => host.random();
+  globalThis.SentinelError = SentinelError;
+
+  let registered; // the object given to sentinel.plugin
+  let manifest; // its text
+
+  const wrong = (what) => new SentinelError("plugin", host.file + ": " + what, { permanent: true });
+
+  function checkStep(type, s) {
+    if (!name.test(type)) throw wrong(`step type ${stringify(type)}: want lower_snake, ${name.source}`);
+    if (typeof s?.run !== "function") throw wrong(`step type ${type}: run is no function`);
+    if (typeof s.summary !== "string" || !s.summary) throw wrong(`step type ${type}: summary, a sentence for people, is missing`);
+    if (s.validate !== undefined && typeof s.validate !== "function") throw wrong(`step type ${type}: validate is no function`);
+    if (s.fields?.type !== "object") throw wrong(`step type ${type}: fields is no JSON Schema of type object`);
+    return { type, summary: s.summary, fields: s.fields, infer: s.infer, aliases: s.aliases, readOnly: s.readOnly };
+  }
+
+  function checkAsk(ask) {
+    if (!ask || typeof ask.use !== "string" || typeof ask.reason !== "string" || !ask.reason)
+      throw wrong('an ask is {use, names?, reason}, with the reason in words');
+    const f = Object.keys(uses).find((key) => uses[key] === ask.use);
+    if (f !== undefined && !(host.linked >>> calls.indexOf(f) & 1))
+      throw wrong(`it asks for ${ask.use}, but not in so many words; write use: "${ask.use}" where the build can see it`);
+    return { use: ask.use, names: ask.names, reason: ask.reason };
+  }
+
+  globalThis.sentinel = Object.freeze({
+    Error: SentinelError,
+    plugin(p) {
+      if (registered) throw wrong("sentinel.plugin is called twice");
+      if (!p || !name.test(p.name)) throw wrong(`name ${stringify(p?.name)}: want lower_snake, ${name.source}`);
+      if (typeof p.version !== "string") throw wrong("version is no text");
+      const steps = Object.entries(p.steps || {}).map(([type, s]) => checkStep(type, s));
+      if (!steps.length) throw wrong("there is no step type in steps");
+      const asks = (p.asks || []).map(checkAsk);
+      manifest = stringify({ name: p.name, version: p.version, abi: 1, steps, asks: asks.length ? asks : undefined,
+        stateless: p.stateless === true ? true : undefined });
+      registered = p;
+    },
+  });
+
+  let settled; // what an async run came to
+
+  return {
+    describe() {
+      if (!registered) return [1, stringify(wrong("it does not call sentinel.plugin"))];
+      return [0, manifest];
+    },
+
+    // run returns [status, text], or undefined if the step goes on in a promise;
+    // settle then returns it.
+    run(inputText) {
+      let op = "run";
+      const end = (output) => {
+        running = false;
+        const json = stringify({ output: orNull(output) });
+        return [0, json];
+      };
+      const fail = (thrown) => {
+        running = false;
+        return [1, stringify(fault(op, thrown))];
+      };
+      try {
+        const input = parse(inputText);
+        if (input.abi !== 1) throw new SentinelError("internal", "run input: abi " + input.abi + ", want 1");
+        const { step } = input;
+        if (!registered || !Object.hasOwn(registered.steps, step.type))
+          throw SentinelError.badField("type", "this plugin has no step type " + stringify(step.type));
+        op = "step " + step.type;
+        running = true;
+        for (const [level, message] of early.splice(0)) log(level, message);
+        const output = registered.steps[step.type].run(step, new Context(input));
+        if (typeof output?.then !== "function") return end(output);
+        settled = undefined;
+        output.then((value) => { settled = end(value); }, (thrown) => { settled = fail(thrown); })
+          .then(undefined, (thrown) => { settled = fail(thrown); }); // an output that is no JSON
+        return undefined;
+      } catch (thrown) {
+        return fail(thrown);
+      }
+    },
+
+    settle() {
+      running = false;
+      return settled || [1, stringify({ code: "plugin", permanent: true,
+        message: "run: the step awaits what never comes: nothing here goes on by itself, calls of the host block" })];
+    },
+
+    validate(inputText) {
+      try {
+        const input = parse(inputText);
+        const step = registered && Object.hasOwn(registered.steps, input.type) ? registered.steps[input.type] : {};
+        let problems = [];
+        try {
+          problems = step.validate?.(input.fields) ?? [];
+        } catch (thrown) {
+          // One check may serve both: thrown in run, a problem here.
+          if (!(thrown instanceof SentinelError) || thrown.code !== "bad_fields") throw thrown;
+          const field = thrown.field || "";
+          problems = [{ field, message: thrown.message.replace(field + ": ", ""), hint: thrown.hint }];
+        }
+        return [0, stringify({ problems: problems.map(({ field, message, hint }) => ({ field: field ?? "", message, hint })) })];
+      } catch (thrown) {
+        return [1, stringify(fault("validate", thrown))];
+      }
+    },
+  };
+})

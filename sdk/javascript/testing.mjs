@@ -1,0 +1,147 @@
+// Runs steps of a plugin under node, against answers that a test has written:
+//
+//   import { load } from "./sdk/testing.mjs";
+//   const plugin = await load("plugin.js");
+//   const { output, error, calls, logs } = await plugin.run("shout", { text: "hey" });
+//
+// The script finds what it finds in the engine, made by the same prelude.js. What
+// differs: fields are not held to the schema, and time and chance are node's own.
+// `sentinel plugin test` runs tests/cases.json in the engine itself.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const names = ["command", "llm", "watch", "eval", "var", "block", "spawn", "emit", "wait", "checkpoint", "http", "log", "now", "file"];
+const uses = { command: "command", llm: "llm", watch: "watch", spawn: "spawn", emit: "emit", http: "http", file: "folder" };
+
+/** load evaluates a script, a path or a file: URL, and returns the plugin it registers. */
+export async function load(file) {
+  const path = file instanceof URL ? fileURLToPath(file) : file;
+  const source = await readFile(path, "utf8");
+  const prelude = await readFile(new URL("engine/prelude.js", import.meta.url), "utf8");
+  const host = {
+    file: path.replace(/^.*[/\\]/, ""),
+    linked: linkedBy(source),
+    random: Math.random,
+    trace: (text) => process.stderr.write(text),
+    call: () => { throw new Error("no step runs"); },
+  };
+  // The prelude changes globals; here it gets some of its own, and the script sees
+  // them only while it is at work.
+  const scope = {};
+  const math = Object.create(Math);
+  const engine = new Function("globalThis", "Math", `return (\n${prelude}\n)`)(scope, math)(host);
+  const within = async (work) => {
+    const before = new Map(Object.keys(scope).map((key) => [key, globalThis[key]]));
+    Object.assign(globalThis, scope);
+    try {
+      return await work();
+    } finally {
+      for (const [key, value] of before) value === undefined ? delete globalThis[key] : globalThis[key] = value;
+    }
+  };
+  await within(() => import("data:text/javascript;charset=utf-8," + encodeURIComponent(source + "\n//# sourceURL=" + host.file) + "#" + loads++));
+  const manifest = answer(engine.describe());
+  if (manifest.error) throw new Error(manifest.error.message);
+  return {
+    manifest: manifest.output,
+    /** run carries out one step. With options.calls, those are all that it may make, in order; log, checkpoint and now need none. */
+    run: (type, fields = {}, options = {}) => within(async () => {
+      const script = answers(options.calls ?? []);
+      host.call = (n, request) => script.answer(names[n], request);
+      const input = {
+        abi: 1, attempt: options.attempt ?? 1, retry: options.retry, state: options.state,
+        step: { type, address: "0", path: "1#1.0", fields, ...options.step },
+        run: { id: "run", sentinel: "test", iteration: 1, workspace: "/workspace", key: "key", ...options.run },
+      };
+      let result = engine.run(JSON.stringify(input));
+      if (result === undefined) {
+        await new Promise((done) => setImmediate(done)); // all that promises have left
+        result = engine.settle();
+      }
+      const { error, output } = answer(result);
+      script.done(error);
+      return { output: output?.output, error, calls: script.calls, logs: script.logs };
+    }),
+    /** validate returns the problems of fields. */
+    validate: (type, fields) => within(async () => {
+      const { output, error } = answer(engine.validate(JSON.stringify({ type, fields })));
+      if (error) throw new Error(error.message);
+      return output.problems;
+    }),
+  };
+}
+
+/** cases makes a test of each case in a file such as tests/cases.json. */
+export async function cases(plugin, file) {
+  for (const c of JSON.parse(await readFile(file, "utf8"))) {
+    test(c.name, async () => {
+      if (c.problems) {
+        assert.deepEqual(await plugin.validate(c.step.type, c.step.fields ?? {}), c.problems);
+        return;
+      }
+      const { type, fields, ...step } = c.step;
+      const result = await plugin.run(type, fields, { calls: c.calls, attempt: c.attempt, retry: c.retry, state: c.state, run: c.run, step });
+      if (c.error) {
+        assert.ok(result.error, "it gave an output: " + JSON.stringify(result.output));
+        const { message = "", ...rest } = c.error;
+        for (const [key, value] of Object.entries(rest)) assert.deepEqual(result.error[key], value, key);
+        assert.ok(result.error.message.includes(message), result.error.message);
+      } else {
+        assert.equal(result.error, undefined);
+        if ("output" in c) assert.deepEqual(result.output, c.output);
+      }
+      let at = 0;
+      for (const text of c.logs ?? []) {
+        const found = result.logs.findIndex((l, i) => i >= at && l.message.includes(text));
+        assert.notEqual(found, -1, "no log line holds " + text);
+        at = found + 1;
+      }
+    });
+  }
+}
+
+let loads = 0; // each load evaluates anew
+
+const answer = ([status, text]) => status ? { error: JSON.parse(text) } : { output: JSON.parse(text) };
+
+// linkedBy is what the build finds in a script, see links in module.go.
+function linkedBy(source) {
+  const asked = new Set([...source.matchAll(/\buse["']?\s*:\s*["'`]([a-z]+)["'`]/g)].map((m) => m[1]));
+  return names.reduce((bits, name, n) => !uses[name] || asked.has(uses[name]) ? bits | 1 << n : bits, 0);
+}
+
+// answers plays the host with a list of {function, request?, ok | error}.
+function answers(list) {
+  const calls = [], logs = [], problems = [];
+  let next = 0;
+  return {
+    calls, logs,
+    answer(name, text) {
+      const request = JSON.parse(text), f = "sentinel_" + name;
+      calls.push({ function: f, request });
+      if (name === "log") logs.push(request);
+      const fake = list[next];
+      if (fake?.function === f) {
+        next++;
+        try {
+          if (fake.request !== undefined) assert.deepEqual(request, fake.request);
+        } catch (e) {
+          problems.push(e);
+        }
+        return JSON.stringify(fake.error ? { error: fake.error } : { ok: fake.ok ?? {} });
+      }
+      if (name === "log" || name === "checkpoint") return '{"ok":{}}';
+      if (name === "now") return '{"ok":{"unixMs":1767225600000,"iso":"2026-01-01T00:00:00Z"}}';
+      problems.push(new assert.AssertionError({ message: `call ${calls.length}: want ${fake?.function ?? "no further call"}, got ${f} ${text}` }));
+      return JSON.stringify({ error: { code: "denied", message: f + ": no answer is written for this call" } });
+    },
+    // done throws what was wrong with the calls; an error of the step may be a
+    // consequence of it.
+    done(error) {
+      if (problems.length) throw problems[0];
+      if (!error && next < list.length) throw new assert.AssertionError({ message: `${list[next].function} was not called` });
+    },
+  };
+}

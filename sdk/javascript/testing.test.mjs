@@ -1,0 +1,54 @@
+// What testing.mjs promises to those who test their plugins with it.
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { load } from "./testing.mjs";
+
+const dir = await mkdtemp(join(tmpdir(), "sentinel-"));
+after(() => rm(dir, { recursive: true }));
+
+async function script(run, asks = "") {
+  const file = join(dir, "plugin.js");
+  await writeFile(file, `console.log("early");
+sentinel.plugin({ name: "p", version: "1", ${asks} steps: { s: { summary: "S.", fields: { type: "object" }, run: ${run} } } });`);
+  return load(file);
+}
+
+test("an output, its calls and its logs", async () => {
+  const p = await script('(s, ctx) => { console.warn("hi"); return ctx.getVar("x").value + s.fields.n; }');
+  const r = await p.run("s", { n: 2 }, { calls: [{ function: "sentinel_var", request: { get: "x" }, ok: { value: 40, found: true } }] });
+  assert.equal(r.output, 42);
+  assert.deepEqual(r.logs.map((l) => l.message), ["early", "hi"]);
+  assert.equal(p.manifest.name, "p");
+  assert.equal(globalThis.sentinel, undefined, "globals are put back");
+});
+
+test("errors keep their class", async () => {
+  const p = await script('(s, ctx) => { try { ctx.emit("a"); } catch (e) { return [e instanceof SentinelError, e.code, e.hint]; } }', 'asks: [{ use: "emit", reason: "r" }],');
+  const calls = [{ function: "sentinel_emit", error: { code: "limit", message: "m", hint: "h" } }];
+  assert.deepEqual((await p.run("s", {}, { calls })).output, [true, "limit", "h"]);
+});
+
+test("a call that nobody expects, and one that does not come", async () => {
+  const p = await script('(s, ctx) => { if (s.fields.call) ctx.sleep(1); }');
+  await assert.rejects(p.run("s", { call: true }), /want no further call, got sentinel_wait/);
+  await assert.rejects(p.run("s", {}, { calls: [{ function: "sentinel_wait" }] }), /sentinel_wait was not called/);
+  await assert.rejects(p.run("s", { call: true }, { calls: [{ function: "sentinel_wait", request: { durationMs: 2 } }] }), /durationMs/);
+});
+
+test("what needs a grant and is not asked for", async () => {
+  const p = await script('(s, ctx) => ctx.http("https://example.com")');
+  assert.equal((await p.run("s")).error.code, "denied");
+});
+
+test("async steps", async () => {
+  assert.equal((await (await script("async () => { await null; return 7; }")).run("s")).output, 7);
+  assert.match((await (await script("() => new Promise(() => {})")).run("s")).error.message, /never comes/);
+});
+
+test("a script that is none", async () => {
+  await assert.rejects(load("/nowhere/plugin.js"), /ENOENT/);
+  await assert.rejects(script("1"), /run is no function/);
+});

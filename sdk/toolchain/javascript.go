@@ -1,0 +1,46 @@
+package toolchain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/javascript"
+)
+
+// javascriptSource is the one file of a plugin in JavaScript.
+const javascriptSource = "plugin.js"
+
+// javascriptLang is plain JavaScript in an interpreter that this program holds, so
+// a build starts no tool. Whether the script is one shows when the module is
+// described: nothing here can run it.
+var javascriptLang = Language{
+	Name:     "javascript",
+	Aliases:  []string{"js"},
+	Source:   javascriptSource,
+	SDK:      javascript.SDK(),
+	Template: javascript.Template(),
+	build:    buildJavaScript,
+}
+
+func buildJavaScript(_ context.Context, dir, out string, _ io.Writer) error {
+	path := filepath.Join(dir, javascriptSource)
+	source, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("build javascript: no %q", path),
+			Hint: "the script is that one file; a bundler writes it from several"}
+	}
+	if err != nil {
+		return fmt.Errorf("build javascript: %w", err)
+	}
+	module, err := javascript.Module(javascriptSource, source)
+	if err != nil {
+		return fmt.Errorf("build javascript: %w", err)
+	}
+	return os.WriteFile(out, module, 0o644) //nolint:gosec // a module is for everyone to read
+}
