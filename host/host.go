@@ -102,6 +102,7 @@ func (h *Host) open(ctx context.Context) error {
 	// are ended only behind this.
 	h.rt, err = runtime.Open(ctx, runtime.Options{
 		Dir:         h.state,
+		CacheDir:    h.cacheDir(),
 		Plugins:     guests,
 		Commands:    (*commandBridge)(h),
 		Models:      h.models,

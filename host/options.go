@@ -18,6 +18,8 @@ type Options struct {
 	Dir string
 	// State overrides Dir/state.
 	State string
+	// CacheDir holds compiled plugins. Default: see [CacheDir].
+	CacheDir string
 	// Workspace is where commands work that no run's workspace decides.
 	// Default: the current folder.
 	Workspace string

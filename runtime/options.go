@@ -15,8 +15,9 @@ type Options struct {
 	// Dir is the state folder; it is made with mode 0700. Empty keeps all
 	// state in memory, lost at Close. Default empty.
 	Dir string
-	// CacheDir holds compiled plugins. It is code: keep it private. Default
-	// Dir/cache, or none without a Dir.
+	// CacheDir holds compiled plugins; state folders and processes of one user
+	// may share it. It is code: one that others may write to is refused. What no
+	// process used for 30 days is deleted. Default Dir/cache, or none without a Dir.
 	CacheDir string
 	// Plugins provide the step types. Where two provide the same type, the
 	// first wins and the other is a problem of that plugin. Default none.

@@ -121,6 +121,8 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 		rt.wg.Add(1)
 		go rt.watchMemory()
 	}
+	rt.wg.Add(1)
+	go rt.tidyCache()
 	return rt, nil
 }
 

@@ -37,6 +37,10 @@ func (b *bench) program(dir, text string) (*exec.Cmd, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
+	// A cache of its own, not the user's, where the guests may be already.
+	if err := os.MkdirAll(filepath.Join(dir, "state", "cache"), 0o700); err != nil {
+		return nil, err
+	}
 	cmd := exec.CommandContext(b.ctx, b.binary(), "run", "sentinel.json", "--state", filepath.Join(dir, "state"), "-o", "jsonl")
 	cmd.Dir = dir
 	return cmd, nil

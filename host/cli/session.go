@@ -223,12 +223,12 @@ func (a *app) scratch(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cache := a.cache(); cache != "" {
-		// Without it the built-in plugin is compiled anew, which is only slower.
-		_ = os.Symlink(cache, filepath.Join(temp, "cache"))
-	}
 	opt := a.options()
 	opt.State = temp
+	// The project's own is not made for what must leave no trace in it.
+	if dir := a.cache(); isDir(dir) {
+		opt.CacheDir = dir
+	}
 	h, err := host.Open(ctx, opt)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(temp))
@@ -237,27 +237,10 @@ func (a *app) scratch(ctx context.Context) (*session, error) {
 	return &session{host: h, temp: temp, state: a.state()}, nil
 }
 
-// cache is where a scratch session finds compiled plugins, and keeps them: the
-// state folder's own if there is one, else the user's, "" if there is neither.
-// It holds code, so it must be the user's alone.
+// cache is where compiled plugins are found and kept, also those that a scratch
+// session uses.
 func (a *app) cache() string {
-	if own := filepath.Join(a.state(), "cache"); isDir(own) {
-		return own
-	}
-	base := a.env.Getenv("XDG_CACHE_HOME")
-	if home := a.env.Getenv("HOME"); base == "" && home != "" {
-		base = filepath.Join(home, ".cache")
-	}
-	if !filepath.IsAbs(base) {
-		return ""
-	}
-	dir := filepath.Join(base, "sentinel")
-	if os.MkdirAll(dir, 0o700) != nil {
-		return ""
-	}
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 {
-		return ""
-	}
+	dir, _ := host.CacheDir(a.env.Getenv, a.state()) // why it is not the user's, the host says itself
 	return dir
 }
 

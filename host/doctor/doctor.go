@@ -47,7 +47,8 @@ type Options struct {
 	State string
 	// Plugins is the folder of plugins of others. Default: there is none.
 	Plugins string
-	// Cache is the folder of compiled plugins. Default: State/cache.
+	// Cache is the folder of compiled plugins, of all state folders of the user
+	// or of this one. Default: State/cache.
 	Cache string
 	// Git and Shell are the programs that steps run. Default git and sh.
 	Git, Shell string

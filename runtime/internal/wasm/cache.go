@@ -79,6 +79,20 @@ func ownDir(dir string) error {
 	return nil
 }
 
+// CheckCache makes a folder for compiled code and reports whether it can be
+// one: it is this user's, nobody else can write to it, and this process can.
+func CheckCache(dir string) error {
+	c, err := openCache(dir)
+	if err != nil {
+		return err
+	}
+	trial, err := c.fill()
+	if err != nil {
+		return err
+	}
+	return os.Remove(trial)
+}
+
 func isEmpty(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && len(entries) == 0

@@ -194,6 +194,29 @@ func TestPrune(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "README"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// What was used is kept for its time, whoever used it; what a compile left
+	// that was interrupted goes when nobody can be at it.
+	fresh, left := filepath.Join(dir, "new-fresh"), filepath.Join(dir, "new-left")
+	for _, d := range []string{fresh, left} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	month := time.Now().Add(-30 * 24 * time.Hour)
+	for _, d := range []string{left, filepath.Join(dir, held.Digest()), filepath.Join(dir, gone.Digest())} {
+		if err := os.Chtimes(d, month, month); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load(t, open(t, wasm.Options{CacheDir: dir}), sin(t, "trap"), wasm.LoadOptions{}).Release()
+	if err := h.Prune(24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{held.Digest(): true, kept.Digest(): true, gone.Digest(): true, "README": true, "new-fresh": true, "new-left": false} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("after a day %s is there: %v, want %v", name, err == nil, want)
+		}
+	}
 	if err := h.Prune(0, kept.Digest()); err != nil {
 		t.Fatal(err)
 	}
