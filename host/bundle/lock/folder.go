@@ -1,0 +1,151 @@
+package lock
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A Folder is where plugins are, with their lock. The zero value is of no use.
+type Folder struct {
+	Dir string
+}
+
+// Path is where a file of the folder is.
+func (f Folder) Path(name string) string { return filepath.Join(f.Dir, name) }
+
+// Read reads the lock. No lock is an empty one.
+func (f Folder) Read() (File, error) {
+	src, err := readBounded(f.Path(FileName), maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return File{Format: format, Plugins: map[string]Entry{}}, nil
+	}
+	var file File
+	if err == nil {
+		file, err = Decode(src)
+	}
+	if err != nil {
+		return File{}, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("read lock %q: %v", f.Path(FileName), err),
+			Hint: "take the file from your repository again, or remove it and write it anew with: sentinel plugin lock"}
+	}
+	if file.Plugins == nil {
+		file.Plugins = map[string]Entry{}
+	}
+	return file, nil
+}
+
+// Check returns an error with code denied if a file must not be loaded with this
+// digest, with or without its algorithm: it was installed as something else. A
+// lock that cannot be read allows nothing.
+func (f Folder) Check(name, digest string) error {
+	digest, err := ParseDigest(digest)
+	if err != nil {
+		return err
+	}
+	file, err := f.Read()
+	if err != nil {
+		return err
+	}
+	e, ok := file.Plugins[name]
+	if !ok || e.Digest == "" || e.Digest == digest || e.Next != nil && e.Next.Digest == digest {
+		return nil
+	}
+	return &abi.Error{Code: abi.Denied, Permanent: true,
+		Message: fmt.Sprintf("load plugin %q: it is not what was installed: the file is %s, the lock says %s", name, digest, e.Digest),
+		Hint:    fmt.Sprintf("install it again with `sentinel plugin install`, or, if the change is yours, `sentinel plugin unlock %s`", name),
+	}
+}
+
+// Module reads a module of the folder.
+func (f Folder) Module(name string) ([]byte, error) { return readBounded(f.Path(name), MaxModule) }
+
+// Modules are the names of the modules in the folder, sorted. No folder has none.
+func (f Folder) Modules() ([]string, error) {
+	entries, err := os.ReadDir(f.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() && filepath.Ext(e.Name()) == ".wasm" {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// readBounded reads a regular file: a pipe of that name would have us wait.
+func readBounded(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%q is no file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("read %q: more than %d bytes", path, most)}
+	}
+	return b, err
+}
+
+// The names of files that are not whole yet; watchers leave them out, and a host
+// sweeps old ones away at its start.
+const (
+	tempPrefix = ".sentinel-"
+	tempSuffix = ".tmp"
+)
+
+// Replace makes name a file with that content, whole or not at all, and returns
+// when that is on the disk.
+func Replace(path string, content []byte, mode fs.FileMode) (err error) {
+	dir := filepath.Dir(path)
+	temp := filepath.Join(dir, tempPrefix+rand.Text()+tempSuffix)
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temp) // the first error is the one to show
+		}
+	}()
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+		return err
+	}
+	return nil
+}
