@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Options configure a client. The zero value works.
+type Options struct {
+	// Plain allows http, to this machine alone. Default: https only.
+	Plain bool
+	// Stall is how long a server may send nothing. Default 30 s.
+	Stall time.Duration
+	// TLS replaces the system's certificates, for tests. Default: the system's.
+	TLS *tls.Config
+	// Agent is what servers are told of the program. Default "sentinel".
+	Agent string
+}
+
+// maxRedirects is how often a server may send us elsewhere.
+const maxRedirects = 5
+
+// Client returns a client that holds every hop to the rules. Close its idle
+// connections when done. Time in all is the context's to bound.
+func Client(opt Options) *http.Client {
+	if opt.Stall <= 0 {
+		opt.Stall = 30 * time.Second
+	}
+	if opt.Agent == "" {
+		opt.Agent = "sentinel"
+	}
+	base := func() *http.Transport {
+		return &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: opt.TLS, TLSHandshakeTimeout: opt.Stall, ForceAttemptHTTP2: true,
+			ResponseHeaderTimeout: opt.Stall, IdleConnTimeout: opt.Stall, MaxResponseHeaderBytes: 256 << 10,
+			DialContext:        (&net.Dialer{Timeout: opt.Stall}).DialContext,
+			DisableCompression: true, // a small answer must not become a large one here
+		}
+	}
+	plain := base()
+	plain.Proxy = nil
+	// The name is checked before, the address is checked here: a name may mean any.
+	plain.DialContext = (&net.Dialer{Timeout: opt.Stall, Control: func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil || !at.Addr().Unmap().IsLoopback() {
+			return denied("", "%s is not this machine", address)
+		}
+		return nil
+	}}).DialContext
+	return &http.Client{
+		Transport: &guard{opt: opt, secure: base(), plain: plain},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return denied("name the place where the plugin really is", "more than %d redirects", maxRedirects)
+			}
+			if r.URL.User != nil {
+				return denied("", "a redirect with credentials in it")
+			}
+			if via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
+				return denied("", "a redirect from https to %s", r.URL.Scheme)
+			}
+			return nil
+		},
+	}
+}
+
+// A guard is asked for every hop, those of redirects and of token servers too.
+type guard struct {
+	opt           Options
+	secure, plain *http.Transport
+}
+
+func (g *guard) CloseIdleConnections() {
+	g.secure.CloseIdleConnections()
+	g.plain.CloseIdleConnections()
+}
+
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	transport := g.secure
+	switch r.URL.Scheme {
+	case "https":
+	case "http":
+		if !g.opt.Plain {
+			return nil, denied("use https; plain http goes to this machine alone, and only when you say so", "http to %s", r.URL.Host)
+		}
+		if !loopback(r.URL.Hostname()) {
+			return nil, denied("use https", "http to %s, which is not this machine", r.URL.Host)
+		}
+		transport = g.plain
+	default:
+		return nil, denied("use https", "scheme %q", r.URL.Scheme)
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	r = r.Clone(ctx)
+	r.Header.Set("User-Agent", g.opt.Agent)
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = watch(resp.Body, g.opt.Stall, cancel)
+	return resp, nil
+}
+
+// loopback reports whether a name of a host is one of this machine.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// Explain turns what a client returns into an error for people: with a code, and
+// without the address, which may hold credentials in its name or its query.
+func Explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e := abi.As(err); e != nil {
+		return e
+	}
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errStalled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return &abi.Error{Code: abi.Timeout, Message: "the server does not answer in time"}
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return &abi.Error{Code: abi.Unavailable, Message: err.Error()}
+}
+
+// Shown is an address without what is nobody's business: credentials, the query,
+// in which a storage service has its signature, and the fragment.
+func Shown(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+}
+
+func denied(hint, format string, args ...any) error {
+	return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
