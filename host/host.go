@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/fetch"
@@ -267,12 +268,19 @@ func (h *Host) plugins() ([]runtime.Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read plugins: %w", err)
 	}
+	installed := lock.Folder{Dir: h.opt.Plugins}
 	for _, e := range entries {
 		if e.IsDir() || filepath.Ext(e.Name()) != ".wasm" {
 			continue
 		}
 		path := filepath.Join(h.opt.Plugins, e.Name())
-		list = append(list, runtime.Plugin{Name: e.Name(), Wasm: func() ([]byte, error) { return os.ReadFile(path) }})
+		list = append(list, runtime.Plugin{Name: e.Name(), Wasm: func() ([]byte, error) {
+			code, err := os.ReadFile(path)
+			if err == nil {
+				err = installed.Check(e.Name(), lock.Digest(code))
+			}
+			return code, err
+		}})
 	}
 	return list, nil
 }

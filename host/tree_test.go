@@ -48,13 +48,19 @@ var layers = []layer{
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                              // it steers the engine, nothing else
-	{"host/plugin", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                                // likewise
-	{"host/serve", []string{"host", "host/*", "runtime", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
-	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                // the store is the engine's
-	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                // and so is what can be told of a state folder
+	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                                                  // it steers the engine, nothing else
+	{"host/plugin", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                                                    // likewise
+	{"host/serve", []string{"host", "host/*", "host/bundle/lock", "runtime", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
+	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                    // the store is the engine's
+	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                    // and so is what can be told of a state folder
 	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/reload", []string{"runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
+	{"host/bundle/lock", []string{"sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
+	{"host/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
+	{"host/bundle/wire", []string{"sdk/abi"}, nil},
+	{"host/bundle/oci", []string{"host/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
+	{"host/bundle/oci/ocitest", nil, nil},
+	{"host/bundle", []string{"host/bundle/*", "runtime/guest", "sdk/abi"}, nil},
 	{"host/problem", []string{"sdk/abi"}, nil},
 	{"host/owner", []string{"host/problem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/api", []string{"host/command", "host/problem", "sentinels", "sdk/abi", "triggers"}, nil},                         // triggers: what a webhook hands in and gets back
@@ -182,7 +188,7 @@ func TestEmbeddersDoNotLinkTheHost(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	for _, dep := range strings.Fields(string(out)) {
-		for _, never := range []string{module + "host", "github.com/spf13/cobra", "github.com/openai/", "github.com/anthropics/"} {
+		for _, never := range []string{module + "host", "github.com/spf13/cobra", "github.com/openai/", "github.com/anthropics/", "oras.land/", "aead.dev/"} {
 			if strings.HasPrefix(dep, never) {
 				t.Errorf("runtime links %s", dep)
 			}

@@ -30,6 +30,14 @@ type Plugins interface {
 	Plugins() []runtime.PluginInfo
 }
 
+// A Lock says which content files of plugins may have.
+type Lock interface {
+	// Check returns why a file with this name, below the folder of the plugins, and
+	// this digest, SHA-256 in hex, must not be loaded; nil if it may. It may read a
+	// disk.
+	Check(file, digest string) error
+}
+
 var (
 	_ Definitions = (*runtime.Runtime)(nil)
 	_ Plugins     = (*runtime.Runtime)(nil)
@@ -52,6 +60,10 @@ type Options struct {
 
 	Definitions Definitions
 	Plugins     Plugins
+	// Lock is asked before a plugin's file is loaded, and again about those that
+	// it refused when its own file, plugins/plugins.lock.json, changes. Default:
+	// every file may be loaded.
+	Lock Lock
 
 	// Rewrite changes the text of a file so that it says def. Default:
 	// [sentinels.Rewrite], which keeps comments and order.
@@ -103,6 +115,7 @@ const (
 	recipesDir   = "recipes"
 	pluginsDir   = "plugins"
 	continuumDir = ".continuum/sentinels"
+	lockFile     = pluginsDir + "/plugins.lock.json"
 )
 
 // roots are made anew for each Reload: a watcher runs once. They are the folders that are watched, in the order in which files with the

@@ -121,8 +121,16 @@ func (r *Reload) Run(ctx context.Context) error {
 		defer sub.Close()
 		root.sub = sub
 	}
+	locked, err := r.watchLock(ctx)
+	if err != nil {
+		return quiet(ctx, fmt.Errorf("watch the lock of plugins: %w", err))
+	}
 	if err := r.first(ctx); err != nil {
 		return quiet(ctx, err)
+	}
+	if locked != nil {
+		defer locked.Close()
+		wg.Go(func() { r.followLock(ctx, locked) })
 	}
 	close(r.ready)
 	// One reader for each root; a batch is handed over only when the one before

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/api"
+	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/feed"
 	"github.com/sentinel-runtime/sentinel/host/metrics"
@@ -198,7 +199,7 @@ func (s *Server) openFolder() (*reload.Reload, error) {
 	rt := s.host.Runtime()
 	return reload.New(reload.Options{
 		Dir: s.host.Dir(), Workspace: s.host.Workspace(), Marks: filepath.Join(s.host.State(), "files.json"),
-		Definitions: rt, Plugins: rt, Logger: s.log,
+		Definitions: rt, Plugins: rt, Lock: lock.Folder{Dir: filepath.Join(s.host.Dir(), "plugins")}, Logger: s.log,
 		Watch: watch.Options{Rescan: s.host.Settings().Serve.Rescan.Std()},
 		Changed: func(f reload.FileInfo) {
 			topic := feed.TopicSentinels
