@@ -1,0 +1,52 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/guest"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// describeTime bounds the check of a module: a compile and its describe.
+const describeTime = 2 * time.Minute
+
+// Describe loads a module as a host would and returns what it says of itself. The
+// module is nobody's yet, so it is held to the rules of strangers.
+func Describe(ctx context.Context, module []byte) (guest.Manifest, error) {
+	ctx, cancel := context.WithTimeout(ctx, describeTime)
+	defer cancel()
+	h, err := guest.Open(guest.Options{})
+	if err != nil {
+		return guest.Manifest{}, err
+	}
+	defer h.Close()
+	m, err := h.Load(ctx, module, guest.LoadOptions{})
+	if err != nil {
+		return guest.Manifest{}, err
+	}
+	defer m.Release()
+	return m.Manifest(), nil
+}
+
+// agrees holds what a package says of a plugin to what the plugin says: people
+// decide by the former, and the latter is what counts.
+func (p *Plugin) agrees(config []byte) error {
+	own, err := json.Marshal(p.Manifest)
+	if err != nil {
+		return fmt.Errorf("open plugin: %w", err)
+	}
+	var said guest.Manifest
+	var again []byte
+	if json.Unmarshal(config, &said) == nil {
+		again, err = json.Marshal(said)
+	}
+	if err != nil || !bytes.Equal(own, again) {
+		return &abi.Error{Code: abi.Denied, Permanent: true, Hint: "it was not packed by sentinel plugin pack, or was changed since",
+			Message: fmt.Sprintf("open plugin %q: the package says %q %s, the module in it %q %s, or they ask for different things", p.Source, said.Name, said.Version, p.Manifest.Name, p.Manifest.Version)}
+	}
+	return nil
+}

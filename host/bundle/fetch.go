@@ -1,0 +1,151 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/bundle/sign"
+	"github.com/sentinel-runtime/sentinel/host/bundle/wire"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A parcel is what a source had, nothing of it believed yet.
+type parcel struct {
+	module, signature []byte
+	config            []byte // what the package says of the plugin, nil without one
+	source, file      string
+}
+
+// fetch gets the bytes from wherever they are.
+func fetch(ctx context.Context, source string, opt Options) (parcel, error) {
+	switch {
+	case strings.HasPrefix(source, oci.Scheme):
+		return pull(ctx, source, opt)
+	case isAddress(source):
+		return download(ctx, source, opt)
+	}
+	return readFile(source)
+}
+
+func pull(ctx context.Context, source string, opt Options) (parcel, error) {
+	ref, err := oci.Reference(source)
+	if err != nil {
+		return parcel{}, err
+	}
+	a, err := oci.Pull(ctx, ref, opt.Registry)
+	if err != nil {
+		return parcel{}, err
+	}
+	// With its digest, so that the lock says what the tag meant at that time.
+	if !strings.Contains(ref, "@") {
+		ref += "@" + a.Digest()
+	}
+	return parcel{module: a.Module, signature: a.Signature, config: a.Config, source: oci.Scheme + ref}, nil
+}
+
+func download(ctx context.Context, source string, opt Options) (parcel, error) {
+	at, err := url.Parse(source)
+	if err != nil || at.Host == "" {
+		return parcel{}, abi.New(abi.BadFields, "the address cannot be read") // it may hold a password
+	}
+	client := wire.Client(opt.Registry.Wire)
+	defer client.CloseIdleConnections()
+	content, err := wire.Get(ctx, client, at, oci.MaxTar)
+	if err != nil {
+		return parcel{}, err
+	}
+	p, err := unpack(wire.Shown(at), content)
+	if err != nil || p.config != nil {
+		return p, err
+	}
+	p.file = base(path.Base(at.Path))
+	beside := *at
+	beside.Path, beside.RawPath = at.Path+sign.Suffix, ""
+	// Only a plain no means that there is none: a server that fails must not make a
+	// signed plugin an unsigned one.
+	p.signature, err = wire.Get(ctx, client, &beside, sign.MaxSignature)
+	if abi.CodeOf(err) == abi.NotFound {
+		return p, nil
+	}
+	return p, err
+}
+
+func readFile(source string) (parcel, error) {
+	abs, err := filepath.Abs(source)
+	if err != nil {
+		return parcel{}, fmt.Errorf("find %q: %w", source, err)
+	}
+	content, err := readBounded(abs, oci.MaxTar)
+	if err != nil {
+		return parcel{}, err
+	}
+	p, err := unpack(abs, content)
+	if err != nil || p.config != nil {
+		return p, err
+	}
+	p.file = base(abs)
+	p.signature, err = SignatureBeside(abs)
+	return p, err
+}
+
+// SignatureBeside reads the signature that belongs to a file, nil if there is
+// none.
+func SignatureBeside(file string) ([]byte, error) {
+	text, err := readBounded(file+sign.Suffix, sign.MaxSignature)
+	if abi.CodeOf(err) == abi.NotFound {
+		return nil, nil
+	}
+	return text, err
+}
+
+// unpack tells a module from a package and takes the latter apart.
+func unpack(source string, content []byte) (parcel, error) {
+	switch {
+	case oci.IsTar(content):
+		a, err := oci.ReadTar(strings.NewReader(string(content)))
+		if err != nil {
+			return parcel{}, fmt.Errorf("%q: %w", source, err)
+		}
+		return parcel{module: a.Module, signature: a.Signature, config: a.Config, source: source}, nil
+	case oci.IsCompressed(content):
+		return parcel{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%q: it is compressed", source), Hint: "name the .wasm file in it, or a package that sentinel plugin pack made"}
+	case !strings.HasPrefix(string(content[:min(len(content), 4)]), "\x00asm"):
+		return parcel{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%q: it is neither a WebAssembly module nor a package of one", source)}
+	case len(content) > lock.MaxModule:
+		return parcel{}, abi.New(abi.Limit, fmt.Sprintf("%q: %d bytes, at most %d are allowed", source, len(content), lock.MaxModule))
+	}
+	return parcel{module: content, source: source}, nil
+}
+
+// readBounded reads a regular file; a pipe of that name would have us wait.
+func readBounded(name string, most int64) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, abi.New(abi.NotFound, fmt.Sprintf("no file %q", name))
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, abi.New(abi.BadFields, fmt.Sprintf("%q is no file", name))
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = abi.New(abi.Limit, fmt.Sprintf("%q has more than %d bytes", name, most))
+	}
+	return b, err
+}

@@ -1,0 +1,69 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
+)
+
+// The keys of annotations, of the OCI image format.
+const (
+	annotationTitle    = "org.opencontainers.image.title"
+	annotationVersion  = "org.opencontainers.image.version"
+	annotationLicenses = "org.opencontainers.image.licenses"
+	annotationSource   = "org.opencontainers.image.source"
+	annotationSummary  = "org.opencontainers.image.description"
+)
+
+// About is what the maker of a package says of it. All of it may be empty.
+type About struct {
+	Licenses string // an SPDX expression
+	Source   string // where the source is, an address
+}
+
+// A Package is a plugin that is packed.
+type Package struct {
+	Artifact *oci.Artifact
+	Digest   string // that names it in a registry
+}
+
+// Pack packs the plugin, with its signature if it has one. The same plugin packs
+// to the same bytes.
+func (p *Plugin) Pack(about About) (*Package, error) {
+	config, err := json.Marshal(p.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("pack plugin %q: %w", p.Manifest.Name, err)
+	}
+	annotations := map[string]string{annotationTitle: p.Manifest.Name}
+	set := func(key, value string) {
+		if value != "" {
+			annotations[key] = value
+		}
+	}
+	set(annotationVersion, p.Manifest.Version)
+	set(annotationLicenses, about.Licenses)
+	set(annotationSource, about.Source)
+	if len(p.Manifest.Steps) == 1 {
+		set(annotationSummary, p.Manifest.Steps[0].Summary)
+	}
+	a, err := oci.New(p.FileName(), p.Module, config, p.Signature, annotations)
+	if err != nil {
+		return nil, err
+	}
+	return &Package{a, a.Digest()}, nil
+}
+
+// Write writes the package as a file, whole or not at all.
+func (p *Package) Write(file string) error {
+	var b bytes.Buffer
+	if err := p.Artifact.WriteTar(&b); err != nil {
+		return fmt.Errorf("write package %q: %w", file, err)
+	}
+	if err := lock.Replace(file, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write package %q: %w", file, err)
+	}
+	return nil
+}
