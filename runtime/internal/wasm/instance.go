@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -138,17 +139,21 @@ func (c *call) failure(err error) error {
 		return refused
 	}
 	var fault stdruntime.Error
+	var exit *sys.ExitError
 	switch {
 	case errors.As(err, &fault):
 		c.log("a host function failed", err)
 		return abi.New(abi.Internal, "a host function failed")
-	case inst.exited != nil:
+	case inst.exited != nil && (err == nil || errors.As(err, &exit)): // a start section that traps closes the instance too
 		return abi.New(abi.Trap, inst.withPanic(fmt.Sprintf("the plugin exited with code %d instead of returning", *inst.exited)))
 	case err == nil:
 		return abi.New(abi.Internal, "the call ended without a reason")
 	}
 	text := strings.TrimSuffix(firstLine(err.Error()), " (recovered by wazero)")
-	return abi.New(abi.Trap, inst.withPanic("the plugin trapped: "+strings.TrimPrefix(text, "wasm error: ")))
+	if _, trap, ok := strings.Cut(text, "wasm error: "); ok {
+		text = trap
+	}
+	return abi.New(abi.Trap, inst.withPanic("the plugin trapped: "+text))
 }
 
 // withPanic adds the line of stderr that says why a guest gave up, as a Go or

@@ -109,6 +109,12 @@ func (m Manifest) faults() []string {
 		if fault := a.fault(); fault != "" {
 			add("asks[%d]%s", i, fault)
 		}
+		switch abi.Use(a.Use) {
+		case abi.UseCommand, abi.UseHTTP, abi.UseFolder, abi.UseSecret:
+			if len(a.Names) == 0 {
+				add("asks[%d] is for %q without names", i, a.Use)
+			}
+		}
 		if strings.TrimSpace(a.Reason) == "" {
 			add("asks[%d].reason is empty", i)
 		}
