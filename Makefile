@@ -7,7 +7,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X github.com/sentinel-runtime/sentinel/host/cli.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build plugins demo test race fuzz kill lint fmt check schema run bench clean
+.PHONY: help build plugins hostile demo test race fuzz kill lint fmt check schema run bench clean
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ build: ## bin/sentinel
 plugins: ## rebuild the guest of the built-in step types, then its schema
 	$(GO) run ./plugins/internal/build
 	$(MAKE) schema
+
+hostile: ## remake the conformance kit's guests from their texts (wabt)
+	$(GO) generate ./sdk/abitest
 
 schema: build ## regenerate sentinels/schema.json
 	$(BIN) schema > sentinels/schema.json

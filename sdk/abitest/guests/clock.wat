@@ -1,0 +1,25 @@
+;; reads its clocks, makes a host call, sleeps for an hour, and answers what it read
+(import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))
+(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+(host eval)
+(func $now (param $id i32) (result i64)
+  (if (call $clock (local.get $id) (i64.const 0) (i32.const 512)) (then unreachable))
+  (i64.load (i32.const 512)))
+(func (export "run") (result i32)
+  (say '{"output":{"wall":') (call $putn (call $now (i32.const 0))) (say ',"wall2":') (call $putn (call $now (i32.const 0)))
+  (say ',"mono":') (call $putn (call $now (i32.const 1))) (say ',"mono2":') (call $putn (call $now (i32.const 1)))
+  ;; The buffer is in use, so the request is put together in its block.
+  (drop (call $eval (call $request)))
+  (say ',"called":') (call $putn (call $now (i32.const 0)))
+  (i32.store (i32.const 16) (i32.const 0)) (i64.store (i32.const 24) (i64.const 3600000000000)) (i32.store16 (i32.const 40) (i32.const 0))
+  (if (call $poll (i32.const 0) (i32.const 64) (i32.const 1) (i32.const 128)) (then unreachable))
+  (say ',"slept":') (call $putn (call $now (i32.const 0))) (say ',"mono3":') (call $putn (call $now (i32.const 1)))
+  (say '}}') (call $flush) (i32.const 0))
+(func $request (result i64) (local $h i64)
+  (local.set $h (call $alloc (i64.const 19)))
+  (call $store64 (local.get $h) (i64.const 0x6572707865227b20)) ;; " {"expre"
+  (call $store64 (i64.add (local.get $h) (i64.const 8)) (i64.const 0x223a226e6f697373)) ;; "ssion":""
+  (call $store (i64.add (local.get $h) (i64.const 16)) (i32.const 49))
+  (call $store (i64.add (local.get $h) (i64.const 17)) (i32.const 34))
+  (call $store (i64.add (local.get $h) (i64.const 18)) (i32.const 125))
+  (local.get $h))

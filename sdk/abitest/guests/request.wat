@@ -1,0 +1,15 @@
+;; its input is a number; it sends a request of as many bytes and answers whether that gave an error, and the length of the answer
+(host eval)
+(func (export "run") (result i32) (local $n i64) (local $h i64) (local $i i64)
+  (local.set $n (call $arg))
+  (local.set $h (call $alloc (local.get $n)))
+  (block $end (loop $next
+    (br_if $end (i64.ge_u (local.get $i) (local.get $n)))
+    (call $store (i64.add (local.get $h) (local.get $i)) (i32.const 32))
+    (local.set $i (i64.add (local.get $i) (i64.const 1)))
+    (br $next)))
+  (call $store (local.get $h) (i32.const 123))
+  (call $store (i64.add (local.get $h) (i64.sub (local.get $n) (i64.const 1))) (i32.const 125))
+  (local.set $h (call $eval (local.get $h)))
+  (say '{"output":[') (call $putn (i64.extend_i32_u (i32.eq (call $load (i64.add (local.get $h) (i64.const 2))) (i32.const 101))))
+  (say ',') (call $putn (call $length (local.get $h))) (say ']}') (call $flush) (i32.const 0))

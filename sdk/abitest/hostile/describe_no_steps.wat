@@ -1,0 +1,3 @@
+;; describe has no step types
+(func (export "describe") (result i32) (say '{"name":"a","version":"1","abi":1,"steps":[]}') (call $flush) (i32.const 0))
+(func (export "run") (result i32) (call $true) (i32.const 0))

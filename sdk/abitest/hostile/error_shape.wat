@@ -1,0 +1,3 @@
+;; gives an error object with a number for a message
+
+(func (export "run") (result i32) (say '{"message":5}') (call $error_set (call $text)) (i32.const 1))

@@ -1,0 +1,3 @@
+;; grows its memory to the limit and then gives up
+
+(func (export "run") (result i32) (loop $again (br_if $again (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable)

@@ -1,0 +1,3 @@
+;; answers what is no number
+
+(func (export "run") (result i32) (say '{"output":NaN}') (call $flush) (i32.const 0))

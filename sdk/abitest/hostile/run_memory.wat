@@ -1,0 +1,2 @@
+;; what is exported as run is a memory
+(memory (export "run") 1)

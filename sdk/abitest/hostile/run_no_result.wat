@@ -1,0 +1,2 @@
+;; run returns nothing
+(func (export "run"))

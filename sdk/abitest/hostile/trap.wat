@@ -1,0 +1,3 @@
+;; traps
+
+(func (export "run") (result i32) unreachable)

@@ -1,0 +1,85 @@
+package abitest
+
+import (
+	"context"
+	"slices"
+)
+
+// CheckHost holds a host to the clauses that it can keep or break by itself,
+// with guests of the kit's own. What needs a whole engine, such as grants, is the
+// engine's to test.
+func CheckHost(ctx context.Context, host Host) Report {
+	checks := slices.Concat(lifeChecks, errorChecks, timeChecks, limitChecks, worldChecks)
+	slices.SortStableFunc(checks, byClause)
+	var report Report
+	for _, c := range checks {
+		report = append(report, sit(ctx, host, nil, nil, c))
+	}
+	return report
+}
+
+// TestHost holds a host to its clauses, one subtest a check. T is *testing.T.
+func TestHost[T Test[T]](t T, host Host) {
+	t.Helper()
+	tell(t, CheckHost(t.Context(), host))
+}
+
+// load loads a guest of the folder guests for the rest of a check.
+func (j *judge) load(name string) (done func()) {
+	guest, err := j.host.Load(j.ctx, module("guests/"+name))
+	if err != nil {
+		j.fatalf("load the guest %s: %s", name, said(err))
+	}
+	j.guest = guest
+	return func() {
+		if err := guest.Close(); err != nil {
+			j.faultf("close the guest %s: %v", name, err)
+		}
+	}
+}
+
+// with runs f with a loaded guest.
+func with(name string, f func(j *judge)) func(*judge) {
+	return func(j *judge) {
+		defer j.load(name)()
+		f(j)
+	}
+}
+
+// raw runs the guest once with an input that is no run input: the guests of the
+// kit take numbers and texts.
+func (j *judge) raw(inv Invocation, input string) (output any, err error) {
+	inv.Input = []byte(input)
+	if inv.Clock.IsZero() {
+		inv.Clock = epoch
+	}
+	result, err := j.guest.Run(j.ctx, inv)
+	if err != nil {
+		j.clean(err)
+		return nil, err
+	}
+	return j.read("output", result.Output), nil
+}
+
+// gives runs the guest and compares its output.
+func (j *judge) gives(inv Invocation, input, want string) {
+	got, err := j.raw(inv, input)
+	if err != nil {
+		j.faultf("with %s: %s, want %s", brief(input, 100), said(err), want)
+		return
+	}
+	j.want("output with "+brief(input, 100), must(want), got, nil)
+}
+
+// answering is a host that gives every call the same answer.
+func answering(answer string) CallFunc {
+	return func(context.Context, string, []byte) (Reply, error) { return Reply{Body: []byte(answer)}, nil }
+}
+
+// counting is a host that counts the calls it answers.
+func counting(n *int) CallFunc {
+	return func(context.Context, string, []byte) (Reply, error) {
+		*n++
+		return Reply{Body: []byte(`{"ok":1}`)}, nil
+	}
+}
