@@ -4,12 +4,22 @@ import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
 // A Request is an outgoing HTTP request, to a host that the plugin's grant
 // names.
+//
+// A text {{secret.NAME}} in the path or query of URL or in the value of a header
+// is replaced by the host with the value of that secret, if the operator granted
+// it for the host that is asked; the plugin never sees it. The manifest asks for
+// it: {Use: UseSecret, Names: []string{"NAME"}}. What goes into a URL from
+// elsewhere is to be escaped there, as anyway.
 type Request struct {
-	Method    string // empty is GET
-	URL       string
-	Headers   Value // object of texts, or absent
-	Body      string
-	TimeoutMs int64 // 0 is the host's default
+	Method  string // empty is GET
+	URL     string
+	Headers Value // object of texts, or absent
+	Body    string
+	// BodySecrets has secrets in Body replaced too, as JSON or a form if the header
+	// content-type says so. Body must then hold no text of others: one with
+	// {{secret.NAME}} in it would be sent the secret.
+	BodySecrets bool
+	TimeoutMs   int64 // 0 is the host's default
 }
 
 // A Response is the answer, whatever its status.
@@ -24,6 +34,9 @@ type Response struct {
 // HTTP makes a request. A status of 400 or more is a response, not an error.
 func (c *Context) HTTP(r Request) (Response, error) {
 	request := Object(F("method", Text(r.Method)), F("url", String(r.URL)), F("headers", r.Headers), F("body", Text(r.Body)))
+	if r.BodySecrets {
+		request = request.With("bodySecrets", Bool(true))
+	}
 	if r.TimeoutMs > 0 {
 		request = request.With("timeoutMs", Int(r.TimeoutMs))
 	}
@@ -39,3 +52,6 @@ func (c *Context) HTTP(r Request) (Response, error) {
 		Truncated: answer.Get("truncated").BoolOr(false),
 	}, nil
 }
+
+// Bytes returns the body as it was sent, whether it is text or not.
+func (r Response) Bytes() ([]byte, error) { return bytesOf(abi.FuncHTTP, r.Body, r.Encoding) }

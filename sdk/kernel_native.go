@@ -8,7 +8,7 @@ package sdk
 type hostFunc func()
 
 var importCommand, importLLM, importWatch, importEval, importVar, importBlock, importSpawn,
-	importEmit, importWait, importCheckpoint, importHTTP, importLog, importNow hostFunc
+	importEmit, importWait, importCheckpoint, importHTTP, importLog, importNow, importFile hostFunc
 
 // callHost answers as a host would that has no such function.
 func callHost(hostFunc, string) string {

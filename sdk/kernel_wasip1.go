@@ -82,6 +82,9 @@ func importLog(request uint64) uint64
 //go:wasmimport extism:host/user sentinel_now
 func importNow(request uint64) uint64
 
+//go:wasmimport extism:host/user sentinel_file
+func importFile(request uint64) uint64
+
 // hostFunc is one of the host functions.
 type hostFunc func(request uint64) (answer uint64)
 

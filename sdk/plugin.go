@@ -52,6 +52,8 @@ const (
 	UseSpawn   = abi.UseSpawn
 	UseEmit    = abi.UseEmit
 	UseHTTP    = abi.UseHTTP
+	UseFolder  = abi.UseFolder
+	UseSecret  = abi.UseSecret
 )
 
 // A Problem is one fault of a step's fields.

@@ -61,6 +61,35 @@ func TestHostCalls(t *testing.T) {
 			r, err := c.HTTP(sdk.Request{URL: "https://x", Method: "POST", Body: "b", TimeoutMs: 9})
 			return sdk.List(sdk.Int(int64(r.Status)), sdk.String(r.Body), r.Headers), err
 		}, `{"body":"b","method":"POST","timeoutMs":9,"url":"https://x"}`, `{"status":404,"headers":{"a":"b"},"body":"no","truncated":false}`, `[404,"no",{"a":"b"}]`},
+		{"sentinel_http", func(c *sdk.Context) (sdk.Value, error) {
+			r, err := c.HTTP(sdk.Request{URL: "https://x/{{secret.K}}", BodySecrets: true})
+			if err != nil {
+				return sdk.Null(), err
+			}
+			b, err := r.Bytes()
+			return sdk.Int(int64(len(b))), err
+		}, `{"bodySecrets":true,"url":"https://x/{{secret.K}}"}`, `{"status":200,"headers":{},"body":"/wA=","encoding":"base64","truncated":false}`, `2`},
+		{"sentinel_file", func(c *sdk.Context) (sdk.Value, error) {
+			p, err := c.Folder("data").ReadAt("a/b", 5, 7)
+			return sdk.List(sdk.String(string(p.Data)), sdk.Int(p.Size), sdk.Bool(p.Truncated)), err
+		}, `{"folder":"data","length":7,"offset":5,"op":"read","path":"a/b"}`, `{"text":"aGk=","encoding":"base64","size":9,"truncated":true}`, `["hi",9,true]`},
+		{"sentinel_file", func(c *sdk.Context) (sdk.Value, error) {
+			return sdk.Null(), c.Folder("data").Write("a", []byte("ü"))
+		}, `{"folder":"data","op":"write","path":"a","text":"ü"}`, `{"size":2}`, `null`},
+		{"sentinel_file", func(c *sdk.Context) (sdk.Value, error) {
+			return sdk.Null(), c.Folder("data").Write("a", []byte("\xff\x00"))
+		}, `{"encoding":"base64","folder":"data","op":"write","path":"a","text":"/wA="}`, `{"size":2}`, `null`},
+		{"sentinel_file", func(c *sdk.Context) (sdk.Value, error) {
+			l, more, err := c.Folder("data").ListFrom("", 1000)
+			return sdk.List(sdk.String(l[0].Name), sdk.Bool(l[0].Dir), sdk.String(l[1].Modified), sdk.Int(l[1].Size), sdk.Bool(more)), err
+		}, `{"folder":"data","offset":1000,"op":"list"}`, `{"entries":[{"name":"d","dir":true,"size":0,"modified":"x"},{"name":"f","dir":false,"size":3,"modified":"y"}],"truncated":true}`, `["d",true,"y",3,true]`},
+		{"sentinel_file", func(c *sdk.Context) (sdk.Value, error) {
+			e, exists, err := c.Folder("data").Stat("a")
+			return sdk.List(sdk.String(e.Name), sdk.Int(e.Size), sdk.Bool(exists)), err
+		}, `{"folder":"data","op":"stat","path":"a"}`, `{"exists":true,"dir":false,"size":4,"modified":"x"}`, `["a",4,true]`},
+		{"sentinel_file", func(c *sdk.Context) (sdk.Value, error) {
+			return sdk.Null(), c.Folder("data").Remove("a")
+		}, `{"folder":"data","op":"remove","path":"a"}`, `{}`, `null`},
 		{"sentinel_now", func(c *sdk.Context) (sdk.Value, error) {
 			ms, iso, err := c.Now()
 			return sdk.List(sdk.Int(ms), sdk.String(iso)), err

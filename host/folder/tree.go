@@ -52,7 +52,7 @@ func (a *Access) open(call Call, r *request) (*tree, error) {
 		return nil, unopened(r.folder, err)
 	}
 	if err := t.allowed(rules.Shut); err != nil {
-		t.Close() // nothing was read
+		_ = t.Close() // nothing was read
 		return nil, &abi.Error{Code: abi.Denied, Field: "folder", Permanent: true, Message: fmt.Sprintf("folder %q: %v", r.folder, err)}
 	}
 	return t, nil

@@ -67,7 +67,7 @@ func (t *Tree) OpenFolder(p *Place) (*os.Root, error) {
 		err = changed("open", p.Path)
 	}
 	if err != nil {
-		dir.Close() // only looked at
+		_ = dir.Close() // only looked at
 		return nil, t.Explain(p.Path, err)
 	}
 	return dir, nil

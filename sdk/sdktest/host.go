@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/sdk"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // A Host answers host calls from a script. Answers of one function are used in
@@ -16,6 +17,7 @@ import (
 type Host struct {
 	t       testing.TB
 	answers map[string][]string
+	folders map[string]map[string]string
 	calls   []Call
 	state   sdk.Value
 	attempt int64
@@ -102,6 +104,8 @@ func (h *Host) call(function, request string) string {
 	switch queue := h.answers[function]; {
 	case len(queue) > 0:
 		answer, h.answers[function] = queue[0], queue[1:]
+	case function == abi.FuncFile && h.folders != nil:
+		answer = h.file(v)
 	case function == "sentinel_checkpoint" || function == "sentinel_log":
 		answer = `{"ok":{}}` // nothing to script: the answer is always the same
 	default:
