@@ -90,7 +90,7 @@ var layers = []layer{
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},
-	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "runtime", "sdk/abi", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
+	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugintest", "runtime", "runtime/guest", "sdk/abi", "sdk/toolchain", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
 	{"examples/**", []string{"host", "host/client", "host/command", "host/plugintest", "host/serve", "plugins", "runtime", "runtime/guest", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
 }
 
