@@ -12,6 +12,7 @@ import (
 type Config struct {
 	Models    Models    `json:"models" doc:"models and the servers that have them"`
 	Serve     Serve     `json:"serve" doc:"the host process"`
+	Plugins   Plugins   `json:"plugins" doc:"step plugins of others"`
 	Limits    Limits    `json:"limits" doc:"bounds of what runs may use"`
 	Retention Retention `json:"retention" doc:"how long runs that are over are kept"`
 	Logs      Logs      `json:"logs" doc:"what the host process says"`
@@ -74,6 +75,19 @@ type Logs struct {
 	Keep    int      `json:"keep" doc:"rotated files that stay"`
 	Age     Duration `json:"age" doc:"of rotated files; 0 keeps them"`
 	RunSize Size     `json:"runSize" doc:"of the log of one run"`
+}
+
+// Plugins settles what counts of step plugins that others wrote. It is read from
+// the user's own file and the environment alone, never from a project.
+type Plugins struct {
+	Keys []PluginKey `json:"keys" doc:"public keys whose signatures count; with any, what is not signed is not installed"`
+}
+
+// A PluginKey is a public key of the minisign kind.
+type PluginKey struct {
+	ID      string `json:"id,omitempty"` // as the key has it; for people
+	Key     string `json:"key"`          // the line that begins with RW
+	Comment string `json:"comment,omitempty"`
 }
 
 // Snapshots settles copies of the store.
