@@ -24,6 +24,7 @@ type parcel struct {
 	module, signature []byte
 	config            []byte // what the package says of the plugin, nil without one
 	source, file      string
+	artifact          *oci.Artifact // the package as it was, nil without one
 }
 
 // fetch gets the bytes from wherever they are.
@@ -50,7 +51,7 @@ func pull(ctx context.Context, source string, opt Options) (parcel, error) {
 	if !strings.Contains(ref, "@") {
 		ref += "@" + a.Digest()
 	}
-	return parcel{module: a.Module, signature: a.Signature, config: a.Config, source: oci.Scheme + ref}, nil
+	return unpacked(a, oci.Scheme+ref), nil
 }
 
 func download(ctx context.Context, source string, opt Options) (parcel, error) {
@@ -116,7 +117,7 @@ func unpack(source string, content []byte) (parcel, error) {
 		if err != nil {
 			return parcel{}, fmt.Errorf("%q: %w", source, err)
 		}
-		return parcel{module: a.Module, signature: a.Signature, config: a.Config, source: source}, nil
+		return unpacked(a, source), nil
 	case oci.IsCompressed(content):
 		return parcel{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%q: it is compressed", source), Hint: "name the .wasm file in it, or a package that sentinel plugin pack made"}
 	case !strings.HasPrefix(string(content[:min(len(content), 4)]), "\x00asm"):
@@ -125,6 +126,10 @@ func unpack(source string, content []byte) (parcel, error) {
 		return parcel{}, abi.New(abi.Limit, fmt.Sprintf("%q: %d bytes, at most %d are allowed", source, len(content), lock.MaxModule))
 	}
 	return parcel{module: content, source: source}, nil
+}
+
+func unpacked(a *oci.Artifact, source string) parcel {
+	return parcel{module: a.Module, signature: a.Signature, config: a.Config, source: source, artifact: a}
 }
 
 // readBounded reads a regular file; a pipe of that name would have us wait.
@@ -148,4 +153,20 @@ func readBounded(name string, most int64) ([]byte, error) {
 		err = abi.New(abi.Limit, fmt.Sprintf("%q has more than %d bytes", name, most))
 	}
 	return b, err
+}
+
+// Signed is a module with its signature, nothing of it believed yet.
+type Signed struct {
+	Module    []byte
+	Signature []byte // nil for none
+}
+
+// ReadSigned reads a module or a package and its signature, without running any of
+// it.
+func ReadSigned(file string) (Signed, error) {
+	p, err := readFile(file)
+	if err != nil {
+		return Signed{}, fmt.Errorf("read plugin: %w", err)
+	}
+	return Signed{p.module, p.signature}, nil
 }

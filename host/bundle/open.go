@@ -45,6 +45,8 @@ type Plugin struct {
 	// Signer is who signed it; nil if nobody did, or nobody who is trusted and no
 	// key is.
 	Signer *sign.Signer
+
+	artifact *oci.Artifact // the package that it came in, nil without one
 }
 
 // Open fetches and checks a plugin. source is a file, an address that begins with
@@ -70,7 +72,7 @@ func Open(ctx context.Context, source string, opt Options) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open plugin: %w", err)
 	}
-	p := &Plugin{Module: got.module, Digest: lock.Digest(got.module), Source: got.source, File: got.file, Signature: got.signature}
+	p := &Plugin{Module: got.module, Digest: lock.Digest(got.module), Source: got.source, File: got.file, Signature: got.signature, artifact: got.artifact}
 	// The order is that of what is known to whom: the digest was typed here, the
 	// signature was made by a key that is trusted here, and only then is a word of
 	// the plugin's own listened to.

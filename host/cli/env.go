@@ -30,6 +30,7 @@ type Env struct {
 	Getenv     func(string) string                                         // default: nothing is set
 	Now        func() time.Time                                            // default time.Now
 	Interrupts <-chan os.Signal                                            // the first one ends politely, the second at once. Default never
+	Password   func() (string, error)                                      // reads a line of the terminal without showing it. Default: there is none
 	Exit       func(code int)                                              // for that second one. Default os.Exit
 	Version    string                                                      // default "devel"
 	Bench      func(ctx context.Context, w io.Writer, format string) error // default: the verb says that it is not built in
@@ -80,9 +81,13 @@ func Main(ctx context.Context, args ...string) int {
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Width:          stderrWidth,
-		Getenv:         os.Getenv,
-		Interrupts:     interrupts,
-		Version:        buildVersion(),
+		Password: func() (string, error) {
+			text, err := term.ReadPassword(int(os.Stdin.Fd()))
+			return string(text), err
+		},
+		Getenv:     os.Getenv,
+		Interrupts: interrupts,
+		Version:    buildVersion(),
 		Bench: func(ctx context.Context, w io.Writer, format string) error {
 			return bench.Run(ctx, w, bench.Options{Format: format})
 		},

@@ -39,9 +39,6 @@ func (a *app) pluginInspectCommand() *cobra.Command {
 	}
 }
 
-// signature says in words who signed a module; "" where nothing is known of it.
-func (a *app) signature(string, []byte) string { return "" }
-
 // showReport writes a report for people; a broken module's is shorter.
 func (a *app) showReport(r author.Report) error {
 	rows := [][]string{{"file", r.File}, {"size", megabytes(int64(r.Size))}, {"sha256", r.Digest}}

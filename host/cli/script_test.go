@@ -20,6 +20,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sentinel-runtime/sentinel/host/bundle/oci/ocitest"
 	"github.com/sentinel-runtime/sentinel/host/cli"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
@@ -49,6 +50,12 @@ func TestScripts(t *testing.T) {
 	model := httptest.NewServer(http.HandlerFunc(answer))
 	// Scripts run in parallel, beyond this function's end.
 	t.Cleanup(model.Close)
+	registry := ocitest.New(false)
+	t.Cleanup(registry.Close)
+	guests, err := filepath.Abs("../../runtime/internal/wasm/testdata/sins")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -63,6 +70,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GOPROXY", "off") // a new project builds without a network
 			env.Setenv("COMPILED", filepath.Join(cache, "sentinel"))
 			env.Setenv("MODEL_URL", model.URL+"/v1")
+			env.Setenv("REGISTRY", registry.Host())
+			env.Setenv("SMALL_GUESTS", guests)
 			state := filepath.Join(env.WorkDir, ".sentinel", "state")
 			return errors.Join(os.Mkdir(home, 0o700), os.MkdirAll(state, 0o700), os.Symlink(filepath.Join(cache, "sentinel"), filepath.Join(state, "cache")))
 		},
