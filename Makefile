@@ -10,7 +10,7 @@ LDFLAGS := -X github.com/sentinel-runtime/sentinel/host/cli.version=$(VERSION)
 .PHONY: help build plugins hostile demo test race fuzz kill lint fmt check schema run bench clean
 
 help: ## what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## bin/sentinel
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./host/cmd/sentinel
@@ -21,6 +21,12 @@ plugins: ## rebuild the guest of the built-in step types, then its schema
 
 hostile: ## remake the conformance kit's guests from their texts (wabt)
 	$(GO) generate ./sdk/abitest
+
+toolchains: ## install the compilers of all SDKs, from Debian and npm
+	@.ci/toolchains
+
+examples: build ## build and test every example plugin
+	@for dir in examples/steps/*/plugin.json; do echo "== $${dir%/plugin.json}" && $(BIN) plugin test "$${dir%/plugin.json}" || exit 1; done
 
 schema: build ## regenerate sentinels/schema.json
 	$(BIN) schema > sentinels/schema.json
