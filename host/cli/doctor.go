@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/doctor"
 	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/host/llm/redact"
 	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -50,7 +53,7 @@ func (a *app) doctorCommand() *cobra.Command {
 func (a *app) examine(ctx context.Context, only []string) doctor.Options {
 	opt := doctor.Options{
 		State: a.state(), Plugins: a.path(a.flags.plugins), Cache: a.cache(), Only: only,
-		Config: a.probeConfig, Model: a.probeModel,
+		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets,
 	}
 	// Every verb takes these without being told.
 	if own := filepath.Join(a.dir(), "plugins"); opt.Plugins == "" && isDir(own) {
@@ -112,6 +115,34 @@ func (a *app) probeModel(context.Context) (string, error) {
 			Hint: "set one of: " + strings.Join(needs, "; ")})
 	}
 	return "ready: " + strings.Join(ready, ", "), nil
+}
+
+// probeSecrets looks for the value of every secret that the configuration has or
+// a plugin was granted. It says names alone.
+func (a *app) probeSecrets(context.Context) (string, error) {
+	l, err := config.Load(config.Options{Getenv: a.env.Getenv})
+	if err != nil {
+		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
+	}
+	source := secret.New(secret.Options{Places: l.Secrets, Getenv: a.env.Getenv, Redactor: new(redact.Redactor)})
+	names := source.Configured()
+	if len(names) == 0 {
+		return "none is configured", nil
+	}
+	var bad, hints []string
+	for _, name := range names {
+		if _, err := source.Value(name); err != nil {
+			bad = append(bad, err.Error())
+			if e := abi.As(err); e != nil && !slices.Contains(hints, e.Hint) {
+				hints = append(hints, e.Hint)
+			}
+		}
+	}
+	if len(bad) > 0 {
+		// Only what carries one of them fails.
+		return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: strings.Join(bad, "; "), Hint: strings.Join(hints, "; ")})
+	}
+	return strings.Join(names, ", ") + " can be used", nil
 }
 
 // probeServer asks the server how it is.

@@ -55,9 +55,10 @@ type Options struct {
 	// Child starts helper processes. Default: this program again.
 	Child runtime.Child
 	// Config reports whether the configuration is valid, Model whether a model
-	// is configured and its key there, Server whether a server answers. None may
-	// reach out of this machine. Default: not looked at.
-	Config, Model, Server Probe
+	// is configured and its key there, Secrets whether those that plugins may
+	// send have values, Server whether a server answers. None may reach out of
+	// this machine. Default: not looked at.
+	Config, Model, Secrets, Server Probe
 	// Only names the checks to make; the others are left out. Default: all.
 	Only []string
 	// Limit is the time for each check. Default 40 s.
@@ -112,6 +113,7 @@ func Run(ctx context.Context, opt Options) []Check {
 	}{
 		{"configuration", opt.Config, "mend the configuration file; sentinel config show --origin says where each value comes from"},
 		{"model", opt.Model, "configure a model, and set the variable of its key"},
+		{"secrets", opt.Secrets, "set SENTINEL_SECRET_NAME, or mend what the configuration says under secrets"},
 		{"server", opt.Server, "start one with sentinel serve"},
 	} {
 		if p.probe != nil {
