@@ -16,6 +16,7 @@ import (
 // the compiler that made them: its first line of --version.
 var committed = []struct{ dir, compiler string }{
 	{"../rust/conformance", "rustc 1.63.0"},
+	{"../c/conformance", "Debian clang version 14.0.6"},
 }
 
 // TestCommitted: a module in the tree is what its sources give. Another compiler

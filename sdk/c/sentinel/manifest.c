@@ -1,0 +1,72 @@
+/* What a plugin says of itself, A2. */
+#include <string.h>
+
+#include "internal.h"
+
+/* Holds a name to A2.1. */
+static bool named(sn_ctx *ctx, const char *what, const char *name) {
+    size_t n = name == NULL ? 0 : strlen(name);
+    bool fits = n > 0 && n <= 64;
+    for (size_t i = 0; i < n; i++) {
+        bool letter = name[i] >= 'a' && name[i] <= 'z';
+        fits = fits && (letter || (i > 0 && ((name[i] >= '0' && name[i] <= '9') || name[i] == '_')));
+    }
+    return fits || sn_fail(ctx, SN_PLUGIN, "describe %s \"%s\": want a name of a-z, 0-9 and _ that begins with a letter", what, name) != NULL;
+}
+
+static sn_value *names(sn_ctx *ctx, const char *const *list) {
+    if (list == NULL) return NULL;
+    sn_value *v = sn_list(ctx);
+    for (; *list != NULL; list++) sn_push(ctx, v, sn_string(ctx, sn_str(*list)));
+    return v;
+}
+
+static sn_value *describe_step(sn_ctx *ctx, const sn_step *step) {
+    if (!named(ctx, "step type", step->type)) return NULL;
+    const sn_value *schema = sn_parse(ctx, sn_str(step->fields));
+    if (schema == NULL) {
+        sn_text why = ctx->error.message;
+        return sn_fail(ctx, SN_PLUGIN, "describe schema of step type \"%s\": %.*s", step->type, (int)why.n, why.at);
+    }
+    if (!sn_same(sn_text_of(sn_get(schema, "type")), sn_str("object")))
+        return sn_fail(ctx, SN_PLUGIN, "describe schema of step type \"%s\": want \"type\": \"object\"", step->type);
+    sn_value *v = sn_object(ctx);
+    sn_set_str(ctx, v, "type", step->type);
+    sn_set_str(ctx, v, "summary", step->summary == NULL ? "" : step->summary);
+    sn_set(ctx, v, "fields", schema);
+    sn_set(ctx, v, "infer", names(ctx, step->infer));
+    if (step->aliases != NULL) {
+        sn_value *aliases = sn_object(ctx);
+        for (const char *const *a = step->aliases; a[0] != NULL && a[1] != NULL; a += 2) sn_set_str(ctx, aliases, a[0], a[1]);
+        sn_set(ctx, v, "aliases", aliases);
+    }
+    sn_set_true(ctx, v, "readOnly", step->read_only);
+    return v;
+}
+
+sn_text sn_describe(sn_ctx *ctx, const sn_plugin *plugin) {
+    const sn_text none = {NULL, 0};
+    if (!named(ctx, "plugin", plugin->name)) return none;
+    sn_value *v = sn_object(ctx), *steps = sn_list(ctx), *asks = sn_list(ctx);
+    for (size_t i = 0; i < plugin->step_count; i++) {
+        sn_value *step = describe_step(ctx, &plugin->steps[i]);
+        if (step == NULL) return none;
+        sn_push(ctx, steps, step);
+    }
+    for (size_t i = 0; i < plugin->ask_count; i++) {
+        const sn_ask *from = &plugin->asks[i];
+        sn_value *ask = sn_object(ctx);
+        sn_set_str(ctx, ask, "use", from->use);
+        sn_set(ctx, ask, "names", names(ctx, from->names));
+        sn_set_str(ctx, ask, "reason", from->reason);
+        sn_push(ctx, asks, ask);
+    }
+    sn_set_str(ctx, v, "name", plugin->name);
+    sn_set_str(ctx, v, "version", plugin->version);
+    sn_set(ctx, v, "abi", sn_int(ctx, SN_ABI));
+    sn_set(ctx, v, "steps", steps);
+    if (plugin->ask_count > 0) sn_set(ctx, v, "asks", asks);
+    sn_set_true(ctx, v, "stateless", plugin->stateless);
+    sn_text text = sn_print(ctx, v);
+    return ctx->spent ? none : text;
+}
