@@ -2,6 +2,7 @@ package abitest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -103,7 +104,7 @@ func (j *judge) resume(calls []called, at int) {
 		}
 		return page(n, function, request)
 	})
-	if parked.err != errParked {
+	if !errors.Is(parked.err, errParked) {
 		j.fatalf("parked at call %d: the step ended with %s, want the very error of the call", at+1, said(parked.err))
 	}
 	var state any
