@@ -2,7 +2,7 @@ package sdk
 
 import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
-// Debug, Info and Warn write a line to the log of the step. Logging never
+// Debug, Info, Warn and Error write a line to the log of the step. Logging never
 // fails a step: a line beyond the limit is dropped and counted by the host.
 
 // Debug logs a line for the step's author.
@@ -13,6 +13,9 @@ func (c *Context) Info(message string) { c.log("info", message) }
 
 // Warn logs a line that someone should look at.
 func (c *Context) Warn(message string) { c.log("warn", message) }
+
+// Error logs a line about what went wrong. It does not end the step.
+func (c *Context) Error(message string) { c.log("error", message) }
 
 func (c *Context) log(level, message string) {
 	_, _ = c.call(abi.FuncLog, importLog, Object(F("level", String(level)), F("message", String(message))))
