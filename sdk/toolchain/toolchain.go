@@ -59,7 +59,7 @@ func (t Tool) Path() (string, error) {
 
 // languages are all there are, in the order in which people are shown them.
 // Each is a variable of the file named like it.
-var languages = []Language{golang, rustlang, clanguage, javascriptLang}
+var languages = []Language{golang, rustlang, clanguage, assemblyscriptLang, javascriptLang}
 
 // Languages returns all languages with an SDK.
 func Languages() []Language { return languages }

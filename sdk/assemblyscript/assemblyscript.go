@@ -1,0 +1,32 @@
+// Package assemblyscript holds what step plugins in AssemblyScript, TypeScript's
+// syntax compiled to WebAssembly, are written with: the SDK that a project gets a
+// copy of, and the files that a new one begins with. README.md is for authors.
+//
+// Its package.json pins the compiler: npm ci --prefix sdk/assemblyscript.
+package assemblyscript
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed sentinel
+var sdk embed.FS
+
+//go:embed all:template
+var template embed.FS
+
+// SDK returns the modules that a project has in its folder sdk.
+func SDK() fs.FS { return sub(sdk, "sentinel") }
+
+// Template returns the files of a new project, with {{name}} for its name.
+func Template() fs.FS { return sub(template, "template") }
+
+// sub is a folder of embedded files. It is there, or the program was not built.
+func sub(files fs.FS, dir string) fs.FS {
+	inner, err := fs.Sub(files, dir)
+	if err != nil {
+		panic(err)
+	}
+	return inner
+}

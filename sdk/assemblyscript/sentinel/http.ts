@@ -1,0 +1,46 @@
+import { Value, absent, count, object, optional, text } from "./value";
+
+// A Request is an outgoing HTTP request to a host that the plugin's grant names.
+// {{secret.NAME}} in the url's path and query, in headers and in the body is
+// replaced by the host.
+export class Request {
+  /** Empty is GET. */
+  method: string = "";
+  /** An object of texts, or absent. */
+  headers: Value = absent;
+  body: string = "";
+  /** 0 is the host's default. */
+  timeoutMs: i64 = 0;
+
+  constructor(public url: string) {}
+
+  header(name: string, value: string): Request {
+    if (!this.headers.exists) this.headers = object();
+    this.headers.set(name, text(value));
+    return this;
+  }
+
+  toValue(): Value {
+    return object().set("method", optional(this.method)).set("url", text(this.url)).set("headers", this.headers)
+      .set("body", optional(this.body)).set("timeoutMs", count(this.timeoutMs));
+  }
+}
+
+/** The answer, whatever its status. */
+export class Response {
+  status: i32;
+  /** An object of texts, names in lower case. */
+  headers: Value;
+  body: string;
+  /** "base64" if the body is no text, else empty. */
+  encoding: string;
+  truncated: bool;
+
+  constructor(v: Value) {
+    this.status = <i32>v.get("status").asInt();
+    this.headers = v.get("headers");
+    this.body = v.get("body").asText();
+    this.encoding = v.get("encoding").asText();
+    this.truncated = v.get("truncated").asBool();
+  }
+}

@@ -1,0 +1,110 @@
+import { Value, absent, count, flag, list, object, optional, text, texts } from "./value";
+
+/** What a turn adds to a conversation. */
+export class Message {
+  toolCallId: string = "";
+  /** Of a tool's answer: the command. */
+  name: string = "";
+  isError: bool = false;
+
+  /** Role is "user" or "tool". */
+  constructor(public role: string, public content: string) {}
+
+  toValue(): Value {
+    return object().set("role", text(this.role)).set("content", text(this.content)).set("toolCallId", optional(this.toolCallId))
+      .set("name", optional(this.name)).set("isError", flag(this.isError));
+  }
+}
+
+// A Turn is one request to a model. The conversation lives in the host: the first
+// turn names none, later ones append only what is new.
+export class Turn {
+  /** From the reply before; empty starts one. */
+  conversation: string = "";
+  append: Message[] = [];
+  /** Only at the start. */
+  system: string = "";
+  /** Only at the start: the host adds $ragContext and the variables. */
+  context: bool = false;
+  model: string = "";
+  /** A number, or absent for the model's own. */
+  temperature: Value = absent;
+  maxTokens: i64 = 0;
+  /** Commands and patterns that are offered to the model. */
+  tools: string[] = [];
+  /** JSON Schema that the reply is to fit, or absent. */
+  schema: Value = absent;
+
+  /** A turn that says this as the user. */
+  static of(content: string): Turn {
+    const t = new Turn();
+    t.append.push(new Message("user", content));
+    return t;
+  }
+
+  toValue(): Value {
+    const messages = list();
+    for (let i = 0; i < this.append.length; i++) messages.push(this.append[i].toValue());
+    return object().set("conversation", optional(this.conversation)).set("append", messages).set("system", optional(this.system))
+      .set("context", flag(this.context)).set("model", optional(this.model)).set("temperature", this.temperature)
+      .set("maxTokens", count(this.maxTokens)).set("tools", this.tools.length ? texts(this.tools) : absent).set("schema", this.schema);
+  }
+}
+
+/** A model's wish to run a command. */
+export class ToolCall {
+  id: string;
+  name: string;
+  arguments: Value;
+
+  constructor(v: Value) {
+    this.id = v.get("id").asText();
+    this.name = v.get("name").asText();
+    this.arguments = v.get("arguments");
+  }
+}
+
+/** What turns cost. */
+export class Usage {
+  inputTokens: i64;
+  outputTokens: i64;
+  costUsd: f64;
+  calls: i64;
+
+  constructor(v: Value) {
+    this.inputTokens = v.get("inputTokens").asInt();
+    this.outputTokens = v.get("outputTokens").asInt();
+    this.costUsd = v.get("costUsd").asFloat();
+    this.calls = v.get("calls").asInt(1);
+  }
+}
+
+/** What the model said. */
+export class Reply {
+  conversation: string;
+  /** Without the text of tool calls. */
+  text: string;
+  /** The text read as JSON, absent if it is none. */
+  json: Value;
+  /** In what the reply does not fit the schema. */
+  problems: string[];
+  toolCalls: ToolCall[] = [];
+  /** "stop", "tools" or "length". */
+  finish: string;
+  usage: Usage;
+  provider: string;
+  model: string;
+
+  constructor(v: Value) {
+    this.conversation = v.get("conversation").asText();
+    this.text = v.get("text").asText();
+    this.json = v.get("json");
+    this.problems = v.get("problems").asTexts();
+    this.finish = v.get("finish").asText("stop");
+    this.usage = new Usage(v.get("usage"));
+    this.provider = v.get("provider").asText();
+    this.model = v.get("model").asText();
+    const calls = v.get("toolCalls");
+    for (let i = 0; i < calls.length; i++) this.toolCalls.push(new ToolCall(calls.at(i)));
+  }
+}

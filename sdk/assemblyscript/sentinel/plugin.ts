@@ -1,0 +1,114 @@
+import { Context } from "./context";
+import { Outcome } from "./fault";
+import { Value, list, object, text, texts } from "./value";
+import { print, quote } from "./print";
+
+/** Carries out one step; its output becomes the value of outputTo. */
+export type Run = (c: Context) => Outcome<Value>;
+/** Says what is wrong with fields beyond the schema. A text may still hold references. */
+export type Validate = (fields: Value) => Problem[];
+
+/** One fault of a step's fields. */
+export class Problem {
+  constructor(public field: string, public message: string, public hint: string = "") {}
+}
+
+// A Step is one step type.
+export class Step {
+  private inferred: string[] = [];
+  private aliases: Value = object();
+  private readOnly: bool = false;
+  check: Validate | null = null;
+
+  /** Fields is the JSON Schema, of type object, of the step's own fields, as text. Properties may have "x-sentinel" marks. */
+  constructor(public type: string, private summary: string, private fields: string, public run: Run) {}
+
+  /** A step without a type that has one of these fields is of this type. */
+  infer(fields: string[]): Step {
+    this.inferred = fields;
+    return this;
+  }
+
+  /** Another name for a field. */
+  alias(name: string, field: string): Step {
+    this.aliases.set(name, text(field));
+    return this;
+  }
+
+  /** It changes nothing outside the run. */
+  reads(): Step {
+    this.readOnly = true;
+    return this;
+  }
+
+  validate(f: Validate): Step {
+    this.check = f;
+    return this;
+  }
+
+  // manifest is text, so that describing, which happens on every fresh instance,
+  // does not parse the schema.
+  manifest(): string {
+    let s = '{"type":' + quote(this.type) + ',"summary":' + quote(this.summary) + ',"fields":' + this.fields;
+    if (this.inferred.length) s += ',"infer":' + print(texts(this.inferred));
+    if (this.aliases.length) s += ',"aliases":' + print(this.aliases);
+    if (this.readOnly) s += ',"readOnly":true';
+    return s + "}";
+  }
+}
+
+// A Plugin is what one module provides.
+export class Plugin {
+  private steps: Step[] = [];
+  private asks: Value = list();
+  private pure: bool = false;
+
+  constructor(private name: string, private version: string) {}
+
+  /** Asks for a permission, with its reason in words. Names are commands, hosts and so on, as clause A2.4 has it. */
+  ask(use: string, names: string[], reason: string): Plugin {
+    const ask = object().set("use", text(use));
+    if (names.length) ask.set("names", texts(names));
+    this.asks.push(ask.set("reason", text(reason)));
+    return this;
+  }
+
+  step(s: Step): Plugin {
+    this.steps.push(s);
+    return this;
+  }
+
+  /** Requests and outputs depend on the input alone, so that an operator may allow instances to be reused. */
+  stateless(): Plugin {
+    this.pure = true;
+    return this;
+  }
+
+  find(type: string): Step | null {
+    for (let i = 0; i < this.steps.length; i++) if (this.steps[i].type == type) return this.steps[i];
+    return null;
+  }
+
+  manifest(): string {
+    const steps: string[] = [];
+    for (let i = 0; i < this.steps.length; i++) steps.push(this.steps[i].manifest());
+    let s = '{"name":' + quote(this.name) + ',"version":' + quote(this.version) + ',"abi":1,"steps":[' + steps.join(",") + "]";
+    if (this.asks.length) s += ',"asks":' + print(this.asks);
+    if (this.pure) s += ',"stateless":true';
+    return s + "}";
+  }
+}
+
+let registered: Plugin | null = null;
+
+/** Makes a plugin what this module provides. Call it once, at the top of plugin.ts. */
+export function plugin(name: string, version: string): Plugin {
+  assert(registered === null, "plugin is called twice");
+  const p = new Plugin(name, version);
+  registered = p;
+  return p;
+}
+
+export function current(): Plugin {
+  return assert(registered, "plugin.ts does not call plugin");
+}
