@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 // pluginTestCommand carries out a project's cases.
 func (a *app) pluginTestCommand() *cobra.Command {
 	var cases, only string
+	var clauses bool
 	c := &cobra.Command{
 		Use: "test [DIR|FILE]", Short: "Test a plugin with the cases in tests/cases.json",
 		Long: "Builds the project in DIR, or takes the module FILE, and carries out each case in the sandbox: a step,\n" +
@@ -35,24 +37,21 @@ func (a *app) pluginTestCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			file := filepath.Join(src.dir, filepath.FromSlash(plugintest.CasesFile))
-			if cases != "" {
-				file = a.path(cases)
-			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("plugin test: %v", err), Hint: "`sentinel plugin test --help` shows a case; --cases names another file"}
-			}
-			list, err := plugintest.ReadCases(text)
+			list, err := a.casesOf(src, cases, clauses)
 			if err != nil {
 				return err
+			}
+			var results []plugintest.Result
+			if clauses {
+				if results, err = a.kit(ctx, src.module); err != nil {
+					return err
+				}
 			}
 			p, done, err := a.openPlugin(ctx, src.module)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, done()) }()
-			var results []plugintest.Result
 			for _, c := range list {
 				if wanted.MatchString(c.Name) && ctx.Err() == nil {
 					r := p.Try(ctx, c)
@@ -67,8 +66,27 @@ func (a *app) pluginTestCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&cases, "cases", "", "file with the cases (default: tests/cases.json beside the module or in DIR)")
+	c.Flags().BoolVar(&clauses, "abi", false, "hold the plugin to the clauses of sdk/ABI.md first; then it needs no cases")
 	c.Flags().StringVar(&only, "run", "", "only cases whose name this regular expression finds")
 	return c
+}
+
+// casesOf reads the cases of a module. Where other checks are made, there need be
+// none.
+func (a *app) casesOf(src moduleSource, file string, optional bool) ([]plugintest.Case, error) {
+	if file = a.path(file); file == "" {
+		file = filepath.Join(src.dir, filepath.FromSlash(plugintest.CasesFile))
+	} else {
+		optional = false
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && optional {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("plugin test: %v", err), Hint: "`sentinel plugin test --help` shows a case; --cases names another file"}
+	}
+	return plugintest.ReadCases(text)
 }
 
 // showResult tells a case as soon as it is over.
@@ -77,29 +95,41 @@ func (a *app) showResult(r plugintest.Result) {
 		return
 	}
 	mark := a.paintOut.good("ok  ")
-	if !r.OK {
+	switch {
+	case !r.OK:
 		mark = a.paintOut.bad("FAIL")
+	case r.Skipped != "":
+		mark = a.paintOut.warn("skip")
 	}
 	fmt.Fprintf(a.env.Stdout, "%s %s  %s\n", mark, printable(r.Name), a.paintOut.dim(duration(millis(r.DurationMs))))
-	for _, p := range r.Problems {
-		fmt.Fprintf(a.env.Stdout, "     %s\n", printable(p))
+	for _, p := range append(r.Problems, r.Skipped) {
+		if p != "" {
+			fmt.Fprintf(a.env.Stdout, "     %s\n", printable(p))
+		}
 	}
 }
 
 func (a *app) showResults(results []plugintest.Result) error {
-	failed := 0
+	failed, skipped := 0, 0
 	for _, r := range results {
-		if !r.OK {
+		switch {
+		case !r.OK:
 			failed++
+		case r.Skipped != "":
+			skipped++
 		}
 	}
 	if results == nil {
 		results = []plugintest.Result{}
 	}
+	also := ""
+	if skipped > 0 {
+		also = fmt.Sprintf(", %d not made", skipped)
+	}
 	if done, err := writeItems(a, results, results); err != nil {
 		return err
 	} else if !done {
-		a.say("%d passed, %d failed", len(results)-failed, failed)
+		a.say("%d passed, %d failed%s", len(results)-failed-skipped, failed, also)
 	}
 	switch {
 	case failed > 0:

@@ -42,11 +42,7 @@ func TestScripts(t *testing.T) {
 	if out, err := warm.CombinedOutput(); err != nil {
 		t.Fatalf("compile the built-in plugin: %v\n%s", err, out)
 	}
-	// Scripts that build plugins need not compile the standard library anew.
-	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Logf("no Go toolchain: scripts that need it are skipped: %v", err)
-	}
+	compiled := goCache(t)
 	model := httptest.NewServer(http.HandlerFunc(answer))
 	// Scripts run in parallel, beyond this function's end.
 	t.Cleanup(model.Close)
@@ -66,7 +62,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", home)
 			env.Setenv("USER", "tester")
 			env.Setenv("XDG_CACHE_HOME", cache)
-			env.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
+			env.Setenv("GOCACHE", compiled)
 			env.Setenv("GOPROXY", "off") // a new project builds without a network
 			env.Setenv("COMPILED", filepath.Join(cache, "sentinel"))
 			env.Setenv("MODEL_URL", model.URL+"/v1")

@@ -74,6 +74,7 @@ type Result struct {
 	Name       string   `json:"name"`
 	OK         bool     `json:"ok"`
 	Problems   []string `json:"problems,omitempty"`
+	Skipped    string   `json:"skipped,omitempty"` // why it was not carried out
 	DurationMs float64  `json:"durationMs"`
 }
 
