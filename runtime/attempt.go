@@ -60,6 +60,11 @@ func (a *attempt) begin(ctx context.Context) error {
 	}
 	a.fields = fields
 	a.seed = seedOf(a.run.begin.Seed, a.key(), a.enclosing, a.n)
+	if m, ok := mod.module.(seeder); ok {
+		if seed, ok := m.Seed(); ok {
+			a.seed = seed
+		}
+	}
 	a.base = time.Now()
 	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
 	kept, err := a.run.rt.value(fields)
@@ -78,6 +83,12 @@ func (a *attempt) begin(ctx context.Context) error {
 		a.log("warn", fmt.Sprintf("nothing has set %s; it stays as written", name))
 	}
 	return nil
+}
+
+// A seeder may have an instance ready that began with a seed of its own. The
+// attempt takes that seed then, and its journal keeps it like any other.
+type seeder interface {
+	Seed() (seed uint64, ok bool)
 }
 
 // resolve replaces the references in the step's fields, each as its mark says.

@@ -40,7 +40,12 @@ func (p Probe) Guest(ctx context.Context, t sentinels.StepType, fields, answer j
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now, seed := time.Now(), uint64(1)
+	if m, ok := mod.module.(seeder); ok {
+		if s, ok := m.Seed(); ok {
+			seed = s // as an attempt of a run does
+		}
+	}
 	input, err := json.Marshal(map[string]any{
 		"abi":     abi.Version,
 		"step":    map[string]any{"type": t, "address": "0", "path": "0", "fields": fields},
@@ -51,7 +56,7 @@ func (p Probe) Guest(ctx context.Context, t sentinels.StepType, fields, answer j
 		return nil, err
 	}
 	reply := wasm.Reply{Body: append(append([]byte(`{"ok":`), answer...), '}'), Now: now}
-	res, err := mod.Run(ctx, wasm.Invocation{Input: input, Seed: 1, ClockBase: now, Call: func(context.Context, string, []byte) (wasm.Reply, error) {
+	res, err := mod.Run(ctx, wasm.Invocation{Input: input, Seed: seed, ClockBase: now, Call: func(context.Context, string, []byte) (wasm.Reply, error) {
 		return reply, nil
 	}})
 	return res.Output, err

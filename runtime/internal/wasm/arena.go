@@ -17,6 +17,7 @@ import (
 type arena struct {
 	maxResident int64
 	resident    atomic.Int64 // bytes that instances hold, the sum of their sizes
+	relieve     func()       // frees what nobody waits for; it holds no lock of the arena
 
 	mu     sync.Mutex
 	free   map[int][][]byte // cleared regions by size
@@ -28,7 +29,7 @@ type arena struct {
 const maxFree = 64
 
 func newArena(maxResident int64) *arena {
-	return &arena{maxResident: maxResident, free: map[int][][]byte{}}
+	return &arena{maxResident: maxResident, relieve: func() {}, free: map[int][][]byte{}}
 }
 
 func (a *arena) take(size int) ([]byte, error) {
@@ -59,6 +60,9 @@ func (a *arena) give(region []byte, touched int) {
 	}
 	unmapRegion(region)
 }
+
+// roomy reports whether there is memory for what nobody waits for.
+func (a *arena) roomy() bool { return a.resident.Load() < a.maxResident/2 }
 
 // close unmaps the kept regions.
 func (a *arena) close() {
@@ -152,6 +156,9 @@ func (m *memory) Reallocate(size uint64) []byte {
 	}
 	grow := int64(size) - int64(m.size)
 	if m.arena.resident.Add(grow) > m.arena.maxResident && grow > 0 {
+		m.arena.relieve()
+	}
+	if m.arena.resident.Load() > m.arena.maxResident && grow > 0 {
 		m.refused = abi.New(abi.Unavailable, fmt.Sprintf("all plugins together hold the host's limit of %d bytes", m.arena.maxResident))
 		if !first {
 			m.arena.resident.Add(-grow)

@@ -100,6 +100,7 @@ func Open(opt Options) (*Host, error) {
 		resident = 4 << 30
 	}
 	h.arena = newArena(resident)
+	h.arena.relieve = h.relieve
 	if h.compileTime <= 0 {
 		h.compileTime = 30 * time.Second
 	}

@@ -32,6 +32,9 @@ type instance struct {
 	exited   *uint32 // the code, once the guest ended itself or was interrupted
 	closing  bool
 
+	seed    uint64 // of its initialisation
+	offered bool   // the seed was given to a caller; guarded by ahead.mu
+
 	calls int       // of run, since it was made
 	born  time.Time // when it was made
 	start int64     // bytes of memory after it was described
@@ -53,12 +56,13 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 		clock:    &clock{maxSleep: c.compute},
 		memories: &memories{arena: arena, limit: int(c.limits.MemoryBytes)},
 		texts:    blocks{arena: arena},
-		born:     time.Now(), current: c,
+		born:     time.Now(), current: c, seed: c.seed,
 	}
 	c.inst = inst
 	inst.clock.overrun = func() { inst.current.unwind(errSleep(inst.clock.maxSleep)) }
 	inst.stdout.inst, inst.stderr.inst = inst, inst
-	inst.clock.begin(c.seed, "init", c.base)
+	// Not the attempt's time: an instance that was made ahead would not know it.
+	inst.clock.begin(c.seed, "init", time.Time{})
 	cfg := wazero.NewModuleConfig().WithRandSource(inst.clock).
 		WithWalltime(inst.clock.walltime, 1000).WithNanotime(inst.clock.nanotime, 1000).
 		WithNanosleep(inst.clock.nanosleep).WithOsyield(func() { inst.clock.advance(tick) }).

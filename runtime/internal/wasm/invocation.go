@@ -25,7 +25,8 @@ type Reply struct {
 type Invocation struct {
 	Input []byte // run input, ABI clause A3
 	// Seed and ClockBase are the attempt's chance and start time, ABI clause A7.
-	// Equal ones, with equal input and replies, give equal requests.
+	// Equal ones, with equal input and replies, give equal requests. A seed that
+	// [Module.Seed] offered saves the call the making of an instance.
 	Seed      uint64
 	ClockBase time.Time
 	Call      CallFunc // nil answers every call with code denied
@@ -59,6 +60,7 @@ type Result struct {
 	Stderr      string          // the last of what the guest wrote there, at most 4 KiB
 	MemoryBytes int64           // linear memory of the instance at the end of the call
 	Reused      bool            // the instance had run before
+	Ahead       bool            // the instance was made before the call, and had not
 }
 
 // maxInput bounds the run input in bytes: it is in the call memory while the

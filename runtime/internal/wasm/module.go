@@ -25,6 +25,7 @@ type Module struct {
 	needs     int64     // bytes of linear memory it starts with
 	code      *compiled // safe for concurrent instantiation
 	pool      *pool     // nil: every call has an instance of its own
+	ahead     *ahead    // where pool is nil: such instances, ready
 
 	mu     sync.Mutex
 	refs   int // of holders; calls are begun only while there is one
@@ -114,6 +115,9 @@ func (m *Module) close() {
 		if m.pool != nil {
 			m.pool.close()
 		}
+		if m.ahead != nil {
+			m.ahead.close()
+		}
 		m.code.close()
 	})
 }
@@ -122,9 +126,13 @@ func (m *Module) close() {
 // imports and the operator's grants.
 func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 	inv := Invocation{Compute: describeTime}
+	pooled := opt.Trusted || opt.Reuse // if it is stateless, which it is yet to say
+	if !pooled {
+		inv.Seed = newSeed() // the instance is kept for a call
+	}
 	c, done := m.host.newCall(ctx, inv.withDefaults())
 	defer done()
-	c.limits.MemoryBytes = min(max(c.limits.MemoryBytes, m.needs), m.host.maxMemory)
+	c.limits.MemoryBytes = m.aheadMemory()
 	inst, text, err := m.fresh(c)
 	if err != nil {
 		return err
@@ -145,12 +153,19 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 			return err
 		}
 	}
-	if m.manifest.Stateless && (opt.Trusted || opt.Reuse) {
+	switch {
+	case m.manifest.Stateless && pooled:
 		m.pool = newPool(m.host.maxIdle)
 		if m.pool.fit(inst) {
 			m.pool.put(inst)
 			inst = nil
 		}
+	case !pooled:
+		m.ahead = newAhead(m)
+		m.ahead.put(inst)
+		inst = nil
+	default:
+		m.ahead = newAhead(m) // the first instance has the seed of pooled ones
 	}
 	return nil
 }
@@ -177,14 +192,15 @@ func (m *Module) fresh(c *call) (*instance, []byte, error) {
 
 // checkout returns an instance for one call. Pooled instances all start alike,
 // whatever the attempt, since the attempt that gets one is not known when it is
-// made; the others have the attempt's seed from their first instruction, so that
-// also chance that a guest's runtime draws at its start, like the order of
-// a Go map, differs between attempts and is the same when one is replayed.
-//
-// A pool of prewarmed single-use instances fits in here: they may be made ahead
-// up to newInstance where the guest has no start section, not described.
+// made. The others have the attempt's seed from their first instruction, also
+// those that were made ahead, because then the attempt took its seed from the
+// instance: so chance that a guest's runtime draws at its start, like the order
+// of a Go map, differs between attempts and is the same when one is replayed.
 func (m *Module) checkout(c *call, pure bool) (inst *instance, reused bool, err error) {
 	if m.pool == nil {
+		if inst := m.ahead.take(c.seed, c.limits.MemoryBytes); inst != nil {
+			return inst, false, nil
+		}
 		inst, _, err = m.fresh(c)
 		return inst, false, err
 	}
@@ -193,10 +209,10 @@ func (m *Module) checkout(c *call, pure bool) (inst *instance, reused bool, err 
 			return inst, inst.calls > 0, nil
 		}
 	}
-	seed, base := c.seed, c.base
-	c.seed, c.base = 0, time.Time{}
+	seed := c.seed
+	c.seed = 0
 	inst, _, err = m.fresh(c)
-	c.seed, c.base = seed, base
+	c.seed = seed
 	return inst, false, err
 }
 
@@ -259,12 +275,14 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 		return result, err
 	}
 	defer leave()
+	began := time.Now()
 	c, done := m.host.newCall(ctx, inv)
 	defer done()
 	inst, reused, err := m.checkout(c, inv.Pure)
 	if err != nil {
 		return result, err
 	}
+	made := inst.calls == 0 && inst.born.Before(began)
 	// Whatever way this returns, the instance is kept or closed here and nowhere
 	// else, and never while the guest is on the stack.
 	keep := false
@@ -279,7 +297,7 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 	inst.clock.begin(c.seed, export, c.base)
 	inst.clock.maxSleep = inv.sleep()
 	output, err := inst.call(c, export, inv.Input)
-	result = Result{Stderr: inst.stderr.String(), MemoryBytes: inst.memories.size(), Reused: reused}
+	result = Result{Stderr: inst.stderr.String(), MemoryBytes: inst.memories.size(), Reused: reused, Ahead: made}
 	switch {
 	case err != nil:
 	case len(output) > inv.Limits.OutputBytes:
