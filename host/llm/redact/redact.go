@@ -29,7 +29,8 @@ const indexLength = 4
 // All methods are safe for concurrent use. Register builds a new table and
 // swaps it in; readers never wait.
 type Redactor struct {
-	mu    sync.Mutex // serialises Register
+	mu    sync.Mutex          // serialises Register
+	known map[string]struct{} // secrets as given
 	forms map[string]struct{}
 	table atomic.Pointer[table]
 }
@@ -47,22 +48,27 @@ func (r *Redactor) Register(secrets ...string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.forms == nil {
-		r.forms = map[string]struct{}{}
+		r.known, r.forms = map[string]struct{}{}, map[string]struct{}{}
 	}
-	short := 0
+	short, fresh := 0, false
 	for _, secret := range secrets {
 		secret = strings.TrimSpace(secret)
 		if len(secret) < MinLength {
 			short++
 			continue
 		}
+		// Whoever reads secrets at each use registers them each time.
+		if _, known := r.known[secret]; known {
+			continue
+		}
+		r.known[secret], fresh = struct{}{}, true
 		for _, leaf := range leaves(secret) {
 			for _, form := range forms(leaf) {
 				r.forms[form] = struct{}{}
 			}
 		}
 	}
-	if len(r.forms) > 0 {
+	if fresh {
 		r.table.Store(newTable(r.forms))
 	}
 	if short > 0 {
