@@ -44,17 +44,17 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 	// A half-written module is refused by its sections, so it needs no rule of its
 	// own: the rest of it is another change.
 	f.digest, f.missing = digest(code), time.Time{}
-	if r.opt.Lock != nil {
-		if err := r.opt.Lock.Check(f.source(), f.digest); err != nil {
-			r.refuse(f, err)
-			return
-		}
-	}
 	if info, ok := r.pluginOf(f.source()); ok && info.Digest == f.digest && info.Problem == "" && info.Refused == "" {
 		f.state, f.plugin, f.problems = Live, info.Name, nil // the host's start did it
 		return
 	}
-	p := runtime.Plugin{Name: f.source(), Wasm: func() ([]byte, error) { return code, nil }}
+	p := runtime.Plugin{Name: f.source(), Wasm: func() ([]byte, error) {
+		if r.opt.Lock == nil {
+			return code, nil
+		}
+		// Here and not before, so that the engine's list of plugins has the reason too.
+		return code, r.opt.Lock.Check(f.source(), f.digest)
+	}}
 	info, err := r.opt.Plugins.LoadPlugin(ctx, p)
 	if abi.CodeOf(err) == abi.Conflict {
 		// A file that was renamed: the one that it was called before is gone.
@@ -66,21 +66,16 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 		}
 	}
 	if err != nil {
-		r.refuse(f, err)
+		hint := ""
+		if e := abi.As(err); e != nil {
+			hint = e.Hint
+		}
+		r.opt.Logger.Warn("plugin file is refused", "file", f.shown, "reason", err)
+		f.invalid(f.problem(kindOfPlugin, err.Error(), hint))
 		return
 	}
 	f.state, f.plugin, f.problems = Live, info.Name, nil
 	r.opt.Logger.Info("plugin is live", "file", f.shown, "plugin", info.Name, "version", info.Version, "digest", info.Digest)
-}
-
-// refuse notes why a file of a plugin is not loaded. What it held before goes on.
-func (r *Reload) refuse(f *file, err error) {
-	hint := ""
-	if e := abi.As(err); e != nil {
-		hint = e.Hint
-	}
-	r.opt.Logger.Warn("plugin file is refused", "file", f.shown, "reason", err)
-	f.invalid(f.problem(kindOfPlugin, err.Error(), hint))
 }
 
 // renamedFrom returns the file of a plugin that is gone but still serves.

@@ -57,7 +57,7 @@ func (f Folder) Check(name, digest string) error {
 		return nil
 	}
 	return &abi.Error{Code: abi.Denied, Permanent: true,
-		Message: fmt.Sprintf("load plugin %q: it is not what was installed: the file is %s, the lock says %s", name, digest, e.Digest),
+		Message: fmt.Sprintf("it is not what was installed: the file is %s, the lock says %s", digest, e.Digest),
 		Hint:    fmt.Sprintf("install it again with `sentinel plugin install`, or, if the change is yours, `sentinel plugin unlock %s`", name),
 	}
 }
