@@ -1,0 +1,275 @@
+package grant
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Options configure a [Store]. File is needed.
+type Options struct {
+	// File is grants.json in the folder of plugins. It need not be there.
+	File string
+	// Key is the file with the key of the seals; it is made when the first entry
+	// is. Default none: nothing can be sealed, and no seal is good.
+	Key string
+	// TrustUnsealed counts entries without a good seal too, for containers whose
+	// image was made elsewhere. Default false.
+	TrustUnsealed bool
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Logger is told of grants that changed files took over. Default discards.
+	Logger *slog.Logger
+}
+
+// A Store is the grants of one folder of plugins.
+//
+// # Concurrency
+//
+// Safe for concurrent use, by several processes too: who changes the file has a
+// lock on its folder, reads it anew, and puts another one in its place. Readers
+// see the file before or after.
+type Store struct {
+	opt Options
+	mu  sync.Mutex // of changes by this process, since a lock on a folder is the process's
+}
+
+var _ runtime.Grants = (*Store)(nil)
+
+// New returns the grants in a file. It reads nothing yet.
+func New(opt Options) *Store {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Store{opt: opt}
+}
+
+// File returns the path of the file.
+func (s *Store) File() string { return s.opt.File }
+
+// Grant says what a version of a plugin may do, see [runtime.Grants]. A changed
+// file of a plugin that was allowed keeps the grant if it asks for no more and
+// the operator did not hold the grant to the bytes; that is noted in the file.
+func (s *Store) Grant(ctx context.Context, p runtime.PluginInfo) (runtime.Grant, error) {
+	e, seal, err := s.Entry(p.Name)
+	switch {
+	case err != nil && len(p.Asks) == 0:
+		s.opt.Logger.Warn("grants cannot be read", "file", s.opt.File, "error", err)
+		return runtime.Grant{}, nil // it needs none
+	case err != nil:
+		return runtime.Grant{}, err
+	case seal != None && e.Denied:
+		return runtime.Grant{}, denied("plugin %q was denied%s", p.Name, byWhom(e))
+	case seal == Good || seal == Bad && s.opt.TrustUnsealed:
+	case len(p.Asks) == 0:
+		return runtime.Grant{}, nil
+	case seal == Bad:
+		return runtime.Grant{}, denied("plugin %q was granted elsewhere, or its entry in %s was edited: run `sentinel plugin allow %s` again", p.Name, filepath.Base(s.opt.File), p.Name)
+	default:
+		return runtime.Grant{}, denied("plugin %q waits for approval: it asks for %s", p.Name, uses(p.Asks))
+	}
+	if g, ok := e.grantOf(p.Digest); ok {
+		return g, nil
+	}
+	why := ""
+	missing := e.Grant.Missing(p.Asks)
+	switch {
+	case len(p.Asks) == 0:
+		return runtime.Grant{}, nil // what was allowed another version of it is of no use to this one
+	case len(missing) > 0:
+		why = "it asks for more than was allowed: " + uses(missing)
+	case e.Pin:
+		why = "its grant holds for the very bytes that were allowed"
+	case p.Source == "":
+		why = "this version was not allowed"
+	case p.Source != e.File:
+		why = fmt.Sprintf("the grant is for the file %q", e.File)
+	default:
+		return s.carry(ctx, p, e)
+	}
+	return runtime.Grant{}, denied("plugin %q has changed and waits for approval: %s", p.Name, why)
+}
+
+// denied is the error of a plugin that has to wait.
+func denied(format string, args ...any) error {
+	return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf(format, args...), Hint: "sentinel plugin list shows what it asks for"}
+}
+
+func byWhom(e Entry) string {
+	who := ""
+	if e.By != "" {
+		who = " by " + e.By
+	}
+	if !e.At.IsZero() {
+		who += e.At.Format(" on 2006-01-02")
+	}
+	return who
+}
+
+// uses names what is asked for, in a line.
+func uses(asks []runtime.PluginAsk) string {
+	var list []string
+	for _, a := range asks {
+		text := a.Use
+		if len(a.Names) > 0 {
+			text += " " + strings.Join(a.Names[:min(3, len(a.Names))], " ")
+		}
+		if len(a.Names) > 3 {
+			text += fmt.Sprintf(" and %d more", len(a.Names)-3)
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}
+
+// carry lets a changed file keep the grant. Where that cannot be noted, such as
+// on a disk that is read-only, it holds for this process.
+func (s *Store) carry(ctx context.Context, p runtime.PluginInfo, e Entry) (runtime.Grant, error) {
+	next := e
+	next.Digest, next.Version, next.Grant = p.Digest, p.Version, part(e.Grant, p.Asks)
+	next.Carried = &Carried{From: e.Digest, At: s.opt.Now().UTC().Truncate(time.Second)}
+	if e.Carried != nil {
+		next.Carried.From = e.Carried.From
+	}
+	s.opt.Logger.Info("plugin has changed, asks for no more, and keeps its grant", "plugin", p.Name, "file", p.Source, "digest", p.Digest, "allowed", next.Carried.From)
+	if e.Seal != "" { // one that only TrustUnsealed counts is somebody else's to write
+		err := s.change(ctx, func(d *document, key []byte) error {
+			if now, ok := d.Plugins[p.Name]; !ok || now.Seal != e.Seal {
+				return errOvertaken
+			}
+			d.put(next.after(e), key, s.place())
+			return nil
+		})
+		if err != nil && err != errOvertaken {
+			s.opt.Logger.Warn("grant that was carried over cannot be noted", "plugin", p.Name, "error", err)
+		}
+		if err == errOvertaken { // somebody decided in between
+			return s.Grant(ctx, p)
+		}
+	}
+	return next.Grant, nil
+}
+
+// Entry returns the entry of a plugin and what its seal is worth.
+func (s *Store) Entry(name string) (Entry, Seal, error) {
+	d, err := s.read()
+	if err != nil {
+		return Entry{}, None, err
+	}
+	e, ok := d.Plugins[name]
+	if !ok {
+		return Entry{}, None, nil
+	}
+	key, err := readKey(s.opt.Key)
+	if err != nil && !s.opt.TrustUnsealed {
+		return e, Bad, err
+	}
+	if key == nil || !e.sealedWith(key, s.place()) {
+		return e, Bad, nil
+	}
+	return e, Good, nil
+}
+
+// Names returns the plugins that there are entries of.
+func (s *Store) Names() ([]string, error) {
+	d, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(d.Plugins))
+	for name := range d.Plugins {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Set puts the operator's word on a plugin into the file, in place of what was
+// said before, seals it, and returns when it is on the disk. At is now if it is
+// zero.
+func (s *Store) Set(ctx context.Context, e Entry) error {
+	if e.At.IsZero() {
+		e.At = s.opt.Now()
+	}
+	e.At = e.At.UTC().Truncate(time.Second)
+	return s.change(ctx, func(d *document, key []byte) error {
+		before, there := d.Plugins[e.Name]
+		if !there || !before.sealedWith(key, s.place()) {
+			before = Entry{} // what somebody else allowed does not go on
+		}
+		if !there && len(d.Plugins) >= maxEntries {
+			return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("write grants: there are %d entries already", maxEntries), Hint: "delete entries of plugins that are gone from " + s.opt.File}
+		}
+		d.put(e.after(before), key, s.place())
+		return nil
+	})
+}
+
+// put seals an entry and puts it in its place.
+func (d *document) put(e Entry, key []byte, place string) {
+	e.Seal = e.seal(key, place)
+	d.Plugins[e.Name] = e
+}
+
+// place is the folder that seals are bound to: a copy of the file is worth
+// nothing in another one.
+func (s *Store) place() string {
+	dir := filepath.Dir(s.opt.File)
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return dir
+}
+
+// change reads the file, lets edit change it, and puts the new one in its place,
+// alone of all processes.
+func (s *Store) change(ctx context.Context, edit func(d *document, key []byte) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key, err := makeKey(s.opt.Key)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(s.opt.File)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write grants: %w", err)
+	}
+	unlock, err := lock(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("write grants: lock %q: %w", dir, err)
+	}
+	defer unlock()
+	d, err := s.read()
+	if err != nil {
+		return err
+	}
+	if err := edit(&d, key); err != nil {
+		return err
+	}
+	text, err := encode(d)
+	if err != nil {
+		return fmt.Errorf("write grants: %w", err)
+	}
+	if len(text) > maxFile {
+		return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("write grants: the file would have %d bytes, at most %d are read", len(text), maxFile)}
+	}
+	if err := replace(s.opt.File, text, 0o644); err != nil {
+		return fmt.Errorf("write grants: %w", err)
+	}
+	return nil
+}
