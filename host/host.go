@@ -7,15 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/fetch"
 	"github.com/sentinel-runtime/sentinel/host/folder"
+	"github.com/sentinel-runtime/sentinel/host/grant"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/host/shell"
@@ -40,6 +43,7 @@ type Host struct {
 	models   *models
 	shells   *shell.Manager
 	registry *command.Registry
+	grants   *grant.Store
 	rt       *runtime.Runtime
 	logs     *runLogs
 }
@@ -73,10 +77,24 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 	if h.state == "" {
 		h.state = filepath.Join(h.dir, "state")
 	}
+	h.grants = grant.New(grant.Options{
+		File: filepath.Join(h.dir, "plugins", "grants.json"), Key: grantKey(opt.Getenv),
+		TrustUnsealed: settings.Plugins.TrustGrants, Logger: opt.Logger,
+	})
 	if err := h.open(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
+}
+
+// grantKey is the file with the key that seals grants, beside the user's own
+// configuration: no project can put anything there.
+func grantKey(getenv func(string) string) string {
+	path := config.Path(getenv)
+	if path == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(path), "grants.key")
 }
 
 func (h *Host) open(ctx context.Context) error {
@@ -105,6 +123,7 @@ func (h *Host) open(ctx context.Context) error {
 		Dir:         h.state,
 		CacheDir:    h.cacheDir(),
 		Plugins:     guests,
+		Grants:      h.grants,
 		Commands:    (*commandBridge)(h),
 		Models:      h.models,
 		Executions:  (*executions)(h),
@@ -118,7 +137,7 @@ func (h *Host) open(ctx context.Context) error {
 		Limits:      h.limits(),
 		MinFree:     int64(h.settings.Limits.FreeSpace),
 		Redact:      h.redact,
-		Observer:    runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health},
+		Observer:    runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
 		Logger:      h.opt.Logger,
 
 		SnapshotEvery: h.opt.Snapshots,
@@ -258,29 +277,40 @@ func (h *Host) observe(p runtime.Progress) {
 	}
 }
 
-// plugins returns the built-in step types and those of a folder.
+// plugins returns the built-in step types, those of the folder that was named,
+// and those of the project. Of two files of the same name the named one counts.
 func (h *Host) plugins() ([]runtime.Plugin, error) {
 	list := []runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}
-	if h.opt.Plugins == "" {
-		return list, nil
+	var folders []string
+	if h.opt.Plugins != "" {
+		folders = append(folders, h.opt.Plugins)
 	}
-	entries, err := os.ReadDir(h.opt.Plugins)
-	if err != nil {
-		return nil, fmt.Errorf("read plugins: %w", err)
+	if own := filepath.Join(h.dir, "plugins"); !h.opt.Watched && own != filepath.Clean(h.opt.Plugins) {
+		folders = append(folders, own)
 	}
-	installed := lock.Folder{Dir: h.opt.Plugins}
-	for _, e := range entries {
-		if e.IsDir() || filepath.Ext(e.Name()) != ".wasm" {
+	for _, dir := range folders {
+		entries, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != h.opt.Plugins {
 			continue
 		}
-		path := filepath.Join(h.opt.Plugins, e.Name())
-		list = append(list, runtime.Plugin{Name: e.Name(), Wasm: func() ([]byte, error) {
-			code, err := os.ReadFile(path)
-			if err == nil {
-				err = installed.Check(e.Name(), lock.Digest(code))
+		if err != nil {
+			return nil, fmt.Errorf("read plugins: %w", err)
+		}
+		installed := lock.Folder{Dir: dir}
+		for _, e := range entries {
+			there := slices.ContainsFunc(list, func(p runtime.Plugin) bool { return p.Name == e.Name() })
+			if e.IsDir() || filepath.Ext(e.Name()) != ".wasm" || there {
+				continue
 			}
-			return code, err
-		}})
+			path := filepath.Join(dir, e.Name())
+			list = append(list, runtime.Plugin{Name: e.Name(), Wasm: func() ([]byte, error) {
+				code, err := os.ReadFile(path)
+				if err == nil {
+					err = installed.Check(e.Name(), lock.Digest(code))
+				}
+				return code, err
+			}})
+		}
 	}
 	return list, nil
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -23,8 +24,15 @@ type Options struct {
 	// Workspace is where commands work that no run's workspace decides.
 	// Default: the current folder.
 	Workspace string
-	// Plugins is a folder of *.wasm files of others. Default none.
+	// Plugins is a folder of *.wasm files of others, besides that of Dir. Default
+	// none.
 	Plugins string
+	// Watched leaves the folder plugins of Dir to somebody who follows what changes
+	// in it. Default false: it is loaded once, now.
+	Watched bool
+	// Regrant has the engine ask again what plugins may do, after a command has
+	// changed it. Default: the engine's own.
+	Regrant func(ctx context.Context) error
 	// Model overrides the configured model, "provider/name". Default: that of
 	// configuration file, else "auto".
 	Model string

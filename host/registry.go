@@ -45,7 +45,10 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
 		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files}),
-		plugin.Commands(plugin.Options{Plugins: h.rt}),
+		plugin.Commands(plugin.Options{
+			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup,
+			Keep: h.shut(),
+		}),
 		{command.SearchTools(r)},
 	}
 	var errs []error
@@ -53,6 +56,14 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		errs = append(errs, r.Add(family...))
 	}
 	return r, errors.Join(errs...)
+}
+
+// regrant has the engine ask again what plugins may do.
+func (h *Host) regrant(ctx context.Context) error {
+	if h.opt.Regrant != nil {
+		return h.opt.Regrant(ctx)
+	}
+	return h.rt.Regrant(ctx)
 }
 
 // definitions are the stored sentinels as documents.

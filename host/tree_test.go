@@ -49,7 +49,8 @@ var layers = []layer{
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                                                  // it steers the engine, nothing else
-	{"host/plugin", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                                                    // likewise
+	{"host/grant", []string{"sdk/abi", "runtime"}, nil},                                                                                  // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/grant", "sentinels", "sdk/abi", "runtime"}, nil},                                      // likewise
 	{"host/serve", []string{"host", "host/*", "host/bundle/lock", "runtime", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                    // the store is the engine's
 	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                    // and so is what can be told of a state folder

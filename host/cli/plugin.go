@@ -44,7 +44,7 @@ func (a *app) pluginCommand() *cobra.Command {
 		}
 	}
 	// One line a group: a new verb goes into the line of its group.
-	add("operate", a.pluginListCommand())
+	add("operate", a.pluginListCommand(), a.pluginAllowCommand(), a.pluginDenyCommand())
 	add("author", a.pluginNewCommand(), a.pluginBuildCommand(), a.pluginTestCommand(), a.pluginCallCommand(), a.pluginInspectCommand(), a.pluginBenchCommand())
 	add("travel", a.pluginInstallCommand(), a.pluginUninstallCommand(), a.pluginLockCommand(), a.pluginUnlockCommand(), a.pluginPackCommand(), a.pluginPushCommand(),
 		a.pluginKeygenCommand(), a.pluginSignCommand(), a.pluginVerifyCommand(), a.pluginTrustCommand())

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/grant"
+	"github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
-// pluginListCommand shows the plugins, live or not.
+// pluginListCommand shows the plugins, live or not, and below each one of others
+// what it asks for and what it is allowed.
 func (a *app) pluginListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List plugins with their step types, what they ask for, and what waits", Args: exactly(),
@@ -19,7 +23,7 @@ func (a *app) pluginListCommand() *cobra.Command {
 			}
 			defer a.closing(s, &err)
 			var out struct {
-				Plugins []runtime.PluginInfo `json:"plugins"`
+				Plugins []plugin.Listed `json:"plugins"`
 			}
 			if err := s.call(cmd.Context(), "plugin/list", map[string]any{}, &out); err != nil {
 				return err
@@ -29,8 +33,7 @@ func (a *app) pluginListCommand() *cobra.Command {
 	}
 }
 
-// showPlugins writes a plugin a line.
-func (a *app) showPlugins(list []runtime.PluginInfo) error {
+func (a *app) showPlugins(list []plugin.Listed) error {
 	switch a.flags.output {
 	case asJSON:
 		return a.writeJSON(list)
@@ -42,13 +45,134 @@ func (a *app) showPlugins(list []runtime.PluginInfo) error {
 		}
 		return nil
 	}
-	rows := [][]string{head(a.paintOut, "PLUGIN", "VERSION", "FILE", "STEP TYPES", "")}
+	paint := a.paintOut
+	rows := [][]string{head(paint, "PLUGIN", "VERSION", "STATE", "FILE", "DIGEST", "STEP TYPES")}
 	for _, p := range list {
 		types := make([]string, 0, len(p.Types))
 		for _, t := range p.Types {
 			types = append(types, string(t))
 		}
-		rows = append(rows, []string{p.Name, p.Version, p.Source, clip(strings.Join(types, " "), 60), clip(p.Problem+p.Refused, 80)})
+		rows = append(rows, []string{p.Name, p.Version, a.pluginState(p), p.Source, fmt.Sprintf("%.12s", p.Digest), clip(strings.Join(types, " "), 50)})
 	}
-	return table(a.env.Stdout, rows)
+	if err := table(a.env.Stdout, rows); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, p := range list {
+		if !p.Trusted {
+			a.aboutPlugin(&b, p)
+		}
+	}
+	_, err := fmt.Fprint(a.env.Stdout, b.String())
+	return err
+}
+
+// pluginState is the state in a word.
+func (a *app) pluginState(p plugin.Listed) string {
+	switch {
+	case p.Trusted:
+		return a.paintOut.dim("built in")
+	case p.State == runtime.PluginRefused:
+		return a.paintOut.bad("refused")
+	case p.State == runtime.PluginWaiting && p.Approval != nil && p.Approval.Denied:
+		return a.paintOut.bad("denied")
+	case p.State == runtime.PluginWaiting, p.Next != nil:
+		return a.paintOut.warn("waiting")
+	}
+	return a.paintOut.good("live")
+}
+
+// aboutPlugin writes what a person needs to decide about a plugin, and what was
+// decided.
+func (a *app) aboutPlugin(b *strings.Builder, p plugin.Listed) {
+	paint := a.paintOut
+	fmt.Fprintf(b, "\n%s\n", paint.strong(printable(p.Name)))
+	asks, waits := p.Asks, p.Problem
+	if p.Next != nil {
+		fmt.Fprintf(b, "  version %s serves; version %s (%s) waits\n", printable(p.Version), printable(p.Next.Version), fmt.Sprintf("%.12s", p.Next.Digest))
+		asks, waits = p.Next.Asks, p.Next.Problem
+	} else if p.Refused != "" {
+		waits = p.Refused
+	}
+	if waits != "" {
+		fmt.Fprintf(b, "  %s\n", paint.warn(printable(waits)))
+	}
+	writeAsks(b, paint, asks, nil)
+	if p.Next != nil {
+		writeAsks(b, paint, p.Next.Missing, []string{"new"})
+	}
+	if p.Grant != nil && len(p.Asks) > 0 {
+		writeGrant(b, paint, *p.Grant)
+	}
+	if v := p.Approval; v != nil {
+		word := "allowed"
+		if v.Denied {
+			word = "denied"
+		}
+		line := fmt.Sprintf("%s by %s at %s", word, v.By, v.At.Local().Format("2006-01-02 15:04"))
+		switch {
+		case v.Seal == grant.Bad:
+			line += ", elsewhere or edited since: it does not count here"
+		case v.Pin:
+			line += ", for these bytes only"
+		}
+		if v.Carried != nil {
+			line += fmt.Sprintf(", carried over from %.12s", v.Carried.From)
+		}
+		fmt.Fprintf(b, "  %s\n", paint.dim(printable(line)))
+	}
+	if p.State == runtime.PluginWaiting || p.Next != nil {
+		fmt.Fprintf(b, "  %s sentinel plugin allow %s\n", paint.dim("hint:"), printable(p.Name))
+	}
+}
+
+// writeAsks writes what a plugin asks for, an ask a line, with its own reason.
+func writeAsks(b *strings.Builder, paint palette, asks []runtime.PluginAsk, mark []string) {
+	label := "asks for"
+	if len(mark) > 0 {
+		label = mark[0]
+	}
+	for _, ask := range asks {
+		fmt.Fprintf(b, "  %-9s %s  %s\n", label, clip(strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")), 100), paint.dim(clip(ask.Reason, 200)))
+	}
+}
+
+// writeGrant writes what a plugin is allowed, a use a line.
+func writeGrant(b *strings.Builder, paint palette, g runtime.Grant) {
+	for _, line := range grantLines(g) {
+		fmt.Fprintf(b, "  %-9s %s\n", "may", paint.good(clip(line, 120)))
+	}
+}
+
+// grantLines is a grant in words.
+func grantLines(g runtime.Grant) []string {
+	var lines []string
+	for _, ask := range g.Allow {
+		if ask.Use != "secret" && ask.Use != "folder" { // said with where they go
+			lines = append(lines, strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")))
+		}
+	}
+	for _, name := range sortedKeys(g.Secrets) {
+		lines = append(lines, fmt.Sprintf("send the secret %s to %s", name, strings.Join(g.Secrets[name], " ")))
+	}
+	for _, word := range sortedKeys(g.Folders) {
+		verb := "read"
+		if g.Folders[word].Write {
+			verb = "read and write"
+		}
+		lines = append(lines, fmt.Sprintf("%s the folder %s, which it calls %s", verb, g.Folders[word].Path, word))
+	}
+	if g.Private {
+		lines = append(lines, "send requests to addresses that are not public")
+	}
+	if g.Reuse {
+		lines = append(lines, "use an instance for several steps")
+	}
+	if g.Memory > 0 {
+		lines = append(lines, fmt.Sprintf("use %d MB of memory", g.Memory>>20))
+	}
+	if len(lines) == 0 {
+		lines = []string{"nothing but run"}
+	}
+	return lines
 }

@@ -76,6 +76,7 @@ func TestScripts(t *testing.T) {
 			"until": until,
 			"jsonl": jsonl,
 			"keep":  keep,
+			"guest": guest,
 		},
 	})
 }

@@ -80,7 +80,8 @@ type Logs struct {
 // Plugins settles what counts of step plugins that others wrote. It is read from
 // the user's own file and the environment alone, never from a project.
 type Plugins struct {
-	Keys []PluginKey `json:"keys" doc:"public keys whose signatures count; with any, what is not signed is not installed"`
+	Keys        []PluginKey `json:"keys" doc:"public keys whose signatures count; with any, what is not signed is not installed"`
+	TrustGrants bool        `json:"trustGrants" doc:"count grants that somebody else made, such as those in a container's image"`
 }
 
 // A PluginKey is a public key of the minisign kind.

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -83,7 +84,7 @@ func (s *Store) Grant(ctx context.Context, p runtime.PluginInfo) (runtime.Grant,
 	if g, ok := e.grantOf(p.Digest); ok {
 		return g, nil
 	}
-	why := ""
+	var why string
 	missing := e.Grant.Missing(p.Asks)
 	switch {
 	case len(p.Asks) == 0:
@@ -152,11 +153,11 @@ func (s *Store) carry(ctx context.Context, p runtime.PluginInfo, e Entry) (runti
 			d.put(next.after(e), key, s.place())
 			return nil
 		})
-		if err != nil && err != errOvertaken {
-			s.opt.Logger.Warn("grant that was carried over cannot be noted", "plugin", p.Name, "error", err)
-		}
-		if err == errOvertaken { // somebody decided in between
+		switch {
+		case errors.Is(err, errOvertaken): // somebody decided in between
 			return s.Grant(ctx, p)
+		case err != nil:
+			s.opt.Logger.Warn("grant that was carried over cannot be noted", "plugin", p.Name, "error", err)
 		}
 	}
 	return next.Grant, nil

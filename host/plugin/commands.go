@@ -1,7 +1,10 @@
 package plugin
 
 import (
+	"context"
+
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/grant"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
@@ -10,9 +13,25 @@ type Plugins interface {
 	Plugins() []runtime.PluginInfo
 }
 
-// Options say what the commands show.
+// Grants is where the operator's word on plugins is kept. [*grant.Store] is one.
+type Grants interface {
+	Entry(name string) (grant.Entry, grant.Seal, error)
+	Set(ctx context.Context, e grant.Entry) error
+	File() string
+}
+
+var _ Grants = (*grant.Store)(nil)
+
+// Options say what the commands work on.
 type Options struct {
 	Plugins Plugins // required
+	Grants  Grants  // required
+	// Regrant has the engine ask again what plugins may do. Required.
+	Regrant func(ctx context.Context) error
+	// Lookup finds a command, to tell those that reach far. Default: none is known.
+	Lookup func(name string) (command.Command, bool)
+	// Keep are folders that no plugin may be given: the host's own. Default none.
+	Keep []string
 }
 
 type family struct{ opt Options }
@@ -20,8 +39,11 @@ type family struct{ opt Options }
 // Commands returns the family plugin/*.
 func Commands(opt Options) []command.Command {
 	f := family{opt}
+	decide := command.Options{Idempotent: true, Private: true}
 	return []command.Command{
-		command.New("plugin/list", "List the plugins, live or not, with the step types they provide.",
+		command.New("plugin/list", "List the plugins, live, waiting or refused, with their step types, what they ask for and what they are allowed.",
 			command.Options{ReadOnly: true, Idempotent: true, Private: true}, f.list),
+		command.New("plugin/allow", "Allow a plugin what it asks for, or a part of it. Only a person can.", decide, f.allow),
+		command.New("plugin/deny", "Take back what a plugin is allowed, and refuse what it asks for. Only a person can.", decide, f.deny),
 	}
 }

@@ -2,21 +2,53 @@ package plugin
 
 import (
 	"context"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/grant"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
 type listIn struct{}
 
 type listOut struct {
-	Plugins []runtime.PluginInfo `json:"plugins"`
+	Plugins []Listed `json:"plugins"`
+}
+
+// A Listed is a plugin with what the operator has said of it.
+type Listed struct {
+	runtime.PluginInfo
+	Approval *Approval `json:"approval,omitempty"` // nil if nothing was said
+}
+
+// An Approval is the operator's word on a plugin, as far as it is not its grant.
+type Approval struct {
+	Digest  string         `json:"digest,omitempty"`
+	By      string         `json:"by,omitempty"`
+	At      time.Time      `json:"at"`
+	Denied  bool           `json:"denied,omitempty"`
+	Pin     bool           `json:"pin,omitempty"`
+	Carried *grant.Carried `json:"carried,omitempty"`
+	Seal    grant.Seal     `json:"seal"`
 }
 
 func (f family) list(context.Context, *command.Call, listIn) (listOut, error) {
-	list := f.opt.Plugins.Plugins()
-	if list == nil {
-		list = []runtime.PluginInfo{}
+	out := listOut{Plugins: []Listed{}}
+	for _, p := range f.opt.Plugins.Plugins() {
+		out.Plugins = append(out.Plugins, f.listed(p))
 	}
-	return listOut{list}, nil
+	return out, nil
+}
+
+// listed adds what was said of a plugin. What cannot be read is not said here: it
+// is the reason why the plugin waits.
+func (f family) listed(p runtime.PluginInfo) Listed {
+	l := Listed{PluginInfo: p}
+	if p.Trusted {
+		return l
+	}
+	if e, seal, err := f.opt.Grants.Entry(p.Name); err == nil && seal != grant.None {
+		l.Approval = &Approval{Digest: e.Digest, By: e.By, At: e.At, Denied: e.Denied, Pin: e.Pin, Carried: e.Carried, Seal: seal}
+	}
+	return l
 }

@@ -27,6 +27,7 @@ type State string
 const (
 	Live    State = "live"    // what it says is what runs
 	Invalid State = "invalid" // it has problems; what it said last stays live, if there was something
+	Waiting State = "waiting" // a plugin that the operator has to allow; the version before it stays live, if there was one
 	Missing State = "missing" // gone, but not long enough to count
 	Context State = "context" // a recipe of context sources alone: there is nothing to run
 	Gone    State = "gone"    // told once when it counts; not listed any more

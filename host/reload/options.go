@@ -27,6 +27,7 @@ type Definitions interface {
 type Plugins interface {
 	LoadPlugin(ctx context.Context, p runtime.Plugin) (runtime.PluginInfo, error)
 	UnloadPlugin(ctx context.Context, source string) error
+	Regrant(ctx context.Context) error
 	Plugins() []runtime.PluginInfo
 }
 
@@ -116,6 +117,7 @@ const (
 	pluginsDir   = "plugins"
 	continuumDir = ".continuum/sentinels"
 	lockFile     = pluginsDir + "/plugins.lock.json"
+	grantsFile   = pluginsDir + "/grants.json" // what plugins are allowed; see package grant
 )
 
 // roots are made anew for each Reload: a watcher runs once. They are the folders that are watched, in the order in which files with the
@@ -125,7 +127,7 @@ func (o Options) roots() []*root {
 	watch.Root = o.Dir
 	list := []*root{{
 		dir: o.Dir, watcher: files.NewWatcher(watch),
-		patterns: []string{sentinelsDir + "/*.json", recipesDir + "/*.json", pluginsDir + "/*.wasm"},
+		patterns: []string{sentinelsDir + "/*.json", recipesDir + "/*.json", pluginsDir + "/*.wasm", grantsFile},
 	}}
 	if o.Workspace != "" {
 		watch.Root, watch.Confined = o.Workspace, true

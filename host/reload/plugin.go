@@ -44,9 +44,8 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 	// A half-written module is refused by its sections, so it needs no rule of its
 	// own: the rest of it is another change.
 	f.digest, f.missing = digest(code), time.Time{}
-	if info, ok := r.pluginOf(f.source()); ok && info.Digest == f.digest && info.Problem == "" && info.Refused == "" {
-		f.state, f.plugin, f.problems = Live, info.Name, nil // the host's start did it
-		return
+	if info, ok := r.pluginOf(f.source()); ok && info.State != runtime.PluginRefused && r.matches(f, info) {
+		return // the host's start did it, or the file is as it was
 	}
 	p := runtime.Plugin{Name: f.source(), Wasm: func() ([]byte, error) {
 		if r.opt.Lock == nil {
@@ -65,6 +64,11 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 			}
 		}
 	}
+	if err != nil && info.State == runtime.PluginWaiting {
+		f.plugin = info.Name
+		f.waits(info.Problem) // the engine has logged it
+		return
+	}
 	if err != nil {
 		hint := ""
 		if e := abi.As(err); e != nil {
@@ -76,6 +80,73 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 	}
 	f.state, f.plugin, f.problems = Live, info.Name, nil
 	r.opt.Logger.Info("plugin is live", "file", f.shown, "plugin", info.Name, "version", info.Version, "digest", info.Digest)
+}
+
+// matches makes a file's state that of the plugin that was loaded from it, and
+// reports false if that is of another content.
+func (r *Reload) matches(f *file, info runtime.PluginInfo) bool {
+	switch {
+	case info.Next != nil && info.Next.Digest == f.digest:
+		f.plugin = info.Name
+		f.waits(info.Next.Problem)
+	case info.Digest != f.digest:
+		return false
+	case info.State == runtime.PluginWaiting:
+		f.plugin = info.Name
+		f.waits(info.Problem)
+	case info.State == runtime.PluginLive && info.Refused == "":
+		f.state, f.plugin, f.problems = Live, info.Name, nil
+	default:
+		return false
+	}
+	return true
+}
+
+// waits says of a file that the operator has to decide about it.
+func (f *file) waits(why string) {
+	f.invalid(f.problem(kindOfPlugin, why, "sentinel plugin allow "+f.plugin))
+	f.state = Waiting
+}
+
+// Regrant has the engine ask again what plugins may do, as after a change of the
+// file of grants, and settles the definitions that are concerned.
+func (r *Reload) Regrant(ctx context.Context) error {
+	if err := r.acquire(ctx); err != nil {
+		return err
+	}
+	defer r.release()
+	before := r.typesKey()
+	err := r.opt.Plugins.Regrant(ctx)
+	var dirty []*file
+	if r.follow(); r.typesKey() != before {
+		dirty = r.definitionsAnd(nil)
+	}
+	r.settle(ctx, dirty)
+	return err
+}
+
+// regrant is Regrant within a batch, and reports whether the step types, or what
+// they may do, have changed.
+func (r *Reload) regrant(ctx context.Context) bool {
+	before := r.typesKey()
+	if err := r.opt.Plugins.Regrant(ctx); err != nil && ctx.Err() == nil {
+		r.opt.Logger.Warn("grants of plugins cannot be told", "error", err)
+	}
+	r.follow()
+	return r.typesKey() != before
+}
+
+// follow makes the states of files those of their plugins. A file that was
+// refused was so for another reason than its grant.
+func (r *Reload) follow() {
+	for _, f := range r.files {
+		if f.kind != KindPlugin || f.state != Live && f.state != Waiting {
+			continue
+		}
+		if info, ok := r.pluginOf(f.source()); ok {
+			r.matches(f, info)
+		}
+	}
 }
 
 // renamedFrom returns the file of a plugin that is gone but still serves.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
@@ -39,6 +41,7 @@ type Reload struct {
 	files   map[string]*file // by origin
 	marks   *marks
 	again   time.Time // when what failed is tried again, zero for never
+	granted string    // digest of the file of grants that was last asked about
 	compare time.Time // when what is believed is compared with what the watchers see
 }
 
@@ -215,6 +218,10 @@ func (r *Reload) first(ctx context.Context) error {
 	for _, root := range r.roots {
 		list, _ := root.sub.Files()
 		for _, one := range list {
+			if one.Path == grantsFile { // plugins ask for theirs when they are loaded
+				r.granted = one.Digest
+				continue
+			}
 			f := r.newFile(root, one.Path)
 			f.claim = owner[f.origin]
 			r.files[f.origin] = f
@@ -250,13 +257,25 @@ func kindOf(list []*file, kind Kind) []*file {
 func (r *Reload) typesKey() string {
 	var parts []string
 	for _, p := range r.opt.Plugins.Plugins() {
-		if p.Problem == "" {
-			parts = append(parts, p.Name+"@"+p.Digest)
+		if p.State == runtime.PluginLive || p.State == runtime.PluginWaiting { // one that waits has its types named in problems
+			parts = append(parts, string(p.State)+" "+p.Name+"@"+p.Digest+grantKey(p.Grant))
 		}
 	}
 	sort.Strings(parts)
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return hex.EncodeToString(sum[:8])
+}
+
+// grantKey tells grants apart: definitions are checked against them.
+func grantKey(g *runtime.Grant) string {
+	if g == nil {
+		return ""
+	}
+	b, err := json.Marshal(g.Allow)
+	if err != nil {
+		panic(err) // it is made of texts
+	}
+	return string(b)
 }
 
 // take brings the store to what one batch of changes says. Creations and
@@ -268,7 +287,12 @@ func (r *Reload) take(ctx context.Context, d delivery) {
 	}
 	defer r.release()
 	var dirty, plugins []*file
+	grants := false
 	for _, c := range d.batch.Changes {
+		if c.Path == grantsFile && d.root.rank == 0 {
+			r.granted, grants = c.Digest, true
+			continue
+		}
 		f := r.fileOf(d.root, c.Path)
 		if c.Op == files.Deleted {
 			r.miss(f)
@@ -283,7 +307,9 @@ func (r *Reload) take(ctx context.Context, d delivery) {
 			dirty = append(dirty, f)
 		}
 	}
-	if len(plugins) > 0 && r.loadPlugins(ctx, plugins) {
+	types := r.loadPlugins(ctx, plugins)
+	// Behind the files: of a plugin that came with its grant only the last word counts.
+	if grants && r.regrant(ctx) || types {
 		dirty = r.definitionsAnd(dirty)
 	}
 	r.settle(ctx, dirty)
@@ -359,12 +385,17 @@ func (r *Reload) compareSoon() {
 }
 
 // differing are the files that are not as they are believed to be.
-func (r *Reload) differing() (dirty, plugins []*file) {
+func (r *Reload) differing() (dirty, plugins []*file, grants bool) {
 	r.compare = time.Now().Add(compareEvery)
+	granted := ""              // also what it is when the file is gone
 	there := map[string]bool{} // by origin, what the watchers see
 	for _, root := range r.roots {
 		list, _ := root.sub.Files()
 		for _, one := range list {
+			if one.Path == grantsFile && root.rank == 0 {
+				granted = one.Digest
+				continue
+			}
 			f := r.fileOf(root, one.Path)
 			there[f.origin] = true
 			switch {
@@ -387,7 +418,9 @@ func (r *Reload) differing() (dirty, plugins []*file) {
 			}
 		}
 	}
-	return dirty, plugins
+	grants = granted != r.granted
+	r.granted = granted
+	return dirty, plugins, grants
 }
 
 // tick ends the grace of files that are gone, tries again what failed, and
@@ -412,13 +445,14 @@ func (r *Reload) tick(ctx context.Context) {
 		}
 	}
 	if !now.Before(r.compare) {
-		more, plugins := r.differing()
+		more, plugins, grants := r.differing()
 		for _, f := range more {
 			if !slices.Contains(dirty, f) && !slices.Contains(gone, f) {
 				dirty = append(dirty, f)
 			}
 		}
-		if r.loadPlugins(ctx, plugins) {
+		types := r.loadPlugins(ctx, plugins)
+		if grants && r.regrant(ctx) || types {
 			dirty = r.definitionsAnd(dirty)
 		}
 	}

@@ -146,7 +146,7 @@ func (n *needs) plugins() []runtime.PluginInfo {
 	var out []runtime.PluginInfo
 	for _, p := range n.rt.Plugins() {
 		// Trusted ones are part of the program, and that is there, too.
-		if !p.Trusted && p.Problem == "" && slices.ContainsFunc(p.Types, func(t sentinels.StepType) bool { return n.types[t] }) {
+		if !p.Trusted && p.State == runtime.PluginLive && slices.ContainsFunc(p.Types, func(t sentinels.StepType) bool { return n.types[t] }) {
 			out = append(out, p)
 		}
 	}

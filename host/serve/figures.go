@@ -27,7 +27,7 @@ func (s *Server) figures() metrics.Options {
 		Plugins: func() int {
 			n := 0
 			for _, p := range s.host.Runtime().Plugins() {
-				if p.Problem == "" {
+				if p.State == runtime.PluginLive {
 					n++
 				}
 			}

@@ -20,6 +20,15 @@ func (f *files) Sync(ctx context.Context, id sentinels.ID) error {
 	return f.folder.Sync(ctx, id)
 }
 
+// regrant has plugins asked about again, with the files of plugins and the
+// definitions that use them.
+func (s *Server) regrant(ctx context.Context) error {
+	if s.folder == nil {
+		return nil // the server opens, and no plugin is loaded yet
+	}
+	return s.folder.Regrant(ctx)
+}
+
 // WriteBack writes an edited definition to its file.
 func (f *files) WriteBack(ctx context.Context, s runtime.Stored) error {
 	if f.folder == nil {

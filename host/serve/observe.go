@@ -41,6 +41,12 @@ func (s *Server) observer() runtime.Observer {
 				told.Health(h)
 			}
 		},
+		Plugin: func(p runtime.PluginInfo) {
+			s.feed.Publish(feed.TopicPlugins, string(p.State), p)
+			if told.Plugin != nil {
+				told.Plugin(p)
+			}
+		},
 		Trigger: func(f runtime.TriggerFired) {
 			s.feed.Publish(feed.TopicTriggers, string(f.Outcome), f)
 			s.metrics.Trigger(f.Type, string(f.Outcome))

@@ -86,6 +86,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	opt.Logger, opt.Observer, opt.Kinds = s.log, s.observer(), append(opt.Kinds, s.opt.Kinds...)
+	opt.Watched, opt.Regrant = true, s.regrant
 	opt.Files, opt.Snapshots = (*files)(s), opt.Settings.Snapshots.Every.Std()
 	if s.host, err = host.Open(ctx, opt); err != nil {
 		return err

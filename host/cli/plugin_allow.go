@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/plugin"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// allowFlags are the flags of plugin allow.
+type allowFlags struct {
+	only, deny, secrets, folders        []string
+	digest                              string
+	memory                              int64
+	timeout                             time.Duration
+	reuse, private, pin, follow, yes, n bool
+}
+
+// allowed is what plugin/allow and plugin/deny answer.
+type allowed struct {
+	Plugin plugin.Listed       `json:"plugin"`
+	Digest string              `json:"digest"`
+	Asks   []runtime.PluginAsk `json:"asks,omitempty"`
+	Grant  *runtime.Grant      `json:"grant,omitempty"`
+	Pin    bool                `json:"pin,omitempty"`
+	Far    []string            `json:"far,omitempty"`
+	Notes  []string            `json:"notes,omitempty"`
+}
+
+// pluginAllowCommand shows what a plugin asks for, asks whether it may, and
+// writes that down. What is written is of the very version that was shown.
+func (a *app) pluginAllowCommand() *cobra.Command {
+	var f allowFlags
+	c := &cobra.Command{
+		Use: "allow NAME", Short: "Allow a plugin what it asks for, or a part of it",
+		Long: "Shows what the plugin asks for and its reasons, and asks. Without a terminal --yes has to stand for\n" +
+			"the answer. A grant counts on this machine and in this folder alone. A changed file that asks for\n" +
+			"no more keeps it, unless the grant reaches far (secrets, writing, commands that change something)\n" +
+			"or --pin was given. A folder is absolute, or relative to the workspace of the run.",
+		Example: "  sentinel plugin allow slack_message\n" +
+			"  sentinel plugin allow scan --only command=code/read,code/search --deny http --yes\n" +
+			"  sentinel plugin allow report --folder data=reports:rw --secret TOKEN=api.example.com --timeout 30s",
+		Args: exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			params, err := f.params(args[0], a)
+			if err != nil {
+				return err
+			}
+			s, err := a.connect(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer a.closing(s, &err)
+			return a.allowPlugin(cmd.Context(), s, params, f)
+		},
+	}
+	fl := c.Flags()
+	fl.StringArrayVar(&f.only, "only", nil, "allow of a use these names alone: USE=NAME[,NAME...]; may be given several times")
+	fl.StringArrayVar(&f.deny, "deny", nil, "do not allow this use; may be given several times")
+	fl.StringArrayVar(&f.secrets, "secret", nil, "where a secret may be sent: NAME=HOST[,HOST...] (default: wherever its requests may go)")
+	fl.StringArrayVar(&f.folders, "folder", nil, "the folder meant by the plugin's word for it: WORD=PATH, or WORD=PATH:rw to write too")
+	fl.StringVar(&f.digest, "digest", "", "the version that was looked at, by the beginning of its digest (default: the newest)")
+	fl.Int64Var(&f.memory, "memory", 0, "most memory of a step, in MB")
+	fl.DurationVar(&f.timeout, "timeout", 0, "most time of a step")
+	fl.BoolVar(&f.reuse, "reuse", false, "let an instance of a stateless plugin serve several steps, which is faster")
+	fl.BoolVar(&f.private, "private", false, "let its requests go to addresses that are not public")
+	fl.BoolVar(&f.pin, "pin", false, "hold the grant to these very bytes")
+	fl.BoolVar(&f.follow, "follow", false, "let a changed file that asks for no more keep a grant that reaches far, as while you write the plugin")
+	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	fl.BoolVar(&f.n, "dry-run", false, "show what would be allowed, and change nothing")
+	return c
+}
+
+// params are the flags as the command takes them.
+func (f allowFlags) params(name string, a *app) (map[string]any, error) {
+	p := map[string]any{"name": name, "by": a.user()}
+	set := func(key string, value any, given bool) {
+		if given {
+			p[key] = value
+		}
+	}
+	only := []map[string]any{}
+	for _, text := range f.only {
+		use, names, err := pair("--only", text, "USE=NAME[,NAME...]")
+		if err != nil {
+			return nil, err
+		}
+		only = append(only, map[string]any{"use": use, "names": strings.Split(names, ",")})
+	}
+	secrets := map[string][]string{}
+	for _, text := range f.secrets {
+		secret, hosts, err := pair("--secret", text, "NAME=HOST[,HOST...]")
+		if err != nil {
+			return nil, err
+		}
+		secrets[secret] = append(secrets[secret], strings.Split(hosts, ",")...)
+	}
+	folders := map[string]runtime.Folder{}
+	for _, text := range f.folders {
+		word, path, err := pair("--folder", text, "WORD=PATH[:rw]")
+		if err != nil {
+			return nil, err
+		}
+		path, write := strings.CutSuffix(path, ":rw")
+		if rest, ok := strings.CutPrefix(path, "~/"); ok { // a shell leaves it alone behind the =
+			path = filepath.Join(a.env.Getenv("HOME"), rest)
+		}
+		if _, double := folders[word]; double {
+			return nil, &usageError{fmt.Sprintf("--folder %s is given twice", word), ""}
+		}
+		folders[word] = runtime.Folder{Path: path, Write: write}
+	}
+	if f.memory < 0 || f.timeout < 0 || f.timeout > 0 && f.timeout < time.Millisecond {
+		return nil, &usageError{"--memory and --timeout are more than nothing", ""}
+	}
+	set("only", only, len(only) > 0)
+	set("deny", f.deny, len(f.deny) > 0)
+	set("secrets", secrets, len(secrets) > 0)
+	set("folders", folders, len(folders) > 0)
+	set("digest", f.digest, f.digest != "")
+	set("memoryMb", f.memory, f.memory > 0)
+	set("timeoutMs", f.timeout.Milliseconds(), f.timeout > 0)
+	set("reuse", true, f.reuse)
+	set("private", true, f.private)
+	set("pin", true, f.pin)
+	set("follow", true, f.follow)
+	return p, nil
+}
+
+// pair cuts the value of a flag at its first =.
+func pair(flag, text, form string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" || value == "" {
+		return "", "", &usageError{fmt.Sprintf("%s %q is not %s", flag, text, form), ""}
+	}
+	return name, value, nil
+}
+
+func (a *app) allowPlugin(ctx context.Context, s *session, params map[string]any, f allowFlags) error {
+	params["dryRun"] = true
+	var plan allowed
+	if err := s.call(ctx, "plugin/allow", params, &plan); err != nil {
+		return err
+	}
+	if f.n {
+		if a.flags.output != asTable {
+			return a.writeJSON(plan)
+		}
+		a.showAllowance(plan)
+		return nil
+	}
+	if !f.yes || a.flags.output == asTable {
+		a.showAllowance(plan)
+	}
+	if !f.yes {
+		if !a.canAsk() {
+			return &usageError{"nobody is there to be asked", "look at what it asks for, and say --yes: sentinel plugin allow " + plan.Plugin.Name + " --yes"}
+		}
+		ok, err := a.confirm(ctx, fmt.Sprintf("allow %s this?", plan.Plugin.Name))
+		if err != nil || !ok {
+			a.say("nothing was allowed")
+			return err
+		}
+	}
+	delete(params, "dryRun")
+	params["digest"] = plan.Digest // what was shown, and no version that came meanwhile
+	var done allowed
+	if err := s.call(ctx, "plugin/allow", params, &done); err != nil {
+		return err
+	}
+	return a.decided(done)
+}
+
+// decided tells what has become of a plugin.
+func (a *app) decided(done allowed) error {
+	if a.flags.output != asTable {
+		return a.writeJSON(done)
+	}
+	p := done.Plugin
+	text := fmt.Sprintf("plugin %s is %s", p.Name, p.State)
+	if p.State == "" {
+		text = fmt.Sprintf("plugin %s is denied, and there is no file of it", p.Name)
+	}
+	if v := p.Approval; v != nil && v.Denied && p.State != "" {
+		text = fmt.Sprintf("plugin %s is denied", p.Name)
+	} else if p.Problem != "" {
+		text += ": " + p.Problem
+	}
+	if p.State == runtime.PluginLive {
+		names := make([]string, 0, len(p.Types))
+		for _, t := range p.Types {
+			names = append(names, string(t))
+		}
+		text += ", with the step types " + strings.Join(names, ", ")
+	}
+	_, err := fmt.Fprintln(a.env.Stdout, printable(text))
+	return err
+}
+
+// showAllowance writes what would be allowed, for the person who is asked.
+func (a *app) showAllowance(plan allowed) {
+	var b strings.Builder
+	p := plan.Plugin
+	fmt.Fprintf(&b, "%s  %s  %s\n", a.paint.strong(printable(p.Name)), printable(p.Source), a.paint.dim(fmt.Sprintf("%.12s", plan.Digest)))
+	writeAsks(&b, a.paint, plan.Asks, nil)
+	if len(plan.Asks) == 0 {
+		b.WriteString("  it asks for nothing\n")
+	}
+	if plan.Grant != nil {
+		writeGrant(&b, a.paint, *plan.Grant)
+	}
+	for _, far := range plan.Far {
+		fmt.Fprintf(&b, "  %s %s\n", a.paint.warn("far:     "), printable(far))
+	}
+	if plan.Pin {
+		b.WriteString("  for these bytes only: a changed file waits again\n")
+	} else if len(plan.Asks) > 0 {
+		b.WriteString("  a changed file that asks for no more keeps this\n")
+	}
+	for _, note := range plan.Notes {
+		fmt.Fprintf(&b, "  %s %s\n", a.paint.dim("note:    "), printable(note))
+	}
+	fmt.Fprint(a.env.Stderr, b.String())
+}
+
+// confirm asks a person yes or no; anything but yes is no.
+func (a *app) confirm(ctx context.Context, question string) (bool, error) {
+	fmt.Fprintf(a.env.Stderr, "%s %s yes / no: ", a.paint.strong("?"), printable(question))
+	select {
+	case line, ok := <-a.typedLines():
+		if !ok {
+			fmt.Fprintln(a.env.Stderr)
+		}
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return ok && (answer == "y" || answer == "yes"), nil
+	case <-ctx.Done():
+		fmt.Fprintln(a.env.Stderr)
+		return false, context.Cause(ctx)
+	}
+}
+
+// sortedKeys returns the keys of m in their order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,135 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/grant"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+type allowIn struct {
+	Name    string                    `json:"name" jsonschema:"the plugin, or its file"`
+	Digest  string                    `json:"digest,omitempty" jsonschema:"beginning of the digest that was looked at; default the newest version"`
+	Only    []use                     `json:"only,omitempty" jsonschema:"parts of what it asks for; a use that is named here is allowed these names alone"`
+	Deny    []string                  `json:"deny,omitempty" jsonschema:"uses that it is not allowed"`
+	Secrets map[string][]string       `json:"secrets,omitempty" jsonschema:"by name of a secret the hosts that may be sent it; default the hosts that it is allowed"`
+	Folders map[string]runtime.Folder `json:"folders,omitempty" jsonschema:"by the plugin's word for it the folder meant, absolute or relative to the run's workspace"`
+	Reuse   bool                      `json:"reuse,omitempty" jsonschema:"let instances of a stateless plugin serve several steps"`
+	Private bool                      `json:"private,omitempty" jsonschema:"let its requests go to addresses that are not public"`
+	Memory  int64                     `json:"memoryMb,omitempty" minimum:"1" maximum:"4096" jsonschema:"most memory of a step"`
+	Timeout int64                     `json:"timeoutMs,omitempty" minimum:"1" jsonschema:"most time of a step"`
+	Pin     bool                      `json:"pin,omitempty" jsonschema:"hold the grant to these very bytes"`
+	Follow  bool                      `json:"follow,omitempty" jsonschema:"let a changed file that asks for no more keep the grant, also one that reaches far"`
+	Dry     bool                      `json:"dryRun,omitempty" jsonschema:"say what would be allowed, and change nothing"`
+	By      string                    `json:"by,omitempty" jsonschema:"who decides; default user"`
+}
+
+// use is a part of what a plugin asks for.
+type use struct {
+	Use   string   `json:"use"`
+	Names []string `json:"names,omitempty"`
+}
+
+type allowOut struct {
+	Plugin Listed              `json:"plugin"`
+	Digest string              `json:"digest"` // that was decided about
+	Asks   []runtime.PluginAsk `json:"asks,omitempty"`
+	Grant  *runtime.Grant      `json:"grant,omitempty"`
+	Pin    bool                `json:"pin,omitempty"`
+	Far    []string            `json:"far,omitempty"`   // what of the grant reaches far, in words
+	Notes  []string            `json:"notes,omitempty"` // what the operator should know
+}
+
+// by is who decides, for the file.
+func by(name string) string {
+	if name == "" {
+		return "user"
+	}
+	return name
+}
+
+// allow puts into the file what a plugin may do, and has the engine ask again.
+// When the process ends in between, the next one finds the file.
+func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allowOut, error) {
+	if err := onlyPeople("plugin/allow", call.By == command.ByUser); err != nil {
+		return allowOut{}, err
+	}
+	if in.Pin && in.Follow {
+		return allowOut{}, wrong("pin", "pin and follow are two answers to one question", "")
+	}
+	v, err := f.find(in.Name, in.Digest)
+	if err != nil {
+		return allowOut{}, err
+	}
+	if v.info.State == runtime.PluginRefused && v.info.Next == nil {
+		return allowOut{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("plugin %q cannot be loaded, whatever it is allowed: %s", v.info.Name, v.info.Problem)}
+	}
+	g, notes, err := f.grant(v, in)
+	if err != nil {
+		return allowOut{}, err
+	}
+	far := f.far(g)
+	pin := in.Pin || len(far) > 0 && !in.Follow
+	out := allowOut{Digest: v.digest, Asks: v.asks, Grant: &g, Pin: pin, Far: far, Notes: notes}
+	if in.Dry {
+		out.Plugin = f.listed(v.info)
+		return out, nil
+	}
+	e := grant.Entry{Name: v.info.Name, Digest: v.digest, Version: v.number, File: v.info.Source, By: by(in.By), Pin: pin, Grant: g}
+	if err := f.opt.Grants.Set(ctx, e); err != nil {
+		return allowOut{}, err
+	}
+	done, err := f.settled(ctx, e)
+	out.Plugin = done.Plugin
+	return out, err
+}
+
+// settled has the engine ask again, and returns what has become of the plugin.
+func (f family) settled(ctx context.Context, e grant.Entry) (allowOut, error) {
+	if err := f.opt.Regrant(ctx); err != nil {
+		return allowOut{}, err
+	}
+	out := allowOut{Digest: e.Digest, Plugin: Listed{PluginInfo: runtime.PluginInfo{Name: e.Name, Version: e.Version, Source: e.File, Digest: e.Digest}}}
+	for _, p := range f.opt.Plugins.Plugins() {
+		if p.Name == e.Name && (e.File == "" || p.Source == e.File) {
+			out.Plugin.PluginInfo = p
+		}
+	}
+	out.Plugin = f.listed(out.Plugin.PluginInfo)
+	return out, nil
+}
+
+// grant makes the grant that the parameters say, of what the version asks for.
+func (f family) grant(v version, in allowIn) (g runtime.Grant, notes []string, err error) {
+	if g.Allow, err = chosen(v.asks, in.Only, in.Deny); err != nil {
+		return g, nil, err
+	}
+	http, _ := g.Names(abi.UseHTTP)
+	switch {
+	case in.Reuse && !v.info.Stateless:
+		return g, nil, wrong("reuse", fmt.Sprintf("plugin %q does not say that it is stateless", v.info.Name), "leave --reuse out")
+	case in.Private && len(http) == 0:
+		return g, nil, wrong("private", "it is allowed no host to send requests to", "leave --private out")
+	}
+	g.Reuse, g.Private, g.Memory = in.Reuse, in.Private, in.Memory<<20
+	g.TimeoutMs = in.Timeout
+	if g.Secrets, err = secrets(&g, in.Secrets, http); err != nil {
+		return g, nil, err
+	}
+	if g.Folders, notes, err = f.folders(&g, in.Folders); err != nil {
+		return g, nil, err
+	}
+	if g.TimeoutMs > 0 {
+		notes = append(notes, fmt.Sprintf("its steps end after %s, whatever a definition says", time.Duration(g.TimeoutMs)*time.Millisecond))
+	}
+	return g, notes, nil
+}
+
+// wrong is the error of a parameter.
+func wrong(field, message, hint string) error {
+	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: "plugin/allow: " + message, Hint: hint}
+}
