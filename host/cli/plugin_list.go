@@ -59,7 +59,7 @@ func (a *app) showPlugins(list []plugin.Listed) error {
 	}
 	var b strings.Builder
 	for _, p := range list {
-		if !p.Trusted {
+		if !p.Trusted && (len(p.Asks) > 0 || p.Approval != nil || p.State != runtime.PluginLive || p.Refused != "") {
 			a.aboutPlugin(&b, p)
 		}
 	}

@@ -102,7 +102,6 @@ func (a *app) refused(ctx context.Context, err error) error {
 // serve runs the host process until it is asked to end.
 func (a *app) serve(ctx context.Context, more host.Options) (err error) {
 	opt := a.options()
-	opt.Plugins = a.path(a.flags.plugins) // those of the folder that it serves it watches
 	opt.Model, opt.Replay, opt.Record = more.Model, a.path(more.Replay), a.path(more.Record)
 	settled, err := config.Load(config.Options{Getenv: a.env.Getenv, Flags: more.Set})
 	if err != nil {

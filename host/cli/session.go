@@ -95,12 +95,8 @@ func (s *session) raw(ctx context.Context, name string, params json.RawMessage) 
 
 // options are what every way of opening a host shares.
 func (a *app) options() host.Options {
-	plugins := a.pluginDir()
-	if a.flags.plugins == "" && !isDir(plugins) {
-		plugins = "" // a project has none unless somebody made the folder
-	}
 	return host.Options{
-		Dir: a.dir(), State: a.state(), Workspace: a.workspace(), Plugins: plugins,
+		Dir: a.dir(), State: a.state(), Workspace: a.workspace(), Plugins: a.path(a.flags.plugins),
 		Getenv: a.env.Getenv, Logger: a.logger(),
 	}
 }
