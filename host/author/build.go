@@ -44,7 +44,7 @@ func Build(ctx context.Context, p toolchain.Project, say io.Writer, out ...strin
 // Compile makes the module of a project and returns it. Nothing is left in the
 // project.
 func Compile(ctx context.Context, p toolchain.Project, say io.Writer) ([]byte, error) {
-	if err := p.Language.Missing(); err != nil {
+	if err := p.Language.MissingIn(p.Dir); err != nil {
 		return nil, &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: "`make toolchains` in the sources of sentinel installs what all languages need"}
 	}
 	dir, err := os.MkdirTemp("", "plugin-")

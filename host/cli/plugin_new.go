@@ -56,7 +56,7 @@ func (a *app) created(p toolchain.Project) error {
 		return err
 	}
 	a.say("next: edit %s/%s, then sentinel plugin build %s, sentinel plugin test %s", dir, p.Language.Source, quoted(dir), quoted(dir))
-	if err := p.Language.Missing(); err != nil {
+	if err := p.Language.MissingIn(p.Dir); err != nil {
 		a.say("%s", a.paint.warn("to build it: ")+err.Error())
 	}
 	return nil

@@ -38,6 +38,7 @@ var assemblyscriptLang = Language{
 	Aliases:  []string{"as", "ts", "typescript"},
 	Source:   "plugin.ts",
 	Tools:    []Tool{node, asc},
+	Local:    "node_modules/.bin",
 	SDK:      assemblyscript.SDK(),
 	Template: assemblyscript.Template(),
 	build:    buildAssemblyScript,

@@ -16,6 +16,7 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -28,6 +29,9 @@ type Language struct {
 	// Tools are the programs that a build starts, in the order in which they are
 	// looked for. None means that this program alone is enough.
 	Tools []Tool
+	// Local is the folder of a project that may hold tools of its own, which
+	// count first: "node_modules/.bin". Empty for none.
+	Local string
 	// SDK is what a project gets in its folder sdk; nil for none.
 	SDK fs.FS
 	// Template is what a new project begins with. In file names and contents
@@ -54,7 +58,13 @@ func (t Tool) Path() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("find %s: none of %s is in PATH; install it with: %s", t.Name, strings.Join(t.Try, ", "), t.Install)
+	var names []string // the folders beside, too, would make a long list that helps nobody
+	for _, name := range t.Try {
+		if !strings.HasPrefix(name, ".") {
+			names = append(names, name)
+		}
+	}
+	return "", fmt.Errorf("find %s: no %s in PATH; install it with: %s", t.Name, strings.Join(names, " or "), t.Install)
 }
 
 // languages are all there are, in the order in which people are shown them.
@@ -83,9 +93,17 @@ func Lookup(name string) (Language, error) {
 
 // Missing returns an error that names every tool which a build in this language
 // needs and this machine lacks, nil if there is none.
-func (l Language) Missing() error {
+func (l Language) Missing() error { return l.MissingIn("") }
+
+// MissingIn is Missing for the project in dir, which may have tools of its own.
+func (l Language) MissingIn(dir string) error {
 	var missing []string
 	for _, t := range l.Tools {
+		if l.Local != "" && dir != "" {
+			if _, err := exec.LookPath(filepath.Join(dir, filepath.FromSlash(l.Local), t.Name)); err == nil {
+				continue
+			}
+		}
 		if _, err := t.Path(); err != nil {
 			missing = append(missing, err.Error())
 		}
@@ -99,7 +117,7 @@ func (l Language) Missing() error {
 // Build makes the module of the project in dir and writes it to out. What the
 // tools say goes to say.
 func (l Language) Build(ctx context.Context, dir, out string, say io.Writer) error {
-	if err := l.Missing(); err != nil {
+	if err := l.MissingIn(dir); err != nil {
 		return err
 	}
 	return l.build(ctx, dir, out, say)

@@ -24,7 +24,7 @@ func Module(t *testing.T, dir string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Language.Missing(); err != nil {
+	if err := p.Language.MissingIn(p.Dir); err != nil {
 		if os.Getenv("SENTINEL_TOOLCHAINS") == "required" {
 			t.Fatal(err)
 		}
