@@ -17,10 +17,13 @@ import (
 // # Concurrency
 //
 // Safe for concurrent use.
-type Probe struct{ rt *Runtime }
+type Probe struct {
+	rt   *Runtime
+	seed uint64
+}
 
 // Probe returns the runtime's probe.
-func (rt *Runtime) Probe() Probe { return Probe{rt} }
+func (rt *Runtime) Probe() Probe { return Probe{rt: rt, seed: 1} }
 
 // Condition evaluates a condition on variables.
 func (p Probe) Condition(ctx context.Context, source string, vars map[string]json.RawMessage) (truthy bool, err error) {
@@ -40,12 +43,7 @@ func (p Probe) Guest(ctx context.Context, t sentinels.StepType, fields, answer j
 	if err != nil {
 		return nil, err
 	}
-	now, seed := time.Now(), uint64(1)
-	if m, ok := mod.module.(seeder); ok {
-		if s, ok := m.Seed(); ok {
-			seed = s // as an attempt of a run does
-		}
-	}
+	now := time.Now()
 	input, err := json.Marshal(map[string]any{
 		"abi":     abi.Version,
 		"step":    map[string]any{"type": t, "address": "0", "path": "0", "fields": fields},
@@ -56,10 +54,26 @@ func (p Probe) Guest(ctx context.Context, t sentinels.StepType, fields, answer j
 		return nil, err
 	}
 	reply := wasm.Reply{Body: append(append([]byte(`{"ok":`), answer...), '}'), Now: now}
-	res, err := mod.Run(ctx, wasm.Invocation{Input: input, Seed: seed, ClockBase: now, Call: func(context.Context, string, []byte) (wasm.Reply, error) {
+	res, err := mod.Run(ctx, wasm.Invocation{Input: input, Seed: p.seed, ClockBase: now, Call: func(context.Context, string, []byte) (wasm.Reply, error) {
 		return reply, nil
 	}})
 	return res.Output, err
+}
+
+// Ahead returns a probe whose next Guest of a step type finds an instance that
+// was made ahead, as the attempts of a run do; any other makes its own. ok is
+// false while none is ready.
+func (p Probe) Ahead(t sentinels.StepType) (ready Probe, ok bool) {
+	table := p.rt.plugins.use()
+	defer p.rt.plugins.done(table)
+	mod, err := table.lookup(t)
+	if err != nil {
+		return p, false
+	}
+	if m, can := mod.module.(seeder); can {
+		p.seed, ok = m.Seed()
+	}
+	return p, ok
 }
 
 // Waiting returns how many runs have begun to wait: nothing of them executes,

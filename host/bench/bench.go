@@ -59,6 +59,7 @@ var budgets = []budget{
 	{"run", "run of 3 steps, each journaled with fsync", "ms", 4, 1, atMost, threeSteps},
 	{"step", "built-in step on a pooled guest, without the commit", "us", 300, 100, atMost, pooledStep},
 	{"fresh", "fresh instance of a small guest, describe to result", "us", 400, 150, atMost, freshGuest},
+	{"ahead", "the same on an instance that was made ahead, as steps find it", "us", 400, 150, atMost, aheadGuest},
 	{"condition", "condition in the fast lane", "us", 20, 5, atMost, fastCondition},
 	{"condition-child", "condition in a child process", "us", 3000, 200, atMost, childCondition},
 	{"throughput", "durable steps a second, 64 runs at once", "steps/s", 5000, 20000, atLeast, throughput},

@@ -96,17 +96,50 @@ func pooledStep(b *bench) (f figure, err error) {
 //go:embed echo.wasm
 var echo []byte
 
-// freshGuest runs a plugin of somebody else: each run has an instance of its own.
-func freshGuest(b *bench) (f figure, err error) {
+// others opens an engine with a plugin of somebody else and measures its guest,
+// each time after what before returns.
+func (b *bench) others(before func(runtime.Probe) (runtime.Probe, error)) (s samples, err error) {
 	rt, err := b.engine("", runtime.Plugin{Name: "echo.wasm", Wasm: func() ([]byte, error) { return echo, nil }})
 	if err != nil {
-		return f, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	probe := rt.Probe()
-	f.samples, err = repeat(b.count(1000), time.Microsecond, 1, func() error {
-		_, err := probe.Guest(b.ctx, "echo", json.RawMessage(`{"text":"hello"}`), json.RawMessage(`{}`))
-		return err
+	for i := range b.count(1000) + 1 {
+		probe, err := before(rt.Probe())
+		if err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		if _, err := probe.Guest(b.ctx, "echo", json.RawMessage(`{"text":"hello"}`), json.RawMessage(`{}`)); err != nil {
+			return nil, err
+		}
+		if i > 0 { // the first one warms up
+			s = append(s, float64(time.Since(began))/float64(time.Microsecond))
+		}
+	}
+	return s, nil
+}
+
+// freshGuest makes an instance for each call.
+func freshGuest(b *bench) (f figure, err error) {
+	f.samples, err = b.others(func(p runtime.Probe) (runtime.Probe, error) { return p, nil })
+	return f, err
+}
+
+// aheadGuest finds one that is ready, as a step of a run does unless many begin
+// at once.
+func aheadGuest(b *bench) (f figure, err error) {
+	f.reference = "with an instance made for the call"
+	if f.beside, err = b.others(func(p runtime.Probe) (runtime.Probe, error) { return p, nil }); err != nil {
+		return f, err
+	}
+	f.samples, err = b.others(func(p runtime.Probe) (runtime.Probe, error) {
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
+			if ready, ok := p.Ahead("echo"); ok {
+				return ready, nil
+			}
+		}
+		return p, errors.New("no instance is made ahead")
 	})
 	return f, err
 }

@@ -2,12 +2,8 @@ package wasm_test
 
 import (
 	"context"
-	"encoding/binary"
 	"os"
 	"testing"
-
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 )
@@ -39,60 +35,6 @@ func BenchmarkCall(b *testing.B) {
 			for b.Loop() {
 				if _, err := m.Run(context.Background(), wasm.Invocation{Input: input, Call: ok, ClockBase: start}); err != nil {
 					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkEngine is the same guest on the engine alone, its kernel calls
-// answered by Go functions on one slice: what BenchmarkCall's figures are to be
-// compared with.
-func BenchmarkEngine(b *testing.B) {
-	for _, fresh := range []bool{false, true} {
-		name := map[bool]string{false: "echo/warm", true: "echo/fresh"}[fresh]
-		b.Run(name, func(b *testing.B) {
-			ctx := context.Background()
-			rt := wazero.NewRuntime(ctx)
-			defer rt.Close(ctx)
-			input, heap, top, out := input273(), make([]byte, 64<<10), uint64(8), uint64(0)
-			builder := rt.NewHostModuleBuilder("extism:host/env")
-			export := func(name string, f any) { builder.NewFunctionBuilder().WithFunc(f).Export(name) }
-			export("alloc", func(n uint64) uint64 { top += n; return top - n })
-			export("length", func(uint64) uint64 { return 0 })
-			export("store_u8", func(at uint64, v uint32) { heap[at] = byte(v) })
-			export("store_u64", func(at, v uint64) { binary.LittleEndian.PutUint64(heap[at:], v) })
-			export("load_u64", func(at uint64) uint64 { return binary.LittleEndian.Uint64(heap[at:]) })
-			export("load_u8", func(at uint64) uint32 { return uint32(heap[at]) })
-			export("input_length", func() uint64 { return uint64(len(input)) })
-			export("input_load_u8", func(at uint64) uint32 { return uint32(input[at]) })
-			export("input_load_u64", func(at uint64) uint64 { return binary.LittleEndian.Uint64(input[at:]) })
-			export("output_set", func(_, n uint64) { out = n })
-			export("error_set", func(uint64) {})
-			if _, err := builder.Instantiate(ctx); err != nil {
-				b.Fatal(err)
-			}
-			code, err := rt.CompileModule(ctx, sin(b, "echo"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			var inst api.Module
-			make := func() {
-				if inst, err = rt.InstantiateModule(ctx, code, wazero.NewModuleConfig().WithName("")); err != nil {
-					b.Fatal(err)
-				}
-			}
-			make()
-			b.ReportAllocs()
-			for b.Loop() {
-				if top = 8; fresh {
-					make()
-				}
-				if _, err := inst.ExportedFunction("run").Call(ctx); err != nil || out == 0 {
-					b.Fatal(err)
-				}
-				if fresh {
-					inst.Close(ctx)
 				}
 			}
 		})

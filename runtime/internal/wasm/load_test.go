@@ -94,7 +94,7 @@ func leb(n int) string {
 
 func TestLoadThatDoesNotEnd(t *testing.T) {
 	h := open(t, wasm.Options{})
-	for _, name := range []string{"startloop", "describeloop"} {
+	for _, name := range []string{"startloop", "initloop", "describeloop"} {
 		t.Run(name, func(t *testing.T) {
 			err := abi.New(abi.Cancelled, "the compile was not through")
 			for limit := 100 * time.Millisecond; abi.CodeOf(err) == abi.Cancelled && limit < time.Minute; limit *= 2 {

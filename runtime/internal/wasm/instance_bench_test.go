@@ -1,0 +1,176 @@
+package wasm_test
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"testing"
+	"time"
+
+	extism "github.com/extism/go-sdk"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+)
+
+// BenchmarkInstance is what a call of a plugin of others costs that has an
+// instance of its own, made for it and made ahead, beside the same bytes on the
+// bare engine and on the plain library, taken in turns so that the ratios hold on
+// a busy machine. Fresh is instantiate, describe, run and close. The figures are
+// medians in microseconds; x-bare is the ratio to the bare engine.
+//
+// Bare and plain have nothing of ours: no interruption, clock, limits or rewrite.
+func BenchmarkInstance(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		guest []byte
+		input []byte
+	}{
+		{"echo-1KB", sin(b, "echo"), input273()},
+		{"hostcall-1KB", sin(b, "hostcall"), []byte(`1`)},
+		{"go-3MB-12calls", replayGuest(b), []byte("x")},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			h := open(b, wasm.Options{})
+			m := load(b, h, c.guest, wasm.LoadOptions{})
+			defer m.Release()
+			pooled := load(b, h, c.guest, wasm.LoadOptions{Trusted: true, Reuse: true})
+			defer pooled.Release()
+			bare, plain := bareEngine(b, c.guest), plainLibrary(b, c.guest)
+			run := func(m *wasm.Module, seed uint64) func() error {
+				return func() error {
+					_, err := m.Run(context.Background(), wasm.Invocation{Input: c.input, Call: ok1, ClockBase: start, Seed: seed})
+					return err
+				}
+			}
+			took := map[string][]float64{}
+			time1 := func(name string, f func() error) {
+				began := time.Now()
+				if err := f(); err != nil {
+					b.Fatal(name, err)
+				}
+				took[name] = append(took[name], float64(time.Since(began).Nanoseconds())/1e3)
+			}
+			for b.Loop() {
+				time1("bare", func() error { return bare(c.input) })
+				time1("go-sdk", func() error { return plain(c.input) })
+				time1("fresh", run(m, 1))
+				time1("ahead", run(m, ready(b, m)))
+				time1("pooled", run(pooled, 1)) // fresh where the guest is not stateless
+			}
+			median := func(name string) float64 {
+				slices.Sort(took[name])
+				return took[name][len(took[name])/2]
+			}
+			for name := range took {
+				b.ReportMetric(median(name), name+"-us")
+				b.ReportMetric(median(name)/median("bare"), name+"-x-bare")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// ok1 answers every host call with the same value.
+func ok1(context.Context, string, []byte) (wasm.Reply, error) {
+	return wasm.Reply{Body: []byte(`{"ok":1}`)}, nil
+}
+
+// bareEngine returns one call on the engine alone, its kernel calls answered by
+// Go functions on one slice.
+func bareEngine(b *testing.B, guest []byte) func(input []byte) error {
+	b.Helper()
+	ctx := context.Background()
+	rt := wazero.NewRuntime(ctx)
+	b.Cleanup(func() { rt.Close(ctx) })
+	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
+	var input []byte
+	heap, top, lengths := make([]byte, 1<<20), uint64(8), map[uint64]uint64{}
+	alloc := func(n uint64) uint64 {
+		at := top
+		lengths[at] = n
+		top += n + 8
+		return at
+	}
+	kernel := rt.NewHostModuleBuilder("extism:host/env")
+	export := func(name string, f any) { kernel.NewFunctionBuilder().WithFunc(f).Export(name) }
+	export("alloc", alloc)
+	export("free", func(uint64) {})
+	export("length", func(at uint64) uint64 { return lengths[at] })
+	export("store_u8", func(at uint64, v uint32) { heap[at] = byte(v) })
+	export("store_u64", func(at, v uint64) { binary.LittleEndian.PutUint64(heap[at:], v) })
+	export("load_u64", func(at uint64) uint64 { return binary.LittleEndian.Uint64(heap[at:]) })
+	export("load_u8", func(at uint64) uint32 { return uint32(heap[at]) })
+	export("input_length", func() uint64 { return uint64(len(input)) })
+	export("input_load_u8", func(at uint64) uint32 { return uint32(input[at]) })
+	export("input_load_u64", func(at uint64) uint64 { return binary.LittleEndian.Uint64(input[at:]) })
+	export("output_set", func(_, _ uint64) {})
+	export("error_set", func(uint64) {})
+	if _, err := kernel.Instantiate(ctx); err != nil {
+		b.Fatal(err)
+	}
+	user := rt.NewHostModuleBuilder("extism:host/user")
+	user.NewFunctionBuilder().WithFunc(func(uint64) uint64 {
+		at := alloc(8)
+		copy(heap[at:], `{"ok":1}`)
+		return at
+	}).Export("sentinel_eval")
+	if _, err := user.Instantiate(ctx); err != nil {
+		b.Fatal(err)
+	}
+	code, err := rt.CompileModule(ctx, guest)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(in []byte) error {
+		input, top = in, 8
+		clear(lengths)
+		inst, err := rt.InstantiateModule(ctx, code, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
+		if err != nil {
+			return err
+		}
+		defer inst.Close(ctx)
+		for _, name := range []string{"describe", "run"} {
+			if _, err := inst.ExportedFunction(name).Call(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// plainLibrary returns one call on the library as its documentation has it.
+func plainLibrary(b *testing.B, guest []byte) func(input []byte) error {
+	b.Helper()
+	ctx := context.Background()
+	eval := extism.NewHostFunctionWithStack("sentinel_eval", func(_ context.Context, p *extism.CurrentPlugin, stack []uint64) {
+		if _, err := p.ReadBytes(stack[0]); err != nil {
+			b.Error(err)
+		}
+		at, err := p.WriteString(`{"ok":1}`)
+		if err != nil {
+			b.Error(err)
+		}
+		stack[0] = at
+	}, []extism.ValueType{extism.ValueTypePTR}, []extism.ValueType{extism.ValueTypePTR})
+	eval.SetNamespace("extism:host/user")
+	compiled, err := extism.NewCompiledPlugin(ctx, extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: guest}}},
+		extism.PluginConfig{EnableWasi: true}, []extism.HostFunction{eval})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { compiled.Close(ctx) })
+	return func(input []byte) error {
+		inst, err := compiled.Instance(ctx, extism.PluginInstanceConfig{})
+		if err != nil {
+			return err
+		}
+		defer inst.Close(ctx)
+		if _, _, err := inst.Call("describe", nil); err != nil {
+			return err
+		}
+		_, _, err = inst.Call("run", input)
+		return err
+	}
+}
