@@ -39,6 +39,7 @@ func (p *Plugin) agrees(config []byte) error {
 	if err != nil {
 		return fmt.Errorf("open plugin: %w", err)
 	}
+	// Compared in one spelling: spaces and order of keys say nothing.
 	var said guest.Manifest
 	var again []byte
 	if json.Unmarshal(config, &said) == nil {

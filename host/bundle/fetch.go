@@ -38,6 +38,7 @@ func fetch(ctx context.Context, source string, opt Options) (parcel, error) {
 	return readFile(source)
 }
 
+// pull gets a package from a registry.
 func pull(ctx context.Context, source string, opt Options) (parcel, error) {
 	ref, err := oci.Reference(source)
 	if err != nil {
@@ -54,6 +55,8 @@ func pull(ctx context.Context, source string, opt Options) (parcel, error) {
 	return unpacked(a, oci.Scheme+ref), nil
 }
 
+// download gets what an address has and, for a module, the signature beside it.
+// Credentials in the address are sent, to that host alone, and noted nowhere.
 func download(ctx context.Context, source string, opt Options) (parcel, error) {
 	at, err := url.Parse(source)
 	if err != nil || at.Host == "" {
@@ -81,6 +84,7 @@ func download(ctx context.Context, source string, opt Options) (parcel, error) {
 	return p, err
 }
 
+// readFile is download for a file. Its path is noted as it is on this machine.
 func readFile(source string) (parcel, error) {
 	abs, err := filepath.Abs(source)
 	if err != nil {
@@ -128,6 +132,7 @@ func unpack(source string, content []byte) (parcel, error) {
 	return parcel{module: content, source: source}, nil
 }
 
+// unpacked is a package as a parcel.
 func unpacked(a *oci.Artifact, source string) parcel {
 	return parcel{module: a.Module, signature: a.Signature, config: a.Config, source: source, artifact: a}
 }

@@ -53,6 +53,7 @@ func (p *Plugin) Install(ctx context.Context, folder lock.Folder, opt InstallOpt
 	if !lock.ValidName(opt.Name) {
 		return Change{}, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("install plugin: %q is no name for its file", opt.Name), Hint: "letters, digits, . _ - and .wasm at the end"}
 	}
+	// All that follows is decided on what is there while nobody else writes.
 	held, err := folder.Hold(ctx)
 	if err != nil {
 		return Change{}, fmt.Errorf("install plugin %q: %w", p.Manifest.Name, err)
@@ -84,7 +85,10 @@ func (p *Plugin) Install(ctx context.Context, folder lock.Folder, opt InstallOpt
 	return c, nil
 }
 
-// mayTake reports whether the plugin may have a name in the folder.
+// mayTake reports whether the plugin may have a name in the folder: not that of
+// another plugin, not a second one beside its own, since a host would refuse both
+// step types, and not that of a file that somebody put there. there is the digest
+// of what has the name, "" if nothing has.
 func (p *Plugin) mayTake(held *lock.Held, opt InstallOptions, there string) error {
 	for file, e := range held.File.Plugins {
 		switch {
@@ -103,7 +107,9 @@ func (p *Plugin) mayTake(held *lock.Held, opt InstallOptions, there string) erro
 	return nil
 }
 
-// more is what now asks for beyond what before did.
+// more is what now asks for beyond what before did. It compares names as they are
+// written: that a pattern covers another is the grant's to decide, and showing a
+// name too much is no harm.
 func more(before, now []lock.Ask) []lock.Ask {
 	var list []lock.Ask
 	for _, a := range now {

@@ -106,6 +106,7 @@ func Lock(ctx context.Context, folder lock.Folder, name string, opt Options) ([]
 			s.State, s.Reason = Unusable, err.Error()
 			continue
 		}
+		// One write a file: what is locked when something fails stays so.
 		e := p.entry(time.Now())
 		e.Source = s.File // it came from nowhere that is known
 		if err := held.Set(s.File, &e); err != nil {
@@ -127,6 +128,7 @@ func lockable(ctx context.Context, folder lock.Folder, name string, opt Options)
 	if p.Signature, err = SignatureBeside(folder.Path(name)); err != nil {
 		return nil, err
 	}
+	// It is there and loaded already; what counts is that a signature is not bad.
 	opt.AllowUnsigned = true
 	if err := p.verify(opt); err != nil {
 		return nil, err

@@ -62,6 +62,7 @@ func (p *Plugin) Pack(about About) (*Package, error) {
 
 // Write writes the package as a file, whole or not at all.
 func (p *Package) Write(file string) error {
+	// In memory first: it is bounded, and a file is then written whole or not at all.
 	var b bytes.Buffer
 	if err := p.Artifact.WriteTar(&b); err != nil {
 		return fmt.Errorf("write package %q: %w", file, err)

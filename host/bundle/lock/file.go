@@ -119,6 +119,8 @@ func Decode(src []byte) (File, error) {
 	return f, nil
 }
 
+// check finds what no install would have written. The version that is being
+// written is an entry too, and has none that follows it.
 func (e Entry) check(outer bool) error {
 	if e.Digest == "" && outer && e.Next != nil {
 		return e.Next.check(false)

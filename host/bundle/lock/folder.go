@@ -112,6 +112,8 @@ const (
 // when that is on the disk.
 func Replace(path string, content []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
+	// In the same folder, since a rename is whole only within one file system, and
+	// under a random name, where nobody can have put a link.
 	temp := filepath.Join(dir, tempPrefix+rand.Text()+tempSuffix)
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -138,6 +140,8 @@ func Replace(path string, content []byte, mode fs.FileMode) (err error) {
 	return syncDir(dir)
 }
 
+// syncDir has the disk know the names in a folder: a rename is whole in memory, and
+// on the disk only after this. File systems that cannot are let be.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -35,6 +35,7 @@ func (f Folder) Hold(ctx context.Context) (*Held, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open folder of plugins: %w", err)
 	}
+	// The operating system could wait for us, but not end the wait with a context.
 	for began := time.Now(); ; {
 		err = tryHold(dir)
 		if err == nil {
@@ -47,7 +48,7 @@ func (f Folder) Hold(ctx context.Context) (*Held, error) {
 			}
 			continue
 		}
-		dir.Close()
+		dir.Close() // nothing was taken
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -56,6 +57,7 @@ func (f Folder) Hold(ctx context.Context) (*Held, error) {
 		}
 		return nil, fmt.Errorf("lock folder of plugins: %w", err)
 	}
+	// Read only now: what it said before was another's to change.
 	h := &Held{Folder: f, dir: dir}
 	if h.File, err = f.Read(); err == nil {
 		err = h.settle()
@@ -126,6 +128,8 @@ func (h *Held) Put(name string, module []byte, e Entry) error {
 	if !ValidName(name) {
 		return abi.New(abi.BadFields, fmt.Sprintf("write plugin %q: that is no name for a plugin's file", name))
 	}
+	// Digest and size are computed here, so that an entry cannot be of other bytes
+	// than those that are written.
 	e.Digest, e.Size, e.Next = Digest(module), int64(len(module)), nil
 	old := h.File.Plugins[name]
 	old.Next = &e
@@ -172,6 +176,7 @@ func (h *Held) Remove(name string) error {
 	return h.Set(name, nil)
 }
 
+// at is told after each step that a crash could end at.
 func (h *Held) at(done string) error {
 	if h.step == nil {
 		return nil

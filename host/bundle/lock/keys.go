@@ -63,6 +63,7 @@ func checkKeys(src []byte) error {
 	}
 }
 
+// keysAt are the keys that an object so deep may have, nil for any.
 func keysAt(depth int) []string {
 	switch depth {
 	case 0:

@@ -30,7 +30,12 @@ const (
 	maxAnnotations = 64
 )
 
-// An Artifact is a packed plugin.
+// An Artifact is a packed plugin. Its slices must not be changed: the manifest
+// names them by their digests.
+//
+// One that was made by [New] and one that was read are the same: what is read is
+// held to the same bounds, and its manifest is kept byte by byte, so that a
+// package that passes through here keeps its digest.
 type Artifact struct {
 	Module    []byte
 	Config    []byte // the plugin's manifest, JSON
@@ -38,7 +43,7 @@ type Artifact struct {
 	// Annotations say who made it and the like, by the keys of the image format.
 	Annotations map[string]string
 
-	manifest []byte
+	manifest []byte // as it is stored; its digest is the artifact's
 }
 
 // New packs the parts. The annotations are those of the whole; file is the name
@@ -53,7 +58,9 @@ func New(file string, module, config, signature []byte, annotations map[string]s
 	case len(signature) > maxSignature:
 		return nil, abi.New(abi.Limit, fmt.Sprintf("pack %q: a signature of %d bytes, at most %d are allowed", file, len(signature), maxSignature))
 	}
+	// Titles are what other tools call the files when they unpack a package.
 	title := func(name string) map[string]string { return map[string]string{spec.AnnotationTitle: name} }
+	// No time of making is noted: it would make each package another.
 	m := spec.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: spec.MediaTypeImageManifest, ArtifactType: ArtifactType,
 		Config:      describe(ConfigType, config, nil),
@@ -83,7 +90,9 @@ func (a *Artifact) descriptor() spec.Descriptor {
 	return d
 }
 
-// blobs are the parts, each with its descriptor.
+// blobs are the parts, each with its descriptor, without the manifest. They are
+// described without titles: here it counts what they are and not what they are
+// called.
 func (a *Artifact) blobs() []part {
 	list := []part{{describe(ConfigType, a.Config, nil), a.Config}, {describe(ModuleType, a.Module, nil), a.Module}}
 	if a.Signature != nil {
@@ -92,11 +101,13 @@ func (a *Artifact) blobs() []part {
 	return list
 }
 
+// A part is content with the descriptor that names it.
 type part struct {
 	spec.Descriptor
 	content []byte
 }
 
+// describe names content by type, digest and size.
 func describe(mediaType string, content []byte, annotations map[string]string) spec.Descriptor {
 	return spec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(content), Size: int64(len(content)), Annotations: annotations}
 }
@@ -115,6 +126,7 @@ func assemble(manifest []byte, fetch func(d spec.Descriptor) ([]byte, error)) (*
 	if a.Module, err = fetch(m.Layers[0]); err != nil {
 		return nil, fmt.Errorf("read its module: %w", err)
 	}
+	// That there is a second layer and that it is a signature was checked.
 	if len(m.Layers) > 1 {
 		if a.Signature, err = fetch(m.Layers[1]); err != nil {
 			return nil, fmt.Errorf("read its signature: %w", err)
@@ -129,6 +141,8 @@ func readManifest(text []byte) (spec.Manifest, error) {
 	if len(text) > maxManifest {
 		return m, abi.New(abi.Limit, fmt.Sprintf("read manifest: %d bytes, at most %d are allowed", len(text), maxManifest))
 	}
+	// Unknown keys are the format's way to grow, and are let pass; the decoder itself
+	// bounds how deep it goes.
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, wrong("it is no JSON of the known shape: %v", err)
 	}
@@ -149,6 +163,8 @@ func readManifest(text []byte) (spec.Manifest, error) {
 	case len(m.Annotations) > maxAnnotations:
 		return m, abi.New(abi.Limit, fmt.Sprintf("read manifest: %d annotations, at most %d are allowed", len(m.Annotations), maxAnnotations))
 	}
+	// Sizes are those that the manifest claims; whoever fetches holds the content to
+	// them, so a bound on the claim is one on what is read.
 	bounds := []int64{maxConfig, maxModule, maxSignature}
 	for i, d := range append([]spec.Descriptor{m.Config}, m.Layers...) {
 		if d.Digest.Validate() != nil || d.Digest.Algorithm() != digest.SHA256 {
@@ -161,7 +177,8 @@ func readManifest(text []byte) (spec.Manifest, error) {
 	return m, nil
 }
 
-// kindOf is what a foreign manifest says it is.
+// kindOf is what a foreign manifest says it is: older ones say so by the type of
+// their config alone.
 func kindOf(m spec.Manifest) string {
 	if m.ArtifactType != "" {
 		return m.ArtifactType
@@ -169,6 +186,7 @@ func kindOf(m spec.Manifest) string {
 	return m.Config.MediaType
 }
 
+// wrong is an error about a manifest that another try cannot mend.
 func wrong(format string, args ...any) error {
 	return &abi.Error{Code: abi.BadFields, Permanent: true, Message: "read manifest: " + fmt.Sprintf(format, args...)}
 }

@@ -36,8 +36,9 @@ type RegistryOptions struct {
 	Docker         bool
 }
 
-// Reference is an artifact in a registry: HOST/NAME:TAG or HOST/NAME@DIGEST, with
-// or without oci:// before it.
+// Reference reads what names an artifact in a registry, HOST/NAME:TAG or
+// HOST/NAME@DIGEST, with or without oci:// before it, and returns it without. A
+// host is always needed: there is no registry that would be meant otherwise.
 func Reference(s string) (string, error) {
 	ref, err := registry.ParseReference(strings.TrimPrefix(s, Scheme))
 	if err != nil || ref.Reference == "" {
@@ -56,9 +57,13 @@ func open(ref string, opt RegistryOptions) (repo *remote.Repository, done func()
 	if repo, err = remote.NewRepository(ref); err != nil {
 		return nil, nil, fmt.Errorf("open repository: %w", err)
 	}
+	// Every request passes the rules of wire, those to token servers and to storage
+	// that a registry leads to as well. Credentials stay with the host they are for:
+	// that is the auth client's part.
 	client := wire.Client(opt.Wire)
 	repo.PlainHTTP = opt.Wire.Plain
 	repo.MaxMetadataBytes = maxManifest
+	// An index is asked for too, so that its answer can be told from nothing.
 	repo.ManifestMediaTypes = []string{spec.MediaTypeImageManifest, spec.MediaTypeImageIndex}
 	// Only what may be repeated is: a failed answer of the server, not a refusal
 	// of ours, which is an error before anything is sent.
@@ -95,6 +100,8 @@ func (a *Artifact) Push(ctx context.Context, ref string, opt RegistryOptions) (s
 	fail := func(err error) (string, error) { return "", fmt.Errorf("push %s: %w", repo.Reference, explain(err)) }
 	// The parts first: a registry takes no manifest whose parts it has not.
 	for _, p := range a.blobs() {
+		// Asked first, since most versions share their config with none but a push
+		// that is repeated shares all.
 		there, err := repo.Blobs().Exists(ctx, p.Descriptor)
 		if err == nil && !there {
 			err = repo.Blobs().Push(ctx, p.Descriptor, bytes.NewReader(p.content))
@@ -120,6 +127,8 @@ func Pull(ctx context.Context, ref string, opt RegistryOptions) (*Artifact, erro
 	fail := func(err error) (*Artifact, error) {
 		return nil, fmt.Errorf("pull %s: %w", repo.Reference, explain(err))
 	}
+	// The digest of a tag is what the registry says; the manifest that comes is
+	// held to it, and all else to the manifest.
 	d, body, err := repo.Manifests().FetchReference(ctx, repo.Reference.Reference)
 	if err != nil {
 		return fail(err)
@@ -142,7 +151,9 @@ func Pull(ctx context.Context, ref string, opt RegistryOptions) (*Artifact, erro
 	return a, nil
 }
 
-// readAll reads content of exactly the size and digest of d.
+// readAll reads content of exactly the size and digest of d, at most so many
+// bytes, and closes body. Content that is shorter, longer or other than that is
+// denied: it is not what was named, whoever changed it.
 func readAll(body io.ReadCloser, d spec.Descriptor, most int64) ([]byte, error) {
 	defer body.Close()
 	if d.Size > most {
@@ -175,6 +186,7 @@ func explain(err error) error {
 	case errors.Is(err, errdef.ErrSizeExceedsLimit):
 		return abi.New(abi.Limit, "the manifest is larger than a plugin's may be")
 	case errors.As(err, &answer):
+		// What a registry says of itself is shown, clipped: it is a stranger's text.
 		said := answer.Errors.Error()
 		if len(answer.Errors) == 0 {
 			said = http.StatusText(answer.StatusCode)
@@ -193,7 +205,7 @@ func explain(err error) error {
 	return wire.Explain(err)
 }
 
-// clip shortens what a stranger says.
+// clip shortens what a stranger says to 300 bytes of whole runes.
 func clip(s string) string {
 	if len(s) > 300 {
 		s = s[:300]

@@ -25,6 +25,8 @@ const MaxTar = maxModule + 2<<20
 // manifest and three parts.
 const maxTarEntries = 32
 
+// blobsDir is where a layout has its parts, by their digests in hex. Other
+// algorithms have folders of their own there, and are not taken.
 const blobsDir = "blobs/sha256/"
 
 // IsTar reports whether content may be a tar file.
@@ -47,6 +49,7 @@ func IsCompressed(content []byte) bool {
 // owners or anything else in it that is not the plugin's: the same artifact is
 // always the same bytes.
 func (a *Artifact) WriteTar(w io.Writer) error {
+	// The version stands as the tag, so that other tools show one.
 	d := a.descriptor()
 	d.Annotations = map[string]string{}
 	if v := a.Annotations[spec.AnnotationVersion]; v != "" {
@@ -60,8 +63,10 @@ func (a *Artifact) WriteTar(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("write layout: %w", err)
 	}
+	// Sorted, and each once: module and signature could be the same bytes.
 	parts := append(a.blobs(), part{a.descriptor(), a.manifest})
 	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(string(a.Digest), string(b.Digest)) })
+	// The first error stays in err and ends the writing; put does nothing after it.
 	out := tar.NewWriter(w)
 	put := func(name string, content []byte) {
 		if err == nil {
@@ -111,6 +116,7 @@ func readEntries(r io.Reader) (map[string][]byte, error) {
 	for n := 0; ; n++ {
 		h, err := in.Next()
 		switch {
+		// First, since a reader that was cut short gives all kinds of errors.
 		case limited.N <= 0, n > maxTarEntries:
 			return nil, abi.New(abi.Limit, fmt.Sprintf("more than %d bytes or %d entries", MaxTar, maxTarEntries))
 		case errors.Is(err, io.EOF):
@@ -118,6 +124,7 @@ func readEntries(r io.Reader) (map[string][]byte, error) {
 		case err != nil:
 			return nil, abi.New(abi.BadFields, "it is no whole tar file: "+err.Error())
 		}
+		// Other tools write the folders too, and they say nothing.
 		if h.Typeflag == tar.TypeDir && (h.Name == "blobs/" || h.Name == blobsDir) {
 			continue
 		}
@@ -128,6 +135,8 @@ func readEntries(r io.Reader) (map[string][]byte, error) {
 		if _, twice := files[h.Name]; twice {
 			return nil, abi.New(abi.BadFields, fmt.Sprintf("entry %q is there twice", h.Name))
 		}
+		// The header's size is that of the content as it would be read, zeros of sparse
+		// files included, so it is checked before any of it is.
 		if total += h.Size; h.Size < 0 || h.Size > most || total > MaxTar {
 			return nil, abi.New(abi.Limit, fmt.Sprintf("entry %q has %d bytes, at most %d are allowed", h.Name, h.Size, most))
 		}
@@ -139,7 +148,9 @@ func readEntries(r io.Reader) (map[string][]byte, error) {
 	}
 }
 
-// bound is how large an entry may be; an entry that no layout has is an error.
+// bound is how large an entry may be, in bytes; an entry that no layout has is an
+// error. Names are compared and never made into paths, so there is nothing to
+// clean of them.
 func bound(h *tar.Header) (int64, error) {
 	if h.Typeflag != tar.TypeReg {
 		return 0, abi.New(abi.Denied, fmt.Sprintf("entry %q is no file, and links and devices are not taken", h.Name))
@@ -148,6 +159,8 @@ func bound(h *tar.Header) (int64, error) {
 	case spec.ImageLayoutFile, spec.ImageIndexFile:
 		return maxManifest, nil
 	}
+	// What a part is is known when the manifest is read; until then it may be the
+	// largest of them.
 	hex, ok := strings.CutPrefix(h.Name, blobsDir)
 	if !ok || digest.NewDigestFromEncoded(digest.SHA256, hex).Validate() != nil {
 		return 0, abi.New(abi.Denied, fmt.Sprintf("entry %q is no part of a package", h.Name))
@@ -155,7 +168,8 @@ func bound(h *tar.Header) (int64, error) {
 	return maxModule, nil
 }
 
-// findManifest returns the manifest of the one thing in a layout.
+// findManifest returns the manifest of the one thing in a layout. A layout may
+// hold several, and there is no way to say here which one is meant.
 func findManifest(files map[string][]byte) ([]byte, error) {
 	var layout spec.ImageLayout
 	if err := json.Unmarshal(files[spec.ImageLayoutFile], &layout); err != nil || layout.Version != spec.ImageLayoutVersion {
@@ -175,7 +189,8 @@ func findManifest(files map[string][]byte) ([]byte, error) {
 	return blob(files, d)
 }
 
-// blob returns what a descriptor names, checked.
+// blob returns what a descriptor names. The name of an entry is only a claim: the
+// digest is computed from the content, and the size compared.
 func blob(files map[string][]byte, d spec.Descriptor) ([]byte, error) {
 	if err := d.Digest.Validate(); err != nil || d.Digest.Algorithm() != digest.SHA256 {
 		return nil, abi.New(abi.BadFields, fmt.Sprintf("%q is no sha256 digest", d.Digest))

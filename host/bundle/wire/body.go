@@ -35,6 +35,9 @@ type watched struct {
 	stalled bool
 }
 
+// Read gives the body another span of time with every byte that comes. A server
+// that sends one byte a span is slow and not silent; the context's time in all is
+// what ends it.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.body.Read(p)
 	if n > 0 {
@@ -50,6 +53,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close ends the watch and lets go of the request. The timer may fire meanwhile,
+// which then cancels what is over.
 func (w *watched) Close() error {
 	w.timer.Stop()
 	err := w.body.Close()

@@ -40,6 +40,8 @@ func Client(opt Options) *http.Client {
 	if opt.Agent == "" {
 		opt.Agent = "sentinel"
 	}
+	// One transport each for https and for http, so that what the latter may reach
+	// is not a question of the moment at which a connection is reused.
 	base := func() *http.Transport {
 		return &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: opt.TLS, TLSHandshakeTimeout: opt.Stall, ForceAttemptHTTP2: true,
@@ -49,7 +51,7 @@ func Client(opt Options) *http.Client {
 		}
 	}
 	plain := base()
-	plain.Proxy = nil
+	plain.Proxy = nil // a proxy could not know what "this machine" is
 	// The name is checked before, the address is checked here: a name may mean any.
 	plain.DialContext = (&net.Dialer{Timeout: opt.Stall, Control: func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
@@ -64,6 +66,7 @@ func Client(opt Options) *http.Client {
 			if len(via) > maxRedirects {
 				return denied("name the place where the plugin really is", "more than %d redirects", maxRedirects)
 			}
+			// Whoever redirects would make us send what we do not know the meaning of.
 			if r.URL.User != nil {
 				return denied("", "a redirect with credentials in it")
 			}
@@ -81,11 +84,14 @@ type guard struct {
 	secure, plain *http.Transport
 }
 
+// CloseIdleConnections is what [http.Client] calls for its own method.
 func (g *guard) CloseIdleConnections() {
 	g.secure.CloseIdleConnections()
 	g.plain.CloseIdleConnections()
 }
 
+// RoundTrip makes one hop, or refuses it before anything is sent. The answer's body
+// is watched until it is closed, and with it the request ends.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	transport := g.secure
 	switch r.URL.Scheme {
@@ -101,6 +107,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	default:
 		return nil, denied("use https", "scheme %q", r.URL.Scheme)
 	}
+	// A request must not be changed by who carries it out, so it is a copy that is.
 	ctx, cancel := context.WithCancelCause(r.Context())
 	r = r.Clone(ctx)
 	r.Header.Set("User-Agent", g.opt.Agent)
@@ -113,7 +120,8 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// loopback reports whether a name of a host is one of this machine.
+// loopback reports whether a name of a host is one of this machine. What localhost
+// is resolved to is checked when it is connected to.
 func loopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -131,6 +139,7 @@ func Explain(err error) error {
 	if e := abi.As(err); e != nil {
 		return e
 	}
+	// Its text begins with the address as it was asked, query and all.
 	var at *url.Error
 	if errors.As(err, &at) {
 		err = at.Err
@@ -151,6 +160,7 @@ func Shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
+// denied is a rule that was broken; another try breaks it again.
 func denied(hint, format string, args ...any) error {
 	return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf(format, args...), Hint: hint}
 }

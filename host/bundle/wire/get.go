@@ -40,7 +40,9 @@ func Get(ctx context.Context, client *http.Client, at *url.URL, most int64) ([]b
 	return b, nil
 }
 
-// fault is what a status says is wrong, nil for a whole answer.
+// fault is what a status says is wrong, nil for a whole answer. Only 404 and 410
+// say that something is not there: a storage service that answers 403 may hide
+// what it has, and a signature that is hidden is not one that does not exist.
 func fault(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusOK:

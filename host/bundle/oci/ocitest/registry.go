@@ -30,6 +30,8 @@ type Registry struct {
 	uploads   int
 }
 
+// A manifest is kept with the type that it was stored under: registries give back
+// what they were told.
 type manifest struct {
 	mediaType string
 	content   []byte
@@ -66,6 +68,7 @@ func (r *Registry) Tag(name, tag, mediaType string, content []byte) {
 	r.manifests[name+":"+digestOf(content)] = manifest{mediaType, content}
 }
 
+// digestOf is how registries name content.
 func digestOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -129,6 +132,8 @@ func (r *Registry) upload(w http.ResponseWriter, req *http.Request, name string)
 	}
 }
 
+// manifest gives or takes one; parts that it names must be there before it, as
+// real registries have it.
 func (r *Registry) manifest(w http.ResponseWriter, req *http.Request, name, ref string) {
 	if req.Method != http.MethodPut {
 		r.mu.Lock()
@@ -160,6 +165,7 @@ func (r *Registry) manifest(w http.ResponseWriter, req *http.Request, name, ref 
 	w.WriteHeader(http.StatusCreated)
 }
 
+// give answers with content, or with its head alone where that is asked for.
 func give(w http.ResponseWriter, req *http.Request, ok bool, mediaType string, content []byte) {
 	if !ok {
 		refuse(w, http.StatusNotFound, "NOT_FOUND")
@@ -173,6 +179,7 @@ func give(w http.ResponseWriter, req *http.Request, ok bool, mediaType string, c
 	}
 }
 
+// refuse answers with an error in the form of the distribution API.
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
