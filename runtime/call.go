@@ -49,6 +49,12 @@ func (a *attempt) call(ctx context.Context, function string, request []byte) (wa
 	if function == abi.FuncLog {
 		return a.callLog(request), nil
 	}
+	if !json.Valid(request) {
+		// Neither numbered nor recorded, for a record is JSON itself; a replay sends
+		// the same and gets the same.
+		body, err := json.Marshal(map[string]*abi.Error{"error": abi.New(abi.BadFields, fmt.Sprintf("call %s: the request is no JSON", function))})
+		return wasm.Reply{Body: body}, err
+	}
 	a.mu.Lock()
 	a.seq++
 	seq := a.seq
