@@ -151,6 +151,9 @@ func (w *world) Quote(context.Context, sentinels.Turn) (runtime.ModelQuote, erro
 }
 
 func (w *world) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
+	if len(t.Messages) == 0 { // as a hostile guest asks
+		return sentinels.Reply{}, &abi.Error{Code: abi.BadFields, Message: "no message"}
+	}
 	key := fmt.Sprintf("turn:%v", len(t.Messages))
 	if err := w.act(ctx, key+t.Messages[0].Content); err != nil {
 		return sentinels.Reply{}, err
