@@ -77,14 +77,18 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 	if h.state == "" {
 		h.state = filepath.Join(h.dir, "state")
 	}
-	h.grants = grant.New(grant.Options{
-		File: filepath.Join(h.dir, "plugins", "grants.json"), Key: grantKey(opt.Getenv),
-		TrustUnsealed: settings.Plugins.TrustGrants, Logger: opt.Logger,
-	})
+	h.grants = Grants(h.dir, settings, opt.Getenv, opt.Logger)
 	if err := h.open(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
+}
+
+// Grants returns what the operator allowed the plugins of a .sentinel folder.
+func Grants(dir string, settings *config.Loaded, getenv func(string) string, logger *slog.Logger) *grant.Store {
+	return grant.New(grant.Options{
+		File: filepath.Join(dir, "plugins", "grants.json"), Key: grantKey(getenv), TrustUnsealed: settings.Plugins.TrustGrants, Logger: logger,
+	})
 }
 
 // grantKey is the file with the key that seals grants, beside the user's own

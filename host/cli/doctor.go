@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/doctor"
+	"github.com/sentinel-runtime/sentinel/host/grant"
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
 	"github.com/sentinel-runtime/sentinel/host/owner"
@@ -125,9 +129,13 @@ func (a *app) probeSecrets(context.Context) (string, error) {
 		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
 	}
 	source := secret.New(secret.Options{Places: l.Secrets, Getenv: a.env.Getenv, Redactor: new(redact.Redactor)})
-	names := source.Configured()
+	granted, err := a.grantedSecrets(l)
+	if err != nil {
+		return "", doctor.Minor(err)
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(append(source.Configured(), granted...))))
 	if len(names) == 0 {
-		return "none is configured", nil
+		return "none is configured, and no plugin was granted one", nil
 	}
 	var bad, hints []string
 	for _, name := range names {
@@ -143,6 +151,28 @@ func (a *app) probeSecrets(context.Context) (string, error) {
 		return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: strings.Join(bad, "; "), Hint: strings.Join(hints, "; ")})
 	}
 	return strings.Join(names, ", ") + " can be used", nil
+}
+
+// grantedSecrets returns the names of the secrets that plugins of this project may
+// send.
+func (a *app) grantedSecrets(l *config.Loaded) ([]string, error) {
+	grants := host.Grants(a.dir(), l, a.env.Getenv, slog.New(slog.DiscardHandler))
+	plugins, err := grants.Names()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, plugin := range plugins {
+		entry, seal, err := grants.Entry(plugin)
+		if err != nil {
+			return nil, err
+		}
+		// What does not count carries nothing, and plugin list says so.
+		if (seal == grant.Good || l.Plugins.TrustGrants) && !entry.Denied {
+			names = slices.AppendSeq(names, maps.Keys(entry.Grant.Secrets))
+		}
+	}
+	return names, nil
 }
 
 // probeServer asks the server how it is.
