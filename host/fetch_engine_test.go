@@ -10,7 +10,8 @@ import (
 )
 
 // TestGuestsOfOthersHaveNoNetwork has two plugins that import sentinel_http,
-// one asking for it and one not. Neither is live: their step types are unknown.
+// one asking for it
+// without naming hosts, which is refused, and one not asking. Neither is live: their step types are unknown.
 func TestGuestsOfOthersHaveNoNetwork(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"httpasked.wasm", "httpunasked.wasm"} {
@@ -35,7 +36,7 @@ func TestGuestsOfOthersHaveNoNetwork(t *testing.T) {
 		"httpasked.wasm":   `describe: asks[0].names is empty, and http needs names`,
 		"httpunasked.wasm": `link "sentinel_http": plugin "httpunasked" imports it without asking for "http"`,
 	} {
-		if got, ok := problems[source]; !ok || got != want {
+		if got, ok := problems[source]; !ok || !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("plugin %q: problem %q, want %q", source, got, want)
 		}
 	}
