@@ -9,9 +9,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 )
 
-// TestGuestsOfOthersHaveNoNetwork has two plugins that import sentinel_http,
-// one asking for it
-// without naming hosts, which is refused, and one not asking. Neither is live: their step types are unknown.
+// TestGuestsOfOthersHaveNoNetwork has two plugins that import sentinel_http, one
+// asking for it without naming hosts and one not asking. Neither is live: their
+// step types are unknown.
 func TestGuestsOfOthersHaveNoNetwork(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"httpasked.wasm", "httpunasked.wasm"} {
