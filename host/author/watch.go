@@ -42,10 +42,14 @@ func Watch(ctx context.Context, dir string, build func()) error {
 func state(dir string) (string, error) {
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil && path == dir {
+			return err
+		}
+		if err != nil { // a folder that went away while it was looked at
+			return nil
+		}
 		hidden := strings.HasPrefix(e.Name(), ".") && path != dir
 		switch {
-		case err != nil:
-			return err
 		case e.IsDir() && (hidden || e.Name() == "node_modules" || e.Name() == "target"):
 			return filepath.SkipDir
 		case e.IsDir() || hidden || filepath.Ext(path) == ".wasm":
