@@ -17,6 +17,8 @@ import (
 var committed = []struct{ dir, compiler string }{
 	{"../rust/conformance", "rustc 1.63.0"},
 	{"../c/conformance", "Debian clang version 14.0.6"},
+	{"../../examples/steps/json_diff", "rustc 1.63.0"},
+	{"../../examples/steps/grep_count", "Debian clang version 14.0.6"},
 }
 
 // TestCommitted: a module in the tree is what its sources give. Another compiler

@@ -102,7 +102,7 @@ bool sn_bool_or(const sn_value *v, bool fallback);
 /* A whole number that fits: 12, 12.0 and 1.2e1 are 12. */
 bool sn_as_int(const sn_value *v, int64_t *out);
 int64_t sn_int_or(const sn_value *v, int64_t fallback);
-/* Links strtod, 15 KB. */
+/* This and sn_double link what doubles are read and printed with, 23 KB. */
 bool sn_as_double(const sn_value *v, double *out);
 /* Equal whatever the order of fields, and numbers by what they stand for. */
 bool sn_equal(const sn_value *a, const sn_value *b);
@@ -110,7 +110,7 @@ bool sn_equal(const sn_value *a, const sn_value *b);
 sn_value *sn_null(sn_ctx *ctx);
 sn_value *sn_bool(sn_ctx *ctx, bool b);
 sn_value *sn_int(sn_ctx *ctx, int64_t n);
-/* Null for NaN and the infinities. Links the printing of doubles, 25 KB. */
+/* Null for NaN and the infinities. */
 sn_value *sn_double(sn_ctx *ctx, double d);
 /* A number as it is written; absent if it is none. */
 const sn_value *sn_number(sn_ctx *ctx, sn_text text);

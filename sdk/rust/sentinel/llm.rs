@@ -17,7 +17,7 @@ pub struct Turn {
     /// `provider/name`; None for the configured one.
     pub model: Option<String>,
     /// As text, `"0.2".parse()`, or from an f64: reading and writing those adds
-    /// 40 KB to a module.
+    /// 54 KB to a module.
     pub temperature: Option<Number>,
     pub max_tokens: Option<i64>,
     /// Names and patterns of commands; None offers none.
