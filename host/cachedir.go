@@ -57,7 +57,7 @@ func (h *Host) cacheDir() string {
 	}
 	dir, why := CacheDir(h.opt.Getenv, h.state)
 	if why != nil {
-		h.opt.Logger.Warn("compiled plugins are kept with the state", "reason", why)
+		h.opt.Logger.Info("compiled plugins are kept with the state", "reason", why)
 	}
 	return dir
 }

@@ -20,7 +20,15 @@
 // rewrite the module so that each function can be interrupted, join its data
 // segments, compile, describe it in an instance of its own, compare what it imports
 // with what it asks for. Nothing of the guest runs before the scan has passed, and
-// no host function answers before the load is complete.
+// no host function answers before the load is complete. A module that is not
+// Trusted is compiled in a child process, which can be killed, and read from the
+// cache; see compileApart.
+//
+// # Which instance serves a call
+//
+// One of its own, made for the call or ahead of it, in either case from the call's
+// seed; see ahead. Stateless modules that are Trusted or allowed so reuse
+// theirs; see pool.
 //
 // # What the engine does that this package must know
 //
@@ -41,7 +49,8 @@
 //
 // # Concurrency
 //
-// Host and Module are safe for concurrent use. Compiles are serialised, since
-// one of a Go guest takes a processor and tens of megabytes for a second. A Run
+// Host and Module are safe for concurrent use. Compiles in this process are
+// serialised, since one of a Go guest takes a processor and tens of megabytes for
+// a second; those in children hold up nobody, and two run at a time. A Run
 // holds the module: Release never closes it under a call.
 package wasm
