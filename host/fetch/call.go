@@ -45,6 +45,8 @@ func (c *Client) allowance(call Call) (*allowance, error) {
 	if call.Private {
 		a.reach = &c.private
 	}
+	// All of the grant is read before anything is done: one that is wrong in a
+	// part that this request does not need is still wrong.
 	var err error
 	if a.hosts, err = parseGrant(call.Hosts); err != nil {
 		return nil, err
@@ -59,6 +61,7 @@ func (c *Client) allowance(call Call) (*allowance, error) {
 
 // mayCarry reports, as an error, that a secret may not go to a place.
 func (a *allowance) mayCarry(name string, to authority) error {
+	// Two different mistakes, told apart: no grant, and a grant for TLS alone.
 	hosts, ok := a.secrets[name]
 	if ok && hosts.carries(to) {
 		return nil

@@ -94,6 +94,7 @@ func (c *Client) redirect(r *request, hosts grant, asked authority, status int, 
 // send makes one request, without following. What it may not carry it does not
 // even connect for.
 func (c *Client) send(ctx context.Context, allowed *allowance, r *request) (*http.Response, error) {
+	// Read anew for each hop, as the grant is asked anew: the pair is what counts.
 	values := map[string]string{}
 	for _, name := range r.names() {
 		if err := allowed.mayCarry(name, r.to); err != nil {

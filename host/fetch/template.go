@@ -31,6 +31,7 @@ type mark struct{ token, name string }
 // with what put returned. A place that is not written well is an error: sent as
 // it is, it would look like a wrong password.
 func places(text string, put func(name string) (string, error)) (string, error) {
+	// What put returns is not looked at again: a value may hold any text.
 	var b strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, opening)
@@ -133,6 +134,7 @@ func (r *request) filled(value func(name string) (string, error)) (*wire, error)
 	if w.url, err = r.filledURL(value); err != nil {
 		return nil, err
 	}
+	// Header values were checked when they were read; a value of a secret was not.
 	for _, list := range w.header {
 		list[0], err = places(list[0], func(name string) (string, error) {
 			v, err := value(name)
@@ -158,6 +160,8 @@ func (r *request) filled(value func(name string) (string, error)) (*wire, error)
 // filledURL puts values in the place of marks, each escaped for where it is.
 func (r *request) filledURL(value func(name string) (string, error)) (*url.URL, error) {
 	u := *r.url
+	// In the escaped form, in which a value's own % and / cannot be mistaken for
+	// the guest's.
 	path, query := u.EscapedPath(), u.RawQuery
 	for _, m := range r.marks {
 		v, err := value(m.name)
@@ -204,6 +208,7 @@ func queryEscape(value string) string {
 // that it stays inside the text that the guest put it into.
 func bodyEscape(contentType string) func(string) string {
 	media, _, err := mime.ParseMediaType(contentType)
+	// Without a type that is known the body is the guest's own format.
 	switch {
 	case err != nil:
 	case media == "application/json", strings.HasSuffix(media, "+json"):

@@ -43,8 +43,11 @@ type Call struct {
 	Request   json.RawMessage   // as the guest wrote it
 }
 
-// Do answers a request. Its errors have an *[abi.Error].
+// Do answers a request with the JSON of clause A6.16, at most 256 KiB of it. Its
+// errors have an *[abi.Error]. What it began to write it finishes or leaves
+// undone as a whole, also when ctx ends meanwhile.
 func (a *Access) Do(ctx context.Context, call Call) (json.RawMessage, error) {
+	// The shape first: a request that means nothing is told so, granted or not.
 	r, err := decode(call.Request)
 	if err != nil {
 		return nil, err
@@ -71,6 +74,7 @@ func coded(err error) error {
 	if e := abi.As(err); e != nil {
 		return e
 	}
+	// What is not known below is worth a look at the host, hence internal.
 	e := &abi.Error{Code: abi.Internal, Message: err.Error()}
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
@@ -78,8 +82,10 @@ func coded(err error) error {
 		e.Hint = "the host's user has no right to it; see modes and owner"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		e.Code = abi.Unavailable // it may be otherwise later
+	// A name that this file system does not take; another may.
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):
 		e.Code, e.Permanent, e.Field = abi.BadFields, true, "path"
+	// A file where the path has a folder: nothing is there under this name.
 	case errors.Is(err, syscall.ENOTDIR):
 		e.Code, e.Permanent, e.Field = abi.NotFound, true, "path"
 	}

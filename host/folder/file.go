@@ -22,6 +22,8 @@ type piece struct {
 // puts around it.
 const frame = 256
 
+// read answers with one piece of a file. Size is that of the open file, so it
+// and the piece are of the same version of it, as long as writers rename.
 func read(t *tree, r *request) (json.RawMessage, error) {
 	p, err := t.Locate(r.path, false)
 	if err != nil {
@@ -38,6 +40,8 @@ func read(t *tree, r *request) (json.RawMessage, error) {
 	if err != nil {
 		return nil, t.Explain(r.path, err)
 	}
+	// A file that is longer than it says, as some of the system are, still comes
+	// whole: what was read counts, not the size.
 	out := piece{Size: info.Size(), Truncated: int64(len(b)) > r.length}
 	if out.Truncated {
 		b = wholeRunes(b[:r.length])
@@ -68,6 +72,7 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
+// write replaces a file. Made again after a crash it gives the same file.
 func write(t *tree, r *request) (json.RawMessage, error) {
 	p, err := t.Locate(r.path, true)
 	if err != nil {
@@ -80,6 +85,8 @@ func write(t *tree, r *request) (json.RawMessage, error) {
 	return ask.Answer(map[string]int{"size": len(r.data)})
 }
 
+// remove takes a file or an empty folder away. Made again it finds nothing,
+// which is what was wanted, also if a folder on the way is gone by now.
 func remove(t *tree, r *request) (json.RawMessage, error) {
 	p, err := t.Locate(r.path, false)
 	if err != nil {

@@ -37,6 +37,9 @@ func entryOf(info fs.FileInfo) entry {
 	return e
 }
 
+// list answers with names from offset on, as many as fit. Every page sorts all
+// names anew: what comes and goes between two pages may be missed or come twice,
+// as in any listing of a folder that is being changed.
 func list(t *tree, r *request) (json.RawMessage, error) {
 	p, err := t.Locate(r.path, false)
 	if err != nil {
@@ -58,7 +61,7 @@ func list(t *tree, r *request) (json.RawMessage, error) {
 		Truncated bool              `json:"truncated"`
 	}
 	out.Entries = []json.RawMessage{}
-	room := maxMessage - frame
+	room := maxMessage - frame // long names in odd letters take more than 256 bytes each
 	for _, name := range names {
 		info, err := dir.Lstat(name)
 		if err != nil || !listed(info.Mode()) {
@@ -106,7 +109,8 @@ func namesOf(dir *os.Root) ([]string, error) {
 	return names, nil
 }
 
-// facts is the answer to stat.
+// facts is the answer to stat. Pointers, since false and 0 are facts too, while
+// of what does not exist there are none.
 type facts struct {
 	Exists   bool   `json:"exists"`
 	Dir      *bool  `json:"dir,omitempty"`
@@ -114,6 +118,7 @@ type facts struct {
 	Modified string `json:"modified,omitempty"`
 }
 
+// stat says what is at a path, without opening it.
 func stat(t *tree, r *request) (json.RawMessage, error) {
 	p, err := t.Locate(r.path, false)
 	if err != nil {

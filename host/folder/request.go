@@ -32,10 +32,12 @@ type request struct {
 // An operation is one of those that a guest may ask for.
 type operation struct {
 	fields  []string // beside folder, op and path
-	changes bool
+	changes bool     // needs a folder that may be written
 	do      func(t *tree, r *request) (json.RawMessage, error)
 }
 
+// operations are all there are. A field that an operation has no use for is
+// refused: whoever gives an offset to write expects something that is not done.
 var operations = map[string]operation{
 	"read":   {fields: []string{"offset", "length"}, do: read},
 	"list":   {fields: []string{"offset"}, do: list},
@@ -54,6 +56,8 @@ func decode(raw []byte) (*request, error) {
 		return nil, bad("", err.Error())
 	}
 	r := &request{path: ".", length: maxPiece}
+	// text and encoding say what they mean only together; given has the names of
+	// all fields that are there.
 	text, encoding, given := "", "", []string{}
 	for _, m := range members {
 		if string(m.Value) == "null" {
@@ -107,6 +111,7 @@ func (r *request) check(given []string, text, encoding string) error {
 	case "":
 		r.data = []byte(text)
 	case "base64":
+		// Strict, since two spellings of the same bytes would be two requests.
 		var err error
 		if r.data, err = base64.StdEncoding.Strict().DecodeString(text); err != nil {
 			return bad("text", "not base64")
@@ -114,6 +119,7 @@ func (r *request) check(given []string, text, encoding string) error {
 	default:
 		return bad("encoding", fmt.Sprintf("%.20q is not base64, the one there is", encoding))
 	}
+	// More than there is in one answer is cut, as a file's end would cut it.
 	r.length = min(r.length, maxPiece)
 	return nil
 }
@@ -134,6 +140,8 @@ func (r *request) setPath(raw json.RawMessage) error {
 		return errors.New("with a zero byte")
 	case strings.HasPrefix(p, "/"), slices.Contains(strings.Split(p, "/"), ".."), !filepath.IsLocal(filepath.FromSlash(p)):
 		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("%s %.200q: outside the folder", abi.FuncFile, p), Hint: "paths are relative to the folder and do not lead up"}
+	// On systems where a backslash separates names too, it would hide a second
+	// path in a name.
 	case !fs.ValidPath(p), filepath.Separator == '\\' && strings.Contains(p, `\`):
 		return errors.New("wanted names with one slash between two: a/b.txt")
 	}

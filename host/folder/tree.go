@@ -35,6 +35,7 @@ func (a *Access) open(call Call, r *request) (*tree, error) {
 	}
 	t := &tree{}
 	rules := place.Rules{Folder: "list has what is in it", NoLink: true, Write: t.mayWrite}
+	// Looked up for each call: the folders may come later than the host.
 	for _, dir := range a.opt.Shut {
 		if info, err := os.Stat(dir); err == nil {
 			rules.Shut = append(rules.Shut, info)
@@ -101,6 +102,7 @@ func (t *tree) allowed(shut []fs.FileInfo) error {
 	if command.Secluded(filepath.ToSlash(t.real)) {
 		return errOwn
 	}
+	// Up to the top, since the grant may name a folder deep in one of them.
 	for dir := t.real; ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err == nil {
 			for _, s := range shut {
@@ -117,7 +119,8 @@ func (t *tree) allowed(shut []fs.FileInfo) error {
 
 var errOwn = errors.New("belongs to the host")
 
-// mayWrite refuses what is not for plugins to change. name is where the file
+// mayWrite is asked about every folder that is made on the way, too. It
+// refuses what is not for plugins to change. name is where the file
 // really is in the folder.
 func (t *tree) mayWrite(name string) error {
 	if err := steers(path.Join(t.from, name)); err != nil {
@@ -148,6 +151,8 @@ func steers(name string) error {
 	return nil
 }
 
+// steering is one error for all of it, with no more of the path than its last
+// part: a plugin need not learn where its folder is.
 func steering(name string) error {
 	return &abi.Error{
 		Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("write %q: plugins may not write files that steer tools", path.Base(name)),
@@ -159,6 +164,7 @@ func steering(name string) error {
 // the operator's and stay out of it.
 func unopened(word string, err error) error {
 	e := &abi.Error{Code: abi.NotFound, Field: "folder", Permanent: true, Message: fmt.Sprintf("folder %q: is not there", word), Hint: "make it, or say with sentinel plugin allow which folder is meant"}
+	// Only the kind of the error is told; the guest's word stands for the path.
 	switch found := abi.As(err); {
 	case found != nil && found.Code == abi.NotFound, errors.Is(err, fs.ErrNotExist):
 	case found != nil && found.Code == abi.BadFields:

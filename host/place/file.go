@@ -24,7 +24,8 @@ func Temporary(name string) bool {
 	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
-// OpenFile opens the regular file at p for reading.
+// OpenFile opens the regular file at p for reading. The caller closes it. What
+// it returns about the file was asked of the open one.
 func (t *Tree) OpenFile(p *Place) (*os.File, fs.FileInfo, error) {
 	if p.Info == nil {
 		return nil, nil, t.Missing(p.Path)
@@ -50,7 +51,8 @@ func (t *Tree) OpenFile(p *Place) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// OpenFolder opens the folder at p.
+// OpenFolder opens the folder at p. The caller closes it. Nothing done through it
+// is held to the tree's rules.
 func (t *Tree) OpenFolder(p *Place) (*os.Root, error) {
 	if p.Info == nil {
 		return nil, t.Missing(p.Path)
@@ -98,6 +100,7 @@ func (t *Tree) Store(p *Place, data []byte) (created bool, err error) {
 		}
 		mode = p.Info.Mode().Perm()
 	}
+	// A name that nobody can guess, so nobody can have put a link there.
 	temp := tempPrefix + rand.Text() + tempSuffix
 	f, err := p.Dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -125,6 +128,7 @@ func (t *Tree) Remove(p *Place) error {
 	if p.Info == nil {
 		return nil
 	}
+	// What could not have been written is not removed either.
 	if !p.Info.IsDir() {
 		if err := t.regular(p.Path, p.Info); err != nil {
 			return err
@@ -135,6 +139,7 @@ func (t *Tree) Remove(p *Place) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	// Systems differ in which of the two a folder with something in it gives.
 	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, fs.ErrExist):
 		return &abi.Error{Code: abi.Conflict, Field: "path", Permanent: true, Message: fmt.Sprintf("remove %q: the folder is not empty", p.Path)}
 	case err != nil:

@@ -32,6 +32,7 @@ type Rules struct {
 	Shut []fs.FileInfo
 }
 
+// write asks the rule, if there is one.
 func (r *Rules) write(name string) error {
 	if r.Write == nil {
 		return nil
@@ -99,6 +100,7 @@ func (t *Tree) Relative(name string) (string, error) {
 
 // inside returns the part of an absolute path below the folder.
 func (t *Tree) inside(name string) (string, bool) {
+	// People write the path as they know it, programs as they found it.
 	for _, base := range []string{t.base, Real(t.base)} {
 		rel, err := filepath.Rel(base, name)
 		if err == nil && filepath.IsLocal(rel) {
@@ -150,6 +152,7 @@ func (t *Tree) Explain(name string, err error) error {
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return t.Missing(name)
+	// Only a link that came after the last look leads here.
 	case strings.Contains(err.Error(), "escapes"): // os.Root has no name for it
 		return t.Outside(name)
 	}

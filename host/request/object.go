@@ -36,6 +36,7 @@ func Members(raw []byte) ([]Member, error) {
 		return nil, errors.New("not an object")
 	}
 	var list []Member
+	// Names are compared as decoded: "\u0061" is another spelling of "a".
 	seen := map[string]bool{}
 	for d.More() {
 		token, err := d.Token()
@@ -56,6 +57,7 @@ func Members(raw []byte) ([]Member, error) {
 	if _, err := d.Token(); err != nil {
 		return nil, fmt.Errorf("no JSON: %w", err)
 	}
+	// Only blanks may follow; a second object would be read by nobody.
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("text behind the object")
 	}
@@ -74,7 +76,8 @@ func Text(raw json.RawMessage) (string, error) {
 	return s, nil
 }
 
-// Number reads a whole number that is not negative; null is 0.
+// Number reads a whole number that is not negative; null is 0. One with a point
+// or an exponent is refused even where it is whole, as encoding/json has it.
 func Number(raw json.RawMessage) (int64, error) {
 	var n int64
 	if string(raw) == "null" {
@@ -100,7 +103,8 @@ func Flag(raw json.RawMessage) (bool, error) {
 	return false, errors.New("wanted true or false")
 }
 
-// Answer writes a value as JSON in which < > and & stand for themselves.
+// Answer writes a value as JSON in which < > and & stand for themselves: guests
+// are no web pages, and each would take six bytes of an answer that is bounded.
 func Answer(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
