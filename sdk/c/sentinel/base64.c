@@ -1,6 +1,7 @@
 /* Base64, in which bytes that are no UTF-8 cross to the host and back. */
 #include "internal.h"
 
+/* Three bytes make four digits; the last ones are filled up. */
 sn_text sn_base64(sn_ctx *ctx, sn_text bytes) {
     static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t n = bytes.n / 3 * 4 + (bytes.n % 3 > 0 ? 4 : 0);

@@ -3,6 +3,8 @@
 
 SN_IMPORT(sentinel_block)
 
+/* Results are in the order of the blocks; other numbers of them are the host's
+ * fault, and none is read then. */
 bool sn_run_blocks(sn_ctx *ctx, const sn_block *blocks, size_t count, bool fail_fast, int64_t concurrency, sn_block_result *out) {
     sn_value *request = sn_object(ctx), *list = sn_list(ctx);
     for (size_t i = 0; i < count; i++) {
@@ -28,6 +30,7 @@ bool sn_run_blocks(sn_ctx *ctx, const sn_block *blocks, size_t count, bool fail_
     return true;
 }
 
+/* The error of the block becomes that of the caller, with its own code. */
 const sn_value *sn_run_block(sn_ctx *ctx, const char *field, const sn_value *vars) {
     sn_block block = {.field = field, .vars = vars};
     sn_block_result result;

@@ -10,8 +10,10 @@ static const char *const codes[] = {
     [SN_INTERRUPTED] = "interrupted", [SN_INTERNAL] = "internal",
 };
 
+/* A code from a newer header, or a number that is none, is the plugin's own. */
 const char *sn_code_name(sn_code code) { return (size_t)code < SN_COUNT(codes) ? codes[code] : "plugin"; }
 
+/* Once memory was used up that stays the error: all others come of it. */
 void *sn_fail(sn_ctx *ctx, sn_code code, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -21,6 +23,7 @@ void *sn_fail(sn_ctx *ctx, sn_code code, const char *format, ...) {
     return NULL;
 }
 
+/* Permanent: the same fields are wrong at every try. */
 void *sn_bad_field(sn_ctx *ctx, const char *field, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -34,6 +37,7 @@ void *sn_bad_field(sn_ctx *ctx, const char *field, const char *format, ...) {
     return NULL;
 }
 
+/* Leaves out what the error does not say. */
 sn_value *sn_error_value(sn_ctx *ctx, const sn_error *error) {
     sn_value *v = sn_object(ctx);
     sn_set_str(ctx, v, "code", sn_code_name(error->code));
@@ -45,6 +49,7 @@ sn_value *sn_error_value(sn_ctx *ctx, const sn_error *error) {
     return v;
 }
 
+/* The texts are those of the value; no copy is made. */
 bool sn_error_of(const sn_value *v, sn_error *error) {
     if (!sn_given(v)) return false;
     sn_text code = sn_text_of(sn_get(v, "code")), message = sn_text_of(sn_get(v, "message"));

@@ -3,6 +3,7 @@
 
 SN_IMPORT(sentinel_file)
 
+/* The keys that every operation has. */
 static sn_value *at(sn_ctx *ctx, const char *folder, const char *op, const char *path) {
     sn_value *request = sn_object(ctx);
     sn_set_str(ctx, request, "folder", folder);
@@ -28,6 +29,7 @@ bool sn_read_file(sn_ctx *ctx, const char *folder, const char *path, int64_t off
     return true;
 }
 
+/* An empty file is written by no text as well as by an empty one. */
 static bool write(sn_ctx *ctx, sn_value *request, sn_text text, int64_t *size) {
     sn_set_text(ctx, request, "text", text.at == NULL ? sn_str("") : text);
     const sn_value *answer = call(ctx, request);
@@ -45,6 +47,7 @@ bool sn_write_bytes(sn_ctx *ctx, const char *folder, const char *path, sn_text b
     return write(ctx, request, sn_base64(ctx, bytes), size);
 }
 
+/* At most 1,000 entries come at once. */
 bool sn_list_files(sn_ctx *ctx, const char *folder, const char *path, int64_t offset, sn_listing *out) {
     sn_value *request = at(ctx, folder, "list", path);
     sn_set_int(ctx, request, "offset", offset);
@@ -63,6 +66,7 @@ bool sn_list_files(sn_ctx *ctx, const char *folder, const char *path, int64_t of
     return true;
 }
 
+/* What is not there is an answer, not an error. */
 bool sn_stat_file(sn_ctx *ctx, const char *folder, const char *path, sn_stat *out) {
     const sn_value *answer = call(ctx, at(ctx, folder, "stat", path));
     *out = (sn_stat){

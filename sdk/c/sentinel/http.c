@@ -3,6 +3,7 @@
 
 SN_IMPORT(sentinel_http)
 
+/* An error is that no answer came; whatever came is an answer. */
 bool sn_http(sn_ctx *ctx, const sn_request *request, sn_response *out) {
     sn_value *wanted = sn_object(ctx);
     sn_set_text(ctx, wanted, "method", request->method);

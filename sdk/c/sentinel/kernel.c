@@ -27,6 +27,7 @@ KERNEL(input_load_u64) uint64_t kernel_input64(uint64_t at);
 KERNEL(output_set) void kernel_output(uint64_t handle, uint64_t n);
 KERNEL(error_set) void kernel_error(uint64_t handle);
 
+/* Copies a text into a new block, which is the host's from then on or freed. */
 static uint64_t store(sn_text text) {
     uint64_t handle = kernel_alloc(text.n);
     size_t i = 0;
@@ -39,6 +40,7 @@ static uint64_t store(sn_text text) {
     return handle;
 }
 
+/* Copies n bytes out by the two functions, that of an input or of a block. */
 static sn_text load(sn_ctx *ctx, uint64_t from, uint64_t n, uint64_t (*word_at)(uint64_t), uint32_t (*byte_at)(uint64_t)) {
     char *out = sn_alloc(ctx, (size_t)n + 1);
     if (out == NULL) return (sn_text){NULL, 0};
@@ -63,6 +65,7 @@ static sn_text ask(sn_ctx *ctx, const char *function, sn_import import, sn_text 
 
 typedef sn_text (*export)(sn_ctx *ctx, const sn_plugin *plugin, sn_text input);
 
+/* Serves one export: 0 with an output, 1 with an error, A1.4. */
 static int32_t serve(export f, bool has_input) {
     sn_ctx ctx;
     sn_open(&ctx, NULL, NULL);
@@ -117,6 +120,8 @@ _Noreturn void sn_panic(const char *message) {
 }
 #endif
 
+/* What is no answer is the host's fault and said to be: the step could not do
+ * anything about it. */
 const sn_value *sn_call(sn_ctx *ctx, const char *function, sn_import import, const sn_value *request) {
     sn_text text = sn_print(ctx, request);
     /* A request that memory was too small for may lack a part: it is not made. */

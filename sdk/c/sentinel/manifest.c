@@ -14,6 +14,7 @@ static bool named(sn_ctx *ctx, const char *what, const char *name) {
     return fits || sn_fail(ctx, SN_PLUGIN, "describe %s \"%s\": want a name of a-z, 0-9 and _ that begins with a letter", what, name) != NULL;
 }
 
+/* A list of names; absent, and so left out, for NULL. */
 static sn_value *names(sn_ctx *ctx, const char *const *list) {
     if (list == NULL) return NULL;
     sn_value *v = sn_list(ctx);
@@ -21,6 +22,8 @@ static sn_value *names(sn_ctx *ctx, const char *const *list) {
     return v;
 }
 
+/* The schema is read, so that a slip in it is found here and named, rather than
+ * spoiling the whole manifest. */
 static sn_value *describe_step(sn_ctx *ctx, const sn_step *step) {
     if (!named(ctx, "step type", step->type)) return NULL;
     const sn_value *schema = sn_parse(ctx, sn_str(step->fields));
@@ -44,6 +47,7 @@ static sn_value *describe_step(sn_ctx *ctx, const sn_step *step) {
     return v;
 }
 
+/* Made anew on every fresh instance: it depends on nothing but the plugin. */
 sn_text sn_describe(sn_ctx *ctx, const sn_plugin *plugin) {
     const sn_text none = {NULL, 0};
     if (!named(ctx, "plugin", plugin->name)) return none;

@@ -15,6 +15,7 @@ typedef struct block {
 /* What a block holds at least. Most steps are done with one. */
 enum { BLOCK = 8 << 10 };
 
+/* The text is static: there is no memory to make one in. */
 void sn_out_of_memory(sn_ctx *ctx) {
     ctx->spent = true;
     ctx->error = (sn_error){.code = SN_MEMORY, .message = sn_str("the plugin's memory is used up")};
@@ -25,9 +26,12 @@ void *sn_alloc(sn_ctx *ctx, size_t n) {
         sn_out_of_memory(ctx);
         return NULL;
     }
+    /* Kept a multiple of 16, so that what comes next is aligned for anything. */
     n = (n + 15) & ~(size_t)15;
     block *b = ctx->memory;
     if (b == NULL || n > b->size - ctx->used) {
+        /* The rest of the block before is given up: it is small beside what is
+         * asked for, or the block was full. */
         size_t size = n > BLOCK ? n : BLOCK;
         bool over = ctx->limit > 0 && size > ctx->limit - (ctx->held < ctx->limit ? ctx->held : ctx->limit);
         block *fresh = over ? NULL : malloc(sizeof(block) + size);
@@ -45,6 +49,7 @@ void *sn_alloc(sn_ctx *ctx, size_t n) {
     return memset(p, 0, n);
 }
 
+/* The zero behind it comes from sn_alloc. */
 sn_text sn_copy(sn_ctx *ctx, const char *bytes, size_t n) {
     char *p = sn_alloc(ctx, n + 1);
     if (p == NULL) return (sn_text){NULL, 0};
@@ -54,6 +59,7 @@ sn_text sn_copy(sn_ctx *ctx, const char *bytes, size_t n) {
 
 sn_mark sn_here(sn_ctx *ctx) { return (sn_mark){ctx->memory, ctx->used}; }
 
+/* Blocks are in the order in which they were begun, the newest first. */
 void sn_back_to(sn_ctx *ctx, sn_mark mark) {
     while (ctx->memory != mark.block) {
         block *b = ctx->memory;
@@ -64,6 +70,7 @@ void sn_back_to(sn_ctx *ctx, sn_mark mark) {
     ctx->used = mark.used;
 }
 
+/* Nothing is allocated before it is needed. */
 void sn_open(sn_ctx *ctx, sn_host host, void *user) { *ctx = (sn_ctx){.host = host, .user = user}; }
 
 void sn_close(sn_ctx *ctx) { sn_back_to(ctx, (sn_mark){NULL, 0}); }

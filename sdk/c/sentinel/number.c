@@ -3,11 +3,14 @@
 
 #include "internal.h"
 
+/* The end of the digits that begin at i. */
 static size_t digits(sn_text t, size_t i) {
     while (i < t.n && t.at[i] >= '0' && t.at[i] <= '9') i++;
     return i;
 }
 
+/* Holds a text to the grammar of JSON: no plus, no leading zeros, digits on both
+ * sides of a point. */
 bool sn_is_number(sn_text t) {
     size_t i = t.n > 0 && t.at[0] == '-' ? 1 : 0;
     size_t end = digits(t, i);
@@ -39,6 +42,7 @@ typedef struct {
 /* An exponent beyond this is all the same: it stays at the end of the scale. */
 static const int64_t FAR = INT64_MAX / 4;
 
+/* Takes a number apart; the text is one. */
 static decimal read(sn_text t) {
     decimal d = {.negative = t.n > 0 && t.at[0] == '-'};
     size_t i = d.negative ? 1 : 0;
@@ -73,6 +77,8 @@ static char next(const char **p, const char *last) {
     return *(*p)++;
 }
 
+/* Compares digit by digit, so length and exponent have no bound at which two
+ * numbers would become equal. */
 bool sn_same_number(sn_text a, sn_text b) {
     decimal x = read(a), y = read(b);
     if (x.negative != y.negative || x.power != y.power) return false;
@@ -94,6 +100,7 @@ bool sn_as_int(const sn_value *v, int64_t *out) {
         n = n * 10 + (uint64_t)(c == 0 ? 0 : c - '0');
     }
     if (next(&d.first, d.last) != 0 || n > (uint64_t)INT64_MAX + (d.negative ? 1 : 0)) return false;
+    /* Through unsigned: the lowest int64_t has no positive counterpart. */
     *out = d.negative ? (int64_t)(0 - n) : (int64_t)n;
     return true;
 }

@@ -18,6 +18,7 @@ typedef struct {
     level open[SN_MAX_DEPTH];
 } parser;
 
+/* Ends the reading where it stands; returns NULL, for whatever was to be read. */
 static void *fail(parser *p, const char *reason) {
     if (p->ctx->spent) return NULL; /* that is the reason then */
     return sn_fail(p->ctx, SN_PLUGIN, "json byte %zu: %s", p->at, reason);
@@ -33,6 +34,7 @@ static int next(parser *p) {
     return -1;
 }
 
+/* Moves over that byte, if it comes next. */
 static bool accept(parser *p, char c) {
     bool found = next(p) == c;
     if (found) p->at++;
@@ -131,6 +133,8 @@ static sn_text string(parser *p) {
     return (sn_text){NULL, 0};
 }
 
+/* Takes all that could belong to a number and then looks whether it is one. The
+ * text is copied, since it has to end with a zero for strtod. */
 static sn_value *number(parser *p) {
     size_t end = p->at;
     while (end < p->text.n && p->text.at[end] != 0 && strchr("+-.0123456789eE", p->text.at[end]) != NULL) end++;
@@ -141,6 +145,7 @@ static sn_value *number(parser *p) {
     return text.at == NULL ? NULL : sn_make(p->ctx, SN_NUMBER, text);
 }
 
+/* Reads what holds nothing else. */
 static sn_value *scalar(parser *p) {
     int c = next(p);
     if (c == '"') {
@@ -168,6 +173,7 @@ static bool name(parser *p) {
     return accept(p, ':') || fail(p, "expected :") != NULL;
 }
 
+/* An order of names for qsort; which one does not matter. */
 static int by_name(const void *a, const void *b) {
     const sn_text *x = &(*(const sn_item *const *)a)->name, *y = &(*(const sn_item *const *)b)->name;
     int order = memcmp(x->at, y->at, x->n < y->n ? x->n : y->n);
@@ -207,6 +213,7 @@ static bool begin(parser *p, int c, sn_value **value) {
     return c == '[' || name(p);
 }
 
+/* Reads values until the outermost one has ended. */
 const sn_value *sn_parse(sn_ctx *ctx, sn_text text) {
     parser p = {.ctx = ctx, .text = text};
     for (;;) {

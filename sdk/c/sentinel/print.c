@@ -11,6 +11,7 @@ typedef struct {
     bool failed;
 } buffer;
 
+/* Grows to the double, so that each byte is copied a few times at most. */
 static void add(buffer *b, const char *bytes, size_t n) {
     if (b->failed) return;
     if (n > b->room - b->n) {
@@ -57,6 +58,8 @@ static void add_string(buffer *b, sn_text t) {
     add(b, "\"", 1);
 }
 
+/* Goes down at most SN_MAX_DEPTH frames, which are small. What is deeper is no
+ * text that a host would take, or has no end. */
 static void add_value(buffer *b, const sn_value *v, int depth) {
     if (depth > SN_MAX_DEPTH) b->failed = true;
     if (b->failed) return;
@@ -90,6 +93,8 @@ static void add_value(buffer *b, const sn_value *v, int depth) {
     }
 }
 
+/* The buffer grows outside of the context, where a text that is given up can be
+ * freed; only the result is the context's. */
 sn_text sn_print(sn_ctx *ctx, const sn_value *v) {
     buffer b = {0};
     add_value(&b, v, 0);

@@ -3,6 +3,7 @@
 
 static const sn_text none = {NULL, 0};
 
+/* The step type of that name, or NULL. */
 static const sn_step *find(const sn_plugin *plugin, sn_text type) {
     for (size_t i = 0; i < plugin->step_count; i++) {
         if (sn_same(sn_str(plugin->steps[i].type), type)) return &plugin->steps[i];
@@ -20,6 +21,7 @@ static const sn_value *input(sn_ctx *ctx, const char *what, sn_text text) {
     return v;
 }
 
+/* Takes over what the input says; texts and values are those of the input. */
 static void fill(sn_ctx *ctx, const sn_value *in) {
     const sn_value *step = sn_get(in, "step"), *run = sn_get(in, "run"), *retry = sn_get(in, "retry");
     ctx->step_type = sn_text_of(sn_get(step, "type"));
@@ -54,6 +56,7 @@ sn_text sn_run(sn_ctx *ctx, const sn_plugin *plugin, sn_text text) {
         sn_bad_field(ctx, "type", "there is no step type \"%.*s\" in plugin %s", (int)ctx->step_type.n, ctx->step_type.at, plugin->name);
         return none;
     }
+    /* For a step that returns NULL and has not said why. */
     ctx->error = (sn_error){.code = SN_PLUGIN, .message = sn_str("the step returned neither an output nor an error")};
     const sn_value *output = step->run(ctx);
     if (output == NULL) return none;
@@ -72,6 +75,7 @@ void sn_problem(sn_ctx *ctx, const char *field, const char *message, const char 
     sn_push(ctx, ctx->problems, problem);
 }
 
+/* A type without a check has no problems beyond the schema. */
 sn_text sn_validate(sn_ctx *ctx, const sn_plugin *plugin, sn_text text) {
     const sn_value *in = input(ctx, "validate", text);
     if (in == NULL) return none;

@@ -3,6 +3,7 @@
 
 SN_IMPORT(sentinel_wait)
 
+/* The one of its members that is set says what is waited for. */
 bool sn_wait_for(sn_ctx *ctx, const sn_wait *wait, sn_waited *out) {
     sn_value *request = sn_object(ctx);
     sn_set_int(ctx, request, "durationMs", wait->duration_ms);
@@ -33,6 +34,7 @@ bool sn_wait_for(sn_ctx *ctx, const sn_wait *wait, sn_waited *out) {
     return true;
 }
 
+/* Calendar time: also that in which no process of the host runs. */
 bool sn_sleep(sn_ctx *ctx, int64_t ms) {
     sn_wait wait = {.duration_ms = ms};
     sn_waited waited;

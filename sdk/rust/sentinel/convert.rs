@@ -9,6 +9,7 @@ impl From<bool> for Value {
     }
 }
 
+/// Whole numbers are written with all their digits, also beyond 2^53.
 impl From<i64> for Value {
     #[inline(never)]
     fn from(n: i64) -> Value {
@@ -22,12 +23,14 @@ impl From<i32> for Value {
     }
 }
 
+/// For lengths and counts, which stay far below what an i64 holds.
 impl From<usize> for Value {
     fn from(n: usize) -> Value {
         Value::from(n as i64)
     }
 }
 
+/// With the text that the number has.
 impl From<Number> for Value {
     fn from(n: Number) -> Value {
         Value::Number(n)
@@ -68,6 +71,7 @@ impl From<&String> for Value {
     }
 }
 
+/// A copy, so that a field of the input can be put into the output.
 impl From<&Value> for Value {
     #[inline(never)]
     fn from(value: &Value) -> Value {
@@ -88,6 +92,7 @@ impl<T: Into<Value>> From<Vec<T>> for Value {
     }
 }
 
+/// For lists that are borrowed, as requests have them.
 impl From<&[String]> for Value {
     #[inline(never)]
     fn from(items: &[String]) -> Value {

@@ -53,10 +53,12 @@ const CODES: [(Code, &str); 14] = [
 ];
 
 impl Code {
+    /// Its name in the ABI.
     pub fn as_str(self) -> &'static str {
         CODES.iter().find(|(code, _)| *code == self).map_or("plugin", |(_, name)| name)
     }
 
+    /// A name that is not known is the plugin's own error, clause A5.1.
     pub fn from_name(name: &str) -> Code {
         CODES.iter().find(|(_, other)| *other == name).map_or(Code::Plugin, |(code, _)| *code)
     }
@@ -82,6 +84,7 @@ pub struct Parts {
     pub hint: Option<String>,
 }
 
+/// So that `error.code` and the like are there.
 impl std::ops::Deref for Error {
     type Target = Parts;
 
@@ -114,11 +117,13 @@ impl Error {
         error
     }
 
+    /// Another try cannot help.
     pub fn permanent(mut self) -> Error {
         self.permanent = true;
         self
     }
 
+    /// Asks for a pause before the next try, as a server did.
     pub fn retry_after(mut self, ms: i64) -> Error {
         self.retry_after_ms = Some(ms);
         self
@@ -181,6 +186,7 @@ impl From<String> for Error {
     }
 }
 
+/// For `parse(text)?`: what a step reads by itself is its own matter.
 impl From<super::SyntaxError> for Error {
     fn from(e: super::SyntaxError) -> Error {
         Error::new(Code::Plugin, e.to_string())

@@ -50,6 +50,7 @@ mod exports {
     }
 
     #[inline(never)]
+    /// Status 0 with an output, 1 with an error, clause A1.4.
     fn finish(export: fn() -> Result<String>) -> i32 {
         kernel::report_panics();
         match export() {

@@ -94,11 +94,13 @@ mod guest {
         unsafe { output_set(store(text), text.len() as u64) }
     }
 
+    /// An error object; the block is the host's from here on, as is an output's.
     pub fn set_error(text: &str) {
         unsafe { error_set(store(text)) }
     }
 
     #[inline(never)]
+    /// Copies a text into a new block.
     fn store(text: &str) -> u64 {
         let handle = unsafe { alloc(text.len() as u64) };
         let mut at = handle;
@@ -118,6 +120,7 @@ mod guest {
     }
 
     #[inline(never)]
+    /// Copies n bytes out by two functions: those of an input or of a block.
     fn read(from: u64, n: u64, word: unsafe extern "C" fn(u64) -> u64, byte: unsafe extern "C" fn(u64) -> u32) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(n as usize);
         let mut at = 0;

@@ -77,6 +77,7 @@ fn named(what: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// An error that names what is wrong in the source: nobody sees it but the author.
 fn wrong(what: &str, name: &str, why: &str) -> Error {
     Error::new(Code::Plugin, format!("describe {} {}: {}", what, Value::from(name), why))
 }

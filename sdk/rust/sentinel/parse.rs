@@ -20,6 +20,7 @@ impl std::fmt::Display for SyntaxError {
     }
 }
 
+/// Within here every error has its place.
 type Parsed<T> = Result<T, SyntaxError>;
 
 /// Reads one JSON text. It is strict: no name twice in an object, no text after
@@ -51,6 +52,7 @@ enum Open {
 const INDEXED: usize = 16;
 
 impl<'a> Parser<'a> {
+    /// Ends the reading where it stands.
     fn fail<T>(&self, reason: &'static str) -> Parsed<T> {
         Err(SyntaxError { offset: self.pos, reason })
     }
@@ -69,6 +71,7 @@ impl<'a> Parser<'a> {
         self.text.get(start..self.pos).unwrap_or("")
     }
 
+    /// Moves over that byte, if it comes next.
     fn accept(&mut self, byte: u8) -> bool {
         let found = self.next() == Some(byte);
         self.pos += found as usize;
@@ -153,6 +156,7 @@ impl<'a> Parser<'a> {
         Ok(name)
     }
 
+    /// Reads what holds nothing else.
     fn scalar(&mut self) -> Parsed<Value> {
         match self.next() {
             Some(b'"') => return Ok(Value::Text(self.string()?)),
@@ -169,6 +173,7 @@ impl<'a> Parser<'a> {
         self.fail("expected a value")
     }
 
+    /// Moves over one digit or more.
     fn digits(&mut self) -> Parsed<()> {
         let start = self.pos;
         while let Some(b'0'..=b'9') = self.bytes.get(self.pos) {
@@ -180,6 +185,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// Reads a number as JSON has it: no plus, no leading zeros, digits on both
+    /// sides of a point. Its text is kept.
     fn number(&mut self) -> Parsed<Value> {
         let start = self.pos;
         self.pos += (self.bytes[self.pos] == b'-') as usize;
@@ -228,6 +235,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Reads an escape, standing behind the backslash.
     fn escape(&mut self) -> Parsed<char> {
         let c = match self.bytes.get(self.pos) {
             None => return self.fail("unexpected end"),
@@ -265,6 +273,7 @@ impl<'a> Parser<'a> {
         char::from_u32(unit).unwrap_or('\u{fffd}')
     }
 
+    /// The four hex digits at a place.
     fn hex(&self, at: usize) -> Option<u32> {
         let digits = self.bytes.get(at..at + 4)?;
         digits.iter().try_fold(0, |n, b| Some(n << 4 | (*b as char).to_digit(16)?))

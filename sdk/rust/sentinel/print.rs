@@ -18,6 +18,7 @@ impl Value {
         out
     }
 
+    /// Appends to a text, so that nested values make none of their own.
     pub(super) fn write(&self, out: &mut String) {
         match self {
             Value::Null => out.push_str("null"),

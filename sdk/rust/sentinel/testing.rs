@@ -28,11 +28,13 @@ impl Script {
         Script::default()
     }
 
+    /// The next call of a function is answered with this value.
     pub fn answer(mut self, function: &'static str, ok: impl Into<Value>) -> Script {
         self.answers.push((function, object! { "ok" => ok.into() }));
         self
     }
 
+    /// The next call of a function fails with this error.
     pub fn refuse(mut self, function: &'static str, error: Error) -> Script {
         self.answers.push((function, object! { "error" => error.to_value() }));
         self

@@ -64,6 +64,7 @@ impl Value {
         !matches!(self, Value::Null)
     }
 
+    /// The number with its text, at whatever length.
     pub fn as_number(&self) -> Option<&Number> {
         match self {
             Value::Number(n) => Some(n),
@@ -79,6 +80,7 @@ impl Value {
         }
     }
 
+    /// True or false only: nothing else counts as one of them.
     #[inline(never)]
     pub fn as_bool(&self) -> Option<bool> {
         match self {
