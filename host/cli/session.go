@@ -208,6 +208,9 @@ func (a *app) deadPlugins(h *host.Host) {
 	for _, p := range h.Runtime().Plugins() {
 		if p.Problem != "" {
 			fmt.Fprintln(a.env.Stderr, a.paint.warn("warning: ")+printable(fmt.Sprintf("plugin %s is not live: %s", p.Source, p.Problem)))
+			if p.State == runtime.PluginWaiting {
+				a.hint("sentinel plugin allow " + p.Name)
+			}
 		}
 	}
 }
