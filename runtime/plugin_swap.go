@@ -36,6 +36,16 @@ func (rt *Runtime) LoadPlugin(ctx context.Context, p Plugin) (PluginInfo, error)
 	return info, nil
 }
 
+// PreparePlugin does of a [Runtime.LoadPlugin] what takes long, compiling, while
+// other plugins are loaded and unloaded. The error is why LoadPlugin would refuse
+// the module; without one, LoadPlugin takes milliseconds.
+func (rt *Runtime) PreparePlugin(ctx context.Context, module []byte) error {
+	if err := rt.alive(); err != nil {
+		return err
+	}
+	return rt.wasm.Prepare(ctx, module)
+}
+
 // UnloadPlugin takes the plugin that was loaded from a source out: its step
 // types are unknown to definitions that are read from now on and to passes that
 // begin. Passes that have begun, and parked steps, end with it.

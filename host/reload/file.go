@@ -25,12 +25,13 @@ type State string
 
 // The states of a file.
 const (
-	Live    State = "live"    // what it says is what runs
-	Invalid State = "invalid" // it has problems; what it said last stays live, if there was something
-	Waiting State = "waiting" // a plugin that the operator has to allow; the version before it stays live, if there was one
-	Missing State = "missing" // gone, but not long enough to count
-	Context State = "context" // a recipe of context sources alone: there is nothing to run
-	Gone    State = "gone"    // told once when it counts; not listed any more
+	Live      State = "live"      // what it says is what runs
+	Invalid   State = "invalid"   // it has problems; what it said last stays live, if there was something
+	Compiling State = "compiling" // a plugin that is not through yet; the version before it stays live, if there was one
+	Waiting   State = "waiting"   // a plugin that the operator has to allow; the version before it stays live, if there was one
+	Missing   State = "missing"   // gone, but not long enough to count
+	Context   State = "context"   // a recipe of context sources alone: there is nothing to run
+	Gone      State = "gone"      // told once when it counts; not listed any more
 )
 
 // A FileInfo is what people are shown of a file.

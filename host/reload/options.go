@@ -25,6 +25,7 @@ type Definitions interface {
 
 // Plugins are the step plugins. [*runtime.Runtime] is one.
 type Plugins interface {
+	PreparePlugin(ctx context.Context, module []byte) error
 	LoadPlugin(ctx context.Context, p runtime.Plugin) (runtime.PluginInfo, error)
 	UnloadPlugin(ctx context.Context, source string) error
 	Regrant(ctx context.Context) error

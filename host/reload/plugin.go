@@ -14,8 +14,8 @@ import (
 const kindOfPlugin sentinels.Kind = "plugin"
 
 // loadPlugins makes what files of plugins hold live, and reports whether the step
-// types have changed. One after the other: a compile takes a processor, and the
-// engine serialises them anyway. In the order of names, so that of two files with
+// types have changed. New modules are compiled first, while other files are seen
+// to, and come back here then. In the order of names, so that of two files with
 // the same step types it is always the same one that is refused.
 func (r *Reload) loadPlugins(ctx context.Context, list []*file) bool {
 	if len(list) == 0 {
@@ -47,12 +47,19 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 	if info, ok := r.pluginOf(f.source()); ok && info.State != runtime.PluginRefused && r.matches(f, info) {
 		return // the host's start did it, or the file is as it was
 	}
+	through, fault := r.prepared(ctx, f, code)
+	if !through {
+		f.state, f.problems = Compiling, nil
+		return
+	}
 	p := runtime.Plugin{Name: f.source(), Wasm: func() ([]byte, error) {
-		if r.opt.Lock == nil {
-			return code, nil
-		}
 		// Here and not before, so that the engine's list of plugins has the reason too.
-		return code, r.opt.Lock.Check(f.source(), f.digest)
+		if r.opt.Lock != nil {
+			if err := r.opt.Lock.Check(f.source(), f.digest); err != nil {
+				return nil, err
+			}
+		}
+		return code, fault
 	}}
 	info, err := r.opt.Plugins.LoadPlugin(ctx, p)
 	if abi.CodeOf(err) == abi.Conflict {

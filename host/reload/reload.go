@@ -35,6 +35,8 @@ type Reload struct {
 	mu    sync.Mutex // guards what is shown, and is never held while something waits
 	shown []FileInfo // by file
 
+	compiles compiles
+
 	// With the lock.
 	started bool
 	roots   []*root
@@ -96,6 +98,7 @@ func (r *Reload) Run(ctx context.Context) error {
 	// have ended before it returns.
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	defer r.compiles.work.Wait()
 	defer wg.Wait()
 	defer cancel()
 	if err := r.begin(); err != nil {
@@ -159,6 +162,7 @@ func (r *Reload) Run(ctx context.Context) error {
 				r.take(ctx, d)
 			}
 		case <-r.wake:
+			r.loadCompiled(ctx)
 		case <-timer.C:
 			r.tick(ctx)
 		}
@@ -230,7 +234,9 @@ func (r *Reload) first(ctx context.Context) error {
 		}
 	}
 	r.orphans(heads)
-	r.loadPlugins(ctx, kindOf(found, KindPlugin))
+	plugins := kindOf(found, KindPlugin)
+	r.loadPlugins(ctx, plugins)
+	r.compileAll(ctx, plugins)
 	types := r.typesKey()
 	var dirty []*file
 	for _, f := range found {
@@ -377,10 +383,7 @@ const compareEvery = 30 * time.Second
 func (r *Reload) compareSoon() {
 	if soon := time.Now().Add(r.opt.Grace); r.compare.IsZero() || soon.Before(r.compare) {
 		r.compare = soon
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		r.rouse()
 	}
 }
 

@@ -92,7 +92,10 @@ func (s *scene) beginWith(opt reload.Options) *scene {
 	s.t.Helper()
 	s.defs = &counted{Runtime: s.rt}
 	opt.Dir, opt.Workspace, opt.Marks = s.dir, s.workspace, filepath.Join(s.workspace, "files.jsonl")
-	opt.Definitions, opt.Plugins = s.defs, s.rt
+	opt.Definitions = s.defs
+	if opt.Plugins == nil {
+		opt.Plugins = s.rt
+	}
 	if opt.Grace == 0 {
 		opt.Grace = 150 * time.Millisecond
 	}

@@ -134,10 +134,12 @@ func (h *Host) compileApart(ctx context.Context, module []byte, dir string) erro
 	case !ready && inTime:
 		return &abi.Error{Code: abi.Unavailable, Hint: noChildHint, Message: fmt.Sprintf("compile module: the child did not start: %v: %s", err, clip(said, 200))}
 	case !inTime || p.Used() >= h.compileTime-time.Second/2:
-		return &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("compile module: not through in %s of processor or %s", h.compileTime, wall),
+		// Permanent is what the module is to blame for: a machine that was too busy
+		// to give the child its time is another matter.
+		return &abi.Error{Code: abi.Timeout, Permanent: inTime, Message: fmt.Sprintf("compile module: not through in %s of processor or %s", h.compileTime, wall),
 			Hint: "smaller functions with fewer branches compile faster"}
 	case p.Starved():
-		return abi.New(abi.Memory, fmt.Sprintf("compile module: it takes more than %d MB of memory", h.compileMemory>>20))
+		return &abi.Error{Code: abi.Memory, Permanent: true, Message: fmt.Sprintf("compile module: it takes more than %d MB of memory", h.compileMemory>>20)}
 	case said == "":
 		return abi.New(abi.Unavailable, "compile module: the child was killed from outside, as a system does that is out of memory")
 	default:
@@ -202,6 +204,9 @@ func (h *Host) apart(ctx context.Context, c *cache, digest, seal string, code []
 	if damage != nil {
 		h.logger.Warn("compiled plugin code was damaged and is made anew", "digest", digest, "error", damage)
 	}
+	if why := c.refused(digest, seal, h.compileTime, h.compileMemory); why != nil {
+		return why
+	}
 	select {
 	case h.children <- struct{}{}:
 		defer func() { <-h.children }()
@@ -215,6 +220,8 @@ func (h *Host) apart(ctx context.Context, c *cache, digest, seal string, code []
 	err = h.compileApart(ctx, code, dir)
 	if err == nil {
 		err = c.adopt(dir, digest, seal)
+	} else if e := abi.As(err); e != nil && e.Permanent && (e.Code == abi.Timeout || e.Code == abi.Memory) {
+		c.refuse(dir, digest, seal, refusal{Time: h.compileTime, Memory: h.compileMemory, Error: e})
 	}
 	if gone := os.RemoveAll(dir); gone != nil {
 		h.logger.Warn("a folder of compiled code is left", "folder", dir, "error", gone)

@@ -149,27 +149,9 @@ func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module,
 		return nil, abi.New(abi.Cancelled, "load plugin: the host is closed")
 	}
 	defer h.using.Done()
-	// The order is that of what a check costs and of what it may trust: names
-	// the plugin's author should see come before the compiler's own words.
-	l, err := scan(wasm, opt.Trusted)
+	m, l, err := h.check(wasm, opt.Trusted)
 	if err != nil {
 		return nil, err
-	}
-	if need := int64(l.memMin) * pageSize; need > h.maxMemory {
-		return nil, abi.New(abi.Limit, fmt.Sprintf("load plugin: it starts with %d bytes of memory, at most %d are allowed", need, h.maxMemory))
-	}
-	validates, err := l.checkExports()
-	if err != nil {
-		return nil, err
-	}
-	functions, err := l.checkImports(h.wasi)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(wasm)
-	m := &Module{
-		host: h, digest: hex.EncodeToString(sum[:]), wasm: wasm, functions: functions, trusted: opt.Trusted,
-		validates: validates, needs: int64(l.memMin) * pageSize, refs: 1,
 	}
 	if m.code, err = h.compile(ctx, m, l); err != nil {
 		return nil, err
@@ -182,6 +164,51 @@ func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module,
 	defer h.mu.Unlock()
 	h.modules[m] = struct{}{}
 	return m, nil
+}
+
+// Prepare does of a Load what takes long: a module that is not Trusted is compiled
+// in a child process, and its Load takes milliseconds then. The error is what
+// Load would say. Nothing of the module runs.
+func (h *Host) Prepare(ctx context.Context, wasm []byte) error {
+	if !h.enter() {
+		return abi.New(abi.Cancelled, "prepare plugin: the host is closed")
+	}
+	defer h.using.Done()
+	m, l, err := h.check(wasm, false)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(h.ctx, func() { cancel(errClosed) })()
+	_, err = h.ensure(ctx, m, rewrite(l))
+	return err
+}
+
+// check looks at a module's bytes. The order is that of what a check costs and of
+// what it may trust: names the plugin's author should see come before the
+// compiler's own words.
+func (h *Host) check(wasm []byte, trusted bool) (*Module, *layout, error) {
+	l, err := scan(wasm, trusted)
+	if err != nil {
+		return nil, nil, err
+	}
+	if need := int64(l.memMin) * pageSize; need > h.maxMemory {
+		return nil, nil, abi.New(abi.Limit, fmt.Sprintf("load plugin: it starts with %d bytes of memory, at most %d are allowed", need, h.maxMemory))
+	}
+	validates, err := l.checkExports()
+	if err != nil {
+		return nil, nil, err
+	}
+	functions, err := l.checkImports(h.wasi)
+	if err != nil {
+		return nil, nil, err
+	}
+	sum := sha256.Sum256(wasm)
+	return &Module{
+		host: h, digest: hex.EncodeToString(sum[:]), wasm: wasm, functions: functions, trusted: trusted,
+		validates: validates, needs: int64(l.memMin) * pageSize, refs: 1,
+	}, l, nil
 }
 
 // apartCache returns the cache that a child compiles into. Where none is kept it
@@ -230,31 +257,41 @@ func (h *Host) compile(ctx context.Context, m *Module, l *layout) (*compiled, er
 
 // compileOthers loads what a child has compiled, now or before.
 func (h *Host) compileOthers(ctx context.Context, m *Module, code []byte, cfg compileConfig) (*compiled, error) {
-	cache, err := h.apartCache()
+	dir, err := h.ensure(ctx, m, code)
 	if err != nil {
 		return nil, err
 	}
-	made, err := cache.made()
-	if err != nil {
-		return nil, err
-	}
-	cfg.dir = cache.dir(m.digest)
-	// Where the engine interprets there is nothing that takes long or is kept.
-	if made != "" {
-		seal, err := cache.sealName(code)
-		if err != nil {
-			return nil, err
-		}
-		if err := h.apart(ctx, cache, m.digest, seal, code); err != nil {
-			return nil, err
-		}
-	}
+	cfg.dir = dir
 	free, err := h.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
 	return compileOnce(ctx, code, cfg)
+}
+
+// ensure sees to it that the code of a module which is not trusted is in the
+// cache, and returns the folder it is in.
+func (h *Host) ensure(ctx context.Context, m *Module, code []byte) (dir string, err error) {
+	cache, err := h.apartCache()
+	if err != nil {
+		return "", err
+	}
+	made, err := cache.made()
+	if err != nil {
+		return "", err
+	}
+	// Where the engine interprets there is nothing that takes long or is kept.
+	if made != "" {
+		seal, err := cache.sealName(code)
+		if err != nil {
+			return "", err
+		}
+		if err := h.apart(ctx, cache, m.digest, seal, code); err != nil {
+			return "", err
+		}
+	}
+	return cache.dir(m.digest), nil
 }
 
 // lock waits for the one token of those who work with the compiler.

@@ -1,0 +1,79 @@
+package reload_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/reload"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// slowly compiles only when the test says so.
+type slowly struct {
+	*runtime.Runtime
+	begun, let chan struct{}
+	fault      error
+}
+
+func (s *slowly) PreparePlugin(ctx context.Context, code []byte) error {
+	s.begun <- struct{}{}
+	select {
+	case <-s.let:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if s.fault != nil {
+		return s.fault
+	}
+	return s.Runtime.PreparePlugin(ctx, code)
+}
+
+// TestNobodyWaitsForACompile: while a module is compiled definitions are saved,
+// files are written back, other plugins end; then it is live, and whoever waited
+// for its step type with it.
+func TestNobodyWaitsForACompile(t *testing.T) {
+	s := newScene(t)
+	slow := &slowly{Runtime: s.rt, begun: make(chan struct{}, 9), let: make(chan struct{})}
+	s.beginWith(reload.Options{Plugins: slow})
+	s.writePlugin("count.wasm", other(t))
+	<-slow.begun
+	s.eventually("the file is being compiled", func() bool { return s.info("plugins/count.wasm").State == reload.Compiling })
+
+	s.write("sentinels/a.json", `{"id":"a","name":"a","steps":[{"type":"echo"}]}`)
+	s.live("sentinels/a.json", "a", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s.must(s.r.Sync(ctx, "a"))
+	s.write("sentinels/b.json", `{"id":"b","name":"b","steps":[{"type":"count"}]}`)
+	s.invalid("sentinels/b.json", `"count"`)
+
+	// Other content is another module; the one before is nobody's any more.
+	s.writePlugin("count.wasm", []byte(strings.Replace(string(other(t)), `"version":"1"`, `"version":"2"`, 1)))
+	<-slow.begun
+	close(slow.let)
+	s.live("sentinels/b.json", "b", 1)
+	if i := s.info("plugins/count.wasm"); i.State != reload.Live {
+		t.Errorf("the plugin is %+v", i)
+	}
+	for _, p := range s.rt.Plugins() {
+		if p.Name == "count" && p.Version != "2" {
+			t.Errorf("version %s is live, want the newest", p.Version)
+		}
+	}
+}
+
+// TestACompileThatFails is the reason of a refusal, and the engine's list has it.
+func TestACompileThatFails(t *testing.T) {
+	s := newScene(t)
+	slow := &slowly{Runtime: s.rt, begun: make(chan struct{}, 9), let: make(chan struct{}), fault: errors.New("it is too big")}
+	close(slow.let)
+	s.beginWith(reload.Options{Plugins: slow})
+	s.writePlugin("count.wasm", other(t))
+	s.invalid("plugins/count.wasm", "it is too big")
+	if list := s.rt.Plugins(); list[len(list)-1].State != runtime.PluginRefused || !strings.Contains(list[len(list)-1].Problem, "too big") {
+		t.Errorf("the engine says %+v", list)
+	}
+}
