@@ -65,6 +65,8 @@ func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allo
 	if err != nil {
 		return allowOut{}, err
 	}
+	// What is wrong with its file no grant can mend, and an entry for it would be
+	// good for the next file of that name.
 	if v.info.State == runtime.PluginRefused && v.info.Next == nil {
 		return allowOut{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("plugin %q cannot be loaded, whatever it is allowed: %s", v.info.Name, v.info.Problem)}
 	}
@@ -72,10 +74,11 @@ func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allo
 	if err != nil {
 		return allowOut{}, err
 	}
+	// Who allows much allows it to these bytes: see package grant, RATIONALE.md.
 	far := f.far(g)
 	pin := in.Pin || len(far) > 0 && !in.Follow
 	out := allowOut{Digest: v.digest, Asks: v.asks, Grant: &g, Pin: pin, Far: far, Notes: notes}
-	if in.Dry {
+	if in.Dry { // what a person is shown before they say yes
 		out.Plugin = f.listed(v.info)
 		return out, nil
 	}
@@ -89,6 +92,8 @@ func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allo
 }
 
 // settled has the engine ask again, and returns what has become of the plugin.
+// Its error means that the word is in the file and not yet in effect: a server
+// that follows the file tries again, and so does the next start.
 func (f family) settled(ctx context.Context, e grant.Entry) (allowOut, error) {
 	if err := f.opt.Regrant(ctx); err != nil {
 		return allowOut{}, err

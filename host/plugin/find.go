@@ -35,6 +35,7 @@ func (f family) find(name, digest string) (version, error) {
 		if n := p.Next; n != nil {
 			own = append(own, version{p, n.Digest, n.Version, n.Asks})
 		}
+		// Without a digest the newest is meant: what serves was decided about.
 		if digest == "" {
 			own = own[len(own)-1:]
 		}
@@ -47,7 +48,7 @@ func (f family) find(name, digest string) (version, error) {
 	switch {
 	case len(all) == 1:
 		return all[0], nil
-	case len(all) > 1:
+	case len(all) > 1: // names are the plugins' own words, so two files may claim one
 		e := &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("several files hold a plugin %q", name), Hint: "name one by its file or its digest:"}
 		for _, v := range all {
 			e.Hint += fmt.Sprintf(" %s (%.12s)", v.info.Source, v.digest)
