@@ -48,20 +48,20 @@ var layers = []layer{
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                                                  // it steers the engine, nothing else
-	{"host/grant", []string{"sdk/abi", "runtime"}, nil},                                                                                  // it is the engine's operator
-	{"host/plugin", []string{"host/command", "host/grant", "sentinels", "sdk/abi", "runtime"}, nil},                                      // likewise
-	{"host/serve", []string{"host", "host/*", "host/bundle/lock", "runtime", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
-	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                    // the store is the engine's
-	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                    // and so is what can be told of a state folder
+	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                                                         // it steers the engine, nothing else
+	{"host/plugin/grant", []string{"sdk/abi", "runtime"}, nil},                                                                                  // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime"}, nil},                                      // likewise
+	{"host/serve", []string{"host", "host/*", "host/plugin/bundle/lock", "runtime", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
+	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                           // the store is the engine's
+	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                           // and so is what can be told of a state folder
 	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/reload", []string{"runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
-	{"host/bundle/lock", []string{"sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
-	{"host/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
-	{"host/bundle/wire", []string{"sdk/abi"}, nil},
-	{"host/bundle/oci", []string{"host/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
-	{"host/bundle/oci/ocitest", nil, nil},
-	{"host/bundle", []string{"host/bundle/*", "runtime/guest", "sdk/abi"}, nil},
+	{"host/plugin/bundle/lock", []string{"sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
+	{"host/plugin/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
+	{"host/plugin/bundle/wire", []string{"sdk/abi"}, nil},
+	{"host/plugin/bundle/oci", []string{"host/plugin/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
+	{"host/plugin/bundle/oci/ocitest", nil, nil},
+	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "runtime/guest", "sdk/abi"}, nil},
 	{"host/problem", []string{"sdk/abi"}, nil},
 	{"host/owner", []string{"host/problem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/api", []string{"host/command", "host/problem", "sentinels", "sdk/abi", "triggers"}, nil},                         // triggers: what a webhook hands in and gets back
@@ -82,8 +82,8 @@ var layers = []layer{
 	{"host/feed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine
 	{"host/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
 	{"host/notify", nil, nil},
-	{"host/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi"}, nil}, // a step without an engine
-	{"host/author", []string{"host/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi"}, nil},
+	{"host/plugin/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi"}, nil}, // a step without an engine
+	{"host/plugin/author", []string{"host/plugin/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi"}, nil},
 	{"host/packaging", []string{"sdk/abi"}, nil},
 	{"host/secret", []string{"sdk/abi"}, nil},
 	{"host/request", nil, nil},
@@ -91,8 +91,8 @@ var layers = []layer{
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},
-	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugintest", "runtime", "runtime/guest", "sdk/abi", "sdk/toolchain", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
-	{"examples/**", []string{"host", "host/client", "host/command", "host/plugintest", "host/serve", "plugins", "runtime", "runtime/guest", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
+	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugin/plugintest", "runtime", "runtime/guest", "sdk/abi", "sdk/toolchain", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
+	{"examples/**", []string{"host", "host/client", "host/command", "host/plugin/plugintest", "host/serve", "plugins", "runtime", "runtime/guest", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
 }
 
 func fits(pattern, pkg string) bool {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/examples/internal/lesson"
-	"github.com/sentinel-runtime/sentinel/host/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
 )
 

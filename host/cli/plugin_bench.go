@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/author"
-	"github.com/sentinel-runtime/sentinel/host/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/author"
+	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 )
 
 // pluginBenchCommand measures a plugin.

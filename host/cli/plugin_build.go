@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/author"
+	"github.com/sentinel-runtime/sentinel/host/plugin/author"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

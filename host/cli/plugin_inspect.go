@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/author"
+	"github.com/sentinel-runtime/sentinel/host/plugin/author"
 )
 
 // pluginInspectCommand shows what a module is, also of one that no host takes.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle"
-	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
-	"github.com/sentinel-runtime/sentinel/host/bundle/wire"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/wire"
 )
 
 // installFlags are those of plugin install.

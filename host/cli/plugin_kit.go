@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sentinel-runtime/sentinel/host/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abitest"
 )

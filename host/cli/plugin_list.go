@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/grant"
+	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle"
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
-	"github.com/sentinel-runtime/sentinel/host/bundle/sign"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
 )
 

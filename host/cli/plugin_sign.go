@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle"
-	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
-	"github.com/sentinel-runtime/sentinel/host/bundle/sign"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

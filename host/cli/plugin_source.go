@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/author"
-	"github.com/sentinel-runtime/sentinel/host/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/author"
+	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"

@@ -20,7 +20,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci/ocitest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci/ocitest"
 	"github.com/sentinel-runtime/sentinel/host/cli"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )

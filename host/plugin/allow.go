@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/grant"
+	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/grant"
+	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/grant"
+	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 

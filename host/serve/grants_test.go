@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/grant"
+	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )

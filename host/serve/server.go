@@ -14,7 +14,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/api"
-	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/feed"
 	"github.com/sentinel-runtime/sentinel/host/metrics"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/examples/internal/lesson"
 	"github.com/sentinel-runtime/sentinel/host"
-	"github.com/sentinel-runtime/sentinel/host/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )

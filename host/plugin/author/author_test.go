@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sentinel-runtime/sentinel/host/author"
+	"github.com/sentinel-runtime/sentinel/host/plugin/author"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"

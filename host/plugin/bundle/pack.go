@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
 )
 
 // The keys of annotations, of the OCI image format.

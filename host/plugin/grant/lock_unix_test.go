@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/grant"
+	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 )
 
 // TestLockIsHeeded waits while another process changes files in the folder, and

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci/ocitest"
-	"github.com/sentinel-runtime/sentinel/host/bundle/wire"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci/ocitest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/wire"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

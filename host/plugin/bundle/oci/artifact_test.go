@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

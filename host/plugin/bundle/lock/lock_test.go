@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

@@ -18,12 +18,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle"
-	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci/ocitest"
-	"github.com/sentinel-runtime/sentinel/host/bundle/sign"
-	"github.com/sentinel-runtime/sentinel/host/bundle/wire"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci/ocitest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/wire"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -56,7 +56,7 @@ func installForever(dir, from string) {
 // count is a guest in versions.
 func count(t testing.TB, version string) []byte {
 	t.Helper()
-	code, err := os.ReadFile("../../runtime/internal/wasm/testdata/sins/count.wasm")
+	code, err := os.ReadFile("../../../runtime/internal/wasm/testdata/sins/count.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

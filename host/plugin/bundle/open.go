@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
-	"github.com/sentinel-runtime/sentinel/host/bundle/sign"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )

@@ -20,7 +20,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/wire"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/wire"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

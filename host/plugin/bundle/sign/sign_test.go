@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/sign"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

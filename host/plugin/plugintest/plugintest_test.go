@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sentinel-runtime/sentinel/host/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"

@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/bundle/lock"
-	"github.com/sentinel-runtime/sentinel/host/bundle/oci"
-	"github.com/sentinel-runtime/sentinel/host/bundle/sign"
-	"github.com/sentinel-runtime/sentinel/host/bundle/wire"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/wire"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
