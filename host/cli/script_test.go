@@ -20,8 +20,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci/ocitest"
 	"github.com/sentinel-runtime/sentinel/host/cli"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci/ocitest"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 

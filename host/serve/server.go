@@ -14,11 +14,11 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/api"
-	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/feed"
 	"github.com/sentinel-runtime/sentinel/host/metrics"
 	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/reload"
 	"github.com/sentinel-runtime/sentinel/host/tracing"
 	"github.com/sentinel-runtime/sentinel/sentinels"
