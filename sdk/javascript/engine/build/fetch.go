@@ -22,6 +22,9 @@ const (
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
+// errNoSource says that the source package cannot be had here and now.
+var errNoSource = errors.New("the source package cannot be had")
+
 // fetch returns the folder with the unpacked source.
 func fetch() (string, error) {
 	cache, err := os.UserCacheDir()
@@ -36,6 +39,7 @@ func fetch() (string, error) {
 	packed, err := os.ReadFile(archive)
 	if os.IsNotExist(err) {
 		if err := download(dir); err != nil {
+			err = fmt.Errorf("%w: %w", errNoSource, err)
 			return "", err
 		}
 		packed, err = os.ReadFile(archive)
