@@ -48,20 +48,21 @@ var layers = []layer{
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil},                                                         // it steers the engine, nothing else
-	{"host/plugin/grant", []string{"sdk/abi", "runtime"}, nil},                                                                                  // it is the engine's operator
+	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil}, // it steers the engine, nothing else
+	{"host/wholefile", nil, nil},
+	{"host/plugin/grant", []string{"host/wholefile", "sdk/abi", "runtime"}, nil},                                                                // it is the engine's operator
 	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime"}, nil},                                      // likewise
 	{"host/serve", []string{"host", "host/*", "host/plugin/bundle/lock", "runtime", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                           // the store is the engine's
 	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                           // and so is what can be told of a state folder
 	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/reload", []string{"runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
-	{"host/plugin/bundle/lock", []string{"sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
+	{"host/plugin/bundle/lock", []string{"host/wholefile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
 	{"host/plugin/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
 	{"host/plugin/bundle/wire", []string{"sdk/abi"}, nil},
 	{"host/plugin/bundle/oci", []string{"host/plugin/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
 	{"host/plugin/bundle/oci/ocitest", nil, nil},
-	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "runtime/guest", "sdk/abi"}, nil},
+	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/wholefile", "runtime/guest", "sdk/abi"}, nil},
 	{"host/problem", []string{"sdk/abi"}, nil},
 	{"host/owner", []string{"host/problem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/api", []string{"host/command", "host/problem", "sentinels", "sdk/abi", "triggers"}, nil},                         // triggers: what a webhook hands in and gets back
@@ -72,7 +73,7 @@ var layers = []layer{
 	{"host/llm/anthropic", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/anthropics/anthropic-sdk-go"}},
 	{"host/llm/**", []string{"host/llm", "host/llm/**", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "sentinels", "sdk/abi"}, nil},
-	{"host/config", []string{"host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
+	{"host/config", []string{"host/wholefile", "host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/shell", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/place", []string{"sdk/abi"}, nil},
 	{"host/folder", []string{"host/command", "host/place", "host/request", "sdk/abi"}, nil}, // command: which files steer tools

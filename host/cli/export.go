@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/wholefile"
 )
 
 // exportCommand writes a sentinel for another project. Alone it is its definition,
@@ -98,11 +100,7 @@ func (a *app) export(ctx context.Context, word string, history bool) (text []byt
 func (a *app) writeNew(name string, text []byte, force bool) error {
 	path := a.path(name)
 	if force {
-		temp := path + ".new"
-		if err := os.WriteFile(temp, text, 0o644); err != nil { //nolint:gosec // a definition is no secret; it goes into repositories
-			return err
-		}
-		return os.Rename(temp, path)
+		return wholefile.Replace(path, text, 0o644) // a definition is no secret; it goes into repositories
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	// The file system decides, not a look before: two exports at once cannot both

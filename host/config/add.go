@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/wholefile"
 )
 
 // Add puts an item at the end of a list of the configuration file, such as
@@ -118,34 +119,16 @@ func end(d *json.Decoder, src []byte, pad, text string, empty bool) (int, string
 }
 
 // replace writes a file whole or not at all. It is the user's own.
-func replace(file string, content []byte) (err error) {
+func replace(file string, content []byte) error {
 	dir := filepath.Dir(file)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	if target, err := filepath.EvalSymlinks(file); err == nil {
-		file, dir = target, filepath.Dir(target) // the link stays
+		file = target // the link stays
 	}
-	temp := filepath.Join(dir, ".config-"+rand.Text()+".tmp")
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp)
-			err = fmt.Errorf("write configuration: %w", err)
-		}
-	}()
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
+	if err := wholefile.Replace(file, content, 0o600); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
 	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temp, file)
-	}
-	return err
+	return nil
 }

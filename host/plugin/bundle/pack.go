@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
+	"github.com/sentinel-runtime/sentinel/host/wholefile"
 )
 
 // The keys of annotations, of the OCI image format.
@@ -67,7 +67,7 @@ func (p *Package) Write(file string) error {
 	if err := p.Artifact.WriteTar(&b); err != nil {
 		return fmt.Errorf("write package %q: %w", file, err)
 	}
-	if err := lock.Replace(file, b.Bytes(), 0o644); err != nil {
+	if err := wholefile.Replace(file, b.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write package %q: %w", file, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/wholefile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -68,13 +69,13 @@ func makeKey(path string) ([]byte, error) {
 	}
 	var key [keyBytes]byte
 	rand.Read(key[:]) // never fails
-	temp, err := writeTemp(path, []byte(hex.EncodeToString(key[:])+"\n"), 0o600)
+	temp, err := wholefile.Temp(path, []byte(hex.EncodeToString(key[:])+"\n"), 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("make key of the grants: %w", err)
 	}
 	// A link is refused where there is a file by now, which a rename would replace.
 	err = os.Link(temp, path)
-	err = errors.Join(ignore(err, fs.ErrExist), os.Remove(temp), syncDir(filepath.Dir(path)))
+	err = errors.Join(ignore(err, fs.ErrExist), os.Remove(temp), wholefile.SyncDir(filepath.Dir(path)))
 	if err != nil {
 		return nil, fmt.Errorf("make key of the grants: %w", err)
 	}

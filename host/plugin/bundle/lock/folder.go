@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -99,57 +98,4 @@ func readBounded(path string, most int64) ([]byte, error) {
 		err = &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("read %q: more than %d bytes", path, most)}
 	}
 	return b, err
-}
-
-// The names of files that are not whole yet; watchers leave them out, and a host
-// sweeps old ones away at its start.
-const (
-	tempPrefix = ".sentinel-"
-	tempSuffix = ".tmp"
-)
-
-// Replace makes name a file with that content, whole or not at all, and returns
-// when that is on the disk.
-func Replace(path string, content []byte, mode fs.FileMode) (err error) {
-	dir := filepath.Dir(path)
-	// In the same folder, since a rename is whole only within one file system, and
-	// under a random name, where nobody can have put a link.
-	temp := filepath.Join(dir, tempPrefix+rand.Text()+tempSuffix)
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp) // the first error is the one to show
-		}
-	}()
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// syncDir has the disk know the names in a folder: a rename is whole in memory, and
-// on the disk only after this. File systems that cannot are let be.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
-		return err
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/wholefile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -114,7 +115,7 @@ func (h *Held) write() error {
 	h.File.Format = format
 	text, err := h.File.encode()
 	if err == nil {
-		err = Replace(h.Path(FileName), text, 0o644)
+		err = wholefile.Replace(h.Path(FileName), text, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write lock %q: %w", h.Path(FileName), err)
@@ -140,7 +141,7 @@ func (h *Held) Put(name string, module []byte, e Entry) error {
 	if err := h.at("announced"); err != nil {
 		return err
 	}
-	if err := Replace(h.Path(name), module, 0o644); err != nil {
+	if err := wholefile.Replace(h.Path(name), module, 0o644); err != nil {
 		return fmt.Errorf("write plugin %q: %w", h.Path(name), err)
 	}
 	if err := h.at("written"); err != nil {
