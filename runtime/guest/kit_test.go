@@ -146,6 +146,12 @@ func TestKitFindsFaults(t *testing.T) {
 				m["level"] = "info"
 			}
 		}}},
+		{"fills in secrets in every body", "A6.13", spoiler{request: func(function string, m map[string]any) {
+			if function == abi.FuncHTTP && m["body"] != nil {
+				m["bodySecrets"] = true
+			}
+		}}},
+		{"cannot have secrets in a body", "A6.13", spoiler{request: func(function string, m map[string]any) { delete(m, "bodySecrets") }}},
 		{"loses the exit code", "A6.5", spoiler{answer: func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"exitCode":2`), []byte(`"exitCode":0`)) }}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -63,6 +63,8 @@ var callCases = []callCase{
 		args:   `{"method":"POST","url":"https://api.example.com/v1?q=ü","headers":{"Authorization":"Bearer {{secret.TOKEN}}","Content-Type":"application/json"},"body":"{\"a\":\"ü\"}","timeoutMs":2000}`,
 		answer: `{"status":201,"headers":{"content-type":"application/json","location":"/v1/7"},"body":"{\"id\":7}","truncated":false}`},
 	{clause: "A6.13", name: "http", function: abi.FuncHTTP, args: `{"url":"https://api.example.com/"}`, answer: `{"status":404,"headers":{},"body":"AP8=","encoding":"base64","truncated":true}`},
+	{clause: "A6.13", name: "http", function: abi.FuncHTTP, args: `{"method":"PUT","url":"https://api.example.com/","body":"{{secret.TOKEN}}","bodySecrets":true}`,
+		answer: `{"status":204,"headers":{},"body":"","truncated":false}`},
 
 	{clause: "A6.15", name: "now", function: abi.FuncNow, args: `{}`, answer: `{"unixMs":1772366400123,"iso":"2026-03-01T12:00:00.123Z"}`},
 
@@ -89,7 +91,7 @@ func defaults(key string, value any) bool {
 		return value == "GET"
 	case "until":
 		return value == "finished"
-	case "context", "failFast", "isError":
+	case "context", "failFast", "isError", "bodySecrets":
 		return value == false
 	case "offset", "concurrency":
 		return empty(value)

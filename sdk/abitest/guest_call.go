@@ -92,15 +92,6 @@ var moreCallChecks = []check{
 			j.faultf("output is %s, want timedOut true or an error of code timeout", encode(out))
 		}
 	}},
-	{"A6.13", "http: a body with secrets says so", func(j *judge) {
-		args := `{"method":"PUT","url":"https://api.example.com/","body":"{{secret.TOKEN}}","bodySecrets":true}`
-		t := j.run(kitCall("http", args, false), say(`{"ok":{"status":204,"headers":{},"body":"","truncated":false}}`))
-		j.ended(t)
-		if m, _ := t.calls[0].request.(map[string]any); m["bodySecrets"] == nil {
-			j.skipf("the wrapper of http has no way to say bodySecrets")
-		}
-		j.want("request of http", must(args), t.calls[0].request, defaults)
-	}},
 	{"A6.14", "log lines have a level and keep their text", func(j *judge) {
 		for _, level := range []string{"debug", "info", "warn", "error"} {
 			request := map[string]any{"level": level, "message": "line \"é\"\n✓"}

@@ -122,12 +122,6 @@ func (j *judge) fatalf(format string, args ...any) {
 	panic(stop{})
 }
 
-// skipf says why a check cannot be made and ends it.
-func (j *judge) skipf(format string, args ...any) {
-	j.outcome.Skipped = fmt.Sprintf(format, args...)
-	panic(stop{})
-}
-
 // sit makes one check.
 func sit(ctx context.Context, host Host, module []byte, guest Guest, c check) (o Outcome) {
 	j := &judge{ctx: ctx, host: host, module: module, guest: guest, outcome: Outcome{Clause: c.clause, Name: c.name}}

@@ -159,10 +159,15 @@ interface RunResult {
 interface HttpRequest {
   /** GET if absent. */
   method?: string;
-  /** {{secret.NAME}} in its path and query, in headers and in the body is replaced by the host. */
+  /** {{secret.NAME}} in its path and query and in headers is replaced by the host; in the body it stays, but for bodySecrets. */
   url: string;
   headers?: { [name: string]: string };
   body?: string;
+  /**
+   * Has secrets in the body replaced too, as JSON or a form if the header content-type says so. The body must then hold no text of others:
+   * one with {{secret.NAME}} in it would be sent the secret.
+   */
+  bodySecrets?: boolean;
   timeoutMs?: number;
 }
 

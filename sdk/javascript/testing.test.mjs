@@ -43,6 +43,14 @@ test("what needs a grant and is not asked for", async () => {
   assert.equal((await p.run("s")).error.code, "denied");
 });
 
+test("a body has secrets only where the request says so", async () => {
+  const p = await script('(s, ctx) => ctx.http({ url: "https://example.com", body: "{{secret.K}}", ...s.fields }).status', 'asks: [{ use: "http", reason: "r" }],');
+  for (const more of [{}, { bodySecrets: true }]) {
+    const calls = [{ function: "sentinel_http", request: { url: "https://example.com", body: "{{secret.K}}", ...more }, ok: { status: 204 } }];
+    assert.equal((await p.run("s", more, { calls })).output, 204);
+  }
+});
+
 test("async steps", async () => {
   assert.equal((await (await script("async () => { await null; return 7; }")).run("s")).output, 7);
   assert.match((await (await script("() => new Promise(() => {})")).run("s")).error.message, /never comes/);

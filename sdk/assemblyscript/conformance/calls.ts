@@ -120,6 +120,7 @@ function request(args: Value): Request {
   r.method = args.get("method").asText();
   r.headers = args.get("headers");
   r.body = args.get("body").asText();
+  r.bodySecrets = args.get("bodySecrets").asBool();
   r.timeoutMs = args.get("timeoutMs").asInt();
   return r;
 }

@@ -1,14 +1,19 @@
-import { Value, absent, count, object, optional, text } from "./value";
+import { Value, absent, count, flag, object, optional, text } from "./value";
 
 // A Request is an outgoing HTTP request to a host that the plugin's grant names.
-// {{secret.NAME}} in the url's path and query, in headers and in the body is
-// replaced by the host.
+// {{secret.NAME}} in the url's path and query and in headers is replaced by the
+// host; in the body it stays, but for bodySecrets.
 export class Request {
   /** Empty is GET. */
   method: string = "";
   /** An object of texts, or absent. */
   headers: Value = absent;
   body: string = "";
+  /**
+   * Has secrets in the body replaced too, as JSON or a form if the header content-type says so. The body must then hold no text of others:
+   * one with {{secret.NAME}} in it would be sent the secret.
+   */
+  bodySecrets: bool = false;
   /** 0 is the host's default. */
   timeoutMs: i64 = 0;
 
@@ -22,7 +27,7 @@ export class Request {
 
   toValue(): Value {
     return object().set("method", optional(this.method)).set("url", text(this.url)).set("headers", this.headers)
-      .set("body", optional(this.body)).set("timeoutMs", count(this.timeoutMs));
+      .set("body", optional(this.body)).set("bodySecrets", flag(this.bodySecrets)).set("timeoutMs", count(this.timeoutMs));
   }
 }
 

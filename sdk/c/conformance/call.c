@@ -178,6 +178,7 @@ static const sn_value *http(sn_ctx *ctx, const sn_value *args) {
         .url = text(args, "url"),
         .headers = sn_get(args, "headers"),
         .body = text(args, "body"),
+        .body_secrets = sn_bool_or(sn_get(args, "bodySecrets"), false),
         .timeout_ms = sn_int_or(sn_get(args, "timeoutMs"), 0),
     };
     sn_response got;

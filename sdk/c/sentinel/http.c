@@ -10,6 +10,7 @@ bool sn_http(sn_ctx *ctx, const sn_request *request, sn_response *out) {
     sn_set_text(ctx, wanted, "url", request->url);
     sn_set(ctx, wanted, "headers", request->headers);
     sn_set_text(ctx, wanted, "body", request->body);
+    sn_set_true(ctx, wanted, "bodySecrets", request->body_secrets);
     sn_set_int(ctx, wanted, "timeoutMs", request->timeout_ms);
     const sn_value *answer = sn_call(ctx, "sentinel_http", sentinel_http, wanted);
     if (answer == NULL) return false;

@@ -387,12 +387,16 @@ bool sn_sleep(sn_ctx *ctx, int64_t ms);
 /* A6.12. Replay starts from here with state in ctx->state. */
 bool sn_checkpoint(sn_ctx *ctx, const sn_value *state);
 
-/* A6.13. {{secret.NAME}} in path, query, headers and body is filled in by the host. */
+/* A6.13. {{secret.NAME}} in path, query and headers is filled in by the host, in
+ * the body with body_secrets: as JSON or a form if content-type says so. Such a
+ * body must hold no text of others: one with {{secret.NAME}} in it would be sent
+ * the secret. */
 typedef struct {
     sn_text method; /* none is GET */
     sn_text url;
     const sn_value *headers; /* object of texts */
     sn_text body;
+    bool body_secrets;
     int64_t timeout_ms; /* 0 is the host's default */
 } sn_request;
 

@@ -142,6 +142,7 @@ fn http(ctx: &mut Context, args: &Value) -> Result<Value> {
         url: args.get("url").text_or_empty(),
         headers: headers.map(|(name, value)| (name.clone(), value.text_or_empty())).collect(),
         body: args.get("body").as_str().map(str::to_string),
+        body_secrets: args.get("bodySecrets").as_bool().unwrap_or(false),
         timeout_ms: args.get("timeoutMs").as_i64(),
     })?;
     whole(response.bytes())?;

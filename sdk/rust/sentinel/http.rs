@@ -2,9 +2,9 @@
 
 use super::{decode, kernel, Context, Result, Value};
 
-/// An outgoing request. `{{secret.NAME}}` in the URL's path or query, in the
-/// value of a header or in the body is replaced by the host with a secret that
-/// the plugin asked for; the guest never sees it.
+/// An outgoing request. `{{secret.NAME}}` in the URL's path or query or in the
+/// value of a header is replaced by the host with a secret that the plugin asked
+/// for; the guest never sees it. In the body it stays, but for `body_secrets`.
 #[derive(Default)]
 pub struct Request {
     /// None is GET.
@@ -12,6 +12,10 @@ pub struct Request {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
+    /// Has secrets in the body replaced too, as JSON or a form if the header
+    /// content-type says so. The body must then hold no text of others: one with
+    /// `{{secret.NAME}}` in it would be sent the secret.
+    pub body_secrets: bool,
     /// None is the host's default.
     pub timeout_ms: Option<i64>,
 }
@@ -63,6 +67,7 @@ impl Context<'_> {
             .with("url", &request.url)
             .with_some("headers", Some(headers).filter(|h| !h.fields().is_empty()))
             .with_some("body", request.body.as_ref())
+            .with_some("bodySecrets", Some(true).filter(|_| request.body_secrets))
             .with_some("timeoutMs", request.timeout_ms);
         let answer = self.call("sentinel_http", kernel::sentinel_http, wanted)?;
         Ok(Response {
