@@ -1,3 +1,4 @@
+import { Whole } from "./number";
 import { print } from "./print";
 
 // Kind says what a Value is. Absent is a field that is not there.
@@ -45,19 +46,16 @@ export class Value {
   /** Whether it is a whole number that an i64 holds. */
   get isInt(): bool {
     if (this.kind != Kind.Number) return false;
-    const n = this.asFloat();
-    return n == Math.trunc(n) && Math.abs(n) < 9.2e18;
+    const n = new Whole(this.text);
+    return n.fits && !n.fraction;
   }
 
-  /** A number without its fraction, else the fallback. */
+  /** A number without its fraction, else the fallback. One beyond an i64 is a RangeError, which ends the plugin: ask isInt where that may come. */
   asInt(fallback: i64 = 0): i64 {
     if (this.kind != Kind.Number) return fallback;
-    const t = this.text;
-    for (let i = 0; i < t.length; i++) {
-      const c = t.charCodeAt(i);
-      if (c == 0x2e || c == 0x65 || c == 0x45) return <i64>this.asFloat();
-    }
-    return I64.parseInt(t);
+    const n = new Whole(this.text);
+    if (!n.fits) throw new RangeError(this.text + " is beyond what an i64 holds");
+    return n.value;
   }
 
   /** A number, else the fallback. */
