@@ -166,7 +166,7 @@ func (s *pluginSet) revoke(info PluginInfo, m *heldModule, why error) error {
 		s.infos[at] = waits
 	}
 	s.mu.Unlock()
-	s.log(waits, waits)
+	s.log(waits, waits, why)
 	s.tell(waits)
 	return nil
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -224,19 +225,24 @@ func (s *pluginSet) refused(info PluginInfo, why error) PluginInfo {
 		}
 		told := *live
 		s.mu.Unlock()
-		s.log(told, info)
+		s.log(told, info, why)
 		s.tell(told)
 		return info
 	}
 	s.note(at, info)
 	s.mu.Unlock()
-	s.log(info, info)
+	s.log(info, info, why)
 	s.tell(info)
 	return info
 }
 
-// log writes for the operator that a version of a plugin is not live.
-func (s *pluginSet) log(now, version PluginInfo) {
+// log writes for the operator that a version of a plugin is not live. Who denied
+// it knows, so a denial that is for good is no warning.
+func (s *pluginSet) log(now, version PluginInfo, why error) {
+	level := slog.LevelWarn
+	if e := abi.As(why); version.State == PluginWaiting && e != nil && e.Permanent {
+		level = slog.LevelDebug
+	}
 	serves := ""
 	if now.Digest != version.Digest {
 		serves = now.Digest
@@ -245,7 +251,7 @@ func (s *pluginSet) log(now, version PluginInfo) {
 	if version.State == PluginWaiting {
 		text = "plugin waits for approval"
 	}
-	s.rt.log.Warn(text, "plugin", version.Name, "file", version.Source, "digest", version.Digest, "serves", serves, "reason", version.Problem)
+	s.rt.log.Log(context.Background(), level, text, "plugin", version.Name, "file", version.Source, "digest", version.Digest, "serves", serves, "reason", version.Problem)
 }
 
 // tell passes on what has become of a plugin. Changes are told one after the

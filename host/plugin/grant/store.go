@@ -73,7 +73,9 @@ func (s *Store) Grant(ctx context.Context, p runtime.PluginInfo) (runtime.Grant,
 	case err != nil:
 		return runtime.Grant{}, err
 	case seal != None && e.Denied:
-		return runtime.Grant{}, denied("plugin %q was denied%s", p.Name, byWhom(e))
+		e := denied("plugin %q was denied%s", p.Name, byWhom(e))
+		e.Permanent = true // somebody has decided; nobody need be told again
+		return runtime.Grant{}, e
 	case seal == Good || seal == Bad && s.opt.TrustUnsealed:
 	case len(p.Asks) == 0:
 		return runtime.Grant{}, nil
@@ -105,7 +107,7 @@ func (s *Store) Grant(ctx context.Context, p runtime.PluginInfo) (runtime.Grant,
 }
 
 // denied is the error of a plugin that has to wait.
-func denied(format string, args ...any) error {
+func denied(format string, args ...any) *abi.Error {
 	return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf(format, args...), Hint: "sentinel plugin list shows what it asks for"}
 }
 
