@@ -32,7 +32,7 @@ func tally(t testing.TB, version int) (p runtime.Plugin, digest string) {
 func TestThousandSwaps(t *testing.T) {
 	swaps, loops := 1000, 6
 	if testing.Short() {
-		swaps = 150
+		swaps = 60
 	}
 	w := newWorld()
 	w.delay = time.Millisecond

@@ -62,7 +62,11 @@ func isLoaded(m client.Message, n int) (bool, error) {
 	if err := json.Unmarshal(m.Event, &file); err != nil || m.Kind != "file" || file.Kind != "plugin" {
 		return false, err
 	}
-	if file.State != "live" {
+	switch file.State {
+	case "live":
+	case "compiling":
+		return false, nil
+	default:
 		return false, fmt.Errorf("the plugin is not live: %s", m.Event)
 	}
 	sum := sha256.Sum256(numbered(echo, n))

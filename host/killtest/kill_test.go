@@ -136,6 +136,7 @@ func (c *lane) round(t *testing.T, state, policy string, most int) map[string]an
 	if err := os.MkdirAll(o.Workspace, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	ownCache(t, state)
 	if c.cache != "" {
 		if err := os.CopyFS(filepath.Join(state, "cache"), os.DirFS(c.cache)); err != nil {
 			t.Fatal(err)

@@ -26,12 +26,24 @@ var compiled = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := os.MkdirAll(filepath.Join(dir, "state", "cache"), 0o700); err != nil {
+		return dir, err
+	}
 	h, err := host.Open(context.Background(), host.Options{Dir: dir, Workspace: dir})
 	if err != nil {
 		return dir, err
 	}
 	return dir, h.Close()
 })
+
+// ownCache has the host keep compiled plugins with the state, not with the user's,
+// so that a kill may hit them being made.
+func ownCache(t *testing.T, state string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(state, "cache"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // warmCache spares a state folder the compiling, which takes most of a cold
 // start.
@@ -41,9 +53,7 @@ func warmCache(t *testing.T, state string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	ownCache(t, state)
 	if err := os.CopyFS(filepath.Join(state, "cache"), os.DirFS(filepath.Join(dir, "state", "cache"))); err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +78,9 @@ func TestKillWhileOpening(t *testing.T) {
 			dir := t.TempDir()
 			o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: filepath.Join(dir, "work"), Crashes: 1 << 20}
 			state := filepath.Join(o.Dir, "state")
+			if name == "cache" {
+				ownCache(t, state)
+			}
 			if err := os.MkdirAll(o.Workspace, 0o700); err != nil {
 				t.Fatal(err)
 			}
