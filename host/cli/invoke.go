@@ -49,6 +49,8 @@ type app struct {
 	lost     bool          // nobody reads standard output any more
 	through  bool          // it was said that a server answers
 
+	aboutPlugins bool // the verb says itself which plugins are not live
+
 	mu          sync.Mutex
 	onInterrupt func() // in place of ending everything; set while a run can be stopped
 }

@@ -54,6 +54,7 @@ func (a *app) pluginAllowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.aboutPlugins = true
 			s, err := a.connect(cmd.Context(), false)
 			if err != nil {
 				return err

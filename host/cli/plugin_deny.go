@@ -10,6 +10,7 @@ func (a *app) pluginDenyCommand() *cobra.Command {
 			"`sentinel plugin allow NAME` is the way back.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a.aboutPlugins = true
 			s, err := a.connect(cmd.Context(), false)
 			if err != nil {
 				return err

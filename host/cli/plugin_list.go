@@ -17,6 +17,7 @@ func (a *app) pluginListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List plugins with their step types, what they ask for, and what waits", Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			a.aboutPlugins = true
 			s, err := a.connect(cmd.Context(), true)
 			if err != nil {
 				return err
@@ -34,16 +35,8 @@ func (a *app) pluginListCommand() *cobra.Command {
 }
 
 func (a *app) showPlugins(list []plugin.Listed) error {
-	switch a.flags.output {
-	case asJSON:
-		return a.writeJSON(list)
-	case asJSONL:
-		for _, p := range list {
-			if err := a.writeJSON(p); err != nil {
-				return err
-			}
-		}
-		return nil
+	if done, err := writeItems(a, list, list); done {
+		return err
 	}
 	paint := a.paintOut
 	rows := [][]string{head(paint, "PLUGIN", "VERSION", "STATE", "FILE", "DIGEST", "STEP TYPES")}

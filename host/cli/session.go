@@ -203,8 +203,12 @@ func (a *app) open(ctx context.Context, opt host.Options) (*session, error) {
 }
 
 // deadPlugins names the plugins that are not live, and why: a step type that is
-// missing because its plugin was refused is a riddle otherwise.
+// missing because its plugin was refused is a riddle otherwise. Verbs that are about
+// plugins say it themselves.
 func (a *app) deadPlugins(h *host.Host) {
+	if a.aboutPlugins {
+		return
+	}
 	for _, p := range h.Runtime().Plugins() {
 		if p.Problem != "" {
 			fmt.Fprintln(a.env.Stderr, a.paint.warn("warning: ")+printable(fmt.Sprintf("plugin %s is not live: %s", p.Source, p.Problem)))

@@ -27,7 +27,7 @@ func (f family) folders(g *runtime.Grant, given map[string]runtime.Folder) (out 
 		may, asked := write[word]
 		switch {
 		case !asked:
-			return nil, nil, wrong("folders", fmt.Sprintf("it does not ask for the folder %.64q", word), "")
+			return nil, nil, wrong("folders", fmt.Sprintf("it does not ask for the folder %.64q", word), asksFolders(write))
 		case folder.Path == "":
 			return nil, nil, wrong("folders", fmt.Sprintf("the folder %q has no path", word), "")
 		case folder.Write && !may:
@@ -49,6 +49,14 @@ func (f family) folders(g *runtime.Grant, given map[string]runtime.Folder) (out 
 		}
 	}
 	return out, notes, nil
+}
+
+// asksFolders is the hint for a word that the plugin does not have.
+func asksFolders(words map[string]bool) string {
+	if len(words) == 0 {
+		return "it asks for no folder"
+	}
+	return "it asks for " + strings.Join(slices.Sorted(maps.Keys(words)), ", ")
 }
 
 // kept returns why an absolute folder is not a plugin's to have, "" if it may be:
