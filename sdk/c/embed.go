@@ -5,6 +5,8 @@ package c
 import (
 	"embed"
 	"io/fs"
+
+	"github.com/sentinel-runtime/sentinel/sdk/internal/embedded"
 )
 
 //go:embed sentinel
@@ -14,16 +16,7 @@ var sdk embed.FS
 var template embed.FS
 
 // SDK returns the sources of the SDK, which a project has in its folder sdk.
-func SDK() fs.FS { return sub(sdk, "sentinel") }
+func SDK() fs.FS { return embedded.Folder(sdk, "sentinel") }
 
 // Template returns the files of a new project, with {{name}} for its name.
-func Template() fs.FS { return sub(template, "template") }
-
-// sub is a folder of embedded files. It is there, or the program was not built.
-func sub(files fs.FS, dir string) fs.FS {
-	inner, err := fs.Sub(files, dir)
-	if err != nil {
-		panic(err)
-	}
-	return inner
-}
+func Template() fs.FS { return embedded.Folder(template, "template") }

@@ -16,6 +16,8 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+
+	"github.com/sentinel-runtime/sentinel/sdk/internal/embedded"
 )
 
 //go:embed sentinel.d.ts testing.mjs engine/prelude.js
@@ -32,13 +34,7 @@ var packed []byte
 func SDK() fs.FS { return sdk }
 
 // Template returns what a new project begins with.
-func Template() fs.FS {
-	dir, err := fs.Sub(templates, "template")
-	if err != nil {
-		panic(err) // the name is a constant
-	}
-	return dir
-}
+func Template() fs.FS { return embedded.Folder(templates, "template") }
 
 // engine is unpacked once a process.
 var engine = sync.OnceValues(func() ([]byte, error) {

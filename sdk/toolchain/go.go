@@ -5,12 +5,12 @@ import (
 	"embed"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 
 	"github.com/sentinel-runtime/sentinel/sdk"
+	"github.com/sentinel-runtime/sentinel/sdk/internal/embedded"
 )
 
 //go:embed all:template/go
@@ -28,7 +28,7 @@ var golang = Language{
 	Source:   "plugin.go",
 	Tools:    []Tool{goTool},
 	SDK:      sdk.Source(),
-	Template: sub(goTemplate, "template/go"),
+	Template: embedded.Folder(goTemplate, "template/go"),
 	build:    buildGo,
 }
 
@@ -52,13 +52,4 @@ func buildGo(ctx context.Context, dir, out string, say io.Writer) error {
 		return fmt.Errorf("go build: %w", err)
 	}
 	return nil
-}
-
-// sub is a folder of embedded files. It is there, or the program was not built.
-func sub(files fs.FS, dir string) fs.FS {
-	inner, err := fs.Sub(files, dir)
-	if err != nil {
-		panic(err)
-	}
-	return inner
 }
