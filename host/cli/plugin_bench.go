@@ -21,15 +21,7 @@ func (a *app) pluginBenchCommand() *cobra.Command {
 		Example: "  sentinel plugin bench shout.wasm --input '{\"text\": \"hey\"}'\n  sentinel plugin bench . --n 1000 -o json",
 		Args:    exactly("the module"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			src, err := a.moduleOf(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			fakes, err := a.fakes(f.fake)
-			if err != nil {
-				return err
-			}
-			text, err := a.text("--input", f.input)
+			src, fakes, text, err := a.trial(cmd.Context(), args[0], f)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,6 +20,18 @@ func (f *trialFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.fake, "fake", "", "file with answers to host calls: [{\"function\", \"request\"?, \"ok\"|\"error\"}]")
 }
 
+// trial reads the module, the answers to its calls and the step's input.
+func (a *app) trial(ctx context.Context, module string, f trialFlags) (src moduleSource, fakes []plugintest.Fake, input []byte, err error) {
+	if src, err = a.moduleOf(ctx, module); err != nil {
+		return src, nil, nil, err
+	}
+	if fakes, err = a.fakes(f.fake); err != nil {
+		return src, nil, nil, err
+	}
+	input, err = a.text("--input", f.input)
+	return src, fakes, input, err
+}
+
 // pluginCallCommand carries out one step outside a run.
 func (a *app) pluginCallCommand() *cobra.Command {
 	var f trialFlags
@@ -31,15 +44,7 @@ func (a *app) pluginCallCommand() *cobra.Command {
 		Args: exactly("the module"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
-			src, err := a.moduleOf(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			fakes, err := a.fakes(f.fake)
-			if err != nil {
-				return err
-			}
-			text, err := a.text("--input", f.input)
+			src, fakes, text, err := a.trial(ctx, args[0], f)
 			if err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ type compiles struct {
 	ends map[string]*compileEnd
 }
 
-// compileEnd is nil-valued until the module is through.
+// compileEnd says whether a module is through, and then why it cannot be loaded.
 type compileEnd struct {
 	through bool
 	fault   error
