@@ -1,0 +1,18 @@
+// Package strictjson reads JSON that comes from other people: files, request
+// bodies, webhooks, events, plugin manifests, a model's tool arguments.
+//
+// encoding/json keeps the last of two equal keys, matches keys without regard
+// to case, and replaces what is not UTF-8. Two readers of one text can therefore
+// see two different values, which has been used to get past checks (see
+// CVE-2026-27896). This package refuses such a text and names the place: line,
+// column and path.
+//
+// What it refuses, besides text that is not JSON: a byte order mark, text after
+// the value, duplicate keys (compared as decoded, so "\u0061" is "a"), bytes that
+// are not UTF-8, half of a surrogate pair, numbers that a float64 cannot hold,
+// and a text above the [Limits]. [Decode] also refuses keys that the Go type does
+// not have, in the case that they are written; [DecodeOpen] ignores them.
+//
+// It is a thin layer over github.com/go-json-experiment/json, the public form of
+// what is to become encoding/json/v2; that module is imported only here.
+package strictjson
