@@ -1,0 +1,142 @@
+package termtext
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text is text that a terminal may show as it is: constants of this program and
+// foreign text that was escaped. It may hold the program's own colour sequences.
+type Text string
+
+// Line returns s as a part of one line: line feeds and tabs are escaped too.
+func Line(s string) Text { return escape(s, "") }
+
+// Block returns s as lines of their own: line feeds and tabs stay. Every line
+// after the first starts with indent, so that no line of s can pass for a line
+// that this program wrote. Line feeds at the end of s are dropped.
+func Block(s, indent string) Text {
+	s = strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	return Text(strings.ReplaceAll(string(escape(s, "\n\t")), "\n", "\n"+indent))
+}
+
+// Sprintf formats like [fmt.Sprintf] and escapes every argument as [Line] does,
+// except arguments of type Text. It replaces the elements of args.
+func Sprintf(format string, args ...any) Text {
+	for i := range args {
+		args[i] = argument(args[i])
+	}
+	return Text(fmt.Sprintf(format, args...))
+}
+
+// Join joins parts as [strings.Join] does.
+func Join(parts []Text, separator string) Text {
+	var b strings.Builder
+	for i, p := range parts {
+		if i > 0 {
+			b.WriteString(separator)
+		}
+		b.WriteString(string(p))
+	}
+	return Text(b.String())
+}
+
+// argument leaves alone what has no text of its own, so that it still works as
+// a width.
+func argument(v any) any {
+	switch v.(type) {
+	case nil, Text, escaped, bool, time.Duration, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float32, float64:
+		return v
+	}
+	return escaped{v}
+}
+
+// escaped formats a value as package fmt does and escapes the result.
+type escaped struct{ value any }
+
+// Format implements [fmt.Formatter].
+func (e escaped) Format(to fmt.State, verb rune) {
+	// The error is the state's own and reaches the caller of the formatting function.
+	_, _ = io.WriteString(to, string(Line(fmt.Sprintf(fmt.FormatString(to, verb), e.value))))
+}
+
+// escape escapes every unsafe character but those in keep.
+func escape(s, keep string) Text {
+	i := 0
+	for i < len(s) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if (unsafe(r) && !strings.ContainsRune(keep, r)) || r == utf8.RuneError && n == 1 {
+			break
+		}
+		i += n
+	}
+	if i == len(s) {
+		return Text(s)
+	}
+	var b strings.Builder
+	b.WriteString(s[:i])
+	for i < len(s) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1: // a byte that is not UTF-8; terminals may read it as a C1 control
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unsafe(r) && !strings.ContainsRune(keep, r):
+			b.WriteString(spelling(r))
+		default:
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return Text(b.String())
+}
+
+// spelling is the escape sequence of Go for a character.
+func spelling(r rune) string {
+	switch {
+	case r == '\n':
+		return `\n`
+	case r == '\r':
+		return `\r`
+	case r == '\t':
+		return `\t`
+	case r < 0x100:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// unsafe reports whether a character can steer a terminal, or change how the
+// text around it is read without being seen itself.
+func unsafe(r rune) bool {
+	switch {
+	case r < 0x20, r >= 0x7f && r <= 0x9f: // C0, DEL, C1
+		return true
+	case r < 0x80:
+		return false
+	}
+	return unicode.Is(invisible, r)
+}
+
+// invisible holds the line separators, the bidirectional controls, and the
+// format characters that show nothing by themselves. U+200C and U+200D are not
+// in it: Persian words and emoji are written with them.
+var invisible = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x061c, Hi: 0x061c, Stride: 1}, // Arabic letter mark
+		{Lo: 0x200b, Hi: 0x200b, Stride: 1}, // zero width space
+		{Lo: 0x200e, Hi: 0x200f, Stride: 1}, // left-to-right and right-to-left mark
+		{Lo: 0x2028, Hi: 0x202e, Stride: 1}, // line and paragraph separator, embeddings and overrides
+		{Lo: 0x2060, Hi: 0x206f, Stride: 1}, // word joiner, isolates, deprecated controls
+		{Lo: 0xfeff, Hi: 0xfeff, Stride: 1}, // byte order mark
+		{Lo: 0xfff9, Hi: 0xfffb, Stride: 1}, // interlinear annotations
+	},
+	R32: []unicode.Range32{
+		{Lo: 0xe0000, Hi: 0xe007f, Stride: 1}, // tags: ASCII that is not shown
+	},
+}
