@@ -4,28 +4,30 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
-	"syscall"
+
+	"github.com/sentinel-runtime/sentinel/host/regular"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // readFile reads a value from a file that is its owner's alone. Links are
 // followed, since the operator's own configuration names the path.
-func readFile(name, path string) (string, error) {
-	// Without blocking, for a pipe in its place would hold the request for ever.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func (s *Source) readFile(name, path string) (string, error) {
+	f, info, err := s.opt.Trust.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", missing(name)
+	}
+	if errors.Is(err, regular.ErrKind) {
+		return "", unusable(name, "is in what is no regular file", "name the file that holds the value alone")
+	}
+	if abi.CodeOf(err) == abi.Denied {
+		return "", unusable(name, "is in a file that others may read or change", "sentinel doctor names the file or folder, and how to mend it")
 	}
 	if err != nil {
 		return "", unusable(name, "is in a file that cannot be opened", "see that the host's user may read the file")
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil || !info.Mode().IsRegular():
-		return "", unusable(name, "is in what is no regular file", "name the file that holds the value alone")
-	case othersMay(info):
+	if othersMay(info) {
 		return "", unusable(name, "is in a file that others may read or change", "chmod 600 the file, and let it belong to the host's user")
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxValue+2)) // one more than may be, with its line end

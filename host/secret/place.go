@@ -1,12 +1,12 @@
 package secret
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A Place says where a value is: one of the two.
@@ -33,44 +33,32 @@ func (p *Places) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return errors.New(`an object of names and places is wanted, {"SLACK_TOKEN": {"env": "SLACK_TOKEN"}}`)
+	members, err := strictjson.Members(raw, strictjson.Limits{})
+	if bad := (*strictjson.Error)(nil); errors.As(err, &bad) {
+		if bad.Kind == strictjson.Duplicate {
+			return errors.New(bad.Reason)
+		}
+		return errors.New(`want an object of names and places, {"SLACK_TOKEN": {"env": "SLACK_TOKEN"}}`)
 	}
 	*p = Places{}
-	for d.More() {
-		token, err := d.Token()
+	for _, m := range members {
+		if !Named(m.Key) {
+			return fmt.Errorf("invalid name of a secret %.70q: want capitals, digits and _, at most 64", m.Key)
+		}
+		place, err := parsePlace(m.Value)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", m.Key, err)
 		}
-		name, _ := token.(string) // the decoder lets nothing else be a name
-		var one json.RawMessage
-		if err := d.Decode(&one); err != nil {
-			return err
-		}
-		if !Named(name) {
-			return fmt.Errorf("%.70q is no name of a secret: capitals, digits and _ are, 64 at most", name)
-		}
-		if _, twice := (*p)[name]; twice {
-			return fmt.Errorf("%s is there twice", name)
-		}
-		place, err := parsePlace(one)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		(*p)[name] = place
+		(*p)[m.Key] = place
 	}
-	_, err := d.Token()
-	return err
+	return nil
 }
 
-var errPlace = errors.New(`where the value is has to be said, not what it is: {"env": VARIABLE} or {"file": PATH}`)
+var errPlace = errors.New(`want the place of the value, not the value: {"env": VARIABLE} or {"file": PATH}`)
 
 func parsePlace(raw []byte) (Place, error) {
 	var place Place
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if d.Decode(&place) != nil || (place.Env == "") == (place.File == "") {
+	if strictjson.Decode(raw, &place, strictjson.Limits{}) != nil || (place.Env == "") == (place.File == "") {
 		return Place{}, errPlace
 	}
 	if place.File != "" && !filepath.IsAbs(place.File) {

@@ -61,8 +61,8 @@ func TestPlaces(t *testing.T) {
 		t.Fatalf("%v, %v", p, err)
 	}
 	for text, want := range map[string]string{
-		`[]`: "an object", `{"a":{"env":"X"}}`: "no name", `{"A":{"env":"X"},"A":{"env":"Y"}}`: "twice", `{"A":"hunter2-hunter2"}`: "where the value is",
-		`{"A":{}}`: "where the value is", `{"A":{"env":"X","file":"/y"}}`: "where the value is", `{"A":{"value":"hunter2-hunter2"}}`: "where the value is",
+		`[]`: "an object", `{"a":{"env":"X"}}`: "invalid name", `{"A":{"env":"X"},"A":{"env":"Y"}}`: "duplicate key", `{"A":"hunter2-hunter2"}`: "want the place of the value",
+		`{"A":{}}`: "want the place of the value", `{"A":{"env":"X","file":"/y"}}`: "want the place of the value", `{"A":{"value":"hunter2-hunter2"}}`: "want the place of the value",
 		`{"A":{"file":"x"}}`: "absolute",
 	} {
 		err := json.Unmarshal([]byte(text), &p)

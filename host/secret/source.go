@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -25,6 +26,9 @@ type Options struct {
 	Getenv func(string) string
 	// Redactor learns every value before it is handed out. Required.
 	Redactor Redactor
+	// Trust decides whether files with values are obeyed. Default: they and the
+	// folders above have to be the user's or root's alone.
+	Trust *trust.Policy
 }
 
 // A Redactor keeps secrets out of what is written.
@@ -96,7 +100,7 @@ func (s *Source) read(name string) (string, error) {
 		place.Env = Env + name
 	}
 	if place.File != "" {
-		return readFile(name, place.File)
+		return s.readFile(name, place.File)
 	}
 	value := s.opt.Getenv(place.Env)
 	if value == "" {
