@@ -1,21 +1,37 @@
 package shell
 
 import (
+	"fmt"
 	"os"
-	"os/exec"
 	"sync"
 	"time"
 )
 
 // drainTime is how long output is still read once a program and its tree have
-// ended. Only a process that escaped the tree can hold the pipes longer.
+// ended. Only a process that could not be ended, or one outside the tree that was
+// handed a pipe, can hold the pipes longer.
 const drainTime = 2 * time.Second
+
+// ending says what it took to end a process tree.
+type ending struct {
+	killed int   // processes besides the command
+	left   []int // pids of processes that could not be killed
+	lost   bool  // the supervisor was killed, so that more may be left
+}
+
+// starting says how a process is started.
+type starting struct {
+	pool   *supervisors
+	file   string // there while the tree may have processes; see supervise.Spec
+	cookie string // in the environment of the command
+	adopts bool   // orphans come to this process
+}
 
 // child is one start of an execution: the process, and the goroutines around
 // it.
 type child struct {
 	e       *execution
-	cmd     *exec.Cmd
+	proc    *process
 	readers []*os.File
 	read    sync.WaitGroup
 	stopped chan struct{} // closed by stop
@@ -23,12 +39,9 @@ type child struct {
 	why     reason // set before stopped is closed
 	over    chan struct{}
 	result  Record // how this start ended; set before over is closed
-
-	reaping sync.Once
-	waitErr error
 }
 
-// stop asks the supervisor to end the process tree.
+// stop asks for the end of the process tree; it does not wait.
 func (c *child) stop(why reason) {
 	c.once.Do(func() {
 		c.why = why
@@ -46,24 +59,19 @@ func (c *child) reason() reason {
 	}
 }
 
-// reap waits for the process and frees its pid.
-func (c *child) reap() {
-	c.reaping.Do(func() { c.waitErr = c.cmd.Wait() })
-}
-
-// begin starts the readers and the supervisor of a process that runs.
-func (c *child) begin(timeout time.Duration, since uint64) {
+// begin starts the readers of a running process and the goroutine that ends it.
+func (c *child) begin(timeout time.Duration) {
 	streams := []byte{'o', 'e'}
 	for i, f := range c.readers {
 		c.read.Go(func() { c.drain(f, streams[i]) })
 	}
 	go func() { // ended when Close returns
 		defer c.e.m.group.Done()
-		c.supervise(timeout, since)
+		c.follow(timeout)
 	}()
 }
 
-// drain reads one stream to its end, whatever becomes of the lines.
+// drain reads one stream to its end, even if its lines cannot be kept.
 func (c *child) drain(f *os.File, stream byte) {
 	var s splitter
 	var texts []string
@@ -73,24 +81,19 @@ func (c *child) drain(f *os.File, stream byte) {
 		n, err := f.Read(buffer)
 		s.push(buffer[:n], emit)
 		if err != nil {
-			s.flush(emit) // the end, or the deadline of a pipe that somebody else holds
+			s.flush(emit) // the end, or the deadline of a pipe that another process holds
 		}
-		c.e.write(stream, texts)
-		texts = texts[:0]
+		c.e.write(stream, texts, s.zeros)
+		texts, s.zeros = texts[:0], 0
 		if err != nil {
 			return
 		}
 	}
 }
 
-// supervise waits for the end of the process, or brings it about, and leaves
-// nothing of its tree behind.
-func (c *child) supervise(timeout time.Duration, since uint64) {
-	exited := make(chan struct{})
-	go func() { // ends with the process, which is killed below at the latest
-		awaitExit(c)
-		close(exited)
-	}()
+// follow waits for the end of the program, or brings it about, and ends what is left
+// of its tree.
+func (c *child) follow(timeout time.Duration) {
 	var limit <-chan time.Time
 	if timeout > 0 {
 		t := time.NewTimer(timeout)
@@ -98,21 +101,15 @@ func (c *child) supervise(timeout time.Duration, since uint64) {
 		limit = t.C
 	}
 	select {
-	case <-exited:
+	case <-c.proc.exited:
 	case <-limit:
 		c.stop(reasonTimeout)
-		c.end(exited)
+		c.end()
 	case <-c.stopped:
-		c.end(exited)
+		c.end()
 	}
-	// The leader is a zombie now where the system allows it, so its group
-	// still is its group.
-	rec := c.e.record()
-	killGroup(c.cmd.Process)
-	if n := endTree(rec.PID, since, rec.Cookie, true); n > 0 {
-		c.e.m.log.Debug("ended descendants", "execution", c.e.id, "processes", n)
-	}
-	c.reap()
+	m := c.e.m
+	c.report(c.proc.wait())
 	deadline := time.Now().Add(drainTime)
 	for _, f := range c.readers {
 		if err := f.SetReadDeadline(deadline); err != nil {
@@ -123,18 +120,36 @@ func (c *child) supervise(timeout time.Duration, since uint64) {
 	for _, f := range c.readers {
 		_ = f.Close() // read to its end or given up
 	}
+	if m.opt.Subreaper {
+		reapAdopted()
+	}
 	c.e.finish(c)
 }
 
-// end asks the process group to end, and kills it after the grace.
-func (c *child) end(exited <-chan struct{}) {
-	terminate(c.cmd.Process)
+// end asks the process group to end, and kills the tree after the grace period.
+func (c *child) end() {
+	c.proc.terminate()
 	t := time.NewTimer(c.e.m.opt.Grace)
 	defer t.Stop()
 	select {
-	case <-exited:
+	case <-c.proc.exited:
 	case <-t.C:
-		killGroup(c.cmd.Process)
-		<-exited
+		c.proc.kill()
+	}
+}
+
+// report logs what was ended and what may be left.
+func (c *child) report(how ending) {
+	log := c.e.m.log
+	if how.killed > 0 {
+		log.Debug("ended descendants", "execution", c.e.id, "processes", how.killed)
+	}
+	if len(how.left) > 0 {
+		log.Warn("processes of an execution cannot be ended", "execution", c.e.id, "run", c.e.run, "pids", how.left)
+		c.e.write('h', []string{fmt.Sprintf("[processes that cannot be ended are left: %v]", how.left)}, 0)
+	}
+	if how.lost {
+		log.Warn("supervisor of an execution was killed: processes that left its session may be left", "execution", c.e.id, "run", c.e.run, "ended", how.killed)
+		c.e.write('h', []string{"[the supervisor of this execution was killed: processes that it started may be left]"}, 0)
 	}
 }

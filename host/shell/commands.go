@@ -17,7 +17,7 @@ func Commands(m *Manager) []command.Command {
 	return []command.Command{
 		command.New("code/shell/execute",
 			"Run a program, as a shell line or as argv, and wait for its end, or with wait false go on at once and watch it. A non-zero exit code is a result with success false.",
-			command.Options{Private: true, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute),
+			command.Options{Executes: true, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute),
 		command.New("code/shell/watch", "Wait for the end of an execution, or for a line, and get its classified output.", read,
 			func(ctx context.Context, call *command.Call, in WatchRequest) (WatchAnswer, error) {
 				return m.watch(ctx, call.Run, in)
@@ -51,6 +51,8 @@ type executeOut struct {
 	Output      string `json:"output" jsonschema:"both streams in order, the beginning and the end if it is long"`
 	Lines       []Line `json:"lines,omitempty" jsonschema:"with rules: the lines they emit"`
 	Dropped     int    `json:"dropped" jsonschema:"lines that are not in output"`
+	Stderr      string `json:"stderr,omitempty" jsonschema:"after an exit code other than 0: the last lines of standard error, up to 10 and 2 KiB"`
+	ZeroBytes   int64  `json:"zeroBytes,omitempty" jsonschema:"zero bytes that the program wrote; output is without them"`
 	DurationMs  int64  `json:"durationMs"`
 }
 
@@ -81,8 +83,14 @@ func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn)
 	out := executeOut{
 		ExecutionID: e.id, Success: &ok, ExitCode: r.ExitCode, Signal: r.Signal, DurationMs: r.EndedAt.Sub(r.StartedAt).Milliseconds(),
 	}
+	out.ZeroBytes = r.ZeroBytes
 	if out.Output, out.Dropped, err = e.output(r.First, outputSize); err != nil {
 		return executeOut{}, err
+	}
+	if !ok {
+		if out.Stderr, err = e.lastErrors(r.First); err != nil {
+			return executeOut{}, err
+		}
 	}
 	if len(in.Rules) > 0 {
 		a, err := e.follow(ctx, r.First, "", nil, collector{size: outputSize})
@@ -153,6 +161,45 @@ func (m *Manager) Run(ctx context.Context, call *command.Call, dir string, argv 
 	}
 	output, _, err = e.output(r.First, outputSize)
 	return *r.ExitCode, output, err
+}
+
+// Bounds of the standard error that stands beside an exit code.
+const (
+	errorLines = 10
+	errorBytes = 2 << 10
+)
+
+// lastErrors returns the last lines of standard error from a line on.
+func (e *execution) lastErrors(from int) (string, error) {
+	var tail []string
+	size := 0
+	for at := from; ; {
+		lines, _, _, _, err := e.look(at)
+		if err != nil {
+			return "", err
+		}
+		for _, l := range lines {
+			at = l.number + 1
+			if l.stream != 'e' {
+				continue
+			}
+			tail, size = append(tail, l.text), size+len(l.text)+1
+			for len(tail) > 1 && (len(tail) > errorLines || size > errorBytes) {
+				tail, size = tail[1:], size-len(tail[0])-1
+			}
+		}
+		if len(lines) < batch {
+			break
+		}
+	}
+	if len(tail) == 0 {
+		return "", nil
+	}
+	text := strings.Join(tail, "\n")
+	if len(text) > errorBytes { // one long line
+		text = strings.ToValidUTF8(text[len(text)-errorBytes:], "")
+	}
+	return text + "\n", nil
 }
 
 // output returns the lines from one on as text of at most size bytes in JSON:

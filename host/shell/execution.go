@@ -65,14 +65,14 @@ func (e *execution) diskSize() int64 {
 	return e.out.size()
 }
 
-// leader returns the pid of the live process, or 0.
-func (e *execution) leader() int {
+// root returns the pid above the live processes, or 0.
+func (e *execution) root() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.child == nil {
 		return 0
 	}
-	return e.rec.PID
+	return e.child.proc.root()
 }
 
 // stop asks for the end of what lives now; it does not wait. The first reason
@@ -108,9 +108,10 @@ func (e *execution) announce() {
 	e.changed = make(chan struct{})
 }
 
-// write adds lines of one stream. A disk that refuses them is reported once.
-func (e *execution) write(stream byte, texts []string) {
-	if len(texts) == 0 {
+// write adds lines of one stream, and how many zero bytes were taken out of it. A
+// disk that refuses lines is reported once.
+func (e *execution) write(stream byte, texts []string, zeros int64) {
+	if len(texts) == 0 && zeros == 0 {
 		return
 	}
 	now := time.Now().UnixMilli()
@@ -120,6 +121,7 @@ func (e *execution) write(stream byte, texts []string) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.rec.ZeroBytes += zeros
 	if err := e.out.append(lines); err != nil {
 		e.m.log.Warn("keep output", "execution", e.id, "error", err)
 	}

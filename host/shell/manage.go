@@ -70,6 +70,7 @@ type Status struct {
 	Lines        int             `json:"lines" jsonschema:"how many it has written"`
 	Dropped      int             `json:"dropped" jsonschema:"how many of them are not kept"`
 	DroppedBytes int64           `json:"droppedBytes"`
+	ZeroBytes    int64           `json:"zeroBytes,omitempty" jsonschema:"zero bytes that it wrote; lines are without them"`
 	Starts       int             `json:"starts"`
 	StartedAt    time.Time       `json:"startedAt"`
 	DurationMs   int64           `json:"durationMs"`
@@ -82,7 +83,7 @@ func (e *execution) status() Status {
 	r := e.rec
 	s := Status{
 		ExecutionID: e.id, Run: r.Run, Step: r.Path, Command: commandLine(r.Argv), State: r.State, ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut,
-		PID: r.PID, Lines: e.out.next, Dropped: e.out.dropped(), DroppedBytes: e.out.bytes, Starts: r.Starts, StartedAt: r.StartedAt,
+		PID: r.PID, Lines: e.out.next, Dropped: e.out.dropped(), DroppedBytes: e.out.bytes, ZeroBytes: r.ZeroBytes, Starts: r.Starts, StartedAt: r.StartedAt,
 	}
 	end := r.EndedAt
 	if r.State == Running {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -41,9 +42,11 @@ type Options struct {
 	// PassEnv names variables of the host that programs get beside the usual
 	// ones. Names of secrets are refused: default none.
 	PassEnv []string
-	// Subreaper has orphans of the executions fall to this process, which then
-	// reaps them; orphans of other children fall to it too and are not reaped.
-	// Where this process is process 1 that is so anyway. Default false.
+	// Subreaper makes this process adopt the orphans of all its descendants (Linux),
+	// so that what a command leaves behind is found even if the command kills its
+	// supervisor. It is for programs that start no child in a session of its own
+	// except through a Manager: such a child would be taken for an orphan. Default
+	// false.
 	Subreaper bool
 	// Logger hears of what is not an answer to anybody: default none.
 	Logger *slog.Logger
@@ -55,6 +58,8 @@ type Manager struct {
 	store Store
 	log   *slog.Logger
 	temp  bool // Dir is ours to remove
+
+	supervisors supervisors
 
 	mu        sync.Mutex
 	all       map[string]*execution
@@ -122,6 +127,7 @@ func (m *Manager) Close() error {
 		e.stop(reasonClosed)
 	}
 	m.group.Wait()
+	m.supervisors.close()
 	if m.temp && !already {
 		return os.RemoveAll(m.opt.Dir)
 	}
@@ -151,6 +157,10 @@ func (m *Manager) EndRun(ctx context.Context, run sentinels.RunID) error {
 	return nil
 }
 
+// treeFile is the file that is there while the process tree of an execution may have
+// processes; its supervisor makes and removes it.
+func (m *Manager) treeFile(id string) string { return filepath.Join(m.opt.Dir, id+".tree") }
+
 // Memory returns the resident bytes of the run's live process trees, 0 where
 // the system does not say.
 func (m *Manager) Memory(run sentinels.RunID) int64 {
@@ -161,16 +171,16 @@ func (m *Manager) Memory(run sentinels.RunID) int64 {
 	}
 	list := m.snapshot(func(e *execution) bool { return e.run == run })
 	m.mu.Unlock()
-	var leaders []int
+	var roots []int
 	for _, e := range list {
-		if pid := e.leader(); pid != 0 {
-			leaders = append(leaders, pid)
+		if pid := e.root(); pid != 0 {
+			roots = append(roots, pid)
 		}
 	}
-	if len(leaders) == 0 {
+	if len(roots) == 0 {
 		return 0
 	}
-	return memoryOf(leaders)
+	return memoryOf(roots)
 }
 
 // snapshot returns the executions that pick chooses, oldest start first. The

@@ -2,28 +2,24 @@ package shell
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
+
+	"github.com/sentinel-runtime/sentinel/host/shell/supervise"
 )
 
 // limits says in words what this system cannot do; empty here.
 const limits = ""
 
 // proc is one line of the process table.
-type proc struct {
-	pid, parent, session int
-	state                byte
-	start                uint64 // clock ticks since boot
-	rss                  int64  // bytes
-}
-
-// gone reports a process that has ended and waits to be reaped.
-func (p proc) gone() bool { return p.state == 'Z' || p.state == 'X' }
+type proc = supervise.Process
 
 // bootID names the running system's start: pids mean nothing across it.
 func bootID() string {
@@ -49,7 +45,7 @@ func processTable() []proc {
 	list := make([]proc, 0, len(names))
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil {
-			if p, ok := processOf(pid); ok {
+			if p, ok := supervise.ProcessOf(pid); ok {
 				list = append(list, p)
 			}
 		}
@@ -57,36 +53,14 @@ func processTable() []proc {
 	return list
 }
 
-// processOf reads one process.
-func processOf(pid int) (proc, bool) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return proc{}, false
-	}
-	// The name in parentheses may hold anything; the fields follow the last one.
-	i := bytes.LastIndexByte(data, ')')
-	f := strings.Fields(string(data[i+1:]))
-	if i < 0 || len(f) < 22 {
-		return proc{}, false
-	}
-	p := proc{pid: pid, state: f[0][0]}
-	p.parent, _ = strconv.Atoi(f[1])
-	p.session, _ = strconv.Atoi(f[3])
-	p.start, _ = strconv.ParseUint(f[19], 10, 64)
-	pages, _ := strconv.ParseInt(f[21], 10, 64)
-	p.rss = pages * int64(os.Getpagesize())
-	return p, true
-}
-
 // startTime tells a process from a later one with the same pid.
 func startTime(pid int) uint64 {
-	p, _ := processOf(pid)
-	return p.start
+	p, _ := supervise.ProcessOf(pid)
+	return p.Start
 }
 
-// hasCookie reports whether a process was started with the cookie, which may
-// be one of several: an execution of a host that itself runs in an execution
-// carries both.
+// hasCookie reports whether a process was started with the cookie, which may be one
+// of several: an execution of a host that itself runs in an execution carries both.
 func hasCookie(pid int, cookie string) bool {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || cookie == "" {
@@ -100,65 +74,80 @@ func hasCookie(pid int, cookie string) bool {
 	return false
 }
 
-// treeOf picks the processes of one execution: those of its session, those
-// with its cookie, and their descendants. leader is the pid it was started
-// with, 0 if that may belong to somebody else by now; since is its start time.
+// treeOf picks what can be found of the processes of an execution without its
+// supervisor: those of its session, those with its cookie, and their descendants.
+// leader is the pid of the command, 0 if that may be another process by now; since is
+// its start time.
 func treeOf(table []proc, leader int, since uint64, cookie string) []proc {
 	self := os.Getpid()
 	in := make(map[int]bool)
 	for _, p := range table {
 		switch {
-		case p.pid == self || p.start < since:
-		case leader != 0 && (p.session == leader || p.pid == leader):
-			in[p.pid] = true
-		case !p.gone() && hasCookie(p.pid, cookie):
-			in[p.pid] = true
+		case p.PID == self || p.Start < since:
+		case leader != 0 && (p.Session == leader || p.PID == leader):
+			in[p.PID] = true
+		case !p.Gone() && hasCookie(p.PID, cookie):
+			in[p.PID] = true
 		}
 	}
+	return withDescendants(table, in)
+}
+
+// below picks the descendants of a process.
+func below(table []proc, root int) []proc {
+	tree := withDescendants(table, map[int]bool{root: true})
+	return slices.DeleteFunc(tree, func(p proc) bool { return p.PID == root })
+}
+
+// withDescendants picks processes and all that are below them, but not this one.
+func withDescendants(table []proc, in map[int]bool) []proc {
+	self := os.Getpid()
 	for grew := true; grew; {
 		grew = false
 		for _, p := range table {
-			if !in[p.pid] && in[p.parent] && p.pid != self {
-				in[p.pid], grew = true, true
+			if !in[p.PID] && in[p.Parent] && p.PID != self {
+				in[p.PID], grew = true, true
 			}
 		}
 	}
 	var tree []proc
 	for _, p := range table {
-		if in[p.pid] {
+		if in[p.PID] {
 			tree = append(tree, p)
 		}
 	}
 	return tree
 }
 
-// endTree kills what is left of an execution until nothing is, and reaps what
-// fell to us. It returns how many processes it killed. The leader itself, a
-// zombie that its waiter reaps, is left alone when spare is set.
-func endTree(leader int, since uint64, cookie string, spare bool) (killed int) {
+// endTree kills what pick finds until it finds nothing alive twice in a row, for a
+// second at most, and reaps what has become a child of this process. It returns how
+// many processes it killed. Once is not enough: the environment of a process that is
+// just starting a program cannot be read.
+func endTree(pick func(table []proc) []proc) (killed int) {
 	seen := map[int]bool{}
+	quiet := 0
 	for pause := time.Millisecond; pause < time.Second; pause *= 2 {
 		alive := false
-		for _, p := range treeOf(processTable(), leader, since, cookie) {
-			if p.pid == leader && spare {
-				continue
-			}
-			if p.gone() {
-				reap(p.pid)
+		for _, p := range pick(processTable()) {
+			if p.Gone() {
+				reap(p.PID)
 				continue
 			}
 			alive = true
-			if !seen[p.pid] {
-				seen[p.pid] = true
+			if !seen[p.PID] {
+				seen[p.PID] = true
 				killed++
 			}
 			// Looked at again just before: a pid is not reused within so short
 			// a time unless the system is out of pids.
-			if now, ok := processOf(p.pid); ok && now.start == p.start {
-				_ = syscall.Kill(p.pid, syscall.SIGKILL) // gone already is what we want
+			if now, ok := supervise.ProcessOf(p.PID); ok && now.Start == p.Start {
+				_ = syscall.Kill(p.PID, syscall.SIGKILL) // gone already is what we want
 			}
 		}
-		if !alive {
+		if quiet++; alive {
+			quiet = 0
+		}
+		if quiet == 2 {
 			break
 		}
 		time.Sleep(pause)
@@ -169,6 +158,41 @@ func endTree(leader int, since uint64, cookie string, spare bool) (killed int) {
 	return killed
 }
 
+// endLeftover ends what an earlier host left of an execution. Its supervisor does so
+// when the host is gone, and is given the time for that: the file is there until
+// then. sure says that the supervisor was done; if not, it was killed, and what left
+// the session and the environment of the execution cannot be found.
+//
+// The session counts only if its leader is still the very process of the record,
+// since its pid may be another's by now; the cookie always does.
+func endLeftover(r Record, file string) (killed int, sure bool) {
+	deadline := time.Now().Add(superviseTime)
+	for {
+		var pid int
+		var start uint64
+		text, err := os.ReadFile(file)
+		if sure = errors.Is(err, fs.ErrNotExist); sure {
+			break
+		}
+		_, err = fmt.Sscan(string(text), &pid, &start)
+		if s, ok := supervise.ProcessOf(pid); err != nil || !ok || s.Gone() || s.Start != start {
+			break
+		}
+		if time.Now().After(deadline) {
+			killed += endTree(func(table []proc) []proc { return below(table, pid) })
+			_ = syscall.Kill(pid, syscall.SIGKILL) // the very process: it has run all the time
+			break
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	leader := 0
+	if r.PID != 0 && r.StartTime != 0 && startTime(r.PID) == r.StartTime {
+		leader = r.PID
+	}
+	killed += endTree(func(table []proc) []proc { return treeOf(table, leader, r.StartTime, r.Cookie) })
+	return killed, sure
+}
+
 // reap takes the exit of a process of an execution if it became our child, as
 // orphans do where this program is process 1 or a subreaper.
 func reap(pid int) {
@@ -176,45 +200,16 @@ func reap(pid int) {
 	_, _ = syscall.Wait4(pid, &status, syscall.WNOHANG, nil) // not our child: somebody else's task
 }
 
-// memoryOf returns the resident bytes of the sessions and what descends from them.
-func memoryOf(leaders []int) int64 {
+// memoryOf returns the resident bytes of all processes below the roots.
+func memoryOf(roots []int) int64 {
 	table := processTable()
-	in := make(map[int]bool)
-	for _, leader := range leaders {
-		for _, p := range treeOf(table, leader, 0, "") {
-			in[p.pid] = true
-		}
-	}
 	var total int64
-	for _, p := range table {
-		if in[p.pid] {
-			total += p.rss
+	for _, root := range roots {
+		for _, p := range below(table, root) {
+			total += p.Pages * int64(os.Getpagesize())
 		}
 	}
 	return total
 }
 
-// awaitExit blocks until the process has ended and leaves it a zombie, so that
-// its pid, and with it its group, cannot be reused before the rest is killed.
-func awaitExit(c *child) {
-	const pPid, wExited, wNoWait = 1, 4, 0x01000000
-	var info [128]byte // siginfo_t
-	for {
-		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, pPid, uintptr(c.cmd.Process.Pid), uintptr(unsafe.Pointer(&info)), wExited|wNoWait, 0, 0)
-		if errno != syscall.EINTR {
-			return // ended, or not waitable: Wait says what happened
-		}
-	}
-}
-
-// becomeSubreaper has orphaned grandchildren fall to this process instead of
-// process 1, so that the Manager reaps those it killed. It holds for the whole
-// process: orphans of others fall to it too and stay zombies until it ends,
-// which is why it is not the default.
-func becomeSubreaper() error {
-	const prSetChildSubreaper = 36
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); errno != 0 {
-		return errno
-	}
-	return nil
-}
+func becomeSubreaper() error { return supervise.BecomeSubreaper() }

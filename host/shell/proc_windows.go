@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"syscall"
 )
 
@@ -21,7 +22,7 @@ func terminate(p *os.Process) { _ = p.Kill() } // there is no gentle way
 
 func killGroup(p *os.Process) { _ = p.Kill() }
 
-func exitOf(s *os.ProcessState) (int, string) { return s.ExitCode(), "" }
+func exitOfCommand(cmd *exec.Cmd) (int, string) { return cmd.ProcessState.ExitCode(), "" }
 
 var shellArgv = []string{"cmd.exe", "/C"}
 
@@ -31,10 +32,10 @@ func bootID() string { return "" }
 
 func startTime(int) uint64 { return 0 }
 
-func endTree(int, uint64, string, bool) int { return 0 }
+func endLeftover(Record, string) (int, bool) { return 0, false }
 
 func memoryOf([]int) int64 { return 0 }
 
-func awaitExit(c *child) { c.reap() }
+func reapAdopted() {}
 
 func becomeSubreaper() error { return errors.New("become subreaper: not on this system") }

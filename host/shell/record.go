@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/regular"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -46,6 +47,7 @@ type Record struct {
 	ExitCode  *int            `json:"exitCode,omitempty"`
 	Signal    string          `json:"signal,omitempty"`
 	TimedOut  bool            `json:"timedOut,omitempty"`
+	ZeroBytes int64           `json:"zeroBytes,omitempty"` // of the output of the latest start; lines are without them
 }
 
 // Store keeps records over a crash of the host. Load of an unknown id is an
@@ -86,7 +88,7 @@ func (f files) Load(_ context.Context, id string) (Record, error) {
 	if !validID(id) {
 		return r, fmt.Errorf("load execution %q: %w", id, fs.ErrNotExist)
 	}
-	data, err := os.ReadFile(f.path(id))
+	data, err := regular.Read(f.path(id), maxRecord)
 	if err != nil {
 		return r, fmt.Errorf("load execution: %w", err)
 	}
@@ -127,6 +129,10 @@ func (f files) Delete(_ context.Context, id string) error {
 	}
 	return nil
 }
+
+// maxRecord is the largest file of a record, in bytes: its argv has what the system
+// allows, 2 MiB on Linux, and escapes of it.
+const maxRecord = 16 << 20
 
 // validID holds ids to what [executionID] makes, so that none is a path.
 func validID(id string) bool {

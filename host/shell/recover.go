@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -16,13 +17,18 @@ type Leftover struct {
 	Argv   []string
 	PID    int
 	Killed int // processes that still lived and were ended
+	// Unsure says that the supervisor of the execution did not report the end of its
+	// process tree: it was killed as well, and processes may be left that cannot be
+	// told from others.
+	Unsure bool
 }
 
-// Recover finds the executions that an earlier process left behind, ends what
-// still lives of them and marks them as lost. A process is taken for one of
-// ours only if boot, pid and start time agree or it carries the cookie, so a
-// pid that was used again is never killed. Call it once, before the first
-// start; later calls return nothing.
+// Recover finds the executions that an earlier host process left running, and marks
+// them as lost. Their supervisors end them when the host is gone; Recover waits for
+// that, for 10 s at most each, and ends what still lives. A process is ended only if
+// boot, pid and start time agree, or if its environment has the cookie, so that a
+// reused pid is never killed. Call it once, before the first start; later calls
+// return nothing.
 func (m *Manager) Recover(ctx context.Context) ([]Leftover, error) {
 	m.mu.Lock()
 	done := m.recovered
@@ -45,10 +51,16 @@ func (m *Manager) Recover(ctx context.Context) ([]Leftover, error) {
 		}
 		l := Leftover{ID: r.ID, Run: r.Run, Argv: r.Argv, PID: r.PID}
 		if r.BootID == boot {
-			l.Killed = endLeftover(r)
+			killed, sure := endLeftover(r, m.treeFile(r.ID))
+			l.Killed, l.Unsure = killed, !sure
 		}
 		e.lose(ctx)
-		m.log.Info("ended leftover execution", "execution", r.ID, "run", r.Run, "processes", l.Killed)
+		if l.Unsure {
+			_ = os.Remove(m.treeFile(r.ID)) // it was reported now
+			m.log.Warn("leftover execution: processes may be left that cannot be told from others", "execution", r.ID, "run", r.Run, "command", commandLine(r.Argv), "ended", l.Killed)
+		} else {
+			m.log.Info("leftover execution has ended", "execution", r.ID, "run", r.Run, "processes", l.Killed)
+		}
 		found = append(found, l)
 	}
 	m.prune()
@@ -61,20 +73,9 @@ func (m *Manager) recoverOnce(ctx context.Context) error {
 	return err
 }
 
-// endLeftover kills what lives of a record's tree. The session counts only if
-// its leader is still the very process, since the number may belong to
-// somebody else by now; the cookie always does.
-func endLeftover(r Record) int {
-	leader := 0
-	if r.PID != 0 && r.StartTime != 0 && startTime(r.PID) == r.StartTime {
-		leader = r.PID
-	}
-	return endTree(leader, r.StartTime, r.Cookie, false)
-}
-
 // lose marks an execution whose end nobody saw.
 func (e *execution) lose(ctx context.Context) {
-	e.write('h', []string{"[the host stopped while this ran: output may be missing, the exit code is not known]"})
+	e.write('h', []string{"[the host stopped while this ran: output may be missing, the exit code is not known]"}, 0)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rec.State, e.rec.EndedAt = Lost, time.Now()

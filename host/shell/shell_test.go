@@ -55,6 +55,7 @@ type params map[string]any
 type out struct {
 	ExecutionID string
 	Running     bool
+	Killed      bool
 	Success     *bool
 	ExitCode    *int
 	Signal      string
@@ -65,6 +66,8 @@ type out struct {
 	TimedOut    bool
 	Lost        bool
 	Dropped     int
+	Stderr      string
+	ZeroBytes   int64
 	Cursor      int
 }
 
@@ -532,5 +535,49 @@ func TestCloseIsQuietTwice(t *testing.T) {
 	}
 	if _, err := reg.Call(t.Context(), call); abi.CodeOf(err) != abi.Cancelled {
 		t.Errorf("a start after Close: %v", err)
+	}
+}
+
+// TestLastLinesOfStandardError come with a bad exit code alone, and are bounded.
+func TestLastLinesOfStandardError(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	got := b.do("code/shell/execute", params{"command": `echo out; for i in $(seq 3000); do echo "e$i" >&2; done; printf 'why\033[31m\000 red' >&2; exit 3`})
+	want := "e2992\ne2993\ne2994\ne2995\ne2996\ne2997\ne2998\ne2999\ne3000\nwhy red\n"
+	if got.Stderr != want || *got.ExitCode != 3 || got.ZeroBytes != 1 {
+		t.Errorf("exit code %d with %q, %d zero bytes, want %q", *got.ExitCode, got.Stderr, got.ZeroBytes, want)
+	}
+	if got := b.do("code/shell/execute", params{"command": `head -c 9000 /dev/zero | tr '\0' x >&2; exit 1`}); len(got.Stderr) != 2<<10+1 {
+		t.Errorf("a long line: %d bytes", len(got.Stderr))
+	}
+	if got := b.do("code/shell/execute", params{"command": "echo e >&2"}); got.Stderr != "" {
+		t.Errorf("without a failure: %q", got.Stderr)
+	}
+	if got := b.do("code/shell/execute", params{"command": "echo o; exit 1"}); got.Stderr != "" {
+		t.Errorf("without standard error: %q", got.Stderr)
+	}
+}
+
+// TestZeroBytesAreCounted takes them out of the lines and says how many there were.
+func TestZeroBytesAreCounted(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	got := b.do("code/shell/execute", params{"command": `printf 'a\000b\n\000\000'; printf '\000' >&2`})
+	if got.ZeroBytes != 4 || !strings.Contains(got.Output, "ab\n") || strings.ContainsRune(got.Output, 0) {
+		t.Errorf("%+v", got)
+	}
+	started := b.do("code/shell/execute", params{"command": `printf 'x\000'`, "wait": false})
+	if got := b.do("code/shell/watch", params{"executionId": started.ExecutionID}); got.ZeroBytes != 1 || !got.Finished {
+		t.Errorf("watched: %+v", got)
+	}
+}
+
+// TestStateFolderWithPatternCharacters keeps output in a folder whose path has
+// the characters of a file pattern.
+func TestStateFolderWithPatternCharacters(t *testing.T) {
+	b := newBench(t, shell.Options{Dir: filepath.Join(t.TempDir(), "a[b*")})
+	for range 2 { // the second one finds the output of the first
+		got, err := b.call(t.Context(), "code/shell/execute", command.Call{Key: "same"}, params{"command": "echo hi"})
+		if err != nil || !strings.HasSuffix(got.Output, "hi\n") {
+			t.Fatalf("%+v, %v", got, err)
+		}
 	}
 }

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/regular"
 )
 
 // stored is one line of output as the spill file has it.
@@ -58,14 +61,16 @@ const (
 // openSpill opens what is on disk, nothing if there is nothing.
 func openSpill(dir, id string, max int64) (*spill, error) {
 	s := &spill{dir: dir, id: id, max: max}
-	names, err := filepath.Glob(filepath.Join(dir, id+".*.log"))
-	if err != nil {
+	// Not filepath.Glob: the folder's path may have characters of a pattern.
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open output %q: %w", id, err)
 	}
 	var seqs []int
-	for _, name := range names {
-		middle := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(name), id+"."), ".log")
-		if n, err := strconv.Atoi(middle); err == nil {
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), id+".")
+		middle, isLog := strings.CutSuffix(rest, ".log")
+		if n, err := strconv.Atoi(middle); ours && isLog && err == nil {
 			seqs = append(seqs, n)
 		}
 	}
@@ -239,7 +244,7 @@ func (s *spill) read(from, most int) (lines []stored, err error) {
 // readPart starts at the last indexed line before from, so a page deep in a long
 // output costs no more than one at its beginning.
 func (s *spill) readPart(p *part, from, most int) ([]stored, error) {
-	f, err := os.Open(s.path(p.seq))
+	f, _, err := regular.Open(s.path(p.seq))
 	if err != nil {
 		return nil, err
 	}

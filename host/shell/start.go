@@ -33,7 +33,8 @@ type job struct {
 // start starts the program of j. A call whose key was used before starts under
 // the same id again: what still lives is ended first, the lines so far stay,
 // and a line of the host marks the gap.
-func (m *Manager) start(ctx context.Context, j job) (*execution, *child, error) {
+func (m *Manager) start(ctx context.Context, j job) (_ *execution, _ *child, err error) {
+	defer func() { err = notStarted(err) }()
 	set, rules, err := compileRules(j.rules)
 	if err != nil {
 		return nil, nil, err
@@ -144,7 +145,7 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 	again := e.rec.Starts > 0
 	e.mu.Unlock()
 	if again {
-		e.write('h', []string{"[started again: output of the start before may be missing here]"})
+		e.write('h', []string{"[started again: output of the start before may be missing here]"}, 0)
 	}
 	if err := e.enter(ctx, j, cookie, set, rules); err != nil {
 		return nil, err
@@ -154,6 +155,7 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.rec.State, e.rec.EndedAt = Ended, time.Now()
+		e.rec.Starts-- // nothing of it can be missing
 		return nil, errors.Join(err, e.save(ctx))
 	}
 	return c, nil
@@ -167,7 +169,7 @@ func (e *execution) enter(ctx context.Context, j job, cookie string, set ruleset
 	r.Run, r.Path, r.Argv, r.Dir = j.call.Run, j.call.Path, j.argv, j.dir
 	r.State, r.BootID, r.Cookie, r.PID, r.StartTime = Running, bootID(), cookie, 0, 0
 	r.StartedAt, r.EndedAt = time.Now(), time.Time{}
-	r.ExitCode, r.Signal, r.TimedOut = nil, "", false
+	r.ExitCode, r.Signal, r.TimedOut, r.ZeroBytes = nil, "", false, 0
 	r.First = e.out.next
 	r.Starts++
 	if rules != nil || r.Starts == 1 {
@@ -178,7 +180,7 @@ func (e *execution) enter(ctx context.Context, j job, cookie string, set ruleset
 
 // spawn starts the process and what watches over it.
 func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job) (*child, error) {
-	c := &child{e: e, cmd: cmd, stopped: make(chan struct{}), over: make(chan struct{})}
+	c := &child{e: e, stopped: make(chan struct{}), over: make(chan struct{})}
 	var writers []*os.File
 	closeAll := func(files []*os.File) {
 		for _, f := range files {
@@ -198,16 +200,15 @@ func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job) (*child, er
 	// The lock is held over the start so that nobody sees a live execution
 	// without its child.
 	e.mu.Lock()
-	err := cmd.Start()
+	proc, err := startProcess(cmd, starting{&e.m.supervisors, e.m.treeFile(e.id), e.rec.Cookie, e.m.opt.Subreaper})
 	closeAll(writers)
 	if err != nil {
 		e.mu.Unlock()
 		closeAll(c.readers)
-		return nil, startError(j.argv[0], err)
+		return nil, err
 	}
-	e.child = c
-	e.rec.PID, e.rec.StartTime = cmd.Process.Pid, startTime(cmd.Process.Pid)
-	since := e.rec.StartTime
+	c.proc, e.child = proc, c
+	e.rec.PID, e.rec.StartTime = proc.pid, proc.start
 	err = e.save(ctx)
 	e.announce()
 	e.mu.Unlock()
@@ -215,7 +216,7 @@ func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job) (*child, er
 		// It runs, and the record made before finds it by its cookie.
 		e.m.log.Warn("record execution", "execution", e.id, "error", err)
 	}
-	c.begin(j.timeout, since)
+	c.begin(j.timeout)
 	e.m.mu.Lock()
 	closed := e.m.closed
 	e.m.mu.Unlock()
@@ -228,10 +229,7 @@ func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job) (*child, er
 // finish records the end of c and tells everybody.
 func (e *execution) finish(c *child) {
 	e.mu.Lock()
-	code, signal := -1, ""
-	if s := c.cmd.ProcessState; s != nil {
-		code, signal = exitOf(s)
-	}
+	code, signal := c.proc.exit()
 	e.rec.State, e.rec.EndedAt = Ended, time.Now()
 	e.rec.ExitCode, e.rec.Signal = &code, signal
 	e.rec.TimedOut = c.reason() == reasonTimeout
@@ -270,7 +268,7 @@ func (m *Manager) prepare(j job, cookie, id string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := &exec.Cmd{Path: program, Args: j.argv, Dir: dir, Env: env, SysProcAttr: sessionAttr(), WaitDelay: drainTime}
+	cmd := &exec.Cmd{Path: program, Args: j.argv, Dir: dir, Env: env, WaitDelay: drainTime}
 	if j.stdin != "" {
 		cmd.Stdin = strings.NewReader(j.stdin)
 	}
@@ -302,17 +300,30 @@ func folder(workspace, dir string) (string, error) {
 	return full, nil
 }
 
+// notStarted marks the error of a start that failed for want of open files:
+// nothing has run, so the engine may call again. See command.Registry.Call.
+func notStarted(err error) error {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) {
+			return fmt.Errorf("%w: %w", &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: "raise the limit of open files: ulimit -n"}, errno)
+		}
+	}
+	return err
+}
+
 // startError gives the error of a process that did not start its code.
 func startError(program string, err error) error {
 	e := &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("execute %q: %v", program, err)}
 	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fmt.Errorf("execute %q: %w", program, err) // see notStarted
 	case errors.Is(err, syscall.E2BIG):
 		e.Code, e.Permanent, e.Hint = abi.Limit, true, "arguments and variables are larger than the system takes: use stdin or a file"
 	case errors.Is(err, fs.ErrNotExist):
 		e.Code, e.Permanent = abi.NotFound, true
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC):
 		e.Code, e.Permanent = abi.Denied, true
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
 		e.Code = abi.Unavailable
 	}
 	return e

@@ -10,10 +10,14 @@ import (
 const maxLine = 32 << 10
 
 // splitter cuts the bytes of one stream into lines.
-type splitter struct{ rest []byte }
+type splitter struct {
+	rest  []byte
+	zeros int64 // zero bytes that came; they are taken out of the lines
+}
 
 // push takes what was read and calls emit for every line that is complete.
 func (s *splitter) push(data []byte, emit func(text string)) {
+	s.zeros += int64(bytes.Count(data, []byte{0}))
 	for len(data) > 0 {
 		i := bytes.IndexByte(data, '\n')
 		if i < 0 {

@@ -5,12 +5,16 @@ package shell_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,9 +23,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// sprawl starts a tree that does its best to stay: a child, a background
-// grandchild, one in a session of its own, one that ignores TERM. Each writes
-// its pid.
+// sprawl starts a tree that does its best to stay: a child, a background grandchild,
+// two in sessions of their own, two that ignore TERM, one that has neither session,
+// environment nor parent in common with the command, and one that keeps moving to new
+// processes. Each writes its pid.
 const sprawl = `
 me() { echo $1 >> pids; }
 sleep 600 & me $!
@@ -29,8 +34,14 @@ sleep 600 & me $!
 setsid sh -c 'echo $$ >> pids; exec sleep 600' &
 setsid sh -c 'trap "" TERM; echo $$ >> pids; sleep 600 & echo $! >> pids; wait' </dev/null >/dev/null 2>&1 &
 sh -c 'trap "" TERM HUP; echo $$ >> pids; while true; do sleep 600; done' &
-while [ $(wc -l < pids) -lt 6 ]; do sleep 0.01; done
+env -i setsid sh -c 'env -i setsid sh -c "echo \$\$ >> pids; exec env -i sleep 600" </dev/null >/dev/null 2>&1 &'
+echo 'echo $$ > hop; env -i setsid sh hop.sh </dev/null >/dev/null 2>&1 & exit' > hop.sh
+env -i setsid sh hop.sh </dev/null >/dev/null 2>&1 &
+while [ $(wc -l < pids) -lt 7 ] || [ ! -s hop ]; do sleep 0.01; done
 `
+
+// sprawled is how many pids sprawl writes into the file pids.
+const sprawled = 7
 
 // pids returns what sprawl wrote.
 func pids(t *testing.T, dir string) (list []int) {
@@ -70,11 +81,29 @@ func alive(list []int) (live, zombies []int) {
 func checkGone(t *testing.T, dir string) {
 	t.Helper()
 	list := pids(t, dir)
-	if len(list) < 6 {
+	if len(list) < sprawled {
 		t.Fatalf("only %d processes began", len(list))
 	}
 	if live, zombies := alive(list); len(live) > 0 || len(zombies) > 0 {
 		t.Errorf("of %v, %v live on and %v are zombies", list, live, zombies)
+	}
+	checkStill(t, dir)
+}
+
+// checkStill fails if the process that keeps moving still does: it writes its pid at
+// every move, so a file that is gone stays so.
+func checkStill(t *testing.T, dir string) {
+	t.Helper()
+	hop := filepath.Join(dir, "hop")
+	if err := os.Remove(hop); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // dozens of moves
+	if _, err := os.Stat(hop); err == nil {
+		t.Error("the process that keeps moving lives on")
+		if err := os.Remove(filepath.Join(dir, "hop.sh")); err != nil { // its next move fails
+			t.Error(err)
+		}
 	}
 }
 
@@ -133,18 +162,168 @@ func TestTreeEndsWithItsF16(t *testing.T) {
 	}
 }
 
-// TestPipeHeldByAnEscapeeDoesNotBlockF15: a daemon that scrubs its environment
-// and leaves the session holds the pipe; the call must end all the same.
+// TestPipeHeldByAnEscapeeDoesNotBlockF15: a daemon that clears its environment and
+// leaves the session holds the pipe; the call must end, and the daemon with it.
 func TestPipeHeldByAnEscapeeDoesNotBlockF15(t *testing.T) {
 	b := newBench(t, shell.Options{})
-	o := b.do("code/shell/execute", params{"command": `env -i setsid sh -c 'echo $$ > pids; exec sleep 30' & while [ ! -s pids ]; do sleep 0.01; done; echo done`})
+	o := b.do("code/shell/execute", params{"command": `env -i setsid sh -c 'echo $$ > pids; exec sleep 600' & while [ ! -s pids ]; do sleep 0.01; done; echo done`})
 	if !strings.Contains(o.Output, "done") {
 		t.Errorf("got %+v", o)
 	}
-	for _, pid := range pids(t, b.dir) {
-		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // only there if it did escape
+	if live, _ := alive(pids(t, b.dir)); len(live) > 0 {
+		t.Errorf("%v live on", live)
+	}
+}
+
+// TestSupervisorThatIsStoppedWorksOn: a command may stop its supervisor, but not keep
+// it from ending the command.
+func TestSupervisorThatIsStoppedWorksOn(t *testing.T) {
+	b := newBench(t, shell.Options{Grace: 50 * time.Millisecond})
+	id := b.do("code/shell/execute", params{"command": "echo $$ > pids; kill -STOP $PPID; echo stopped; sleep 600", "wait": false}).ExecutionID
+	b.do("code/shell/watch", params{"executionId": id, "until": "match"})
+	b.do("code/shell/kill", params{"executionId": id})
+	if live, _ := alive(pids(t, b.dir)); len(live) > 0 {
+		t.Errorf("%v live on", live)
+	}
+}
+
+// killer leaves a process without anything in common with the command, and ends its
+// own supervisor when the file go is there.
+const killer = `
+env -i setsid sh -c 'env -i setsid sh -c "echo \$\$ >> pids; exec env -i sleep 600" </dev/null >/dev/null 2>&1 &'
+while [ ! -s pids ] || [ ! -e go ]; do sleep 0.01; done
+kill -KILL $PPID; sleep 600`
+
+// killSupervisor runs killer to its end.
+func (b *bench) killSupervisor() out {
+	b.t.Helper()
+	id := b.do("code/shell/execute", params{"command": killer, "wait": false}).ExecutionID
+	if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	return b.do("code/shell/watch", params{"executionId": id})
+}
+
+// TestSupervisorThatIsKilled: what a supervisor owned comes to the host, if that is a
+// subreaper, and is ended there; in any case the output says what happened.
+func TestSupervisorThatIsKilled(t *testing.T) {
+	b := newBench(t, shell.Options{Subreaper: true})
+	if o := b.killSupervisor(); *o.ExitCode != -1 || *o.Success || !strings.Contains(o.Text, "supervisor of this execution was killed") {
+		t.Errorf("got %+v", o)
+	}
+	if live, zombies := alive(pids(t, b.dir)); len(live) > 0 || len(zombies) > 0 {
+		t.Errorf("%v live on, %v are zombies", live, zombies)
+	}
+}
+
+// TestSupervisorThatIsKilledAtTheStart: a command may be faster to kill its supervisor
+// than that is to report the start. It has run then, so it must not be tried again.
+func TestSupervisorThatIsKilledAtTheStart(t *testing.T) {
+	b := newBench(t, shell.Options{Subreaper: true})
+	for range 20 {
+		_, err := b.call(t.Context(), "code/shell/execute", command.Call{}, params{"argv": []string{"sh", "-c", "setsid sh -c 'echo $$ >> pids; exec sleep 600' & kill -KILL $PPID"}})
+		if err != nil && abi.CodeOf(err) != abi.Interrupted {
+			t.Errorf("got %v", err)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, "pids")); err != nil {
+		return // none came so far
+	}
+	if live, zombies := alive(pids(t, b.dir)); len(live) > 0 || len(zombies) > 0 {
+		t.Errorf("%v live on, %v are zombies", live, zombies)
+	}
+}
+
+// TestOrphansOfOthersStay: a search for the orphans of one execution leaves the
+// processes of other executions alone, and children of this program that are none.
+func TestOrphansOfOthersStay(t *testing.T) {
+	b := newBench(t, shell.Options{Subreaper: true})
+	other := b.do("code/shell/execute", params{"command": "echo ready; sleep 600", "wait": false}).ExecutionID
+	b.do("code/shell/watch", params{"executionId": other, "until": "match"})
+	own := exec.Command("sleep", "600")
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = own.Wait() }()
+	defer func() { _ = own.Process.Kill() }()
+	b.killSupervisor()
+	if live, _ := alive([]int{own.Process.Pid}); len(live) != 1 {
+		t.Error("a child of this program was killed")
+	}
+	if !b.do("code/shell/kill", params{"executionId": other}).Killed {
+		t.Error("another execution had ended")
+	}
+}
+
+// TestOrphansAreReaped: an orphan that ends after it came to this process stays no
+// zombie for longer than until the next execution has ended.
+func TestOrphansAreReaped(t *testing.T) {
+	b := newBench(t, shell.Options{Subreaper: true})
+	out, err := exec.Command("sh", "-c", "setsid sh -c 'echo $$; exec sleep 0.05' & wait $!; setsid sh -c 'sleep 0.1 & echo $!'").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []int
+	for _, f := range strings.Fields(string(out)) {
+		pid, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, pid)
+	}
+	for { // until all have ended
+		if live, _ := alive(list); len(live) == 0 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	b.do("code/shell/execute", params{"command": "true"})
+	if _, zombies := alive(list); len(zombies) > 0 {
+		t.Errorf("%v of %v are zombies", zombies, list)
+	}
+}
+
+// TestStartErrorsComeThroughTheSupervisor keeps the errors of a program that does not
+// start what they are without one.
+func TestStartErrorsComeThroughTheSupervisor(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	if err := os.WriteFile(filepath.Join(b.dir, "text"), []byte("no program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "script"), []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		argv []string
+		want abi.Code
+	}{
+		{[]string{"./text"}, abi.Denied}, {[]string{"./script"}, abi.NotFound}, {[]string{"true", strings.Repeat("x", 1<<20)}, abi.Limit},
+	} {
+		_, err := b.call(t.Context(), "code/shell/execute", command.Call{}, params{"argv": c.argv})
+		if abi.CodeOf(err) != c.want {
+			t.Errorf("%.20q: got %v, want %s", c.argv, err, c.want)
+		}
+	}
+}
+
+// TestCommandSeesNothingOfTheSupervisor: neither files nor variables of it reach the
+// command, nor its handling of signals.
+func TestCommandSeesNothingOfTheSupervisor(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	o := b.do("code/shell/execute", params{"command": `readlink /proc/self/fd/3 /proc/self/fd/4; env | grep SUPERVISE; tr '\0' '\n' < /proc/$PPID/environ | grep -v '^SENTINEL_'; grep -E 'Sig(Ign|Blk)' /proc/self/status`})
+	lines := strings.Split(strings.TrimSpace(o.Output), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("it sees %q, want two masks of signals", lines)
+	}
+	// Signals that this process was started with as ignored stay so: make, for one,
+	// starts programs with an internal signal of its C library ignored.
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignored := regexp.MustCompile(`(?m)^SigIgn:\t.*$`).FindString(string(status))
+	if want := []string{"SigBlk:\t0000000000000000", ignored}; !slices.Equal(lines, want) {
+		t.Errorf("signals: %q, want %q", lines, want)
 	}
 }
 
@@ -168,17 +347,24 @@ func helperHost() {
 }
 
 func helperParams() json.RawMessage {
-	text, err := json.Marshal(params{"command": sprawl + "echo started; echo ready > ready; wait", "wait": false})
+	line := sprawl + "echo started; echo ready > ready; wait"
+	if os.Getenv("HELPER_COMMAND") != "" {
+		line = os.Getenv("HELPER_COMMAND")
+	}
+	text, err := json.Marshal(params{"command": line, "wait": false})
 	if err != nil {
 		panic(err)
 	}
 	return text
 }
 
-func TestRecoverAfterTheHostWasKilled(t *testing.T) {
-	dir, work := t.TempDir(), t.TempDir()
+// killedHost runs a host that starts a command, and kills it once the command has
+// written into the file ready. before, unless nil, is called before that, while the
+// host is stopped.
+func killedHost(t *testing.T, dir, work, line string, before func()) {
+	t.Helper()
 	host := exec.Command(os.Args[0])
-	host.Env = append(os.Environ(), "SHELL_TEST_HELPER=host", "HELPER_DIR="+dir, "HELPER_WORK="+work)
+	host.Env = append(os.Environ(), "SHELL_TEST_HELPER=host", "HELPER_DIR="+dir, "HELPER_WORK="+work, "HELPER_COMMAND="+line)
 	if err := host.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -192,17 +378,104 @@ func TestRecoverAfterTheHostWasKilled(t *testing.T) {
 	for !kept(t, dir, "started") {
 		time.Sleep(5 * time.Millisecond)
 	}
+	if before != nil {
+		if err := host.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		before()
+	}
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = host.Wait() // killed is what we want
-	if live, _ := alive(pids(t, work)); len(live) < 6 {
-		t.Fatalf("only %d of the tree outlived the host: the test shows nothing", len(live))
+}
+
+// TestTreeEndsWithTheHost: a host that is killed takes all its executions with it,
+// also if no other host is ever started.
+func TestTreeEndsWithTheHost(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	killedHost(t, dir, work, "", nil)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if live, _ := alive(pids(t, work)); len(live) == 0 || time.Now().After(end) {
+			break
+		}
 	}
+	checkGone(t, work)
+}
+
+// TestRecoverReportsWhatIsNotKnown: if the supervisor was killed too, the next host
+// cannot tell whether a process is left, and reports that.
+func TestRecoverReportsWhatIsNotKnown(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	line := `env -i setsid sh -c 'env -i setsid sh -c "echo \$\$ >> pids; exec env -i sleep 600" </dev/null >/dev/null 2>&1 &'
+while [ ! -s pids ]; do sleep 0.01; done
+setsid sh -c 'echo $$ >> pids; exec sleep 600' &
+while [ $(wc -l < pids) -lt 2 ]; do sleep 0.01; done
+echo started; echo $PPID > ready; wait`
+	killedHost(t, dir, work, line, func() {
+		text, err := os.ReadFile(filepath.Join(work, "ready"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		supervisor, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	})
+	list := pids(t, work)
+	for _, pid := range list {
+		defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }() // the first one lives on
+	}
+	b := newBench(t, shell.Options{Dir: dir})
+	left, err := b.m.Recover(t.Context())
+	if err != nil || len(left) != 1 || !left[0].Unsure {
+		t.Fatalf("got %+v, %v", left, err)
+	}
+	if live, _ := alive(list[1:]); len(live) > 0 {
+		t.Errorf("%v has the cookie and lives on", live)
+	}
+}
+
+// TestTreesEndForAnotherUser repeats the tests of this file without the rights of
+// root, in a process of another user.
+func TestTreesEndForAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can become another user; as this one the tests ran already")
+	}
+	dir, err := os.MkdirTemp("/tmp", "shell-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, "shell.test")
+	if out, err := exec.Command("cp", os.Args[0], program).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	const nobody = 65534
+	for _, path := range []string{dir, program} {
+		if err := errors.Join(os.Chmod(path, 0o755), os.Chown(path, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(program, "-test.run", "^(TestTree|TestPipe|TestSupervisor|TestOrphans|TestRecover)", "-test.v")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "--- PASS") < 8 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestRecoverAfterTheHostWasKilled(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	killedHost(t, dir, work, "", nil)
 	b := newBench(t, shell.Options{Dir: dir})
 	b.dir = work
 	left, err := b.m.Recover(t.Context())
-	if err != nil || len(left) != 1 || left[0].Run != "run-1" || left[0].Killed < 6 {
+	if err != nil || len(left) != 1 || left[0].Run != "run-1" || left[0].Unsure {
 		t.Fatalf("got %+v, %v", left, err)
 	}
 	checkGone(t, work)

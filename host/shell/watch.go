@@ -1,17 +1,16 @@
 package shell
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A Line is one line of output as it is handed out.
@@ -44,6 +43,7 @@ type WatchAnswer struct {
 	Signal      string `json:"signal,omitempty" jsonschema:"what ended it, if a signal did"`
 	TimedOut    bool   `json:"timedOut,omitempty"`
 	Lost        bool   `json:"lost,omitempty" jsonschema:"the host stopped while it ran; its exit code is not known"`
+	ZeroBytes   int64  `json:"zeroBytes,omitempty" jsonschema:"once finished: zero bytes that it wrote; lines are without them"`
 	Dropped     int    `json:"dropped" jsonschema:"lines of the range that are not there: not kept, or cut from this answer"`
 	Cursor      int    `json:"cursor" jsonschema:"line number that reads on"`
 }
@@ -52,12 +52,7 @@ type WatchAnswer struct {
 // Request and answer are clause A6.5 of sdk/ABI.md.
 func (m *Manager) Watch(ctx context.Context, run sentinels.RunID, request json.RawMessage) (json.RawMessage, error) {
 	var q WatchRequest
-	d := json.NewDecoder(bytes.NewReader(request))
-	d.DisallowUnknownFields()
-	err := d.Decode(&q)
-	if _, rest := d.Token(); err == nil && rest != io.EOF {
-		err = errors.New("more than one JSON value")
-	}
+	err := strictjson.Decode(request, &q, strictjson.Limits{})
 	if err == nil && !slices.Contains([]string{"", "finished", "error", "match"}, q.Until) {
 		err = fmt.Errorf("field \"until\": must be finished, error or match, not %q", q.Until)
 	}
@@ -249,7 +244,7 @@ func (c *collector) answer(id string, at int, finished bool, r Record, rules boo
 	a := WatchAnswer{ExecutionID: id, Cursor: at, Finished: finished, Dropped: c.dropped + c.cut}
 	if finished {
 		ok := r.ExitCode != nil && *r.ExitCode == 0 && !r.TimedOut
-		a.Success, a.ExitCode, a.Signal, a.TimedOut, a.Lost = &ok, r.ExitCode, r.Signal, r.TimedOut, r.State == Lost
+		a.Success, a.ExitCode, a.Signal, a.TimedOut, a.Lost, a.ZeroBytes = &ok, r.ExitCode, r.Signal, r.TimedOut, r.State == Lost, r.ZeroBytes
 		if rules && (!c.matched || !ok && !c.errors) {
 			c.addRest()
 		}
