@@ -6,31 +6,33 @@ import (
 	"sync/atomic"
 )
 
-// Marker is the environment variable that makes a program a helper of another
-// one; its value names the kind of helper.
+// Marker is the environment variable that makes a program run as a helper of
+// another process. Its value is the kind of helper.
 const Marker = "SENTINEL_CHILD"
 
-// A Command is a program that serves as a helper when the [Marker] says so. It
-// starts with an environment of Env and the marker alone. The zero value is no
-// program.
+// A Command is a program that acts as a helper when [Marker] is set. Its
+// environment is Env and the marker, nothing else. The zero value means that
+// there is no program.
 type Command struct {
 	Path string
 	Args []string
 	Env  []string
 }
 
-// Kind returns what kind of helper this process was started as, "" for none.
+// Kind returns the kind of helper that this process was started as, "" if it is
+// not a helper.
 func Kind() string { return os.Getenv(Marker) }
 
-// served says that this program's main looks for a kind before anything else,
-// so starting it again gives a helper and not a second host.
+// served is set by programs whose main checks [Kind] before it does anything
+// else. Only those may be started again as a helper: any other would become a
+// second host.
 var served atomic.Bool
 
-// Served notes that this program can be started as its own helper.
+// Served declares that this program can be started as its own helper.
 func Served() { served.Store(true) }
 
-// Own returns the command that starts this program again, the zero value if
-// its main does not begin with what serves helpers.
+// Own returns the command that starts this program again. It is the zero value
+// if [Served] was not called.
 func Own() Command {
 	if !served.Load() {
 		return Command{}
@@ -38,8 +40,9 @@ func Own() Command {
 	return Command{Path: self()}
 }
 
-// self is the path of the running program. On Linux it names the image itself,
-// so a helper is of the same release when the file was replaced meanwhile.
+// self returns the path of the running program. On Linux that is the running
+// image itself, so a helper is of the same version even if the file was
+// replaced.
 func self() string {
 	const image = "/proc/self/exe"
 	if stdruntime.GOOS == "linux" {

@@ -1,12 +1,13 @@
-// Package subprocess starts, limits and ends the helper processes of a host: what
-// definitions and step plugins of others could end a process with, their text
-// and their code before it runs, is read there.
+// Package subprocess starts, limits and stops the helper processes of a host.
 //
-// A helper is this program again, told by its environment which kind of helper
-// it is. It has nothing else in its environment, its stdin and stdout belong to
-// the parent, and it ends when the parent does, since its stdin ends then.
+// A helper reads input that could crash a process: definitions of others, and
+// step plugins before they are executed. It is the same program, started again
+// with an environment variable ([Marker]) that selects the kind of helper. Its
+// environment holds nothing else. Its stdin and stdout belong to the parent.
+// When the parent ends, the helper's stdin ends, and so does the helper.
 //
 // # Concurrency
 //
-// A [Process] is for one goroutine at a time, except for Kill.
+// A [Process] must be used by one goroutine at a time. Only [Process.Kill] may
+// be called from any goroutine.
 package subprocess

@@ -7,11 +7,12 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps signals of the parent's terminal from the child: the parent
-// decides when it ends.
+// ownGroup puts the child in a process group of its own, so that signals from
+// the parent's terminal do not reach it. The parent decides when the child
+// ends.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// killGroup ends the child and whatever is in its group.
+// killGroup kills the child and its process group.
 func killGroup(cmd *exec.Cmd) {
 	if syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) != nil {
 		_ = cmd.Process.Kill()

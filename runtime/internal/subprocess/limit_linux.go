@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Apply bounds what this process may use from now on. Memory is RLIMIT_DATA
-// because RLIMIT_AS counts the gigabyte of addresses that Go reserves at its
-// start and never touches. The limit lies above what is mapped already, so it
-// means the same in a small program and a large one.
+// Apply limits this process from now on. Memory is limited by RLIMIT_DATA,
+// because RLIMIT_AS would count the gigabyte of address space that Go reserves
+// at its start and never touches. The limit is added to what is mapped already,
+// so it means the same in a small program and in a large one.
 func (l Limits) Apply() error {
 	closeInherited()
 	base, err := dataSize()
@@ -22,11 +22,11 @@ func (l Limits) Apply() error {
 	}
 	limits := map[int]uint64{
 		syscall.RLIMIT_DATA:  uint64(base + l.Memory),
-		syscall.RLIMIT_CORE:  0, // no core file of what was killed
+		syscall.RLIMIT_CORE:  0, // no core file of a killed helper
 		syscall.RLIMIT_FSIZE: uint64(l.File),
 	}
 	if l.CPU > 0 {
-		// At the hard limit the system kills; Go takes no notice of the soft one.
+		// The system kills at the hard limit. Go ignores the soft one.
 		limits[syscall.RLIMIT_CPU] = uint64((l.CPU + time.Second - 1) / time.Second)
 	}
 	for resource, most := range limits {
@@ -37,25 +37,25 @@ func (l Limits) Apply() error {
 	if l.Background {
 		toBackground()
 	}
-	// Collecting harder near the limit lets honest work pass.
+	// A more aggressive collector near the limit lets valid work finish.
 	debug.SetMemoryLimit(l.Memory * 3 / 4)
 	debug.SetMaxStack(int(l.Memory / 2))
 	return nil
 }
 
-// toBackground makes this process the last to be served and the first to be
-// ended. Neither may fail loudly: without them it works as well, only less
-// politely.
+// toBackground lowers the priority of this process and makes it the first that
+// the system kills when memory runs out. Errors are ignored: the helper works
+// without either.
 func toBackground() {
 	const nice = 10
-	// The group, since on Linux the process alone would be one of its threads.
+	// Set it for the group: on Linux PRIO_PROCESS changes one thread only.
 	if syscall.Getpgrp() == os.Getpid() {
 		_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, nice)
 	}
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("900"), 0)
 }
 
-// dataSize is what counts for RLIMIT_DATA so far, in bytes.
+// dataSize returns how much counts against RLIMIT_DATA now, in bytes.
 func dataSize() (int64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -70,9 +70,10 @@ func dataSize() (int64, error) {
 	return 0, fmt.Errorf("read /proc/self/status: no VmData")
 }
 
-// closeInherited closes the files that came through exec by accident, because
-// whoever started the parent let them. Those that Go opened itself have the
-// close-on-exec flag, which nothing that was inherited can have.
+// closeInherited closes files that reached this process through exec by
+// accident, because the parent had inherited them without the close-on-exec
+// flag. Files that Go opened itself have that flag, and an inherited file never
+// has it.
 func closeInherited() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// Apply watches the process's own memory where the system has no limit that
-// holds. It is weaker than a limit: between two looks a script may take more, up
-// to what it can fill in that time. The other bounds are the parent's kill timer.
+// Apply checks the memory of this process every 2 ms, on systems without a
+// limit that works. It is weaker than a limit: between two checks a script may
+// take as much as it can fill in that time. The other bounds are left to the
+// parent, which kills the helper after a timeout.
 func (l Limits) Apply() error {
 	debug.SetMemoryLimit(l.Memory * 3 / 4)
 	debug.SetMaxStack(int(l.Memory / 2))

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Limits bound a helper from the inside. Where the system has no such limit the
-// parent's own, its kill timer, is what remains.
+// Limits are the resource limits that a helper applies to itself. Where the
+// system lacks one of them, the parent's timeout remains.
 type Limits struct {
 	Memory int64         // bytes above what the program maps at its start
-	CPU    time.Duration // of processor; zero does not bound it
-	File   int64         // bytes of any file it writes; zero lets it write none
-	// Background lets all other work go first, and the system take this process
-	// before others when it is out of memory.
+	CPU    time.Duration // processor time; zero means no limit
+	File   int64         // size of a file that it writes, in bytes; zero means that it can write none
+	// Background gives the helper a low priority and makes it the first process
+	// that the system kills when memory runs out.
 	Background bool
 }
 
-// Mapped is the memory that the Go runtime holds, in bytes.
+// Mapped returns how much memory the Go runtime has mapped, in bytes.
 func Mapped() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(sample)

@@ -14,28 +14,29 @@ type Process struct {
 	In  io.WriteCloser
 	Out *bufio.Reader
 
-	cmd  *exec.Cmd
-	said tail // stderr: why it ended
+	cmd    *exec.Cmd
+	stderr stderrHead // stderr, which says why the helper ended
 
 	mu   sync.Mutex
-	gone bool // waited for: its process id may be another's
+	gone bool // the process was waited for, so its pid may belong to another one
 }
 
-// Start starts a helper of a kind, in a process group of its own. It must be
-// stopped, whatever becomes of it.
+// Start starts a helper of the given kind, in a process group of its own. The
+// caller must call [Process.Stop] in every case.
 func Start(c Command, kind string) (*Process, error) {
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Env = append(append([]string{}, c.Env...), Marker+"="+kind)
-	cmd.WaitDelay = time.Second // a grandchild that holds stderr does not hold us
+	cmd.WaitDelay = time.Second // Wait does not block on a grandchild that keeps stderr open
 	ownGroup(cmd)
 	p := &Process{cmd: cmd}
-	cmd.Stderr = &p.said
+	cmd.Stderr = &p.stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
+		_ = in.Close() // descriptors have run out, so do not leak this one
 		return nil, err
 	}
 	p.In, p.Out = in, bufio.NewReaderSize(out, 64<<10)
@@ -45,8 +46,8 @@ func Start(c Command, kind string) (*Process, error) {
 	return p, nil
 }
 
-// Kill ends the process and its group. It may be called from any goroutine and
-// at any time, and does not wait.
+// Kill kills the process and its group without waiting for them. It may be
+// called from any goroutine at any time.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +56,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// Stop ends the process and returns when it is gone. It may be called again.
+// Stop kills the process and returns when it has ended. It may be called again.
 func (p *Process) Stop() {
 	p.Kill()
 	p.mu.Lock()
@@ -66,18 +67,19 @@ func (p *Process) Stop() {
 		return
 	}
 	_ = p.In.Close()
-	_ = p.cmd.Wait() // it was killed; how it ended is in what it said
+	_ = p.cmd.Wait() // it was killed; stderr has the reason of an earlier end
 }
 
-// Pid returns the process's id. It may be another's once the process is stopped.
+// Pid returns the process id. After Stop it may belong to another process.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Said returns what the process wrote to stderr, the first 4 KiB. It is whole
-// once the process is stopped. Go never dies without a word: a process that said
-// nothing and did not end itself was killed from outside.
-func (p *Process) Said() string { return p.said.String() }
+// Said returns the first 4 KiB of what the process wrote to stderr. The text is
+// complete after Stop. A Go program always writes something before it crashes,
+// so a process that wrote nothing and did not exit by itself was killed from
+// outside.
+func (p *Process) Said() string { return p.stderr.String() }
 
-// Used returns the processor time of a process that is stopped.
+// Used returns the processor time of a stopped process, zero before.
 func (p *Process) Used() time.Duration {
 	if s := p.cmd.ProcessState; s != nil {
 		return s.UserTime() + s.SystemTime()
@@ -85,42 +87,42 @@ func (p *Process) Used() time.Duration {
 	return 0
 }
 
-// outOfMemory is what a helper says that ended itself over memory.
+// outOfMemory is what a helper writes to stderr before it exits because of its
+// memory limit.
 const outOfMemory = "out of memory"
 
-// starved are the ways in which Go dies for want of memory. SIGSEGV is one:
-// the collector does not check all it asks for, and nothing in a helper is
-// otherwise unsafe.
+// starved lists the texts with which Go crashes when memory runs out. SIGSEGV
+// is among them: Go's runtime does not check every allocation, and a helper has
+// no other unsafe code.
 var starved = []string{
 	outOfMemory, "cannot allocate", "failed to allocate", "cannot map", "goroutine stack exceeds", "SIGSEGV", "new OS thread", "pthread_create failed",
 }
 
-// Starved reports whether a process that is stopped died of its memory limit.
+// Starved reports whether a stopped process ended because of its memory limit.
 func (p *Process) Starved() bool {
 	said := p.Said()
-	for _, words := range starved {
-		if strings.Contains(said, words) {
+	for _, text := range starved {
+		if strings.Contains(said, text) {
 			return true
 		}
 	}
 	return false
 }
 
-// tail keeps the beginning of what a helper writes to stderr, where Go says why
-// it gives up.
-type tail struct {
+// stderrHead keeps the first 4 KiB of stderr, where Go writes why it crashes.
+type stderrHead struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *stderrHead) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p[:min(len(p), 4096-len(t.text))]...)
 	return len(p), nil
 }
 
-func (t *tail) String() string {
+func (t *stderrHead) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.text)
