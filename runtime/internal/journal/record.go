@@ -1,8 +1,7 @@
-// Package journal is how the engine REMEMBERS: the closed list of record kinds
-// that make up a run's history, and their encoding.
+// Package journal defines the records of a run's journal and their encoding.
 //
-// A run's journal is append-only. What can be rebuilt from it is the whole
-// state of the run: that is the definition of durable here.
+// A journal is append-only. The whole state of a run can be rebuilt from its
+// journal; that is what durable means in this package.
 package journal
 
 import (
@@ -13,10 +12,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Format is the number of the encoding. A reader refuses a higher one.
+// Format is the version of the encoding. A reader refuses a higher one.
 const Format = 1
 
-// Kind names what a record says. The list is closed and append-only.
+// Kind is the kind of a record. The list of kinds is closed and append-only.
 type Kind string
 
 // The kinds.
@@ -35,17 +34,17 @@ const (
 	RunEnd         Kind = "run.end"
 )
 
-// A Record is one entry of a run's journal. Exactly one of the pointers is set,
-// the one that Kind names.
+// A Record is one record of a run's journal. Exactly one of its pointers is
+// set, the one that Kind names.
 type Record struct {
 	Format  int   `json:"v"`
 	Kind    Kind  `json:"k"`
 	Time    int64 `json:"t"`           // wall clock, microseconds since 1970
-	Elapsed int64 `json:"e,omitempty"` // the run's active time, microseconds: host up and not paused
+	Elapsed int64 `json:"e,omitempty"` // active time of the run in microseconds: the host was up and the run not paused
 
-	// Path is the execution path of the step, Attempts the attempt of every
-	// enclosing step, outermost first, and last the step's own. Both are empty
-	// for records of the run as a whole.
+	// Path is the execution path of the step. Attempts has one attempt number
+	// for each enclosing step, outermost first, and the step's own as its last.
+	// Both are empty in records that concern the whole run.
 	Path     string `json:"p,omitempty"`
 	Attempts []int  `json:"a,omitempty"`
 
@@ -63,19 +62,20 @@ type Record struct {
 	RunEnd         *RunEndBody         `json:"rn,omitempty"`
 }
 
-// A Value is JSON in the record, or in a blob when it is large.
+// A Value is a JSON value. A large one is stored in a blob and named by its
+// digest.
 type Value struct {
 	JSON json.RawMessage `json:"j,omitempty"`
 	Blob string          `json:"b,omitempty"` // digest
 }
 
-// Empty reports whether there is no value at all, which differs from null.
+// Empty reports whether there is no value. The JSON value null is not empty.
 func (v Value) Empty() bool { return v.JSON == nil && v.Blob == "" }
 
-// RunStartBody begins a run.
+// RunStartBody is the start of a run.
 type RunStartBody struct {
 	Sentinel    sentinels.ID               `json:"sentinel"`
-	Definition  Value                      `json:"def"` // canonical JSON of the revision it starts with
+	Definition  Value                      `json:"def"` // canonical JSON of the revision that the run starts with
 	Hash        string                     `json:"hash"`
 	Revision    int                        `json:"rev,omitempty"` // 0: not a stored definition
 	Pinned      bool                       `json:"pin,omitempty"`
@@ -83,87 +83,90 @@ type RunStartBody struct {
 	Event       *sentinels.Event           `json:"event,omitempty"`
 	Workspace   string                     `json:"ws"`
 	Parent      sentinels.RunID            `json:"parent,omitempty"`
-	ParentCall  string                     `json:"pcall,omitempty"` // key of the spawning call
+	ParentCall  string                     `json:"pcall,omitempty"` // key of the host call that started this run
 	Root        sentinels.RunID            `json:"root"`
 	Ancestry    []sentinels.ID             `json:"anc,omitempty"`
 	Seed        uint64                     `json:"seed"`
-	EventCursor uint64                     `json:"ec"`             // outbox position at the start
-	Hops        int                        `json:"hops,omitempty"` // runs of the chain that led here otherwise than by the event
-	Path        []string                   `json:"path,omitempty"` // and their sentinels
+	EventCursor uint64                     `json:"ec"`             // cursor in the event log at the start
+	Hops        int                        `json:"hops,omitempty"` // length of the chain of runs that led to this one, apart from Event
+	Path        []string                   `json:"path,omitempty"` // sentinels of the runs counted by Hops
 	Interrupt   sentinels.Interrupt        `json:"oi,omitempty"`
-	Variables   map[string]json.RawMessage `json:"vars,omitempty"` // given at the start besides inputs
+	Variables   map[string]json.RawMessage `json:"vars,omitempty"` // set at the start in addition to the inputs
 	Fork        *Fork                      `json:"fork,omitempty"`
 }
 
-// Fork says which run another one was made from, and all that it took from
-// there, so that it does not need the other one any more.
+// Fork is the origin of a run that was forked from another. It holds a copy of
+// everything that the new run needs, so the other run may be deleted.
 type Fork struct {
 	Run       sentinels.RunID   `json:"run"`
 	By        string            `json:"by,omitempty"`
-	Iteration int               `json:"n,omitempty"`    // begins with this pass; 0: with the first one, with nothing of the rest
-	From      int               `json:"from,omitempty"` // index of the first step that is carried out in it
+	Iteration int               `json:"n,omitempty"`    // first iteration of the fork; 0 means the first of all, and the fields below are unset
+	From      int               `json:"from,omitempty"` // index of the first step that is executed in it
 	Variables Value             `json:"vars,omitzero"`  // before that step
 	Last      Value             `json:"last,omitzero"`
-	Done      Value             `json:"done,omitzero"` // []ForkedStep, those before From
+	Done      Value             `json:"done,omitzero"` // []ForkedStep: the steps before From
 	Event     *sentinels.Event  `json:"event,omitempty"`
 	EventSeq  uint64            `json:"es,omitempty"`
 	RAG       Value             `json:"rag,omitzero"`
 	Cursors   map[string]uint64 `json:"ec,omitempty"`
 
-	EventCursor uint64 `json:"c,omitempty"` // of the other run's start
+	EventCursor uint64 `json:"c,omitempty"` // EventCursor of the other run's start
 }
 
-// A ForkedStep is a top-level step that the other run had carried out.
+// A ForkedStep is the result of a top-level step of the other run.
 type ForkedStep struct {
 	Path string      `json:"p"`
 	End  StepEndBody `json:"se"`
 }
 
-// IterationStartBody begins a pass over the steps.
+// IterationStartBody is the start of an iteration.
 type IterationStartBody struct {
 	Iteration  int              `json:"n"`
 	Revision   int              `json:"rev,omitempty"`
 	Hash       string           `json:"hash"`
-	Definition Value            `json:"def,omitzero"` // set when it differs from the pass before
+	Definition Value            `json:"def,omitzero"` // set if it differs from the previous iteration's
 	RAGContext Value            `json:"rag,omitzero"`
-	Event      *sentinels.Event `json:"event,omitempty"` // the event this pass answers
+	Event      *sentinels.Event `json:"event,omitempty"` // the event that this iteration handles
 	EventSeq   uint64           `json:"es,omitempty"`
-	Edit       int              `json:"ed,omitempty"` // number of the run's own edit, 0: the definition is not the run's own
+	Edit       int              `json:"ed,omitempty"`    // number of the run's edit; 0 means that the definition is not an edited one
+	Check      string           `json:"check,omitempty"` // for people: value of a while loop's condition, as JSON, shortened
 }
 
-// StepStartBody begins an attempt. A replay of the attempt uses what it holds
-// and resolves nothing again.
+// StepStartBody is the start of an attempt. A replay uses the values recorded
+// here instead of resolving them again.
 type StepStartBody struct {
 	Type      sentinels.StepType `json:"type"`
 	Name      string             `json:"name,omitempty"`
 	Address   string             `json:"addr"`
-	Module    string             `json:"mod"` // digest
+	Module    string             `json:"mod"` // digest of the plugin
 	Fields    Value              `json:"in"`
-	Env       map[string]string  `json:"env,omitempty"` // variables of shell lines
+	Env       map[string]string  `json:"env,omitempty"` // environment variables of shell lines
 	Seed      uint64             `json:"seed"`
 	ClockBase int64              `json:"clock"` // microseconds since 1970
 	Unknown   []string           `json:"unk,omitempty"`
+	Condition string             `json:"cond,omitempty"` // for people: value of the step's condition, as JSON, shortened
 }
 
-// CallStartBody begins a host call that takes time or acts outside the store.
+// CallStartBody is the start of a host call that takes time or acts outside the
+// store.
 type CallStartBody struct {
 	Seq      int              `json:"n"`
 	Function string           `json:"fn"`
-	Hash     string           `json:"h"` // of the canonical request, without what the host added
+	Hash     string           `json:"h"` // of the canonical request, without Added
 	Request  Value            `json:"rq"`
-	Added    Value            `json:"add,omitzero"`   // what the host added, for llm the system text
-	Effect   bool             `json:"eff,omitempty"`  // acts outside the store: in doubt without an end
-	Safe     bool             `json:"safe,omitempty"` // may be made again without asking
-	Label    string           `json:"l,omitempty"`    // for people: the command's or event's name
-	Due      int64            `json:"due,omitempty"`  // wait: microseconds since 1970
-	Cursor   uint64           `json:"ec,omitempty"`   // wait for an event: outbox position
+	Added    Value            `json:"add,omitzero"`   // added by the host: for llm the system text
+	Effect   bool             `json:"eff,omitempty"`  // acts outside the store, so it is in doubt while it has no end
+	Safe     bool             `json:"safe,omitempty"` // may be repeated without a decision
+	Label    string           `json:"l,omitempty"`    // for people: name of the command or event
+	Due      int64            `json:"due,omitempty"`  // wait: end, microseconds since 1970
+	Cursor   uint64           `json:"ec,omitempty"`   // wait for an event: cursor in the event log
 	Block    int              `json:"blk,omitempty"`  // block: ordinal of its first block
 	Child    sentinels.RunID  `json:"child,omitempty"`
-	Worst    *sentinels.Usage `json:"worst,omitempty"` // llm: booked until the end is known
+	Reserved *sentinels.Usage `json:"worst,omitempty"` // llm: reservation until the end is known
 }
 
-// CallEndBody ends a host call. Calls without a start, which touch nothing
-// outside the store, carry Function, Label, Hash and Request here.
+// CallEndBody is the end of a host call. A call that touches nothing outside
+// the store has no start; then Function, Label, Hash and Request are set here.
 type CallEndBody struct {
 	Seq      int                        `json:"n"`
 	Function string                     `json:"fn,omitempty"`
@@ -172,66 +175,74 @@ type CallEndBody struct {
 	Request  Value                      `json:"rq,omitzero"`
 	Result   Value                      `json:"ok,omitzero"`
 	Error    *abi.Error                 `json:"err,omitempty"`
-	Sets     map[string]json.RawMessage `json:"set,omitempty"`  // var: what it wrote
-	Joined   []int                      `json:"join,omitempty"` // block of several: branches whose writes were applied
-	Blocks   int                        `json:"blk,omitempty"`  // block: how many ordinals it used
+	Sets     map[string]json.RawMessage `json:"set,omitempty"`  // var: variables that it wrote
+	Joined   []int                      `json:"join,omitempty"` // block with several branches: those whose writes were applied
+	Blocks   int                        `json:"blk,omitempty"`  // block: number of ordinals that it used
 	Child    sentinels.RunID            `json:"child,omitempty"`
 	Usage    *sentinels.Usage           `json:"use,omitempty"`
-	EventSeq uint64                     `json:"es,omitempty"`  // event wait: the event's outbox position
-	Logs     int                        `json:"lg,omitempty"`  // log lines of the attempt so far
+	EventSeq uint64                     `json:"es,omitempty"`  // event wait: offset of the event in the event log
+	Emitted  int64                      `json:"em,omitempty"`  // emit, command: bytes of names and data of the events that it emitted
+	Logs     int                        `json:"lg,omitempty"`  // number of log lines of the attempt so far
 	Decided  string                     `json:"dec,omitempty"` // how a call in doubt was decided
 }
 
-// CheckpointBody ends what is replayed of an attempt.
+// CheckpointBody is a checkpoint of an attempt. A replay of the attempt begins
+// behind it.
 type CheckpointBody struct {
-	Seq   int    `json:"n"` // number of the checkpoint call itself
+	Seq   int    `json:"n"` // number of the checkpoint call
 	Hash  string `json:"h"`
 	State Value  `json:"state"`
-	Block int    `json:"blk"` // next block ordinal
+	Block int    `json:"blk"` // next ordinal of a block
 	Logs  int    `json:"lg,omitempty"`
+	// Bytes of log lines and of stored values so far, which count against the
+	// limits of the attempt.
+	LogBytes int64 `json:"lgb,omitempty"`
+	Stored   int64 `json:"sto,omitempty"`
 }
 
-// StepEndBody ends a step execution, after all its attempts.
+// StepEndBody is the end of a step execution, after its last attempt.
 type StepEndBody struct {
 	Output   Value      `json:"out,omitzero"`
 	Error    *abi.Error `json:"err,omitempty"`
-	Skipped  string     `json:"skip,omitempty"` // "condition", "error", or "fork": passed over by a fork
-	Reused   bool       `json:"reu,omitempty"`  // carried out by the run that this one was made from
-	Type     string     `json:"type,omitempty"` // of a step that no attempt began
+	Skipped  string     `json:"skip,omitempty"` // why the step was skipped: "condition", "error" or "fork"
+	Reused   bool       `json:"reu,omitempty"`  // executed by the run that this one was forked from
+	Type     string     `json:"type,omitempty"` // set if the step had no attempt
 	Name     string     `json:"name,omitempty"` // likewise
 	OutputTo string     `json:"to,omitempty"`
+
+	Condition string `json:"cond,omitempty"` // of a step that its condition skipped, as in StepStartBody
 }
 
-// RetryBody ends a failed attempt that will be followed by another.
+// RetryBody is the end of a failed attempt that another attempt follows.
 type RetryBody struct {
 	Error    *abi.Error `json:"err"`
 	Category string     `json:"cat"`
-	Due      int64      `json:"due"` // microseconds since 1970
+	Due      int64      `json:"due"` // start of the next attempt, microseconds since 1970
 	Left     int        `json:"left"`
 }
 
-// SignalBody is something from outside that the run must see again on replay.
+// SignalBody is an input from outside that a replay of the run needs.
 type SignalBody struct {
-	Type    string          `json:"type"`           // decision, resume, edit, ...
-	Call    string          `json:"call,omitempty"` // path!seq of the call it answers
-	Verdict string          `json:"verdict,omitempty"`
-	By      string          `json:"by,omitempty"`
-	Comment string          `json:"comment,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"`
-	Room    *Room           `json:"room,omitempty"` // resume: more room at a limit
-	Edit    *Edit           `json:"edit,omitempty"` // edit: the definition from the next pass on
+	Type      string          `json:"type"`           // decision, resume, edit, ...
+	Call      string          `json:"call,omitempty"` // path!seq of the host call that it answers
+	Verdict   string          `json:"verdict,omitempty"`
+	By        string          `json:"by,omitempty"`
+	Comment   string          `json:"comment,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Extension *LimitExtension `json:"room,omitempty"` // resume: what it adds to the limits
+	Edit      *Edit           `json:"edit,omitempty"` // edit: the definition from the next iteration on
 }
 
-// Edit is a definition that a run follows alone.
+// Edit is a definition that applies to one run only.
 type Edit struct {
-	Number     int    `json:"n"`             // counts the run's edits from 1
-	Revision   int    `json:"rev,omitempty"` // of the stored sentinel that it was made on
+	Number     int    `json:"n"`             // number of the edit within the run, from 1
+	Revision   int    `json:"rev,omitempty"` // revision of the stored sentinel that was edited
 	Definition Value  `json:"def"`
 	Hash       string `json:"hash"`
 }
 
-// Room is what a resume adds to a run's limits.
-type Room struct {
+// LimitExtension is what a resume adds to the limits of a run.
+type LimitExtension struct {
 	Iterations int     `json:"iterations,omitempty"`
 	TimeoutMs  int64   `json:"timeoutMs,omitempty"`
 	CostUSD    float64 `json:"costUsd,omitempty"`
@@ -239,36 +250,37 @@ type Room struct {
 	Calls      int64   `json:"calls,omitempty"`
 }
 
-// StatusBody is a change of the run's status that is not its end.
+// StatusBody is a change of a run's status other than its end.
 type StatusBody struct {
 	Status  sentinels.Status `json:"status"`
 	Reason  string           `json:"reason,omitempty"`
 	Limit   string           `json:"limit,omitempty"`
 	By      string           `json:"by,omitempty"`
-	Resumed bool             `json:"resumed,omitempty"` // a new process took the run over
-	With    sentinels.RunID  `json:"with,omitempty"`    // paused with the tree below this run
+	Resumed bool             `json:"resumed,omitempty"` // another process has recovered the run
+	With    sentinels.RunID  `json:"with,omitempty"`    // the run was paused together with this one, its ancestor
 }
 
-// IterationEndBody is the snapshot that recovery starts from.
+// IterationEndBody is the end of an iteration and its snapshot, from which
+// recovery starts.
 type IterationEndBody struct {
 	Iteration int               `json:"n"`
 	Variables Value             `json:"vars"`
 	Last      Value             `json:"last,omitzero"`
-	Cursors   map[string]uint64 `json:"ec,omitempty"` // outbox position per awaited pattern
+	Cursors   map[string]uint64 `json:"ec,omitempty"` // cursor in the event log for each awaited pattern
 	Done      bool              `json:"done,omitempty"`
 	Usage     sentinels.Usage   `json:"use"`
-	Steps     int               `json:"steps"`          // step executions of the pass
-	Room      *Room             `json:"room,omitempty"` // all that resumes have added so far
+	Check     string            `json:"check,omitempty"` // for people: value of an until loop's condition, as JSON, shortened
+	Steps     int               `json:"steps"`           // number of step executions of the iteration
+	Extension *LimitExtension   `json:"room,omitempty"`  // sum of what resumes have added so far
 
-	// What the next pass goes on from, if no newer revision is stored. Missing
-	// in journals of early releases.
+	// The definition of the next iteration, unless a newer revision is stored.
 	Revision   int    `json:"rev,omitempty"`
 	Edit       int    `json:"ed,omitempty"` // as in IterationStartBody
 	Hash       string `json:"hash,omitempty"`
-	Definition Value  `json:"def,omitzero"` // missing: that of run.start
+	Definition Value  `json:"def,omitzero"` // unset: the definition of run.start
 }
 
-// RunEndBody ends a run.
+// RunEndBody is the end of a run.
 type RunEndBody struct {
 	Status sentinels.Status `json:"status"`
 	Error  *abi.Error       `json:"err,omitempty"`
@@ -277,7 +289,7 @@ type RunEndBody struct {
 	Step   string           `json:"step,omitempty"` // address of the step that failed
 }
 
-// Encode writes a record.
+// Encode encodes a record and sets its Format.
 func Encode(r *Record) ([]byte, error) {
 	r.Format = Format
 	b, err := json.Marshal(r)
@@ -287,8 +299,9 @@ func Encode(r *Record) ([]byte, error) {
 	return b, nil
 }
 
-// Decode reads a record. A record of a later format, or without the body its
-// kind names, is an error: better no run than a run with a hole.
+// Decode decodes a record. A record of a higher format, or without the body
+// that its kind names, is an error: a run whose journal has a gap must not be
+// recovered.
 func Decode(b []byte) (*Record, error) {
 	var r Record
 	if err := json.Unmarshal(b, &r); err != nil {
@@ -297,13 +310,13 @@ func Decode(b []byte) (*Record, error) {
 	if r.Format < 1 || r.Format > Format {
 		return nil, fmt.Errorf("decode journal record %q: format %d, this program reads up to %d", r.Kind, r.Format, Format)
 	}
-	if !r.whole() {
+	if !r.complete() {
 		return nil, fmt.Errorf("decode journal record: kind %q without its body", r.Kind)
 	}
 	return &r, nil
 }
 
-func (r *Record) whole() bool {
+func (r *Record) complete() bool {
 	switch r.Kind {
 	case RunStart:
 		return r.RunStart != nil

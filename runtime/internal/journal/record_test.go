@@ -13,21 +13,21 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// records has one record of each kind.
+// records returns one record of each kind.
 func records() []*journal.Record {
 	v := journal.Value{JSON: json.RawMessage(`{"a":1}`)}
 	return []*journal.Record{
 		{Kind: journal.RunStart, Time: 1, RunStart: &journal.RunStartBody{Sentinel: "s", Definition: v, Hash: "h", Root: "r", Seed: 1 << 63, Variables: map[string]json.RawMessage{"x": json.RawMessage("null")}}},
 		{Kind: journal.IterationStart, IterationStart: &journal.IterationStartBody{Iteration: 1, Hash: "h", Event: &sentinels.Event{Name: "e"}}},
 		{Kind: journal.StepStart, Path: "0#1.steps.2", Attempts: []int{1, 2}, StepStart: &journal.StepStartBody{Type: "t", Fields: v, Env: map[string]string{"E": "1"}}},
-		{Kind: journal.CallStart, Path: "0", Attempts: []int{1}, CallStart: &journal.CallStartBody{Seq: 1, Function: "f", Request: journal.Value{Blob: "d"}, Worst: &sentinels.Usage{Calls: 1}}},
+		{Kind: journal.CallStart, Path: "0", Attempts: []int{1}, CallStart: &journal.CallStartBody{Seq: 1, Function: "f", Request: journal.Value{Blob: "d"}, Reserved: &sentinels.Usage{Calls: 1}}},
 		{Kind: journal.CallEnd, Path: "0", Attempts: []int{1}, CallEnd: &journal.CallEndBody{Seq: 1, Error: &abi.Error{Code: abi.Timeout, Message: "m"}, Joined: []int{0, 2}}},
 		{Kind: journal.Checkpoint, Path: "0", Attempts: []int{1}, Checkpoint: &journal.CheckpointBody{Seq: 2, State: v, Block: 3}},
 		{Kind: journal.StepEnd, Path: "0", Attempts: []int{0}, StepEnd: &journal.StepEndBody{Output: v, OutputTo: "x"}},
 		{Kind: journal.Retry, Path: "0", Attempts: []int{1}, Retry: &journal.RetryBody{Error: &abi.Error{Code: abi.Trap}, Due: 5}},
 		{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "decision", Call: "0!1", Verdict: "approve"}},
 		{Kind: journal.Status, Elapsed: 7, Status: &journal.StatusBody{Status: sentinels.StatusPaused, Limit: "timeoutMs"}},
-		{Kind: journal.IterationEnd, IterationEnd: &journal.IterationEndBody{Iteration: 1, Variables: v, Room: &journal.Room{Iterations: 1}}},
+		{Kind: journal.IterationEnd, IterationEnd: &journal.IterationEndBody{Iteration: 1, Variables: v, Extension: &journal.LimitExtension{Iterations: 1}}},
 		{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: sentinels.StatusCompleted}},
 	}
 }
@@ -48,8 +48,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A record that cannot be taken for what it says is an error: better no run
-// than a run with a hole.
+// Decode refuses a record whose kind, format or body does not match: a run
+// whose journal has a gap must not be recovered.
 func TestDecodeRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                                 "decode journal record",
@@ -66,8 +66,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecode proves that what is decoded means the same when it is written
-// again.
+// FuzzDecode checks that a decoded record survives another encoding unchanged.
 func FuzzDecode(f *testing.F) {
 	for _, r := range records() {
 		b, err := journal.Encode(r)
@@ -83,7 +82,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		once, err := journal.Encode(r)
 		if err != nil {
-			t.Fatalf("decoded and not encoded: %v", err)
+			t.Fatalf("encode the decoded record: %v", err)
 		}
 		again, err := journal.Decode(once)
 		if err != nil {
