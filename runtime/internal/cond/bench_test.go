@@ -15,7 +15,7 @@ const (
 
 var benchVars = values{"a": `{"exitCode":0,"stdout":"all tests passed","lines":[1,2,3]}`}
 
-func benchLane(b *testing.B, src string) {
+func benchEval(b *testing.B, src string) {
 	e := open(b, cond.Options{})
 	b.ReportAllocs()
 	for b.Loop() {
@@ -25,11 +25,11 @@ func benchLane(b *testing.B, src string) {
 	}
 }
 
-func BenchmarkFastLane(b *testing.B)  { benchLane(b, benchFast) }
-func BenchmarkChildLane(b *testing.B) { benchLane(b, benchChild) }
+func BenchmarkFastPath(b *testing.B) { benchEval(b, benchFast) }
+func BenchmarkChild(b *testing.B)    { benchEval(b, benchChild) }
 
-// BenchmarkGoja is what the fast lane is measured against: goja with a program
-// compiled before, once on a machine that is kept and once on a new one.
+// BenchmarkGoja is the reference for the fast path: goja with a compiled
+// program, on one VM for all evaluations and on a new VM for each.
 func BenchmarkGoja(b *testing.B) {
 	code := goja.MustCompile("", "(function($a){return "+benchFast+"})", true)
 	for name, fresh := range map[string]bool{"kept": false, "new": true} {

@@ -7,29 +7,38 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/openfiles"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// child is the parent's side of one process. One goroutine at a time talks to
-// it; Kill may come from any.
+// child is the parent's side of one child process. It must be used by one
+// goroutine at a time, except for Kill.
 type child struct {
 	*subprocess.Process
 
-	uses   int         // owned by whoever talks to it
-	expiry *time.Timer // while idle
+	uses   int         // owned by the goroutine that uses the child
+	expiry *time.Timer // set while the child is idle
 }
 
-// startChild starts a process and waits until it has limited itself.
+// startChild starts a process and waits until it has applied its limits. While
+// no file can be opened it retries, until ctx ends.
 func startChild(ctx context.Context, opt Options) (*child, *abi.Error) {
-	p, err := subprocess.Start(opt.Child, markerValue)
-	if err != nil {
+	var p *subprocess.Process
+	err := openfiles.Retry(ctx, opt.OnFileShortage, func() (err error) {
+		p, err = subprocess.Start(opt.Child, childKind)
+		return err
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, contextError(ctx)
+	case err != nil:
 		return nil, errf(abi.Unavailable, "start child: %v", err)
 	}
 	c := &child{Process: p}
-	answer, e := c.talk(ctx, startTimeout, "start child", appendFrame(nil, "limits", strconv.FormatInt(opt.ChildMemory, 10)))
+	answer, e := c.roundTrip(ctx, startTimeout, "start child", appendFrame(nil, "limits", strconv.FormatInt(opt.ChildMemory, 10)))
 	if e == nil && (len(answer) != 2 || answer[0] != "ready" || answer[1] != protocol) {
-		e = errf(abi.Unavailable, "start child: it speaks %.40q, not version %s", answer, protocol)
+		e = errf(abi.Unavailable, "start child: unexpected answer %.40q, want protocol version %s", answer, protocol)
 	}
 	if e != nil {
 		c.Stop()
@@ -41,9 +50,9 @@ func startChild(ctx context.Context, opt Options) (*child, *abi.Error) {
 	return c, nil
 }
 
-// talk sends a request and reads the answer. After an error the child is dead
-// or about to be, and must be stopped.
-func (c *child) talk(ctx context.Context, limit time.Duration, verb string, frame []byte) ([]string, *abi.Error) {
+// roundTrip sends a request and reads the answer. After an error the child has
+// ended or has been killed, and must be stopped.
+func (c *child) roundTrip(ctx context.Context, limit time.Duration, verb string, frame []byte) ([]string, *abi.Error) {
 	timer := time.AfterFunc(limit, c.Kill)
 	stop := context.AfterFunc(ctx, c.Kill)
 	_, err := c.In.Write(frame)
@@ -51,31 +60,33 @@ func (c *child) talk(ctx context.Context, limit time.Duration, verb string, fram
 	if err == nil {
 		answer, err = readFrame(c.Out)
 	}
-	inTime, wanted := timer.Stop(), stop()
+	inTime, active := timer.Stop(), stop()
 	switch {
-	case err == nil && inTime && wanted:
+	case err == nil && inTime && active:
 		return answer, nil
-	case !wanted:
-		return nil, asContext(ctx)
+	case !active:
+		return nil, contextError(ctx)
 	case !inTime:
-		return nil, errf(abi.Timeout, "%s: no result in %s", verb, limit)
+		return nil, errf(abi.Timeout, "%s: timed out after %s", verb, limit)
 	}
-	c.Stop() // so that all it said is here
+	c.Stop() // so that its stderr is complete
 	if c.Starved() {
-		return nil, errf(abi.Memory, "%s: more memory than its limit", verb)
+		return nil, errf(abi.Memory, "%s: memory limit exceeded", verb)
 	}
-	said := c.Said()
-	if said == "" {
-		// Go never dies without a word: somebody else ended it.
+	stderr := c.Said()
+	if stderr == "" {
+		// A Go program writes to stderr before it crashes, so this one was
+		// killed.
 		return nil, errf(abi.Unavailable, "%s: the child was killed from outside", verb)
 	}
-	return nil, errf(abi.Internal, "%s: the child ended: %s", verb, clip(firstLine(said)))
+	return nil, errf(abi.Internal, "%s: the child ended: %s", verb, clip(firstLine(stderr)))
 }
 
-// ask carries out one request. healthy says that the child can be used again.
-func (c *child) ask(ctx context.Context, limit time.Duration, frame []byte) (v Value, healthy bool, err *abi.Error) {
+// evaluate makes one request. healthy reports whether the child can be used
+// again.
+func (c *child) evaluate(ctx context.Context, limit time.Duration, frame []byte) (v Value, healthy bool, err *abi.Error) {
 	c.uses++
-	answer, err := c.talk(ctx, limit, "evaluate", frame)
+	answer, err := c.roundTrip(ctx, limit, "evaluate", frame)
 	if err != nil {
 		return Value{}, false, err
 	}
@@ -85,12 +96,12 @@ func (c *child) ask(ctx context.Context, limit time.Duration, frame []byte) (v V
 		if answer[2] != "" {
 			v.JSON = json.RawMessage(answer[2])
 		}
-		return v, answer[3] == "0" && c.uses < childUses, nil
+		return v, answer[3] == "0" && c.uses < maxChildUses, nil
 	case len(answer) == 3 && answer[0] == "error":
 		e := new(abi.Error)
 		if json.Unmarshal([]byte(answer[1]), e) == nil && e.Code != "" {
-			// A mistake in the source is found before anything runs.
-			return Value{}, answer[2] == "0" && e.Code == abi.BadFields && c.uses < childUses, e
+			// A mistake in the source is found before anything is executed.
+			return Value{}, answer[2] == "0" && e.Code == abi.BadFields && c.uses < maxChildUses, e
 		}
 	}
 	return Value{}, false, errf(abi.Internal, "evaluate: child: %v", errFrame)

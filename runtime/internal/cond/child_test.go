@@ -33,15 +33,15 @@ func TestNoChild(t *testing.T) {
 		}
 	}
 	if v, err := eval(t, e, `1 === 1`, nil); err != nil || !v.Truthy {
-		t.Errorf("the fast lane needs no child: %v", err)
+		t.Errorf("the fast path needs no child: %v", err)
 	}
 }
 
-func TestChildThatIsNone(t *testing.T) {
+func TestChildIsNotOurs(t *testing.T) {
 	for _, child := range []subprocess.Command{
 		{Path: "/nonexistent/program"},
 		{Path: "/bin/true"},
-		{Path: "/bin/echo", Args: []string{"hello there, this is no frame"}},
+		{Path: "/bin/echo", Args: []string{"hello there, this is not a frame"}},
 	} {
 		e := cond.New(cond.Options{Child: child})
 		if _, err := eval(t, e, `[1].some(x => x)`, nil); abi.CodeOf(err) != abi.Unavailable {
@@ -62,25 +62,25 @@ func TestCloseEndsChildren(t *testing.T) {
 		_, err := eval(t, e, `(() => { for (;;); })()`, nil)
 		done <- err
 	}()
-	// It is under way once the idle child is taken.
+	// The evaluation has begun once the idle child is in use.
 	for len(e.Pids()) > 0 {
 		time.Sleep(time.Millisecond)
 	}
 	e.Close()
 	e.Close()
 	if err := <-done; abi.CodeOf(err) != abi.Cancelled {
-		t.Errorf("an evaluation under way: %v", err)
+		t.Errorf("evaluation during Close: %v", err)
 	}
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("child %d lives: %v", pid, err)
+			t.Errorf("child %d is still alive: %v", pid, err)
 		}
 	}
 	if _, err := eval(t, e, `[1].some(x => x)`, nil); abi.CodeOf(err) != abi.Unavailable {
 		t.Errorf("after Close: %v", err)
 	}
 	if _, err := eval(t, e, `1`, nil); err != nil {
-		t.Errorf("the fast lane after Close: %v", err)
+		t.Errorf("the fast path after Close: %v", err)
 	}
 }
 
@@ -92,10 +92,10 @@ func TestContext(t *testing.T) {
 		_, err := e.Eval(ctx, `(() => { for (;;); })()`, nil)
 		done <- err
 	}()
-	// A second one waits for the only child and gives up with its context.
+	// A second evaluation waits for the only child and ends with its context.
 	late, end := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer end()
-	for { // until the first holds the child
+	for { // until the first one uses the child
 		if _, err := e.Eval(late, `[1].some(x => x)`, nil); err != nil {
 			if abi.CodeOf(err) != abi.Timeout {
 				t.Errorf("waiting for a child: %v", err)
@@ -108,14 +108,14 @@ func TestContext(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if _, err := e.Eval(ctx, `1`, nil); abi.CodeOf(err) != abi.Cancelled {
-		t.Errorf("begun after its context: %v", err)
+		t.Errorf("started after the end of its context: %v", err)
 	}
 	if v, err := eval(t, e, `[1].some(x => x)`, nil); err != nil || !v.Truthy {
 		t.Errorf("afterwards: %v", err)
 	}
 }
 
-// A child that somebody killed while it was idle is replaced unseen.
+// A child that was killed while idle is replaced without an error.
 func TestChildKilledWhileIdle(t *testing.T) {
 	e := open(t, cond.Options{})
 	for range 3 {
@@ -144,10 +144,10 @@ func TestChildIsReplaced(t *testing.T) {
 		t.Error("a child does not serve a second evaluation")
 	}
 	if run(`[2].some(x => y)`) != first {
-		t.Error("a mistake in the source costs a child")
+		t.Error("a child was replaced after a mistake in the source")
 	}
 	if run(`[2].some(x => null.x)`) == first {
-		t.Error("a child goes on after an exception")
+		t.Error("a child was not replaced after an exception")
 	}
 	second := run(`[1].some(x => x)`)
 	if run(`'x'.repeat(1.2e8).length`) == second {
@@ -162,8 +162,7 @@ func TestChildIsReplaced(t *testing.T) {
 	}
 }
 
-// The child has nothing of its parent: no environment, no open files, its own
-// process group.
+// A child inherits nothing: no environment, no open files, no process group.
 func TestChildInheritsNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("looks into /proc")
@@ -174,7 +173,7 @@ func TestChildInheritsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// A file without the close-on-exec flag, as a careless shell leaves one.
+	// A file without the close-on-exec flag, as a shell may leave one open.
 	leak, err := syscall.Dup(int(f.Fd()))
 	if err != nil {
 		t.Fatal(err)

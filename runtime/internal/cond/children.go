@@ -8,17 +8,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// children is the child lane: a bounded number of processes, kept warm.
+// children is a bounded pool of child processes.
 type children struct {
 	opt   Options
-	slots chan struct{}      // one for each that may be in use
+	slots chan struct{}      // one for each child that may be in use
 	ctx   context.Context    // ends with Close
-	end   context.CancelFunc // kills those in use
+	end   context.CancelFunc // kills the children in use
 
 	mu     sync.Mutex
 	idle   []*child
 	closed bool
-	busy   sync.WaitGroup // requests and expiries under way
+	busy   sync.WaitGroup // requests and expirations under way
 }
 
 func newChildren(opt Options) *children {
@@ -26,15 +26,15 @@ func newChildren(opt Options) *children {
 	return &children{opt: opt, slots: make(chan struct{}, opt.MaxChildren), ctx: ctx, end: end}
 }
 
-// ask carries out one request in a child of its own. It waits for one to be
-// free; the time for the evaluation begins after that.
-func (l *children) ask(ctx context.Context, why string, parts ...string) (Value, *abi.Error) {
+// request makes one request to a child that no other request uses. It waits
+// until one is free; the timeout of the evaluation begins after that.
+func (l *children) request(ctx context.Context, why string, parts ...string) (Value, *abi.Error) {
 	if l.opt.Child.Path == "" {
-		e := withHint(errf(abi.Unavailable, "%s needs a child process, and there is none", why), noChildHint)
+		e := withHint(errf(abi.Unavailable, "%s needs a child process, but none is configured", why), noChildHint)
 		e.Permanent = true
 		return Value{}, e
 	}
-	if !l.begin() {
+	if !l.acquire() {
 		return Value{}, errf(abi.Unavailable, "the evaluator is closed")
 	}
 	defer l.busy.Done()
@@ -45,23 +45,23 @@ func (l *children) ask(ctx context.Context, why string, parts ...string) (Value,
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
-		return Value{}, asContext(ctx)
+		return Value{}, contextError(ctx)
 	}
 	defer func() { <-l.slots }()
 	for {
-		c, err := l.take(ctx)
+		c, err := l.get(ctx)
 		if err != nil {
 			return Value{}, err
 		}
 		used := c.uses > 0
-		v, healthy, err := c.ask(ctx, l.opt.ChildTimeout, appendFrame(nil, parts...))
+		v, healthy, err := c.evaluate(ctx, l.opt.ChildTimeout, appendFrame(nil, parts...))
 		if healthy {
-			l.give(c)
+			l.put(c)
 		} else {
 			c.Stop()
 		}
-		// One that was killed while it was idle says nothing about this
-		// request. A fresh one is not tried twice, so this ends.
+		// If an idle child was killed, retry: the error is not due to this
+		// request. A new child is not retried, so the loop ends.
 		if err != nil && err.Code == abi.Unavailable && used {
 			continue
 		}
@@ -69,7 +69,7 @@ func (l *children) ask(ctx context.Context, why string, parts ...string) (Value,
 	}
 }
 
-func (l *children) begin() bool {
+func (l *children) acquire() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -79,14 +79,14 @@ func (l *children) begin() bool {
 	return true
 }
 
-// take returns an idle child that is alive, or a new one.
-func (l *children) take(ctx context.Context) (*child, *abi.Error) {
+// get returns an idle child, or a new one.
+func (l *children) get(ctx context.Context) (*child, *abi.Error) {
 	l.mu.Lock()
 	var c *child
 	if n := len(l.idle); n > 0 {
 		c = l.idle[n-1]
 		l.idle = l.idle[:n-1]
-		c.expiry.Stop() // if it fired already, it does not find c any more
+		c.expiry.Stop() // if it has fired, expire does not find c
 	}
 	l.mu.Unlock()
 	if c != nil {
@@ -95,7 +95,7 @@ func (l *children) take(ctx context.Context) (*child, *abi.Error) {
 	return startChild(ctx, l.opt)
 }
 
-func (l *children) give(c *child) {
+func (l *children) put(c *child) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -107,7 +107,7 @@ func (l *children) give(c *child) {
 	l.mu.Unlock()
 }
 
-// expire ends a child that is still idle.
+// expire stops a child that is still idle.
 func (l *children) expire(c *child) {
 	l.mu.Lock()
 	found := false
@@ -126,7 +126,8 @@ func (l *children) expire(c *child) {
 	}
 }
 
-// close ends all children, those in use too, and returns when they are gone.
+// close stops all children, including those in use, and returns when they have
+// ended.
 func (l *children) close() {
 	l.mu.Lock()
 	idle := l.idle

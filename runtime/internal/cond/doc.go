@@ -1,38 +1,41 @@
-// Package cond DECIDES for the engine: it evaluates the conditions of sentinels,
-// JavaScript expressions over the variables of a run, JSON in and JSON out.
+// Package cond evaluates conditions: JavaScript expressions over the variables
+// of a run. Variables and results are JSON.
 //
-// # What a condition is
+// # Conditions
 //
-// Exactly one expression, which reads and does not write. $name is a variable.
-// One without a value is undefined, and so is any path through it; a call on
-// such a path is an exception, unless it is written with "?.". A variable whose
-// value is null has a value, so $name.x of it is an exception. Any other name
-// must be one of JavaScript's pure built-ins or declared by the condition.
-// There is no clock, no chance, no promise, no eval: the same variables give the
-// same answer, in a replay too. Only the value of an expression is ever false;
-// whatever keeps it from having one is an error.
+// A condition is exactly one expression, and it must not change anything. $name
+// is a variable. A variable without a value is undefined, and so is any path
+// through it. A call on such a path is an exception, unless it is written with
+// "?.". A variable whose value is null has a value, so $name.x is an exception.
+// Any other name must be one of JavaScript's pure built-ins or declared by the
+// condition.
 //
-// # Two lanes
+// There is no clock, randomness, promise or eval. So the same variables give
+// the same result, also in a replay. Only the value of an expression can be
+// false: everything that prevents a value is an error.
 //
-// goja can be brought down by text alone: deep nesting overflows the stack,
-// which recover does not see, and its Interrupt does not reach built-ins that
-// fill memory for seconds. So a source runs in this process only if a grammar of
-// our own ([Fast]) takes it: references, members, operators and nine methods,
-// all linear in their operands, in at most 1 KB, over at most 64 KB of variables.
-// Beyond DESIGN's list that grammar has the word undefined, which is constant.
-// Everything else goes to a child process that bounds its own data and is killed
-// when its time is over. Both lanes parse, check, compile and run with the same
-// code and differ in nothing but where: a fuzz test compares them.
+// # Fast path and child processes
 //
-// Machines of the fast lane are kept and serve many conditions. They are frozen,
-// although no source of that lane could write. A child gives every evaluation a
-// machine of its own, and is replaced after an error, after 1000 evaluations, or
-// when it has grown.
+// Hostile source text can crash goja: deep nesting overflows the stack, which
+// recover does not catch, and its Interrupt does not stop built-ins that fill
+// memory for seconds. So this process only evaluates sources that a grammar of
+// our own ([Fast]) accepts: references, members, operators, the word undefined
+// and nine methods, all with time and memory linear in their operands, in at
+// most 1 KB of source and over at most 64 KB of variables.
+//
+// All other sources are evaluated in a child process. It limits its own memory
+// and is killed after a timeout. Both paths parse, check, compile and run a
+// source with the same code. A fuzz test compares their results.
+//
+// The VMs of the fast path are pooled. They are frozen, although no source of
+// the fast path can write. A child uses a new VM for every evaluation. It is
+// replaced after an error, after 1000 evaluations, or when it has grown.
 //
 // # Concurrency
 //
-// An [Evaluator] is safe for concurrent use. Fast evaluations never wait for
-// each other; slow ones wait for one of Options.MaxChildren processes and honour
-// their context meanwhile. A child reads its stdin all the time, so it ends when
-// its parent does, whatever it is evaluating. Close returns when all are gone.
+// An [Evaluator] is safe for concurrent use. Evaluations on the fast path never
+// wait for each other. The others wait for one of Options.MaxChildren
+// processes, until their context ends. A child always reads its stdin, so it
+// ends when its parent ends, even during an evaluation. Close returns when all
+// children have ended.
 package cond

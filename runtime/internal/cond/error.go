@@ -8,11 +8,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Every error is an [*abi.Error]. bad_fields says that the source itself is
-// wrong, and where; plugin that it threw or gave what JSON cannot carry;
-// timeout, limit and memory name the bound; unavailable that the child it needs
-// cannot be had. All but timeout, cancelled and a lost child are permanent: the
-// same source and variables fail again.
+// Every error is an [*abi.Error]. Its code is bad_fields if the source is
+// wrong, with the position; plugin if it threw an exception or its result is
+// not representable as JSON; timeout, limit or memory if it exceeded that
+// limit; unavailable if there is no child process. All errors are permanent,
+// because the same source and variables fail again, except timeout, cancelled
+// and a lost child.
 
 const noChildHint = "begin main and TestMain with runtime.ServeChild(), or set Options.Child"
 
@@ -25,12 +26,12 @@ func errf(code abi.Code, format string, args ...any) *abi.Error {
 	return e
 }
 
-// badAt is a mistake in the source at a byte offset.
-func badAt(src string, offset int, format string, args ...any) *abi.Error {
-	return badPos(locate(src, offset), format, args...)
+// errAt returns the error of a mistake in the source at a byte offset.
+func errAt(src string, offset int, format string, args ...any) *abi.Error {
+	return errAtPosition(locate(src, offset), format, args...)
 }
 
-func badPos(p position, format string, args ...any) *abi.Error {
+func errAtPosition(p position, format string, args ...any) *abi.Error {
 	e := abi.New(abi.BadFields, fmt.Sprintf("condition at %s: ", p)+fmt.Sprintf(format, args...))
 	e.Permanent = true
 	return e
@@ -41,14 +42,13 @@ func withHint(e *abi.Error, hint string) *abi.Error {
 	return e
 }
 
-// position is a place in a source. Line and column start at 1, the column
+// position is a position in a source. Line and column start at 1. The column
 // counts code points.
 type position struct{ line, column int }
 
 func (p position) String() string { return fmt.Sprintf("%d:%d", p.line, p.column) }
 
-// locate returns the position of a byte offset; one outside src is taken to be
-// its nearest end.
+// locate returns the position of a byte offset, limited to the ends of src.
 func locate(src string, offset int) position {
 	before := src[:max(0, min(offset, len(src)))]
 	line := strings.Count(before, "\n")
@@ -58,7 +58,7 @@ func locate(src string, offset int) position {
 	return position{line + 1, utf8.RuneCountInString(before) + 1}
 }
 
-// clip shortens text that a script made before it becomes part of a message.
+// clip shortens text made by a script before it becomes part of a message.
 func clip(s string) string {
 	if len(s) <= maxMessage {
 		return s

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -13,32 +14,32 @@ var errClosed = errors.New("the evaluator is closed")
 
 // An Evaluator evaluates conditions. It is safe for concurrent use.
 type Evaluator struct {
-	fast     fastLane
+	fast     fastPath
 	children *children
-	plans    *lru[string, *plan] // of sources up to fastSource
+	plans    *lru[string, *plan] // plans of sources up to fastSource bytes
 }
 
-// New returns an Evaluator. It starts nothing: machines and children come with
-// the first conditions that need them.
+// New returns an Evaluator. VMs and children are started by the first
+// conditions that need them.
 func New(opt Options) *Evaluator {
 	opt = opt.withDefaults()
 	return &Evaluator{
-		fast:     fastLane{timeout: opt.FastTimeout, longest: max(opt.FastTimeout, opt.ChildTimeout)},
+		fast:     fastPath{timeout: opt.FastTimeout, longest: max(opt.FastTimeout, opt.ChildTimeout)},
 		children: newChildren(opt),
-		plans:    newLRU[string, *plan](plans),
+		plans:    newLRU[string, *plan](maxPlans),
 	}
 }
 
-// Close ends the children and what they evaluate, and returns when they are
-// gone. What needs a child fails afterwards. Close may be called again.
+// Close stops the children and returns when they have ended. Evaluations that
+// need a child fail afterwards. Close may be called again.
 func (e *Evaluator) Close() { e.children.close() }
 
-// Eval evaluates a source. What is not an [*abi.Error] with a code of its own
-// is a value: an exception, a syntax error, a timeout or a promise is never
-// false. A nil vars has no variables. Eval holds on to nothing of vars.
+// Eval evaluates a source. The error is always an [*abi.Error]: an exception, a
+// syntax error, a timeout or a promise never counts as false. A nil vars means
+// no variables. Eval does not keep references to values of vars.
 func (e *Evaluator) Eval(ctx context.Context, src string, vars Vars) (Value, error) {
 	if ctx.Err() != nil {
-		return Value{}, asContext(ctx)
+		return Value{}, contextError(ctx)
 	}
 	v, err := e.eval(ctx, src, vars)
 	if err != nil {
@@ -50,7 +51,7 @@ func (e *Evaluator) Eval(ctx context.Context, src string, vars Vars) (Value, err
 func (e *Evaluator) eval(ctx context.Context, src string, vars Vars) (Value, *abi.Error) {
 	p := e.plan(src)
 	if p.err != nil {
-		return Value{}, p.fault()
+		return Value{}, p.errCopy()
 	}
 	given := make(map[string]json.RawMessage, len(p.names))
 	var unset []string
@@ -63,15 +64,15 @@ func (e *Evaluator) eval(ctx context.Context, src string, vars Vars) (Value, *ab
 		}
 		unset = append(unset, name)
 	}
-	if p.judgement == fast && p.fits(given) {
+	if p.class == fast && p.fits(given) {
 		c, err := p.program(unset)
 		if err != nil {
 			return Value{}, err
 		}
 		v, err := e.fast.eval(c, given)
-		return v, explain(err, unset)
+		return v, addUnsetHint(err, unset)
 	}
-	if err := bound(given); err != nil {
+	if err := checkVars(given); err != nil {
 		return Value{}, err
 	}
 	parts := []string{"eval", src, strings.Join(unset, ",")}
@@ -80,29 +81,35 @@ func (e *Evaluator) eval(ctx context.Context, src string, vars Vars) (Value, *ab
 			parts = append(parts, name, string(v))
 		}
 	}
-	v, err := e.children.ask(ctx, p.why(src), parts...)
-	return v, explain(err, unset)
+	v, err := e.children.request(ctx, p.childReason(src), parts...)
+	return v, addUnsetHint(err, unset)
 }
 
-// Check reports what is wrong with a source without evaluating it, nil if
-// nothing is. It is safe on any text; what the fast lane does not take is parsed
-// in a child.
+// checkTimeout bounds [Evaluator.Check], including the wait for a child. The
+// work of a child has its own, shorter limit.
+const checkTimeout = 30 * time.Second
+
+// Check reports the first mistake in a source without evaluating it, nil if
+// there is none. It is safe on any text: sources that the fast path does not
+// accept are parsed in a child.
 func (e *Evaluator) Check(src string) error {
 	p := e.plan(src)
 	if p.err != nil {
-		return p.fault()
+		return p.errCopy()
 	}
-	if p.judgement == fast {
+	if p.class == fast {
 		return nil
 	}
-	if _, err := e.children.ask(context.Background(), p.why(src), "check", src); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	if _, err := e.children.request(ctx, p.childReason(src), "check", src); err != nil {
 		return err
 	}
 	return nil
 }
 
-// plan returns what is known of a source. Long ones are not kept: looking at
-// them is cheap beside what a child does with them.
+// plan returns the plan of a source. Those of long sources are not cached,
+// because the work of the child costs much more.
 func (e *Evaluator) plan(src string) *plan {
 	if len(src) > fastSource {
 		return newPlan(src)
@@ -113,38 +120,38 @@ func (e *Evaluator) plan(src string) *plan {
 	return e.plans.add(strings.Clone(src), newPlan(src))
 }
 
-// fault is the plan's error, a copy: the plan is shared, and errors are added to
-// on their way up.
-func (p *plan) fault() *abi.Error {
+// errCopy returns a copy of the plan's error: the plan is shared, and callers
+// change errors.
+func (p *plan) errCopy() *abi.Error {
 	e := *p.err
 	return &e
 }
 
-// why says what of a source the fast lane does not take.
-func (p *plan) why(src string) string {
-	if p.judgement == fast {
+// childReason describes why a source needs a child process.
+func (p *plan) childReason(src string) string {
+	if p.class == fast {
 		return "the size of its variables"
 	}
 	return p.reason + " at " + locate(src, p.at).String()
 }
 
-// bound holds the variables of the child lane to its limits.
-func bound(vars map[string]json.RawMessage) *abi.Error {
+// checkVars checks the variables of a child evaluation against its limits.
+func checkVars(vars map[string]json.RawMessage) *abi.Error {
 	total := 0
 	for name, v := range vars {
 		if total += len(v); total > maxData {
 			return errf(abi.Limit, "variables: more than %d bytes of JSON with %q", maxData, name)
 		}
-		if measure(v) > maxUnits {
-			return errf(abi.Limit, "variable %q: nested deeper than %d", name, maxUnits)
+		if measure(v) > maxDataDepth {
+			return errf(abi.Limit, "variable %q: nested deeper than %d", name, maxDataDepth)
 		}
 	}
 	return nil
 }
 
-// explain names the variables without a value beside an exception, which they
-// often caused.
-func explain(err *abi.Error, unset []string) *abi.Error {
+// addUnsetHint adds the names of variables without a value to an exception,
+// because they are often its cause.
+func addUnsetHint(err *abi.Error, unset []string) *abi.Error {
 	if err != nil && err.Code == abi.Plugin && err.Hint == "" && len(unset) > 0 {
 		err.Hint = "without a value: $" + strings.Join(unset, ", $")
 	}

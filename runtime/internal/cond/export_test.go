@@ -6,9 +6,9 @@ import (
 	"github.com/dop251/goja"
 )
 
-// SlowLane evaluates as a child does, in this process.
-func SlowLane(src string, vars Vars) (Value, error) {
-	names := mentions(src)
+// EvalAsChild evaluates in this process as a child does.
+func EvalAsChild(src string, vars Vars) (Value, error) {
+	names := scanNames(src)
 	var unset, pairs []string
 	for _, name := range names {
 		if v, ok := vars(name); ok && len(v) > 0 {
@@ -35,20 +35,21 @@ func (e *Evaluator) Pids() []int {
 	return pids
 }
 
-// Plans returns how many sources are kept.
+// Plans returns the number of cached sources.
 func (e *Evaluator) Plans() int { return e.plans.len() }
 
-// IdleMachines returns how many machines of the fast lane are kept.
-func (e *Evaluator) IdleMachines() int {
+// IdleVMs returns the number of pooled VMs.
+func (e *Evaluator) IdleVMs() int {
 	e.fast.mu.Lock()
 	defer e.fast.mu.Unlock()
 	return len(e.fast.idle)
 }
 
-// Decode gives a JSON text as the machine sees it: what JSON.stringify makes of it.
+// Decode decodes a JSON text to a value and returns what JSON.stringify makes
+// of it.
 func Decode(text string) (string, error) {
-	m := newMachine()
-	v, err := decode(m.vm, text, maxUnits)
+	m := newVM()
+	v, err := decode(m.js, text, maxDataDepth)
 	if err != nil {
 		return "", err
 	}
@@ -65,14 +66,14 @@ var (
 	MaxFrame    = maxFrame
 )
 
-// RunFrozen runs a script, of any kind, on a machine of the fast lane.
+// RunFrozen runs any script on a VM of the fast path.
 func RunFrozen(src string) error {
-	m := newMachine()
+	m := newVM()
 	m.freeze()
 	code, err := goja.Compile("", src, true)
 	if err != nil {
 		return err
 	}
-	_, err = m.vm.RunProgram(code)
+	_, err = m.js.RunProgram(code)
 	return err
 }

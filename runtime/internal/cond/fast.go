@@ -9,32 +9,34 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// plan is a source of the fast lane, with its programs.
+// plan is an analyzed source. For one of the fast path it has the programs.
 type plan struct {
-	*shape
-	tree *tree      // of a fast source
-	err  *abi.Error // of any other, where it is wrong
+	*analysis
+	source *source    // set for the fast path
+	err    *abi.Error // set for an invalid source
 
 	mu       sync.Mutex
-	programs map[string]*program // by the names without a value, joined
+	programs map[string]*program // by the joined names without a value
 }
 
-// newPlan judges a source and, where the fast lane takes it, parses it. What
-// the lane's own grammar accepted is safe for goja's parser in this process.
+// newPlan classifies a source and parses it if it is one of the fast path. A
+// source that the fast path's grammar accepts is safe for goja's parser in this
+// process.
 func newPlan(src string) *plan {
-	s, err := look(src)
+	s, err := analyze(src)
 	if err != nil {
-		return &plan{shape: &shape{judgement: wrong}, err: err}
+		return &plan{analysis: &analysis{class: invalid}, err: err}
 	}
-	p := &plan{shape: s, programs: map[string]*program{}}
-	if s.judgement == fast {
-		if p.tree, p.err = analyse(src); p.err != nil {
-			p.judgement = wrong
+	p := &plan{analysis: s, programs: map[string]*program{}}
+	if s.class == fast {
+		if p.source, p.err = parseSource(src); p.err != nil {
+			p.class = invalid
 			return p
 		}
-		// Compiling reports the rest, and the common program is ready.
+		// Compiling reports the remaining mistakes, and caches the most common
+		// program.
 		if _, p.err = p.program(nil); p.err != nil {
-			p.judgement = wrong
+			p.class = invalid
 		}
 	}
 	return p
@@ -47,20 +49,20 @@ func (p *plan) program(unset []string) (*program, *abi.Error) {
 	if c := p.programs[key]; c != nil {
 		return c, nil
 	}
-	c, err := p.tree.compile(unset)
+	c, err := p.source.compile(unset)
 	if err != nil {
 		return nil, err
 	}
-	if len(p.programs) >= variants {
+	if len(p.programs) >= maxPrograms {
 		clear(p.programs)
 	}
 	p.programs[key] = c
 	return c, nil
 }
 
-// fits reports whether the fast lane takes these variables. A source that joins
-// text with "+" pays for each mention, so that no join of 340 mentions makes
-// megabytes.
+// fits reports whether the fast path accepts these variables. In a source with
+// a binary "+" each use of a variable counts, so that 340 uses of one value
+// cannot be joined to megabytes.
 func (p *plan) fits(vars map[string]json.RawMessage) bool {
 	total := 0
 	for name, v := range vars {
@@ -73,48 +75,50 @@ func (p *plan) fits(vars map[string]json.RawMessage) bool {
 		}
 	}
 	for _, v := range vars {
-		if measure(v) > fastUnits {
+		if measure(v) > fastDataDepth {
 			return false
 		}
 	}
 	return true
 }
 
-// fastLane evaluates in this process, on machines that are kept.
-type fastLane struct {
-	timeout time.Duration // of the first try
-	longest time.Duration // of the second
+// fastPath evaluates in this process, on pooled VMs.
+type fastPath struct {
+	timeout time.Duration // of the first attempt
+	longest time.Duration // of the second attempt
 
 	mu   sync.Mutex
-	idle []*machine
+	idle []*jsVM
 }
 
-// eval gives a source that ran out of time a second, longer try. The timer
-// counts real time, and on a busy computer 50 ms pass while this process does
-// not run at all: a few in a million conditions of 5 us failed so at a load of
-// four to a processor. Trying again is safe, since an evaluation changes nothing, and
-// bounded, since the lane's grammar has only linear work.
-func (l *fastLane) eval(c *program, vars map[string]json.RawMessage) (Value, *abi.Error) {
-	v, err := l.try(c, vars, l.timeout)
+// eval evaluates a program and, after a timeout, once more with a longer
+// timeout. The timer measures real time, and on a busy computer this process
+// may not run for 50 ms: a few in a million conditions of 5 us timed out at a
+// load of four per processor. A second attempt is safe, because an evaluation
+// changes nothing, and bounded, because the grammar of the fast path has linear
+// work only.
+func (l *fastPath) eval(c *program, vars map[string]json.RawMessage) (Value, *abi.Error) {
+	v, err := l.attempt(c, vars, l.timeout)
 	if err != nil && err.Code == abi.Timeout {
-		return l.try(c, vars, l.longest)
+		return l.attempt(c, vars, l.longest)
 	}
 	return v, err
 }
 
-func (l *fastLane) try(c *program, vars map[string]json.RawMessage, limit time.Duration) (Value, *abi.Error) {
-	m := l.take()
-	timer := time.AfterFunc(limit, func() { m.vm.Interrupt("timeout") })
-	v, err := m.run(c, func(name string) json.RawMessage { return vars[name] }, fastUnits)
-	// A machine that threw is as good as new, for nothing can be written. One
-	// whose timer fired may be interrupted later still, and goes.
+func (l *fastPath) attempt(c *program, vars map[string]json.RawMessage, limit time.Duration) (Value, *abi.Error) {
+	m := l.get()
+	timer := time.AfterFunc(limit, func() { m.js.Interrupt("timeout") })
+	v, err := m.run(c, func(name string) json.RawMessage { return vars[name] }, fastDataDepth)
+	// After an exception the VM can be reused, because nothing can write to it.
+	// After its timer has fired it may be interrupted later, so it is
+	// discarded.
 	if timer.Stop() && (err == nil || err.Code == abi.Plugin) {
-		l.give(m)
+		l.put(m)
 	}
 	return v, err
 }
 
-func (l *fastLane) take() *machine {
+func (l *fastPath) get() *jsVM {
 	l.mu.Lock()
 	if n := len(l.idle); n > 0 {
 		m := l.idle[n-1]
@@ -123,15 +127,15 @@ func (l *fastLane) take() *machine {
 		return m
 	}
 	l.mu.Unlock()
-	m := newMachine()
+	m := newVM()
 	m.freeze()
 	return m.pooled()
 }
 
-func (l *fastLane) give(m *machine) {
+func (l *fastPath) put(m *jsVM) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.idle) < idleVMs {
+	if len(l.idle) < maxIdleVMs {
 		l.idle = append(l.idle, m)
 	}
 }

@@ -6,21 +6,22 @@ import (
 	"io"
 )
 
-// Parent and child talk in frames over the child's stdin and stdout. A frame is
-// the length of what follows, then parts, each its length and its bytes; all
-// lengths are four bytes, little endian. Values inside are JSON.
+// Parent and child exchange frames over the child's stdin and stdout. A frame
+// is the length of its body, then parts, each with its length and bytes. A
+// length has four bytes, little endian. Values in a part are JSON.
 //
 //	parent  limits MEMORY
 //	child   ready VERSION
-//	parent  eval SOURCE UNSET [NAME JSON]...   UNSET: names, comma between
+//	parent  eval SOURCE UNSET [NAME JSON]...   UNSET: names separated by commas
 //	parent  check SOURCE
-//	child   value TRUTHY JSON WORN             JSON empty for undefined
-//	child   error ERROR WORN                   ERROR: an abi.Error
+//	child   value TRUTHY JSON GROWN            JSON is empty for undefined
+//	child   error ERROR GROWN                  ERROR: an abi.Error
 //
-// WORN is "1" from a child that has grown and wants to be replaced.
+// GROWN is "1" if the child has grown and should be replaced.
 const protocol = "1"
 
-// maxFrame has room for the largest request and the largest result.
+// maxFrame bounds the body of a frame, in bytes. It is enough for the largest
+// request and the largest result.
 const maxFrame = maxSource + maxData + maxResult + 1<<20
 
 var errFrame = errors.New("malformed frame")
@@ -37,7 +38,7 @@ func appendFrame(b []byte, parts ...string) []byte {
 	return b
 }
 
-// readFrame reads one frame. The error is io.EOF only between frames.
+// readFrame reads one frame. The error is io.EOF only between two frames.
 func readFrame(r io.Reader) ([]string, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

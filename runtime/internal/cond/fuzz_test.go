@@ -16,9 +16,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// FuzzLanesAgree: what the fast lane takes gives the same in the child's
-// evaluation, and its names are exact.
-func FuzzLanesAgree(f *testing.F) {
+// FuzzPathsAgree checks that a source of the fast path gives the same result as
+// in a child, and that its names are exact.
+func FuzzPathsAgree(f *testing.F) {
 	for _, r := range rows {
 		f.Add(r.src, `{"x":[1,"a",null]}`)
 	}
@@ -37,9 +37,9 @@ func FuzzLanesAgree(f *testing.F) {
 		vars := values{"a": value, "buildOutput": value, "list": value, "one": "1", "nil": "null"}
 		got, err := e.Eval(t.Context(), src, vars.vars())
 		if code := abi.CodeOf(err); code == abi.Timeout || code == abi.Unavailable {
-			return // a slow moment, or data for the child lane
+			return // a busy machine, or variables that need a child
 		}
-		other, otherErr := cond.SlowLane(src, vars.vars())
+		other, otherErr := cond.EvalAsChild(src, vars.vars())
 		if diff := cmp.Diff(got, other); diff != "" {
 			t.Errorf("%q: %s", src, diff)
 		}
@@ -56,13 +56,13 @@ func FuzzLanesAgree(f *testing.F) {
 	})
 }
 
-// FuzzCheck: no text harms the process that looks at it, and what is refused is
-// refused with a position in it.
+// FuzzCheck checks that no text crashes the process that checks it, and that a
+// refused source is refused with an expected code.
 func FuzzCheck(f *testing.F) {
 	for _, r := range rows {
 		f.Add(r.src)
 	}
-	for _, k := range killers {
+	for _, k := range hostileSources {
 		f.Add(k.src[:min(len(k.src), 2000)])
 	}
 	e := cond.New(cond.Options{})
@@ -76,14 +76,14 @@ func FuzzCheck(f *testing.F) {
 		}
 		names, nerr := cond.Names(src)
 		if nerr == nil && cond.Fast(src) && err == nil {
-			if _, err := cond.SlowLane(src, values{}.vars()); abi.CodeOf(err) == abi.BadFields {
+			if _, err := cond.EvalAsChild(src, values{}.vars()); abi.CodeOf(err) == abi.BadFields {
 				t.Errorf("%q with names %v: %v", src, names, err)
 			}
 		}
 	})
 }
 
-// FuzzDecode: a variable arrives as encoding/json has it.
+// FuzzDecode checks that a variable is decoded as by encoding/json.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{`{"a":[1,-0.5e3,"\u0041\ud83d\ude00",null,true]}`, `-0`, `1e400`, `"\ud800"`, `{"__proto__":1,"a":2,"a":3}`, `[01]`, `"\x"`, `[1,]`, "\"\xff\"", `12345678901234567890`, ` [ ] `, `{}x`} {
 		f.Add(s)
@@ -99,7 +99,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var want, have any
 		if !valid || json.Unmarshal([]byte(text), &want) != nil {
-			return // numbers beyond float64 are Infinity, and null again in JSON
+			return // numbers beyond float64 are Infinity, which is null in JSON
 		}
 		if err := json.Unmarshal([]byte(got), &have); err != nil {
 			t.Fatalf("%q gave %q: %v", text, got, err)
@@ -110,7 +110,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzFrame: what comes over the pipe is a frame or an error.
+// FuzzFrame checks that any bytes from the pipe are a frame or an error.
 func FuzzFrame(f *testing.F) {
 	f.Add(cond.AppendFrame(nil, "eval", "1", ""))
 	f.Add([]byte{0, 0, 0, 0})
@@ -120,7 +120,7 @@ func FuzzFrame(f *testing.F) {
 		parts, err := cond.ReadFrame(bytes.NewReader(b))
 		if err != nil {
 			if errors.Is(err, io.EOF) && len(b) != 0 {
-				t.Errorf("%x: an end in the middle", b)
+				t.Errorf("%x: io.EOF within a frame", b)
 			}
 			return
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// inspector walks a parsed condition: it collects the variables and finds what
-// a parser allows and a condition must not do. Scopes are not told apart: a
-// name that is declared anywhere counts as known everywhere, and one used
-// outside its scope is an exception when the condition runs.
+// inspector walks a parsed condition. It collects the variables and finds what
+// the parser accepts and a condition must not do. It ignores scopes: a name
+// that is declared anywhere is known everywhere, and using it outside its scope
+// is an exception at run time.
 type inspector struct {
 	src      string
 	shift    int // bytes before src in the parsed text
@@ -27,12 +27,13 @@ type inspector struct {
 
 func (in *inspector) fail(at file.Idx, hint, format string, args ...any) {
 	if in.err == nil {
-		in.err = withHint(placed(in.src, in.shift, at, format, args...), hint)
+		in.err = withHint(errAtIndex(in.src, in.shift, at, format, args...), hint)
 	}
 }
 
-// verdict is called after the walk, when all declarations are known.
-func (in *inspector) verdict() *abi.Error {
+// finish reports unknown names. It is called after the walk, when all
+// declarations are known.
+func (in *inspector) finish() *abi.Error {
 	for _, id := range in.free {
 		name := id.Name.String()
 		if !in.declared[name] && !globals[name] {
@@ -44,8 +45,8 @@ func (in *inspector) verdict() *abi.Error {
 
 func (in *inspector) expression(e ast.Expression) { in.walk(reflect.ValueOf(e)) }
 
-// walk visits a node and all below it. Nodes are many and alike, so it goes by
-// reflection; [inspector.node] knows those that differ.
+// walk visits a node and all nodes below it, by reflection, because there are
+// many similar types. [inspector.node] handles those that differ.
 func (in *inspector) walk(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -72,14 +73,14 @@ func (in *inspector) walk(v reflect.Value) {
 
 func (in *inspector) fields(v reflect.Value) {
 	for i := range v.NumField() {
-		// Declaration lists repeat what the statements have.
+		// Declaration lists have the same nodes as the statements.
 		if name := v.Type().Field(i).Name; name != "DeclarationList" && name != "File" {
 			in.walk(v.Field(i))
 		}
 	}
 }
 
-// node handles one node and reports whether its fields are to be walked.
+// node handles one node and reports whether to walk its fields.
 func (in *inspector) node(n any) bool {
 	switch n := n.(type) {
 	case *ast.Identifier:
@@ -169,7 +170,7 @@ func (in *inspector) use(id *ast.Identifier) {
 	case name == "" || name[0] != '$':
 		in.free = append(in.free, id)
 	case !isName(name[1:]):
-		in.fail(id.Idx, "a variable is $ and letters, digits or _", "no variable is called %q", name)
+		in.fail(id.Idx, "a variable is $ and letters, digits or _", "invalid variable name %q", name)
 	case !slices.Contains(in.names, name[1:]):
 		in.names = append(in.names, name[1:])
 	}
@@ -189,7 +190,7 @@ func (in *inspector) declareName(id *ast.Identifier) {
 	}
 }
 
-// declare takes the names of a binding pattern.
+// declare records the names of a binding pattern.
 func (in *inspector) declare(target ast.Expression) {
 	switch t := target.(type) {
 	case nil:
@@ -231,8 +232,8 @@ func (in *inspector) declare(target ast.Expression) {
 	}
 }
 
-// write fails for a change outside any function, and for one of a variable
-// anywhere: a condition reads.
+// write reports a write outside any function, and every write to a variable: a
+// condition must not change anything.
 func (in *inspector) write(target ast.Expression, verb string) {
 	hint := ""
 	if verb == "assign" {

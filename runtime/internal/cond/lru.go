@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lru keeps the most recently used values of a bounded number of keys. It is
-// safe for concurrent use.
+// lru is a cache of the most recently used values. It is safe for concurrent
+// use.
 type lru[K comparable, V any] struct {
 	mu    sync.Mutex
 	size  int
@@ -34,7 +34,8 @@ func (c *lru[K, V]) get(key K) (v V, ok bool) {
 	return e.Value.(*entry[K, V]).value, true
 }
 
-// add keeps value, or returns the one that somebody else added first.
+// add stores value, or returns the value that another goroutine has added
+// meanwhile.
 func (c *lru[K, V]) add(key K, value V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,28 +7,34 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 )
 
-// markerValue is the kind of child that evaluates conditions.
-const markerValue = "cond"
+// childKind is the kind of child that evaluates conditions.
+const childKind = "cond"
 
-// Options configure an [Evaluator]. The zero value works, without a child.
+// Options configure an [Evaluator]. The zero value works, without child
+// processes.
 type Options struct {
-	// Child starts the processes of the child lane, a program whose main begins
-	// with [ServeChild]. Default none: a condition that needs one is refused.
+	// Child is the command that starts a child process: a program whose main
+	// begins with [ServeChild]. Default none: conditions that need a child are
+	// refused.
 	Child subprocess.Command
-	// MaxChildren bounds the processes alive at once. Default 2.
+	// MaxChildren bounds the number of child processes. Default 2.
 	MaxChildren int
-	// FastTimeout bounds an evaluation in this process. One that passes it is
-	// tried once more within ChildTimeout, for it was most likely this process
-	// that got no time. Default 50 ms.
+	// FastTimeout bounds an evaluation in this process. After a timeout the
+	// evaluation is repeated once within ChildTimeout, because most likely this
+	// process was not scheduled. Default 50 ms.
 	FastTimeout time.Duration
 	// ChildTimeout bounds an evaluation in a child, which is killed then.
 	// Default 1 s.
 	ChildTimeout time.Duration
-	// ChildMemory is what a child may add, in bytes, to the data that the
-	// program maps at its start. Default 256 MiB.
+	// ChildMemory is how much memory a child may use, in bytes, in addition to
+	// what the program maps at its start. Default 256 MiB.
 	ChildMemory int64
-	// IdleTimeout ends a child that nobody used for so long. Default 1 minute.
+	// IdleTimeout is after how long an unused child is stopped. Default 1
+	// minute.
 	IdleTimeout time.Duration
+	// OnFileShortage is called before each wait for a file descriptor that the
+	// start of a child needs. Default: nothing is called.
+	OnFileShortage func(err error, wait time.Duration)
 }
 
 func (o Options) withDefaults() Options {
@@ -47,21 +53,23 @@ func (o Options) withDefaults() Options {
 	if o.IdleTimeout <= 0 {
 		o.IdleTimeout = time.Minute
 	}
+	if o.OnFileShortage == nil {
+		o.OnFileShortage = func(error, time.Duration) {}
+	}
 	return o
 }
 
 // Vars returns the value of a variable as JSON, ok false if it has none. An
-// evaluation asks once for each name that its source mentions. It must be safe
-// to call from the goroutine that called Eval, and its values must not change
-// until Eval has returned.
+// evaluation calls it once for each name in its source, on the goroutine that
+// called Eval. The value must not change until Eval has returned.
 type Vars func(name string) (value json.RawMessage, ok bool)
 
-// Value is what a condition came to.
+// Value is the result of a condition.
 type Value struct {
-	// JSON is the value as JSON.stringify has it: null for NaN and the
-	// infinities, nil for what JSON has no form for (undefined, a function).
+	// JSON is the value as formatted by JSON.stringify: null for NaN and the
+	// infinities, nil for values without a JSON form (undefined, a function).
 	JSON json.RawMessage
-	// Truthy is the truth JavaScript gives the value itself, so NaN is false
-	// and Infinity true although both are null in JSON.
+	// Truthy is the truth value in JavaScript. So NaN is false and Infinity is
+	// true, although both are null in JSON.
 	Truthy bool
 }

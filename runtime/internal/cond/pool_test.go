@@ -12,10 +12,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Nothing that ran on a pooled machine changes what a later evaluation sees:
-// each source gives on a machine that served all of them, in both orders, what
-// it gives on one of its own.
-func TestPooledMachineKeepsNothing(t *testing.T) {
+// An evaluation leaves no state on a pooled VM: on a VM that has run all
+// sources, in both orders, each source gives the same result as on a new VM.
+func TestPooledVMKeepsNoState(t *testing.T) {
 	vars := values{
 		"a": `{"b":[1,2,{"c":"x"}],"__proto__":{"includes":1},"toString":2}`,
 		"l": `[3,1,2]`, "s": `"text"`, "nil": `null`,
@@ -45,21 +44,21 @@ func TestPooledMachineKeepsNothing(t *testing.T) {
 				src = sources[len(sources)-1-i]
 			}
 			if !cond.Fast(src) {
-				t.Fatalf("%s is not of the fast lane", src)
+				t.Fatalf("%s is not accepted by the fast path", src)
 			}
 			if diff := cmp.Diff(want[src], show(e, src)); diff != "" {
 				t.Errorf("round %d, %s: %s", round, src, diff)
 			}
 		}
 	}
-	if n := e.IdleMachines(); n != 1 {
-		t.Errorf("%d machines for evaluations one after the other, want 1", n)
+	if n := e.IdleVMs(); n != 1 {
+		t.Errorf("%d VMs for sequential evaluations, want 1", n)
 	}
 }
 
-// Even a script with functions, which the fast lane would never take, cannot
-// change a frozen machine.
-func TestFrozenMachine(t *testing.T) {
+// A script with functions, which the fast path would refuse, cannot change a
+// frozen VM either.
+func TestFrozenVM(t *testing.T) {
 	for _, src := range []string{
 		`Array.prototype.includes = () => true`, `Object.prototype.x = 1`, `String.prototype.at = null`,
 		`Object.defineProperty(Array.prototype, 'x', { value: 1 })`, `Object.setPrototypeOf(Array.prototype, null)`,
@@ -73,11 +72,11 @@ func TestFrozenMachine(t *testing.T) {
 		}
 	}
 	if err := cond.RunFrozen(`[3, 1, 2].sort().map(x => x + 1).join()`); err != nil {
-		t.Errorf("an honest script: %v", err)
+		t.Errorf("a valid script: %v", err)
 	}
 }
 
-// The order of children, machines and evaluations does not matter.
+// Results do not depend on the order of children, VMs and evaluations.
 func TestConcurrent(t *testing.T) {
 	e := open(t, cond.Options{MaxChildren: 2})
 	var wg sync.WaitGroup

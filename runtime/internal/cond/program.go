@@ -13,45 +13,46 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// program is a condition ready to run: a script that gives a function of the
-// variables. It belongs to no machine and is safe for concurrent use.
+// program is a compiled condition: a script whose value is a function of the
+// variables. It can be used by any VM and is safe for concurrent use.
 type program struct {
 	code   *goja.Program
 	params []string // the variables, in the order of the function's parameters
 }
 
-// tree is a source parsed and checked.
-type tree struct {
+// source is a source that was parsed and checked.
+type source struct {
 	src   string
 	names []string // the variables it uses
 }
 
-// analyse parses a source and reports the first mistake. The parser recurses,
-// so a source of any lane but the fast one is only analysed in a child.
-func analyse(src string) (*tree, *abi.Error) {
-	// Between brackets only one expression gives a list of one element. What
-	// closes the bracket itself, as "1],[2" does, gives something else.
+// parseSource parses a source and reports the first mistake. The parser is
+// recursive, so a source that is not of the fast path must only be parsed in a
+// child.
+func parseSource(src string) (*source, *abi.Error) {
+	// In brackets, a single expression is a list of one element. A source that
+	// closes the bracket itself, such as "1],[2", is something else.
 	prg, err := parse(src, "[\n", "\n]")
 	if err != nil {
 		return nil, err
 	}
 	list := onlyList(prg, len(src)+len("[\n"))
 	if list == nil || len(list.Value) > 1 {
-		return nil, badPos(position{1, 1}, "a condition is one expression")
+		return nil, errAtPosition(position{1, 1}, "a condition is one expression")
 	}
 	if len(list.Value) == 0 {
-		return nil, badPos(position{1, 1}, "empty")
+		return nil, errAtPosition(position{1, 1}, "empty")
 	}
 	in := inspector{src: src, shift: len("[\n"), declared: map[string]bool{}}
 	in.expression(list.Value[0])
-	if err := in.verdict(); err != nil {
+	if err := in.finish(); err != nil {
 		return nil, err
 	}
-	return &tree{src: src, names: in.names}, nil
+	return &source{src: src, names: in.names}, nil
 }
 
-// onlyList returns the list that begins and ends where the brackets were put,
-// nil if the source made something else of them.
+// onlyList returns the list between the brackets that parseSource has added,
+// nil if the source has changed their meaning.
 func onlyList(prg *ast.Program, end int) *ast.ArrayLiteral {
 	if len(prg.Body) != 1 {
 		return nil
@@ -72,16 +73,16 @@ func onlyList(prg *ast.Program, end int) *ast.ArrayLiteral {
 	return list
 }
 
-// compile makes the program of an analysed source. Names in unset have no
-// value: the name and any path through it are replaced by undefined, which no
-// rewriting of the text could do safely.
-func (t *tree) compile(unset []string) (*program, *abi.Error) {
+// compile compiles a parsed source. Variables in unset have no value: any path
+// through them is replaced by undefined. That cannot be done safely on the
+// text.
+func (t *source) compile(unset []string) (*program, *abi.Error) {
 	none := map[string]bool{}
 	for _, name := range unset {
 		none["$"+name] = true
 	}
 	p := &program{}
-	var late []string // unset: parameters that get no argument
+	var late []string // unset variables: parameters without an argument
 	for _, name := range t.names {
 		if none["$"+name] {
 			late = append(late, "$"+name)
@@ -109,8 +110,8 @@ func (t *tree) compile(unset []string) (*program, *abi.Error) {
 	return p, nil
 }
 
-// parse parses src between two lines of our own. Source maps are off: a comment
-// could name one, and the parser would read that file.
+// parse parses src between a line before and a line after it. Source maps are
+// disabled: a comment could name one, and the parser would read that file.
 func parse(src, before, after string) (prg *ast.Program, err *abi.Error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -124,8 +125,8 @@ func parse(src, before, after string) (prg *ast.Program, err *abi.Error) {
 	return prg, nil
 }
 
-// syntax turns an error of parser or compiler into one about src, which begins
-// on the second line of what was parsed.
+// syntax converts an error of the parser or compiler to one about src, which
+// begins on the second line of the parsed text.
 func syntax(src string, err error) *abi.Error {
 	p, text := position{1, 1}, err.Error()
 	var list parser.ErrorList
@@ -147,7 +148,7 @@ func syntax(src string, err error) *abi.Error {
 		p, text = last, "unexpected end"
 	}
 	text = strings.TrimPrefix(text, "SyntaxError: ")
-	return badPos(p, "%s", clip(lower(text)))
+	return errAtPosition(p, "%s", clip(lower(text)))
 }
 
 func lower(s string) string {
@@ -157,7 +158,7 @@ func lower(s string) string {
 	return strings.ToLower(s[:1]) + s[1:]
 }
 
-// placed is a mistake at an index of a parsed file.
-func placed(src string, shift int, at file.Idx, format string, args ...any) *abi.Error {
-	return badAt(src, int(at)-1-shift, "%s", fmt.Sprintf(format, args...))
+// errAtIndex returns the error of a mistake at an index of a parsed file.
+func errAtIndex(src string, shift int, at file.Idx, format string, args ...any) *abi.Error {
+	return errAt(src, int(at)-1-shift, "%s", fmt.Sprintf(format, args...))
 }

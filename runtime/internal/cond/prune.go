@@ -9,8 +9,8 @@ import (
 
 var expressionType = reflect.TypeFor[ast.Expression]()
 
-// prune replaces every path through a name without a value by undefined, in
-// place. The bare name stays: it is a parameter without an argument.
+// prune replaces every path through a variable without a value by undefined, in
+// place. The variable itself stays: it is a parameter without an argument.
 func prune(prg *ast.Program, unset map[string]bool) {
 	pruneAll(reflect.ValueOf(prg).Elem(), unset)
 }
@@ -49,9 +49,10 @@ func pruneAll(v reflect.Value, unset map[string]bool) {
 	}
 }
 
-// unsetPath reports whether e is $name.a[b] with at least one member, $name in
-// unset. A "?." within counts only if its chain ends in e: cut in the middle, a
-// call at the chain's end would fail instead of being skipped.
+// unsetPath reports whether e is a path $name.a[b] with at least one member and
+// $name in unset. A "?." in the path is allowed only if its optional chain ends
+// in e. Otherwise a call at the end of the chain would fail instead of being
+// skipped.
 func unsetPath(e ast.Expression, unset map[string]bool) bool {
 	members := 0
 	open := false // inside an optional chain that ends in e

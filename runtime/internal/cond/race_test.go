@@ -2,5 +2,5 @@
 
 package cond_test
 
-// The race detector keeps several bytes for each one of the program.
+// The race detector uses several bytes for each byte of the program.
 const raceEnabled = true

@@ -12,16 +12,16 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// ServeChild evaluates conditions for a parent process until that is gone, if
-// this process was started to do so; handled says whether it was. It must come
-// before anything else of a program: a child has no environment, and its stdin
+// ServeChild evaluates conditions for the parent process until the parent ends,
+// if this process was started as such a child; handled reports whether it was.
+// It must be the first call of main: a child has no environment, and its stdin
 // and stdout belong to the parent.
 func ServeChild() (handled bool) {
-	if subprocess.Kind() != markerValue {
+	if subprocess.Kind() != childKind {
 		return false
 	}
 	in, out := os.Stdin, os.Stdout
-	os.Stdout = os.Stderr // a stray print must not look like an answer
+	os.Stdout = os.Stderr // a stray print must not corrupt an answer
 
 	requests := make(chan []string)
 	go func() {
@@ -29,12 +29,12 @@ func ServeChild() (handled bool) {
 		for {
 			parts, err := readFrame(r)
 			if err != nil {
-				os.Exit(0) // the parent is gone, whatever is being evaluated
+				os.Exit(0) // the parent has ended, so end during an evaluation too
 			}
 			requests <- parts
 		}
 	}()
-	s := &server{programs: newLRU[string, *program](childSources)}
+	s := &server{programs: newLRU[string, *program](maxChildPrograms)}
 	for {
 		frame := appendFrame(nil, s.answer(<-requests)...)
 		if _, err := out.Write(frame); err != nil {
@@ -44,12 +44,12 @@ func ServeChild() (handled bool) {
 	}
 }
 
-// server is the child's side of the conversation.
+// server is the child's side of the protocol.
 type server struct {
-	programs *lru[string, *program] // by source and unset names
-	next     *machine               // fresh, made while nobody waits
-	base     uint64                 // bytes mapped before the first evaluation
-	grown    uint64                 // bytes above base that make the child worn, 0 for never
+	programs  *lru[string, *program] // by source and unset names
+	next      *jsVM                  // new VM, created while no request waits
+	base      uint64                 // bytes mapped before the first evaluation
+	maxGrowth uint64                 // bytes above base from which the child reports growth, 0 for never
 }
 
 func (s *server) answer(parts []string) []string {
@@ -67,19 +67,20 @@ func (s *server) answer(parts []string) []string {
 			fmt.Fprintf(os.Stderr, "limit memory: %v\n", err)
 			os.Exit(2)
 		}
-		// The first machine initialises what goja shares, before base is taken.
+		// The first VM initializes what goja shares. Do that before base is
+		// measured.
 		s.prepare()
-		s.base, s.grown = subprocess.Mapped(), uint64(memory)/4
+		s.base, s.maxGrowth = subprocess.Mapped(), uint64(memory)/4
 		return []string{"ready", protocol}
 	case op == "check" && len(parts) == 2:
-		t, err := analyse(parts[1])
+		t, err := parseSource(parts[1])
 		if err == nil {
 			_, err = t.compile(nil)
 		}
 		if err != nil {
 			return s.failed(err)
 		}
-		return []string{"value", "1", "", s.worn()}
+		return []string{"value", "1", "", s.grownFlag()}
 	case op == "eval" && len(parts) >= 3 && len(parts)%2 == 1:
 		v, err := s.eval(parts[1], parts[2], parts[3:])
 		if err != nil {
@@ -89,17 +90,17 @@ func (s *server) answer(parts []string) []string {
 		if v.Truthy {
 			truthy = "1"
 		}
-		return []string{"value", truthy, string(v.JSON), s.worn()}
+		return []string{"value", truthy, string(v.JSON), s.grownFlag()}
 	}
 	return s.failed(errf(abi.Internal, "child: unknown request %q", op))
 }
 
-// eval evaluates one source on a machine of its own.
+// eval evaluates one source on a new VM.
 func (s *server) eval(src, unset string, pairs []string) (Value, *abi.Error) {
 	key := unset + "\n" + src
 	p, ok := s.programs.get(key)
 	if !ok {
-		t, err := analyse(src)
+		t, err := parseSource(src)
 		if err != nil {
 			return Value{}, err
 		}
@@ -114,37 +115,38 @@ func (s *server) eval(src, unset string, pairs []string) (Value, *abi.Error) {
 	}
 	for _, name := range p.params {
 		if _, ok := vars[name]; !ok {
-			// The parent looks for "$name" in the text, an escape hides it.
-			return Value{}, badPos(position{1, 1}, "$%s is written with an escape", name)
+			// The parent searches the text for "$name", which an escape
+			// sequence hides.
+			return Value{}, errAtPosition(position{1, 1}, "$%s must not be written with an escape sequence", name)
 		}
 	}
 	m := s.next
 	s.next = nil
 	if m == nil {
-		m = newMachine()
+		m = newVM()
 	}
-	return m.run(p, func(name string) json.RawMessage { return vars[name] }, maxUnits)
+	return m.run(p, func(name string) json.RawMessage { return vars[name] }, maxDataDepth)
 }
 
-// prepare makes the next machine.
+// prepare creates the next VM.
 func (s *server) prepare() {
 	if s.next == nil {
-		s.next = newMachine()
+		s.next = newVM()
 	}
 }
 
 func (s *server) failed(err *abi.Error) []string {
 	text, jerr := json.Marshal(err)
 	if jerr != nil {
-		text = []byte(`{"code":"internal","message":"condition: child: error cannot be told"}`)
+		text = []byte(`{"code":"internal","message":"condition: child: error cannot be encoded"}`)
 	}
-	return []string{"error", string(text), s.worn()}
+	return []string{"error", string(text), s.grownFlag()}
 }
 
-// worn says that an evaluation left the process large, which would count
-// against those that follow.
-func (s *server) worn() string {
-	if s.grown > 0 && subprocess.Mapped() > s.base+s.grown {
+// grownFlag returns "1" if an evaluation has left the process large. That would
+// count against the evaluations that follow.
+func (s *server) grownFlag() string {
+	if s.maxGrowth > 0 && subprocess.Mapped() > s.base+s.maxGrowth {
 		return "1"
 	}
 	return "0"

@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// kind of a token of the fast lane.
+// kind is the kind of a token.
 type kind uint8
 
 const (
 	tokEnd    kind = iota
 	tokWord        // an identifier or keyword, "$" names included
-	tokNumber      // a plain decimal
+	tokNumber      // a decimal number
 	tokString
-	tokMark  // an operator or bracket that the fast lane knows
-	tokOther // the start of something that it does not
+	tokOperator // an operator or bracket of the fast path
+	tokOther    // the start of anything else
 )
 
 type token struct {
@@ -23,20 +23,20 @@ type token struct {
 	at   int // byte offset
 }
 
-// marks are all operators that begin with a character of the fast lane's,
-// longest first, so that "--" is never read as two minus signs nor "<<" as two
-// comparisons. Only those in fastMarks are taken.
-var marks = []string{
+// operators are all operators that begin with a character of the fast path,
+// longest first, so that "--" is not read as two minus signs nor "<<" as two
+// comparisons. Only those in fastOperators are accepted.
+var operators = []string{
 	">>>=", "...", "===", "!==", "**=", "<<=", ">>=", ">>>", "&&=", "||=", "??=",
 	"=>", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "++", "--", "+=", "-=", "*=", "/=", "%=",
 	"&=", "|=", "^=", "<<", ">>", "**", "//", "/*",
 	"(", ")", "[", "]", "{", "}", ".", ",", ";", "?", ":", "=", "<", ">", "+", "-", "*", "/", "%", "!", "&", "|", "^", "~",
 }
 
-var fastMarks = set(`( ) [ ] . ?. , ? : ! + - * / % === !== == != < > <= >= && || ??`)
+var fastOperators = set(`( ) [ ] . ?. , ? : ! + - * / % === !== == != < > <= >= && || ??`)
 
-// lexer splits a source into tokens. It is exact for what the fast lane takes
-// and gives tokOther, at once and without looking further, for all else.
+// lexer splits a source into tokens. It is exact for the tokens of the fast
+// path. For all others it returns tokOther without looking further.
 type lexer struct {
 	src string
 	pos int
@@ -55,22 +55,22 @@ func (l *lexer) next() token {
 	switch c := l.src[at]; {
 	case c >= '0' && c <= '9':
 		k, end = l.number(at)
-	case wordByte(c):
-		for end < len(l.src) && wordByte(l.src[end]) {
+	case isWordByte(c):
+		for end < len(l.src) && isWordByte(l.src[end]) {
 			end++
 		}
 		k = tokWord
 		if end < len(l.src) && (l.src[end] == '\\' || l.src[end] >= utf8.RuneSelf) {
-			k = tokOther // an identifier that goes on beyond ASCII
+			k = tokOther // an identifier with characters beyond ASCII
 		}
 	case c == '"' || c == '\'':
-		k, end = l.text(at)
+		k, end = l.stringLiteral(at)
 	default:
-		for _, m := range marks {
+		for _, m := range operators {
 			if strings.HasPrefix(l.src[at:], m) {
 				end = at + len(m)
-				if fastMarks[m] {
-					k = tokMark
+				if fastOperators[m] {
+					k = tokOperator
 				}
 				break
 			}
@@ -86,8 +86,8 @@ func (l *lexer) next() token {
 	return token{k, l.src[at:end], at}
 }
 
-// number takes 0, 12, 1.5, 2e-3. Other forms (hex, a trailing or leading dot,
-// separators, BigInt, old octal) are left to the child.
+// number parses 0, 12, 1.5, 2e-3. Other forms (hexadecimal, a trailing or
+// leading dot, separators, BigInt, old octal) need a child.
 func (l *lexer) number(at int) (kind, int) {
 	end := at
 	digits := func() bool {
@@ -116,14 +116,14 @@ func (l *lexer) number(at int) (kind, int) {
 			return tokOther, end
 		}
 	}
-	if end < len(l.src) && (wordByte(l.src[end]) || l.src[end] == '\\' || l.src[end] >= utf8.RuneSelf) {
+	if end < len(l.src) && (isWordByte(l.src[end]) || l.src[end] == '\\' || l.src[end] >= utf8.RuneSelf) {
 		return tokOther, end
 	}
 	return tokNumber, end
 }
 
-// text takes a string with the common escapes on one line.
-func (l *lexer) text(at int) (kind, int) {
+// stringLiteral parses a string on one line, with the common escapes.
+func (l *lexer) stringLiteral(at int) (kind, int) {
 	quote := l.src[at]
 	for i := at + 1; i < len(l.src); i++ {
 		switch c := l.src[i]; {
@@ -149,7 +149,7 @@ func (l *lexer) text(at int) (kind, int) {
 			}
 			for ; digits > 0; digits-- {
 				i++
-				if i >= len(l.src) || !hexDigit(l.src[i]) {
+				if i >= len(l.src) || !isHexDigit(l.src[i]) {
 					return tokOther, min(i, len(l.src))
 				}
 			}
@@ -158,6 +158,6 @@ func (l *lexer) text(at int) (kind, int) {
 	return tokOther, len(l.src)
 }
 
-func hexDigit(c byte) bool {
+func isHexDigit(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// machine is a JavaScript machine with what evaluations need of it, captured
-// before any condition ran. It serves one evaluation at a time.
-type machine struct {
-	vm        *goja.Runtime
+// jsVM is a JavaScript VM. What an evaluation needs of it is captured before
+// the first condition runs. It serves one evaluation at a time.
+type jsVM struct {
+	js        *goja.Runtime
 	stringify goja.Callable
-	ready     map[*program]goja.Callable // of a pooled machine
+	ready     map[*program]goja.Callable // set for a pooled VM
 }
 
-// newMachine is the one set-up of both lanes: no clock, no chance, no way to
-// make code of text, and a bounded call stack.
-func newMachine() *machine {
+// newVM returns a VM without a clock, randomness or a way to turn text into
+// code, and with a bounded call stack. Both paths use it.
+func newVM() *jsVM {
 	vm := goja.New()
 	vm.SetMaxCallStackSize(callStack)
 	vm.SetRandSource(func() float64 { return 0 })
 	global := vm.GlobalObject()
 	stringify, _ := goja.AssertFunction(vm.Get("JSON").(*goja.Object).Get("stringify"))
 	must(vm.Get("Math").(*goja.Object).Delete("random"))
-	// The constructors of the four kinds of function are reached through their
-	// prototypes even where the name Function is gone.
+	// Remove the constructors of all kinds of functions: their prototypes have
+	// them even after the global name Function is removed.
 	for _, kind := range functionKinds {
 		v, err := vm.RunProgram(kind)
 		must(err)
@@ -39,7 +39,7 @@ func newMachine() *machine {
 	for _, name := range []string{"Date", "eval", "Function"} {
 		must(global.Delete(name))
 	}
-	return &machine{vm: vm, stringify: stringify}
+	return &jsVM{js: vm, stringify: stringify}
 }
 
 var functionKinds = func() []*goja.Program {
@@ -53,17 +53,17 @@ var functionKinds = func() []*goja.Program {
 	return programs
 }()
 
-// must panics: the machine is goja's own and these cannot fail.
+// must panics on an error. These calls on goja's own objects cannot fail.
 func must(err error) {
 	if err != nil {
-		panic(fmt.Sprintf("condition machine: %v", err))
+		panic(fmt.Sprintf("condition VM: %v", err))
 	}
 }
 
-// freeze makes everything that a script can reach from the machine unchangeable,
-// for machines that serve more than one evaluation.
-func (m *machine) freeze() {
-	_, err := m.vm.RunProgram(freezeAll)
+// freeze freezes every object that a script can reach, for VMs that serve more
+// than one evaluation.
+func (m *jsVM) freeze() {
+	_, err := m.js.RunProgram(freezeAll)
 	must(err)
 }
 
@@ -90,11 +90,11 @@ var freezeAll = goja.MustCompile("", `(function() {
 	visit(globalThis);
 })()`, true)
 
-// run carries out a program with the variables of its parameters.
-func (m *machine) run(p *program, value func(name string) json.RawMessage, depth int) (v Value, err *abi.Error) {
+// run runs a program with the variables of its parameters.
+func (m *jsVM) run(p *program, value func(name string) json.RawMessage, depth int) (v Value, err *abi.Error) {
 	defer func() {
-		// goja panics with its own values where a callback of ours met an
-		// exception, and with any on a fault.
+		// goja panics with its own errors if a callback of ours meets an
+		// exception, and with any value if it has a bug.
 		if r := recover(); r != nil {
 			if e, ok := r.(error); ok {
 				err = m.failure(e)
@@ -110,7 +110,7 @@ func (m *machine) run(p *program, value func(name string) json.RawMessage, depth
 	var few [4]goja.Value
 	args := few[:0]
 	for _, name := range p.params {
-		arg, derr := decode(m.vm, string(value(name)), depth)
+		arg, derr := decode(m.js, string(value(name)), depth)
 		if derr != nil {
 			return Value{}, errf(abi.Internal, "variable %q: %v", name, derr)
 		}
@@ -123,12 +123,12 @@ func (m *machine) run(p *program, value func(name string) json.RawMessage, depth
 	return m.result(result)
 }
 
-// function returns the program's function in this machine.
-func (m *machine) function(p *program) (goja.Callable, *abi.Error) {
+// function returns the program's function in this VM.
+func (m *jsVM) function(p *program) (goja.Callable, *abi.Error) {
 	if f, ok := m.ready[p]; ok {
 		return f, nil
 	}
-	v, err := m.vm.RunProgram(p.code)
+	v, err := m.js.RunProgram(p.code)
 	if err != nil {
 		return nil, m.failure(err)
 	}
@@ -137,7 +137,7 @@ func (m *machine) function(p *program) (goja.Callable, *abi.Error) {
 		return nil, errf(abi.Internal, "compile: no function")
 	}
 	if m.ready != nil {
-		if len(m.ready) >= plans {
+		if len(m.ready) >= maxPlans {
 			clear(m.ready)
 		}
 		m.ready[p] = f
@@ -150,18 +150,18 @@ var (
 	jsonFalse = json.RawMessage("false")
 )
 
-func (m *machine) result(v goja.Value) (Value, *abi.Error) {
+func (m *jsVM) result(v goja.Value) (Value, *abi.Error) {
 	if o, ok := v.(*goja.Object); ok {
 		if o.ClassName() == "Promise" {
 			return Value{}, withHint(errf(abi.Plugin, "the result is a promise"), "a condition has no promises")
 		}
 	}
 	out := Value{Truthy: v.ToBoolean()}
-	if v.StrictEquals(m.vm.ToValue(true)) {
+	if v.StrictEquals(m.js.ToValue(true)) {
 		out.JSON = jsonTrue
 		return out, nil
 	}
-	if v.StrictEquals(m.vm.ToValue(false)) {
+	if v.StrictEquals(m.js.ToValue(false)) {
 		out.JSON = jsonFalse
 		return out, nil
 	}
@@ -180,14 +180,14 @@ func (m *machine) result(v goja.Value) (Value, *abi.Error) {
 	return out, nil
 }
 
-// failure turns what stopped a script into an error.
-func (m *machine) failure(err error) *abi.Error {
+// failure converts an error of goja.
+func (m *jsVM) failure(err error) *abi.Error {
 	var thrown *goja.Exception
 	var interrupted *goja.InterruptedError
 	var overflow *goja.StackOverflowError
 	switch {
 	case errors.As(err, &interrupted):
-		return errf(abi.Timeout, "evaluate: no result in time")
+		return errf(abi.Timeout, "evaluate: timed out")
 	case errors.As(err, &overflow):
 		return errf(abi.Limit, "evaluate: calls nested deeper than %d", callStack)
 	case errors.As(err, &thrown):
@@ -196,10 +196,10 @@ func (m *machine) failure(err error) *abi.Error {
 	return errf(abi.Internal, "evaluate: %v", err)
 }
 
-func (m *machine) exception(thrown *goja.Exception) *abi.Error {
-	text := "a value that has no text"
-	// Reading a thrown value may run a script's own getters.
-	if m.vm.Try(func() {
+func (m *jsVM) exception(thrown *goja.Exception) *abi.Error {
+	text := "a value without a text form"
+	// Reading a thrown value may run getters of the script.
+	if m.js.Try(func() {
 		v := thrown.Value()
 		if o, ok := v.(*goja.Object); ok && o.ClassName() == "Error" {
 			text = o.Get("name").String() + ": " + o.Get("message").String()
@@ -207,16 +207,16 @@ func (m *machine) exception(thrown *goja.Exception) *abi.Error {
 		}
 		text = "threw " + v.String()
 	}) != nil {
-		text = "a value that has no text"
+		text = "a value without a text form"
 	}
-	// goja prints its own structures here, addresses and all, which a replay
-	// would not repeat.
+	// This text has addresses of goja's structures, which a replay would not
+	// repeat.
 	if strings.Contains(text, "Could not convert &") {
 		text = "TypeError: Could not convert object to primitive value"
 	}
 	where := ""
 	for _, frame := range thrown.Stack() {
-		// The condition is on all lines but the first of what was compiled.
+		// The source begins on the second line of the compiled text.
 		if p := frame.Position(); p.Line > 1 {
 			where = fmt.Sprintf(" at %s", position{p.Line - 1, p.Column})
 			break
@@ -227,16 +227,16 @@ func (m *machine) exception(thrown *goja.Exception) *abi.Error {
 	return e
 }
 
-// asContext turns the end of a context into an error.
-func asContext(ctx context.Context) *abi.Error {
+// contextError returns the error for the end of a context.
+func contextError(ctx context.Context) *abi.Error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return errf(abi.Timeout, "evaluate: %v", context.Cause(ctx))
 	}
 	return errf(abi.Cancelled, "evaluate: %v", context.Cause(ctx))
 }
 
-// pooled lets the machine keep the functions of programs between evaluations.
-func (m *machine) pooled() *machine {
+// pooled makes the VM keep the functions of programs between evaluations.
+func (m *jsVM) pooled() *jsVM {
 	m.ready = map[*program]goja.Callable{}
 	return m
 }

@@ -2,24 +2,24 @@ package cond
 
 import "strings"
 
-// globals are the names without a "$" that a condition may use besides those it
-// declares itself. What gives another answer at another time (Date,
-// Math.random) or turns data into code (eval, Function) is not here, and newVM
-// removes it from the machine too.
+// globals are the names without "$" that a condition may use besides those that
+// it declares. Everything that changes with time (Date, Math.random) or turns
+// data into code (eval, Function) is missing here, and newVM removes it.
 var globals = set(`Array BigInt Boolean Error Infinity JSON Map Math NaN Number Object RangeError
 	RegExp Set String Symbol TypeError decodeURI decodeURIComponent encodeURI encodeURIComponent
 	isFinite isNaN parseFloat parseInt undefined`)
 
-// keywords cannot be names, so a bare one is never a forgotten "$".
+// keywords cannot be names, so one without "$" is not a variable whose "$" was
+// forgotten.
 var keywords = set(`async await break case catch class const continue debugger default delete do else
 	export extends false finally for function if import in instanceof let new null of return static
 	super switch this throw true try typeof var void while with yield`)
 
-// fastMethods are the calls of the fast lane. Each takes time and memory linear
-// in its operands and hands no function on.
+// fastMethods are the methods of the fast path. Each takes time and memory
+// linear in its operands and returns no function.
 var fastMethods = set(`includes startsWith endsWith indexOf trim toLowerCase toUpperCase slice at`)
 
-// wordHints say what to write instead of words that other languages have.
+// wordHints are hints for words that other languages have.
 var wordHints = map[string]string{
 	"and": "write && for and", "or": "write || for or", "not": "write ! for not",
 	"is": "write === to compare", "eq": "write === to compare", "ne": "write !== to compare",
@@ -41,7 +41,7 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// hintFor is the hint for a name without a "$" that nothing declares.
+// hintFor returns the hint for an unknown name without "$".
 func hintFor(name string) string {
 	if h, ok := wordHints[name]; ok {
 		return h
@@ -52,18 +52,18 @@ func hintFor(name string) string {
 	return ""
 }
 
-// isName reports whether s can be a variable: ASCII letters, digits and "_",
-// no digit first.
+// isName reports whether s can be the name of a variable: ASCII letters, digits
+// and "_", not beginning with a digit.
 func isName(s string) bool {
 	for i := 0; i < len(s); i++ {
-		if !wordByte(s[i]) || s[i] == '$' || i == 0 && s[i] <= '9' {
+		if !isWordByte(s[i]) || s[i] == '$' || i == 0 && s[i] <= '9' {
 			return false
 		}
 	}
 	return s != ""
 }
 
-// wordByte reports whether c can be in an ASCII identifier.
-func wordByte(c byte) bool {
+// isWordByte reports whether c can be in an ASCII identifier.
+func isWordByte(c byte) bool {
 	return c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }

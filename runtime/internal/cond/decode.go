@@ -16,8 +16,8 @@ var (
 	errTooDeep = errors.New("nested too deep")
 )
 
-// measure returns the nesting of a JSON text by counting brackets outside
-// strings. It does not check the text otherwise.
+// measure returns the nesting depth of a JSON text by counting brackets outside
+// strings. It does not validate the text.
 func measure(text []byte) int {
 	depth, deepest := 0, 0
 	quoted := false
@@ -38,17 +38,18 @@ func measure(text []byte) int {
 	return deepest
 }
 
-// decoder makes the value of a JSON text in a machine, as JSON.parse would and
-// four times as fast. It reads strict JSON; a duplicate key's last value wins.
+// decoder converts a JSON text to a goja value, as JSON.parse would and four
+// times as fast. It accepts strict JSON. Of duplicate keys the last value is
+// used.
 type decoder struct {
-	vm    *goja.Runtime
+	js    *goja.Runtime
 	text  string
 	pos   int
-	depth int // left
+	depth int // levels left
 }
 
 func decode(vm *goja.Runtime, text string, depth int) (goja.Value, error) {
-	d := decoder{vm: vm, text: text, depth: depth}
+	d := decoder{js: vm, text: text, depth: depth}
 	v, err := d.value()
 	if err == nil && d.skip() != 0 {
 		err = errNotJSON
@@ -56,13 +57,13 @@ func decode(vm *goja.Runtime, text string, depth int) (goja.Value, error) {
 	return v, err
 }
 
-// skip passes white space and returns the next byte, 0 at the end.
+// skip skips white space and returns the next byte, 0 at the end.
 func (d *decoder) skip() byte {
 	for ; d.pos < len(d.text); d.pos++ {
 		switch c := d.text[d.pos]; c {
 		case ' ', '\t', '\r', '\n':
 		case 0:
-			return 1 // no JSON has it, and 0 means the end here
+			return 1 // not valid in JSON, but 0 means the end here
 		default:
 			return c
 		}
@@ -81,11 +82,11 @@ func (d *decoder) value() (goja.Value, error) {
 		d.depth++
 		return v, err
 	case '"':
-		return d.text16()
+		return d.string16()
 	case 't':
-		return d.word("true", d.vm.ToValue(true))
+		return d.word("true", d.js.ToValue(true))
 	case 'f':
-		return d.word("false", d.vm.ToValue(false))
+		return d.word("false", d.js.ToValue(false))
 	case 'n':
 		return d.word("null", goja.Null())
 	default:
@@ -112,7 +113,7 @@ func (d *decoder) array() (goja.Value, error) {
 	var items []any
 	if d.skip() == ']' {
 		d.pos++
-		return d.vm.NewArray(), nil
+		return d.js.NewArray(), nil
 	}
 	for {
 		v, err := d.value()
@@ -125,7 +126,7 @@ func (d *decoder) array() (goja.Value, error) {
 			d.pos++
 		case ']':
 			d.pos++
-			return d.vm.NewArray(items...), nil
+			return d.js.NewArray(items...), nil
 		default:
 			return nil, errNotJSON
 		}
@@ -133,7 +134,7 @@ func (d *decoder) array() (goja.Value, error) {
 }
 
 func (d *decoder) object() (goja.Value, error) {
-	o := d.vm.NewObject()
+	o := d.js.NewObject()
 	if d.skip() == '}' {
 		d.pos++
 		return o, nil
@@ -142,7 +143,7 @@ func (d *decoder) object() (goja.Value, error) {
 		if d.skip() != '"' {
 			return nil, errNotJSON
 		}
-		key, err := d.text16()
+		key, err := d.string16()
 		if err != nil {
 			return nil, err
 		}
@@ -169,8 +170,8 @@ func (d *decoder) object() (goja.Value, error) {
 	}
 }
 
-// inherited are the names that Object.prototype has. Assigning one would reach
-// the frozen prototype or a setter, so those are defined instead.
+// inherited lists the properties of Object.prototype. Assigning one would reach
+// the frozen prototype or a setter, so these are defined instead.
 var inherited = set(`constructor toString toLocaleString valueOf hasOwnProperty isPrototypeOf
 	propertyIsEnumerable __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__`)
 
@@ -182,7 +183,7 @@ func setOwn(o *goja.Object, key goja.String, v goja.Value) error {
 	return o.Set(name, v)
 }
 
-// number takes JSON's grammar of numbers, which is narrower than Go's.
+// number parses JSON's grammar of numbers, which is narrower than Go's.
 func (d *decoder) number() (goja.Value, error) {
 	start := d.pos
 	at := func() byte {
@@ -206,16 +207,16 @@ func (d *decoder) number() (goja.Value, error) {
 	if n == 0 || first == '0' && n > 1 {
 		return nil, errNotJSON
 	}
-	whole := true
+	integer := true
 	if at() == '.' {
-		whole = false
+		integer = false
 		d.pos++
 		if digits() == 0 {
 			return nil, errNotJSON
 		}
 	}
 	if c := at(); c == 'e' || c == 'E' {
-		whole = false
+		integer = false
 		d.pos++
 		if c := at(); c == '+' || c == '-' {
 			d.pos++
@@ -225,19 +226,19 @@ func (d *decoder) number() (goja.Value, error) {
 		}
 	}
 	word := d.text[start:d.pos]
-	if whole && n <= 15 && word != "-0" {
+	if integer && n <= 15 && word != "-0" {
 		i, _ := strconv.ParseInt(word, 10, 64)
-		return d.vm.ToValue(i), nil
+		return d.js.ToValue(i), nil
 	}
 	f, err := strconv.ParseFloat(word, 64)
-	if err != nil && !math.IsInf(f, 0) { // JavaScript has Infinity for what is too large
+	if err != nil && !math.IsInf(f, 0) { // too large a number is Infinity in JavaScript
 		return nil, errNotJSON
 	}
-	return d.vm.ToValue(f), nil
+	return d.js.ToValue(f), nil
 }
 
-// text16 takes a string. Its common form, without escapes, is not copied.
-func (d *decoder) text16() (goja.String, error) {
+// string16 parses a string. A string without escapes is not copied.
+func (d *decoder) string16() (goja.String, error) {
 	start := d.pos + 1
 	for i := start; i < len(d.text); i++ {
 		switch c := d.text[i]; {
@@ -247,7 +248,7 @@ func (d *decoder) text16() (goja.String, error) {
 			if !utf8.ValidString(s) {
 				return nil, errNotJSON
 			}
-			return d.vm.ToValue(s).(goja.String), nil
+			return d.js.ToValue(s).(goja.String), nil
 		case c == '\\':
 			return d.escaped(start, i)
 		case c < ' ':
@@ -257,8 +258,8 @@ func (d *decoder) text16() (goja.String, error) {
 	return nil, errNotJSON
 }
 
-// escaped goes on with a string at its first escape. Halves of a surrogate pair
-// may stand alone, as JavaScript has it.
+// escaped continues a string at its first escape. As in JavaScript, one half of
+// a surrogate pair is allowed.
 func (d *decoder) escaped(start, i int) (goja.String, error) {
 	if !utf8.ValidString(d.text[start:i]) {
 		return nil, errNotJSON
@@ -283,7 +284,7 @@ func (d *decoder) escaped(start, i int) (goja.String, error) {
 				return nil, errNotJSON
 			}
 			for _, c := range []byte(d.text[i+1 : i+5]) {
-				if !hexDigit(c) {
+				if !isHexDigit(c) {
 					return nil, errNotJSON
 				}
 			}

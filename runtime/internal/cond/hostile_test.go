@@ -13,9 +13,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// killers bring goja's process down or keep it busy beyond its Interrupt. Each
-// ends as an error of one of the codes, and the host lives.
-var killers = []struct{ name, src, codes string }{
+// hostileSources crash a process that evaluates them with goja, or keep it busy
+// beyond goja's Interrupt. Each must end with one of the given error codes, and
+// the host must survive.
+var hostileSources = []struct{ name, src, codes string }{
 	{"512k round brackets", strings.Repeat("(", 512<<10), "limit"},
 	{"512k square brackets", strings.Repeat("[", 512<<10), "limit"},
 	{"2M negations", strings.Repeat("!", 2<<20), "limit"},
@@ -51,7 +52,7 @@ var killers = []struct{ name, src, codes string }{
 	{"typed array", `'x'.padStart(2e9)`, "memory timeout plugin"},
 }
 
-func TestKillers(t *testing.T) {
+func TestHostileSources(t *testing.T) {
 	limit := 150 * time.Millisecond
 	if raceEnabled {
 		limit = 500 * time.Millisecond
@@ -59,10 +60,11 @@ func TestKillers(t *testing.T) {
 	e := open(t, cond.Options{ChildTimeout: limit})
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for _, k := range killers {
+	for _, k := range hostileSources {
 		v, err := eval(t, e, k.src, nil)
 		if k.codes == "" {
-			// Long but bearable: any outcome but a dead or silent process.
+			// The source is long but valid: any result is allowed, except a
+			// crashed or silent process.
 			if code := abi.CodeOf(err); code == abi.Internal || code == abi.Unavailable {
 				t.Errorf("%s: %v", k.name, err)
 			}
@@ -72,7 +74,7 @@ func TestKillers(t *testing.T) {
 			t.Errorf("%s: %.80s %v (%s); want an error of %s", k.name, v.JSON, err, abi.CodeOf(err), k.codes)
 		}
 		if cond.Fast(k.src) {
-			t.Errorf("%s: the fast lane takes it", k.name)
+			t.Errorf("%s: the fast path accepts it", k.name)
 		}
 		// Parsing alone must be safe too.
 		if err := e.Check(k.src); abi.CodeOf(err) == abi.Internal || abi.CodeOf(err) == abi.Unavailable {
@@ -90,14 +92,14 @@ func TestKillers(t *testing.T) {
 			t.Errorf("a child grew to %d MB", mb)
 		}
 	}
-	// And the evaluator is of use afterwards.
+	// The evaluator still works.
 	if v, err := eval(t, e, `[1].some(x => x)`, nil); err != nil || !v.Truthy {
-		t.Errorf("after all of it: %v %v", v, err)
+		t.Errorf("after the hostile sources: %v %v", v, err)
 	}
 }
 
-// What is dear within the fast lane's own grammar ends within its bounds.
-func TestFastLaneIsBounded(t *testing.T) {
+// The most expensive sources of the fast path end within its limits.
+func TestFastPathIsBounded(t *testing.T) {
 	e := cond.New(cond.Options{})
 	defer e.Close()
 	text := `"` + strings.Repeat("a", 60<<10) + `"`
@@ -109,14 +111,14 @@ func TestFastLaneIsBounded(t *testing.T) {
 		vars      values
 		code      abi.Code // "" for a value
 	}{
-		// 340 mentions of 60 KB joined would be 20 MB, which is child's work.
+		// 340 uses of 60 KB would be joined to 20 MB, which needs a child.
 		{"joined text", strings.Repeat("$a+", 300) + "$a", values{"a": text}, abi.Unavailable},
 		{"searched list", `$a.indexOf(1) + $b`, values{"a": list, "b": "1"}, ""},
 		{"searched text", `$a.includes($b)`, values{"a": wide, "b": needle}, ""},
 		{"deep data", `$a`, values{"a": strings.Repeat("[", 100) + strings.Repeat("]", 100)}, abi.Unavailable},
 		{"large data", `$a`, values{"a": `"` + strings.Repeat("a", 70<<10) + `"`}, abi.Unavailable},
-		{"larger than the child lane's", `$a`, values{"a": `"` + strings.Repeat("a", 1<<20) + `"`}, abi.Limit},
-		{"deeper than the child lane's", `$a`, values{"a": strings.Repeat("[", 2000) + strings.Repeat("]", 2000)}, abi.Limit},
+		{"larger than a child accepts", `$a`, values{"a": `"` + strings.Repeat("a", 1<<20) + `"`}, abi.Limit},
+		{"deeper than a child accepts", `$a`, values{"a": strings.Repeat("[", 2000) + strings.Repeat("]", 2000)}, abi.Limit},
 		{"remainder", `1e308 % 3e-308`, nil, ""},
 		{"digits", `'' + 1e-300 + 123456789012345680000`, nil, ""},
 		{"grown letters", `$a.toUpperCase().toLowerCase().toUpperCase()`, values{"a": `"` + strings.Repeat("ΐ", 10<<10) + `"`}, ""},
@@ -126,7 +128,7 @@ func TestFastLaneIsBounded(t *testing.T) {
 			t.Errorf("%s: %v (%s), want %q", r.name, err, abi.CodeOf(err), r.code)
 		}
 	}
-	// A timer that fires is an error, never a value, and costs one machine.
+	// A timeout is an error, never a value, and discards one VM.
 	e2 := cond.New(cond.Options{FastTimeout: time.Nanosecond, ChildTimeout: time.Nanosecond})
 	defer e2.Close()
 	src := strings.Repeat("$a==$a&&", 60) + "1"
@@ -141,13 +143,13 @@ func TestFastLaneIsBounded(t *testing.T) {
 	if !failed {
 		t.Error("no evaluation was interrupted")
 	}
-	// The first timer alone fails nothing: it counts time in which the process
-	// did not run.
+	// The first timeout alone is not an error: it includes time in which the
+	// process did not run.
 	e3 := cond.New(cond.Options{FastTimeout: time.Nanosecond, ChildTimeout: time.Minute})
 	defer e3.Close()
 	for range 50 {
 		if v, err := eval(t, e3, src, values{"a": list}); err != nil || !v.Truthy {
-			t.Fatalf("an honest condition in a busy process: %v %v", v, err)
+			t.Fatalf("a valid condition in a busy process: %v %v", v, err)
 		}
 	}
 }
