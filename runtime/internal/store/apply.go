@@ -2,32 +2,36 @@ package store
 
 import "fmt"
 
-// Names of buckets the store keeps for itself.
+// Buckets that the store reserves for itself.
 const (
 	journalBucket = "journal"
 	storeBucket   = "store"
 )
 
-// maxKey and maxValue are bbolt's limits, checked beforehand because an error
-// in the middle of a batch would take the whole transaction with it.
+// maxKey and maxValue are limits of bbolt. They are checked before a batch is
+// applied, because an error of bbolt in the middle would spoil the whole
+// transaction.
 const (
 	maxKey   = 32768
 	maxValue = 1 << 30
 )
 
-// A tx is a write transaction of either kind of store. Its errors are faults
-// of the medium, never of a batch.
+// A tx is a write transaction of either implementation. An error of its writing
+// methods is a fault of the storage, never of a batch.
 type tx interface {
+	// An error of lastSeq or get refuses the batch: the value exists and is
+	// damaged.
 	lastSeq(run runKey) (uint64, error)
-	get(bucket string, key []byte) (value []byte, exists bool)
+	get(bucket string, key []byte) (value []byte, exists bool, err error)
 	append(run runKey, seq uint64, record []byte) error
 	put(bucket string, key, value []byte) error
 	delete(bucket string, key []byte) error
 	trim(run runKey, from, to uint64) error
 }
 
-// weigh checks the shape of a batch and returns its payload.
-func weigh(b *Batch) (bytes int64, err error) {
+// checkBatch checks the arguments of a batch and returns the size of its payload
+// in bytes.
+func checkBatch(b *Batch) (bytes int64, err error) {
 	for i := range b.Appends {
 		a := &b.Appends[i]
 		if _, err := parseRun(a.Run); err != nil {
@@ -77,19 +81,19 @@ func checkBucket(bucket string) error {
 	return nil
 }
 
-// apply carries out one batch. refused says why the batch must not take effect
-// and comes before anything is written; err is a fault that spoils the whole
+// apply applies one batch. refused is the reason why the batch must not take
+// effect; then nothing of it was written. err is a fault that spoils the whole
 // transaction.
 func apply(to tx, b *Batch) (refused, err error) {
 	if refused = checkPuts(to, b); refused != nil {
 		return refused, nil
 	}
-	if refused, err = checkAppends(to, b); refused != nil || err != nil {
-		return refused, err
+	if refused = checkAppends(to, b); refused != nil {
+		return refused, nil
 	}
 	for i := range b.Appends {
 		a := &b.Appends[i]
-		run, _ := parseRun(a.Run) // weigh has checked it
+		run, _ := parseRun(a.Run) // checkBatch has checked it
 		if err = to.append(run, a.Seq, a.Record); err != nil {
 			return nil, err
 		}
@@ -115,8 +119,8 @@ func apply(to tx, b *Batch) (refused, err error) {
 	return nil, nil
 }
 
-// checkPuts runs the preconditions. A check that panics refuses its batch: the
-// writer serves everyone and must not die of one caller.
+// checkPuts runs the checks of a batch. A panic in a check refuses its batch:
+// the writer serves all callers and must survive a bug in one of them.
 func checkPuts(in tx, b *Batch) (refused error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -128,7 +132,10 @@ func checkPuts(in tx, b *Batch) (refused error) {
 		if p.Check == nil {
 			continue
 		}
-		current, exists := in.get(p.Bucket, p.Key)
+		current, exists, err := in.get(p.Bucket, p.Key)
+		if err != nil {
+			return err
+		}
 		if err := p.Check(current, exists); err != nil {
 			return err
 		}
@@ -136,9 +143,9 @@ func checkPuts(in tx, b *Batch) (refused error) {
 	return nil
 }
 
-// checkAppends compares the sequence numbers of a batch with its runs. Batches
-// have few runs, so what is expected next is kept in a list.
-func checkAppends(in tx, b *Batch) (refused, err error) {
+// checkAppends compares the sequence numbers of a batch with its runs. A batch
+// has few runs, so a list is faster than a map.
+func checkAppends(in tx, b *Batch) (refused error) {
 	type expect struct {
 		run  runKey
 		next uint64
@@ -158,15 +165,15 @@ func checkAppends(in tx, b *Batch) (refused, err error) {
 		if at < 0 {
 			last, err := in.lastSeq(run)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			at = len(expects)
 			expects = append(expects, expect{run, last + 1})
 		}
 		if a.Seq != expects[at].next {
-			return fmt.Errorf("append run %q: %w: %d, expected %d", a.Run, ErrSequence, a.Seq, expects[at].next), nil
+			return fmt.Errorf("append run %q: %w: %d, expected %d", a.Run, ErrSequence, a.Seq, expects[at].next)
 		}
 		expects[at].next++
 	}
-	return nil, nil
+	return nil
 }

@@ -11,10 +11,10 @@ import (
 
 const ballastFile = "ballast"
 
-// MakeBallast keeps bytes of the disk in a file of the state folder, to be let
-// go when the disk is full: so there is room for the last results. One that is
-// there already stays. The file holds noise, because some file systems store
-// zeros in no space at all.
+// MakeBallast writes a file of the given size to the state folder. Deleting it
+// when the disk is full gives space for the last results. A file that is large
+// enough already stays. The content is random, because some file systems store
+// zeros without using space.
 func MakeBallast(path string, bytes int64) error {
 	file := filepath.Join(path, ballastFile)
 	if info, err := os.Stat(file); err == nil && info.Size() >= bytes {
@@ -27,7 +27,7 @@ func MakeBallast(path string, bytes int64) error {
 	noise := make([]byte, 1<<20)
 	for left := bytes; left > 0 && err == nil; left -= int64(len(noise)) {
 		noise = noise[:min(left, int64(len(noise)))]
-		rand.Read(noise) // never fails
+		rand.Read(noise) // never returns an error
 		_, err = f.Write(noise)
 	}
 	if err == nil {
@@ -37,16 +37,16 @@ func MakeBallast(path string, bytes int64) error {
 		err = os.Rename(file+".tmp", file)
 	}
 	if err != nil {
-		return fmt.Errorf("make ballast: %w", errors.Join(err, removeIfThere(file+".tmp")))
+		return fmt.Errorf("make ballast: %w", errors.Join(err, removeIfExists(file+".tmp")))
 	}
 	return nil
 }
 
-// DropBallast gives the ballast's room back; dropped is false if there is none.
+// DropBallast deletes the ballast file. dropped is false if there was none.
 func DropBallast(path string) (dropped bool, err error) {
 	err = os.Remove(filepath.Join(path, ballastFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, removeIfThere(filepath.Join(path, ballastFile+".tmp"))
+		return false, removeIfExists(filepath.Join(path, ballastFile+".tmp"))
 	}
 	return err == nil, err
 }

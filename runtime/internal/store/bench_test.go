@@ -13,8 +13,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// rawSync is the median-ish price of 4 KB written and synced on this disk, to
-// compare with in the same run.
+// rawSync returns the mean time to write and sync 4 KB on this disk, as a
+// reference for the same run.
 func rawSync(b *testing.B) time.Duration {
 	b.Helper()
 	f, err := os.Create(filepath.Join(b.TempDir(), "raw"))
@@ -36,8 +36,8 @@ func rawSync(b *testing.B) time.Duration {
 	return time.Since(begin) / n
 }
 
-// BenchmarkAlone is one append that waits for its commit. "x-fsync" is its
-// price in raw syncs.
+// BenchmarkAlone measures one append that waits for its commit. "x-fsync" is
+// the time in units of rawSync.
 func BenchmarkAlone(b *testing.B) {
 	raw := rawSync(b)
 	db := open(b, b.TempDir())
@@ -55,9 +55,9 @@ func BenchmarkAlone(b *testing.B) {
 	b.ReportMetric(float64(time.Since(begin))/float64(seq)/float64(raw), "x-fsync")
 }
 
-// BenchmarkProducers has 64 producers that wait for each of their batches.
-// "fsync/op" is what one batch costs in raw syncs: below 1 is the gain of
-// sharing commits.
+// BenchmarkProducers measures 64 producers that wait for each of their batches.
+// "fsync/op" is the time of one batch in units of rawSync; below 1 is the gain
+// of shared commits.
 func BenchmarkProducers(b *testing.B) {
 	for _, kind := range []string{"puts", "appends"} {
 		b.Run(kind, func(b *testing.B) {
@@ -93,6 +93,46 @@ func BenchmarkProducers(b *testing.B) {
 			b.ReportMetric(float64(b.N)/took.Seconds(), "batches/s")
 			b.ReportMetric(float64(b.N)/float64(after.Commits-before.Commits), "batches/commit")
 			b.ReportMetric(float64(took)/float64(b.N)/float64(raw), "fsync/op")
+		})
+	}
+}
+
+// BenchmarkRead measures reads including their checksums: a pair, a scan of
+// 1,000 pairs and a journal of 1,000 records.
+func BenchmarkRead(b *testing.B) {
+	for _, size := range []int{200, 4096} {
+		db := open(b, b.TempDir())
+		defer db.Close()
+		var batch store.Batch
+		for i := range 1000 {
+			value := make([]byte, size)
+			batch.Puts = append(batch.Puts, store.Put{Bucket: "b", Key: fmt.Appendf(nil, "%08d", i), Value: value})
+			batch.Appends = append(batch.Appends, store.Append{Run: run, Seq: uint64(i + 1), Record: value})
+		}
+		wait(b, db.Enqueue(batch))
+		b.Run(fmt.Sprintf("get/%d", size), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, found, err := db.Get("b", []byte("00000500")); !found || err != nil {
+					b.Fatal(found, err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("scan/%d", size), func(b *testing.B) {
+			b.SetBytes(int64(1000 * size))
+			for b.Loop() {
+				if err := db.Scan("b", nil, nil, false, func(_, _ []byte) bool { return true }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("journal/%d", size), func(b *testing.B) {
+			b.SetBytes(int64(1000 * size))
+			for b.Loop() {
+				if err := db.Journal(run, 1, func(uint64, []byte) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

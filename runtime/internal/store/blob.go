@@ -12,35 +12,45 @@ import (
 	"sync"
 )
 
-// blobs is a folder of files named by the SHA-256 of their content:
-// ab/cdef... for the digest abcdef..., and tmp/ for files being written.
+// blobs is a folder of files named by the SHA-256 of their content: ab/cdef...
+// for the digest abcdef.... Files under construction are in tmp/, which is
+// created when it is needed.
 //
-// A digest in known is durable for sure: it was put since the last sweep but
-// one. A sweep leaves such blobs alone, because the batch that will name them
-// may not be committed yet.
+// A digest in recent or previous was put since the sweep before the last one,
+// so its blob is durable. Sweeps keep these blobs, because the batch that will
+// name them may not be committed yet.
 type blobs struct {
 	dir   string
 	stats *counters
 
-	mu     sync.RWMutex // put holds it shared, a removal exclusively
+	mu     sync.RWMutex // PutBlob locks it shared, a removal exclusively
 	closed bool
 
-	knownMu    sync.Mutex
-	fresh, old map[[sha256.Size]byte]struct{} // put since the last sweep, and before
+	recentMu         sync.Mutex
+	recent, previous map[[sha256.Size]byte]struct{} // put since the last sweep; put between the last two
 }
 
+// openBlobs creates the folder. On a full disk the first put does that later.
 func openBlobs(dir string) (*blobs, error) {
-	if err := makeDirs(dir); err != nil {
+	if err := makeDirs(dir); err != nil && !IsFull(err) {
 		return nil, err
 	}
-	tmp := filepath.Join(dir, "tmp")
-	if err := os.RemoveAll(tmp); err != nil { // left by a crash
+	b := &blobs{dir: dir, recent: map[[sha256.Size]byte]struct{}{}}
+	return b, os.RemoveAll(b.tmp()) // left by a crash
+}
+
+func (b *blobs) tmp() string { return filepath.Join(b.dir, "tmp") }
+
+// createTemp creates a file to write a blob to.
+func (b *blobs) createTemp() (*os.File, error) {
+	f, err := os.CreateTemp(b.tmp(), "put-")
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if err := makeDirs(b.tmp()); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(tmp, 0o700); err != nil {
-		return nil, err
-	}
-	return &blobs{dir: dir, fresh: map[[sha256.Size]byte]struct{}{}}, nil
+	return os.CreateTemp(b.tmp(), "put-")
 }
 
 // PutBlob implements [Store].
@@ -52,23 +62,23 @@ func (b *blobs) PutBlob(data []byte) (digest string, err error) {
 	if b.closed {
 		return "", fmt.Errorf("put blob: %w", ErrClosed)
 	}
-	if b.isKnown(sum) {
+	if b.isDurable(sum) {
 		return digest, nil
 	}
 	wrote, err := b.write(digest, data)
 	if err != nil {
 		return "", fmt.Errorf("put blob %q: %w", digest, err)
 	}
-	b.know(sum)
+	b.markDurable(sum)
 	if wrote {
 		b.stats.change(func(s *Stats) { s.Blobs++; s.BlobBytes += uint64(len(data)) })
 	}
 	return digest, nil
 }
 
-// write makes the blob's file durable. A file that is there already is from an
-// earlier process, which may have died before its folder was synced, or is
-// damaged: it is compared, and written anew if it differs.
+// write makes the blob's file durable. An existing file was written by an
+// earlier process, which may have crashed before it synced the folder, or it is
+// damaged. So write compares it with data, and replaces it if it differs.
 func (b *blobs) write(digest string, data []byte) (wrote bool, err error) {
 	path := b.path(digest)
 	dir := filepath.Dir(path)
@@ -78,11 +88,11 @@ func (b *blobs) write(digest string, data []byte) (wrote bool, err error) {
 		}
 		return false, errors.Join(syncDir(dir), syncDir(b.dir))
 	}
-	f, err := os.CreateTemp(filepath.Join(b.dir, "tmp"), "put-")
+	f, err := b.createTemp()
 	if err != nil {
 		return false, err
 	}
-	defer os.Remove(f.Name()) // gone already after the rename
+	defer os.Remove(f.Name()) // a no-op after the rename
 	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
@@ -130,8 +140,8 @@ func (b *blobs) Blob(digest string) ([]byte, error) {
 	return data, nil
 }
 
-// BlobSize returns the size of a blob without reading it, [ErrNotFound] if there
-// is none.
+// BlobSize returns the size of a blob without reading it. The error is
+// [ErrNotFound] if it does not exist.
 func (b *blobs) BlobSize(digest string) (int64, error) {
 	if _, err := parseDigest(digest); err != nil {
 		return 0, err
@@ -156,35 +166,35 @@ func (b *blobs) path(digest string) string {
 	return filepath.Join(b.dir, digest[:2], digest[2:])
 }
 
-func (b *blobs) isKnown(sum [sha256.Size]byte) bool {
-	b.knownMu.Lock()
-	defer b.knownMu.Unlock()
-	if _, ok := b.fresh[sum]; ok {
+func (b *blobs) isDurable(sum [sha256.Size]byte) bool {
+	b.recentMu.Lock()
+	defer b.recentMu.Unlock()
+	if _, ok := b.recent[sum]; ok {
 		return true
 	}
-	if _, ok := b.old[sum]; ok {
-		b.fresh[sum] = struct{}{} // put again: protected for as long as a new one
+	if _, ok := b.previous[sum]; ok {
+		b.recent[sum] = struct{}{} // protect it from sweeps as long as a new one
 		return true
 	}
 	return false
 }
 
-func (b *blobs) know(sum [sha256.Size]byte) {
-	b.knownMu.Lock()
-	defer b.knownMu.Unlock()
-	b.fresh[sum] = struct{}{}
+func (b *blobs) markDurable(sum [sha256.Size]byte) {
+	b.recentMu.Lock()
+	defer b.recentMu.Unlock()
+	b.recent[sum] = struct{}{}
 }
 
-// parseDigest refuses all but 64 lowercase hexadecimal digits, so a digest
+// parseDigest accepts exactly 64 lowercase hexadecimal digits, so that a digest
 // cannot name another file.
 func parseDigest(digest string) (sum [sha256.Size]byte, err error) {
 	if len(digest) != 2*sha256.Size {
-		return sum, fmt.Errorf("blob %q: %w: no digest", digest, ErrInvalid)
+		return sum, fmt.Errorf("blob %q: %w: want 64 lowercase hexadecimal digits", digest, ErrInvalid)
 	}
 	for i := range sum {
 		hi, lo := nibble(digest[2*i]), nibble(digest[2*i+1])
 		if hi > 15 || lo > 15 {
-			return sum, fmt.Errorf("blob %q: %w: no digest", digest, ErrInvalid)
+			return sum, fmt.Errorf("blob %q: %w: want 64 lowercase hexadecimal digits", digest, ErrInvalid)
 		}
 		sum[i] = hi<<4 | lo
 	}

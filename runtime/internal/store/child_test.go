@@ -9,17 +9,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// childVar names the state folder in which a re-executed test binary appends
-// until it is killed.
+// childVar is the state folder in which a re-executed test binary appends until
+// it is killed.
 const childVar = "STORE_TEST_CHILD"
 
 const childRuns = 4
 
 func childRun(i int) string { return fmt.Sprintf("0197a3c4-5b6d-7e8f-9a0b-00000000b%03d", i) }
 
-// childMain is the child's main: a few producers append to a run each and
-// print "run seq" once a batch is acknowledged, from the callback so that the
-// producers go on. It never returns in the child.
+// childMain is the main function of the child. Several producers append to one
+// run each. Callbacks print "run seq" for each acknowledged batch, so that the
+// producers need not wait. It does not return in the child.
 func childMain() bool {
 	dir := os.Getenv(childVar)
 	if dir == "" {
@@ -42,8 +42,8 @@ func childMain() bool {
 	select {}
 }
 
-// produce appends records with a pair that must always agree with the newest
-// record, now and then with a blob that the record names.
+// produce appends records, each with a pair that must agree with the newest
+// record, and sometimes with a blob that the record names.
 func produce(db *store.DB, i int, acked func(seq uint64)) {
 	run := childRun(i)
 	last, _, err := db.LastSeq(run)
@@ -71,7 +71,7 @@ func produce(db *store.DB, i int, acked func(seq uint64)) {
 			acked(seq)
 		})
 		if seq%7 == 0 {
-			<-ticket.Done() // else the queue only grows
+			<-ticket.Done() // otherwise the queue would only grow
 		}
 	}
 }

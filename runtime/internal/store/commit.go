@@ -7,44 +7,69 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// maxRuns bounds the writer's memory of newest records.
-const maxRuns = 8192
+// maxLastSeqs bounds the number of runs whose newest sequence number is cached.
+const maxLastSeqs = 8192
 
-// Keys of the store's own bucket.
+// maxValueBuf bounds the capacity of the value buffer that is kept between
+// commits.
+const maxValueBuf = 1 << 20
+
+// Keys of the bucket "store", which has the store's metadata.
 var (
-	commitKey = []byte("commit") // number of the newest commit
-	madeKey   = []byte("made")   // when the file was made, seconds since 1970
+	commitKey  = []byte("commit") // number of the newest commit
+	createdKey = []byte("made")   // when the store was created, seconds since 1970
+	idKey      = []byte("id")     // random identity of the store
 )
 
-// commit carries out the tickets in one bbolt transaction.
+// commit applies the tickets in one bbolt transaction.
 //
-// Every commit writes its number. If writing the last page worked and its sync
-// failed, bbolt reports an error although the file may show the new state; the
-// number tells, and then the batches must not be applied a second time: the
-// next transaction, even an empty one, makes them durable.
+// Every commit writes its number. If bbolt writes its last page and the sync
+// fails, it returns an error although the file may show the new state. The next
+// transaction then finds the number in the file and does not apply the batches
+// a second time; its own commit, even without changes, makes them durable.
 func (db *DB) commit(tickets []*Ticket) (written bool, err error) {
+	if db.flagPending {
+		// Without the flag the next owner would not notice a crash of this
+		// process.
+		if db.flagPending, err = writeFlag(db.flag, false); err != nil {
+			return false, err
+		}
+		if db.flagPending {
+			return false, errFlagPending
+		}
+	}
 	btx, err := db.bolt.Begin(true)
 	if err != nil {
 		return false, err
 	}
-	defer btx.Rollback() //nolint:errcheck // a no-op after Commit; before it the error at hand counts
+	defer btx.Rollback() //nolint:errcheck // a no-op after Commit; before that err is the error to return
 	defer func() {
 		if err != nil {
-			clear(db.last) // holds numbers that did not come to be
+			clear(db.lastSeqs) // it has numbers that were not committed
 		}
 	}()
 
-	own := btx.Bucket([]byte(storeBucket))
-	took := db.pending != 0 && readCommit(own) == db.pending
-	if !took {
+	// bbolt uses the slices of values until the commit, so those of the
+	// previous commit are free now.
+	if db.valueBuf = db.valueBuf[:0]; cap(db.valueBuf) > maxValueBuf {
+		db.valueBuf = nil
+	}
+	metadata := btx.Bucket([]byte(storeBucket))
+	applied := false
+	if db.pending != 0 {
+		newest, err := db.readMetadata(metadata, commitKey)
+		if err != nil {
+			return false, err
+		}
+		applied = newest == db.pending
+	}
+	if !applied {
 		if written, err = db.applyAll(btx, tickets); err != nil || !written {
 			return false, err
 		}
 	}
 	db.pending = db.commits + 1
-	var number [8]byte
-	binary.BigEndian.PutUint64(number[:], db.pending)
-	if err = own.Put(commitKey, number[:]); err != nil {
+	if err = db.putMetadata(metadata, commitKey, db.pending); err != nil {
 		return false, err
 	}
 	if err = btx.Commit(); err != nil {
@@ -59,41 +84,59 @@ func (db *DB) commit(tickets []*Ticket) (written bool, err error) {
 	return true, nil
 }
 
-// applyAll applies the tickets one after the other; any reports whether one of
-// them took effect. A retry decides anew, because nothing of the failed try
-// came to be.
+// applyAll applies the tickets in order. any reports whether one of them took
+// effect. A retry evaluates all checks again, because the failed commit had no
+// effect.
 func (db *DB) applyAll(btx *bolt.Tx, tickets []*Ticket) (any bool, err error) {
 	to := boltTx{db: db, journal: btx.Bucket([]byte(journalBucket)), tx: btx}
-	if len(db.last) > maxRuns {
-		clear(db.last)
+	if len(db.lastSeqs) > maxLastSeqs {
+		clear(db.lastSeqs)
 	}
 	for _, t := range tickets {
 		if t.invalid != nil {
 			continue
 		}
-		t.verdict, err = apply(&to, &t.batch)
+		t.refusal, err = apply(&to, &t.batch)
 		if err != nil {
 			return false, err
 		}
-		any = any || t.verdict == nil
+		any = any || t.refusal == nil
 	}
 	return any, nil
 }
 
-func readCommit(b *bolt.Bucket) uint64 {
-	if v := b.Get(commitKey); len(v) == 8 {
-		return binary.BigEndian.Uint64(v)
+// readMetadata reads a number from the store's metadata, 0 if it is not there.
+func (db *DB) readMetadata(metadata *bolt.Bucket, key []byte) (uint64, error) {
+	stored := metadata.Get(key)
+	if stored == nil {
+		return 0, nil
 	}
-	return 0
+	v, ok := splitChecksum(storeBucket, key, stored)
+	if !ok || len(v) != 8 {
+		return 0, db.damagedValue(storeBucket, key)
+	}
+	return binary.BigEndian.Uint64(v), nil
 }
 
-// boltTx is [tx] on bbolt. bbolt copies keys, so the scratch key is enough;
-// values stay the batch's until the commit.
+// putMetadata writes a number to the store's metadata.
+func (db *DB) putMetadata(metadata *bolt.Bucket, key []byte, n uint64) error {
+	return metadata.Put(key, db.withChecksum(storeBucket, key, binary.BigEndian.AppendUint64(nil, n)))
+}
+
+// withChecksum returns a value with its checksum, valid until the next commit.
+// Only the writer may call it.
+func (db *DB) withChecksum(table string, key, value []byte) []byte {
+	at := len(db.valueBuf)
+	db.valueBuf = appendWithChecksum(db.valueBuf, table, key, value)
+	return db.valueBuf[at:len(db.valueBuf):len(db.valueBuf)]
+}
+
+// boltTx implements [tx] on bbolt. bbolt copies keys, so they may be reused.
 type boltTx struct {
 	db      *DB
 	tx      *bolt.Tx
 	journal *bolt.Bucket
-	buckets []namedBucket // opened so far: a commit has few
+	buckets []namedBucket // buckets opened so far; a commit has few
 }
 
 type namedBucket struct {
@@ -102,43 +145,57 @@ type namedBucket struct {
 }
 
 func (t *boltTx) lastSeq(run runKey) (uint64, error) {
-	if seq, ok := t.db.last[run]; ok {
+	if seq, ok := t.db.lastSeqs[run]; ok {
 		return seq, nil
 	}
-	seq := newest(t.journal.Cursor(), run)
-	t.db.last[run] = seq
+	seq, err := t.db.lastSeqOf(t.journal.Cursor(), run)
+	if err != nil {
+		return 0, err
+	}
+	t.db.lastSeqs[run] = seq
 	return seq, nil
 }
 
-// newest returns the last sequence number of a run, 0 if it has none.
-func newest(c *bolt.Cursor, run runKey) uint64 {
+// lastSeqOf returns the newest sequence number of a run, 0 if it has no
+// records. The record's checksum covers the number.
+func (db *DB) lastSeqOf(c *bolt.Cursor, run runKey) (uint64, error) {
 	end := run.at(All)
-	k, _ := c.Seek(end[:])
+	k, v := c.Seek(end[:])
 	switch {
 	case k == nil:
-		k, _ = c.Last()
+		k, v = c.Last()
 	case !bytes.Equal(k, end[:]):
-		k, _ = c.Prev()
+		k, v = c.Prev()
 	}
 	if !bytes.HasPrefix(k, run[:]) {
-		return 0
+		return 0, nil
 	}
-	return binary.BigEndian.Uint64(k[16:])
+	if _, ok := splitChecksum(journalBucket, k, v); !ok {
+		return 0, db.damagedValue(journalBucket, k)
+	}
+	return binary.BigEndian.Uint64(k[16:]), nil
 }
 
 func (t *boltTx) append(run runKey, seq uint64, record []byte) error {
 	key := run.at(seq)
-	t.db.last[run] = seq
-	return t.journal.Put(key[:], record)
+	t.db.lastSeqs[run] = seq
+	return t.journal.Put(key[:], t.db.withChecksum(journalBucket, key[:], record))
 }
 
-func (t *boltTx) get(bucket string, key []byte) ([]byte, bool) {
+func (t *boltTx) get(bucket string, key []byte) (value []byte, exists bool, err error) {
 	b := t.bucket(bucket)
 	if b == nil {
-		return nil, false
+		return nil, false, nil
 	}
-	v := b.Get(key)
-	return v, v != nil
+	stored := b.Get(key)
+	if stored == nil {
+		return nil, false, nil
+	}
+	value, ok := splitChecksum(bucket, key, stored)
+	if !ok {
+		return nil, false, t.db.damagedValue(bucket, key)
+	}
+	return value, true, nil
 }
 
 func (t *boltTx) put(bucket string, key, value []byte) error {
@@ -155,7 +212,7 @@ func (t *boltTx) put(bucket string, key, value []byte) error {
 		}
 		b = made
 	}
-	return b.Put(key, value)
+	return b.Put(key, t.db.withChecksum(bucket, key, value))
 }
 
 func (t *boltTx) delete(bucket string, key []byte) error {
@@ -167,7 +224,7 @@ func (t *boltTx) delete(bucket string, key []byte) error {
 }
 
 func (t *boltTx) trim(run runKey, from, to uint64) error {
-	delete(t.db.last, run)
+	delete(t.db.lastSeqs, run)
 	first, end := run.at(from), run.at(to)
 	c := t.journal.Cursor()
 	// Deleting moves a bbolt cursor in ways that skip keys, so seek each time.

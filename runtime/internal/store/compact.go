@@ -12,32 +12,33 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// compactStep is the payload of one transaction of a copy.
-const compactStep = 8 << 20
+// compactTxBytes is the payload of one transaction of a copy, in bytes.
+const compactTxBytes = 8 << 20
 
-// compactSuffix names a copy that is not finished.
+// compactSuffix is the suffix of an unfinished copy.
 const compactSuffix = ".compact"
 
-// Compacted says what [Compact] did.
+// Compacted is the result of [Compact].
 type Compacted struct {
-	Before, After int64 // bytes of the file
+	Before, After int64 // size of the file in bytes
 }
 
-// Compact copies what the file in the state folder path holds to a new one
-// that takes its place: bbolt never gives pages back. A store that some process
-// has open is a [*HeldError], a damaged one a [*DamagedError].
+// Compact copies the pairs of the database file in the state folder path to a
+// new file, which replaces it. bbolt never shrinks a file otherwise. If another
+// process has the store open the error is a [*HeldError], and if it is damaged
+// a [*DamagedError].
 func Compact(ctx context.Context, path string, o Options) (done Compacted, err error) {
 	o = o.withDefaults()
 	file := filepath.Join(path, dbFile)
 	if _, err := os.Stat(file); err != nil {
 		return done, fmt.Errorf("compact store: %w", err)
 	}
-	if err := checkBefore(path, o); err != nil {
+	if err := checkBeforeOpen(path, o); err != nil {
 		return done, err
 	}
 	b, err := openBolt(file, o)
 	if errors.Is(err, berrors.ErrTimeout) {
-		return done, heldBy(file, filepath.Join(path, flagFile))
+		return done, newHeldError(file, filepath.Join(path, flagFile))
 	}
 	if err != nil {
 		return done, fmt.Errorf("compact store %q: %w", file, err)
@@ -46,32 +47,33 @@ func Compact(ctx context.Context, path string, o Options) (done Compacted, err e
 	return done, errors.Join(err, b.Close())
 }
 
-// wasteful reports whether a copy would pay.
-func wasteful(b *bolt.DB, file string, above int64) bool {
+// shouldCompact reports whether a copy would save enough: the file is larger than
+// above and more than half empty.
+func shouldCompact(b *bolt.DB, file string, above int64) bool {
 	bytes, free := fileStats(b, file, int64(b.Info().PageSize))
 	return bytes > above && free > bytes/2
 }
 
-// fileStats returns the bytes of the file and how many of them are free.
+// fileStats returns the size of the file and how much of it is free, in bytes.
 func fileStats(b *bolt.DB, file string, page int64) (bytes, free int64) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return 0, 0 // taken away under us; commits go on in it, and nobody can say where
+		return 0, 0 // the file was deleted or moved while it is open, so its size is unknown
 	}
 	s := b.Stats()
 	return info.Size(), int64(s.FreePageN+s.PendingPageN) * page
 }
 
-// compactOpen puts a copy in the place of an open file and opens that. If there
-// can be no copy it goes on with the file as it is.
-func compactOpen(b *bolt.DB, file string, o Options) (*bolt.DB, error) {
+// compactAndReopen replaces an open file by a copy and opens the copy. If the
+// copy cannot be made it returns the file as it is.
+func compactAndReopen(b *bolt.DB, file string, o Options) (*bolt.DB, error) {
 	begin := time.Now()
 	done, err := compact(context.Background(), b, file)
 	if errors.Is(err, ErrDamaged) {
 		return nil, errors.Join(err, b.Close())
 	}
 	if err != nil {
-		o.Logger.Warn("store cannot be compacted; it goes on as it is", "store", file, "error", err)
+		o.Logger.Warn("compaction failed; the store is used as it is", "store", file, "error", err)
 		return b, nil
 	}
 	o.Logger.Info("store compacted", "store", file, "before", done.Before, "after", done.After, "took", time.Since(begin))
@@ -81,14 +83,16 @@ func compactOpen(b *bolt.DB, file string, o Options) (*bolt.DB, error) {
 	return openBolt(file, o)
 }
 
-// compact makes the copy, reads it whole, and renames it over the file, whose
-// lock b has. The lock stays on the old file: whoever waits for it finds that
-// it is gone. Nothing may be committed meanwhile.
+// compact makes a copy of the file, inspects it, and renames it over the file,
+// whose lock b has. The lock stays with the old file: a process that waits for
+// the lock notices that the name refers to another file. There must be no
+// commits meanwhile.
 func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err error) {
 	var free int64
 	done.Before, free = fileStats(b, file, int64(b.Info().PageSize))
-	// A copy is made of what can be reached, so damage would be lost silently.
-	// Reading the source first keeps bbolt from following damage.
+	// bbolt copies what it can reach, so damage would be lost without notice.
+	// Inspecting the source first also keeps bbolt from following damaged
+	// references.
 	source, err := InspectFile(file)
 	if err == nil {
 		err = source.Err(file)
@@ -96,8 +100,8 @@ func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err 
 	if err != nil {
 		return done, err
 	}
-	if disk, err := DiskOf(filepath.Dir(file)); err == nil && disk.Free < done.Before-free+compactStep {
-		return done, fmt.Errorf("compact store: %w: the copy takes about %d bytes, %d are free", ErrNoRoom, done.Before-free, disk.Free)
+	if disk, err := DiskOf(filepath.Dir(file)); err == nil && disk.Free < done.Before-free+compactTxBytes {
+		return done, fmt.Errorf("compact store: %w: the copy needs about %d bytes, %d are free", ErrNoSpace, done.Before-free, disk.Free)
 	}
 	copied := file + compactSuffix
 	if err := os.Remove(copied); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -107,8 +111,8 @@ func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err 
 	if err := copyBolt(ctx, copied, b); err != nil {
 		return done, fmt.Errorf("compact store: %w", err)
 	}
-	// The same number of pairs in a sound file: bbolt copies each with its key, so
-	// one that is missing is all that could have gone wrong unseen.
+	// bbolt copies each value with its key, so the only undetected fault could
+	// be a missing pair. Hence compare the numbers of pairs.
 	result, err := InspectFile(copied)
 	if err != nil {
 		return done, err
@@ -123,17 +127,17 @@ func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err 
 	return done, syncDir(filepath.Dir(file))
 }
 
-// copyBolt writes what b holds to a new file, synced.
+// copyBolt writes the pairs of b to a new file and syncs it.
 func copyBolt(ctx context.Context, to string, b *bolt.DB) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// One sync at the end will do: before it is renamed nobody misses the file.
+	// One sync at the end is enough: the file is not in use before the rename.
 	dst, err := bolt.Open(to, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType, NoSync: true})
 	if err != nil {
 		return err
 	}
-	err = bolt.Compact(dst, b, compactStep)
+	err = bolt.Compact(dst, b, compactTxBytes)
 	if err == nil {
 		err = dst.Sync()
 	}

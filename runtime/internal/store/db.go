@@ -1,11 +1,13 @@
 package store
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -19,37 +21,36 @@ const (
 	blobDir  = "blobs"
 )
 
-// Options are the knobs of [Open]; the zero value is right for production.
+// Options configure [Open]. The zero value is suitable for production.
 type Options struct {
-	// HeldTimeout is how long Open waits for another process to let go.
-	// Default 500 ms, at most 1 s.
-	HeldTimeout time.Duration
-	// MaxBytes caps the size of the database file; a commit that would pass it
-	// stalls as on a full disk, until the store is opened with a larger cap:
-	// trims wait behind it, and the file never shrinks. Default 0, no cap.
+	// LockTimeout is how long Open waits for another process to release the
+	// store. Default 500 ms, at most 1 s.
+	LockTimeout time.Duration
+	// MaxBytes caps the size of the database file in bytes. A commit that would
+	// exceed it stalls as on a full disk until the store is opened with a
+	// larger cap. Trims do not help: they queue behind the stalled commit, and
+	// the file never shrinks. Default 0, no cap.
 	MaxBytes int
-	// CloseGrace is how long Close goes on trying when commits fail.
-	// Default 2 s.
+	// CloseGrace is how long Close keeps retrying failing commits. Default 2 s.
 	CloseGrace time.Duration
-	// Check looks at the store in the state folder once more after an unclean
-	// end, when [Inspect] has found nothing: with [Verify], in a process that
-	// may die of it. An error that is a [DamagedError] keeps the store closed;
-	// any other is logged, because a check that could not be made says nothing.
-	// Default: no second look.
+	// Check inspects the store in the state folder a second time after an
+	// unclean shutdown, if [Inspect] has found nothing. It should call [Verify]
+	// in a child process, which bbolt may crash. If Check returns a
+	// [DamagedError] the store is not opened. Any other error means that the
+	// check could not be made; it is logged. Default: no second check.
 	Check func(path string) error
-	// CompactAbove is the size in bytes from which a file that is more than
-	// half empty is copied when it is opened; the copy takes its place.
-	// Default 64 MiB; negative never.
+	// CompactAbove is the size in bytes from which Open compacts a file that is
+	// more than half empty. Default 64 MiB; negative disables it.
 	CompactAbove int64
-	// Logger takes what Open did besides opening. Default discards.
+	// Logger logs what Open does besides opening. Default discards.
 	Logger *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
-	if o.HeldTimeout <= 0 {
-		o.HeldTimeout = 500 * time.Millisecond
+	if o.LockTimeout <= 0 {
+		o.LockTimeout = 500 * time.Millisecond
 	}
-	o.HeldTimeout = min(o.HeldTimeout, time.Second)
+	o.LockTimeout = min(o.LockTimeout, time.Second)
 	if o.CloseGrace <= 0 {
 		o.CloseGrace = 2 * time.Second
 	}
@@ -66,51 +67,61 @@ func (o Options) withDefaults() Options {
 type DB struct {
 	*writer
 	*blobs
-	bolt    *bolt.DB
-	path    string // the state folder
-	page    int64  // bytes of a page
-	flag    string
-	unclean bool
-	made    time.Time         // when the file was, zero if an early release made it
-	last    map[runKey]uint64 // the writer's alone: newest records of active runs
-	pending uint64            // number of the commit being tried, 0 for none
-	commits uint64            // number of the newest commit in the file
+	bolt        *bolt.DB
+	path        string // the state folder
+	page        int64  // size of a page in bytes
+	flag        string
+	flagPending bool // owned by the writer: the disk was too full to write the flag file
+	unclean     bool
+	id          string            // random identity of the store
+	created     time.Time         // when the store was created
+	lastSeqs    map[runKey]uint64 // owned by the writer: newest sequence numbers
+	pending     uint64            // number of the commit under way, 0 for none
+	commits     uint64            // number of the newest commit in the file
+	valueBuf    []byte            // owned by the writer: values of the commit under way
 
-	afterCommit func() error // test door: an error makes a commit that worked look failed
+	damaged atomic.Pointer[ValueError] // the first damaged value that was read
+
+	afterCommit func() error // set by tests: an error makes a successful commit look failed
 	closeErr    error
-	through     chan struct{} // closed when Close is
+	closeDone   chan struct{} // closed when Close has finished
 }
 
-// Open opens or makes the store in the state folder path; path/store.db is its
-// file. While it is open path/store.open holds the process id; if that file
-// was there before, the last owner did not close, see [DB.Unclean], and the
-// file is read whole by [Inspect] before bbolt sees it.
+// Open opens the store in the state folder path, or creates it. Its file is
+// path/store.db. While the store is open, path/store.open has the process id of
+// the owner. If that file exists already, the last owner did not close the
+// store, see [DB.Unclean]; then [Inspect] reads the whole database file before
+// bbolt sees it.
 //
-// A store that another process has open is a [*HeldError] after HeldTimeout, a
-// damaged one a [*DamagedError].
+// If another process has the store open, Open returns a [*HeldError] after
+// LockTimeout. If the file is damaged it returns a [*DamagedError]. A missing
+// or empty file is damage too if other files of an earlier store exist.
+//
+// Open works on a full disk, except for creating a store. Commits then fail
+// until there is free space, see [DB.Health].
 func Open(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
 	path = filepath.Clean(path)
 	if err := makeDirs(path); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if err := checkBefore(path, o); err != nil {
+	if err := checkBeforeOpen(path, o); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(path, dbFile)
 	b, err := openBolt(file, o)
-	if err == nil && o.CompactAbove > 0 && wasteful(b, file, o.CompactAbove) {
-		b, err = compactOpen(b, file, o)
+	if err == nil && o.CompactAbove > 0 && shouldCompact(b, file, o.CompactAbove) {
+		b, err = compactAndReopen(b, file, o)
 	}
 	flag := filepath.Join(path, flagFile)
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, heldBy(file, flag)
+		return nil, newHeldError(file, flag)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w", file, err)
 	}
-	db := &DB{bolt: b, path: path, page: int64(b.Info().PageSize), flag: flag, last: map[runKey]uint64{}, through: make(chan struct{})}
-	if err := db.prepare(path); err != nil {
+	db := &DB{bolt: b, path: path, page: int64(b.Info().PageSize), flag: flag, lastSeqs: map[runKey]uint64{}, closeDone: make(chan struct{})}
+	if err := db.initialize(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %q: %w", file, err), b.Close())
 	}
 	db.writer = startWriter(o.CloseGrace, db.commit)
@@ -118,52 +129,90 @@ func Open(path string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// prepare does what needs the lock: the buckets, the flag, the blob folder. It
-// writes to the file only what is missing: a store opens on a full disk too.
-func (db *DB) prepare(path string) error {
-	var err error
-	if err := db.bolt.View(db.recall); errors.Is(err, errUnmade) {
-		if err := db.bolt.Update(db.create); err != nil {
+// initialize does what needs the lock: tables, blob folder, flag file. It
+// writes to the database file only what is missing, so that a store opens on a
+// full disk.
+func (db *DB) initialize(path string) error {
+	err := db.bolt.View(db.loadMetadata)
+	if errors.Is(err, errNoTables) {
+		if err := checkNoLeftovers(path, "the file has no tables"); err != nil {
 			return err
 		}
-	} else if err != nil {
-		return err
+		err = db.bolt.Update(db.createTables)
 	}
-	if db.blobs, err = openBlobs(filepath.Join(path, blobDir)); err != nil {
-		return err
+	if errors.As(err, new(*ValueError)) {
+		return &DamagedError{Path: filepath.Join(path, dbFile), Count: 1, Places: []string{err.Error()}}
 	}
-	db.unclean, err = raiseFlag(db.flag)
-	return err
-}
-
-// errUnmade says that a file has no buckets yet.
-var errUnmade = errors.New("new database")
-
-// recall reads what the store keeps for itself.
-func (db *DB) recall(tx *bolt.Tx) error {
-	own := tx.Bucket([]byte(storeBucket))
-	if own == nil || tx.Bucket([]byte(journalBucket)) == nil {
-		return errUnmade
-	}
-	db.commits = readCommit(own)
-	if v := own.Get(madeKey); len(v) == 8 {
-		db.made = time.Unix(int64(binary.BigEndian.Uint64(v)), 0)
-	}
-	return nil
-}
-
-// create makes the buckets that every store has.
-func (db *DB) create(tx *bolt.Tx) error {
-	if _, err := tx.CreateBucketIfNotExists([]byte(journalBucket)); err != nil {
-		return err
-	}
-	own, err := tx.CreateBucketIfNotExists([]byte(storeBucket))
 	if err != nil {
 		return err
 	}
-	db.commits, db.made = readCommit(own), time.Now()
-	return own.Put(madeKey, binary.BigEndian.AppendUint64(nil, uint64(db.made.Unix())))
+	// Create the blob folder and the flag file after the tables are durable:
+	// see checkNoLeftovers.
+	if db.blobs, err = openBlobs(filepath.Join(path, blobDir)); err != nil {
+		return err
+	}
+	db.unclean = flagExists(db.flag)
+	db.flagPending, err = writeFlag(db.flag, db.unclean)
+	return err
 }
+
+// errNoTables means that a file has no tables yet.
+var errNoTables = errors.New("new database")
+
+// loadMetadata reads the store's metadata.
+func (db *DB) loadMetadata(tx *bolt.Tx) error {
+	metadata := tx.Bucket([]byte(storeBucket))
+	if metadata == nil || tx.Bucket([]byte(journalBucket)) == nil {
+		return errNoTables
+	}
+	created, err := db.readMetadata(metadata, createdKey)
+	if err != nil {
+		return err
+	}
+	db.created = time.Unix(int64(created), 0)
+	id, err := db.readMetadata(metadata, idKey)
+	if err != nil {
+		return err
+	}
+	db.id = idText(id)
+	db.commits, err = db.readMetadata(metadata, commitKey)
+	return err
+}
+
+// createTables creates the tables that every store has, and writes its
+// metadata.
+func (db *DB) createTables(tx *bolt.Tx) error {
+	if _, err := tx.CreateBucketIfNotExists([]byte(journalBucket)); err != nil {
+		return err
+	}
+	metadata, err := tx.CreateBucketIfNotExists([]byte(storeBucket))
+	if err != nil {
+		return err
+	}
+	id := newID()
+	db.id, db.created = idText(id), time.Now()
+	if err := db.putMetadata(metadata, idKey, id); err != nil {
+		return err
+	}
+	return db.putMetadata(metadata, createdKey, uint64(db.created.Unix()))
+}
+
+// newID returns a random identity for a new store.
+func newID() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never returns an error
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// idText formats an identity as in the file names of store snapshots.
+func idText(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// ID returns the identity of the store, 16 hexadecimal digits. It survives
+// repairs, compaction and copies of the file.
+func (db *DB) ID() string { return db.id }
+
+// Created returns when the store was created, in whole seconds.
+func (db *DB) Created() time.Time { return db.created }
 
 // Unclean reports whether the store's last owner ended without closing it.
 func (db *DB) Unclean() bool { return db.unclean }
@@ -179,17 +228,17 @@ func (db *DB) Stats() Stats {
 
 // Close implements [Store].
 func (db *DB) Close() error {
-	if !db.shut() {
-		<-db.through
+	if !db.stop() {
+		<-db.closeDone
 		return db.closeErr
 	}
-	defer close(db.through)
+	defer close(db.closeDone)
 	db.blobs.close()
-	// The flag falls while the lock is still held, else it could be that of
-	// the next owner. All commits are synced, so what is left to do is clean.
-	// Batches that were given up keep it up.
+	// Remove the flag file while this process has the lock: later it could be
+	// the flag of the next owner. All commits are synced, so the shutdown is
+	// clean from here on. If batches were given up the flag stays.
 	if db.Health() == nil {
-		db.closeErr = lowerFlag(db.flag)
+		db.closeErr = removeFlag(db.flag)
 	} else {
 		db.closeErr = fmt.Errorf("close store: %w", db.Health())
 	}

@@ -27,7 +27,7 @@ func wait(t testing.TB, ticket *store.Ticket) {
 	}
 }
 
-func shut(t testing.TB, s store.Store) {
+func closeStore(t testing.TB, s store.Store) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -43,10 +43,10 @@ func TestReopen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shut(t, db)
+	closeStore(t, db)
 
 	db = open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	if seq, ok, err := db.LastSeq(run); seq != 1 || !ok || err != nil {
 		t.Errorf("last: %d, %v, %v", seq, ok, err)
 	}
@@ -65,7 +65,7 @@ func TestReopen(t *testing.T) {
 func TestPrivateFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	db := open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	if _, err := db.PutBlob([]byte("blob")); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestPrivateFiles(t *testing.T) {
 func TestHeld(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir)
-	_, err := store.Open(dir, store.Options{HeldTimeout: time.Millisecond})
+	_, err := store.Open(dir, store.Options{LockTimeout: time.Millisecond})
 	var held *store.HeldError
 	if !errors.Is(err, store.ErrHeld) || !errors.As(err, &held) || held.PID != os.Getpid() || held.Since.IsZero() {
 		t.Errorf("second open: %v", err)
@@ -105,8 +105,8 @@ func TestHeld(t *testing.T) {
 	if err := store.Verify(dir); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("verify: %v", err)
 	}
-	shut(t, db)
-	shut(t, open(t, dir))
+	closeStore(t, db)
+	closeStore(t, open(t, dir))
 }
 
 func TestUnclean(t *testing.T) {
@@ -123,7 +123,7 @@ func TestUnclean(t *testing.T) {
 		t.Error("a new store is unclean")
 	}
 	wantClosed(false)
-	shut(t, db)
+	closeStore(t, db)
 	wantClosed(true)
 	if err := os.WriteFile(filepath.Join(dir, "store.open"), []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
@@ -134,9 +134,9 @@ func TestUnclean(t *testing.T) {
 	}
 	db = open(t, dir)
 	if !db.Unclean() {
-		t.Error("an owner that did not close went unnoticed")
+		t.Error("the unclean shutdown was not noticed")
 	}
-	shut(t, db)
+	closeStore(t, db)
 	wantClosed(true)
 }
 
@@ -153,13 +153,13 @@ func TestVerifyFindsDamage(t *testing.T) {
 		t.Errorf("verify: %v", err)
 	}
 	if _, err := store.Open(dir, store.Options{}); err == nil {
-		t.Error("open took it")
+		t.Error("open accepted it")
 	}
 }
 
-// TestCommitThatOnlyLooksFailed is the failed sync of the last page: the file
-// shows the commit, the writer was told that it failed.
-func TestCommitThatOnlyLooksFailed(t *testing.T) {
+// TestCommitWithFailedSync simulates a failed sync of the last page: the file
+// has the commit, and the writer received an error.
+func TestCommitWithFailedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, t.TempDir())
 		failures := 0
@@ -180,7 +180,7 @@ func TestCommitThatOnlyLooksFailed(t *testing.T) {
 		})
 		synctest.Wait()
 		var stalled *store.StalledError
-		if err := db.Health(); !errors.As(err, &stalled) || stalled.Tries != 1 || stalled.Queued != 1 {
+		if err := db.Health(); !errors.As(err, &stalled) || stalled.Failures != 1 || stalled.Queued != 1 {
 			t.Errorf("health: %v", err)
 		}
 		select {
@@ -197,18 +197,18 @@ func TestCommitThatOnlyLooksFailed(t *testing.T) {
 		if st := db.Stats(); st.Commits != 2 || st.Retries != 3 || st.Batches != 2 || st.Records != 2 {
 			t.Errorf("stats %+v", st)
 		}
-		shut(t, db)
+		closeStore(t, db)
 	})
 }
 
-func TestOwnBlobIsHealed(t *testing.T) {
+func TestDamagedBlobIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir)
 	digest, err := db.PutBlob([]byte("blob"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	shut(t, db)
+	closeStore(t, db)
 	file := filepath.Join(dir, "blobs", digest[:2], digest[2:])
 	if err := os.WriteFile(file, []byte("blub"), 0o600); err != nil {
 		t.Fatal(err)
@@ -229,10 +229,10 @@ func TestOwnBlobIsHealed(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Join(dir, "blobs", "tmp")); len(left) != 0 || err != nil {
 		t.Errorf("unfinished files left: %v, %v", left, err)
 	}
-	// After a restart nothing is fresh but what was put since.
-	shut(t, db)
+	// After a restart only blobs put since then are protected.
+	closeStore(t, db)
 	db = open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	if n, _, err := db.SweepBlobs(func(string) bool { return false }); n != 1 || err != nil {
 		t.Errorf("sweep: %d, %v", n, err)
 	}

@@ -9,7 +9,8 @@ import (
 
 var fullErrors = []error{syscall.ENOSPC}
 
-// DiskOf cannot tell the room here; a full disk shows by commits that fail.
+// DiskOf is not supported on this system. A full disk is noticed when commits
+// fail.
 func DiskOf(string) (Disk, error) {
 	return Disk{Free: -1, Total: -1, FreeFiles: -1, TotalFiles: -1}, errors.ErrUnsupported
 }

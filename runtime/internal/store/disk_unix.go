@@ -6,7 +6,8 @@ import "golang.org/x/sys/unix"
 
 var fullErrors = []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG}
 
-// DiskOf returns the room on the file system of a folder.
+// DiskOf returns the capacity and the free space of the file system of a
+// folder.
 func DiskOf(dir string) (Disk, error) {
 	var s unix.Statfs_t
 	for {

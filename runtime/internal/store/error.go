@@ -8,19 +8,24 @@ import (
 
 // Errors of every method.
 var (
-	// ErrClosed is returned after Close, and by a batch that Close could not
-	// commit because the disk kept failing; that one also wraps the cause.
+	// ErrClosed is returned after Close. A batch that Close could not commit,
+	// because commits kept failing, returns an error that wraps ErrClosed and
+	// the cause.
 	ErrClosed = errors.New("store closed")
-	// ErrInvalid is a malformed argument: a run that is no UUID, an empty key,
-	// a reserved bucket, a digest that is none.
+	// ErrInvalid means a malformed argument: a run that is not a UUID, an empty
+	// key, a reserved bucket, a malformed digest.
 	ErrInvalid = errors.New("invalid argument")
 )
 
 // Errors of batches.
 var (
-	// ErrSequence fails a batch whose Append is not the next of its run.
+	// ErrSequence means that the sequence number of an Append is not the next
+	// of its run.
 	ErrSequence = errors.New("unexpected sequence number")
 )
+
+// errFlagPending fails commits while the flag file cannot be written.
+var errFlagPending = fmt.Errorf("write %s: %w", flagFile, ErrNoSpace)
 
 // Errors of blobs.
 var (
@@ -28,14 +33,15 @@ var (
 	ErrCorrupt  = errors.New("content does not match its digest")
 )
 
-// ErrHeld is matched by the [HeldError] of Open and Verify.
+// ErrHeld is matched by the [HeldError] of [Open], [Verify] and other
+// functions.
 var ErrHeld = errors.New("store held by another process")
 
-// A HeldError says that another process has the store open.
+// A HeldError reports that another process has the store open.
 type HeldError struct {
 	Path  string
-	PID   int       // 0 if the holder did not say
-	Since time.Time // zero likewise
+	PID   int       // 0 if unknown
+	Since time.Time // zero if unknown
 }
 
 func (e *HeldError) Error() string {
@@ -45,17 +51,18 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("open store %q: %v, pid %d", e.Path, ErrHeld, e.PID)
 }
 
-// Is makes the error match [ErrHeld].
+// Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// ErrDamaged is matched by the [DamagedError] of Open and Verify.
+// ErrDamaged is matched by the [DamagedError] of [Open], [Verify] and other
+// functions.
 var ErrDamaged = errors.New("store is damaged")
 
-// A DamagedError says that the database file cannot be trusted. The file is
-// left as it is.
+// A DamagedError reports that the database file is damaged. The file was not
+// changed.
 type DamagedError struct {
 	Path   string
-	Count  int      // places found, at least 1
+	Count  int      // damaged places found, at least 1
 	Places []string // the first of them, for people
 }
 
@@ -70,20 +77,20 @@ func (e *DamagedError) Error() string {
 	return text
 }
 
-// Is makes the error match [ErrDamaged].
+// Is reports whether target is [ErrDamaged].
 func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 
-// A StalledError is the Health of a store whose commits fail: the batches are
-// held and tried again.
+// A StalledError is the Health of a store whose commits fail. The batches stay
+// queued and the commit is retried.
 type StalledError struct {
-	Since  time.Time // first failure
-	Tries  int       // failures since
-	Queued int       // batches that wait, those held included
-	Err    error     // the newest cause
+	Since    time.Time // first failure
+	Failures int       // failed commits since
+	Queued   int       // queued batches, including those of the failing commit
+	Err      error     // the newest cause
 }
 
 func (e *StalledError) Error() string {
-	return fmt.Sprintf("commit store: %d batches held since %s: %v", e.Queued, e.Since.UTC().Format(time.RFC3339), e.Err)
+	return fmt.Sprintf("commit store: %d batches waiting since %s: %v", e.Queued, e.Since.UTC().Format(time.RFC3339), e.Err)
 }
 
 // Unwrap returns the cause.

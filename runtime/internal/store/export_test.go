@@ -9,12 +9,12 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// SetAfterCommit makes every commit that worked look failed while fn returns
-// an error. Not for use while a commit is under way.
+// SetAfterCommit makes every successful commit look failed while fn returns an
+// error. It must not be called during a commit.
 func (db *DB) SetAfterCommit(fn func() error) { db.afterCommit = fn }
 
-// CrashCopy writes the committed state to another state folder: what a crash
-// at this moment would leave. Blobs are not copied.
+// CrashCopy writes the committed state to another state folder, which is what a
+// crash at this moment would leave. Blobs are not copied.
 func (db *DB) CrashCopy(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
@@ -24,8 +24,8 @@ func (db *DB) CrashCopy(path string) error {
 	})
 }
 
-// Walk reads a database file without bbolt: its pairs as "bucket key=value",
-// and what is lost.
+// Walk reads a database file without bbolt. It returns its pairs as "bucket
+// key=value", and the lost ranges.
 func Walk(file string) (pairs []string, lost []Lost, err error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -45,7 +45,7 @@ func Walk(file string) (pairs []string, lost []Lost, err error) {
 	return pairs, lost, err
 }
 
-// WalkBytes walks what may be anything.
+// WalkBytes walks arbitrary bytes.
 func WalkBytes(b []byte) (i Inspection) {
 	p, err := openPages(bytes.NewReader(b), int64(len(b)))
 	if p == nil {
@@ -54,12 +54,12 @@ func WalkBytes(b []byte) (i Inspection) {
 	}
 	_ = p.walk(pageVisitor{
 		pair: func(string, []byte, []byte) error { i.Pairs++; return nil },
-		lost: func(l Lost) error { i.note(l.where()); return nil },
+		lost: func(l Lost) error { i.note(l.describe()); return nil },
 	})
 	return i
 }
 
-// BoltPairs is what Walk must find in a sound file.
+// BoltPairs returns what Walk must find in a sound file.
 func BoltPairs(file string) (pairs []string, err error) {
 	b, err := bolt.Open(file, 0o600, &bolt.Options{ReadOnly: true})
 	if err != nil {
@@ -68,11 +68,24 @@ func BoltPairs(file string) (pairs []string, err error) {
 	defer b.Close()
 	err = b.View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
-			return b.ForEach(func(k, v []byte) error {
+			return b.ForEach(func(k, stored []byte) error {
+				v, ok := splitChecksum(string(name), k, stored)
+				if !ok {
+					return fmt.Errorf("table %q key %x: the checksum does not match", name, k)
+				}
 				pairs = append(pairs, fmt.Sprintf("%s %x=%x", name, k, v))
 				return nil
 			})
 		})
 	})
 	return pairs, err
+}
+
+// CreateWithoutTables writes a file as bbolt creates it, without tables.
+func CreateWithoutTables(file string) error {
+	b, err := bolt.Open(file, 0o600, nil)
+	if err != nil {
+		return err
+	}
+	return b.Close()
 }

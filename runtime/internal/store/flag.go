@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// WasClosed reports whether the store in the state folder path was closed by
-// its last owner, without opening it; a store that was never opened counts as
-// closed. While some process has it open the answer is false.
+// WasClosed reports whether the last owner closed the store in the state folder
+// path, without opening it. It is true for a store that was never opened, and
+// false while a process has the store open.
 func WasClosed(path string) (bool, error) {
 	_, err := os.Stat(filepath.Join(path, flagFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -20,29 +20,47 @@ func WasClosed(path string) (bool, error) {
 	return false, err
 }
 
-// raiseFlag writes the owner's process id durably and reports whether a flag
-// was there already.
-func raiseFlag(flag string) (was bool, err error) {
-	if _, err := os.Lstat(flag); err == nil {
-		was = true
+// writeFlag writes the owner's process id to the flag file and syncs it. exists
+// says whether the last owner left a flag file. pending is true if the disk is
+// too full and there is no flag file; then [DB.commit] must write it before the
+// first commit.
+func writeFlag(flag string, exists bool) (pending bool, err error) {
+	text := []byte(fmt.Sprintf("%d %d\n", os.Getpid(), time.Now().Unix()))
+	err = replaceFlag(flag, text)
+	switch {
+	case !IsFull(err):
+		return false, err
+	case !exists:
+		return true, nil
 	}
-	text := fmt.Sprintf("%d %d\n", os.Getpid(), time.Now().Unix())
-	err = writeSynced(flag+".tmp", []byte(text))
-	if was && IsFull(err) {
-		// A full disk must not keep the store closed. The file has room for
-		// this; torn by a power loss it is a flag all the same.
-		return was, errors.Join(removeIfThere(flag+".tmp"), overwrite(flag, []byte(text)))
+	// The flag file of the last owner exists and its space can be reused for
+	// the new process id. If a power loss tears it, it is still a flag file. If
+	// even this write fails, the flag file stays with the old process id.
+	if err := overwrite(flag, text); err != nil && !IsFull(err) {
+		return false, err
 	}
-	if err != nil {
-		return was, errors.Join(err, removeIfThere(flag+".tmp"))
-	}
-	if err := os.Rename(flag+".tmp", flag); err != nil {
-		return was, err
-	}
-	return was, syncDir(filepath.Dir(flag))
+	return false, nil
 }
 
-// overwrite writes over the beginning of a file, in the room it has.
+// replaceFlag writes the flag file atomically. On failure an existing one
+// stays.
+func replaceFlag(flag string, text []byte) error {
+	if err := writeSynced(flag+".tmp", text); err != nil {
+		return errors.Join(err, removeIfExists(flag+".tmp"))
+	}
+	if err := os.Rename(flag+".tmp", flag); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(flag))
+}
+
+// flagExists reports whether there is a flag file.
+func flagExists(flag string) bool {
+	_, err := os.Lstat(flag)
+	return err == nil
+}
+
+// overwrite overwrites a file in place, without allocating new space.
 func overwrite(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0o600)
 	if err != nil {
@@ -55,17 +73,19 @@ func overwrite(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// lowerFlag removes the flag. It need not be synced: a flag that comes back
-// after a power loss costs the next owner a check and no more.
-func lowerFlag(flag string) error {
+// removeFlag removes the flag file. The removal is not synced: if the file is
+// back after a power loss, the next owner inspects the store and nothing else
+// happens.
+func removeFlag(flag string) error {
 	if err := os.Remove(flag); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// heldBy names the holder as far as its flag tells.
-func heldBy(file, flag string) error {
+// newHeldError returns a [*HeldError], with the holder if its flag file can be
+// read.
+func newHeldError(file, flag string) error {
 	held := &HeldError{Path: file}
 	text, err := os.ReadFile(flag)
 	if err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,21 +9,22 @@ import (
 	"path/filepath"
 )
 
-// maxNamed bounds how many damaged places an [Inspection] names.
+// maxNamed bounds how many damaged places an [Inspection] describes.
 const maxNamed = 20
 
-// An Inspection is what reading a whole database file found.
+// An Inspection is the result of reading a whole database file.
 type Inspection struct {
-	Bytes   int64 // of the file
-	Used    int64 // of them in pages that hold something
-	Pairs   int64 // journal records included
-	OneHead bool  // one of the two head pages is unreadable: normal after a power loss, else the newest commit may be missing
+	Bytes   int64  // size of the file
+	Store   string // ID of the store, "" if it cannot be read
+	Used    int64  // bytes of the file in pages that are in use
+	Pairs   int64  // including journal records
+	OneMeta bool   // one of the two meta pages is unreadable: normal after a power loss, otherwise the newest commit may be missing
 
-	Damaged int      // places
+	Damaged int      // damaged places found
 	Places  []string // the first of them, for people
 }
 
-// Err returns a [*DamagedError] if something is damaged.
+// Err returns a [*DamagedError] if there is damage.
 func (i *Inspection) Err(file string) error {
 	if i.Damaged == 0 {
 		return nil
@@ -37,28 +39,47 @@ func (i *Inspection) note(why string) {
 	}
 }
 
-// Inspect reads the database file in the state folder path from its first page
-// to its last, without bbolt, and reports what is damaged in its structure:
-// references, page numbers, places and order of keys. It cannot tell a changed
-// value from the true one. No content of the file can end the process. A folder
-// without a file, or with an empty one, is sound.
+// Inspect reads the whole database file in the state folder path without bbolt
+// and reports damage: to references, page numbers, positions and order of keys,
+// and checksums of values. No content of the file can crash the process. A
+// missing or empty file is sound, unless other files of an earlier store exist.
 //
-// Nobody may write meanwhile: a store that some process has open is a
-// [*HeldError]. It reads about 1 GB a second from the page cache.
+// No process may write the file meanwhile: if one has the store open, the error
+// is a [*HeldError]. Inspect reads about 1 GB/s from the page cache.
 func Inspect(path string) (Inspection, error) {
 	file := filepath.Join(path, dbFile)
 	f, err := openShared(file, filepath.Join(path, flagFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Inspection{}, nil
+		return inspectMissing(path, "the file is missing"), nil
 	}
 	if err != nil {
 		return Inspection{}, fmt.Errorf("inspect store: %w", err)
 	}
 	defer f.Close()
-	return inspectFile(f)
+	return inspectStore(path, f)
 }
 
-// InspectFile is [Inspect] for a file that nobody writes: a snapshot.
+// inspectStore reads the database file of a state folder.
+func inspectStore(path string, f *os.File) (Inspection, error) {
+	i, err := inspectFile(f)
+	if err == nil && i.Bytes == 0 {
+		return inspectMissing(path, "the file is empty"), nil
+	}
+	return i, err
+}
+
+// inspectMissing returns the result for a missing or empty file; what says
+// which.
+func inspectMissing(path, what string) (i Inspection) {
+	var lost *DamagedError
+	if errors.As(checkNoLeftovers(path, what), &lost) {
+		i.note(lost.Places[0])
+	}
+	return i
+}
+
+// InspectFile is [Inspect] for a file that no process writes, such as a store
+// snapshot.
 func InspectFile(file string) (Inspection, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -84,34 +105,37 @@ func inspectFile(f *os.File) (i Inspection, err error) {
 	if p == nil {
 		return i, nil
 	}
-	i.OneHead = !p.other
+	i.OneMeta = !p.bothMeta
 	err = p.walk(pageVisitor{
-		pair: func(bucket string, key, _ []byte) error {
+		pair: func(table string, key, value []byte) error {
 			i.Pairs++
-			// The engine takes such a key apart by its places, without a look.
-			if bucket == journalBucket && len(key) != len(seqKey{}) {
-				i.note(fmt.Sprintf("the journal has a key of %d bytes", len(key)))
+			if table == storeBucket && string(key) == string(idKey) && len(value) == 8 {
+				i.Store = idText(binary.BigEndian.Uint64(value))
+			}
+			if table == journalBucket && len(key) != len(seqKey{}) {
+				i.note(fmt.Sprintf("table %q key %s: it is not the key of a journal record", table, keyText(table, key)))
 			}
 			return nil
 		},
-		lost: func(l Lost) error { i.note(l.where()); return nil },
+		lost: func(l Lost) error { i.note(l.describe()); return nil },
 	})
 	i.Used = int64(p.used()) * p.page
 	return i, err
 }
 
-// where says what is lost, for people.
-func (l *Lost) where() string {
+// describe returns a description of the range for people.
+func (l *Lost) describe() string {
 	if l.Bucket == "" {
 		return l.Why
 	}
-	return fmt.Sprintf("bucket %q: %s", l.Bucket, l.Why)
+	return fmt.Sprintf("table %q %s", l.Bucket, l.Why)
 }
 
-// glance looks at the head pages and the length of the file alone: what is cut
-// off or no database at all is found without reading the rest. bbolt maps the
-// file and would be ended by a signal beyond its end.
-func glance(f *os.File) error {
+// checkMeta checks the meta pages and the length of the file. This detects a
+// truncated file and a file that is not a database without reading the rest.
+// bbolt maps the file, and reading behind its end would kill the process with a
+// signal.
+func checkMeta(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
 		return err

@@ -14,9 +14,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// filled makes a closed store with several levels of pages, small and large
-// values, trims and free pages, and returns its file.
-func filled(t testing.TB) (dir, file string) {
+// filledStore creates a closed store with several levels of pages, small and
+// large values, trims and unused pages. It returns its folder and file.
+func filledStore(t testing.TB) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
 	db := open(t, dir)
@@ -43,13 +43,13 @@ func filled(t testing.TB) (dir, file string) {
 		last = db.Enqueue(store.Batch{Puts: []store.Put{{Bucket: fmt.Sprintf("small%d", i), Key: []byte("k"), Value: []byte("v")}}})
 	}
 	wait(t, last)
-	shut(t, db)
+	closeStore(t, db)
 	return dir, filepath.Join(dir, "store.db")
 }
 
-// The walk must find in a sound file what bbolt finds, pair for pair.
-func TestInspectReadsWhatBboltReads(t *testing.T) {
-	_, file := filled(t)
+// In a sound file, a walk finds the same pairs as bbolt.
+func TestInspectMatchesBbolt(t *testing.T) {
+	_, file := filledStore(t)
 	walked, lost, err := store.Walk(file)
 	if err != nil || len(lost) > 0 {
 		t.Fatalf("lost %v, %v", lost, err)
@@ -62,15 +62,15 @@ func TestInspectReadsWhatBboltReads(t *testing.T) {
 		t.Errorf("the walk differs from bbolt (-bbolt +walk):\n%s", d)
 	}
 	if len(want) < 1000 {
-		t.Errorf("only %d pairs: too small a file to prove anything", len(want))
+		t.Errorf("only %d pairs: the file is too small for this test", len(want))
 	}
 	found, err := store.InspectFile(file)
-	if err != nil || found.Damaged != 0 || found.OneHead || found.Pairs != int64(len(want)) || found.Used <= 0 || found.Used > found.Bytes {
+	if err != nil || found.Damaged != 0 || found.OneMeta || found.Pairs != int64(len(want)) || found.Used <= 0 || found.Used > found.Bytes {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
 
-// A damage changes some bytes of a file at random.
+// damage changes some bytes of a file at random and describes the change.
 func damage(r *rand.Rand, b []byte) (string, []byte) {
 	at := r.IntN(len(b))
 	switch r.IntN(5) {
@@ -78,16 +78,16 @@ func damage(r *rand.Rand, b []byte) (string, []byte) {
 		b[at] ^= 1 << r.IntN(8)
 		return fmt.Sprintf("bit in byte %d", at), b
 	case 1:
-		return fmt.Sprintf("cut off at %d", at), b[:at]
+		return fmt.Sprintf("truncated at %d", at), b[:at]
 	case 2:
 		at &^= 4095
 		clear(b[at:min(at+4096*(1+r.IntN(3)), len(b))])
 		return fmt.Sprintf("zeros from %d", at), b
-	case 3: // in the header or the first elements of a page, where it hurts most
+	case 3: // in the header or the first elements of a page
 		at = at&^4095 + r.IntN(64)
 		b[min(at, len(b)-1)] = byte(r.IntN(256))
 		return fmt.Sprintf("byte %d", at), b
-	default: // a page at another's place
+	default: // a page in the position of another
 		from := r.IntN(len(b)) &^ 4095
 		at &^= 4095
 		copy(b[at:min(at+4096, len(b))], b[from:])
@@ -95,10 +95,10 @@ func damage(r *rand.Rand, b []byte) (string, []byte) {
 	}
 }
 
-// Nothing in a file ends the process. What Inspect holds for sound, bbolt must
-// be able to read whole: it would die here if not.
+// No damage crashes Inspect. If Inspect reports a file as sound, bbolt must be
+// able to read all of it; otherwise it would crash this test.
 func TestInspectSurvivesDamage(t *testing.T) {
-	_, file := filled(t)
+	_, file := filledStore(t)
 	sound, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -130,18 +130,18 @@ func TestInspectSurvivesDamage(t *testing.T) {
 		harmless++
 		if len(b) > 0 {
 			if err := store.Verify(dir); err != nil {
-				t.Errorf("round %d, %s: sound, but bbolt says %v", n, what, err)
+				t.Errorf("round %d, %s: sound, but bbolt returns %v", n, what, err)
 			}
 		}
 	}
 	t.Logf("%d damaged, %d harmless", damaged, harmless)
 	if damaged == 0 || harmless == 0 {
-		t.Error("the damages prove nothing")
+		t.Error("want both damaged and harmless changes")
 	}
 }
 
 func FuzzPages(f *testing.F) {
-	_, file := filled(f)
+	_, file := filledStore(f)
 	sound, err := os.ReadFile(file)
 	if err != nil {
 		f.Fatal(err)
@@ -159,16 +159,17 @@ func FuzzPages(f *testing.F) {
 	})
 }
 
-// A store that was not closed and is damaged does not open, and stays as it is.
+// Open refuses a damaged store after an unclean shutdown and does not change
+// it.
 func TestOpenRefusesDamage(t *testing.T) {
 	for name, hurt := range map[string]func([]byte) []byte{
 		"pages of zeros": func(b []byte) []byte { clear(b[4096*8 : 4096*60]); return b },
-		"cut off":        func(b []byte) []byte { return b[:len(b)/2] },
+		"truncated":      func(b []byte) []byte { return b[:len(b)/2] },
 		"no database":    func([]byte) []byte { return []byte("this is not a database, it is a letter") },
-		"heads":          func(b []byte) []byte { clear(b[:8192]); return b },
+		"meta pages":     func(b []byte) []byte { clear(b[:8192]); return b },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, file := filled(t)
+			dir, file := filledStore(t)
 			b, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -192,28 +193,28 @@ func TestOpenRefusesDamage(t *testing.T) {
 	}
 }
 
-// The second look is taken after an unclean end only, and only its finding of
-// damage keeps the store closed.
-func TestOpenAsksForASecondLook(t *testing.T) {
-	dir, _ := filled(t)
-	asked := 0
-	verdict := errors.New("cannot start a child")
+// The second check runs after an unclean shutdown only. Only damage that it
+// finds keeps the store closed.
+func TestOpenSecondCheck(t *testing.T) {
+	dir, _ := filledStore(t)
+	calls := 0
+	result := errors.New("cannot start a child")
 	opt := store.Options{Check: func(path string) error {
 		if path != dir {
-			t.Errorf("asked about %q", path)
+			t.Errorf("calls about %q", path)
 		}
-		asked++
-		return verdict
+		calls++
+		return result
 	}}
 	reopen := func() error {
 		db, err := store.Open(dir, opt)
 		if err == nil {
-			shut(t, db)
+			closeStore(t, db)
 		}
 		return err
 	}
-	if err := reopen(); err != nil || asked != 0 {
-		t.Fatalf("after a clean close: asked %d times, %v", asked, err)
+	if err := reopen(); err != nil || calls != 0 {
+		t.Fatalf("after a clean close: calls %d times, %v", calls, err)
 	}
 	unclean := func() {
 		if err := os.WriteFile(filepath.Join(dir, "store.open"), []byte("1 1\n"), 0o600); err != nil {
@@ -221,12 +222,12 @@ func TestOpenAsksForASecondLook(t *testing.T) {
 		}
 	}
 	unclean()
-	if err := reopen(); err != nil || asked != 1 {
-		t.Fatalf("after an unclean end: asked %d times, %v", asked, err)
+	if err := reopen(); err != nil || calls != 1 {
+		t.Fatalf("after an unclean end: calls %d times, %v", calls, err)
 	}
 	unclean()
-	verdict = fmt.Errorf("child died: %w", &store.DamagedError{Path: "x", Count: 1})
-	if err := reopen(); !errors.Is(err, store.ErrDamaged) || asked != 2 {
-		t.Fatalf("asked %d times, %v", asked, err)
+	result = fmt.Errorf("child died: %w", &store.DamagedError{Path: "x", Count: 1})
+	if err := reopen(); !errors.Is(err, store.ErrDamaged) || calls != 2 {
+		t.Fatalf("calls %d times, %v", calls, err)
 	}
 }

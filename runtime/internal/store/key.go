@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// runKey is a run's UUID as bytes: the first 16 of its journal keys.
+// runKey is a run's UUID in binary, the first 16 bytes of its journal keys.
 type runKey [16]byte
 
-// seqKey is a journal key: the run, then the sequence number, big-endian so
-// that keys sort as numbers do.
+// seqKey is a journal key: the run, then the sequence number in big-endian
+// order, so that keys sort by number.
 type seqKey [24]byte
 
 func (k runKey) at(seq uint64) (key seqKey) {
@@ -18,24 +18,24 @@ func (k runKey) at(seq uint64) (key seqKey) {
 	return key
 }
 
-// parseRun reads the canonical text of a UUID, 8-4-4-4-12. Other spellings are
-// refused, so that one run cannot have two names.
+// parseRun parses the canonical text of a UUID, 8-4-4-4-12. Other spellings are
+// refused, so that a run has only one name.
 func parseRun(text string) (key runKey, err error) {
 	if len(text) != 36 {
-		return key, fmt.Errorf("run %q: %w: no UUID", text, ErrInvalid)
+		return key, fmt.Errorf("run %q: %w: want a UUID, 8-4-4-4-12", text, ErrInvalid)
 	}
 	n := 0
 	for i := 0; i < 36; {
 		if i == 8 || i == 13 || i == 18 || i == 23 {
 			if text[i] != '-' {
-				return key, fmt.Errorf("run %q: %w: no UUID", text, ErrInvalid)
+				return key, fmt.Errorf("run %q: %w: want a UUID, 8-4-4-4-12", text, ErrInvalid)
 			}
 			i++
 			continue
 		}
 		hi, lo := nibble(text[i]), nibble(text[i+1])
 		if hi > 15 || lo > 15 {
-			return key, fmt.Errorf("run %q: %w: no UUID in lowercase", text, ErrInvalid)
+			return key, fmt.Errorf("run %q: %w: want a UUID in lowercase", text, ErrInvalid)
 		}
 		key[n] = hi<<4 | lo
 		n++

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzParseRun checks that a run has one spelling: what is accepted comes back
-// the same, and so two texts never share a key.
+// FuzzParseRun checks that parseRun accepts one spelling only: formatting the
+// key gives the same text, so two texts never have the same key.
 func FuzzParseRun(f *testing.F) {
 	f.Add("0197a3c4-5b6d-7e8f-9a0b-000000000001")
 	f.Add("0197A3C4-5B6D-7E8F-9A0B-000000000001")

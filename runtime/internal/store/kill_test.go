@@ -13,9 +13,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// TestKill kills a process that appends, at random moments, and expects every
-// acknowledged record, journals without gaps, pairs that agree with them and
-// the blobs they name.
+// TestKill kills an appending process at random moments. It expects all
+// acknowledged records, journals without gaps, pairs that agree with them, and
+// the named blobs.
 func TestKill(t *testing.T) {
 	kills := 60
 	if testing.Short() {
@@ -66,13 +66,13 @@ func appendAndKill(t *testing.T, dir string, again bool, after time.Duration, ac
 		var seq uint64
 		switch line := lines.Text(); {
 		case strings.HasPrefix(line, "unclean "):
-			// The parent's check closes cleanly in between.
+			// checkKilled has closed the store since the last kill.
 			if line != "unclean false" {
-				t.Errorf("child says %q", line)
+				t.Errorf("child printed %q", line)
 			}
 		default:
 			if n, _ := fmt.Sscanf(line, "%d %d", &i, &seq); n != 2 {
-				continue // cut off by the kill, or an error that ends the child
+				continue // a line torn by the kill, or an error that ends the child
 			}
 			if seq != acked[i]+1 && !(again && seq > acked[i]) {
 				t.Errorf("run %d: %d acknowledged after %d", i, seq, acked[i])
@@ -91,7 +91,7 @@ func appendAndKill(t *testing.T, dir string, again bool, after time.Duration, ac
 func checkKilled(t *testing.T, dir string, n int, acked *[childRuns]uint64) {
 	t.Helper()
 	db := open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	if !db.Unclean() {
 		t.Errorf("after kill %d: not unclean", n)
 	}
@@ -105,7 +105,7 @@ func checkKilled(t *testing.T, dir string, n int, acked *[childRuns]uint64) {
 			last = seq
 			text, digest, named := strings.Cut(string(record), " ")
 			if text != fmt.Sprint(seq) {
-				return fmt.Errorf("record %d holds %q", seq, record)
+				return fmt.Errorf("record %d contains %q", seq, record)
 			}
 			if named {
 				_, err := db.Blob(digest)
@@ -123,6 +123,6 @@ func checkKilled(t *testing.T, dir string, n int, acked *[childRuns]uint64) {
 		if err != nil || found != (last > 0) || (found && string(value) != fmt.Sprint(last)) {
 			t.Fatalf("after kill %d: run %d ends at %d, its pair is %q, %v", n, i, last, value, err)
 		}
-		acked[i] = last // the next child goes on from there
+		acked[i] = last // the next child continues from there
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// lockWait is how long a reader of a whole file waits for its writer to go.
+// lockWait is how long a reader of the whole file waits for its writer to close
+// it.
 const lockWait = 500 * time.Millisecond
 
 var errLocked = errors.New("file is locked")
 
-// openShared opens a database file for reading while nobody writes it; flag is
-// the owner's, to name it.
+// openShared opens a database file for reading with a shared lock. flag is the
+// owner's flag file, from which a [*HeldError] is made.
 func openShared(file, flag string) (*os.File, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -22,15 +23,15 @@ func openShared(file, flag string) (*os.File, error) {
 	if err := lockFile(f, false, lockWait); err != nil {
 		f.Close()
 		if errors.Is(err, errLocked) {
-			return nil, heldBy(file, flag)
+			return nil, newHeldError(file, flag)
 		}
 		return nil, err
 	}
 	return f, nil
 }
 
-// lockFile takes the lock that bbolt takes, without bbolt: exclusive or shared
-// with other readers. It ends with the file's close.
+// lockFile takes the same lock as bbolt, exclusively or shared with other
+// readers. Closing f releases it.
 func lockFile(f *os.File, exclusive bool, wait time.Duration) error {
 	begin := time.Now()
 	for {
@@ -42,8 +43,8 @@ func lockFile(f *os.File, exclusive bool, wait time.Duration) error {
 	}
 }
 
-// Holder returns who has the store in the state folder path open, nil if nobody
-// has.
+// Holder returns which process has the store in the state folder path open, nil
+// if none has.
 func Holder(path string) (*HeldError, error) {
 	f, err := openShared(filepath.Join(path, dbFile), filepath.Join(path, flagFile))
 	var held *HeldError

@@ -4,6 +4,7 @@ package store
 
 import "os"
 
-// tryLock takes no lock: bbolt's own differs here. Who repairs a store must see
-// to it that nobody has it open; bbolt refuses a second writer all the same.
+// tryLock does nothing: bbolt's lock works differently on these systems. The
+// operator must not repair a store that is open. bbolt still refuses a second
+// writer.
 func tryLock(*os.File, bool) error { return nil }

@@ -13,20 +13,20 @@ import (
 )
 
 // Memory is a [Store] without a disk, for tests and for embedders whose runs
-// need not outlive the process. Its batches behave as those of [DB] do, the
-// goroutine that commits them included.
+// need not survive the process. Its batches behave as those of [DB] do,
+// including the goroutine that commits them.
 //
-// Values and records are never changed once they are in, so readers may look
-// at them without the lock.
+// Stored values and records are never changed, so readers may use them without
+// the lock.
 type Memory struct {
 	*writer
-	mu    sync.RWMutex                 // a commit holds it, checks included
-	runs  map[runKey][]record          // in order; grown or replaced, never changed in place
+	mu    sync.RWMutex                 // a commit holds it, also during checks
+	runs  map[runKey][]record          // in order; appended to or replaced, never changed in place
 	pairs map[string]map[string][]byte // by bucket, then key
 	blobs map[string][]byte            // by digest
-	// What was put since the last sweep, and before: see blobs.
-	fresh, old map[string]struct{}
-	fault      error // what commits fail with, nil when they work
+	// Digests put since the last sweep, and between the last two: see blobs.
+	recent, previous map[string]struct{}
+	fault            error // error of every commit, nil for none
 }
 
 type record struct {
@@ -38,7 +38,7 @@ type record struct {
 func NewMemory() *Memory {
 	return startMemory(&Memory{
 		runs: map[runKey][]record{}, pairs: map[string]map[string][]byte{},
-		blobs: map[string][]byte{}, fresh: map[string]struct{}{},
+		blobs: map[string][]byte{}, recent: map[string]struct{}{},
 	})
 }
 
@@ -47,17 +47,17 @@ func startMemory(m *Memory) *Memory {
 	return m
 }
 
-// Snapshot returns a new store with the committed state only: what a crash at
-// this moment would leave. It works on a closed store too.
+// Snapshot returns a new store with the committed state, which is what a crash
+// at this moment would leave. It works on a closed store too.
 func (m *Memory) Snapshot() *Memory {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	c := &Memory{
 		runs: map[runKey][]record{}, pairs: map[string]map[string][]byte{},
-		blobs: maps.Clone(m.blobs), fresh: map[string]struct{}{},
+		blobs: maps.Clone(m.blobs), recent: map[string]struct{}{},
 	}
 	for run, records := range m.runs {
-		c.runs[run] = slices.Clip(records) // its appends must not share our spare room
+		c.runs[run] = slices.Clip(records) // appends to the copy must not write to our spare capacity
 	}
 	for name, pairs := range m.pairs {
 		c.pairs[name] = maps.Clone(pairs)
@@ -83,16 +83,16 @@ func (m *Memory) commit(tickets []*Ticket) (written bool, err error) {
 		if t.invalid != nil {
 			continue
 		}
-		if t.verdict, err = apply((*memoryTx)(m), &t.batch); err != nil {
+		if t.refusal, err = apply((*memoryTx)(m), &t.batch); err != nil {
 			return false, err
 		}
-		written = written || t.verdict == nil
+		written = written || t.refusal == nil
 	}
 	return written, nil
 }
 
-// memoryTx is [tx] on a Memory whose lock is held. Nothing can fail once the
-// checks are through, so it needs no way back.
+// memoryTx implements [tx] on a Memory whose lock is held. After the checks no
+// method can fail, so it needs no rollback.
 type memoryTx Memory
 
 func (m *memoryTx) lastSeq(run runKey) (uint64, error) { return lastOf(m.runs[run]), nil }
@@ -104,12 +104,12 @@ func lastOf(records []record) uint64 {
 	return records[len(records)-1].seq
 }
 
-func (m *memoryTx) get(bucket string, key []byte) ([]byte, bool) {
+func (m *memoryTx) get(bucket string, key []byte) ([]byte, bool, error) {
 	v, ok := m.pairs[bucket][string(key)]
-	return v, ok
+	return v, ok, nil
 }
 
-// append never changes what a reader's shorter slice sees.
+// append does not change what a reader sees in its shorter slice.
 func (m *memoryTx) append(run runKey, seq uint64, data []byte) error {
 	m.runs[run] = append(m.runs[run], record{seq, bytes.Clone(data)})
 	return nil
@@ -193,7 +193,8 @@ func (m *Memory) Get(bucket string, key []byte) (value []byte, found bool, err e
 	return bytes.Clone(v), ok, nil
 }
 
-// Scan implements [Store]. Unlike [DB] it sees the state at its beginning.
+// Scan implements [Store]. Unlike that of [DB], it sees the state at the time
+// of the call.
 func (m *Memory) Scan(bucket string, prefix, after []byte, reverse bool, fn func(key, value []byte) bool) error {
 	if err := checkBucket(bucket); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -231,7 +232,7 @@ func (m *Memory) PutBlob(data []byte) (digest string, err error) {
 	digest = hex.EncodeToString(sum[:])
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fresh[digest] = struct{}{}
+	m.recent[digest] = struct{}{}
 	if _, ok := m.blobs[digest]; !ok {
 		m.blobs[digest] = append([]byte{}, data...)
 		m.writer.stats.change(func(s *Stats) { s.Blobs++; s.BlobBytes += uint64(len(data)) })
@@ -256,7 +257,7 @@ func (m *Memory) Blob(digest string) ([]byte, error) {
 	return append([]byte{}, data...), nil
 }
 
-// BlobSize does what [DB.BlobSize] does.
+// BlobSize does the same as [DB.BlobSize].
 func (m *Memory) BlobSize(digest string) (int64, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -267,7 +268,7 @@ func (m *Memory) BlobSize(digest string) (int64, error) {
 	return int64(len(data)), nil
 }
 
-// SweepBlobs does what [DB.SweepBlobs] does.
+// SweepBlobs does the same as [DB.SweepBlobs].
 func (m *Memory) SweepBlobs(keep func(digest string) bool) (removed int, freed int64, err error) {
 	if err := m.Health(); err != nil {
 		return 0, 0, fmt.Errorf("sweep blobs: %w", err)
@@ -276,7 +277,7 @@ func (m *Memory) SweepBlobs(keep func(digest string) bool) (removed int, freed i
 		return 0, 0, fmt.Errorf("sweep blobs: %w", ErrClosed)
 	}
 	m.mu.Lock()
-	m.old, m.fresh = m.fresh, map[string]struct{}{}
+	m.previous, m.recent = m.recent, map[string]struct{}{}
 	digests := slices.Sorted(maps.Keys(m.blobs))
 	m.mu.Unlock()
 	for _, digest := range digests {
@@ -284,8 +285,8 @@ func (m *Memory) SweepBlobs(keep func(digest string) bool) (removed int, freed i
 			continue
 		}
 		m.mu.Lock()
-		_, fresh := m.fresh[digest]
-		_, old := m.old[digest]
+		_, fresh := m.recent[digest]
+		_, old := m.previous[digest]
 		if data, ok := m.blobs[digest]; ok && !fresh && !old {
 			delete(m.blobs, digest)
 			removed++
@@ -298,7 +299,7 @@ func (m *Memory) SweepBlobs(keep func(digest string) bool) (removed int, freed i
 
 // Close implements [Store].
 func (m *Memory) Close() error {
-	m.shut()
+	m.stop()
 	if err := m.Health(); err != nil {
 		return fmt.Errorf("close store: %w", err)
 	}

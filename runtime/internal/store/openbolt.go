@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// smallFile is the size up to which a file is read whole at every open: that
-// takes 15 ms at most.
-const smallFile = 16 << 20
+// smallFileBytes is the size up to which Open reads the whole file, which takes
+// at most 15 ms.
+const smallFileBytes = 16 << 20
 
-// checkBefore refuses a damaged file before bbolt sees it. A large one that was
-// closed is only glanced at: what its last owner wrote was whole.
-func checkBefore(path string, o Options) error {
+// checkBeforeOpen refuses a damaged file before bbolt sees it. Of a large file
+// that its last owner closed it checks the meta pages only.
+func checkBeforeOpen(path string, o Options) error {
 	file, flag := filepath.Join(path, dbFile), filepath.Join(path, flagFile)
 	closed, err := WasClosed(path)
 	if err != nil {
@@ -24,7 +25,7 @@ func checkBefore(path string, o Options) error {
 	}
 	f, err := os.Open(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return checkNoLeftovers(path, "the file is missing")
 	}
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
@@ -34,20 +35,29 @@ func checkBefore(path string, o Options) error {
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
-	small := info.Size() <= smallFile
-	err = glance(f)
+	if info.Size() == 0 {
+		return checkNoLeftovers(path, "the file is empty")
+	}
+	if info.Size() < newFileSize() && len(leftovers(path)) == 0 {
+		if err := truncateIncomplete(file, flag, o.LockTimeout); err != nil {
+			return err
+		}
+	}
+	small := info.Size() <= smallFileBytes
+	err = checkMeta(f)
 	if closed && !small && err == nil {
 		return nil
 	}
-	// The lock is asked for only now: the way above is that of every clean start.
-	// Whoever has the store open may be writing what was read just now.
-	if lockErr := lockFile(f, false, o.HeldTimeout); lockErr != nil {
+	// Take the lock only now, because nearly every start returns above. A
+	// process that has the store open may have been writing what was just read,
+	// so check again.
+	if lockErr := lockFile(f, false, o.LockTimeout); lockErr != nil {
 		if errors.Is(lockErr, errLocked) {
-			return heldBy(file, flag)
+			return newHeldError(file, flag)
 		}
 		return fmt.Errorf("open store %q: lock: %w", file, lockErr)
 	}
-	if err = glance(f); err != nil || closed && !small {
+	if err = checkMeta(f); err != nil || closed && !small {
 		return err
 	}
 	found, err := inspectFile(f)
@@ -57,8 +67,8 @@ func checkBefore(path string, o Options) error {
 	if err := found.Err(file); err != nil {
 		return err
 	}
-	if found.OneHead && found.Bytes > 0 {
-		o.Logger.Warn("one of the store's two head pages is unreadable; if the machine did not lose power, its newest commit may be missing", "store", file)
+	if found.OneMeta && found.Bytes > 0 {
+		o.Logger.Warn("one of the store's two meta pages is unreadable; unless the machine lost power, the newest commit may be missing", "store", file)
 	}
 	if closed || o.Check == nil || found.Bytes == 0 {
 		return nil
@@ -66,28 +76,62 @@ func checkBefore(path string, o Options) error {
 	if err := o.Check(path); errors.Is(err, ErrDamaged) {
 		return err
 	} else if err != nil {
-		o.Logger.Warn("store could not be checked a second time; the first check found nothing", "store", file, "error", err)
+		o.Logger.Warn("second check of the store failed; the first one found no damage", "store", file, "error", err)
 	}
 	return nil
 }
 
-// openBolt opens the file and takes its lock. Damage that bbolt notices by
-// itself, by an error or a panic, is a [*DamagedError].
+// newFileSize is the size of a file that bbolt has created.
+func newFileSize() int64 { return 4 * int64(os.Getpagesize()) }
+
+// truncateIncomplete truncates a file that bbolt did not finish creating, for
+// example on a full disk, so that it is created again. It never had content.
+func truncateIncomplete(file, flag string, wait time.Duration) error {
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	defer f.Close()
+	if err := lockFile(f, true, wait); errors.Is(err, errLocked) {
+		return newHeldError(file, flag)
+	} else if err != nil {
+		return fmt.Errorf("open store %q: lock: %w", file, err)
+	}
+	// Check again under the lock: the process that had it may have finished the
+	// file.
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	// The two meta pages of a new file have the transaction numbers 0 and 1. Do
+	// not truncate anything else.
+	p, _ := openPages(f, info.Size())
+	if p == nil || p.meta.txid > 1 || info.Size() >= newFileSize() {
+		return nil
+	}
+	if err := f.Truncate(0); err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	return nil
+}
+
+// openBolt opens the file and takes its lock. Damage that bbolt itself detects,
+// by an error or a panic, is a [*DamagedError].
 func openBolt(file string, o Options) (b *bolt.DB, err error) {
-	// bbolt gives its file to nobody, and after a panic it stays open, with the
-	// lock, for as long as the process lives.
+	// bbolt does not expose its file. After a panic it would stay open and
+	// locked until the process ends.
 	var f *os.File
 	defer func() {
 		if p := recover(); p != nil {
 			if f != nil {
-				f.Close() // and with it the lock
+				f.Close() // releases the lock
 			}
 			b, err = nil, &DamagedError{Path: file, Count: 1, Places: []string{fmt.Sprint(p)}}
 		}
 	}()
-	for range 10 { // nobody replaces a store so often while one waits
+	for range 10 { // a store is not replaced that often during one wait
 		b, err = bolt.Open(file, 0o600, &bolt.Options{
-			Timeout:        o.HeldTimeout,
+			Timeout:        o.LockTimeout,
 			NoFreelistSync: true,
 			FreelistType:   bolt.FreelistMapType,
 			MaxSize:        o.MaxBytes,
@@ -106,8 +150,9 @@ func openBolt(file string, o Options) (b *bolt.DB, err error) {
 			return nil, err
 		}
 		// A process that compacts or repairs the store renames another file to
-		// this name. Who waited for the old one's lock has a file that is gone.
-		if same, err := isFile(f, file); err != nil || same {
+		// this name. Then the lock was taken on a file that is no longer the
+		// store.
+		if same, err := isSameFile(f, file); err != nil || same {
 			return b, err
 		}
 		if err := b.Close(); err != nil {
@@ -117,13 +162,13 @@ func openBolt(file string, o Options) (b *bolt.DB, err error) {
 	return nil, berrors.ErrTimeout
 }
 
-// isDamage reports whether bbolt itself found the file damaged.
+// isDamage reports whether err means that bbolt found the file damaged.
 func isDamage(err error) bool {
 	return errors.Is(err, berrors.ErrInvalid) || errors.Is(err, berrors.ErrVersionMismatch) || errors.Is(err, berrors.ErrChecksum)
 }
 
-// isFile reports whether the open file is the one of that name.
-func isFile(f *os.File, name string) (bool, error) {
+// isSameFile reports whether f is the file with this name.
+func isSameFile(f *os.File, name string) (bool, error) {
 	opened, err := f.Stat()
 	if err != nil {
 		return false, err

@@ -11,7 +11,7 @@ import (
 // Every page begins with a header: id, flags, count, overflow.
 const (
 	pageHeader  = 16
-	pageElement = 16 // of branches and leaves alike
+	pageElement = 16 // same size in branches and leaves
 	metaBytes   = 64
 
 	pageBranch   = 0x01
@@ -26,34 +26,34 @@ const (
 	metaVersion = 2
 	noFreelist  = ^uint64(0)
 
-	maxDepth = 64 // of a tree; one of 10^12 pairs has less than 12
+	maxDepth = 64 // of a tree; one with 10^12 pairs has fewer than 12 levels
 )
 
-// A pageFile reads a database file page by page and believes nothing that it
-// reads: no content of the file can end the process. bbolt itself maps its
-// file and follows what is written there, which damage turns into signals that
-// cannot be caught. It is not safe for concurrent use.
+// A pageFile reads a database file page by page and validates everything that
+// it reads: no content of the file can crash the process. bbolt itself maps its
+// file and follows its references, so damage can cause signals that cannot be
+// caught. A pageFile is not safe for concurrent use.
 type pageFile struct {
-	file  io.ReaderAt
-	size  int64 // bytes of the file
-	page  int64 // bytes of a page
-	meta  metaPage
-	other bool     // the other meta page is sound too
-	seen  []uint64 // one bit for each page that something refers to
+	file     io.ReaderAt
+	size     int64 // size of the file in bytes
+	page     int64 // size of a page in bytes
+	meta     metaPage
+	bothMeta bool     // both meta pages are sound
+	seen     []uint64 // one bit for each page that was referenced
 }
 
-// metaPage is where a transaction's tree begins.
+// metaPage is a meta page: the root of the state after one transaction.
 type metaPage struct {
 	pageSize uint32
 	root     uint64
 	freelist uint64
-	end      uint64 // the first page that was never used
+	end      uint64 // first page that was never used
 	txid     uint64
 }
 
-// openPages finds the newest sound meta page. Where both are not, nothing of
-// the file can be told apart from what was deleted long ago. With the error
-// that the file is cut off, p can be read as far as it goes.
+// openPages finds the newest sound meta page. If both are damaged, live data
+// cannot be distinguished from deleted data. If the file is truncated,
+// openPages returns both an error and a pageFile that reads what is left.
 func openPages(file io.ReaderAt, size int64) (*pageFile, error) {
 	p := &pageFile{file: file, size: size}
 	first, ok := p.readMeta(0)
@@ -67,22 +67,23 @@ func openPages(file io.ReaderAt, size int64) (*pageFile, error) {
 			also = also && int64(second.pageSize) == page
 		}
 	}
-	// Commits take the two in turns, so the higher number is the newer state. With
-	// one torn the other is a whole state, one commit older.
+	// Commits alternate between the two pages, so the higher number is the
+	// newer state. If one is torn, the other is a complete state, one commit
+	// older.
 	switch {
 	case ok && also && second.txid > first.txid:
-		p.meta, p.other = second, true
+		p.meta, p.bothMeta = second, true
 	case ok:
-		p.meta, p.other = first, also
+		p.meta, p.bothMeta = first, also
 	case also:
 		p.meta = second
 	default:
-		return nil, fmt.Errorf("both head pages are damaged, or it is no database")
+		return nil, fmt.Errorf("both meta pages are damaged, or the file is not a database")
 	}
 	p.page = int64(p.meta.pageSize)
 	if pages := uint64(size / p.page); p.meta.end > pages {
-		err := fmt.Errorf("the file is cut off: it has %d pages of %d bytes, %d are in use", pages, p.page, p.meta.end)
-		p.meta.end = pages // so nothing is asked for, or room made for, that is not there
+		err := fmt.Errorf("the file is truncated: it has %d pages of %d bytes, %d are in use", pages, p.page, p.meta.end)
+		p.meta.end = pages // so that nothing behind the end is read or allocated
 		return p, err
 	}
 	return p, nil
@@ -96,7 +97,7 @@ func (p *pageFile) readMeta(at int64) (m metaPage, ok bool) {
 	order := binary.NativeEndian
 	body := b[pageHeader:]
 	sum := fnv.New64a()
-	sum.Write(body[:metaBytes-8]) // never fails
+	sum.Write(body[:metaBytes-8]) // never returns an error
 	if order.Uint32(body) != metaMagic || order.Uint32(body[4:]) != metaVersion || order.Uint64(body[56:]) != sum.Sum64() {
 		return m, false
 	}
@@ -104,37 +105,38 @@ func (p *pageFile) readMeta(at int64) (m metaPage, ok bool) {
 		pageSize: order.Uint32(body[8:]), root: order.Uint64(body[16:]), freelist: order.Uint64(body[32:]),
 		end: order.Uint64(body[40:]), txid: order.Uint64(body[48:]),
 	}
-	// The sum covers these, so only a file made to deceive has them wrong.
+	// The checksum covers these fields, so only a file that was forged has them
+	// wrong.
 	return m, m.pageSize >= 1<<10 && m.pageSize <= 64<<10 && m.pageSize&(m.pageSize-1) == 0 && m.end < 1<<40
 }
 
-// readHead looks at the header of a head page. What it holds may be torn, for
-// one that was being written when the power went; its header never changes.
-func (p *pageFile) readHead(id uint64) error {
+// checkMetaHeader checks the header of a meta page. Its body may be torn if the
+// power failed during a commit; its header never changes.
+func (p *pageFile) checkMetaHeader(id uint64) error {
 	var b [pageHeader]byte
 	if _, err := p.file.ReadAt(b[:], int64(id)*p.page); err != nil {
-		return fmt.Errorf("head page %d cannot be read: %w", id, err)
+		return fmt.Errorf("meta page %d cannot be read: %w", id, err)
 	}
 	order := binary.NativeEndian
 	if order.Uint64(b[:]) != id || order.Uint16(b[8:]) != pageMeta {
-		return fmt.Errorf("head page %d is none", id)
+		return fmt.Errorf("meta page %d has a wrong header", id)
 	}
 	return nil
 }
 
-// A dbPage is one page with its overflow, as read.
+// A dbPage is one page with its overflow pages.
 type dbPage struct {
 	id    uint64
 	flags uint16
 	count int
-	data  []byte // header included
+	data  []byte // including the header
 }
 
-// read returns a page that something refers to. Whatever is wrong with it as a
-// whole is an error: its number, its kind, its length, a second reference.
+// read returns a referenced page. It returns an error if the page as a whole is
+// wrong: its number, its kind, its length, or a second reference to it.
 func (p *pageFile) read(id uint64) (pg dbPage, err error) {
 	if id < 2 || id >= p.meta.end {
-		return pg, fmt.Errorf("page %d is outside of the file's pages 2 to %d", id, p.meta.end)
+		return pg, fmt.Errorf("page %d is outside of the pages 2 to %d of the file", id, p.meta.end)
 	}
 	head := make([]byte, p.page)
 	if _, err := p.file.ReadAt(head, int64(id)*p.page); err != nil {
@@ -143,19 +145,19 @@ func (p *pageFile) read(id uint64) (pg dbPage, err error) {
 	order := binary.NativeEndian
 	pg = dbPage{id: id, flags: order.Uint16(head[8:]), count: int(order.Uint16(head[10:])), data: head}
 	overflow := uint64(order.Uint32(head[12:]))
-	switch own := order.Uint64(head); {
-	case own != id:
-		return pg, fmt.Errorf("page %d says that it is page %d", id, own)
+	switch stored := order.Uint64(head); {
+	case stored != id:
+		return pg, fmt.Errorf("page %d has the number %d", id, stored)
 	case pg.flags != pageBranch && pg.flags != pageLeaf && pg.flags != pageFreelist:
-		return pg, fmt.Errorf("page %d is of no known kind: %#x", id, pg.flags)
+		return pg, fmt.Errorf("page %d has an unknown kind %#x", id, pg.flags)
 	case id+overflow >= p.meta.end:
-		return pg, fmt.Errorf("page %d goes on over the end of the file", id)
+		return pg, fmt.Errorf("page %d extends over the end of the file", id)
 	}
-	// Each page has one place in one tree. This also ends every circle, and bounds
-	// what a walk reads by the size of the file.
+	// A page has one place in one tree. This check also ends cycles, and bounds
+	// the work of a walk by the size of the file.
 	for i := id; i <= id+overflow; i++ {
-		if !p.mark(i) {
-			return pg, fmt.Errorf("page %d is referred to twice", i)
+		if !p.markUsed(i) {
+			return pg, fmt.Errorf("page %d is referenced twice", i)
 		}
 	}
 	if overflow > 0 {
@@ -165,14 +167,14 @@ func (p *pageFile) read(id uint64) (pg dbPage, err error) {
 		}
 	}
 	if pageHeader+pageElement*pg.count > len(pg.data) {
-		return pg, fmt.Errorf("page %d claims %d elements, more than it has room for", id, pg.count)
+		return pg, fmt.Errorf("page %d claims %d elements, more than fit in it", id, pg.count)
 	}
 	return pg, nil
 }
 
-// mark notes that something refers to a page; false says that something did
+// markUsed records a reference to a page. It returns false if there was one
 // before.
-func (p *pageFile) mark(id uint64) bool {
+func (p *pageFile) markUsed(id uint64) bool {
 	if p.seen == nil {
 		p.seen = make([]uint64, p.meta.end/64+1)
 	}
@@ -184,7 +186,7 @@ func (p *pageFile) mark(id uint64) bool {
 	return true
 }
 
-// used returns how many pages something refers to, the two heads included.
+// used returns the number of referenced pages, including the two meta pages.
 func (p *pageFile) used() uint64 {
 	n := uint64(2)
 	for _, word := range p.seen {
@@ -195,19 +197,20 @@ func (p *pageFile) used() uint64 {
 	return n
 }
 
-// An element is one entry of a leaf or a branch. Its slices are the page's.
+// An element is one item of a leaf or a branch. Its slices belong to the page.
 type element struct {
-	flags uint32 // of a leaf's
+	flags uint32 // of a leaf element
 	key   []byte
-	value []byte // of a leaf's
-	child uint64 // of a branch's
-	bad   bool   // its place in the page is not where it must be
+	value []byte // of a leaf element
+	child uint64 // of a branch element
+	bad   bool   // unusable
+
+	badChecksum bool // unusable because the checksum of its value does not match
 }
 
-// elements decodes a page. bbolt writes keys and values one behind the other
-// without gaps, so each must begin where the one before ends: a flipped bit in
-// a place or a length shows in one of the two neighbours, and costs those and
-// no others.
+// elements decodes a page. bbolt writes keys and values without gaps, so each
+// element must begin where the previous one ends. A flipped bit in a position
+// or a length thus makes at most that element and one neighbour unusable.
 func (pg dbPage) elements() []element {
 	order := binary.NativeEndian
 	list := make([]element, pg.count)
@@ -223,7 +226,7 @@ func (pg dbPage) elements() []element {
 			begin, key, list[i].child = int64(at)+int64(order.Uint32(e)), int64(order.Uint32(e[4:])), order.Uint64(e[8:])
 		}
 		begins[i], ends[i] = begin, begin+key+value
-		// None of these can overflow: each part is a number of 32 bits.
+		// These sums cannot overflow: each term has 32 bits.
 		if key == 0 || begin < int64(pageHeader+pageElement*pg.count) || ends[i] > int64(len(pg.data)) {
 			list[i].bad = true
 			continue

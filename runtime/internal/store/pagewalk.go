@@ -6,34 +6,34 @@ import (
 	"fmt"
 )
 
-// A Lost range is a part of a database file that cannot be read. What it held
-// lay in the bucket between From, inclusive, and To, exclusive; nil is no
-// bound. Without a bucket name whole buckets are lost, whose names lay between.
+// A Lost is a part of a database file that cannot be read. It had the keys of a
+// bucket from From, inclusive, to To, exclusive; nil means no bound. If Bucket
+// is empty, all buckets with names in that range are lost.
 type Lost struct {
 	Bucket   string
 	From, To []byte
-	Why      string // for people, names the page
+	Values   int    // number of pairs in it whose checksum does not match
+	Why      string // description with the page number, for people
 }
 
-// holds reports whether a key lies in the range.
-func (l *Lost) holds(key []byte) bool {
+// contains reports whether a key lies in the range.
+func (l *Lost) contains(key []byte) bool {
 	return bytes.Compare(key, l.From) >= 0 && (l.To == nil || bytes.Compare(key, l.To) < 0)
 }
 
-// A pageVisitor is told what a walk finds, in the order of buckets and keys.
-// Slices are valid only during the call. An error ends the walk.
+// A pageVisitor receives what a walk finds, in the order of buckets and keys.
+// Slices are valid only during the call. An error stops the walk.
 type pageVisitor struct {
-	bucket func(name string) error                // a bucket begins; nil is not called
-	pair   func(bucket string, k, v []byte) error // nil is not called
+	bucket func(name string) error                // called at the start of a bucket; optional
+	pair   func(bucket string, k, v []byte) error // called for a pair whose checksum matches, v without it; optional
 	lost   func(Lost) error
 }
 
-// walk visits every pair of the file that can be read, and every range of keys
-// that cannot.
+// walk visits every pair that can be read, and every range of keys that cannot.
 func (p *pageFile) walk(visit pageVisitor) error {
 	w := &pageWalk{pages: p, visit: visit}
 	for id := range uint64(2) {
-		if err := p.readHead(id); err != nil {
+		if err := p.checkMetaHeader(id); err != nil {
 			if err := visit.lost(Lost{From: []byte{}, To: []byte{}, Why: err.Error()}); err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func (p *pageFile) walk(visit pageVisitor) error {
 	if p.meta.freelist != noFreelist {
 		if pg, err := p.read(p.meta.freelist); err != nil || pg.flags != pageFreelist {
 			if err == nil {
-				err = fmt.Errorf("page %d is no list of free pages", p.meta.freelist)
+				err = fmt.Errorf("page %d is not a list of free pages", p.meta.freelist)
 			}
 			if err := visit.lost(Lost{From: []byte{}, To: []byte{}, Why: err.Error()}); err != nil {
 				return err
@@ -55,42 +55,46 @@ func (p *pageFile) walk(visit pageVisitor) error {
 type pageWalk struct {
 	pages  *pageFile
 	visit  pageVisitor
-	bucket string // being walked; "" is the tree of buckets
+	bucket string // current bucket; "" is the tree of buckets
 }
 
-func (w *pageWalk) lose(from, to []byte, format string, args ...any) error {
-	return w.visit.lost(Lost{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Why: fmt.Sprintf(format, args...)})
+func (w *pageWalk) reportLost(from, to []byte, format string, args ...any) error {
+	return w.reportLostValues(0, from, to, format, args...)
+}
+
+func (w *pageWalk) reportLostValues(n int, from, to []byte, format string, args ...any) error {
+	return w.visit.lost(Lost{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Values: n, Why: fmt.Sprintf(format, args...)})
 }
 
 // page visits the tree below a page, whose keys lie between lo and hi.
 func (w *pageWalk) page(id uint64, lo, hi []byte, depth int) error {
-	// A page that is not what it should be takes all below it along: where its
-	// children are stands nowhere else.
+	// Without a usable page all pages below it are lost, because no other page
+	// refers to them.
 	pg, err := w.pages.read(id)
 	switch {
 	case err != nil:
-		return w.lose(lo, hi, "%v", err)
+		return w.reportLost(lo, hi, "%v", err)
 	case depth > maxDepth:
-		return w.lose(lo, hi, "page %d lies deeper than any tree is", id)
+		return w.reportLost(lo, hi, "page %d lies too deep in its tree", id)
 	case pg.flags == pageLeaf:
 		return w.leaf(pg, lo, hi)
 	case pg.flags == pageBranch && pg.count > 0:
 		return w.branch(pg, lo, hi, depth)
 	}
-	return w.lose(lo, hi, "page %d is neither leaf nor branch", id)
+	return w.reportLost(lo, hi, "page %d is neither a leaf nor a branch", id)
 }
 
-// branch visits the children of a page in order. A child's keys lie between
-// its own key in the branch and that of the next, so an element that cannot be
-// read loses the keys up to the next one that can.
+// branch visits the children of a page in order. The keys of a child lie
+// between its own key in the branch and that of the next element. So an
+// unusable element loses the keys up to the next usable one.
 func (w *pageWalk) branch(pg dbPage, lo, hi []byte, depth int) error {
 	list := pg.elements()
-	w.order(list, lo, hi)
+	w.checkOrder(list, lo, hi)
 	from := lo
 	for i := 0; i < len(list); {
 		if list[i].bad {
-			next, to := badUntil(list, i, hi)
-			if err := w.lose(from, to, "page %d: elements %d to %d of the branch are damaged", pg.id, i, next-1); err != nil {
+			next, to := nextGood(list, i, hi)
+			if err := w.reportLost(from, to, "page %d: elements %d to %d of the branch are damaged", pg.id, i, next-1); err != nil {
 				return err
 			}
 			i = next
@@ -100,8 +104,8 @@ func (w *pageWalk) branch(pg dbPage, lo, hi []byte, depth int) error {
 		if i+1 < len(list) {
 			to = list[i+1].key
 			if list[i+1].bad {
-				// Where the child ends is not known, so what follows it is
-				// lost from its last key on. It may have keys of its own up to hi.
+				// The upper bound of the child is unknown. Keys behind its last
+				// one are lost; it may have keys up to hi.
 				to = firstGood(list[i+1:], hi)
 			}
 		}
@@ -114,9 +118,9 @@ func (w *pageWalk) branch(pg dbPage, lo, hi []byte, depth int) error {
 	return nil
 }
 
-// badUntil returns where the bad elements that begin at i end, and the first key
-// behind them, hi if there is none.
-func badUntil(list []element, i int, hi []byte) (next int, to []byte) {
+// nextGood returns the index of the first usable element behind i, and its key,
+// hi if there is none.
+func nextGood(list []element, i int, hi []byte) (next int, to []byte) {
 	for next = i + 1; next < len(list); next++ {
 		if !list[next].bad {
 			return next, list[next].key
@@ -134,22 +138,24 @@ func firstGood(list []element, hi []byte) []byte {
 	return hi
 }
 
-// leaf visits the pairs of a page, or the buckets of one in the tree of buckets.
+// leaf visits the pairs of a page, or the buckets if it is in the tree of
+// buckets.
 func (w *pageWalk) leaf(pg dbPage, lo, hi []byte) error {
 	list := pg.elements()
-	w.order(list, lo, hi)
-	from := lo // behind the last good key
+	w.checkSums(list)
+	w.checkOrder(list, lo, hi)
+	from := lo // behind the last usable key
 	for i := 0; i < len(list); {
 		if !list[i].bad {
-			if err := w.entry(list[i]); err != nil {
+			if err := w.visitElement(list[i]); err != nil {
 				return err
 			}
 			from = append(bytes.Clone(list[i].key), 0)
 			i++
 			continue
 		}
-		next, to := badUntil(list, i, hi)
-		if err := w.lose(from, to, "page %d: elements %d to %d of the leaf are damaged", pg.id, i, next-1); err != nil {
+		next, to := nextGood(list, i, hi)
+		if err := w.reportLostElements(pg.id, list, i, next, from, to); err != nil {
 			return err
 		}
 		i = next
@@ -157,11 +163,43 @@ func (w *pageWalk) leaf(pg dbPage, lo, hi []byte) error {
 	return nil
 }
 
-// order marks the elements bad whose keys are not between lo and hi or do not
-// follow the one before. Where two are in the wrong order, the earlier one is
-// to blame if the later one would follow without it.
-func (w *pageWalk) order(list []element, lo, hi []byte) {
-	last, before := -1, -1 // good so far
+// reportLostElements reports the elements first to next-1 of a leaf as lost.
+// The damage may be in the key as well as in the value, so all keys between the
+// neighbours are lost.
+func (w *pageWalk) reportLostElements(page uint64, list []element, first, next int, from, to []byte) error {
+	values := 0
+	for _, e := range list[first:next] {
+		if e.badChecksum {
+			values++
+		}
+	}
+	if next == first+1 && values == 1 {
+		return w.reportLostValues(1, from, to, "key %s: page %d: the checksum of the value does not match", keyText(w.bucket, list[first].key), page)
+	}
+	return w.reportLostValues(values, from, to, "page %d: elements %d to %d of the leaf are damaged", page, first, next-1)
+}
+
+// checkSums marks elements as unusable whose checksum does not match, and
+// removes the checksum from the values of the others.
+func (w *pageWalk) checkSums(list []element) {
+	if w.bucket == "" {
+		return // these are buckets
+	}
+	for i := range list {
+		e := &list[i]
+		if e.bad {
+			continue
+		}
+		value, ok := splitChecksum(w.bucket, e.key, e.value)
+		e.bad, e.badChecksum, e.value = !ok, !ok, value
+	}
+}
+
+// checkOrder marks elements as unusable whose keys are not between lo and hi or
+// not in ascending order. Of two elements in the wrong order the earlier one is
+// unusable if the later one fits without it.
+func (w *pageWalk) checkOrder(list []element, lo, hi []byte) {
+	last, before := -1, -1 // usable so far
 	key := func(i int) []byte {
 		if i < 0 {
 			return nil
@@ -190,8 +228,8 @@ func (w *pageWalk) order(list []element, lo, hi []byte) {
 	}
 }
 
-// entry visits a pair, or a bucket with all its pairs.
-func (w *pageWalk) entry(e element) error {
+// visitElement visits a pair, or a bucket with all its pairs.
+func (w *pageWalk) visitElement(e element) error {
 	if w.bucket != "" {
 		if w.visit.pair == nil {
 			return nil
@@ -199,7 +237,7 @@ func (w *pageWalk) entry(e element) error {
 		return w.visit.pair(w.bucket, e.key, e.value)
 	}
 	if e.flags != elementBucket || len(e.value) < bucketHeader {
-		return w.lose(e.key, append(bytes.Clone(e.key), 0), "the entry of bucket %q is damaged", e.key)
+		return w.reportLost(e.key, append(bytes.Clone(e.key), 0), "the element of bucket %q is damaged", e.key)
 	}
 	w.bucket = string(e.key)
 	defer func() { w.bucket = "" }()
@@ -208,7 +246,7 @@ func (w *pageWalk) entry(e element) error {
 			return err
 		}
 	}
-	// Buckets in buckets are not ours: order has marked them bad.
+	// The store has no nested buckets: checkOrder has marked them as unusable.
 	root := binary.NativeEndian.Uint64(e.value)
 	if root != 0 {
 		return w.page(root, nil, nil, 0)
@@ -216,15 +254,15 @@ func (w *pageWalk) entry(e element) error {
 	return w.inline(e.value[bucketHeader:])
 }
 
-// inline visits a small bucket, whose only page lies in its entry.
+// inline visits a small bucket, whose only page lies in its element.
 func (w *pageWalk) inline(data []byte) error {
 	if len(data) < pageHeader {
-		return w.lose(nil, nil, "bucket %q is damaged: it has no page", w.bucket)
+		return w.reportLost(nil, nil, "bucket %q is damaged: it has no page", w.bucket)
 	}
 	order := binary.NativeEndian
 	pg := dbPage{flags: order.Uint16(data[8:]), count: int(order.Uint16(data[10:])), data: data}
 	if pg.flags != pageLeaf || pageHeader+pageElement*pg.count > len(data) {
-		return w.lose(nil, nil, "bucket %q is damaged: its page in the entry is no leaf", w.bucket)
+		return w.reportLost(nil, nil, "bucket %q is damaged: its inline page is not a leaf", w.bucket)
 	}
 	return w.leaf(pg, nil, nil)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// TestCrashLeavesAPrefix enqueues random batches and takes copies of the
-// committed state meanwhile. Each copy must be the state after some number of
-// batches, not fewer than were acknowledged before it was taken.
-func TestCrashLeavesAPrefix(t *testing.T) {
+// TestCrashLeavesPrefix enqueues random batches and copies the committed state
+// meanwhile. Each copy must be the state after some number of batches, at least
+// after those acknowledged before the copy.
+func TestCrashLeavesPrefix(t *testing.T) {
 	kinds := []struct {
 		name string
 		open func(t *testing.T) (s store.Store, crash func() store.Store)
@@ -42,7 +42,7 @@ func TestCrashLeavesAPrefix(t *testing.T) {
 		for seed := range uint64(12) {
 			t.Run(fmt.Sprintf("%s/%d", kind.name, seed), func(t *testing.T) {
 				s, crash := kind.open(t)
-				defer shut(t, s)
+				defer closeStore(t, s)
 				checkPrefix(t, s, crash, rand.New(rand.NewPCG(seed, 7)))
 			})
 		}
@@ -70,9 +70,9 @@ func checkPrefix(t *testing.T, s store.Store, crash func() store.Store, rng *ran
 		copied := crash()
 		got := read(t, copied)
 		if !slices.Contains(states[acked:], got) {
-			t.Fatalf("after %d batches, %d acknowledged, a crash leaves what never was:\n%s", i+1, acked, got)
+			t.Fatalf("after %d batches, %d acknowledged, a crash leaves a state that never existed:\n%s", i+1, acked, got)
 		}
-		shut(t, copied)
+		closeStore(t, copied)
 	}
 	for i, ticket := range tickets {
 		if err := ticket.Wait(t.Context()); !errors.Is(err, wants[i]) {
@@ -90,7 +90,7 @@ var modelRuns = []string{
 	"ffffffff-ffff-ffff-ffff-ffffffffffff",
 }
 
-// A model is what a store should hold.
+// A model has the expected content of a store.
 type model struct {
 	journals map[string][]uint64
 	pairs    map[string]string
@@ -109,7 +109,8 @@ func (m *model) last(run string) uint64 {
 
 var errModel = errors.New("refused by the model")
 
-// random makes a batch, applies it, and says how it must end.
+// random returns a batch and the error expected for it, and applies it to the
+// model.
 func (m *model) random(rng *rand.Rand, i int) (b store.Batch, want error) {
 	b.Lazy = rng.IntN(3) == 0
 	next := map[string]uint64{}
@@ -175,14 +176,14 @@ func (m *model) String() string {
 	return text.String()
 }
 
-// read makes a model of what a store holds and returns its text.
+// read reads the content of a store into a model and returns its text.
 func read(t *testing.T, s store.Store) string {
 	t.Helper()
 	m := newModel()
 	for _, run := range modelRuns {
 		err := s.Journal(run, 0, func(seq uint64, record []byte) error {
 			if string(record) != fmt.Sprint(seq) {
-				return fmt.Errorf("record %d holds %q", seq, record)
+				return fmt.Errorf("record %d contains %q", seq, record)
 			}
 			m.journals[run] = append(m.journals[run], seq)
 			return nil

@@ -11,8 +11,9 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// A walk copies this much per read transaction and calls back outside it: a
-// transaction that stays open would stop the writer from growing the file.
+// A walk copies at most this much per read transaction and runs its callback
+// outside it: a long read transaction would keep the writer from growing the
+// file.
 const (
 	chunkPairs = 512
 	chunkBytes = 256 << 10
@@ -25,7 +26,7 @@ func (db *DB) view(fn func(tx *bolt.Tx) error) error {
 	}
 	err := db.bolt.View(fn)
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
-		return ErrClosed // Close came in between
+		return ErrClosed // Close ran meanwhile
 	}
 	return err
 }
@@ -53,9 +54,13 @@ func (db *DB) Journal(run string, from uint64, fn func(seq uint64, record []byte
 			return fmt.Errorf("read journal of run %q: %w", run, err)
 		}
 		for i := range chunk.ends {
-			k, v := chunk.at(i)
+			k, stored := chunk.at(i)
 			seq := binary.BigEndian.Uint64(k[16:])
-			if err := fn(seq, v); err != nil {
+			record, ok := splitChecksum(journalBucket, k, stored)
+			if !ok {
+				return db.damagedValue(journalBucket, k)
+			}
+			if err := fn(seq, record); err != nil {
 				return err
 			}
 			from = seq + 1
@@ -70,9 +75,9 @@ func (db *DB) LastSeq(run string) (seq uint64, found bool, err error) {
 	if err != nil {
 		return 0, false, fmt.Errorf("read journal: %w", err)
 	}
-	err = db.view(func(tx *bolt.Tx) error {
-		seq = newest(tx.Bucket([]byte(journalBucket)).Cursor(), key)
-		return nil
+	err = db.view(func(tx *bolt.Tx) (err error) {
+		seq, err = db.lastSeqOf(tx.Bucket([]byte(journalBucket)).Cursor(), key)
+		return err
 	})
 	if err != nil {
 		return 0, false, fmt.Errorf("read journal of run %q: %w", run, err)
@@ -90,9 +95,15 @@ func (db *DB) Get(bucket string, key []byte) (value []byte, found bool, err erro
 		if b == nil {
 			return nil
 		}
-		v := b.Get(key)
-		found = v != nil
-		value = bytes.Clone(v)
+		stored := b.Get(key)
+		if stored == nil {
+			return nil
+		}
+		v, ok := splitChecksum(bucket, key, stored)
+		if !ok {
+			return db.damagedValue(bucket, key)
+		}
+		found, value = true, append([]byte{}, v...) // an empty value is not nil
 		return nil
 	})
 	if err != nil {
@@ -101,13 +112,15 @@ func (db *DB) Get(bucket string, key []byte) (value []byte, found bool, err erro
 	return value, found, nil
 }
 
-// Scan implements [Store].
+// Scan implements [Store]. It skips damaged values, so that one does not hide
+// all others, and returns a [*ValueError] at the end.
 func (db *DB) Scan(bucket string, prefix, after []byte, reverse bool, fn func(key, value []byte) bool) error {
 	if err := checkBucket(bucket); err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
 	prefix, after = bytes.Clone(prefix), bytes.Clone(after)
 	var chunk pairs
+	var bad *ValueError
 	for more := true; more; {
 		chunk.reset()
 		err := db.view(func(tx *bolt.Tx) error {
@@ -132,18 +145,24 @@ func (db *DB) Scan(bucket string, prefix, after []byte, reverse bool, fn func(ke
 			return fmt.Errorf("scan bucket %q: %w", bucket, err)
 		}
 		for i := range chunk.ends {
-			k, v := chunk.at(i)
-			if !fn(k, v) {
-				return nil
-			}
+			k, stored := chunk.at(i)
 			after = append(after[:0], k...)
+			value, ok := splitChecksum(bucket, k, stored)
+			switch {
+			case !ok && bad == nil:
+				bad = db.damagedValue(bucket, k)
+			case !ok:
+				bad.More++
+			case !fn(k, value):
+				return bad.orNil()
+			}
 		}
 	}
-	return nil
+	return bad.orNil()
 }
 
-// startScan puts the cursor on the first pair of a scan; that pair may lie
-// outside the prefix, which ends the scan.
+// startScan moves the cursor to the first pair of a scan. If that pair lies
+// outside the prefix, the scan is empty.
 func startScan(c *bolt.Cursor, prefix, after []byte, reverse bool) (k, v []byte) {
 	if !reverse {
 		from := prefix
@@ -169,8 +188,8 @@ func startScan(c *bolt.Cursor, prefix, after []byte, reverse bool) (k, v []byte)
 	return c.Prev()
 }
 
-// prefixEnd returns the first key behind all that begin with prefix, nil if
-// there is none.
+// prefixEnd returns the first key behind all keys that begin with prefix, nil
+// if there is none.
 func prefixEnd(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {
@@ -182,7 +201,7 @@ func prefixEnd(prefix []byte) []byte {
 	return nil
 }
 
-// pairs holds copies of keys and values in one buffer that is used again.
+// pairs has copies of keys and values in one buffer that is reused.
 type pairs struct {
 	buf  []byte
 	ends []pairEnd

@@ -17,37 +17,41 @@ import (
 
 const (
 	snapshotDir  = "snapshots"
-	snapshotTime = "20060102T150405.000Z" // in names, UTC: they sort by time
+	snapshotTime = "20060102T150405.000Z" // UTC time in file names, which sort by time
 )
 
-// A Snapshot is a copy of the database file as one commit left it. Blobs are
-// not copied: they are files of their own that never change.
+// A Snapshot is a store snapshot: a copy of the database file after one commit.
+// Blobs are not copied, because they are separate files that never change.
 type Snapshot struct {
 	Path  string
 	Taken time.Time
-	Why   string // "hourly", or what was about to be done
+	Why   string // "hourly", or the operation that it precedes
+	Store string // ID of the store
 	Bytes int64
 }
 
-// SnapshotOptions say how a snapshot is taken.
+// SnapshotOptions configure [DB.Snapshot].
 type SnapshotOptions struct {
-	// Why is part of its name: a word of lowercase letters. Default "hourly".
+	// Why is a part of the file name: a word of lowercase letters. Default
+	// "hourly".
 	Why string
-	// Keep is how many of the same Why stay, the new one included. Default 3.
+	// Keep is how many snapshots with the same Why of the same store are kept,
+	// including the new one. Those of other stores are never removed. Default
+	// 3.
 	Keep int
-	// Spare is how many bytes must be free on the disk when it is written.
-	// Default 0.
-	Spare int64
+	// MinFree is how many bytes must remain free on the disk. Default 0.
+	MinFree int64
 }
 
-// Snapshot copies the committed state to the folder snapshots of the state
-// folder, reads the copy whole, and removes those that are too old. Commits go
-// on meanwhile, unless the file has to be mapped anew, which happens a few
-// times in its life; pages that they free are not used again before the end.
+// Snapshot copies the committed state to the folder snapshots in the state
+// folder, inspects the copy, and removes old snapshots. Commits continue
+// meanwhile, except when bbolt has to map the file again, which happens a few
+// times in its life. Pages that these commits free are not reused until the
+// copy is finished.
 //
-// Without room it begins nothing and returns [ErrNoRoom]. A copy that turns out
-// damaged is not kept, nor is an older one given up for it: that is a
-// [*DamagedError] of the store itself.
+// If there is too little free space, Snapshot starts nothing and returns
+// [ErrNoSpace]. If the copy is damaged then so is the store: Snapshot returns a
+// [*DamagedError] for the store, deletes the copy and keeps the old snapshots.
 func (db *DB) Snapshot(ctx context.Context, o SnapshotOptions) (s Snapshot, err error) {
 	if o.Why == "" {
 		o.Why = "hourly"
@@ -60,27 +64,28 @@ func (db *DB) Snapshot(ctx context.Context, o SnapshotOptions) (s Snapshot, err 
 		return s, fmt.Errorf("take snapshot: %w", err)
 	}
 	removeUnfinished(dir)
-	s = Snapshot{Taken: time.Now().UTC().Truncate(time.Millisecond), Why: o.Why}
-	s.Path = filepath.Join(dir, s.Taken.Format(snapshotTime)+"-"+o.Why+".db")
-	// A read transaction keeps its pages from being used again, so they can be
-	// copied one by one while commits go on.
+	s = Snapshot{Taken: time.Now().UTC().Truncate(time.Millisecond), Why: o.Why, Store: db.id}
+	s.Path = filepath.Join(dir, s.Taken.Format(snapshotTime)+"-"+o.Why+"-"+db.id+".db")
+	// A read transaction keeps its pages from being reused, so they can be
+	// copied while commits continue.
 	err = db.view(func(tx *bolt.Tx) error {
 		s.Bytes = tx.Size()
-		if disk, err := DiskOf(dir); err == nil && disk.Free < s.Bytes+o.Spare {
-			return fmt.Errorf("%w: it takes %d bytes, %d are free and %d must stay so", ErrNoRoom, s.Bytes, disk.Free, o.Spare)
+		if disk, err := DiskOf(dir); err == nil && disk.Free < s.Bytes+o.MinFree {
+			return fmt.Errorf("%w: the snapshot needs %d bytes, %d are free and %d must remain free", ErrNoSpace, s.Bytes, disk.Free, o.MinFree)
 		}
-		return writeFrom(ctx, s.Path+".tmp", tx)
+		return copyTx(ctx, s.Path+".tmp", tx)
 	})
 	if err != nil {
-		return s, errors.Join(fmt.Errorf("take snapshot: %w", err), removeIfThere(s.Path+".tmp"))
+		return s, errors.Join(fmt.Errorf("take snapshot: %w", err), removeIfExists(s.Path+".tmp"))
 	}
-	// Before an older one goes: a damaged store makes damaged copies.
+	// Inspect before an older one is removed: a damaged store has damaged
+	// copies.
 	found, err := InspectFile(s.Path + ".tmp")
 	if err == nil {
 		err = found.Err(filepath.Join(db.path, dbFile))
 	}
 	if err != nil {
-		return s, errors.Join(fmt.Errorf("take snapshot: %w", err), removeIfThere(s.Path+".tmp"))
+		return s, errors.Join(fmt.Errorf("take snapshot: %w", err), removeIfExists(s.Path+".tmp"))
 	}
 	if err := os.Rename(s.Path+".tmp", s.Path); err != nil {
 		return s, fmt.Errorf("take snapshot: %w", err)
@@ -88,18 +93,18 @@ func (db *DB) Snapshot(ctx context.Context, o SnapshotOptions) (s Snapshot, err 
 	if err := syncDir(dir); err != nil {
 		return s, fmt.Errorf("take snapshot: %w", err)
 	}
-	return s, dropSnapshots(db.path, o.Why, o.Keep)
+	return s, db.removeOldSnapshots(o.Why, o.Keep)
 }
 
-// writeFrom copies a transaction's state to a private file, synced.
-func writeFrom(ctx context.Context, path string, tx *bolt.Tx) error {
+// copyTx copies the state of a transaction to a private file and syncs it.
+func copyTx(ctx context.Context, path string, tx *bolt.Tx) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = tx.WriteTo(writerUntil{ctx, f})
+	_, err = tx.WriteTo(contextWriter{ctx, f})
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // bbolt tells it in words only
+		err = context.Cause(ctx) // bbolt does not wrap the error
 	}
 	if err == nil {
 		err = f.Sync()
@@ -107,20 +112,20 @@ func writeFrom(ctx context.Context, path string, tx *bolt.Tx) error {
 	return errors.Join(err, f.Close())
 }
 
-// writerUntil fails once its context has ended.
-type writerUntil struct {
+// contextWriter fails once its context has ended.
+type contextWriter struct {
 	ctx context.Context
 	to  io.Writer
 }
 
-func (w writerUntil) Write(b []byte) (int, error) {
+func (w contextWriter) Write(b []byte) (int, error) {
 	if w.ctx.Err() != nil {
 		return 0, context.Cause(w.ctx)
 	}
 	return w.to.Write(b)
 }
 
-// Snapshots lists the snapshots of a state folder, the newest first.
+// Snapshots lists the store snapshots of a state folder, newest first.
 func Snapshots(path string) ([]Snapshot, error) {
 	dir := filepath.Join(path, snapshotDir)
 	entries, err := os.ReadDir(dir)
@@ -133,33 +138,37 @@ func Snapshots(path string) ([]Snapshot, error) {
 	var list []Snapshot
 	for _, e := range entries {
 		base, ok := strings.CutSuffix(e.Name(), ".db")
-		stamp, why, cut := strings.Cut(base, "-")
-		taken, err := time.Parse(snapshotTime, stamp)
-		if !ok || !cut || err != nil {
-			continue // not one of ours
+		parts := strings.Split(base, "-")
+		if !ok || len(parts) != 3 {
+			continue // not a store snapshot
+		}
+		taken, err := time.Parse(snapshotTime, parts[0])
+		if err != nil {
+			continue
 		}
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() {
-			continue // gone meanwhile, or a link to who knows where
+			continue // removed meanwhile, or a symbolic link
 		}
-		list = append(list, Snapshot{Path: filepath.Join(dir, e.Name()), Taken: taken, Why: why, Bytes: info.Size()})
+		list = append(list, Snapshot{Path: filepath.Join(dir, e.Name()), Taken: taken, Why: parts[1], Store: parts[2], Bytes: info.Size()})
 	}
 	slices.SortFunc(list, func(a, b Snapshot) int { return b.Taken.Compare(a.Taken) })
 	return list, nil
 }
 
-// dropSnapshots removes all but the newest of a kind.
-func dropSnapshots(path, why string, keep int) error {
-	list, err := Snapshots(path)
+// removeOldSnapshots removes all but the newest snapshots of one kind of this
+// store. Those of another store may be all that is left of it.
+func (db *DB) removeOldSnapshots(why string, keep int) error {
+	list, err := Snapshots(db.path)
 	if err != nil {
 		return err
 	}
 	for _, s := range list {
-		if s.Why != why {
+		if s.Why != why || s.Store != db.id {
 			continue
 		}
 		if keep--; keep < 0 {
-			if err := removeIfThere(s.Path); err != nil {
+			if err := removeIfExists(s.Path); err != nil {
 				return fmt.Errorf("drop snapshot: %w", err)
 			}
 		}
@@ -167,24 +176,22 @@ func dropSnapshots(path, why string, keep int) error {
 	return nil
 }
 
-// removeUnfinished removes what a crash left of a snapshot that was being taken.
+// removeUnfinished removes snapshots that a crash left unfinished.
 func removeUnfinished(dir string) {
-	left, err := filepath.Glob(filepath.Join(dir, "*.tmp"))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // only for a bad pattern
+		return // without a folder there is nothing to remove
 	}
-	for _, path := range left {
-		os.Remove(path) //nolint:errcheck // what stays is removed the next time
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".tmp" {
+			os.Remove(filepath.Join(dir, e.Name())) //nolint:errcheck // retried by the next snapshot
+		}
 	}
 }
 
-func removeIfThere(path string) error {
+func removeIfExists(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
-
-// Made returns when the database file was made; zero if an early release made
-// it, which did not note it.
-func (db *DB) Made() time.Time { return db.made }

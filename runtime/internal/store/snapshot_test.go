@@ -12,12 +12,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// A snapshot that is taken while batches are committed is a whole store of its
-// own, with a prefix of every journal.
+// A store snapshot that is taken during commits is a complete store, with a
+// prefix of every journal.
 func TestSnapshotWhileCommitting(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	ctx, stop := context.WithCancel(t.Context())
 	var busy sync.WaitGroup
 	busy.Go(func() {
@@ -56,7 +56,7 @@ func TestSnapshotWhileCommitting(t *testing.T) {
 		if err := gapless(old, run, last); err != nil {
 			t.Error(err)
 		}
-		shut(t, old)
+		closeStore(t, old)
 	}
 	stop()
 	busy.Wait()
@@ -66,12 +66,12 @@ func TestSnapshotWhileCommitting(t *testing.T) {
 	}
 }
 
-// Those of another kind are not given up for the hourly ones; what is not ours
-// is left alone, and what a crash left goes.
-func TestSnapshotsKept(t *testing.T) {
-	dir := t.TempDir()
+// Hourly store snapshots do not replace those of another kind. Foreign files
+// stay, and unfinished snapshots are removed.
+func TestSnapshotRetention(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a[b") // an invalid glob pattern
 	db := open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	if _, err := db.Snapshot(t.Context(), store.SnapshotOptions{Why: "upgrade"}); err != nil {
 		t.Fatal(err)
 	}
@@ -94,18 +94,18 @@ func TestSnapshotsKept(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(left); err == nil {
-		t.Error("what a crash left is still there")
+		t.Error("the unfinished snapshot was not removed")
 	}
 }
 
-func TestSnapshotNeedsRoom(t *testing.T) {
+func TestSnapshotNeedsSpace(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	if _, err := store.DiskOf(dir); err != nil {
 		t.Skip(err)
 	}
-	if _, err := db.Snapshot(t.Context(), store.SnapshotOptions{Spare: 1 << 60}); !errors.Is(err, store.ErrNoRoom) {
+	if _, err := db.Snapshot(t.Context(), store.SnapshotOptions{MinFree: 1 << 60}); !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -121,12 +121,12 @@ func TestSnapshotNeedsRoom(t *testing.T) {
 	}
 }
 
-// A snapshot of a store that was damaged while it was open is refused, and the
-// good one before stays.
+// A store snapshot is refused if the store was damaged while it was open. The
+// previous one stays.
 func TestSnapshotFindsDamage(t *testing.T) {
-	dir, file := filled(t)
+	dir, file := filledStore(t)
 	db := open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	if _, err := db.Snapshot(t.Context(), store.SnapshotOptions{Keep: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +151,8 @@ func TestSnapshotFindsDamage(t *testing.T) {
 	}
 }
 
-// leafOf returns the place of a page that is in use, found by spoiling pages of
-// a copy one by one.
+// leafOf returns the offset of a page that is in use. It finds one by damaging
+// the pages of a copy in turn.
 func leafOf(t *testing.T, file string) int64 {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -171,23 +171,22 @@ func leafOf(t *testing.T, file string) int64 {
 	return 0
 }
 
-// A file that is mostly empty is copied when it is opened, and nothing in it is
-// different afterwards.
+// Open compacts a file that is mostly empty. Its pairs do not change.
 func TestCompactAtOpen(t *testing.T) {
-	dir, file := filled(t)
+	dir, file := filledStore(t)
 	db := open(t, dir)
 	for seq := range uint64(250) {
 		ticket := db.Enqueue(store.Batch{Appends: []store.Append{{Run: run, Seq: seq + 1, Record: make([]byte, 20_000)}}})
 		if seq%50 == 49 {
-			wait(t, ticket) // else the trim comes in the same commit, and nothing reaches the file
+			wait(t, ticket) // otherwise the trim is in the same commit, and the file stays small
 		}
 	}
 	wait(t, db.Enqueue(store.Batch{Trims: []store.Trim{{Run: run, From: 1, To: store.All}}}))
 	wait(t, db.Enqueue(store.Batch{Puts: []store.Put{{Bucket: "b", Key: []byte("k"), Value: []byte("v")}}}))
 	st := db.Stats()
-	shut(t, db)
+	closeStore(t, db)
 	if st.FreeBytes < st.FileBytes/2 || st.FileBytes < 4<<20 {
-		t.Fatalf("%d of %d bytes free: not what this test is about", st.FreeBytes, st.FileBytes)
+		t.Fatalf("%d of %d bytes free: too few for this test", st.FreeBytes, st.FileBytes)
 	}
 	before, err := store.BoltPairs(file)
 	if err != nil {
@@ -201,7 +200,7 @@ func TestCompactAtOpen(t *testing.T) {
 		return info.Size()
 	}
 	big := size()
-	shut(t, open(t, dir)) // 64 MiB is the default
+	closeStore(t, open(t, dir)) // 64 MiB is the default
 	if size() != big {
 		t.Errorf("compacted below the limit")
 	}
@@ -215,7 +214,7 @@ func TestCompactAtOpen(t *testing.T) {
 	if _, err := store.Open(dir, store.Options{}); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("the lock is not on the copy: %v", err)
 	}
-	shut(t, db)
+	closeStore(t, db)
 	after, err := store.BoltPairs(file)
 	if err != nil || fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("%d pairs became %d, %v", len(before), len(after), err)
@@ -226,7 +225,7 @@ func TestCompactAtOpen(t *testing.T) {
 }
 
 func TestCompact(t *testing.T) {
-	dir, file := filled(t)
+	dir, file := filledStore(t)
 	before, err := store.BoltPairs(file)
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +241,7 @@ func TestCompact(t *testing.T) {
 	if _, err := store.Compact(t.Context(), dir, store.Options{}); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("while it is open: %v", err)
 	}
-	shut(t, db)
+	closeStore(t, db)
 	if err := os.WriteFile(file, make([]byte, 8192), 0o600); err != nil {
 		t.Fatal(err)
 	}

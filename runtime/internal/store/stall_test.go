@@ -29,11 +29,11 @@ func TestStall(t *testing.T) {
 		bad := m.Enqueue(record(7))
 		second := m.Enqueue(record(2))
 		var stalled *store.StalledError
-		if err := m.Health(); !errors.As(err, &stalled) || !errors.Is(err, full) || stalled.Queued != 3 || stalled.Tries < 10 {
+		if err := m.Health(); !errors.As(err, &stalled) || !errors.Is(err, full) || stalled.Queued != 3 || stalled.Failures < 10 {
 			t.Errorf("health: %v", err)
 		}
 		if _, _, err := m.SweepBlobs(func(string) bool { return false }); !errors.Is(err, full) {
-			t.Errorf("sweep while batches are held: %v", err)
+			t.Errorf("sweep while commits stall: %v", err)
 		}
 		if st := m.Stats(); st.Commits != 0 || st.Batches != 0 || st.Retries < 10 {
 			t.Errorf("stats %+v", st)
@@ -47,7 +47,7 @@ func TestStall(t *testing.T) {
 		if err := m.Health(); err != nil {
 			t.Errorf("health: %v", err)
 		}
-		shut(t, m)
+		closeStore(t, m)
 	})
 }
 
@@ -72,13 +72,13 @@ func TestCloseWhileStalled(t *testing.T) {
 			}
 		}
 		if closed, _ := store.WasClosed(dir); closed {
-			t.Error("counts as closed although batches were given up")
+			t.Error("the store counts as closed although batches were given up")
 		}
 	})
 }
 
-// TestDiskFull fills a file system of 1 MB, frees room and expects that what
-// was held is there.
+// TestDiskFull fills a file system of 1 MB, frees space and expects that the
+// queued batches are committed.
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "none", dir).CombinedOutput(); err != nil {
@@ -103,32 +103,32 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
-// TestMaxBytes reaches the cap and expects that what was acknowledged is there
-// for an owner with a larger one.
+// TestMaxBytes reaches the cap and expects all acknowledged records after the
+// store is opened with a larger cap.
 func TestMaxBytes(t *testing.T) {
 	dir := t.TempDir()
 	db, err := store.Open(dir, store.Options{MaxBytes: 1 << 20, CloseGrace: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, seq := appendUntilStalled(t, db)
+	waiting, seq := appendUntilStalled(t, db)
 	if err := db.Close(); err == nil {
-		t.Error("close kept quiet about batches it gave up")
+		t.Error("close returned no error for batches that it gave up")
 	}
-	if err := held.Err(); !errors.Is(err, store.ErrClosed) {
-		t.Errorf("held batch: %v", err)
+	if err := waiting.Err(); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("queued batch: %v", err)
 	}
 	db = open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	if err := gapless(db, run, seq-1); err != nil {
 		t.Error(err)
 	}
 }
 
-// appendUntilStalled appends records of 8 KB until commits fail and returns
-// the one that is held.
-func appendUntilStalled(t *testing.T, db *store.DB) (held *store.Ticket, seq uint64) {
-	for held == nil {
+// appendUntilStalled appends records of 8 KB until commits fail. It returns the
+// ticket of the last one.
+func appendUntilStalled(t *testing.T, db *store.DB) (waiting *store.Ticket, seq uint64) {
+	for waiting == nil {
 		seq++
 		if seq > 1000 {
 			t.Fatal("never full")
@@ -139,20 +139,20 @@ func appendUntilStalled(t *testing.T, db *store.DB) (held *store.Ticket, seq uin
 			if err := ticket.Err(); err != nil {
 				t.Fatal(err)
 			}
-		case <-stalledOr(db, ticket):
+		case <-stalledOrDone(db, ticket):
 			if db.Health() != nil {
-				held = ticket
+				waiting = ticket
 			}
 		}
 	}
-	return held, seq
+	return waiting, seq
 }
 
 // fillUntilStalled appends until commits fail, calls free and checks that
 // nothing is lost or repeated, also after reopening.
 func fillUntilStalled(t *testing.T, dir string, cause error, free func(*store.DB)) {
 	db := open(t, dir)
-	held, seq := appendUntilStalled(t, db)
+	waiting, seq := appendUntilStalled(t, db)
 	if err := db.Health(); !errors.Is(err, cause) {
 		t.Errorf("health: %v", err)
 	}
@@ -160,24 +160,25 @@ func fillUntilStalled(t *testing.T, dir string, cause error, free func(*store.DB
 		t.Errorf("while full: %d records readable, want %d: %v", last, seq-1, err)
 	}
 	free(db)
-	wait(t, held)
+	wait(t, waiting)
 	wait(t, db.Enqueue(store.Batch{Appends: []store.Append{{Run: run, Seq: seq + 1}}}))
 	if err := db.Health(); err != nil {
 		t.Errorf("health: %v", err)
 	}
-	shut(t, db)
+	closeStore(t, db)
 	if err := store.Verify(dir); err != nil {
 		t.Error(err)
 	}
 	db = open(t, dir)
-	defer shut(t, db)
+	defer closeStore(t, db)
 	if err := gapless(db, run, seq+1); err != nil {
 		t.Error(err)
 	}
 }
 
-// stalledOr is closed when the ticket is done or the store stalls.
-func stalledOr(db *store.DB, ticket *store.Ticket) <-chan struct{} {
+// stalledOrDone returns a channel that is closed when the ticket is done or the
+// store stalls.
+func stalledOrDone(db *store.DB, ticket *store.Ticket) <-chan struct{} {
 	c := make(chan struct{})
 	go func() {
 		defer close(c)
@@ -192,7 +193,7 @@ func stalledOr(db *store.DB, ticket *store.Ticket) <-chan struct{} {
 	return c
 }
 
-// gapless checks that the journal is 1..want.
+// gapless checks that the journal has exactly the records 1 to want.
 func gapless(s store.Store, run string, want uint64) error {
 	var last uint64
 	err := s.Journal(run, 0, func(seq uint64, _ []byte) error {

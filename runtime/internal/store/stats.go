@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Stats are exact counts since the store was opened. Only committed batches
-// count in Batches, Records, Puts, Trims and Bytes. What opening and closing
-// write for themselves is not counted. The sizes of the file are as they are now.
+// Stats are exact counts since the store was opened. Batches, Records, Puts,
+// Trims and Bytes count committed batches only. Writes of Open and Close are
+// not counted. Queue and file sizes are current values.
 type Stats struct {
-	Commits uint64 // transactions made durable
+	Commits uint64 // durable transactions
 	Batches uint64 // batches in them
 	Records uint64 // journal records in them
 	Puts    uint64 // pairs set or deleted
 	Trims   uint64
 	Bytes   uint64 // payload: records, keys, values
-	Refused uint64 // batches that failed a check, a sequence or were invalid
+	Refused uint64 // batches refused by a check, for their sequence number or as invalid
 	Retries uint64 // failed commits
 
-	Blobs     uint64 // blobs written, not those that were there
+	Blobs     uint64 // blobs written, without those that existed
 	BlobBytes uint64
 
-	Queued      int           // batches that wait now, those being committed included
+	Queued      int           // batches queued now, including those of the commit under way
 	QueuedBytes int64         // their payload
-	LastCommit  time.Duration // how long the newest commit took, sync included
+	LastCommit  time.Duration // duration of the newest commit, including the sync
 
-	FileBytes int64 // of the database file; 0 in memory
-	FreeBytes int64 // of them in pages that hold nothing; the file gives none back
+	FileBytes int64 // size of the database file; 0 in memory
+	FreeBytes int64 // bytes of the file in unused pages; the file does not shrink by them
 }
 
-// counters is Stats behind a lock. The writer adds once a commit.
+// counters is a Stats with a lock. The writer changes it once per commit.
 type counters struct {
 	mu sync.Mutex
 	s  Stats

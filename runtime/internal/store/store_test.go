@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if childMain() {
+	if childMain() || failWritesMain() {
 		return
 	}
 	goleak.VerifyTestMain(m)

@@ -9,14 +9,15 @@ import (
 	"path/filepath"
 )
 
-// SweepBlobs removes the blobs for whose digest keep returns false and returns
-// how many and how large they were. A blob that was put since the sweep before
-// the last one stays in any case: the batch that names it may be on its way.
-// So what nobody names goes with the second sweep after its put, or with the
-// first after a restart. keep may call the store, and puts go on meanwhile.
+// SweepBlobs removes the blobs for whose digest keep returns false, and returns
+// their number and total size. A blob that was put since the sweep before the
+// last one is kept in any case, because the batch that names it may not be
+// committed yet. So an unused blob is removed by the second sweep after its
+// put, or by the first one after a restart. keep may call the store, and puts
+// may run meanwhile.
 //
-// While commits stall it does nothing and returns the store's Health, because
-// batches that are held name blobs too.
+// While commits stall it removes nothing and returns the store's Health,
+// because the queued batches name blobs too.
 func (db *DB) SweepBlobs(keep func(digest string) bool) (removed int, bytes int64, err error) {
 	if err := db.Health(); err != nil {
 		return 0, 0, fmt.Errorf("sweep blobs: %w", err)
@@ -26,20 +27,23 @@ func (db *DB) SweepBlobs(keep func(digest string) bool) (removed int, bytes int6
 
 func (b *blobs) sweep(keep func(digest string) bool) (removed int, freed int64, err error) {
 	b.age()
-	shelves, err := os.ReadDir(b.dir)
+	dirs, err := os.ReadDir(b.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, nil // the disk was full when the store was opened
+	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("sweep blobs: %w", err)
 	}
-	for _, shelf := range shelves {
-		if !shelf.IsDir() || len(shelf.Name()) != 2 {
+	for _, dir := range dirs {
+		if !dir.IsDir() || len(dir.Name()) != 2 {
 			continue
 		}
-		entries, err := os.ReadDir(filepath.Join(b.dir, shelf.Name()))
+		entries, err := os.ReadDir(filepath.Join(b.dir, dir.Name()))
 		if err != nil {
 			return removed, freed, fmt.Errorf("sweep blobs: %w", err)
 		}
 		for _, e := range entries {
-			digest := shelf.Name() + e.Name()
+			digest := dir.Name() + e.Name()
 			sum, err := parseDigest(digest)
 			if err != nil || keep(digest) {
 				continue
@@ -57,14 +61,15 @@ func (b *blobs) sweep(keep func(digest string) bool) (removed int, freed int64, 
 	return removed, freed, nil
 }
 
-// age makes what was put since the last sweep old.
+// age makes the digests put since the last sweep the previous generation.
 func (b *blobs) age() {
-	b.knownMu.Lock()
-	defer b.knownMu.Unlock()
-	b.old, b.fresh = b.fresh, map[[sha256.Size]byte]struct{}{}
+	b.recentMu.Lock()
+	defer b.recentMu.Unlock()
+	b.previous, b.recent = b.recent, map[[sha256.Size]byte]struct{}{}
 }
 
-// remove deletes a blob unless it is protected; then size is -1.
+// remove deletes a blob. If the blob is protected or missing it returns a size
+// of -1.
 func (b *blobs) remove(sum [sha256.Size]byte, digest string) (size int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,9 +90,9 @@ func (b *blobs) remove(sum [sha256.Size]byte, digest string) (size int64, err er
 }
 
 func (b *blobs) protected(sum [sha256.Size]byte) bool {
-	b.knownMu.Lock()
-	defer b.knownMu.Unlock()
-	_, fresh := b.fresh[sum]
-	_, old := b.old[sum]
+	b.recentMu.Lock()
+	defer b.recentMu.Unlock()
+	_, fresh := b.recent[sum]
+	_, old := b.previous[sum]
 	return fresh || old
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// syncDir makes the names in a folder durable.
+// syncDir fsyncs a folder, so that new and renamed files in it are durable.
 func syncDir(dir string) error { return syncFile(dir) }
 
 func syncFile(path string) error {
@@ -18,7 +18,7 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// writeSynced writes a private file and syncs it, not its folder.
+// writeSynced writes a private file and fsyncs it, but not its folder.
 func writeSynced(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -31,8 +31,9 @@ func writeSynced(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// makeDirs makes a private folder and those above it that are missing, each
-// name durable: a commit is worth nothing in a folder that a power loss takes.
+// makeDirs creates a private folder and its missing parents, and syncs each
+// parent: otherwise a power loss could remove the folder with everything
+// committed in it.
 func makeDirs(dir string) error {
 	made, err := makeDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +48,7 @@ func makeDirs(dir string) error {
 	return syncDir(filepath.Dir(dir))
 }
 
-// makeDir makes a private folder; made is false if it was there.
+// makeDir creates a private folder; made is false if it existed.
 func makeDir(dir string) (made bool, err error) {
 	err = os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {

@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// A Ticket is the receipt of one enqueued batch.
+// A Ticket is the pending result of one enqueued batch.
 type Ticket struct {
 	batch   Batch
 	bytes   int64 // payload of the batch
-	records int   // appends of the batch
-	invalid error // of the shape, found when it was enqueued
-	verdict error // the writer's alone until done: why this batch is refused
+	records int   // number of appends
+	invalid error // set by Enqueue: the batch is malformed
+	refusal error // owned by the writer until done: why the batch is refused
 
-	out *delivery
+	queue *callbackQueue
 
-	mu    sync.Mutex
-	over  bool
-	err   error
-	done  chan struct{} // made on demand
-	calls []func(error)
+	mu        sync.Mutex
+	finished  bool
+	err       error
+	done      chan struct{} // created on demand
+	callbacks []func(error)
 }
 
-// Wait blocks until the batch is committed or refused and returns its error,
-// or ctx's error if that comes first; the batch stays enqueued all the same.
+// Wait blocks until the batch is committed or refused and returns its error. If
+// ctx ends first, Wait returns the cause of ctx; the batch stays enqueued.
 func (t *Ticket) Wait(ctx context.Context) error {
 	select {
 	case <-t.Done():
@@ -43,7 +43,7 @@ func (t *Ticket) Done() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.done == nil {
-		if t.over {
+		if t.finished {
 			return closedChan
 		}
 		t.done = make(chan struct{})
@@ -51,43 +51,43 @@ func (t *Ticket) Done() <-chan struct{} {
 	return t.done
 }
 
-// Err returns why the batch was refused; nil if it was committed or is not
-// done yet.
+// Err returns why the batch was refused, nil if it was committed or is not done
+// yet.
 func (t *Ticket) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err
 }
 
-// OnDone has fn called with the batch's error once it is done. The calls of
-// all tickets run one after the other in the order of their batches, on a
-// goroutine that is not the writer. A call that is registered on a ticket that
-// is done comes behind all that are due already.
+// OnDone registers fn to be called with the batch's error once the batch is
+// done. The callbacks of all tickets run one after the other in the order of
+// their batches, on a goroutine other than the writer's. If the batch is done
+// already, fn runs behind all callbacks that are queued.
 func (t *Ticket) OnDone(fn func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over {
-		t.out.push(fn, t.err)
+	if t.finished {
+		t.queue.push(fn, t.err)
 		return
 	}
-	t.calls = append(t.calls, fn)
+	t.callbacks = append(t.callbacks, fn)
 }
 
-// finish settles the ticket and lets go of the batch. Only the writer calls
-// it, in order. The calls are pushed under the lock so that none registered
-// at the same time can overtake them.
+// finish completes the ticket and releases the batch. Only the writer calls it,
+// in order. It queues the callbacks under the lock, so that a callback
+// registered at the same time cannot overtake them.
 func (t *Ticket) finish(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.over, t.err = true, err
+	t.finished, t.err = true, err
 	t.batch = Batch{}
 	if t.done != nil {
 		close(t.done)
 	}
-	for _, fn := range t.calls {
-		t.out.push(fn, err)
+	for _, fn := range t.callbacks {
+		t.queue.push(fn, err)
 	}
-	t.calls = nil
+	t.callbacks = nil
 }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -12,12 +12,13 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// Verify reads the whole database file in the state folder path and reports
-// what is damaged, without changing anything. A folder without one is sound.
+// Verify reads the whole database file in the state folder path with bbolt and
+// reports damage. It changes nothing. A folder without a file is sound.
 //
-// bbolt trusts its file: damage can end the process that opens it, by a signal
-// that cannot be caught. So after an unclean end, see [WasClosed], call Verify
-// in a child process before [Open]; a child that dies is a damaged file too.
+// bbolt trusts its file: damage can crash the process that opens it, by a
+// signal that cannot be caught. So after an unclean shutdown, see [WasClosed],
+// call Verify in a child process before [Open]. If the child crashes, the file
+// is damaged.
 func Verify(path string) (err error) {
 	file := filepath.Join(path, dbFile)
 	defer func() {
@@ -30,7 +31,7 @@ func Verify(path string) (err error) {
 	}
 	b, err := bolt.Open(file, 0o600, &bolt.Options{Timeout: time.Second, ReadOnly: true, NoStatistics: true})
 	if errors.Is(err, berrors.ErrTimeout) {
-		return heldBy(file, filepath.Join(path, flagFile))
+		return newHeldError(file, filepath.Join(path, flagFile))
 	}
 	if isDamage(err) {
 		return &DamagedError{Path: file, Count: 1, Places: []string{err.Error()}}
@@ -40,7 +41,7 @@ func Verify(path string) (err error) {
 	}
 	err = b.View(func(tx *bolt.Tx) error {
 		var found error
-		for problem := range tx.Check() { // to its end: it runs on a goroutine
+		for problem := range tx.Check() { // read the channel to its end, because a goroutine writes to it
 			if found == nil {
 				found = problem
 			}
@@ -50,7 +51,7 @@ func Verify(path string) (err error) {
 	if closeErr := b.Close(); closeErr != nil {
 		return fmt.Errorf("verify store %q: %w", file, closeErr)
 	}
-	if err != nil { // the view itself cannot fail
+	if err != nil { // View itself returns no other error
 		return &DamagedError{Path: file, Count: 1, Places: []string{err.Error()}}
 	}
 	return nil

@@ -9,53 +9,53 @@ import (
 )
 
 const (
-	lazyHold    = 50 * time.Millisecond
-	commitBytes = 32 << 20 // payload of one commit at most, so a backlog does not become one giant transaction
+	lazyDelay   = 50 * time.Millisecond
+	commitBytes = 32 << 20 // largest payload of one commit, so that a backlog does not become one giant transaction
 
-	retryFirst = 10 * time.Millisecond // after a failed commit; doubles up to retryMost
-	retryMost  = 2 * time.Second
+	backoffMin = 10 * time.Millisecond // after a failed commit; doubles up to backoffMax
+	backoffMax = 2 * time.Second
 )
 
-// A writer is the queue of batches and the one goroutine that commits them,
-// the same for both kinds of store.
+// A writer is the queue of batches and the goroutine that commits them. Both
+// implementations of [Store] use it.
 type writer struct {
-	// commit makes the tickets durable in one transaction, setting the verdict
-	// of those it refuses. written is false if nothing was left to write. An
-	// error means that nothing took effect.
-	commit  func(tickets []*Ticket) (written bool, err error)
-	grace   time.Duration // how long Close goes on with failing commits
-	out     *delivery
-	stats   counters
-	wake    chan struct{} // capacity 1
-	closing chan struct{} // closed by Close
-	ended   chan struct{} // closed when the goroutine ends
+	// commit makes the tickets durable in one transaction and sets the refusal
+	// of those that it refuses. written is false if there was nothing to write.
+	// An error means that nothing took effect.
+	commit    func(tickets []*Ticket) (written bool, err error)
+	grace     time.Duration // how long Close retries failing commits
+	callbacks *callbackQueue
+	stats     counters
+	wake      chan struct{} // capacity 1
+	closing   chan struct{} // closed by Close
+	ended     chan struct{} // closed when the goroutine ends
 
-	mu      sync.Mutex
-	queue   []*Ticket
-	urgent  int // tickets in queue that are not lazy
-	held    int // tickets taken from queue and not finished
-	bytes   int64
-	first   time.Time // when the first ticket of an all-lazy queue came
-	closed  bool
-	closeAt time.Time
-	stalled *StalledError
+	mu       sync.Mutex
+	queue    []*Ticket
+	nonLazy  int // tickets in queue that are not lazy
+	inCommit int // tickets taken from queue and not finished
+	bytes    int64
+	first    time.Time // when the first ticket of an all-lazy queue was added
+	closed   bool
+	closeAt  time.Time
+	stalled  *StalledError
 }
 
 func startWriter(grace time.Duration, commit func([]*Ticket) (bool, error)) *writer {
 	w := &writer{
-		commit: commit, grace: grace, out: newDelivery(),
+		commit: commit, grace: grace, callbacks: newCallbackQueue(),
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go w.run()
 	return w
 }
 
-// Enqueue implements [Store]. An invalid batch takes its place in the queue
-// too, so that its callbacks keep their order.
+// Enqueue implements [Store]. An invalid batch is queued too, so that its
+// callbacks keep their order.
 func (w *writer) Enqueue(b Batch) *Ticket {
-	t := &Ticket{batch: b, out: w.out, records: len(b.Appends)}
-	t.bytes, t.invalid = weigh(&t.batch)
-	t.verdict = t.invalid
+	t := &Ticket{batch: b, queue: w.callbacks, records: len(b.Appends)}
+	t.bytes, t.invalid = checkBatch(&t.batch)
+	t.refusal = t.invalid
 
 	w.mu.Lock()
 	if w.closed {
@@ -65,8 +65,8 @@ func (w *writer) Enqueue(b Batch) *Ticket {
 	}
 	wake := true
 	if !b.Lazy {
-		wake = w.urgent == 0
-		w.urgent++
+		wake = w.nonLazy == 0
+		w.nonLazy++
 	} else if len(w.queue) == 0 {
 		w.first = time.Now()
 	} else {
@@ -94,31 +94,32 @@ func (w *writer) run() {
 	var tickets []*Ticket
 	for {
 		var ok bool
-		if tickets, ok = w.take(tickets[:0]); !ok {
+		if tickets, ok = w.next(tickets[:0]); !ok {
 			return
 		}
-		err := w.carry(tickets)
-		w.settle(tickets, err)
-		clear(tickets) // let go of what is done
-		// Let those who were just told enqueue their next before the drain,
-		// else the waiters split into two halves that take turns. This is one
-		// turn of the scheduler and no delay: with nobody else ready it
-		// returns at once.
+		err := w.commitWithRetry(tickets)
+		w.finish(tickets, err)
+		clear(tickets) // release the tickets
+		// Let callers that were just notified enqueue their next batch before
+		// the queue is read. Otherwise the callers split into two halves that
+		// alternate. This yields to the scheduler once and is not a delay: if
+		// no goroutine is ready it returns at once.
 		stdruntime.Gosched()
 	}
 }
 
-// take waits for work and moves it to tickets; false means closed and empty.
-func (w *writer) take(tickets []*Ticket) ([]*Ticket, bool) {
+// next waits for work and appends it to tickets. It returns false when the
+// writer is closed and the queue empty.
+func (w *writer) next(tickets []*Ticket) ([]*Ticket, bool) {
 	for {
 		w.mu.Lock()
 		n := len(w.queue)
-		hold := time.Duration(0)
-		if n > 0 && w.urgent == 0 && !w.closed {
-			hold = lazyHold - time.Since(w.first)
+		delay := time.Duration(0)
+		if n > 0 && w.nonLazy == 0 && !w.closed {
+			delay = lazyDelay - time.Since(w.first)
 		}
-		if n > 0 && hold <= 0 {
-			tickets = w.move(tickets)
+		if n > 0 && delay <= 0 {
+			tickets = w.dequeue(tickets)
 			w.mu.Unlock()
 			return tickets, true
 		}
@@ -130,7 +131,7 @@ func (w *writer) take(tickets []*Ticket) ([]*Ticket, bool) {
 		case n == 0:
 			<-w.wake
 		default:
-			timer := time.NewTimer(hold)
+			timer := time.NewTimer(delay)
 			select {
 			case <-w.wake:
 			case <-timer.C:
@@ -140,15 +141,15 @@ func (w *writer) take(tickets []*Ticket) ([]*Ticket, bool) {
 	}
 }
 
-// move takes the front of the queue up to commitBytes, at least one ticket.
-// mu is held.
-func (w *writer) move(tickets []*Ticket) []*Ticket {
+// dequeue takes tickets from the front of the queue up to commitBytes, at least
+// one. The caller holds mu.
+func (w *writer) dequeue(tickets []*Ticket) []*Ticket {
 	var bytes int64
 	n := 0
 	for n < len(w.queue) && (n == 0 || bytes+w.queue[n].bytes <= commitBytes) {
 		bytes += w.queue[n].bytes
 		if !w.queue[n].batch.Lazy {
-			w.urgent--
+			w.nonLazy--
 		}
 		n++
 	}
@@ -156,37 +157,37 @@ func (w *writer) move(tickets []*Ticket) []*Ticket {
 	left := copy(w.queue, w.queue[n:])
 	clear(w.queue[left:])
 	w.queue = w.queue[:left]
-	w.held = n
+	w.inCommit = n
 	return tickets
 }
 
-// carry commits the tickets, trying again until it works or Close has run out
-// of patience; then it returns why.
-func (w *writer) carry(tickets []*Ticket) error {
-	pause := retryFirst
+// commitWithRetry commits the tickets and retries until it succeeds. Once Close
+// has exceeded its grace period it returns the error.
+func (w *writer) commitWithRetry(tickets []*Ticket) error {
+	backoff := backoffMin
 	for {
 		begin := time.Now()
 		written, err := w.commit(tickets)
 		if err == nil {
 			w.count(tickets, written, time.Since(begin))
-			w.recovered()
+			w.clearFailure()
 			return nil
 		}
 		w.stats.change(func(s *Stats) { s.Retries++ })
-		if w.stall(err) {
+		if w.recordFailure(err) {
 			return errors.Join(ErrClosed, err)
 		}
-		w.pause(pause)
-		pause = min(2*pause, retryMost)
+		w.waitBackoff(backoff)
+		backoff = min(2*backoff, backoffMax)
 	}
 }
 
-// pause waits before the next try. While closing it waits no longer than the
-// first pause, because the time that is left is short.
-func (w *writer) pause(d time.Duration) {
+// waitBackoff waits before the next attempt. During Close it waits backoffMin
+// at most, because the remaining time is short.
+func (w *writer) waitBackoff(d time.Duration) {
 	select {
 	case <-w.closing:
-		time.Sleep(min(d, retryFirst))
+		time.Sleep(min(d, backoffMin))
 		return
 	default:
 	}
@@ -198,19 +199,19 @@ func (w *writer) pause(d time.Duration) {
 	}
 }
 
-// stall records a failed commit and reports whether to give up.
-func (w *writer) stall(err error) (giveUp bool) {
+// recordFailure records a failed commit and reports whether to give up.
+func (w *writer) recordFailure(err error) (giveUp bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stalled == nil {
 		w.stalled = &StalledError{Since: time.Now()}
 	}
-	w.stalled.Tries++
+	w.stalled.Failures++
 	w.stalled.Err = err
 	return w.closed && !time.Now().Before(w.closeAt)
 }
 
-func (w *writer) recovered() {
+func (w *writer) clearFailure() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stalled = nil
@@ -219,7 +220,7 @@ func (w *writer) recovered() {
 func (w *writer) count(tickets []*Ticket, written bool, took time.Duration) {
 	w.stats.change(func(s *Stats) {
 		for _, t := range tickets {
-			if t.verdict != nil {
+			if t.refusal != nil {
 				s.Refused++
 				continue
 			}
@@ -236,27 +237,28 @@ func (w *writer) count(tickets []*Ticket, written bool, took time.Duration) {
 	})
 }
 
-// settle finishes the tickets in order. If err says that Close gave up, all
-// that is queued behind fails too: a later batch must not outlive an earlier.
-func (w *writer) settle(tickets []*Ticket, err error) {
+// finish completes the tickets in order. If err is set, Close has given up;
+// then all queued tickets fail too, because a later batch must not survive an
+// earlier one.
+func (w *writer) finish(tickets []*Ticket, err error) {
 	w.mu.Lock()
-	w.held = 0
+	w.inCommit = 0
 	for _, t := range tickets {
 		w.bytes -= t.bytes
 	}
-	var behind []*Ticket
+	var rest []*Ticket
 	if err != nil {
-		behind, w.queue, w.urgent, w.bytes = w.queue, nil, 0, 0
+		rest, w.queue, w.nonLazy, w.bytes = w.queue, nil, 0, 0
 	}
 	w.mu.Unlock()
 	for _, t := range tickets {
-		verdict := t.verdict
+		result := t.refusal
 		if err != nil {
-			verdict = err
+			result = err
 		}
-		t.finish(verdict)
+		t.finish(result)
 	}
-	for _, t := range behind {
+	for _, t := range rest {
 		t.finish(err)
 	}
 }
@@ -266,7 +268,7 @@ func (w *writer) Stats() Stats {
 	s := w.stats.read()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.Queued, s.QueuedBytes = len(w.queue)+w.held, w.bytes
+	s.Queued, s.QueuedBytes = len(w.queue)+w.inCommit, w.bytes
 	return s
 }
 
@@ -278,7 +280,7 @@ func (w *writer) Health() error {
 		return nil
 	}
 	now := *w.stalled
-	now.Queued = len(w.queue) + w.held
+	now.Queued = len(w.queue) + w.inCommit
 	return &now
 }
 
@@ -288,9 +290,9 @@ func (w *writer) isClosed() bool {
 	return w.closed
 }
 
-// shut lets the goroutine commit what is queued and end, and waits for that
-// and for all callbacks. Only the first caller gets true.
-func (w *writer) shut() (first bool) {
+// stop waits until the goroutine has committed the queue and ended, and until
+// all callbacks have returned. It returns true to the first caller only.
+func (w *writer) stop() (first bool) {
 	w.mu.Lock()
 	first = !w.closed
 	if first {
@@ -300,6 +302,6 @@ func (w *writer) shut() (first bool) {
 	w.mu.Unlock()
 	w.signal()
 	<-w.ended
-	w.out.drain()
+	w.callbacks.drain()
 	return first
 }

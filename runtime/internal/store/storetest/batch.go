@@ -14,7 +14,7 @@ import (
 )
 
 var batchClauses = []clause{
-	{name: "S4.1 a batch that is refused leaves nothing", check: func(t *testing.T, s store.Store) {
+	{name: "S4.1 a refused batch has no effect", check: func(t *testing.T, s store.Store) {
 		commit(t, s, store.Batch{Puts: []store.Put{put("a", "k", "1")}, Appends: appends(run1, 1, 2)})
 		for name, b := range map[string]store.Batch{
 			"check":    {Puts: []store.Put{{Bucket: "a", Key: []byte("x"), Check: func([]byte, bool) error { return errNo }}}},
@@ -35,7 +35,7 @@ var batchClauses = []clause{
 		wantJournal(t, s, run1, 0, 1, 2)
 	}},
 	{name: "S4.2 a check sees all earlier batches and its error is the batch's", check: func(t *testing.T, s store.Store) {
-		release := holdWriter(t, s)
+		release := blockWriter(t, s)
 		next := func(from, to string) *store.Ticket {
 			return s.Enqueue(store.Batch{Puts: []store.Put{{
 				Bucket: "a", Key: []byte("k"), Value: []byte(to),
@@ -73,9 +73,9 @@ var batchClauses = []clause{
 		refuse(t, s, store.Batch{Puts: []store.Put{{Bucket: "a", Key: []byte("k"), Delete: true, Check: absent}}}, errNo)
 		wantValue(t, s, "a", "k", "2")
 	}},
-	{name: "S4.4 what waits shares one commit, and the counts are exact", check: func(t *testing.T, s store.Store) {
+	{name: "S4.4 queued batches share one commit, and the counts are exact", check: func(t *testing.T, s store.Store) {
 		before := s.Stats()
-		release := holdWriter(t, s)
+		release := blockWriter(t, s)
 		var last *store.Ticket
 		for seq := uint64(1); seq <= 100; seq++ {
 			last = s.Enqueue(store.Batch{
@@ -87,7 +87,7 @@ var batchClauses = []clause{
 		}
 		refused := s.Enqueue(store.Batch{Appends: appends(run1, 7, 7)})
 		if q := s.Stats(); q.Queued != 102 || q.QueuedBytes != 100*(5+8)+2 {
-			t.Errorf("while held: %d batches, %d bytes queued", q.Queued, q.QueuedBytes)
+			t.Errorf("while blocked: %d batches, %d bytes queued", q.Queued, q.QueuedBytes)
 		}
 		release()
 		if err := last.Wait(context.Background()); err != nil {
@@ -100,12 +100,13 @@ var batchClauses = []clause{
 			after.Puts - before.Puts, after.Trims - before.Trims, after.Bytes - before.Bytes,
 			after.Refused - before.Refused, uint64(after.Queued),
 		}
-		// The first commit is that of the batch that held the writer: one put, a key of one byte.
+		// The first commit is that of blockWriter: one put with a key of one
+		// byte.
 		if want := [8]uint64{2, 101, 100, 101, 100, 100*(5+8) + 1, 1, 0}; got != want {
 			t.Errorf("commits, batches, records, puts, trims, bytes, refused, queued: %v, want %v", got, want)
 		}
 	}},
-	{name: "S4.5 batches one after the other are commits one by one", check: func(t *testing.T, s store.Store) {
+	{name: "S4.5 batches that wait for each other have a commit each", check: func(t *testing.T, s store.Store) {
 		for seq := uint64(1); seq <= 5; seq++ {
 			commit(t, s, store.Batch{Appends: appends(run1, seq, seq)})
 			if n := s.Stats().Commits; n != seq {
@@ -117,7 +118,7 @@ var batchClauses = []clause{
 			t.Errorf("a refused batch made a commit: %d", n)
 		}
 	}},
-	{name: "S4.6 a lazy batch waits for company or 50 ms, in order", bubble: inBubble(func(t *testing.T, s store.Store) {
+	{name: "S4.6 a lazy batch waits for another batch or 50 ms, in order", bubble: inBubble(func(t *testing.T, s store.Store) {
 		lazy := func(seq uint64) { s.Enqueue(store.Batch{Appends: appends(run1, seq, seq), Lazy: true}) }
 		wantCommits := func(want uint64) {
 			t.Helper()
@@ -144,7 +145,7 @@ var batchClauses = []clause{
 		wantCommits(3)
 		wantLast(t, s, run1, 5)
 	})},
-	{name: "S4.7 many producers: every run's journal is gapless", check: func(t *testing.T, s store.Store) {
+	{name: "S4.7 with many producers every journal is without gaps", check: func(t *testing.T, s store.Store) {
 		const producers, each = 16, 60
 		var wg sync.WaitGroup
 		for p := range producers {

@@ -11,13 +11,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// A sweeper is a store that can forget blobs; both implementations can.
+// A sweeper is a store that can delete blobs. Both implementations are.
 type sweeper interface {
 	SweepBlobs(keep func(digest string) bool) (removed int, bytes int64, err error)
 }
 
 var blobClauses = []clause{
-	{name: "S6.1 what was put comes back under its digest", check: func(t *testing.T, s store.Store) {
+	{name: "S6.1 a blob is read back by its digest", check: func(t *testing.T, s store.Store) {
 		for _, data := range [][]byte{{}, []byte("a"), bytes.Repeat([]byte("ab"), 1<<20)} {
 			digest, err := s.PutBlob(data)
 			if err != nil {
@@ -35,7 +35,7 @@ var blobClauses = []clause{
 			t.Errorf("stats %+v", st)
 		}
 	}},
-	{name: "S6.2 putting again changes nothing, also at once", check: func(t *testing.T, s store.Store) {
+	{name: "S6.2 putting a blob again changes nothing, also concurrently", check: func(t *testing.T, s store.Store) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
@@ -56,7 +56,7 @@ var blobClauses = []clause{
 			t.Errorf("blob: %v, %v", got, err)
 		}
 	}},
-	{name: "S6.3 what is no digest is refused, what is not there not found", check: func(t *testing.T, s store.Store) {
+	{name: "S6.3 a malformed digest is refused, an unknown one not found", check: func(t *testing.T, s store.Store) {
 		good, _ := s.PutBlob([]byte("a"))
 		for _, digest := range []string{"", "ab", "../../etc/passwd", strings.ToUpper(good), strings.Repeat("/", 64), good + "0", good[:63] + "\x00"} {
 			_, err := s.Blob(digest)
@@ -65,7 +65,7 @@ var blobClauses = []clause{
 		_, err := s.Blob(strings.Repeat("0", 64))
 		wantIs(t, err, store.ErrNotFound)
 	}},
-	{name: "S6.4 a blob is the caller's to change", check: func(t *testing.T, s store.Store) {
+	{name: "S6.4 the caller may change a blob that it put or read", check: func(t *testing.T, s store.Store) {
 		data := []byte("abc")
 		digest, _ := s.PutBlob(data)
 		data[0] = 'x'
@@ -75,7 +75,7 @@ var blobClauses = []clause{
 			t.Errorf("blob %q, %v", again, err)
 		}
 	}},
-	{name: "S6.5 a sweep takes what nobody keeps, and nothing fresh", check: func(t *testing.T, s store.Store) {
+	{name: "S6.5 a sweep removes unused blobs, except recent ones", check: func(t *testing.T, s store.Store) {
 		sw := s.(sweeper)
 		a, _ := s.PutBlob([]byte("a"))
 		b, _ := s.PutBlob([]byte("bb"))

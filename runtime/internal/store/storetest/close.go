@@ -11,7 +11,7 @@ import (
 )
 
 var closeClauses = []clause{
-	{name: "S7.1 close commits what waits, lazy batches at once", bubble: inBubble(func(t *testing.T, s store.Store) {
+	{name: "S7.1 close commits queued batches, lazy ones without delay", bubble: inBubble(func(t *testing.T, s store.Store) {
 		begin := time.Now()
 		var tickets []*store.Ticket
 		for seq := uint64(1); seq <= 20; seq++ {
@@ -37,7 +37,7 @@ var closeClauses = []clause{
 			t.Errorf("took %v, of which the callback 1s", d)
 		}
 	})},
-	{name: "S7.2 after close everything is ErrClosed", check: func(t *testing.T, s store.Store) {
+	{name: "S7.2 after close every method returns ErrClosed", check: func(t *testing.T, s store.Store) {
 		digest, _ := s.PutBlob([]byte("a"))
 		done := s.Enqueue(store.Batch{})
 		for range 2 {
@@ -67,7 +67,7 @@ var closeClauses = []clause{
 			t.Errorf("a committed batch reports %v", err)
 		}
 	}},
-	{name: "S7.3 close beside producers and readers: each batch is committed or ErrClosed", check: func(t *testing.T, s store.Store) {
+	{name: "S7.3 with close during use each batch is committed or ErrClosed", check: func(t *testing.T, s store.Store) {
 		var wg sync.WaitGroup
 		started := make(chan struct{}, 4)
 		for range 4 {
@@ -102,11 +102,11 @@ var closeClauses = []clause{
 	}},
 	{name: "S7.4 an idle store has no timer", bubble: inBubble(func(t *testing.T, s store.Store) {
 		commit(t, s, store.Batch{})
-		synctest.Wait() // would not return while something runs
+		synctest.Wait() // would not return while a goroutine runs
 		begin := time.Now()
 		time.Sleep(time.Hour)
 		if time.Since(begin) != time.Hour || s.Stats().Commits != 1 {
-			t.Error("something happened")
+			t.Error("an idle store committed or ended the sleep early")
 		}
 	})},
 }

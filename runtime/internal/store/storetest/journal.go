@@ -18,7 +18,7 @@ var journalClauses = []clause{
 			t.Errorf("last: %d, %v, %v", seq, ok, err)
 		}
 	}},
-	{name: "S1.2 records come back in order, from any number", check: func(t *testing.T, s store.Store) {
+	{name: "S1.2 records are read in order, from any number", check: func(t *testing.T, s store.Store) {
 		commit(t, s, store.Batch{Appends: appends(run1, 1, 3)})
 		commit(t, s, store.Batch{Appends: appends(run1, 4, 9)})
 		wantJournal(t, s, run1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
@@ -66,7 +66,7 @@ var journalClauses = []clause{
 			t.Errorf("walk: %d calls, %v", n, err)
 		}
 	}},
-	{name: "S1.6 a long journal is whole, and fn may write", check: func(t *testing.T, s store.Store) {
+	{name: "S1.6 a long journal is complete, and fn may write", check: func(t *testing.T, s store.Store) {
 		// More than one chunk by number and by size.
 		big := bytes.Repeat([]byte("x"), 40<<10)
 		for seq := uint64(1); seq <= 1500; seq++ {
@@ -92,7 +92,7 @@ var journalClauses = []clause{
 			t.Fatalf("walk ended at %d: %v", next, err)
 		}
 	}},
-	{name: "S1.7 trims delete what they name", check: func(t *testing.T, s store.Store) {
+	{name: "S1.7 a trim deletes its records only", check: func(t *testing.T, s store.Store) {
 		commit(t, s, store.Batch{Appends: append(appends(run1, 1, 9), appends(run2, 1, 3)...)})
 		trim := func(from, to uint64) {
 			commit(t, s, store.Batch{Trims: []store.Trim{{Run: run1, From: from, To: to}}})
@@ -117,7 +117,7 @@ var journalClauses = []clause{
 		commit(t, s, store.Batch{Appends: appends(run1, 4, 5), Trims: []store.Trim{{Run: run1, From: 1, To: 4}}})
 		wantJournal(t, s, run1, 0, 5)
 	}},
-	{name: "S1.9 runs are UUIDs in their one spelling", check: func(t *testing.T, s store.Store) {
+	{name: "S1.9 runs are UUIDs in canonical text", check: func(t *testing.T, s store.Store) {
 		for _, run := range []string{
 			"", "x", "0197a3c45b6d7e8f9a0b000000000001", "0197A3C4-5B6D-7E8F-9A0B-000000000001",
 			"{197a3c4-5b6d-7e8f-9a0b-000000000001", "0197a3c4-5b6d-7e8f-9a0b-00000000000g", "0197a3c4-5b6d-7e8f-9a0b0-00000000001",

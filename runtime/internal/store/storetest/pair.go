@@ -30,7 +30,7 @@ var pairClauses = []clause{
 	{name: "S2.3 values are copies", check: func(t *testing.T, s store.Store) {
 		value := []byte("abc")
 		commit(t, s, store.Batch{Puts: []store.Put{{Bucket: "a", Key: []byte("k"), Value: value}}})
-		value[0] = 'x' // ours again, the ticket is done
+		value[0] = 'x' // allowed: the ticket is done
 		wantValue(t, s, "a", "k", "abc")
 		got, _, _ := s.Get("a", []byte("k"))
 		got[0] = 'y'
@@ -139,7 +139,7 @@ var scanClauses = []clause{
 			t.Errorf("scan: %d calls, %v", n, err)
 		}
 	}},
-	{name: "S3.3 a long scan is whole both ways, and fn may write", check: func(t *testing.T, s store.Store) {
+	{name: "S3.3 a long scan is complete in both directions, and fn may write", check: func(t *testing.T, s store.Store) {
 		const n = 1300
 		var b store.Batch
 		for i := range n {

@@ -1,8 +1,8 @@
-// Package storetest is what every store must do, as tests: the conformance
-// suite of [store.Store].
+// Package storetest is the conformance test suite of [store.Store].
 //
-// Each clause has a number, S1 to S7 by subject. What needs a disk, such as
-// reopening and crashes, is tested beside the implementation that has one.
+// Each clause has a number, S1 to S7 by subject. Behaviour that needs a disk,
+// such as reopening and crashes, is tested with the implementation that has
+// one.
 package storetest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// Run carries out the suite. open must return a new, empty store; Run closes
-// it. Some clauses open it inside a testing/synctest bubble.
+// Run runs the suite. open must return a new, empty store; Run closes it. Some
+// clauses open it inside a testing/synctest bubble.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, group := range []struct {
 		name    string
@@ -49,15 +49,16 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// A clause is checked on a store of its own; a bubble opens and closes its
-// store itself.
+// A clause has a store of its own. A clause with bubble opens and closes it
+// itself.
 type clause struct {
 	name   string
 	check  func(t *testing.T, s store.Store)
 	bubble func(t *testing.T, open func(t *testing.T) store.Store)
 }
 
-// inBubble makes a clause whose time is the bubble's.
+// inBubble returns a clause that runs in a synctest bubble, with the bubble's
+// time.
 func inBubble(check func(t *testing.T, s store.Store)) func(*testing.T, func(*testing.T) store.Store) {
 	return func(t *testing.T, open func(t *testing.T) store.Store) {
 		synctest.Test(t, func(t *testing.T) {
@@ -70,7 +71,7 @@ func inBubble(check func(t *testing.T, s store.Store)) func(*testing.T, func(*te
 	}
 }
 
-// Runs used by the clauses. They are neighbours in key order.
+// Runs of the clauses, adjacent in key order.
 const (
 	run1 = "0197a3c4-5b6d-7e8f-9a0b-000000000001"
 	run2 = "0197a3c4-5b6d-7e8f-9a0b-000000000002"
@@ -94,7 +95,7 @@ func refuse(t *testing.T, s store.Store, b store.Batch, want error) {
 	}
 }
 
-// appends makes the records from..to of a run, each its number as text.
+// appends returns the records from..to of a run. Their content is their number.
 func appends(run string, from, to uint64) (list []store.Append) {
 	for seq := from; seq <= to; seq++ {
 		list = append(list, store.Append{Run: run, Seq: seq, Record: recordOf(seq)})
@@ -121,9 +122,9 @@ func wantNone(t *testing.T, s store.Store, bucket, key string) {
 	}
 }
 
-// holdWriter makes the writer wait inside a transaction until release is
-// called, so that a test can fill the queue.
-func holdWriter(t *testing.T, s store.Store) (release func()) {
+// blockWriter blocks the writer inside a transaction until release is called,
+// so that a test can fill the queue.
+func blockWriter(t *testing.T, s store.Store) (release func()) {
 	t.Helper()
 	in, out := make(chan struct{}), make(chan struct{})
 	s.Enqueue(store.Batch{Puts: []store.Put{{

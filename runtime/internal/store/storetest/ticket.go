@@ -12,7 +12,7 @@ import (
 )
 
 var ticketClauses = []clause{
-	{name: "S5.1 done, err and wait agree", check: func(t *testing.T, s store.Store) {
+	{name: "S5.1 Done, Err and Wait agree", check: func(t *testing.T, s store.Store) {
 		good, bad := s.Enqueue(store.Batch{}), s.Enqueue(store.Batch{Appends: appends(run1, 3, 3)})
 		<-good.Done()
 		<-bad.Done()
@@ -26,8 +26,8 @@ var ticketClauses = []clause{
 		}
 		wantIs(t, bad.Wait(gone), store.ErrSequence)
 	}},
-	{name: "S5.2 wait respects its context, the batch goes on", check: func(t *testing.T, s store.Store) {
-		release := holdWriter(t, s)
+	{name: "S5.2 Wait ends with its context, the batch is still committed", check: func(t *testing.T, s store.Store) {
+		release := blockWriter(t, s)
 		ticket := s.Enqueue(store.Batch{Appends: appends(run1, 1, 1)})
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(errNo)
@@ -42,19 +42,19 @@ var ticketClauses = []clause{
 		wantLast(t, s, run1, 1)
 	}},
 	{name: "S5.3 callbacks run in the order of their batches", check: func(t *testing.T, s store.Store) {
-		release := holdWriter(t, s)
+		release := blockWriter(t, s)
 		var got []int // appended by one goroutine at a time, see below
 		end := make(chan struct{})
 		var tickets []*store.Ticket
 		for i := range 60 {
 			b := store.Batch{Lazy: i%2 == 0}
 			if i == 3 {
-				b.Appends = appends("no run", 1, 1) // refused by its shape
+				b.Appends = appends("no run", 1, 1) // refused as malformed
 			}
 			tickets = append(tickets, s.Enqueue(b))
 		}
 		for i := range tickets {
-			i = len(tickets) - 1 - i // registering order does not count
+			i = len(tickets) - 1 - i // the order of registration does not matter
 			tickets[i].OnDone(func(err error) {
 				if (i == 3) != (err != nil) {
 					t.Errorf("batch %d: %v", i, err)
@@ -103,7 +103,7 @@ var ticketClauses = []clause{
 		}
 		wantValue(t, s, "a", "k", "2")
 	}},
-	{name: "S5.6 a waiter on a lazy batch is woken within 50 ms", bubble: inBubble(func(t *testing.T, s store.Store) {
+	{name: "S5.6 a lazy batch is committed within 50 ms", bubble: inBubble(func(t *testing.T, s store.Store) {
 		begin := time.Now() // the bubble's time
 		commit(t, s, store.Batch{Lazy: true})
 		synctest.Wait()

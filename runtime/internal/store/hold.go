@@ -9,15 +9,17 @@ import (
 	"time"
 )
 
-// A Hold keeps every process from opening a store, this one too.
+// A Hold is the exclusive lock of a store. It keeps all processes, including
+// this one, from opening the store.
 type Hold struct {
 	path string
-	file *os.File // nil where there is no database file
+	file *os.File // nil if there is no database file
 }
 
 // HoldStore takes the lock of the store in the state folder path without
-// looking into it. If a process has it, that is a [*HeldError]. Where the
-// system has no such lock, see that nobody opens the store.
+// reading the store. If a process has the store open, the error is a
+// [*HeldError]. On systems without such a lock the caller must make sure that
+// no process opens the store.
 func HoldStore(path string) (*Hold, error) {
 	file, flag := filepath.Join(path, dbFile), filepath.Join(path, flagFile)
 	f, err := os.OpenFile(file, os.O_RDWR, 0o600)
@@ -30,14 +32,14 @@ func HoldStore(path string) (*Hold, error) {
 	if err := lockFile(f, true, lockWait); err != nil {
 		f.Close()
 		if errors.Is(err, errLocked) {
-			return nil, heldBy(file, flag)
+			return nil, newHeldError(file, flag)
 		}
 		return nil, fmt.Errorf("hold store: %w", err)
 	}
 	return &Hold{path: path, file: f}, nil
 }
 
-// File is the path of the database file, "" if there is none.
+// File returns the path of the database file, "" if there is none.
 func (h *Hold) File() string {
 	if h.file == nil {
 		return ""
@@ -45,24 +47,24 @@ func (h *Hold) File() string {
 	return h.file.Name()
 }
 
-// Inspect reads the file that is held.
+// Inspect inspects the locked file.
 func (h *Hold) Inspect() (Inspection, error) {
 	if h.file == nil {
-		return Inspection{}, nil
+		return inspectMissing(h.path, "the file is missing"), nil
 	}
-	return inspectFile(h.file)
+	return inspectStore(h.path, h.file)
 }
 
-// Replace puts the file fresh, a sound one, in the place of the database file,
-// which is kept under the returned name. A crash leaves the one or the other in
-// its place and never none: an empty store would be made there.
+// Replace renames the sound file fresh to the name of the database file, which
+// it keeps under the returned name. After a crash one of the two has that name:
+// without a file there, Open would create an empty store or report a lost one.
 func (h *Hold) Replace(fresh, why string) (kept string, err error) {
 	file := filepath.Join(h.path, dbFile)
 	if h.file != nil {
 		kept = file + "." + why + "-" + time.Now().UTC().Format("20060102T150405.000Z")
 		if err := os.Link(file, kept); err != nil {
-			// No hard links here: there is a moment without a file, and the one
-			// that is kept has its name then.
+			// The file system has no hard links. So for a moment the database
+			// file exists only under the name kept.
 			if err := os.Rename(file, kept); err != nil {
 				return "", fmt.Errorf("replace store: %w", err)
 			}
@@ -74,10 +76,10 @@ func (h *Hold) Replace(fresh, why string) (kept string, err error) {
 	if err := syncDir(h.path); err != nil {
 		return kept, fmt.Errorf("replace store: %w", err)
 	}
-	return kept, lowerFlag(filepath.Join(h.path, flagFile))
+	return kept, removeFlag(filepath.Join(h.path, flagFile))
 }
 
-// Close lets go of the store.
+// Close releases the lock.
 func (h *Hold) Close() error {
 	if h.file == nil {
 		return nil
