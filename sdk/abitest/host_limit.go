@@ -67,10 +67,14 @@ var limitChecks = []check{
 	})},
 }
 
-// worldChecks are about what a guest can reach by WASI: nothing.
+// worldChecks are about what a guest can reach by WASI and by the PDKs' own
+// functions: nothing.
 var worldChecks = []check{
 	{"A1.6", "no function of WASI reaches outside", with("world", func(j *judge) {
 		j.gives(Invocation{}, `{}`, `{"reached":[""],"arguments":0,"variables":0}`)
+	})},
+	{"A1.7", "kernel functions for configuration, variables, HTTP and log levels have nothing to give", with("kernel", func(j *judge) {
+		j.gives(Invocation{}, `{}`, `[0,0,0,0,2147483647]`)
 	})},
 }
 

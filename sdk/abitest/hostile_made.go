@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // made are the hostile guests that are too large, or too broken, for a text.
-func made() []HostileGuest {
+func made() []HostileGuest { return slices.Concat(broken(), bulk(), schemas()) }
+
+// broken are modules that must not load, and large ones that do no harm.
+func broken() []HostileGuest {
 	head := "\x00asm\x01\x00\x00\x00"
 	refused := func(name, sin string, code abi.Code, words string, module func() string) HostileGuest {
 		return HostileGuest{Name: name, Clause: "A1", Sin: sin, At: AtLoad, Code: code, Words: words, Module: func() []byte { return []byte(module()) }}
@@ -48,6 +52,8 @@ func made() []HostileGuest {
 		refused("section_long", "has a section that is longer than the file", abi.BadFields, "byte", plain(head+"\x01\xff\x7f\x01")),
 		refused("section_short", "has a section with something left in it", abi.BadFields, "too many", plain(head+"\x01\x03\x00\x00\x00")),
 		refused("section_twice", "has a section twice", abi.BadFields, "repeated", plain(head+"\x01\x01\x00\x01\x01\x00")),
+		refused("sections_empty", "is 16 million custom sections without content", abi.BadFields, "sections", func() string { return head + strings.Repeat("\x00", 31<<20) }),
+		refused("sections_many", "has 5,000 custom sections", abi.BadFields, "sections", func() string { return head + strings.Repeat(section(0, sized("x")), 5_000) }),
 		refused("section_unknown", "has a section of no known kind", abi.BadFields, "beyond WebAssembly 2.0", plain(head+"\x63\x01\x00")),
 		refused("constant_endless", "has an initialiser that does not end", abi.BadFields, "", func() string {
 			return head + section(6, vector(1, "\x7f\x00"+strings.Repeat("\x41\x00", 100_000)))
@@ -81,12 +87,18 @@ func made() []HostileGuest {
 			return head + "\x01\x04\x01\x60\x00\x00" + section(2, vector(1, sized("env")+sized(strings.Repeat("n", 30_000))+"\x00\x00"))
 		}),
 		refused("names_bytes", "has an import with a name that is no text", anyCode, "", plain(head+"\x01\x04\x01\x60\x00\x00"+section(2, vector(1, sized("env")+sized("\xff\xfe\x00")+"\x00\x00")))),
-		refused("imports_many", "imports 100,000 functions that there are not", abi.BadFields, "link", func() string {
+		refused("imports_many", "imports 100,000 functions that there are not", abi.BadFields, "imports, at most", func() string {
 			var b strings.Builder
 			for i := range 100_000 {
 				b.WriteString(sized("env") + sized(fmt.Sprint("f", i)) + "\x00\x00")
 			}
 			return head + "\x01\x04\x01\x60\x00\x00" + section(2, vector(100_000, b.String()))
+		}),
+		refused("types_many", "has a million types", abi.BadFields, "types, at most", func() string {
+			return head + section(1, vector(1_000_000, strings.Repeat("\x60\x00\x00", 1_000_000)))
+		}),
+		refused("exports_many", "exports the same function 200,000 times", abi.BadFields, "exports, at most", func() string {
+			return head + void + section(7, vector(200_000, strings.Repeat(sized("run")+"\x00\x00", 200_000)))
 		}),
 		// What is large and does no harm.
 		harmless("custom_large", "brings a custom section of 30 MiB", func(m string) string { return m + section(0, sized("junk")+strings.Repeat("j", 30<<20)) }),
@@ -96,7 +108,7 @@ func made() []HostileGuest {
 		harmless("custom_debug", "brings debug information that is none", func(m string) string {
 			return m + section(0, sized(".debug_info")+strings.Repeat("\xff", 100_000)) + section(0, sized(".debug_line")+strings.Repeat("\xfe", 100_000)) + section(0, sized(".debug_abbrev")+"\x00")
 		}),
-		harmless("custom_many", "brings 100,000 custom sections", func(m string) string { return m + strings.Repeat(section(0, sized("x")), 100_000) }),
+		harmless("custom_many", "brings 4,000 custom sections", func(m string) string { return m + strings.Repeat(section(0, sized("x")), 4_000) }),
 	}
 }
 
