@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
 func TestMain(m *testing.M) {
@@ -94,12 +95,7 @@ func load(t *testing.T, source string) *guest.Module {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Language.Missing(); err != nil {
-		if os.Getenv("SENTINEL_TOOLCHAINS") == "required" {
-			t.Fatal(err)
-		}
-		t.Skipf("the SDK's numbers are not tested: %v (make toolchains installs it)", err)
-	}
+	toolchaintest.Need(t, p.Language)
 	var said bytes.Buffer
 	if err := p.Build(t.Context(), p.Module(), &said); err != nil {
 		t.Fatalf("%v\n%s", err, &said)

@@ -185,7 +185,7 @@ func TestLoadRefuses(t *testing.T) {
 		strings.Replace(plugin("() => 1"), "steps:", "asks: [{use: 'ht' + 'tp', names: ['a.b'], reason: 'r'}], steps:", 1): `in so many words`,
 		strings.Replace(plugin("() => 1"), "steps:", "asks: [{use: 'llm'}], steps:", 1):                                    "with the reason in words",
 		strings.Replace(plugin("() => 1"), "steps:", "notes: {use: 'llm'}, steps:", 1):                                     `asking for "llm"`,
-		"for (;;);": "computed for more than",
+		"for (;;);": "more than its time limit",
 	} {
 		if tried++; testing.Short() && tried > 3 {
 			break

@@ -41,7 +41,12 @@ var assemblyscriptLang = Language{
 	Local:    "node_modules/.bin",
 	SDK:      assemblyscript.SDK(),
 	Template: assemblyscript.Template(),
-	build:    buildAssemblyScript,
+	probe: map[string]string{
+		"plugin.ts":      "export function f(n: i32): string { return n.toString(); }\n",
+		"sdk/exports.ts": "export * from \"./abort\";\n",
+		"sdk/abort.ts":   "export function abort(message: string | null, file: string | null, line: u32, column: u32): void { unreachable(); }\n",
+	},
+	build: buildAssemblyScript,
 }
 
 // buildAssemblyScript compiles plugin.ts, which registers what it provides, beside

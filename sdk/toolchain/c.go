@@ -28,7 +28,17 @@ var clanguage = Language{
 	Tools:    []Tool{clang, cLinker},
 	SDK:      c.SDK(),
 	Template: c.Template(),
-	build:    buildC,
+	// memcpy needs wasi-libc, the conversion of a long double the compiler's own
+	// library.
+	probe: map[string]string{
+		"sdk/.keep": "",
+		"plugin.c": `#include <string.h>
+__attribute__((export_name("f"))) double f(char *a, const char *b, long double d) {
+	memcpy(a, b, strlen(b));
+	return (double)d;
+}
+`},
+	build: buildC,
 }
 
 // buildC compiles every .c file of the project and the SDK, one by one, and

@@ -1,6 +1,7 @@
 package toolchain_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,25 +9,39 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
+
+// nativeC returns a C compiler that builds programs for this machine. One that
+// lacks its headers or its linker is not counted.
+func nativeC(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "probe.c")
+	if err := os.WriteFile(source, []byte("#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	why := "no C compiler for this machine in PATH"
+	for _, name := range []string{"cc", "gcc", "clang"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		out, err := exec.CommandContext(t.Context(), path, "-o", filepath.Join(dir, "probe"), source, "-lm").CombinedOutput()
+		if err == nil {
+			return path
+		}
+		why = fmt.Sprintf("%s does not build a program: %v\n%s", path, err, out)
+	}
+	toolchaintest.Missing(t, fmt.Errorf("%s\ninstall: apt-get install gcc libc6-dev", why))
+	return ""
+}
 
 // cTests builds sources for this machine and runs them, with what finds accesses
 // beyond memory and undefined behaviour where the compiler has it.
 func cTests(t *testing.T, dir string, patterns ...string) {
 	t.Helper()
-	var compiler string
-	for _, name := range []string{"cc", "gcc", "clang"} {
-		if path, err := exec.LookPath(name); err == nil {
-			compiler = path
-			break
-		}
-	}
-	if compiler == "" {
-		if os.Getenv("SENTINEL_TOOLCHAINS") == "required" {
-			t.Fatal("there is no C compiler for this machine")
-		}
-		t.Skip("there is no C compiler for this machine: apt-get install gcc")
-	}
+	compiler := nativeC(t)
 	args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-g", "-I", dir}
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))

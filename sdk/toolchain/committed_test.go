@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
 // committed are the modules of native code that lie beside their sources, with
@@ -33,7 +34,7 @@ func TestCommitted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			need(t, p.Language)
+			toolchaintest.Need(t, p.Language)
 			var said strings.Builder
 			built := filepath.Join(t.TempDir(), p.Name+".wasm")
 			if err := p.Build(t.Context(), built, &said); err != nil {
@@ -94,7 +95,7 @@ func TestBuildLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		need(t, p.Language)
+		toolchaintest.Need(t, p.Language)
 		if err := p.Build(t.Context(), filepath.Join(t.TempDir(), "x.wasm"), io.Discard); err != nil {
 			t.Fatal(err)
 		}

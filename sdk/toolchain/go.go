@@ -29,7 +29,16 @@ var golang = Language{
 	Tools:    []Tool{goTool},
 	SDK:      sdk.Source(),
 	Template: embedded.Folder(goTemplate, "template/go"),
-	build:    buildGo,
+	probe: map[string]string{
+		"go.mod": "module probe\n\ngo 1.24\n",
+		"plugin.go": `package main
+
+//go:wasmexport f
+func f() int32 { return 1 }
+
+func main() {}
+`},
+	build: buildGo,
 }
 
 // buildGo builds with flags such that the same sources and the same Go version

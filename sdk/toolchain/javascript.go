@@ -25,6 +25,7 @@ var javascriptLang = Language{
 	Source:   javascriptSource,
 	SDK:      javascript.SDK(),
 	Template: javascript.Template(),
+	probe:    map[string]string{javascriptSource: "register({});\n"},
 	build:    buildJavaScript,
 }
 

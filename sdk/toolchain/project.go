@@ -1,9 +1,7 @@
 package toolchain
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // ProjectFile is what makes a folder a project.
@@ -47,13 +46,8 @@ func Open(dir string) (Project, error) {
 		return Project{}, fmt.Errorf("open project %q: %w", dir, err)
 	}
 	var f file
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
+	if err := strictjson.Decode(text, &f, strictjson.Limits{}); err != nil {
 		return Project{}, badProject(path, err.Error())
-	}
-	if d.More() {
-		return Project{}, badProject(path, "more than one value")
 	}
 	if err := CheckName(f.Name); err != nil {
 		return Project{}, badProject(path, err.Error())

@@ -12,19 +12,8 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
-
-// need skips a test aloud where a language's tools are missing; in CI, which
-// installs them, their absence is a failure.
-func need(t *testing.T, l toolchain.Language) {
-	t.Helper()
-	if err := l.Missing(); err != nil {
-		if os.Getenv("SENTINEL_TOOLCHAINS") == "required" {
-			t.Fatal(err)
-		}
-		t.Skipf("%v (make toolchains installs them)", err)
-	}
-}
 
 // A new project of each language builds at once, to the same bytes wherever it
 // lies, and leaves nothing but the module behind.
@@ -34,7 +23,7 @@ func TestNewProjectBuilds(t *testing.T) {
 	}
 	for _, l := range toolchain.Languages() {
 		t.Run(l.Name, func(t *testing.T) {
-			need(t, l)
+			toolchaintest.Need(t, l)
 			var modules [][]byte
 			for range 2 {
 				p, err := toolchain.Create(filepath.Join(t.TempDir(), "shout"), "shout", l)
@@ -142,12 +131,12 @@ func TestCreateRefuses(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                                   "EOF",
-		`{`:                                  "EOF",
+		``:                                   "the text ends",
+		`{`:                                  "the text ends",
 		`{"language":"go"}`:                  `name ""`,
 		`{"name":"a"}`:                       `find language ""`,
-		`{"language":"go","name":"a","x":1}`: "unknown field",
-		`{"language":"go","name":"a"} {}`:    "more than one",
+		`{"language":"go","name":"a","x":1}`: `x: unknown key "x"`,
+		`{"language":"go","name":"a"} {}`:    "text after the JSON value",
 		`{"language":"go","name":"../a"}`:    `name "../a"`,
 	} {
 		dir := t.TempDir()

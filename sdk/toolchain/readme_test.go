@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
 // The step that an SDK's README shows builds as it stands there, without a word
@@ -22,7 +23,7 @@ func TestReadmeStep(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			need(t, l)
+			toolchaintest.Need(t, l)
 			readme, err := os.ReadFile(filepath.Join("..", name, "README.md"))
 			if err != nil {
 				t.Fatal(err)

@@ -37,7 +37,12 @@ var rustlang = Language{
 	Tools:    []Tool{rustc, rustLinker},
 	SDK:      rust.SDK(),
 	Template: rust.Template(),
-	build:    buildRust,
+	probe: map[string]string{
+		"sdk/.keep": "",
+		"plugin.rs": `#[no_mangle]
+pub extern "C" fn f(n: u32) -> usize { format!("{n}").len() }
+`},
+	build: buildRust,
 }
 
 // buildRust makes one call of rustc. The linker keeps 64 KiB for the stack: the

@@ -1,11 +1,14 @@
 package toolchain_test
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
 // rustTests builds a source as plain Rust and runs the tests in it.
@@ -15,12 +18,21 @@ func rustTests(t *testing.T, source string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	need(t, l)
+	toolchaintest.Need(t, l)
 	rustc, err := l.Tools[0].Path()
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "tests")
+	dir := t.TempDir()
+	program := filepath.Join(dir, "tests")
+	// The compiler for Wasm may be there without a linker for this machine.
+	probe := filepath.Join(dir, "probe.rs")
+	if err := os.WriteFile(probe, []byte("fn main() {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), rustc, "-o", filepath.Join(dir, "probe"), probe).CombinedOutput(); err != nil {
+		toolchaintest.Missing(t, fmt.Errorf("%s does not build a program for this machine: %w\n%s\ninstall: apt-get install gcc libc6-dev", rustc, err, out))
+	}
 	if out, err := exec.CommandContext(t.Context(), rustc, "--edition", "2021", "--test", "-D", "warnings", "-o", program, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

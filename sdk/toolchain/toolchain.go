@@ -38,6 +38,9 @@ type Language struct {
 	// {{name}} stands for the plugin's name; the ending .tmpl is left off, for
 	// files that the Go toolchain must not take for its own.
 	Template fs.FS
+	// probe is the smallest project that needs every part of the toolchain, by
+	// file name. Its folder sdk is its own, so no SDK is compiled.
+	probe map[string]string
 	// build makes the module of the project in dir and writes it to out.
 	build func(ctx context.Context, dir, out string, say io.Writer) error
 }

@@ -1,0 +1,60 @@
+// Package toolchaintest decides whether a test that needs a compiler can run.
+//
+// A toolchain counts as present when it builds a probe. Without it a test is
+// skipped with what is missing and how to install it; with
+// SENTINEL_TOOLCHAINS=required, as CI has it, the test fails instead.
+package toolchaintest
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+)
+
+// probeTimeout ends a compiler that hangs.
+const probeTimeout = 5 * time.Minute
+
+var (
+	mu     sync.Mutex
+	probed = map[string]error{}
+)
+
+// Probe returns the result of [toolchain.Language.Probe], which is computed once
+// a process.
+func Probe(l toolchain.Language) error {
+	mu.Lock()
+	defer mu.Unlock()
+	err, done := probed[l.Name]
+	if !done {
+		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+		defer cancel()
+		err = l.Probe(ctx)
+		probed[l.Name] = err
+	}
+	return err
+}
+
+// Need skips the test if l cannot be built here.
+func Need(t testing.TB, l toolchain.Language) {
+	t.Helper()
+	if err := Probe(l); err != nil {
+		Missing(t, err)
+	}
+}
+
+// Missing ends a test that needs a tool: it fails where CI promises the tool,
+// else the test is skipped. why names the tool and how to install it.
+func Missing(t testing.TB, why error) {
+	t.Helper()
+	if Required() {
+		t.Fatal(why)
+	}
+	t.Skipf("%v\n(make toolchains installs what all SDKs need)", why)
+}
+
+// Required reports whether the environment promises every toolchain.
+func Required() bool { return os.Getenv("SENTINEL_TOOLCHAINS") == "required" }
