@@ -113,7 +113,7 @@ func TestApartEnds(t *testing.T) {
 		code  abi.Code
 		words string
 	}{
-		{"time", wasm.Options{CompileTime: 20 * time.Millisecond}, 0, abi.Timeout, "not through in 20ms of processor"},
+		{"time", wasm.Options{CompileTime: 20 * time.Millisecond}, 0, abi.Timeout, "timed out after 20ms of processor time"},
 		{"memory", wasm.Options{CompileMemory: 24 << 20}, 0, abi.Memory, "more than 24 MB of memory"},
 		{"cancelled", wasm.Options{}, 150 * time.Millisecond, abi.Cancelled, "deadline exceeded"},
 		{"no program", wasm.Options{Child: subprocess.Command{Path: "/nonexistent/program"}}, 0, abi.Unavailable, "start child"},
@@ -315,6 +315,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		{wasm.Options{CompileMemory: 24 << 20, CompileTime: time.Hour, Child: nobody}, abi.Unavailable, "start child"},
 	} {
 		c.opt.CacheDir = dir
-		wantError(t, open(t, c.opt).Prepare(t.Context(), module), c.code, c.words)
+		_, err := open(t, c.opt).Load(t.Context(), module, wasm.LoadOptions{})
+		wantError(t, err, c.code, c.words)
 	}
 }

@@ -91,6 +91,14 @@ func (c *call) unwind(err error) {
 	panic(errUnwind)
 }
 
+// check leaves the guest if the call is over. The host's functions begin with it:
+// a guest may call them in a straight line, without an interruption point of its own.
+func (c *call) check() {
+	if c.ctx.Err() != nil {
+		c.unwind(c.ended())
+	}
+}
+
 // ended says why ctx is over, as an error with a code.
 func (c *call) ended() error {
 	switch cause := context.Cause(c.ctx); {
@@ -119,9 +127,7 @@ func errSleep(limit time.Duration) error {
 func (c *call) host(function string, handle uint64) uint64 {
 	c.pause()
 	defer c.resume()
-	if c.ctx.Err() != nil {
-		c.unwind(c.ended())
-	}
+	c.check()
 	body, err := c.reply(function, handle)
 	if err != nil {
 		c.unwind(err)

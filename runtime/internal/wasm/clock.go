@@ -26,6 +26,7 @@ type clock struct {
 	slept    time.Duration // by the guest, on this clock, in this call
 	maxSleep time.Duration
 	overrun  func() // ends the call when slept passes maxSleep
+	check    func() // leaves the guest if the call is over
 }
 
 // begin starts the clock and the random stream of a phase. The phases of one
@@ -77,5 +78,17 @@ func (c *clock) nanosleep(ns int64) {
 	c.advance(d)
 }
 
+// randomChunk is how many random bytes are made between two looks at whether the
+// call is over: a guest may ask for as many as it has memory, at 1 ns a byte.
+const randomChunk = 1 << 20
+
 // Read fills p from the seeded stream.
-func (c *clock) Read(p []byte) (int, error) { return c.rand.Read(p) }
+func (c *clock) Read(p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		c.check()
+		var k int
+		k, err = c.rand.Read(p[n:min(n+randomChunk, len(p))])
+		n += k
+	}
+	return n, err
+}

@@ -18,9 +18,18 @@ const (
 
 // costs counts what makes one function slow to compile.
 type costs struct {
-	edges  int64 // blocks, branches, branch targets
-	loops  int64
+	edges  int64               // blocks, branches, branch targets
+	loops  int64               // with those that the rewrite adds
 	locals map[uint32]struct{} // that are accessed
+	points points
+	bulk   bool // there are instructions that the rewrite changes
+	calls  bool // some of them become calls
+}
+
+// newCosts returns counts for the functions of a module, whose imports, globals,
+// exports and elements have been read.
+func (l *layout) newCosts() costs {
+	return costs{locals: map[uint32]struct{}{}, points: l.points()}
 }
 
 // estimate returns what the worst functions found of these counts took on a
@@ -33,7 +42,8 @@ func (c *costs) estimate() time.Duration {
 
 // cost estimates how long the code of a function takes to compile.
 func (c *costs) cost(r *reader) time.Duration {
-	c.edges, c.loops = 2, 1 // what the rewrite adds
+	c.edges, c.loops = 2, 1 // the block and the loop that the rewrite adds
+	c.bulk, c.calls = false, false
 	clear(c.locals)
 	for r.left() > 0 && r.err == nil {
 		c.instruction(r)
@@ -43,6 +53,7 @@ func (c *costs) cost(r *reader) time.Duration {
 
 // instruction skips one instruction and counts it.
 func (c *costs) instruction(r *reader) {
+	start := r.off
 	op := r.byte()
 	switch {
 	case op >= 0x45 && op <= 0xc4: // numeric
@@ -70,7 +81,24 @@ func (c *costs) instruction(r *reader) {
 		c.edges += int64(n) + 1
 	default:
 		plain(r, op)
+		if r.err == nil {
+			c.use(c.points.of(r.b[start:r.off]))
+		}
 	}
+}
+
+// use counts what the rewrite makes of an instruction.
+func (c *costs) use(use bulkUse) {
+	switch use {
+	case bulkLoop:
+		c.loops++
+		c.edges++
+	case bulkFill, bulkCopy:
+		c.calls = true
+	case bulkNone:
+		return
+	}
+	c.bulk = true
 }
 
 // plain skips an instruction that costs nothing in particular.

@@ -17,12 +17,13 @@
 // # What a load does
 //
 // Scan the bytes against limits, check imports and exports by name and type,
-// rewrite the module so that each function can be interrupted, join its data
-// segments, compile, describe it in an instance of its own, compare what it imports
-// with what it asks for. Nothing of the guest runs before the scan has passed, and
-// no host function answers before the load is complete. A module that is not
-// Trusted is compiled in a child process, which can be killed, and read from the
-// cache; see compileApart.
+// rewrite the module so that each function and each bulk instruction can be
+// interrupted, join its data segments, compile, describe it in an instance of its
+// own, compare what it imports with what it asks for, try its schemas. Nothing of
+// the guest runs before the scan has passed, and no host function answers before
+// the load is complete. A module that is not Trusted is compiled in a child process,
+// which can be killed, and read from the cache; its schemas are tried in such a
+// child. See compileApart and trySchemas.
 //
 // # Which instance serves a call
 //
@@ -34,7 +35,7 @@
 //
 //   - It checks for a cancelled call at loop heads and leaves the guest there for
 //     Go code; that is also what lets the garbage collector stop the guest. See
-//     codeSection.
+//     codeSection and bulk.go.
 //   - It carries texts between host and guest in a second guest, its call kernel,
 //     which costs a call and a new stack of 10 KiB for nearly every byte moved,
 //     and which a guest can damage so that a reset prints to the host's stdout.

@@ -19,7 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// This file, instance.go and direct.go are the seam: no other file of the
+// This file, instance.go, direct.go and wasi.go are the seam: no other file of the
 // package, and nothing outside it, mentions the engine's types.
 
 // kernelSpare is what the call memory may hold beyond a guest's limit: the input
@@ -94,15 +94,26 @@ func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compil
 	}
 	// Compiles are serialised, so one may use the machine.
 	ctx = experimental.WithCompilationWorkers(ctx, min(4, stdruntime.GOMAXPROCS(0)))
+	ctx = experimental.WithFunctionListenerFactory(ctx, wasiGuards{})
 	plugin, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{RuntimeConfig: rc, EnableWasi: true}, hostFunctions(cfg))
 	var disk *fs.PathError
 	if errors.As(err, &disk) {
-		return nil, abi.New(abi.Unavailable, "compile module: keep its code: "+disk.Error())
+		return nil, &keepError{disk}
 	}
 	if err != nil {
 		return nil, abi.New(abi.BadFields, "compile module: "+firstLine(err.Error()))
 	}
 	return &compiled{plugin: plugin, cache: cache}, nil
+}
+
+// A keepError says that a module was compiled and its code could not be written
+// to the cache.
+type keepError struct{ disk *fs.PathError }
+
+func (e *keepError) Error() string { return e.Unwrap().Error() }
+
+func (e *keepError) Unwrap() error {
+	return abi.New(abi.Unavailable, "compile module: keep its code: "+e.disk.Error())
 }
 
 // hostFunctions gives each imported host function, and each kernel import that
@@ -124,7 +135,10 @@ func hostFunctions(cfg compileConfig) []extism.HostFunction {
 	}
 	for name, typ := range cfg.kernel {
 		answer := kernelFunctions[name]
-		add(textModule, name, typ, func(c *call, stack []uint64) { answer(&c.inst.texts, c, stack) })
+		add(textModule, name, typ, func(c *call, stack []uint64) {
+			c.check()
+			answer(&c.inst.texts, c, stack)
+		})
 	}
 	return functions
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	stdruntime "runtime"
 	"sync"
 	"time"
 
@@ -59,6 +61,11 @@ type Host struct {
 	children      chan struct{} // holds a token for each child at work
 	compileTime   time.Duration // of processor
 	compileMemory int64
+	schemaTime    time.Duration // of processor
+	schemaMemory  int64
+	describing    chan struct{} // holds a token for each load that executes describe
+	describeTime  time.Duration // see describe.go
+	threadTime    func() (time.Duration, bool)
 
 	ctx    context.Context // ends when the host closes
 	cancel context.CancelFunc
@@ -75,13 +82,15 @@ type Host struct {
 const maxChildren = 2
 
 // Open makes a host. It creates CacheDir if it is not there and takes the
-// rights of others on it away.
+// rights of others on it away. Where it cannot be made, as on a full disk, the
+// host works without a cache.
 func Open(opt Options) (*Host, error) {
 	h := &Host{
 		logger: opt.Logger, maxMemory: opt.MaxMemoryBytes, maxIdle: opt.MaxIdle,
 		compiling: make(chan struct{}, 1), modules: map[*Module]struct{}{},
 		child: opt.Child, children: make(chan struct{}, maxChildren), flights: flights{},
-		compileTime: opt.CompileTime, compileMemory: opt.CompileMemory,
+		compileTime: opt.CompileTime, compileMemory: opt.CompileMemory, schemaTime: schemaTime, schemaMemory: schemaMemory,
+		describing: make(chan struct{}, max(2, stdruntime.GOMAXPROCS(0))), describeTime: describeTime, threadTime: threadTime,
 	}
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
@@ -109,8 +118,10 @@ func Open(opt Options) (*Host, error) {
 	}
 	var err error
 	if opt.CacheDir != "" {
-		if h.cache, err = openCache(opt.CacheDir); err != nil {
+		if h.cache, err = openCache(opt.CacheDir); err != nil && abi.CodeOf(err) == abi.Denied {
 			return nil, err
+		} else if err != nil { // a full disk must not keep a program from starting
+			h.logger.Warn("there is no cache of compiled plugins: each start compiles them", "folder", opt.CacheDir, "error", err)
 		}
 	}
 	if h.wasi, err = wasiSignatures(context.Background()); err != nil {
@@ -133,9 +144,6 @@ type LoadOptions struct {
 	// is returned as it is. Default: nothing is refused.
 	Allow func(Manifest) error
 }
-
-// describeTime bounds the guest's own time in describe and validate.
-const describeTime = 10 * time.Second
 
 // Load checks, compiles and describes a module. The caller holds the one
 // reference of the result and gives it back with [Module.Release]. It keeps the
@@ -164,25 +172,6 @@ func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module,
 	defer h.mu.Unlock()
 	h.modules[m] = struct{}{}
 	return m, nil
-}
-
-// Prepare does of a Load what takes long: a module that is not Trusted is compiled
-// in a child process, and its Load takes milliseconds then. The error is what
-// Load would say. Nothing of the module runs.
-func (h *Host) Prepare(ctx context.Context, wasm []byte) error {
-	if !h.enter() {
-		return abi.New(abi.Cancelled, "prepare plugin: the host is closed")
-	}
-	defer h.using.Done()
-	m, l, err := h.check(wasm, false)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(h.ctx, func() { cancel(errClosed) })()
-	_, err = h.ensure(ctx, m, rewrite(l))
-	return err
 }
 
 // check looks at a module's bytes. The order is that of what a check costs and of
@@ -249,6 +238,11 @@ func (h *Host) compile(ctx context.Context, m *Module, l *layout) (*compiled, er
 	}
 	defer free()
 	c, healed, err := compile(ctx, code, cfg)
+	if full := (*keepError)(nil); errors.As(err, &full) {
+		h.logger.Warn("compiled plugin code is not kept: the next start compiles it again", "digest", m.digest, "error", full.disk)
+		cfg.dir = ""
+		c, _, err = compile(ctx, code, cfg)
+	}
 	if healed != nil {
 		h.logger.Warn("compiled plugin code was damaged and is made anew", "digest", m.digest, "error", healed)
 	}
@@ -273,6 +267,9 @@ func (h *Host) compileOthers(ctx context.Context, m *Module, code []byte, cfg co
 // ensure sees to it that the code of a module which is not trusted is in the
 // cache, and returns the folder it is in.
 func (h *Host) ensure(ctx context.Context, m *Module, code []byte) (dir string, err error) {
+	if len(code) > maxRewritten {
+		return "", abi.New(abi.Limit, fmt.Sprintf("compile module: %d bytes with its interruption points, at most %d are allowed", len(code), maxRewritten))
+	}
 	cache, err := h.apartCache()
 	if err != nil {
 		return "", err
@@ -318,6 +315,14 @@ func (h *Host) enter() bool {
 // MemoryBytes returns the linear memory that all instances hold at this
 // moment, call kernels included.
 func (h *Host) MemoryBytes() int64 { return h.arena.resident.Load() }
+
+// Modules returns how many modules are loaded, those that no one holds any more and
+// whose last call has not ended included.
+func (h *Host) Modules() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.modules)
+}
 
 // Prune deletes the compiled code of modules that no process has loaded for so
 // long, except those that are loaded here or named in keep, by digest. Deleted

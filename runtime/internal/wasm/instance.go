@@ -59,6 +59,7 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 		born:     time.Now(), current: c, seed: c.seed,
 	}
 	c.inst = inst
+	inst.clock.check = func() { inst.current.check() }
 	inst.clock.overrun = func() { inst.current.unwind(errSleep(inst.clock.maxSleep)) }
 	inst.stdout.inst, inst.stderr.inst = inst, inst
 	// Not the attempt's time: an instance that was made ahead would not know it.
@@ -184,6 +185,7 @@ const maxTail = 4 << 10
 
 func (s *sink) Write(p []byte) (int, error) {
 	c := s.inst.current
+	c.check()
 	if c.written += len(p); c.written > c.limits.LogBytes {
 		c.unwind(abi.New(abi.Limit, fmt.Sprintf("the plugin wrote more than %d bytes to stdout and stderr", c.limits.LogBytes)))
 	}

@@ -1,13 +1,13 @@
 package wasm
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // maxManifest bounds a manifest's text in bytes, ABI clause A8.
@@ -49,29 +49,31 @@ type Problem struct {
 
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// parseManifest decodes what describe wrote and reports every fault of it.
-// Keys that ABI.md does not name are a fault: a misspelt "asks" must not load
-// as a plugin that asks for nothing.
+// manifestLimits bound a manifest as JSON. Schemas are held to the tighter limits of
+// ABI clause A8.4 afterwards, by step type.
+var manifestLimits = strictjson.Limits{Bytes: maxManifest, Depth: 10_000, Keys: 100_000}
+
+// parseManifest decodes what describe wrote and reports every fault of it. Keys
+// that ABI.md does not name, in just that case, are a fault: a misspelt "asks" must
+// not load as a plugin that asks for nothing.
 func parseManifest(text []byte) (Manifest, error) {
 	var m Manifest
 	if len(text) > maxManifest {
-		return m, abi.New(abi.Limit, fmt.Sprintf("describe: a manifest of %d bytes, at most %d are allowed", len(text), maxManifest))
+		return m, abi.New(abi.Limit, fmt.Sprintf("describe: a manifest of %d bytes, the limit is %d", len(text), maxManifest))
 	}
-	// The version is read by itself first, for a newer ABI may have more keys.
+	// The version is read by itself first: a newer ABI may have more keys.
 	var version struct {
 		ABI int `json:"abi"`
 	}
-	if err := json.Unmarshal(text, &version); err != nil {
-		return m, abi.New(abi.Plugin, "describe: the manifest is no JSON object of the known shape: "+err.Error())
+	if err := strictjson.DecodeOpen(text, &version, manifestLimits); err != nil {
+		return m, abi.New(abi.Plugin, "describe: invalid manifest: "+err.Error())
 	}
 	if version.ABI != abi.Version {
 		return m, &abi.Error{Code: abi.Plugin, Message: fmt.Sprintf("describe: plugin speaks ABI %d, this host speaks %d", version.ABI, abi.Version),
 			Hint: "build the plugin with the SDK of this host's version"}
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
-		return m, abi.New(abi.Plugin, "describe: the manifest is no JSON object of the known shape: "+err.Error())
+	if err := strictjson.Decode(text, &m, manifestLimits); err != nil {
+		return m, abi.New(abi.Plugin, "describe: invalid manifest: "+err.Error())
 	}
 	if faults := m.faults(); len(faults) > 0 {
 		return m, abi.New(abi.Plugin, "describe: "+strings.Join(faults, "; "))
@@ -101,19 +103,13 @@ func (m Manifest) faults() []string {
 		var schema struct {
 			Type string `json:"type"`
 		}
-		if json.Unmarshal(s.Fields, &schema) != nil || schema.Type != "object" {
+		if strictjson.DecodeOpen(s.Fields, &schema, manifestLimits) != nil || schema.Type != "object" {
 			add("steps[%d].fields is no JSON Schema of type object", i)
 		}
 	}
 	for i, a := range m.Asks {
 		if fault := a.fault(); fault != "" {
 			add("asks[%d]%s", i, fault)
-		}
-		switch abi.Use(a.Use) {
-		case abi.UseCommand, abi.UseHTTP, abi.UseFolder, abi.UseSecret:
-			if len(a.Names) == 0 {
-				add("asks[%d] is for %q without names", i, a.Use)
-			}
 		}
 		if strings.TrimSpace(a.Reason) == "" {
 			add("asks[%d].reason is empty", i)
@@ -122,8 +118,8 @@ func (m Manifest) faults() []string {
 	return faults
 }
 
-// The names of a use are looked at here only as far as they are the plugin's own
-// words; what others mean is known to whoever is asked for them.
+// Shapes of the names that are a plugin's own words. The names of hosts are checked
+// by the caller of Load, who knows what reads them: see LoadOptions.Allow.
 var (
 	folderWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}(:rw)?$`)
 	secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
@@ -131,17 +127,11 @@ var (
 
 // fault returns what is wrong with an ask by clause A2.4, "" for nothing.
 func (a Ask) fault() string {
-	var shape *regexp.Regexp
-	switch use := abi.Use(a.Use); use {
+	use := abi.Use(a.Use)
+	switch use {
 	case abi.UseCommand, abi.UseHTTP, abi.UseFolder, abi.UseSecret:
 		if len(a.Names) == 0 {
 			return fmt.Sprintf(".names is empty, and %s needs names", use)
-		}
-		switch use {
-		case abi.UseFolder:
-			shape = folderWord
-		case abi.UseSecret:
-			shape = secretName
 		}
 	case abi.UseWatch:
 		if len(a.Names) > 0 {
@@ -151,12 +141,36 @@ func (a Ask) fault() string {
 	default:
 		return fmt.Sprintf(".use %q is not known", a.Use)
 	}
-	for _, name := range a.Names {
-		if name == "" || len(name) > 256 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			return fmt.Sprintf(".names has %q, which is no name", name)
+	for i, name := range a.Names {
+		if why := nameFault(use, name); why != "" {
+			return fmt.Sprintf(".names[%d] %.100q %s", i, name, why)
 		}
-		if shape != nil && !shape.MatchString(name) {
-			return fmt.Sprintf(".names has %q, which does not match %s", name, shape)
+	}
+	return ""
+}
+
+// nameFault returns why a name of an ask can never be one, "" for nothing. A name
+// that would fit nothing is refused here rather than at every call.
+func nameFault(use abi.Use, name string) string {
+	if name == "" || len(name) > 256 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return "is not a name: want 1 to 256 bytes without spaces"
+	}
+	switch use {
+	case abi.UseFolder:
+		if !folderWord.MatchString(name) {
+			return fmt.Sprintf("does not match %s", folderWord)
+		}
+	case abi.UseSecret:
+		if !secretName.MatchString(name) {
+			return fmt.Sprintf("does not match %s", secretName)
+		}
+	case abi.UseCommand:
+		if family, _ := strings.CutSuffix(name, "/*"); name != "*" && (family == "" || strings.Contains(family, "*")) {
+			return `is not a command: want "family/command", "family/*" or "*"`
+		}
+	case abi.UseLLM, abi.UseSpawn, abi.UseEmit:
+		if strings.Contains(strings.TrimSuffix(name, "*"), "*") {
+			return "has a * before its end"
 		}
 	}
 	return ""

@@ -47,6 +47,18 @@ func (m *Module) Functions() []string { return slices.Clone(m.functions) }
 // Bytes returns the module's original bytes, which must not be changed.
 func (m *Module) Bytes() []byte { return m.wasm }
 
+// Reuse pools the instances of a stateless module from now on, as LoadOptions.Reuse
+// does at its load. It must come before the first call.
+func (m *Module) Reuse() {
+	m.host.mu.Lock() // relieve looks at it
+	before := m.ahead
+	m.pool, m.ahead = newPool(m.host.maxIdle), nil
+	m.host.mu.Unlock()
+	if before != nil {
+		before.close()
+	}
+}
+
 // Retain adds a reference. It reports false if the module is already closed.
 func (m *Module) Retain() bool {
 	m.mu.Lock()
@@ -120,54 +132,6 @@ func (m *Module) close() {
 		}
 		m.code.close()
 	})
-}
-
-// describe reads the manifest in a first instance and checks it against the
-// imports and the operator's grants.
-func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
-	inv := Invocation{Compute: describeTime}
-	pooled := opt.Trusted || opt.Reuse // if it is stateless, which it is yet to say
-	if !pooled {
-		inv.Seed = newSeed() // the instance is kept for a call
-	}
-	c, done := m.host.newCall(ctx, inv.withDefaults())
-	defer done()
-	c.limits.MemoryBytes = m.aheadMemory()
-	inst, text, err := m.fresh(c)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if inst != nil {
-			inst.close()
-		}
-	}()
-	if m.manifest, err = parseManifest(text); err != nil {
-		return err
-	}
-	if err := checkAsks(m.functions, m.manifest); err != nil {
-		return err
-	}
-	if opt.Allow != nil {
-		if err := opt.Allow(m.manifest); err != nil {
-			return err
-		}
-	}
-	switch {
-	case m.manifest.Stateless && pooled:
-		m.pool = newPool(m.host.maxIdle)
-		if m.pool.fit(inst) {
-			m.pool.put(inst)
-			inst = nil
-		}
-	case !pooled:
-		m.ahead = newAhead(m)
-		m.ahead.put(inst)
-		inst = nil
-	default:
-		m.ahead = newAhead(m) // the first instance has the seed of pooled ones
-	}
-	return nil
 }
 
 // fresh makes an instance and describes it, as every instance is before its
@@ -249,7 +213,7 @@ func (m *Module) Validate(ctx context.Context, stepType string, fields json.RawM
 	var answer struct {
 		Problems []Problem `json:"problems"`
 	}
-	_, err = m.invoke(ctx, abi.ExportValidate, Invocation{Input: input, Compute: describeTime}, func(output []byte, _ *Result) error {
+	_, err = m.invoke(ctx, abi.ExportValidate, Invocation{Input: input, Compute: helperTime}, func(output []byte, _ *Result) error {
 		if err := json.Unmarshal(output, &answer); err != nil {
 			return abi.New(abi.Output, fmt.Sprintf("validate %q: the plugin's answer is no list of problems: %v", stepType, err))
 		}

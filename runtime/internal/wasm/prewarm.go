@@ -160,7 +160,7 @@ func (a *ahead) make() {
 
 // one makes an instance with a seed of its own.
 func (a *ahead) one() (*instance, error) {
-	inv := Invocation{Compute: describeTime, Seed: newSeed()}
+	inv := Invocation{Compute: helperTime, Seed: newSeed()}
 	c, done := a.module.host.newCall(a.ctx, inv.withDefaults())
 	defer done()
 	c.limits.MemoryBytes = a.module.aheadMemory()

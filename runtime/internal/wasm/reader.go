@@ -10,6 +10,8 @@ type reader struct {
 	off int // position in the module, for messages and spans
 	end int
 	err error
+
+	values []bool // by function index, as long as wanted: funcIndex has read it
 }
 
 // newReader reads b[start:end]; positions stay those of b.
@@ -97,6 +99,15 @@ func (r *reader) count(what string, limit int) int {
 
 // name reads a length-prefixed text.
 func (r *reader) name() string { return string(r.bytes(r.count("bytes of a name", maxName))) }
+
+// funcIndex reads the index of a function that is given as a value, not called.
+func (r *reader) funcIndex() uint32 {
+	i := r.u32()
+	if r.err == nil && int64(i) < int64(len(r.values)) {
+		r.values[i] = true
+	}
+	return i
+}
 
 // appendU32 appends v as LEB128.
 func appendU32(b []byte, v uint32) []byte {

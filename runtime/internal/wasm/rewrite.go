@@ -12,23 +12,28 @@ const (
 	mergeFill = 4 << 20
 )
 
+// maxRewritten bounds a rewritten module in bytes. The rewrite makes a module longer:
+// by a few bytes a function, and by at most 3 bytes an instruction of bulk.go.
+const maxRewritten = 2 * maxModule
+
 // rewrite returns the module as it is compiled: each function can be
 // interrupted, kernel imports lead to the call memory, tables have a maximum,
-// data segments are joined, and custom sections, which only the engine's debug
-// code would read, are left out.
+// data segments are joined. Custom sections, which only the engine's debug
+// code would read, are left out: the scan has not kept them.
 func rewrite(l *layout) []byte {
 	out := make([]byte, 0, len(l.raw)+len(l.raw)/16+8)
 	out = append(out, l.raw[:8]...)
 	types, wraps := l.wrapTypes()
+	bulk := l.bulkTypeIndex(&types)
 	for _, s := range l.sections {
 		content := l.raw[s.start:s.end]
 		switch s.id {
-		case secCustom:
-			continue
 		case secType:
 			content = l.typeSection(content, types)
 		case secImport:
 			content = l.importSection(content)
+		case secFunc:
+			content = l.funcSection(content, bulk)
 		case secTable:
 			content = l.tableSection()
 		case secCode:
@@ -89,8 +94,8 @@ func (l *layout) typeSection(content []byte, added []funcType) []byte {
 	out := appendU32(nil, uint32(len(l.types)+len(added)))
 	out = append(out, content[r.off:]...)
 	for _, t := range added {
-		out = append(out, typeFunc, 0)
-		out = appendU32(out, uint32(len(t.results)))
+		out = appendU32(append(out, typeFunc), uint32(len(t.params)))
+		out = appendU32(append(out, t.params...), uint32(len(t.results)))
 		out = append(out, t.results...)
 	}
 	return out
@@ -114,24 +119,31 @@ func (l *layout) tableSection() []byte {
 //	locals instrs end  ->  locals loop bt block bt instrs end end end
 //
 // The engine looks for a cancelled call at the head of each loop, so now at each
-// function's entry too; without it a tree of calls that has no loop runs to its
-// end, minutes after its deadline. Instructions stay as they are, since a
-// branch to the function's label now leaves the inner block, with the same
-// values, and falls out of both.
+// function's entry too. Without that a tree of calls that has no loop runs to its
+// end, minutes after its deadline. A branch to the function's label now leaves the
+// inner block, with the same values, and falls out of both, so instructions stay
+// as they are but for those of bulk.go.
 func (l *layout) codeSection(wraps [][]byte) []byte {
-	size := 16
+	size := 256
 	for _, b := range l.bodies {
 		size += b.end - b.start + 16
 	}
-	out := appendU32(make([]byte, 0, size), uint32(len(l.bodies)))
+	out := appendU32(make([]byte, 0, size), uint32(len(l.bodies)+len(l.added())))
+	first, counts := uint32(l.importedFuncs()+len(l.funcs)), l.newCosts()
 	for i, b := range l.bodies {
-		bt := wraps[l.funcs[i]]
-		out = appendU32(out, uint32(b.end-b.start+4+2*len(bt)))
+		bt, code := wraps[l.funcs[i]], l.raw[b.code:b.end-1]
+		if b.bulk {
+			code = l.interruptible(b, &counts, first)
+		}
+		out = appendU32(out, uint32(b.code-b.start+len(code)+5+2*len(bt)))
 		out = append(out, l.raw[b.start:b.code]...)
 		out = append(append(out, 0x03), bt...)
 		out = append(append(out, 0x02), bt...)
-		out = append(out, l.raw[b.code:b.end-1]...)
+		out = append(out, code...)
 		out = append(out, 0x0b, 0x0b, 0x0b)
+	}
+	for _, f := range l.added() {
+		out = append(appendU32(out, uint32(len(f))), f...)
 	}
 	return out
 }

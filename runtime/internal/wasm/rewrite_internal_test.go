@@ -3,6 +3,7 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +124,9 @@ func FuzzScan(f *testing.F) {
 		f.Add(b)
 	}
 	f.Add(module("\x01\x01\x60\x01\x7f\x02\x7f\x7f", "\x03\x01\x00", "\x0a\x01\x06\x00\x20\x00\x20\x00\x0b"))
+	for _, code := range bulkInstructions {
+		f.Add(withBulk(code))
+	}
 	f.Add(module("\x04\x01\x70\x00\x01", "\x09\x01\x00\x41\x00\x0b\x00"))
 	f.Fuzz(func(t *testing.T, wasm []byte) {
 		l, err := scan(wasm, false)
@@ -155,19 +159,52 @@ func FuzzManifest(f *testing.F) {
 func TestManifestFaults(t *testing.T) {
 	step := `{"type":"a","summary":"s","fields":{"type":"object"}}`
 	for text, want := range map[string]string{
-		`nonsense`: "no JSON object",
-		`{"name":"a","version":"1","abi":2,"steps":[],"later":1}`:                                                "speaks ABI 2",
-		`{"name":"A b","version":"1","abi":1,"steps":[` + step + `]}`:                                            `name "A b"`,
-		`{"name":"a","version":"1","abi":1,"steps":[]}`:                                                          "steps is empty",
-		`{"name":"a","version":"1","abi":1,"steps":[` + step + `,` + step + `]}`:                                 "is there twice",
-		`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"type":"array"}}]}`:      "no JSON Schema of type object",
-		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"asks":[{"use":"root","reason":"x"}]}`:         `"root" is not known`,
-		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"asks":[{"use":"llm"}]}`:                       "reason is empty",
-		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"ask":[{"use":"llm","reason":"r"}]}`:           `unknown field "ask"`,
-		`{"name":"a","version":"1","abi":1,"steps":[` + strings.Repeat(step+",", 10_000) + step + `],"asks":[]}`: "at most 262144",
+		`nonsense`: "describe: invalid manifest: line 1, column",
+		`{"name":"a","version":"1","abi":2,"steps":[],"later":1}`:                                            "speaks ABI 2",
+		`{"name":"A b","version":"1","abi":1,"steps":[` + step + `]}`:                                        `name "A b"`,
+		`{"name":"a","version":"1","abi":1,"steps":[]}`:                                                      "steps is empty",
+		`{"name":"a","version":"1","abi":1,"steps":[` + step + `,` + step + `]}`:                             "is there twice",
+		`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"type":"array"}}]}`:  "no JSON Schema of type object",
+		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"asks":[{"use":"root","reason":"x"}]}`:     `"root" is not known`,
+		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"asks":[{"use":"llm"}]}`:                   "reason is empty",
+		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"ask":[{"use":"llm","reason":"r"}]}`:       `unknown key "ask"`,
+		`{"name":"a","NAME":"b","version":"1","abi":1,"steps":[` + step + `]}`:                               `unknown key "NAME"`,
+		`{"name":"a","version":"1","abi":1,"Abi":1,"steps":[` + step + `]}`:                                  `unknown key "Abi"`,
+		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"ASKS":[{"use":"llm","reason":"r"}]}`:      `unknown key "ASKS"`,
+		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"name":"b"}`:                               `duplicate key "name"`,
+		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"asks":[],"\u0061sks":[]}`:                 `duplicate key "asks"`,
+		`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"Type":"object"}}]}`: "no JSON Schema of type object",
+		asking("command", "code/re*"):            `asks[0].names[0] "code/re*" is not a command`,
+		asking("command", "/*"):                  "is not a command",
+		asking("command", "*/read"):              "is not a command",
+		asking("llm", "open*ai"):                 "has a * before its end",
+		asking("emit", "*:done"):                 "has a * before its end",
+		asking("folder", "../data"):              "does not match",
+		asking("secret", "token"):                "does not match",
+		asking("http", "a b.example.com"):        "without spaces",
+		asking("http", strings.Repeat("a", 257)): "1 to 256 bytes",
+		`{"name":"a","version":"1","abi":1,"steps":[` + strings.Repeat(step+",", 10_000) + step + `],"asks":[]}`: "the limit is 262144",
 	} {
 		if _, err := parseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("parseManifest(%.90s): %v, want %q", text, err, want)
+		}
+	}
+}
+
+// asking is a manifest that asks for one name of a use.
+func asking(use, name string) string {
+	return fmt.Sprintf(`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"type":"object"}}],"asks":[{"use":%q,"names":[%q],"reason":"r"}]}`, use, name)
+}
+
+func TestManifestNames(t *testing.T) {
+	for use, names := range map[string][]string{
+		"command": {"*", "code/*", "code/read", "mcp/a/b"}, "llm": {"*", "openai/*", "gpt-5"}, "emit": {"git:*", "done"}, "spawn": {"*", "nightly"},
+		"folder": {"data", "data:rw"}, "secret": {"TOKEN"}, "http": {"api.example.com", "*.example.com:8443"},
+	} {
+		for _, name := range names {
+			if _, err := parseManifest([]byte(asking(use, name))); err != nil {
+				t.Errorf("%s %q: %v", use, name, err)
+			}
 		}
 	}
 }

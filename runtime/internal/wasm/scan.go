@@ -8,22 +8,27 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// What a module may hold. The engine compiles without a deadline and allocates
-// what a count announces, so every count is checked before it sees the bytes; a
-// module of thirty bytes that declares four billion locals ends the process
-// otherwise. cost.go bounds the time a compile may take.
+// Limits of a module, ABI clause A8. The engine compiles without a deadline and
+// allocates what a count announces, so every count is checked before the engine
+// sees the bytes: without that, a module of thirty bytes that declares four billion
+// locals ends the process. What the scan itself keeps of a module is bounded too, in
+// a few bytes for each byte of the file. cost.go bounds the time of a compile.
 const (
-	maxModule   = 32 << 20
+	maxModule   = 32 << 20  // bytes
+	maxSections = 4_096     // custom ones included; compilers write some thirty
 	maxBody     = 512 << 10 // bytes of one function, of modules that are not trusted
-	maxLocals   = 50_000    // of one function, its parameters not counted
+	maxLocals   = 50_000    // of one function, without its parameters
 	maxAllLocal = 5_000_000 // of all functions together
 	maxFuncs    = 200_000
+	maxTypes    = 50_000
+	maxImports  = 1_000     // the host offers about a hundred
+	maxExports  = 10_000    // each lookup of one walks the imports
 	maxEntries  = 1_000_000 // of any other vector
 	maxArity    = 1_000     // parameters or results of one type
 	maxTables   = 16
-	maxTable    = 100_000 // entries of one table; each costs the host 8 bytes
-	maxName     = 4 << 10
-	maxPages    = 65_536 // of 64 KiB; the tighter bound is Options.MaxMemoryBytes
+	maxTable    = 100_000 // entries of one table; each takes 8 bytes of the host
+	maxName     = 4 << 10 // bytes
+	maxPages    = 65_536  // of 64 KiB; the tighter bound is Options.MaxMemoryBytes
 )
 
 // Section ids of the binary format.
@@ -51,6 +56,7 @@ type section struct {
 type body struct {
 	span
 	code int
+	bulk bool // it has instructions that bulk.go changes; never of a trusted module
 }
 
 // importEntry is one import. Type is the index of a function's type.
@@ -83,15 +89,19 @@ type segment struct {
 // layout is what a scan found.
 type layout struct {
 	raw      []byte
-	sections []section
+	sections []section     // without the custom ones
 	types    []funcType    // by index, as all below
 	imports  []importEntry // functions among them come first in the index space
 	funcs    []uint32      // type index of each own function
 	tables   []table
 	exports  []exportEntry
 	bodies   []body
-	memory   bool
-	memMin   uint32 // pages
+	bulk     bool // some of them need the functions of bulk.go
+	// values says by index which imported functions are exported, elements or
+	// values of globals: no others can be called through a table.
+	values []bool
+	memory bool
+	memMin uint32 // pages
 	// segments holds all data if every one is active, of memory 0 and at a
 	// constant; else mergeable is false and segments is not complete.
 	segments  []segment
@@ -130,11 +140,16 @@ func scan(wasm []byte, trusted bool) (*layout, error) {
 	return l, nil
 }
 
-// read walks the sections, which appear at most once and in the standard's order.
+// read walks the sections. All but the custom ones appear at most once and in the
+// order of the standard. Custom sections are not kept, since they are dropped
+// before compiling whatever they hold; an empty one takes two bytes of the file.
 func (l *layout) read(trusted bool) error {
 	r := newReader(l.raw, 8, len(l.raw))
 	last := 0
-	for r.left() > 0 && r.err == nil {
+	for n := 1; r.left() > 0 && r.err == nil; n++ {
+		if n > maxSections {
+			return fmt.Errorf("byte %d: more than %d sections", r.off, maxSections)
+		}
 		id := r.byte()
 		size := r.count("bytes of a section", maxModule)
 		s := section{id: id, span: span{r.off, r.off + size}}
@@ -142,16 +157,17 @@ func (l *layout) read(trusted bool) error {
 		if r.err != nil {
 			break
 		}
-		if id != secCustom {
-			order := sectionOrder(id)
-			if order == 0 {
-				return fmt.Errorf("byte %d: section %d is beyond WebAssembly 2.0", s.start, id)
-			}
-			if order <= last {
-				return fmt.Errorf("byte %d: section %d is repeated or out of order", s.start, id)
-			}
-			last = order
+		if id == secCustom {
+			continue
 		}
+		order := sectionOrder(id)
+		if order == 0 {
+			return fmt.Errorf("byte %d: section %d is beyond WebAssembly 2.0", s.start, id)
+		}
+		if order <= last {
+			return fmt.Errorf("byte %d: section %d is repeated or out of order", s.start, id)
+		}
+		last = order
 		l.sections = append(l.sections, s)
 		if err := l.section(s, trusted); err != nil {
 			return err
@@ -183,15 +199,16 @@ func sectionOrder(id byte) int {
 // section reads one section and checks that its content fills it.
 func (l *layout) section(s section, trusted bool) error {
 	r := newReader(l.raw, s.start, s.end)
+	r.values = l.values
 	switch s.id {
-	case secCustom:
-		return nil // dropped before compiling, whatever it holds
 	case secType:
 		l.readTypes(r)
 	case secImport:
 		l.readImports(r)
+		l.values = make([]bool, l.importedFuncs())
 	case secFunc:
-		for n := r.count("functions", maxFuncs); n > 0 && r.err == nil; n-- {
+		n := r.count("functions", maxFuncs)
+		for l.funcs = make([]uint32, 0, n); n > 0 && r.err == nil; n-- {
 			l.funcs = append(l.funcs, l.typeIndex(r))
 		}
 	case secTable:
@@ -210,8 +227,14 @@ func (l *layout) section(s section, trusted bool) error {
 			constExpr(r)
 		}
 	case secExport:
-		for n := r.count("exports", maxEntries); n > 0 && r.err == nil; n-- {
-			l.exports = append(l.exports, exportEntry{name: r.name(), kind: r.byte(), index: r.u32()})
+		for n := r.count("exports", maxExports); n > 0 && r.err == nil; n-- {
+			ex := exportEntry{name: r.name(), kind: r.byte()}
+			if ex.kind == kindFunc {
+				ex.index = r.funcIndex()
+			} else {
+				ex.index = r.u32()
+			}
+			l.exports = append(l.exports, ex)
 		}
 	case secStart:
 		r.u32() // it runs in newInstance, under the call's deadline
@@ -225,7 +248,8 @@ func (l *layout) section(s section, trusted bool) error {
 	case secCode:
 		l.readCode(r, trusted)
 	case secData:
-		for n := r.count("data segments", maxEntries); n > 0 && r.err == nil; n-- {
+		n := r.count("data segments", maxEntries)
+		for l.segments = make([]segment, 0, n); n > 0 && r.err == nil; n-- {
 			l.readData(r)
 		}
 	}

@@ -40,7 +40,7 @@ func valueTypes(r *reader) []byte {
 
 // readTypes reads the type section.
 func (l *layout) readTypes(r *reader) {
-	for n := r.count("types", maxEntries); n > 0 && r.err == nil; n-- {
+	for n := r.count("types", maxTypes); n > 0 && r.err == nil; n-- {
 		if form := r.byte(); form != typeFunc {
 			r.fail("type form 0x%x is beyond WebAssembly 2.0", form)
 			return
@@ -61,7 +61,7 @@ func (l *layout) typeIndex(r *reader) uint32 {
 
 // readImports reads the import section; what may be imported is link.go's to say.
 func (l *layout) readImports(r *reader) {
-	for n := r.count("imports", maxEntries); n > 0 && r.err == nil; n-- {
+	for n := r.count("imports", maxImports); n > 0 && r.err == nil; n-- {
 		im := importEntry{module: r.name(), name: r.name()}
 		im.kind, im.typ = l.readImport(r)
 		l.imports = append(l.imports, im)
@@ -128,8 +128,10 @@ func constExpr(r *reader) (value int32, isConst bool) {
 			r.bytes(4)
 		case 0x44:
 			r.bytes(8)
-		case 0x23, 0xd2: // global.get, ref.func
+		case 0x23: // global.get
 			r.u32()
+		case 0xd2: // ref.func
+			r.funcIndex()
 		case 0xd0: // ref.null
 			r.byte()
 		case 0xfd: // v128.const
@@ -164,7 +166,7 @@ func readElem(r *reader) {
 		if flags&4 != 0 {
 			constExpr(r)
 		} else {
-			r.u32()
+			r.funcIndex()
 		}
 	}
 }
@@ -172,8 +174,10 @@ func readElem(r *reader) {
 // readCode reads the function bodies: their spans, and the sum of their locals.
 func (l *layout) readCode(r *reader, trusted bool) {
 	all, total := 0, time.Duration(0)
-	counts := costs{locals: map[uint32]struct{}{}}
-	for n := r.count("function bodies", maxFuncs); n > 0 && r.err == nil; n-- {
+	counts := l.newCosts()
+	n := r.count("function bodies", maxFuncs)
+	in := newReader(l.raw, 0, 0)
+	for l.bodies = make([]body, 0, n); n > 0 && r.err == nil; n-- {
 		size := r.count("bytes of a function body", maxModule)
 		b := body{span: span{r.off, r.off + size}}
 		if !trusted && size > maxBody {
@@ -181,7 +185,7 @@ func (l *layout) readCode(r *reader, trusted bool) {
 			return
 		}
 		locals := 0
-		in := newReader(l.raw, b.start, b.end)
+		in.off, in.end = b.start, b.end
 		for k := in.count("groups of locals", maxLocals); k > 0 && in.err == nil; k-- {
 			group := in.u32()
 			valueType(in)
@@ -201,6 +205,8 @@ func (l *layout) readCode(r *reader, trusted bool) {
 		if in.err == nil && !trusted {
 			took := counts.cost(in)
 			total += took
+			b.bulk = counts.bulk
+			l.bulk = l.bulk || counts.calls
 			if took > maxCost || total > maxAllCost {
 				in.fail("function %d would take too long to compile: it has %d branches, %d loops and %d locals in use", len(l.bodies), counts.edges, counts.loops, len(counts.locals))
 			}

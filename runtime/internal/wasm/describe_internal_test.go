@@ -1,0 +1,60 @@
+package wasm
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// loopingGuest is a module whose describe never ends.
+func loopingGuest(t *testing.T) []byte {
+	t.Helper()
+	b, err := os.ReadFile("testdata/sins/describeloop.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// A describe that does not end is interrupted, tried once more only if the machine
+// was busy, and remembered only if it was not.
+func TestDescribeTime(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		processor  time.Duration // that the guest has in each try
+		limit      string        // of the try that it ends with
+		remembered bool
+	}{
+		{"idle machine", 20 * time.Millisecond, "20ms", true},
+		{"busy machine", time.Millisecond, "80ms", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := openInternal(t)
+			h.child, h.describeTime = subprocess.Own(), 20*time.Millisecond
+			var readings time.Duration
+			h.threadTime = func() (time.Duration, bool) {
+				readings++ // two for each try
+				return readings / 2 * c.processor, true
+			}
+			for try := range 2 {
+				readings = 0
+				_, err := h.Load(t.Context(), loopingGuest(t), LoadOptions{})
+				if abi.CodeOf(err) != abi.Timeout || !strings.Contains(err.Error(), "time limit of "+c.limit) {
+					t.Errorf("load %d: %v of code %q, want a timeout after %s", try, err, abi.CodeOf(err), c.limit)
+				}
+				if executed := readings > 0; try == 1 && executed == c.remembered {
+					t.Errorf("the second load executed describe: %t, want %t", executed, !c.remembered)
+				}
+			}
+			h.describeTime *= 10
+			readings = 0
+			if _, err := h.Load(t.Context(), loopingGuest(t), LoadOptions{}); abi.CodeOf(err) != abi.Timeout || readings == 0 {
+				t.Errorf("load with a higher limit: %v, executed describe: %t, want a new try", err, readings > 0)
+			}
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package wasm
+
+import (
+	stdruntime "runtime"
+	"strings"
+	"testing"
+)
+
+// scanned returns the error of a scan and the bytes that it allocated.
+func scanned(wasm []byte) (allocated uint64, err error) {
+	var before, after stdruntime.MemStats
+	stdruntime.ReadMemStats(&before)
+	_, err = scan(wasm, false)
+	stdruntime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc, err
+}
+
+// A scan keeps little of a module, whatever the module consists of.
+func TestScanMemory(t *testing.T) {
+	const most = 10 // allocated bytes for each byte of the module
+	vector := func(n int, entry string) string { return string(appendU32(nil, uint32(n))) + strings.Repeat(entry, n) }
+	for name, c := range map[string]struct {
+		module []byte
+		words  string // of the error; empty for a module that passes
+	}{
+		"empty custom sections":   {module(strings.Split(strings.Repeat("\x00", 1_000_000), "")...), "more than 4096 sections"},
+		"custom sections at most": {module(strings.Split(strings.Repeat("\x00", maxSections), "")...), ""},
+		"types":                   {module("\x01" + vector(1_000_000, "\x60\x00\x00")), "1000000 types, at most 50000"},
+		"imports":                 {module("\x02" + vector(200_000, "\x01m\x01n\x03\x7f\x00")), "200000 imports, at most 1000"},
+		"exports":                 {module("\x07" + vector(200_000, "\x03run\x00\x00")), "200000 exports, at most 10000"},
+		"functions":               {module("\x01\x01\x60\x00\x00", "\x03"+vector(200_000, "\x00"), "\x0a"+vector(200_000, "\x02\x00\x0b")), ""},
+		"data segments":           {module("\x05\x01\x00\x01", "\x0b"+vector(1_000_000, "\x00\x41\x00\x0b\x00")), ""},
+		"globals":                 {module("\x06" + vector(1_000_000, "\x7f\x00\x41\x00\x0b")), ""},
+		"elements":                {module("\x04\x01\x70\x00\x01", "\x09"+vector(1_000_000, "\x00\x41\x00\x0b\x00")), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			allocated, err := scanned(c.module)
+			if c.words == "" && err != nil || c.words != "" && (err == nil || !strings.Contains(err.Error(), c.words)) {
+				t.Errorf("error %v, want %q", err, c.words)
+			}
+			if limit := uint64(most*len(c.module) + 64<<10); allocated > limit {
+				t.Errorf("%d bytes are allocated for a module of %d, want at most %d", allocated, len(c.module), limit)
+			}
+		})
+	}
+}

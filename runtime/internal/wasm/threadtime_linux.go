@@ -1,0 +1,17 @@
+package wasm
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// threadTime returns the processor time that the calling thread has used; ok is
+// false where the system does not say.
+func threadTime() (used time.Duration, ok bool) {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &usage); err != nil {
+		return 0, false
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), true
+}
