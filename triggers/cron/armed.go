@@ -23,20 +23,17 @@ type armed struct {
 	env        triggers.Env
 	expression string
 
-	mu sync.Mutex
-	// base is the newest planned time that is decided; all behind it are open.
-	base time.Time
-	// missed counts those that were left out since the newest fire.
-	missed int
+	mu     sync.Mutex
+	base   time.Time // newest decided planned time; those after it are undecided
+	missed int       // planned times left out since the newest firing
 }
 
-// state is what is kept over restarts.
+// state is what the trigger stores with each firing.
 type state struct {
-	// Planned is the planned time of the newest fire.
-	Planned time.Time `json:"planned"`
+	Planned time.Time `json:"planned"` // of the newest firing
 }
 
-// readState returns behind which planned time all are open: since without a
+// readState returns the planned time of the newest firing, or since without a
 // state.
 func readState(raw json.RawMessage, since time.Time) (time.Time, error) {
 	if len(raw) == 0 {
@@ -52,17 +49,17 @@ func readState(raw json.RawMessage, since time.Time) (time.Time, error) {
 	return s.Planned, nil
 }
 
-// now is the time on the wall: without the reading of the monotonic clock, which
-// would hide that the wall clock was set.
+// now returns the wall clock time. Round strips the monotonic reading, which
+// would hide changes of the wall clock.
 func (a *armed) now() time.Time { return a.env.Now().Round(0) }
 
-// Run fires each planned time as it comes until ctx ends. A fire that was not
-// decided ends it with the error; run again it goes on with that same fire.
-func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
+// Run fires at each planned time until ctx ends. If a firing is not decided, Run
+// returns the error; called again, it continues with the same planned time.
+func (a *armed) Run(ctx context.Context, fire triggers.FireFunc) error {
 	for {
 		now := a.now()
-		a.distrust(now)
-		for _, planned := range a.take(now) {
+		a.resetFutureBase(now)
+		for _, planned := range a.takeDue(now) {
 			if err := a.fire(ctx, fire, planned); err != nil {
 				if ctx.Err() != nil {
 					return nil
@@ -76,22 +73,22 @@ func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
 	}
 }
 
-// data is the data of the event.
+// data is the data of the event, clause T4.9.
 type data struct {
-	Scheduled  time.Time `json:"scheduled"` // the planned time
-	Fired      time.Time `json:"fired"`     // when it came to it
-	Missed     int       `json:"missed"`    // planned times left out since the fire before
+	Scheduled  time.Time `json:"scheduled"` // planned time, without jitter
+	Fired      time.Time `json:"fired"`     // actual time
+	Missed     int       `json:"missed"`    // planned times left out since the previous firing
 	Expression string    `json:"expression"`
 }
 
-// key names a planned time. It is the key of its fire, so that one whose record
-// a crash has swallowed is not fired twice.
+// key returns the idempotency key of a planned time. A crash that loses the
+// state of a firing repeats it with the same key.
 func key(planned time.Time) string { return planned.UTC().Format(time.RFC3339Nano) }
 
-// fire has one planned time admitted. Only then is it done: until then base and
-// missed stay, so that the same fire is made again.
-func (a *armed) fire(ctx context.Context, fire triggers.Func, planned time.Time) error {
-	kept, err := json.Marshal(state{planned})
+// fire fires one planned time. On an error base and missed stay unchanged, so
+// that the same firing is repeated.
+func (a *armed) fire(ctx context.Context, fire triggers.FireFunc, planned time.Time) error {
+	saved, err := json.Marshal(state{planned})
 	if err != nil {
 		return err
 	}
@@ -102,10 +99,10 @@ func (a *armed) fire(ctx context.Context, fire triggers.Func, planned time.Time)
 	if err != nil {
 		return err
 	}
-	_, err = fire(ctx, triggers.Fire{
-		Key: key(planned), At: planned, State: kept, Missed: missed,
+	_, err = fire(ctx, triggers.Firing{
+		Key: key(planned), At: planned, State: saved, Missed: missed,
 		Event: &sentinels.Event{
-			ID: stable(string(a.env.Sentinel), a.env.Name, key(planned)), Name: "schedule",
+			ID: digest(string(a.env.Sentinel), a.env.Name, key(planned)), Name: "schedule",
 			Source: "/sentinels/" + string(a.env.Sentinel), Time: planned, Data: body,
 		},
 	})
@@ -118,30 +115,31 @@ func (a *armed) fire(ctx context.Context, fire triggers.Func, planned time.Time)
 	return nil
 }
 
-// sleep waits until the next fire is due, but never longer than the kind has
-// triggers sleep; false says that ctx has ended.
+// sleep waits until the next firing is due, but at most Options.Wake. It reports
+// whether ctx is still active.
 func (a *armed) sleep(ctx context.Context) bool {
-	before, mark := a.now(), time.Now()
-	rest := a.kind.opt.Wake
+	before, start := a.now(), time.Now()
+	wait := a.kind.opt.Wake
 	a.mu.Lock()
 	planned := a.plan.next(a.base)
 	a.mu.Unlock()
 	if !planned.IsZero() {
-		rest = min(rest, a.due(planned).Sub(before))
+		wait = min(wait, a.due(planned).Sub(before))
 	}
-	// The wall clock may run slower than the timer: then a little is left.
-	timer := time.NewTimer(max(rest, time.Millisecond))
+	// The wall clock may run slower than the timer. The minimum avoids a busy loop
+	// when the timer fires slightly before the wall clock reaches the time.
+	timer := time.NewTimer(max(wait, time.Millisecond))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
 	}
-	a.kind.jumps.watch(a.env.Logger, time.Since(mark), before, a.now())
+	a.kind.clockJumps.check(a.env.Logger, time.Since(start), before, a.now())
 	return true
 }
 
-// Next returns when the schedule fires next, its jitter included.
+// Next returns when the schedule fires next, including jitter.
 func (a *armed) Next(now time.Time) time.Time {
 	a.mu.Lock()
 	base := a.base

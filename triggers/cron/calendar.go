@@ -6,131 +6,133 @@ import (
 	"time"
 )
 
-// A calendar is the plan of the cron fields in a zone.
+// A calendar is the plan of the cron fields in a time zone.
 //
-// Where a zone's clocks are set back or forward, there are two wishes. Who
-// writes "at 02:30" wants one run a day; who writes "every quarter of an hour"
-// wants one each quarter. So:
+// Two rules apply when a zone's clocks are set back or forward, because "at
+// 02:30" means one run a day, and "every quarter of an hour" means one run each
+// quarter:
 //
-//   - A schedule that names every hour goes by elapsed time: it fires whenever
-//     the clock shows one of its times.
-//   - Any other goes by the clock, and fires at the first instant at which the
-//     clock has reached the time, or has been set past it. Thus what is skipped
-//     fires once, at the end of the gap, and what is repeated fires the first
-//     time only.
+//   - A schedule whose hour field allows every hour follows elapsed time: it
+//     fires whenever the clock shows one of its times.
+//   - Any other schedule follows the clock. It fires at the first instant at
+//     which the clock has reached the time or has been set past it. So a skipped
+//     time fires once, at the end of the gap, and a repeated time fires only the
+//     first time.
 type calendar struct {
 	fields
 	zone    *time.Location
-	elapsed bool
+	elapsed bool // follows elapsed time
 }
 
 // everyHour is the set of all hours.
 const everyHour = 1<<24 - 1
 
-// A stretch is a time in which a zone's clocks run on evenly. Its instants are
-// in seconds since 1970, start included, end not.
-type stretch struct {
+// A period is an interval with a constant UTC offset. Its instants are in seconds
+// since 1970; start is inclusive, end exclusive.
+type period struct {
 	start, end int64
-	offset     int64 // what the clock shows is the instant and this
-	// reached is behind everything that the clock has shown before start.
+	offset     int64 // wall clock minus instant
+	// reached is after every time that the wall clock has shown before start.
 	reached wall
 }
 
-// lookBack is how long before a stretch others have to be looked at to know what
-// clocks have shown: no zone has ever been set back or forward further.
+// lookBack is how far before a period, in seconds, earlier periods can matter
+// for its reached. No zone was ever set back or forward by more.
 const lookBack = 30 * 3600
 
-// stretch returns the one that an instant is in.
-func (c *calendar) stretch(at int64) stretch {
-	s := c.bounds(at)
-	s.reached = math.MinInt64
-	for begin := s.start; begin != math.MinInt64; {
+// period returns the period that contains an instant.
+func (c *calendar) period(at int64) period {
+	p := c.bounds(at)
+	p.reached = math.MinInt64
+	for begin := p.start; begin != math.MinInt64; {
 		earlier := c.bounds(begin - 1)
-		if earlier.end < s.start-lookBack {
+		if earlier.end < p.start-lookBack {
 			break
 		}
-		s.reached = max(s.reached, wall(earlier.end+earlier.offset))
+		p.reached = max(p.reached, wall(earlier.end+earlier.offset))
 		begin = earlier.start
 	}
-	return s
+	return p
 }
 
-// bounds returns the stretch of an instant without what was shown before it.
-func (c *calendar) bounds(at int64) stretch {
+// bounds returns the period that contains an instant, without reached.
+func (c *calendar) bounds(at int64) period {
 	t := time.Unix(at, 0).In(c.zone)
 	_, offset := t.Zone()
-	s := stretch{start: math.MinInt64, end: math.MaxInt64, offset: int64(offset)}
+	p := period{start: math.MinInt64, end: math.MaxInt64, offset: int64(offset)}
 	start, end := t.ZoneBounds()
 	if !start.IsZero() {
-		s.start = min(start.Unix(), at)
+		p.start = min(start.Unix(), at)
 	}
 	if !end.IsZero() {
-		s.end = end.Unix()
+		p.end = end.Unix()
 	}
-	if s.end <= at {
-		// Beyond a zone's table the standard library takes every year for one of
-		// 365 days, so on the last day of a leap year the stretch has "ended". The
-		// next day begins a year that it knows again.
-		s.end = at - int64(mod(wall(at), day)) + day
+	if p.end <= at {
+		// Beyond a zone's table the standard library assumes years of 365 days, so
+		// on the last day of a leap year it returns an end in the past. Its result
+		// is correct again from the next day on.
+		p.end = at - int64(mod(wall(at), day)) + day
 	}
-	return s
+	return p
 }
 
-// part is the piece of a stretch from the instant at to until. jump says that
-// its first instant fires because the clock then reaches or passes a time; the
-// walls that fire besides are those in [from, to).
-func (c *calendar) part(s stretch, at, until int64) (jump bool, from, to wall) {
-	from, to = wall(at+s.offset), wall(min(s.end, until)+s.offset)
+// part limits a period to the instants from at to until. jump reports whether
+// its first instant fires because the clock reaches or passes a scheduled time
+// there. The other wall clock times that fire are those of the fields in
+// [from, to).
+func (c *calendar) part(p period, at, until int64) (jump bool, from, to wall) {
+	from, to = wall(at+p.offset), wall(min(p.end, until)+p.offset)
 	if c.elapsed {
 		return false, from, to
 	}
-	if at == s.start {
-		// The time at which the clock arrives belongs to the jump.
-		_, jump = c.fields.next(s.reached, from+1)
+	if at == p.start {
+		// The first time that the clock shows belongs to the jump.
+		_, jump = c.fields.next(p.reached, from+1)
 		from++
 	}
-	return jump, max(from, s.reached), to
+	return jump, max(from, p.reached), to
 }
 
-// next goes from stretch to stretch, at most two a year, and in each finds the
-// time without a walk.
+// next goes through the periods, usually at most two a year, and computes the
+// first time in each.
 func (c *calendar) next(after time.Time) time.Time {
 	at := after.Unix() + 1
 	until := at + int64(horizon/time.Second)
 	for at < until {
-		s := c.stretch(at)
-		jump, from, to := c.part(s, at, until)
+		p := c.period(at)
+		jump, from, to := c.part(p, at, until)
 		if jump {
 			return time.Unix(at, 0).UTC()
 		}
 		if found, ok := c.fields.next(from, to); ok {
-			return time.Unix(int64(found)-s.offset, 0).UTC()
+			return time.Unix(int64(found)-p.offset, 0).UTC()
 		}
-		at = s.end
+		at = p.end
 	}
 	return time.Time{}
 }
 
-// count adds up whole days.
+// count adds up the counts of the periods.
 func (c *calendar) count(after, until time.Time) int {
 	n := 0
 	end := until.Unix() + 1
 	for at := after.Unix() + 1; at < end; {
-		s := c.stretch(at)
-		jump, from, to := c.part(s, at, end)
+		p := c.period(at)
+		jump, from, to := c.part(p, at, end)
 		if jump {
 			n++
 		}
 		n += c.fields.count(from, to)
-		at = s.end
+		at = p.end
 	}
 	return n
 }
 
-// back looks for the instant by halves, some thirty counts for a century.
+// back finds the instant by binary search, with about 30 counts for a century.
 func (c *calendar) back(after, until time.Time, k int) time.Time {
 	first := after.Unix()
-	// The first second behind which fewer than k are left is the k-th itself.
+	// The k-th last planned time is the first second after which fewer than k are
+	// left.
 	n := sort.Search(int(until.Unix()-first)+1, func(i int) bool {
 		return c.count(time.Unix(first+int64(i), 0), until) < k
 	})

@@ -31,8 +31,8 @@ func plan(t testing.TB, expression, zoneName string) cron.Plan {
 	return p
 }
 
-// TestT4DaylightSaving shows clauses T4.6 and T4.7 where they matter: what is
-// skipped runs once, what is repeated runs once, what runs every hour goes on.
+// TestT4DaylightSaving covers clauses T4.6 and T4.7: a skipped time fires once, a
+// repeated time fires once, an hourly schedule continues.
 func TestT4DaylightSaving(t *testing.T) {
 	for _, c := range []struct {
 		name, zone, expression string
@@ -44,11 +44,11 @@ func TestT4DaylightSaving(t *testing.T) {
 			[]string{"2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"},
 		},
 		{
-			"a skipped one and one at the end of the gap are one", "Europe/Berlin", "30 2,3 * * *", "2026-03-28T12:00:00+01:00",
+			"a skipped time and one at the end of the gap fire once", "Europe/Berlin", "30 2,3 * * *", "2026-03-28T12:00:00+01:00",
 			[]string{"2026-03-29T03:00:00+02:00", "2026-03-29T03:30:00+02:00"},
 		},
 		{
-			"many skipped are one", "Europe/Berlin", "*/10 2 * * *", "2026-03-28T12:00:00+01:00",
+			"several skipped times fire once", "Europe/Berlin", "*/10 2 * * *", "2026-03-28T12:00:00+01:00",
 			[]string{"2026-03-29T03:00:00+02:00", "2026-03-30T02:00:00+02:00"},
 		},
 		{
@@ -106,14 +106,14 @@ func TestT4DaylightSaving(t *testing.T) {
 	}
 }
 
-// shown is what the clock on a zone's wall shows, as UTC.
-func shown(at time.Time, z *time.Location) time.Time {
+// wallTime returns the wall clock time of a zone at an instant, as UTC.
+func wallTime(at time.Time, z *time.Location) time.Time {
 	l := at.In(z)
 	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), 0, time.UTC)
 }
 
-// oracle walks through all minutes and does what the clauses say, in the words
-// of the clauses.
+// oracle returns the planned times in (from, until]. It steps through all minutes
+// and applies the clauses literally.
 func oracle(minute, hour, date, month, weekday func(int) bool, either, elapsed bool, z *time.Location, from, until time.Time) []time.Time {
 	fits := func(w time.Time) bool {
 		d, wd := date(w.Day()), weekday(int(w.Weekday()))
@@ -125,9 +125,9 @@ func oracle(minute, hour, date, month, weekday func(int) bool, either, elapsed b
 	}
 	var out []time.Time
 	start := from.Add(-72 * time.Hour)
-	reached := shown(start, z)
+	reached := wallTime(start, z)
 	for at := start; !at.After(until); at = at.Add(time.Minute) {
-		now := shown(at, z)
+		now := wallTime(at, z)
 		fires := false
 		if elapsed {
 			fires = fits(now)
@@ -144,7 +144,7 @@ func oracle(minute, hour, date, month, weekday func(int) bool, either, elapsed b
 	return out
 }
 
-// field makes a random field and what it means.
+// field returns a random field and a function that reports which values it allows.
 func field(r *rand.Rand, least, most int) (string, func(int) bool) {
 	switch r.IntN(4) {
 	case 0:
@@ -167,7 +167,7 @@ func field(r *rand.Rand, least, most int) (string, func(int) bool) {
 	}
 }
 
-// transitions are instants around which clocks were or will be set.
+// transitions are instants close to changes of a zone's offset.
 var transitions = []struct {
 	zone string
 	at   []string
@@ -181,13 +181,13 @@ var transitions = []struct {
 	{"Asia/Kathmandu", []string{"1985-12-31T18:30:00Z"}},
 	{"America/Caracas", []string{"2016-05-01T07:00:00Z", "2007-12-09T07:00:00Z"}},
 	{"Antarctica/Troll", []string{"2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z"}},
-	{"Europe/Madrid", []string{"2040-12-31T00:00:00Z", "2041-01-01T00:00:00Z"}}, // where the system's zones end a day early
+	{"Europe/Madrid", []string{"2040-12-31T00:00:00Z", "2041-01-01T00:00:00Z"}}, // the standard library ends the period a day early
 	{"UTC", []string{"2028-02-29T00:00:00Z"}},
 }
 
-// TestT4AgainstEveryMinute holds the plan to a walk through all minutes around
-// transitions, for random expressions.
-func TestT4AgainstEveryMinute(t *testing.T) {
+// TestT4MatchesOracle compares plans of random expressions with the oracle, close
+// to transitions.
+func TestT4MatchesOracle(t *testing.T) {
 	rounds := 25
 	if testing.Short() {
 		rounds = 5
@@ -204,7 +204,7 @@ func TestT4AgainstEveryMinute(t *testing.T) {
 			for range rounds {
 				minuteText, minute := field(r, 0, 59)
 				hourText, hour := field(r, 0, 23)
-				if r.IntN(2) == 0 { // most of what happens, happens at night
+				if r.IntN(2) == 0 { // most transitions are at night
 					h := r.IntN(4)
 					hourText, hour = fmt.Sprint(h), func(n int) bool { return n == h }
 				}
@@ -253,8 +253,9 @@ func check(t *testing.T, expression, zoneName string, from, until time.Time, wan
 	}
 }
 
-// A planned time does not depend on where one looks from.
-func TestNextIsTheSameFromEverywhere(t *testing.T) {
+// TestNextFromEarlierTimes checks that a planned time does not depend on the time
+// from which next searches.
+func TestNextFromEarlierTimes(t *testing.T) {
 	p := plan(t, "30 2 * * *", "Europe/Berlin")
 	want := p.Next(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 	for at := want.Add(-10 * time.Hour); at.Before(want); at = at.Add(7*time.Minute + 300*time.Millisecond) {
@@ -264,8 +265,8 @@ func TestNextIsTheSameFromEverywhere(t *testing.T) {
 	}
 }
 
-// TestT4Days shows clause T4.4: either of the day fields is enough unless one
-// begins with a star.
+// TestT4Days covers clause T4.4: either day field is enough unless one begins
+// with a star.
 func TestT4Days(t *testing.T) {
 	for expression, want := range map[string][]string{
 		"0 0 13 * fri":         {"2026-01-02", "2026-01-09", "2026-01-13", "2026-01-16"},
@@ -306,7 +307,8 @@ func TestT4Days(t *testing.T) {
 	}
 }
 
-// TestT4Every shows clause T4.3: intervals count from where they began.
+// TestT4Every covers clause T4.3: intervals count from when the trigger was first
+// armed.
 func TestT4Every(t *testing.T) {
 	since := time.Date(2026, 3, 29, 0, 0, 7, 600, time.UTC)
 	p, err := cron.ParsePlan("@every 90m", nil, since)
@@ -333,8 +335,8 @@ func TestT4Every(t *testing.T) {
 	}
 }
 
-// FuzzNext: the next time is always behind the one before, the count agrees with
-// it, and it returns.
+// FuzzNext checks that next returns, that its result is later than its argument,
+// and that count and back agree with it.
 func FuzzNext(f *testing.F) {
 	for _, s := range []string{"* * * * *", "30 2 * * *", "0 0 29 2 1", "@every 7s", "*/7 1-5 3 * *", "0 0 */29 2 mon", "59 59 23 31 12 0"} {
 		f.Add(s, int64(1774700000), "Europe/Berlin")
@@ -360,7 +362,7 @@ func FuzzNext(f *testing.F) {
 				t.Fatalf("%q in %s: next of %s is %s", expression, zoneName, after, next)
 			}
 			if n := p.Count(after, next); n != 1 {
-				t.Fatalf("%q in %s: %d times behind %s until %s", expression, zoneName, n, after, next)
+				t.Fatalf("%q in %s: %d times after %s until %s", expression, zoneName, n, after, next)
 			}
 			if back := p.Back(after, next, 1); !back.Equal(next) {
 				t.Fatalf("%q in %s: back of %s is %s", expression, zoneName, next, back)

@@ -1,7 +1,8 @@
-// Package cron is the trigger kind that fires on a schedule.
+// Package cron implements the trigger kind that fires on a schedule.
 //
-// Its parser is that of robfig/cron, wrapped: some input makes the library
-// panic, and some that it accepts never fires or fires without pause. The
-// calendar is our own, because the library leaves out what daylight saving
-// skips and runs twice what it repeats; RATIONALE.md has the reasons.
+// It parses each field of an expression with robfig/cron and adds checks: some
+// input makes the library panic, and some that it accepts never fires or fires
+// continuously. It computes planned times itself, because the library does not
+// fire at times that daylight saving skips, and fires twice at times that it
+// repeats. RATIONALE.md gives the reasons.
 package cron

@@ -7,30 +7,31 @@ import (
 	"time"
 )
 
-// grace is how late a planned time may come and still count as on time: longer
-// than triggers sleep, so that a clock which was set a little forward is no
-// downtime.
+// grace is how late a planned time may fire and still count as on time. It is
+// longer than the default of Options.Wake, so that setting the clock slightly
+// forward does not count as downtime.
 const grace = time.Minute
 
-// maxBack is how far ahead of the clock the newest fire may be before it is
-// taken for one of a clock that was wrong. Less is a clock that was set back:
-// the schedule waits until it has come to that point again.
+// maxBack is how far the newest firing may be ahead of the clock. Up to this the
+// clock was set back, and the schedule waits until it reaches the newest firing
+// again. Beyond it the clock was wrong when the trigger fired.
 const maxBack = 24 * time.Hour
 
-// distrust forgets a newest fire that lies far in the future. The keys of fires
-// see to it that a time which did fire does not fire again.
-func (a *armed) distrust(now time.Time) {
+// resetFutureBase sets base to now if it is too far in the future. A planned time
+// that already fired does not start a second run, because its key is known.
+func (a *armed) resetFutureBase(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.base.Sub(now) > maxBack {
-		a.env.Logger.Warn("the newest fire of a schedule lies in the future, it goes on from now", "sentinel", a.env.Sentinel, "fire", a.base, "now", now)
+		a.env.Logger.Warn("the newest firing of a schedule is in the future; continuing from now", "sentinel", a.env.Sentinel, "fired", a.base, "now", now)
 		a.base = now
 	}
 }
 
-// take returns the planned times that have to fire now, in order, and counts
-// those that are left out. They stay open until they have fired.
-func (a *armed) take(now time.Time) []time.Time {
+// takeDue returns the planned times that must fire now, in order, and adds those
+// that are left out to missed. The returned ones stay undecided until they have
+// fired.
+func (a *armed) takeDue(now time.Time) []time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	first := a.plan.next(a.base)
@@ -39,13 +40,13 @@ func (a *armed) take(now time.Time) []time.Time {
 	}
 	n, until := a.plan.count(a.base, now), now
 	newest := a.plan.back(a.base, now, 1)
-	if a.due(newest).After(now) { // only the newest can be waiting for its jitter
+	if a.due(newest).After(now) { // only the newest can be delayed by jitter
 		n, until = n-1, newest.Add(-1)
 	}
 	if n == 0 {
 		return nil
 	}
-	want := a.wanted(n, until, now)
+	want := a.catchUpCount(n, until, now)
 	a.missed += n - want
 	if want == 0 {
 		a.base = until
@@ -59,9 +60,9 @@ func (a *armed) take(now time.Time) []time.Time {
 	return list
 }
 
-// wanted says how many of the newest n planned times that are not behind until
-// have to fire, as the author wishes to catch up.
-func (a *armed) wanted(n int, until, now time.Time) int {
+// catchUpCount returns how many of the newest n planned times up to until must
+// fire, according to the catch-up options.
+func (a *armed) catchUpCount(n int, until, now time.Time) int {
 	most, window := 1, a.opt.window()
 	switch {
 	case a.opt.CatchUp == CatchUpAll:
@@ -70,7 +71,7 @@ func (a *armed) wanted(n int, until, now time.Time) int {
 		window = grace
 	}
 	if window > 0 {
-		// What is due exactly that long ago is still within.
+		// A planned time at the edge of the window is inside.
 		from := now.Add(-window - 1)
 		if from.After(a.base) {
 			n = a.plan.count(from, until)
@@ -79,9 +80,9 @@ func (a *armed) wanted(n int, until, now time.Time) int {
 	return min(n, most)
 }
 
-// due is when a planned time fires: at most the jitter later, and always before
-// the next one, so that the order is kept. It is made of the sentinel and the
-// time alone and so the same after a restart.
+// due returns when a planned time fires: delayed by at most the jitter, and
+// always before the next planned time, so that jitter keeps the order. The delay
+// depends only on sentinel and planned time, so it is the same after a restart.
 func (a *armed) due(planned time.Time) time.Time {
 	spread := a.opt.jitter()
 	if spread == 0 {
@@ -90,9 +91,9 @@ func (a *armed) due(planned time.Time) time.Time {
 	if next := a.plan.next(planned); !next.IsZero() {
 		spread = min(spread, next.Sub(planned))
 	}
-	sum, err := hex.DecodeString(stable("jitter", string(a.env.Sentinel), key(planned)))
+	sum, err := hex.DecodeString(digest("jitter", string(a.env.Sentinel), key(planned)))
 	if err != nil {
-		panic(fmt.Errorf("read a digest: %w", err)) // it was written as hex
+		panic(fmt.Errorf("decode digest: %w", err)) // digest returns hex
 	}
 	return planned.Add(time.Duration(binary.BigEndian.Uint64(sum) % uint64(spread)).Truncate(time.Millisecond))
 }

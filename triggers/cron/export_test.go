@@ -2,7 +2,7 @@ package cron
 
 import "time"
 
-// Plan opens what a schedule computes to its tests.
+// Plan exports plan to the tests.
 type Plan struct{ p plan }
 
 func ParsePlan(expression string, zone *time.Location, since time.Time) (Plan, error) {

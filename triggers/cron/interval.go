@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// An interval is the plan of "@every": it counts from the moment at which the
-// trigger was armed for the first time, so that no restart shifts it. It goes
-// by elapsed time and knows no zone.
+// An interval is the plan of "@every". It counts from when the trigger was first
+// armed, so that restarts do not shift it. It follows elapsed time, in no zone.
 type interval struct {
 	since time.Time
 	every time.Duration
 }
 
-// passed returns how many planned times are not behind t; ok is false for times
-// that are too far from since to be told apart, some 290 years.
-func (v interval) passed(t time.Time) (n int64, ok bool) {
+// upTo returns the number of planned times up to t. ok is false when t is too far
+// from since for a time.Duration, about 290 years.
+func (v interval) upTo(t time.Time) (n int64, ok bool) {
 	d := t.Sub(v.since)
 	if d == math.MaxInt64 || d == math.MinInt64 {
 		return 0, false
@@ -26,7 +25,7 @@ func (v interval) passed(t time.Time) (n int64, ok bool) {
 func (v interval) at(n int64) time.Time { return v.since.Add(time.Duration(n) * v.every).UTC() }
 
 func (v interval) next(after time.Time) time.Time {
-	n, ok := v.passed(after)
+	n, ok := v.upTo(after)
 	if !ok || n+1 > math.MaxInt64/int64(v.every) {
 		return time.Time{}
 	}
@@ -34,16 +33,16 @@ func (v interval) next(after time.Time) time.Time {
 }
 
 func (v interval) count(after, until time.Time) int {
-	from, ok := v.passed(after)
-	to, also := v.passed(until)
-	if !ok || !also {
+	from, ok := v.upTo(after)
+	to, ok2 := v.upTo(until)
+	if !ok || !ok2 {
 		return 0
 	}
 	return int(max(to-from, 0))
 }
 
 func (v interval) back(_, until time.Time, k int) time.Time {
-	n, _ := v.passed(until)
+	n, _ := v.upTo(until)
 	return v.at(n - int64(k) + 1)
 }
 

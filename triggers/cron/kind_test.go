@@ -18,23 +18,23 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/cron"
 )
 
-// host is as much of a host as a schedule sees. Its clock may be set.
-type host struct {
+// fakeHost admits the firings of a schedule. Its clock can be set.
+type fakeHost struct {
 	mu     sync.Mutex
-	set    time.Duration // by how much the clock differs from elapsed time
+	set    time.Duration // wall clock minus elapsed time
 	state  json.RawMessage
-	fires  []triggers.Fire
-	at     []time.Time
-	refuse int // fires from now on of which nothing is decided
+	fires  []triggers.Firing
+	at     []time.Time // when each of fires was admitted
+	refuse int         // number of next firings that fail undecided
 }
 
-func (h *host) now() time.Time {
+func (h *fakeHost) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Now().Add(h.set)
 }
 
-func (h *host) fire(_ context.Context, f triggers.Fire) (triggers.Admission, error) {
+func (h *fakeHost) fire(_ context.Context, f triggers.Firing) (triggers.Admission, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refuse > 0 {
@@ -45,8 +45,9 @@ func (h *host) fire(_ context.Context, f triggers.Fire) (triggers.Admission, err
 	return triggers.Admission{Outcome: triggers.Started}, nil
 }
 
-// told is what fired, one line each: planned time, +lateness, -missed.
-func (h *host) told() []string {
+// take returns the firings since the last call, one line each: planned time,
+// +delay, -missed.
+func (h *fakeHost) take() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []string
@@ -64,9 +65,9 @@ func (h *host) told() []string {
 	return out
 }
 
-var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // when synctest's clock begins
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // when synctest's clock starts
 
-func (h *host) arm(t *testing.T, expression, options string) triggers.Armed {
+func (h *fakeHost) arm(t *testing.T, expression, options string) triggers.Armed {
 	t.Helper()
 	trigger := sentinels.Trigger{Type: "schedule", CronExpression: expression, Options: json.RawMessage(options)}
 	k := cron.New(cron.Options{})
@@ -80,8 +81,8 @@ func (h *host) arm(t *testing.T, expression, options string) triggers.Armed {
 	return a
 }
 
-// run lets a host be up for a while, as one process.
-func (h *host) run(t *testing.T, up time.Duration, expression, options string) []string {
+// run arms and runs a schedule for a while, as one process of a host does.
+func (h *fakeHost) run(t *testing.T, up time.Duration, expression, options string) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -93,7 +94,7 @@ func (h *host) run(t *testing.T, up time.Duration, expression, options string) [
 	if err := <-done; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	return h.told()
+	return h.take()
 }
 
 func want(t *testing.T, got []string, want ...string) {
@@ -103,16 +104,16 @@ func want(t *testing.T, got []string, want ...string) {
 	}
 }
 
-func TestFiresInTime(t *testing.T) {
+func TestFiresOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := new(host)
+		h := new(fakeHost)
 		want(t, h.run(t, 35*time.Minute, "*/10 * * * *", `{"timeZone":"UTC"}`), "00:10:00", "00:20:00", "00:30:00")
 	})
 }
 
 func TestEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := new(host)
+		h := new(fakeHost)
 		a := h.arm(t, "CRON_TZ=Asia/Tokyo 0 10 * * *", "")
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
 		defer cancel()
@@ -131,7 +132,7 @@ func TestEvent(t *testing.T) {
 	})
 }
 
-// TestT5CatchUp shows what becomes of planned times in a downtime, clause T5.
+// TestT5CatchUp covers clause T5.1: planned times in a downtime.
 func TestT5CatchUp(t *testing.T) {
 	all := []string{}
 	for i := range 100 {
@@ -160,7 +161,7 @@ func TestT5CatchUp(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := new(host)
+				h := new(fakeHost)
 				options := c.options
 				expression := c.expression
 				if expression[0] != '@' {
@@ -174,11 +175,11 @@ func TestT5CatchUp(t *testing.T) {
 	}
 }
 
-// A crash between a fire and its record repeats the fire with the same key, and
-// no other.
+// TestCrashRepeatsTheSameKey checks that a crash that loses the state of a firing
+// repeats only this firing, with the same key.
 func TestCrashRepeatsTheSameKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := new(host)
+		h := new(fakeHost)
 		h.run(t, 90*time.Second, "TZ=UTC * * * * *", "")
 		before := h.state
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -187,7 +188,7 @@ func TestCrashRepeatsTheSameKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := h.fires[0]
-		h.fires, h.at, h.state = nil, nil, before // as if the record was lost
+		h.fires, h.at, h.state = nil, nil, before // as if a crash lost the state
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := h.arm(t, "TZ=UTC * * * * *", "").Run(ctx, h.fire); err != nil {
@@ -199,10 +200,11 @@ func TestCrashRepeatsTheSameKey(t *testing.T) {
 	})
 }
 
-// What was not decided is shown, and fires again when the trigger is run again.
+// TestUndecidedFiresAgain checks that Run returns the error of an undecided
+// firing, and fires again when called again.
 func TestUndecidedFiresAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{refuse: 1}
+		h := &fakeHost{refuse: 1}
 		a := h.arm(t, "TZ=UTC 10 * * * *", "")
 		if err := a.Run(t.Context(), h.fire); err == nil || !strings.Contains(err.Error(), "disk is full") {
 			t.Fatalf("Run: %v", err)
@@ -213,15 +215,15 @@ func TestUndecidedFiresAgain(t *testing.T) {
 		if err := a.Run(ctx, h.fire); err != nil {
 			t.Fatal(err)
 		}
-		want(t, h.told(), "02:10:00 -2") // by then newer ones had taken its place
+		want(t, h.take(), "02:10:00 -2") // two newer planned times have passed meanwhile
 	})
 }
 
-// TestT5ClockIsSet shows that a clock set back repeats nothing and one set
-// forward counts as downtime.
+// TestT5ClockIsSet covers clauses T5.2 and T5.4: a clock that is set back repeats
+// nothing, and one that is set forward counts as downtime.
 func TestT5ClockIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := new(host)
+		h := new(fakeHost)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		a := h.arm(t, "TZ=UTC */5 * * * *", "")
@@ -229,27 +231,27 @@ func TestT5ClockIsSet(t *testing.T) {
 		sleep := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		set := func(d time.Duration) { h.mu.Lock(); h.set += d; h.mu.Unlock() }
 		sleep(11 * time.Minute) // 00:11
-		want(t, h.told(), "00:05:00", "00:10:00")
+		want(t, h.take(), "00:05:00", "00:10:00")
 		set(-8 * time.Minute) // 00:03
 		sleep(11 * time.Minute)
 		if got := a.(triggers.Planner).Next(h.now()); !got.Equal(epoch.Add(15 * time.Minute)) {
 			t.Errorf("next is %s", got)
 		}
-		want(t, h.told()) // 00:14
+		want(t, h.take()) // 00:14
 		sleep(2 * time.Minute)
-		want(t, h.told(), "00:15:00") // 00:16
+		want(t, h.take(), "00:15:00") // 00:16
 		set(time.Hour)                // 01:16
 		sleep(31 * time.Second)
-		got := h.told()
+		got := h.take()
 		if len(got) != 1 || !strings.HasPrefix(got[0], "01:15:00 +") || !strings.HasSuffix(got[0], " -11") {
 			t.Errorf("after a jump forward: %q", got)
 		}
-		set(100 * 24 * time.Hour) // and a clock that was plainly wrong
+		set(100 * 24 * time.Hour) // a clock that is wrong by more than a day
 		sleep(time.Minute)
-		h.told()
+		h.take()
 		set(-100 * 24 * time.Hour)
 		sleep(5 * time.Minute)
-		if got := h.told(); len(got) != 1 || got[0] != "01:20:00" {
+		if got := h.take(); len(got) != 1 || got[0] != "01:20:00" {
 			t.Errorf("after the clock was wrong: %q", got)
 		}
 		cancel()
@@ -259,11 +261,12 @@ func TestT5ClockIsSet(t *testing.T) {
 	})
 }
 
-// TestT4Jitter: bounded, the same again, different between sentinels, in order.
+// TestT4Jitter covers clause T4.8: jitter is limited, repeatable, and keeps the
+// order.
 func TestT4Jitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := `{"jitterMs":3600000}` // more than the interval
-		h := new(host)
+		h := new(fakeHost)
 		first := h.run(t, 30*time.Minute, "TZ=UTC * * * * *", options)
 		if len(first) < 28 || len(first) > 30 {
 			t.Fatalf("%d fires: %q", len(first), first)
@@ -283,7 +286,7 @@ func TestT4Jitter(t *testing.T) {
 		if len(spread) < 25 {
 			t.Errorf("%d different delays", len(spread))
 		}
-		a := (&host{}).arm(t, "TZ=UTC * * * * *", options).(triggers.Planner)
+		a := (&fakeHost{}).arm(t, "TZ=UTC * * * * *", options).(triggers.Planner)
 		at, late, _ := strings.Cut(first[4], " +")
 		d, _ := time.ParseDuration(late)
 		planned, _ := time.Parse(time.TimeOnly, at)
@@ -311,25 +314,25 @@ func TestKindCheck(t *testing.T) {
 	}
 	for _, c := range [][3]string{
 		{"0 9 * * *", `{"timezone":"UTC"}`, `unknown option "timezone", did you mean "timeZone"`},
-		{"0 9 * * *", `{"timeZone":"Mars/Base"}`, `no time zone "Mars/Base"`},
-		{"TZ=UTC 0 9 * * *", `{"timeZone":"UTC"}`, `in it and in timeZone`},
-		{"0 9 * * *", `{"catchUp":"some"}`, `it can be none, last or all`},
-		{"0 9 * * *", `{"jitterMs":-1}`, `jitterMs is -1`},
-		{"0 9 * * *", `{"jitterMs":86400001}`, `jitterMs is 86400001`},
-		{"0 9 * * *", `{"catchUpWindowMs":-5}`, `catchUpWindowMs is -5`},
+		{"0 9 * * *", `{"timeZone":"Mars/Base"}`, `unknown time zone "Mars/Base"`},
+		{"TZ=UTC 0 9 * * *", `{"timeZone":"UTC"}`, `both in the expression and in timeZone`},
+		{"0 9 * * *", `{"catchUp":"some"}`, `invalid catchUp "some": want none, last or all`},
+		{"0 9 * * *", `{"jitterMs":-1}`, `invalid jitterMs -1`},
+		{"0 9 * * *", `{"jitterMs":86400001}`, `invalid jitterMs 86400001`},
+		{"0 9 * * *", `{"catchUpWindowMs":-5}`, `invalid catchUpWindowMs -5`},
 		{"0 9 * * *", `{"catchUp":3}`, `option "catchUp" cannot be a number`},
-		{"0 25 * * *", ``, `hour "25" cannot be read; it can be 0 to 23`},
-		{"0 9 * * 8", ``, `day of the week "8"`},
-		{"1,,2 9 * * *", ``, `minute "1,,2"`},
-		{"+1 9 * * *", ``, `minute "+1"`},
-		{"0 9 * *", ``, `4 fields; there are five`},
+		{"0 25 * * *", ``, `invalid hour "25": want 0 to 23`},
+		{"0 9 * * 8", ``, `invalid day of the week "8"`},
+		{"1,,2 9 * * *", ``, `invalid minute "1,,2"`},
+		{"+1 9 * * *", ``, `invalid minute "+1"`},
+		{"0 9 * *", ``, `4 fields: want five`},
 		{"@reboot", ``, `"immediate" with "on": "start"`},
-		{"@evry 5m", ``, `there is no "@evry 5m"`},
-		{"@every soon", ``, `"soon" is no duration`},
-		{"TZ=UTC @every 5ms", ``, `under one second`},
-		{"@every 1000000h", ``, `over ten years`},
-		{"@every 1.0000001s", ``, `finer than a millisecond`},
-		{"", ``, `it is empty`},
+		{"@evry 5m", ``, `unknown descriptor "@evry 5m"`},
+		{"@every soon", ``, `invalid duration "soon"`},
+		{"TZ=UTC @every 5ms", ``, `interval is shorter than one second`},
+		{"@every 1000000h", ``, `interval is longer than ten years`},
+		{"@every 1.0000001s", ``, `not a whole number of milliseconds`},
+		{"", ``, `cron expression: empty`},
 	} {
 		if err := check(c[0], c[1]); err == nil || !strings.Contains(err.Error(), c[2]) {
 			t.Errorf("%s %s: %v, want %q", c[0], c[1], err, c[2])
@@ -345,7 +348,7 @@ func TestBadState(t *testing.T) {
 	}
 }
 
-// The plan of a sentinel that was never armed can be asked for.
+// TestNextWithoutRun checks that Next works for a trigger that has not run.
 func TestNextWithoutRun(t *testing.T) {
 	a, err := cron.New(cron.Options{}).Arm(sentinels.Trigger{Type: "schedule", CronExpression: "CRON_TZ=UTC 0 9 * * *"}, triggers.Env{})
 	if err != nil {

@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// weekdayNames in their order; the library knows them too, but not that a week
-// may end with Sunday.
+// weekdayNames are the names from 0, Sunday.
 var weekdayNames = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// weekdays rewrites a field of weekdays so that the library, whose week is 0 to
-// 6, understands 7 and ranges that end with Sunday. What it does not understand
-// it leaves, for the library to refuse.
+// weekdays rewrites a weekday field for the library, which accepts 0 to 6 but
+// neither 7 nor ranges that end with Sunday. It leaves parts that it cannot parse
+// unchanged, for the library to refuse.
 func weekdays(field string) string {
 	parts := strings.Split(field, ",")
 	for i, part := range parts {
 		text, stepText, stepped := strings.Cut(part, "/")
 		firstText, lastText, ranged := strings.Cut(text, "-")
 		first, ok := weekday(firstText)
-		last, also := first, true
+		last, ok2 := first, true
 		if ranged {
-			last, also = weekday(lastText)
+			last, ok2 = weekday(lastText)
 			if last == 0 && first > 0 {
 				last = 7
 			}
@@ -33,7 +32,7 @@ func weekdays(field string) string {
 			}
 			step = n
 		}
-		if !ok || !also || first > last {
+		if !ok || !ok2 || first > last {
 			continue
 		}
 		if stepped && !ranged {
@@ -48,7 +47,7 @@ func weekdays(field string) string {
 	return strings.Join(parts, ",")
 }
 
-// weekday reads one day, 0 to 7.
+// weekday parses one day, 0 to 7.
 func weekday(text string) (int, bool) {
 	for i, name := range weekdayNames {
 		if strings.EqualFold(text, name) {
