@@ -13,7 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// maxListed bounds the changes that an event lists; the rest is counted.
+// maxListed limits the changes that an event lists. Further changes are counted.
 const maxListed = 1000
 
 // armed is one file trigger. Only the goroutine of Run uses it.
@@ -21,18 +21,18 @@ type armed struct {
 	kind   *Kind
 	fields fields
 	env    triggers.Env
-	past   *state // what the newest fire left
+	last   *state // of the newest firing; nil before the first
 }
 
-// data is the data of the event, clause F of the trigger's documentation.
+// data is the data of the event, clause T7.2.
 type data struct {
 	Paths   []string `json:"paths"`
 	Changes []change `json:"changes"`
 	// More counts changes that are not listed.
 	More int `json:"more,omitempty"`
-	// Offline says that nobody watched when it happened: the host was down. The
-	// changes are then the files that look changed since; deleted ones are not
-	// among them.
+	// Offline means that the changes happened while the trigger was not running,
+	// usually because the host was down. Changes then lists the files with a later
+	// change time, and no deleted files.
 	Offline bool `json:"offline,omitempty"`
 }
 
@@ -41,27 +41,26 @@ type change struct {
 	Op   Op     `json:"op"`
 }
 
-// Run watches and fires until ctx ends. When the runtime calls it again after an
-// error, what changed in between is found by the mark of the newest fire, as
-// after a restart.
-func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
+// Run watches files and fires until ctx ends. When the runtime calls it again
+// after an error, it finds the changes in between as after a restart.
+func (a *armed) Run(ctx context.Context, fire triggers.FireFunc) error {
 	w, release := a.kind.acquire(a.env.Workspace, a.env.Logger)
 	defer release()
 	sub, err := w.Subscribe(ctx, Query{Patterns: a.fields.Paths, Ignore: a.fields.Ignore, Settle: a.fields.settle()})
 	if err != nil {
-		return unlessEnded(ctx, err)
+		return errUnlessEnded(ctx, err)
 	}
 	defer sub.Close()
-	files, mark := sub.Files()
-	if missed := a.missed(files, mark); missed != nil {
-		if err := a.fire(ctx, fire, *missed, mark); err != nil {
-			return unlessEnded(ctx, err)
+	files, fingerprint := sub.Files()
+	if missed := a.missed(files, fingerprint); missed != nil {
+		if err := a.fire(ctx, fire, *missed, fingerprint); err != nil {
+			return errUnlessEnded(ctx, err)
 		}
 	}
 	for {
 		batch, err := sub.Next(ctx)
 		if err != nil {
-			return unlessEnded(ctx, err)
+			return errUnlessEnded(ctx, err)
 		}
 		var d data
 		for _, c := range batch.Changes {
@@ -70,16 +69,16 @@ func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
 			}
 		}
 		if len(d.Changes) == 0 {
-			continue // operations that nobody asked for; the mark is not kept then
+			continue // only operations that are not in "on"; nothing is stored
 		}
-		if err := a.fire(ctx, fire, d, batch.Mark); err != nil {
-			return unlessEnded(ctx, err)
+		if err := a.fire(ctx, fire, d, batch.Fingerprint); err != nil {
+			return errUnlessEnded(ctx, err)
 		}
 	}
 }
 
-// unlessEnded drops an error that only says that ctx has ended.
-func unlessEnded(ctx context.Context, err error) error {
+// errUnlessEnded returns err, or nil if ctx has ended and so caused it.
+func errUnlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -95,17 +94,17 @@ func (d *data) add(path string, op Op) {
 	d.Changes = append(d.Changes, change{path, op})
 }
 
-// Pauses between tries of a fire that was not decided.
+// Backoff between attempts of a firing that was not decided.
 const (
-	firstPause = time.Second
-	maxPause   = 30 * time.Second
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
 )
 
-// fire hands on one occasion until it is decided. Changes that come meanwhile
-// wait in the subscription, merged.
-func (a *armed) fire(ctx context.Context, fire triggers.Func, d data, mark Mark) error {
+// fire repeats a firing until it is decided. The subscription merges the changes
+// that happen meanwhile.
+func (a *armed) fire(ctx context.Context, fire triggers.FireFunc, d data, fingerprint Fingerprint) error {
 	at := a.env.Now()
-	next := state{Mark: mark, At: at}
+	next := state{Fingerprint: fingerprint, At: at}
 	raw, err := json.Marshal(next)
 	if err != nil {
 		return err
@@ -114,26 +113,24 @@ func (a *armed) fire(ctx context.Context, fire triggers.Func, d data, mark Mark)
 	if err != nil {
 		return err
 	}
-	// The key is made of what is told, and so the same if a crash makes it told
-	// again before it was decided.
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", a.env.Sentinel, a.env.Name, body, at.UnixNano()))
 	id := hex.EncodeToString(sum[:16])
-	f := triggers.Fire{At: at, State: raw, Event: &sentinels.Event{
+	f := triggers.Firing{At: at, State: raw, Event: &sentinels.Event{
 		ID: id, Name: "file", Source: "/sentinels/" + string(a.env.Sentinel), Time: at, Data: body,
 	}}
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		if _, err = fire(ctx, f); err == nil {
-			a.past = &next
+			a.last = &next
 			return nil
 		}
 		if ctx.Err() != nil {
 			return err
 		}
-		a.env.Logger.Warn("a change of files could not be admitted; trying again", "sentinel", a.env.Sentinel, "reason", err)
+		a.env.Logger.Warn("file change not admitted; retrying", "sentinel", a.env.Sentinel, "error", err)
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(pause):
+		case <-time.After(backoff):
 		}
 	}
 }

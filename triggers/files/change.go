@@ -7,42 +7,42 @@ import (
 	"time"
 )
 
-// Op is what happened to a file between two looks at it.
+// Op is the change of a file between two checks.
 type Op string
 
 // The operations.
 const (
 	Created  Op = "created"
-	Modified Op = "modified" // its content is another one
+	Modified Op = "modified" // the content differs
 	Deleted  Op = "deleted"
 )
 
-// A Change is one file that is not as it was.
+// A Change is the change of one file.
 type Change struct {
 	Path string `json:"path"` // relative to the root, with slashes
 	Op   Op     `json:"op"`
-	// Digest is the SHA-256 of the content in hex; empty for a file that is
-	// gone, cannot be read, or is larger than [Options.HashLimit].
+	// Digest is the SHA-256 of the content in hex. It is empty for a file that was
+	// deleted, cannot be read, or is larger than [Options.HashLimit].
 	Digest string `json:"digest,omitempty"`
 }
 
-// A File is one file as it was last seen.
+// A File is the state of one file at its last check.
 type File struct {
 	Path     string
 	Size     int64
 	Modified time.Time
-	Changed  time.Time // of its content, name or rights; Modified where the system has no such time
+	Changed  time.Time // of content, name or mode; Modified where the system has no change time
 	Digest   string    // as in [Change]
 }
 
-// entry is what the watcher remembers of a file: about 100 bytes beside its
-// path, so a hundred thousand files take about 20 MB.
+// entry is the state of a file in the watcher's index: about 100 bytes besides the
+// path, so 100,000 files take about 20 MB.
 type entry struct {
 	stamp  stamp
 	sum    [32]byte // of the content, if hashed
 	hashed bool
-	// racy says that the file was written so shortly before it was read that a
-	// second write could bear the same times: the next look reads it again.
+	// racy means that the file was written so shortly before it was read that a
+	// later write could leave the same times. The next check reads it again.
 	racy bool
 }
 
@@ -53,8 +53,8 @@ func (e *entry) digest() string {
 	return hex.EncodeToString(e.sum[:])
 }
 
-// same reports whether two states of a path are the same content. Without
-// hashes the times decide.
+// same reports whether two states have the same content. Without hashes it
+// compares size and modification time.
 func same(a, b *entry) bool {
 	switch {
 	case a == nil || b == nil:
@@ -66,11 +66,11 @@ func same(a, b *entry) bool {
 	}
 }
 
-// A transition is a path's state before and after, as one subscriber has to
-// learn it: however often it changed in between, only the ends count.
+// A transition is the state of a path at a subscriber's last batch, and now. The
+// states in between do not matter.
 type transition struct{ before, after *entry }
 
-// changes turns transitions into changes, by path.
+// changes returns the changes of the transitions that have any, by path.
 func changes(pending map[string]transition) []Change {
 	out := make([]Change, 0, len(pending))
 	for path, t := range pending {

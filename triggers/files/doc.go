@@ -1,23 +1,21 @@
-// Package files is the trigger kind that fires when files change, and the
-// [Watcher] behind it, which the watched folder of the host uses too.
+// Package files implements the trigger kind that fires when files change, and
+// its [Watcher], which package host/reload also uses.
 //
-// # What a watcher believes
+// # State decides, not notifications
 //
-// A notification is a hint to look at a path, never a fact: kernels merge, drop
-// and reorder them, and editors write in a dozen ways. What counts is the state
-// of the file when it has been quiet for a moment: gone, or there with this
-// content. So rename-over, truncate-and-write and a swapped link are all the
-// same thing, a file with another content, and a file that was written anew with
-// the content it had has not changed.
+// A notification is only a hint to check a path: kernels merge, drop and reorder
+// notifications, and editors write files in many ways. The watcher compares the
+// state of the file once it has been quiet: absent, or present with a content.
+// So rename-over, truncate-and-write and a replaced link are all the same change,
+// and a file rewritten with equal content has not changed.
 //
-// Folders are watched, not files, since a file that is replaced takes its watch
-// with it. Everything is looked at again every half minute, and at once when
-// notifications were lost; where there are none to be had, that is all there is,
-// at shorter intervals. RATIONALE.md says why.
+// The watcher watches folders, not files, because a replaced file takes its watch
+// with it. It rescans every 30 s, and at once after lost notifications. Without
+// notifications it polls. RATIONALE.md gives the reasons.
 //
 // # Links
 //
-// A link to a file counts as the file. Folders are followed through links only
-// where a pattern names them literally, so there are no circles. A confined
-// watcher takes whatever a link leads to outside its root for missing.
+// A link to a file counts as the file. Links to folders are followed only where a
+// pattern names them literally, so there are no cycles. A confined watcher treats
+// a link that leads outside its root as missing.
 package files

@@ -17,53 +17,55 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
-// lossy is a source that the test drives: it drops, repeats and invents hints.
-type lossy struct {
+// lossySource is a source whose hints the test sends: some are missing, repeated
+// or wrong.
+type lossySource struct {
 	hints chan files.Hint
 	done  chan struct{}
 	once  sync.Once
 }
 
-func newLossy() *lossy { return &lossy{hints: make(chan files.Hint), done: make(chan struct{})} }
+func newLossySource() *lossySource {
+	return &lossySource{hints: make(chan files.Hint), done: make(chan struct{})}
+}
 
-func (l *lossy) open() (files.Source, error) { return l, nil }
-func (l *lossy) Watch(string) error          { return nil }
-func (l *lossy) Unwatch(string)              {}
-func (l *lossy) Hints() <-chan files.Hint    { return l.hints }
-func (l *lossy) Close() error {
+func (l *lossySource) open() (files.Source, error) { return l, nil }
+func (l *lossySource) Watch(string) error          { return nil }
+func (l *lossySource) Unwatch(string)              {}
+func (l *lossySource) Hints() <-chan files.Hint    { return l.hints }
+func (l *lossySource) Close() error {
 	l.once.Do(func() { close(l.hints) })
 	return nil
 }
 
-func (l *lossy) tell(path string) { l.hints <- files.Hint{Path: path} }
+func (l *lossySource) send(path string) { l.hints <- files.Hint{Path: path} }
 
-// A replica follows a subscription and objects to changes that cannot follow
-// what it knows.
+// A replica applies the batches of a subscription and records impossible changes.
 type replica struct {
-	files map[string]string // path to digest
-	wrong []string
+	files      map[string]string // path to digest
+	impossible []string
 }
 
 func (r *replica) apply(b files.Batch) {
 	for _, c := range b.Changes {
-		old, there := r.files[c.Path]
+		old, exists := r.files[c.Path]
 		switch {
-		case c.Op == files.Created && there, c.Op != files.Created && !there, c.Op == files.Modified && old == c.Digest:
-			r.wrong = append(r.wrong, fmt.Sprintf("%+v after %q", c, old))
+		case c.Op == files.Created && exists, c.Op != files.Created && !exists, c.Op == files.Modified && old == c.Digest:
+			r.impossible = append(r.impossible, fmt.Sprintf("%+v after %q", c, old))
 		case c.Op == files.Deleted:
 			delete(r.files, c.Path)
 			continue
 		}
 		r.files[c.Path] = c.Digest
 	}
-	if b.Mark.Files < 0 {
-		r.wrong = append(r.wrong, fmt.Sprintf("mark %+v", b.Mark))
+	if b.Fingerprint.Files < 0 {
+		r.impossible = append(r.impossible, fmt.Sprintf("fingerprint %+v", b.Fingerprint))
 	}
 }
 
-// TestHammer makes random edits of 2,000 files under a source that loses more
-// than half of what happens, and compares what a subscriber believes with what is
-// there, each time it comes to rest.
+// TestHammer makes random edits of 2,000 files with a source that loses more than
+// half of the hints, and repeatedly compares a subscriber's replica with a model of
+// the files.
 func TestHammer(t *testing.T) {
 	const count = 2000
 	rounds, edits := 6, 400
@@ -73,7 +75,7 @@ func TestHammer(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	src := newLossy()
+	src := newLossySource()
 	s := watch(t, files.Options{Source: src.open, Debounce: 5 * time.Millisecond, Rescan: 100 * time.Millisecond}, files.Query{Patterns: []string{"**/*.json"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -101,13 +103,13 @@ func TestHammer(t *testing.T) {
 	edit := func() {
 		n := name()
 		path := s.path(n)
-		content := fmt.Sprintf("%d", rng.IntN(4)) // often what it was, and always of one size
+		content := fmt.Sprintf("%d", rng.IntN(4)) // often unchanged, and always of equal size
 		sum := sha256.Sum256([]byte(content))
 		switch rng.IntN(10) {
 		case 0, 1: // delete
 			_ = os.Remove(path)
 			delete(model, n)
-		case 2: // a whole folder goes
+		case 2: // delete a whole folder
 			if rng.IntN(40) > 0 {
 				return
 			}
@@ -123,7 +125,7 @@ func TestHammer(t *testing.T) {
 			s.write(n+".tmp", content)
 			s.must(os.Rename(path+".tmp", path))
 			model[n] = hex.EncodeToString(sum[:])
-		case 5: // keep the time that it had
+		case 5: // keep the modification time
 			info, err := os.Stat(path)
 			s.write(n, content)
 			if err == nil {
@@ -136,11 +138,11 @@ func TestHammer(t *testing.T) {
 		}
 		switch rng.IntN(20) {
 		case 0:
-			src.tell("") // overflow
+			src.send("") // overflow
 		case 1:
-			src.tell(s.path(name())) // of nothing
+			src.send(s.path(name())) // an unchanged or missing file
 		case 2, 3, 4, 5, 6, 7:
-			src.tell(path)
+			src.send(path)
 		}
 	}
 	for range count / 2 {
@@ -153,43 +155,43 @@ func TestHammer(t *testing.T) {
 		if round%2 == 0 {
 			continue
 		}
-		for { // the rescan finds the rest
+		for { // the rescan finds the changes without a hint
 			mu.Lock()
-			diff, wrong := cmp.Diff(model, r.files), r.wrong
+			diff, impossible := cmp.Diff(model, r.files), r.impossible
 			mu.Unlock()
-			if len(wrong) > 0 {
-				t.Fatalf("impossible changes: %q", wrong)
+			if len(impossible) > 0 {
+				t.Fatalf("impossible changes: %q", impossible)
 			}
 			if diff == "" {
 				break
 			}
 			if ctx.Err() != nil {
-				t.Fatalf("never came to rest (-there +believed):\n%s", diff)
+				t.Fatalf("the replica never matched (-files +replica):\n%s", diff)
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
-	list, mark := s.sub.Files()
-	if len(list) != len(model) || mark.Files != len(model) {
-		t.Errorf("%d files listed, the mark says %d, there are %d", len(list), mark.Files, len(model))
+	list, fingerprint := s.sub.Files()
+	if len(list) != len(model) || fingerprint.Files != len(model) {
+		t.Errorf("%d files listed, %d in the fingerprint, want %d", len(list), fingerprint.Files, len(model))
 	}
 	stop()
 	<-followed
 
-	// The mark kept by replacing is the one made from scratch.
+	// The incremental fingerprint equals one computed from scratch.
 	again := watch(t, files.Options{Root: s.dir, Source: files.NoSource}, files.Query{Patterns: []string{"**/*.json"}})
-	if _, fresh := again.sub.Files(); fresh != mark {
-		t.Errorf("mark %+v, from scratch %+v", mark, fresh)
+	if _, fresh := again.sub.Files(); fresh != fingerprint {
+		t.Errorf("fingerprint %+v, from scratch %+v", fingerprint, fresh)
 	}
 }
 
-// TestHintStorm: more hints than are remembered end in a scan, not in memory.
-func TestHintStorm(t *testing.T) {
-	src := newLossy()
+// TestHintFlood checks that more hints than the limit of dirty paths cause a scan.
+func TestHintFlood(t *testing.T) {
+	src := newLossySource()
 	s := watch(t, files.Options{Source: src.open, Rescan: time.Hour, Debounce: time.Second}, files.Query{Patterns: []string{"*.json"}})
-	s.write("a.json", "1") // nothing is told of it
+	s.write("a.json", "1") // without a hint
 	for i := range 30_000 {
-		src.tell(s.path(fmt.Sprintf("build/%d.o", i)))
+		src.send(s.path(fmt.Sprintf("build/%d.o", i)))
 	}
 	s.want("created a.json")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// Kind is the trigger kind "file". All its triggers that work in the same
-// workspace share one [Watcher], which runs while any of them does.
+// Kind is the trigger kind "file". Its triggers share one [Watcher] for each
+// workspace, which runs while any of them runs.
 //
 // # Concurrency
 //
@@ -25,7 +25,7 @@ type Kind struct {
 	shared map[string]*shared // by workspace
 }
 
-// shared is the watcher of one workspace and who uses it.
+// shared is the watcher of one workspace, with a count of its users.
 type shared struct {
 	watcher *Watcher
 	users   int
@@ -33,9 +33,8 @@ type shared struct {
 	done    chan struct{}
 }
 
-// New makes the trigger kind. Root and Confined of opt are not used:
-// each trigger watches its sentinel's workspace and nothing that links lead to
-// outside it.
+// New returns the trigger kind. Root and Confined of opt are ignored: each
+// trigger watches its sentinel's workspace, confined.
 func New(opt Options) *Kind {
 	return &Kind{opt: opt, shared: map[string]*shared{}}
 }
@@ -43,15 +42,15 @@ func New(opt Options) *Kind {
 // Name is "file".
 func (*Kind) Name() string { return "file" }
 
-// fields are the options of a file trigger.
+// fields are the options of a file trigger, clause T7.
 type fields struct {
-	Paths    []string `json:"paths"`              // globs relative to the workspace; one at least
+	Paths    []string `json:"paths"`              // globs relative to the workspace; at least one
 	Ignore   []string `json:"ignore,omitempty"`   // globs of files and folders
 	On       []Op     `json:"on,omitempty"`       // default all three
-	SettleMs *int64   `json:"settleMs,omitempty"` // quiet before it fires; 0 is none, nil the default
+	SettleMs *int64   `json:"settleMs,omitempty"` // how long files must be quiet; nil is the default
 }
 
-// Bounds and default of settleMs.
+// Default and limit of settleMs.
 const (
 	defaultSettle = 300 * time.Millisecond
 	maxSettle     = time.Hour
@@ -65,21 +64,21 @@ func readFields(t sentinels.Trigger) (fields, error) {
 		return f, err
 	}
 	if len(f.Paths) == 0 {
-		return f, fmt.Errorf(`trigger "file": paths is missing; write globs relative to the workspace, such as "src/**/*.go"`)
+		return f, fmt.Errorf(`trigger "file": missing paths: want globs relative to the workspace, such as "src/**/*.go"`)
 	}
 	if err := (Query{Patterns: f.Paths, Ignore: f.Ignore}).Check(); err != nil {
 		return f, fmt.Errorf(`trigger "file": %w`, err)
 	}
 	for i, op := range f.On {
 		if !slices.Contains(operations, op) {
-			return f, fmt.Errorf(`trigger "file": on[%d] is %q, it can be created, modified or deleted`, i, op)
+			return f, fmt.Errorf(`trigger "file": invalid on[%d] %q: want created, modified or deleted`, i, op)
 		}
 	}
 	if len(f.On) == 0 {
 		f.On = operations
 	}
 	if f.SettleMs != nil && (*f.SettleMs < 0 || *f.SettleMs > maxSettle.Milliseconds()) {
-		return f, fmt.Errorf(`trigger "file": settleMs is %d, it can be 0 to %d`, *f.SettleMs, maxSettle.Milliseconds())
+		return f, fmt.Errorf(`trigger "file": invalid settleMs %d: want 0 to %d`, *f.SettleMs, maxSettle.Milliseconds())
 	}
 	return f, nil
 }
@@ -91,13 +90,13 @@ func (f fields) settle() time.Duration {
 	return time.Duration(*f.SettleMs) * time.Millisecond
 }
 
-// Check reports what is wrong with the options of t.
+// Check reports problems of the options of t.
 func (*Kind) Check(t sentinels.Trigger) error {
 	_, err := readFields(t)
 	return err
 }
 
-// Arm readies a trigger. It watches from the moment that Run is called.
+// Arm prepares a trigger. It watches files only while Run runs.
 func (k *Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	f, err := readFields(t)
 	if err != nil {
@@ -109,15 +108,15 @@ func (k *Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error
 	if env.Now == nil {
 		env.Now = time.Now
 	}
-	past, err := readState(env.State)
+	last, err := readState(env.State)
 	if err != nil {
 		return nil, err
 	}
-	return &armed{kind: k, fields: f, env: env, past: past}, nil
+	return &armed{kind: k, fields: f, env: env, last: last}, nil
 }
 
-// acquire returns the watcher of a workspace, set to work if it is the first
-// user's. release gives it back; the last one waits until it has ended.
+// acquire returns the watcher of a workspace and starts it for the first user.
+// The release of the last user stops the watcher and waits until it has ended.
 func (k *Kind) acquire(workspace string, logger *slog.Logger) (w *Watcher, release func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,13 +133,13 @@ func (k *Kind) acquire(workspace string, logger *slog.Logger) (w *Watcher, relea
 		go func() {
 			defer close(s.done)
 			if err := s.watcher.Run(ctx); err != nil {
-				opt.Logger.Error("files are not watched", "folder", workspace, "reason", err)
+				opt.Logger.Error("file watcher failed", "folder", workspace, "error", err)
 			}
 		}()
 	}
 	s.users++
-	// The entry goes before the watcher has ended: who comes meanwhile gets a new
-	// one, with a source of its own, rather than one that is about to end.
+	// The entry is deleted before the watcher has ended, so that a new user gets a
+	// new watcher with its own source, not one that is about to end.
 	return s.watcher, func() {
 		k.mu.Lock()
 		s.users--

@@ -31,15 +31,15 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for o, want := range map[string]string{
-		``:                                  "paths is missing",
-		`{"paths":[]}`:                      "paths is missing",
+		``:                                  "missing paths",
+		`{"paths":[]}`:                      "missing paths",
 		`{"path":["a"]}`:                    `did you mean "paths"?`,
 		`{"paths":"a"}`:                     `option "paths" cannot be a string`,
 		`{"paths":["/etc/*"]}`:              "absolute",
-		`{"paths":["../*"]}`:                "leaves the workspace",
-		`{"paths":["a"],"on":["changed"]}`:  "created, modified or deleted",
-		`{"paths":["a"],"settleMs":-1}`:     "settleMs is -1",
-		`{"paths":["a"],"ignore":["["]}`:    "cannot be read",
+		`{"paths":["../*"]}`:                `pattern "../*" leaves the workspace`,
+		`{"paths":["a"],"on":["changed"]}`:  `invalid on[0] "changed": want created, modified or deleted`,
+		`{"paths":["a"],"settleMs":-1}`:     "invalid settleMs -1",
+		`{"paths":["a"],"ignore":["["]}`:    `invalid pattern "["`,
 		`{"paths":["node_modules/x/*.js"]}`: "never watched",
 	} {
 		if err := k.Check(trigger(o)); err == nil || !strings.Contains(err.Error(), want) {
@@ -54,13 +54,13 @@ func FuzzCheck(f *testing.F) {
 	k := files.New(files.Options{})
 	f.Fuzz(func(_ *testing.T, options []byte) {
 		if k.Check(sentinels.Trigger{Type: "file", Options: options}) == nil {
-			_, _ = k.Arm(sentinels.Trigger{Type: "file", Options: options}, triggers.Env{}) // it must return
+			_, _ = k.Arm(sentinels.Trigger{Type: "file", Options: options}, triggers.Env{}) // it must return for any input
 		}
 	})
 }
 
-// A host is what a trigger fires at in these tests; it remembers the state as
-// the runtime does.
+// fakeHost admits the firings of a trigger and stores its state as the runtime
+// does.
 type fakeHost struct {
 	t     *testing.T
 	dir   string
@@ -69,14 +69,14 @@ type fakeHost struct {
 
 	mu    sync.Mutex
 	state json.RawMessage
-	fail  int // how many fires to refuse
+	fail  int // number of next firings that fail undecided
 }
 
 func newHost(t *testing.T) *fakeHost {
 	return &fakeHost{t: t, dir: t.TempDir(), since: time.Now(), fires: make(chan string, 100)}
 }
 
-// run arms a trigger and sets it to work, until stop is called.
+// run arms a trigger and runs it until stop is called.
 func (h *fakeHost) run(k *files.Kind, options string) (stop func()) {
 	h.t.Helper()
 	h.mu.Lock()
@@ -96,7 +96,7 @@ func (h *fakeHost) run(k *files.Kind, options string) (stop func()) {
 	}
 }
 
-func (h *fakeHost) fire(_ context.Context, f triggers.Fire) (triggers.Admission, error) {
+func (h *fakeHost) fire(_ context.Context, f triggers.Firing) (triggers.Admission, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.fail > 0 {
@@ -132,18 +132,18 @@ func (h *fakeHost) want(line string) {
 	select {
 	case got := <-h.fires:
 		if diff := cmp.Diff(line, got); diff != "" {
-			h.t.Errorf("fire (-want +got):\n%s", diff)
+			h.t.Errorf("firing (-want +got):\n%s", diff)
 		}
 	case <-time.After(20 * time.Second):
-		h.t.Fatalf("no fire, want %q", line)
+		h.t.Fatalf("no firing, want %q", line)
 	}
 }
 
-func (h *fakeHost) none() {
+func (h *fakeHost) wantNone() {
 	h.t.Helper()
 	select {
 	case got := <-h.fires:
-		h.t.Errorf("fire %q, want none", got)
+		h.t.Errorf("firing %q, want none", got)
 	case <-time.After(150 * time.Millisecond):
 	}
 }
@@ -158,18 +158,18 @@ func (h *fakeHost) write(name, text string) {
 	}
 }
 
-// settled gives a trigger the time for its baseline.
-func settled() { time.Sleep(50 * time.Millisecond) }
+// waitForBaseline gives a trigger the time to take its baseline.
+func waitForBaseline() { time.Sleep(50 * time.Millisecond) }
 
 func fast() *files.Kind { return files.New(files.Options{Debounce: 10 * time.Millisecond}) }
 
-// TestFires: one fire for what changed together, only for the operations named.
+// TestFires checks that changes close together cause one firing.
 func TestFires(t *testing.T) {
 	h := newHost(t)
 	h.write("old.go", "0")
 	defer h.run(fast(), `{"paths":["**/*.go"],"settleMs":100}`)()
-	settled()
-	h.none()
+	waitForBaseline()
+	h.wantNone()
 	h.write("a.go", "1")
 	h.write("x/b.go", "1")
 	h.write("c.txt", "1")
@@ -177,50 +177,50 @@ func TestFires(t *testing.T) {
 	h.write("old.go", "1")
 	os.Remove(filepath.Join(h.dir, "a.go"))
 	h.want("deleted a.go modified old.go")
-	h.none()
+	h.wantNone()
 }
 
 func TestOnlyNamedOperations(t *testing.T) {
 	h := newHost(t)
 	defer h.run(fast(), `{"paths":["*"],"on":["deleted"],"settleMs":0}`)()
-	settled()
+	waitForBaseline()
 	h.write("a", "1")
-	h.none()
+	h.wantNone()
 	os.Remove(filepath.Join(h.dir, "a"))
 	h.want("deleted a")
 }
 
-// TestUndecided: a fire that the runtime could not decide is repeated.
+// TestUndecided checks that a firing that was not decided is repeated.
 func TestUndecided(t *testing.T) {
 	h := newHost(t)
 	h.fail = 1
 	defer h.run(fast(), `{"paths":["*"],"settleMs":0}`)()
-	settled()
+	waitForBaseline()
 	h.write("a", "1")
 	h.want("created a")
 }
 
-// TestRestart: what changes while the host is down fires once.
+// TestRestart checks that changes while the host is down cause one firing.
 func TestRestart(t *testing.T) {
 	h := newHost(t)
 	options := `{"paths":["*"],"settleMs":0}`
 	stop := h.run(fast(), options)
-	settled()
+	waitForBaseline()
 	h.write("a", "1")
 	h.want("created a")
 	stop()
 
 	stop = h.run(fast(), options) // nothing changed
-	h.none()
+	h.wantNone()
 	stop()
 
 	h.write("b", "1")
-	h.write("a", "1") // as it was
+	h.write("a", "1") // with equal content
 	stop = h.run(fast(), options)
-	h.want("modified a modified b offline") // both may have changed: their times are later
+	h.want("modified a modified b offline") // both have a later change time
 	stop()
 	stop = h.run(fast(), options)
-	h.none()
+	h.wantNone()
 	stop()
 
 	os.Remove(filepath.Join(h.dir, "a"))
@@ -229,8 +229,9 @@ func TestRestart(t *testing.T) {
 	stop()
 }
 
-// TestRestartBeforeTheFirstFire: without a state, the time of arming decides.
-func TestRestartBeforeTheFirstFire(t *testing.T) {
+// TestRestartBeforeFirstFiring checks that without a state the time of arming
+// decides.
+func TestRestartBeforeFirstFiring(t *testing.T) {
 	h := newHost(t)
 	h.write("old", "1")
 	if err := os.Chtimes(filepath.Join(h.dir, "old"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
@@ -243,12 +244,12 @@ func TestRestartBeforeTheFirstFire(t *testing.T) {
 	stop()
 	h2 := &fakeHost{t: t, dir: h.dir, since: time.Now().Add(time.Second - time.Hour).Add(time.Hour), fires: make(chan string, 1)}
 	stop = h2.run(fast(), `{"paths":["*"],"settleMs":0}`)
-	h2.none() // armed now
+	h2.wantNone() // first armed just now
 	stop()
 }
 
-// TestManyTriggersOneWatcher: a thousand triggers of a workspace share one
-// source, and it ends with the last of them.
+// TestManyTriggersOneWatcher checks that 200 triggers of a workspace share one
+// source, which ends with the last of them.
 func TestManyTriggersOneWatcher(t *testing.T) {
 	var mu sync.Mutex
 	opened := 0
@@ -263,7 +264,7 @@ func TestManyTriggersOneWatcher(t *testing.T) {
 	for range 200 {
 		stops = append(stops, h.run(k, `{"paths":["*"],"settleMs":0}`))
 	}
-	settled()
+	waitForBaseline()
 	h.write("a", "1")
 	for range stops {
 		h.want("created a")
@@ -272,9 +273,9 @@ func TestManyTriggersOneWatcher(t *testing.T) {
 		stop()
 	}
 	stop := h.run(k, `{"paths":["*"],"settleMs":0}`)
-	settled()
+	waitForBaseline()
 	stop()
 	if opened != 2 {
-		t.Errorf("%d sources were opened, want one and one more after all had ended", opened)
+		t.Errorf("%d sources were opened, want 2: one, and another after all triggers had ended", opened)
 	}
 }

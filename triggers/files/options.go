@@ -6,30 +6,31 @@ import (
 	"time"
 )
 
-// Options configure a [Watcher]. The zero value of every field works but Root.
+// Options configure a [Watcher]. Root is required.
 type Options struct {
 	// Root is the absolute folder that is watched. It need not exist yet.
 	Root string
-	// Confined takes links that lead out of Root for missing. Default false.
+	// Confined treats links that lead out of Root as missing. Default false.
 	Confined bool
-	// Debounce is how long a path must be quiet before it is looked at. A path
-	// that is never quiet is looked at after twenty times that. Default 100 ms.
+	// Debounce is how long a path must be quiet before it is checked. A path that
+	// is never quiet is checked after 20 times Debounce. Default 100 ms.
 	Debounce time.Duration
-	// Rescan is how often all is looked at again, for notifications that were
-	// lost unnoticed. A scan that takes long is made less often, so that it
-	// costs a hundredth of a processor at most. Default 30 s.
+	// Rescan is the interval of whole scans, which find changes whose
+	// notifications were lost. It is extended for slow scans, so that they use at
+	// most 1 % of a processor. Default 30 s.
 	Rescan time.Duration
-	// Poll takes the place of Rescan where there are no notifications. Default
-	// 2 s, at most a twentieth of a processor.
+	// Poll replaces Rescan where there are no notifications; scans then use at
+	// most 5 % of a processor. Default 2 s.
 	Poll time.Duration
-	// HashLimit is the size in bytes up to which content is compared; of larger
-	// files size and times are. Default 1 MiB.
+	// HashLimit is the size in bytes up to which content is compared. Of larger
+	// files size and modification time are. Default 1 MiB.
 	HashLimit int64
-	// MaxFiles bounds what one subscription may match. Default 100,000.
+	// MaxFiles limits the files that one subscription matches. Default 100,000.
 	MaxFiles int
-	// Source gives notifications. Default: the system's.
+	// Source opens the source of notifications. Default: the system's.
 	Source func() (Source, error)
-	// Logger is told when notifications are not to be had. Default discards.
+	// Logger logs the change to polling and folders that cannot be read. Default:
+	// discard.
 	Logger *slog.Logger
 }
 

@@ -7,30 +7,30 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
-// maxWatched bounds the folders that are watched, each of which takes half a
-// kilobyte here and a kilobyte in the kernel. In a larger tree what is beyond is
-// polled.
+// maxWatched limits the watched folders, each of which takes 0.5 KiB here and
+// 1 KiB in the kernel. A larger tree is polled.
 const maxWatched = 65_536
 
-// A scan walks the folders that the patterns reach, sees to it that each is
-// watched, and touches every file that is not as it is remembered.
+// A scan walks the folders that the patterns reach, watches each, and marks files
+// that differ from the index as dirty.
 type scan struct {
-	w    *Watcher
-	t    *tree           // nil while the root is missing: then nothing is seen
-	old  []*group        // hear of a file that is new
-	new  []*group        // take it as there from the beginning
-	seen map[string]bool // files and folders by path, so that the others are known to be gone
-	kept []string        // folders that could not be listed: what is below them stays
+	w          *Watcher
+	t          *tree           // nil if the root is missing
+	old        []*group        // get a change for a new file
+	new        []*group        // get a new file as part of their baseline
+	seen       map[string]bool // files and folders by path; the others were deleted
+	unreadable []string        // folders that could not be listed: files below them stay
 }
 
-// scanAll looks at everything. Files that only groups in fresh want become
-// their baseline.
+// scanAll scans everything. Files that only groups in fresh match become their
+// baseline.
 func (w *Watcher) scanAll(fresh []*group) {
-	begin := time.Now()
+	start := time.Now()
 	w.mu.Lock()
 	w.lost = false
 	old := make([]*group, 0, len(w.groups))
@@ -38,19 +38,18 @@ func (w *Watcher) scanAll(fresh []*group) {
 		old = append(old, g)
 	}
 	w.mu.Unlock()
-	// Whether it has to poll shows in the scan: folders that could not be watched
-	// last time, for want of watches, may be this time.
+	// The scan tries to watch all folders again: watches may have become available.
 	w.polling = w.src == nil
-	w.watchAbove()
+	w.watchAncestor()
 	w.scan(".", old, fresh)
 	if !w.polling {
-		w.told = false // should it come to that again, it is news
+		w.pollingNoted = false // log the next time
 	}
 	w.scanned = time.Now()
-	w.cost = w.scanned.Sub(begin)
+	w.cost = w.scanned.Sub(start)
 }
 
-// scanTree looks at a folder and all below it.
+// scanTree scans a folder and all below it.
 func (w *Watcher) scanTree(rel string) {
 	w.mu.Lock()
 	old := make([]*group, 0, len(w.groups))
@@ -61,9 +60,8 @@ func (w *Watcher) scanTree(rel string) {
 	w.scan(rel, old, nil)
 }
 
-// scan opens the tree for one walk. What opening says of the root decides about
-// everything below: a root that is gone takes its files with it, one that cannot
-// be read for another reason takes none.
+// scan opens the tree for one walk. If the root is missing, all files are
+// deleted. If it cannot be opened for another reason, all files stay.
 func (w *Watcher) scan(rel string, old, fresh []*group) {
 	s := &scan{w: w, old: old, new: fresh, seen: map[string]bool{}}
 	t, err := openTree(w.opt.Root, w.opt.Confined)
@@ -73,20 +71,20 @@ func (w *Watcher) scan(rel string, old, fresh []*group) {
 		s.folder(rel, strings.Count(rel, "/"))
 		t.close()
 	case !missing(err):
-		w.opt.Logger.Warn("folder cannot be read; what was known of it stays", "folder", w.opt.Root, "reason", err)
+		w.opt.Logger.Warn("folder cannot be read; keeping the last known state", "folder", w.opt.Root, "error", err)
 		return
 	}
-	s.forget(rel)
+	s.removeUnseen(rel)
 }
 
-// forget touches the files below rel that were not seen, and lets go of folders
-// that are gone.
-func (s *scan) forget(rel string) {
-	below := func(p string) bool {
+// removeUnseen marks the files below rel that were not seen as dirty, and ends the
+// watches of folders that were deleted.
+func (s *scan) removeUnseen(rel string) {
+	unseen := func(p string) bool {
 		if rel != "." && p != rel && !strings.HasPrefix(p, rel+"/") {
 			return false
 		}
-		for _, k := range s.kept {
+		for _, k := range s.unreadable {
 			if k == "." || strings.HasPrefix(p, k+"/") {
 				return false
 			}
@@ -94,12 +92,12 @@ func (s *scan) forget(rel string) {
 		return !s.seen[p]
 	}
 	for p := range s.w.index { // only this goroutine writes it
-		if below(p) {
-			s.w.touch(p, false)
+		if unseen(p) {
+			s.w.markDirty(p, false)
 		}
 	}
 	for dir := range s.w.watched {
-		if below(dir) {
+		if unseen(dir) {
 			delete(s.w.watched, dir)
 			if s.w.src != nil {
 				s.w.src.Unwatch(filepath.Join(s.w.opt.Root, filepath.FromSlash(dir)))
@@ -108,25 +106,17 @@ func (s *scan) forget(rel string) {
 	}
 }
 
-// enters reports whether a folder can hold anything that is wanted.
+// enters reports whether a folder can contain matching files.
 func (s *scan) enters(dir string) bool {
 	if isSkipped(dir) {
 		return false
 	}
-	return some(s.old, func(g *group) bool { return g.enters(dir) }) || some(s.new, func(g *group) bool { return g.enters(dir) })
+	enters := func(g *group) bool { return g.enters(dir) }
+	return slices.ContainsFunc(s.old, enters) || slices.ContainsFunc(s.new, enters)
 }
 
-func some(groups []*group, is func(*group) bool) bool {
-	for _, g := range groups {
-		if is(g) {
-			return true
-		}
-	}
-	return false
-}
-
-// folder lists one folder. It is watched before it is listed, so that what
-// comes in between is told.
+// folder scans one folder. It is watched before it is listed, so that changes in
+// between cause hints.
 func (s *scan) folder(rel string, depth int) {
 	if depth > maxDepth {
 		return
@@ -134,7 +124,7 @@ func (s *scan) folder(rel string, depth int) {
 	info, err := s.t.stat(rel)
 	if err != nil || !info.IsDir() {
 		if err != nil && !missing(err) {
-			s.kept = append(s.kept, rel)
+			s.unreadable = append(s.unreadable, rel)
 		}
 		return
 	}
@@ -142,8 +132,8 @@ func (s *scan) folder(rel string, depth int) {
 	s.watch(rel, info)
 	list, err := s.t.list(rel)
 	if err != nil {
-		// A folder that is closed to us for a moment has not lost its files.
-		s.kept = append(s.kept, rel)
+		// A folder that cannot be listed has not lost its files.
+		s.unreadable = append(s.unreadable, rel)
 		return
 	}
 	for _, e := range list {
@@ -152,7 +142,7 @@ func (s *scan) folder(rel string, depth int) {
 			continue
 		}
 		switch {
-		case e.IsDir(): // of the entry itself: no link is followed here
+		case e.IsDir(): // of the entry itself, not of a link's target
 			if s.enters(child) {
 				s.folder(child, depth+1)
 			}
@@ -164,14 +154,14 @@ func (s *scan) folder(rel string, depth int) {
 	}
 }
 
-// link is a file if it leads to one, and a folder where a pattern says so.
+// link scans a link as the file it leads to, or as a folder if a pattern names it.
 func (s *scan) link(rel string, depth int) {
 	info, err := s.t.stat(rel)
 	switch {
 	case err != nil:
 	case info.IsDir():
 		follows := func(g *group) bool { return g.follows(rel) }
-		if s.enters(rel) && (some(s.old, follows) || some(s.new, follows)) {
+		if s.enters(rel) && (slices.ContainsFunc(s.old, follows) || slices.ContainsFunc(s.new, follows)) {
 			s.folder(rel, depth+1)
 		}
 	case info.Mode().IsRegular():
@@ -179,52 +169,51 @@ func (s *scan) link(rel string, depth int) {
 	}
 }
 
-// file compares a file with what is remembered of it.
+// file compares a file with the index.
 func (s *scan) file(rel string) {
-	// Somebody who was there before hears of a difference, and after the
-	// debounce: a scan may meet a file in the middle of being written.
-	wants := func(g *group) bool { return g.wants(rel) }
+	// Existing subscriptions get a change after the debounce, because the file may
+	// be half-written now.
+	matches := func(g *group) bool { return g.matches(rel) }
 	known := s.w.index[rel]
-	if some(s.old, wants) {
+	if slices.ContainsFunc(s.old, matches) {
 		s.seen[rel] = true
 		info, err := s.t.stat(rel)
 		if err == nil && (known == nil || known.racy || known.stamp != stampOf(info)) {
-			s.w.touch(rel, false)
+			s.w.markDirty(rel, false)
 		}
 		return
 	}
-	// Only newcomers want it, for whom what is there now is the beginning.
-	var takers []*group
+	// For new subscriptions it is part of the baseline.
+	var fresh []*group
 	for _, g := range s.new {
-		if g.wants(rel) {
-			takers = append(takers, g)
+		if g.matches(rel) {
+			fresh = append(fresh, g)
 		}
 	}
-	if len(takers) == 0 {
+	if len(fresh) == 0 {
 		return
 	}
 	s.seen[rel] = true
-	for i := 0; i < len(takers); i++ {
-		if takers[i].count++; takers[i].count > s.w.opt.MaxFiles {
-			takers[i].crowded = true // it wants nothing any more
+	for i := 0; i < len(fresh); i++ {
+		if fresh[i].count++; fresh[i].count > s.w.opt.MaxFiles {
+			fresh[i].tooMany = true // it matches nothing from now on
 		}
 	}
-	if known == nil && some(takers, wants) {
-		e, quiet := s.w.examine(s.t, rel)
+	if known == nil && slices.ContainsFunc(fresh, matches) {
+		e, quiet := s.w.readEntry(s.t, rel)
 		if e != nil {
 			s.w.mu.Lock()
 			s.w.index[rel] = e
 			s.w.mu.Unlock()
 		}
 		if e == nil || e.racy || !quiet {
-			s.w.touch(rel, false)
+			s.w.markDirty(rel, false)
 		}
 	}
 }
 
-// watch sees to it that a folder is watched. The same folder is asked for
-// again at each scan: that costs a microsecond, and a watch that got lost with
-// a folder that was replaced comes back.
+// watch watches a folder. It is repeated at each scan, which costs a microsecond
+// and restores the watch of a folder that was replaced.
 func (s *scan) watch(rel string, info fs.FileInfo) {
 	w := s.w
 	if w.src == nil {
@@ -233,10 +222,10 @@ func (s *scan) watch(rel string, info fs.FileInfo) {
 	native := filepath.Join(w.opt.Root, filepath.FromSlash(rel))
 	before, again := w.watched[rel]
 	if again && !os.SameFile(before, info) {
-		w.src.Unwatch(native) // of the folder that had this name
+		w.src.Unwatch(native) // the folder that had this name before
 	}
 	if !again && len(w.watched) >= maxWatched {
-		w.degrade(fmt.Errorf("more than %d folders", maxWatched))
+		w.startPolling(fmt.Errorf("more than %d folders", maxWatched))
 		return
 	}
 	switch err := w.src.Watch(native); {
@@ -246,13 +235,13 @@ func (s *scan) watch(rel string, info fs.FileInfo) {
 		delete(w.watched, rel)
 	default:
 		delete(w.watched, rel)
-		w.degrade(err)
+		w.startPolling(err)
 	}
 }
 
-// watchAbove watches the nearest folder above the root that is there: the root
-// may come, go, or be replaced as a whole.
-func (w *Watcher) watchAbove() {
+// watchAncestor watches the nearest existing folder above the root, because the
+// root may be created, deleted or replaced.
+func (w *Watcher) watchAncestor() {
 	if w.src == nil {
 		return
 	}
@@ -263,26 +252,26 @@ func (w *Watcher) watchAbove() {
 			}
 			continue
 		}
-		if w.outside != above && w.outside != "" {
-			w.src.Unwatch(w.outside)
+		if w.ancestor != above && w.ancestor != "" {
+			w.src.Unwatch(w.ancestor)
 		}
-		w.outside = above
+		w.ancestor = above
 		if err := w.src.Watch(above); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			w.degrade(err)
+			w.startPolling(err)
 		}
-		// A folder made before the watch was there is found by walking down again.
-		if child := w.towards(above); child != w.opt.Root {
+		// The next folder may have been created before the watch: start again.
+		if child := w.childToward(above); child != w.opt.Root {
 			if info, err := os.Stat(child); err == nil && info.IsDir() {
 				w.src.Unwatch(above)
-				w.watchAbove()
+				w.watchAncestor()
 			}
 		}
 		return
 	}
 }
 
-// towards returns the path one step from a folder above the root towards it.
-func (w *Watcher) towards(above string) string {
+// childToward returns the child of above that is the root or contains it.
+func (w *Watcher) childToward(above string) string {
 	rest, err := filepath.Rel(above, w.opt.Root)
 	if err != nil {
 		return w.opt.Root

@@ -7,24 +7,24 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A Source tells where something may have changed. It may tell too much, too
-// little, or twice: the watcher believes only what it finds.
+// A Source sends hints of paths that may have changed. Hints may be superfluous,
+// missing or duplicate: the watcher checks each path itself.
 type Source interface {
-	// Watch begins to tell of a folder itself and of what is directly in it.
+	// Watch starts to send hints for a folder and its direct entries.
 	Watch(dir string) error
-	// Unwatch ends that. A folder that is not watched is no error.
+	// Unwatch ends Watch. It ignores a folder that is not watched.
 	Unwatch(dir string)
-	// Hints is where it tells; it is closed with the source.
+	// Hints returns the channel of hints, which Close closes.
 	Hints() <-chan Hint
 	// Close ends the source.
 	Close() error
 }
 
-// A Hint is a path to look at, absolute; empty means that hints were lost and
-// that anything may have changed.
+// A Hint is an absolute path to check. An empty path means that hints were lost
+// and that any path may have changed.
 type Hint struct{ Path string }
 
-// notifier is the system's notifications.
+// notifier is the Source of the system's notifications.
 type notifier struct {
 	watcher *fsnotify.Watcher
 	hints   chan Hint
@@ -32,23 +32,24 @@ type notifier struct {
 	once    sync.Once
 }
 
-// openNotifier is the source that is used if no other is given. It fails where
-// the system has no notifications, or no more of them.
+// openNotifier opens the default source. It fails where the system has no
+// notifications, or has reached its limit of watchers.
 func openNotifier() (Source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
-	// Unbuffered: the watcher's collector is the buffer, and it merges.
+	// Unbuffered: Watcher.collect takes the hints at once and merges them.
 	n := &notifier{watcher: w, hints: make(chan Hint), done: make(chan struct{})}
 	go n.forward()
 	return n, nil
 }
 
-// forward ends when the watcher is closed, which Close waits for.
+// forward converts events to hints until the source is closed. Close waits for
+// it.
 func (n *notifier) forward() {
 	defer close(n.hints)
-	tell := func(h Hint) bool {
+	send := func(h Hint) bool {
 		select {
 		case n.hints <- h:
 			return true
@@ -58,14 +59,14 @@ func (n *notifier) forward() {
 	}
 	for {
 		select {
-		// The kind of an event is not looked at: every one means "look there".
+		// The kind of an event is ignored: each one is a hint to check the path.
 		case e, ok := <-n.watcher.Events:
-			if !ok || !tell(Hint{e.Name}) {
+			if !ok || !send(Hint{e.Name}) {
 				return
 			}
 		case _, ok := <-n.watcher.Errors:
-			// An overflow, or an error that may have cost notifications.
-			if !ok || !tell(Hint{}) {
+			// An overflow, or another error that may have lost notifications.
+			if !ok || !send(Hint{}) {
 				return
 			}
 		case <-n.done:
@@ -77,7 +78,7 @@ func (n *notifier) forward() {
 func (n *notifier) Watch(dir string) error { return n.watcher.Add(dir) }
 
 func (n *notifier) Unwatch(dir string) {
-	// The only errors are that it is not watched and that all is closed.
+	// It fails only if dir is not watched or the watcher is closed.
 	_ = n.watcher.Remove(dir)
 }
 
@@ -89,15 +90,14 @@ func (n *notifier) Close() error {
 		close(n.done)
 		err = n.watcher.Close()
 		for range n.hints {
-			continue // until forward has ended
+			continue // forward closes the channel when it ends
 		}
 	})
 	return err
 }
 
-// errNoSource makes a watcher that polls.
 var errNoSource = errors.New("notifications are turned off")
 
-// NoSource is an [Options.Source] for file systems that tell nothing, such as
-// network folders: the watcher polls.
+// NoSource is an [Options.Source] for file systems without notifications, such
+// as network folders: the watcher polls.
 func NoSource() (Source, error) { return nil, errNoSource }

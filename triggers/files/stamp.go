@@ -5,32 +5,34 @@ import (
 	"time"
 )
 
-// A stamp is the cheap part of a file's state. Equal stamps mean that nothing
-// was written in between, except within the grain of the system's clock.
+// A stamp is the part of a file's state that stat returns. Equal stamps mean that
+// the file was not written in between, except within the granularity of file
+// times.
 type stamp struct {
 	size     int64
-	modified int64 // nanoseconds since 1970; anyone may set it
-	changed  int64 // likewise, set by the system alone; 0 where there is none
+	modified int64 // nanoseconds since 1970; programs can set it
+	changed  int64 // nanoseconds since 1970; only the system sets it. 0 if unknown
 	inode    uint64
 }
 
 func stampOf(info fs.FileInfo) stamp {
 	s := stamp{size: info.Size(), modified: info.ModTime().UnixNano()}
-	s.changed, s.inode = system(info)
+	s.changed, s.inode = changeTime(info)
 	return s
 }
 
-// grain is more than the coarsest clock by which file systems in use stamp
-// files, FAT's two seconds left out.
-const grain = 50 * time.Millisecond
+// granularity is longer than that of file times in common file systems, except
+// for the two seconds of FAT.
+const granularity = 50 * time.Millisecond
 
 // recent reports whether a file was changed so shortly before now that another
-// change could leave the same stamp. A time in the future, from another clock,
-// says nothing and must not make the file be read for ever.
+// change could leave the same stamp. A time further in the future comes from
+// another clock; it is not recent, because the file would be read again forever.
 func (s stamp) recent(now time.Time) bool {
-	return now.Sub(s.changedAt()).Abs() < grain
+	return now.Sub(s.changedAt()).Abs() < granularity
 }
 
+// changedAt returns the change time, or the modification time if it is unknown.
 func (s stamp) changedAt() time.Time {
 	if s.changed == 0 {
 		return time.Unix(0, s.modified)

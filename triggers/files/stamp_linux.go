@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// system returns the change time, in nanoseconds, and the inode.
-func system(info fs.FileInfo) (changed int64, inode uint64) {
+// changeTime returns the change time, in nanoseconds since 1970, and the inode.
+func changeTime(info fs.FileInfo) (changed int64, inode uint64) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, 0

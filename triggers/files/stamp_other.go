@@ -4,5 +4,5 @@ package files
 
 import "io/fs"
 
-// system knows no change time here: the content hash and the rescan decide.
-func system(fs.FileInfo) (changed int64, inode uint64) { return 0, 0 }
+// changeTime returns zeros: change time and inode are used on Linux only.
+func changeTime(fs.FileInfo) (changed int64, inode uint64) { return 0, 0 }

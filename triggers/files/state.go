@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// state is what a trigger keeps over a restart: no list of files, which would be
-// too much for a workspace of thousands, but enough to know that something
-// changed meanwhile.
+// state is what a trigger stores with each firing. It has no list of files, which
+// would be too large for big workspaces, but enough to detect that something
+// changed during a downtime.
 type state struct {
-	Mark Mark      `json:"mark"` // of the files as the newest fire told of them
-	At   time.Time `json:"at"`
+	Fingerprint Fingerprint `json:"mark"` // of the files at the newest firing
+	At          time.Time   `json:"at"`
 }
 
+// readState returns nil without a state.
 func readState(raw json.RawMessage) (*state, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -26,28 +27,27 @@ func readState(raw json.RawMessage) (*state, error) {
 	return &s, nil
 }
 
-// slack is how much later than a file's own time a change may have been found
-// and told of: the debounce at its longest, and the grain of file times.
+// slack is the longest delay between the change time of a file and the firing
+// that reports it: the maximum debounce plus the granularity of file times.
 const slack = 5 * time.Second
 
-// missed returns what changed while nobody watched, nil for nothing. It rather
-// tells of one change too many than of one too few: what happened is only known
-// as far as the marks and the files' own times show it.
+// missed returns the changes since the newest firing, which happened while the
+// trigger was not running; nil for none. Fingerprints and file times are the only
+// evidence, and in doubt a change is reported.
 //
-//   - With a mark of the newest fire, files that have the same mark now have not
-//     changed.
-//   - Without one, since the trigger was armed (Env.Since) nothing fired, so what
-//     carries a later time changed while nobody watched. A deletion leaves no
-//     trace then.
-func (a *armed) missed(files []File, now Mark) *data {
+//   - With a stored fingerprint, an equal one now means no change.
+//   - Without one, nothing has fired since the trigger was first armed
+//     (Env.Since), so files with a later change time have changed. Deletions
+//     cannot be detected in this case.
+func (a *armed) missed(files []File, now Fingerprint) *data {
 	var since time.Time
 	switch {
-	case a.past != nil && a.past.Mark == now:
+	case a.last != nil && a.last.Fingerprint == now:
 		return nil
-	case a.past != nil:
-		since = a.past.At.Add(-slack)
+	case a.last != nil:
+		since = a.last.At.Add(-slack)
 	case a.env.Since.IsZero() || a.env.Now().Sub(a.env.Since) < slack:
-		return nil // just armed for the first time: what is there is the beginning
+		return nil // just armed for the first time: existing files are the baseline
 	default:
 		since = a.env.Since
 	}
@@ -58,25 +58,25 @@ func (a *armed) missed(files []File, now Mark) *data {
 		switch {
 		case !f.Changed.After(since):
 			untouched++
-		case wants(Modified): // a new name cannot be told from new content
+		case wants(Modified): // a new file cannot be distinguished from new content
 			d.add(f.Path, Modified)
 		case wants(Created):
 			d.add(f.Path, Created)
 		}
 	}
 	found := len(d.Changes) > 0
-	if a.past == nil {
+	if a.last == nil {
 		if !found {
 			return nil
 		}
 		return &d
 	}
-	renamed := a.past.Mark.Names != now.Names
+	renamed := a.last.Fingerprint.Names != now.Names
 	switch {
 	case wants(Created) && wants(Modified) && wants(Deleted):
 	case wants(Modified) && (found || !renamed):
 	case wants(Created) && found && renamed:
-	case wants(Deleted) && renamed && untouched < a.past.Mark.Files:
+	case wants(Deleted) && renamed && untouched < a.last.Fingerprint.Files:
 	default:
 		return nil
 	}

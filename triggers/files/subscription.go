@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// A Query says which files a subscription is about.
+// A Query selects the files of a subscription.
 type Query struct {
-	// Patterns are globs relative to the root: "**" is any number of folders,
-	// "*" anything but a slash, also "?", "[a-z]" and "{a,b}".
+	// Patterns are globs relative to the root: "**" matches any number of folders,
+	// "*" anything but a slash; also "?", "[a-z]" and "{a,b}".
 	Patterns []string
 	// Ignore are globs of files and folders to leave out.
 	Ignore []string
-	// Settle is how long all of it must be quiet before changes are handed out;
-	// never longer than ten times that. Default 0: at once.
+	// Settle is how long all matching files must be quiet before Next returns their
+	// changes. Changes are delayed by at most ten times Settle. Default 0: at once.
 	Settle time.Duration
-	// Initial hands out what is there at the beginning as created.
+	// Initial reports the files of the baseline as created.
 	Initial bool
 }
 
-// Check reports everything that is wrong with the globs of q.
+// Check reports all problems of the globs of q.
 func (q Query) Check() error {
 	_, err := newGlobs(q.Patterns, q.Ignore)
 	return err
 }
 
-// A group is all subscriptions with the same globs; each file is matched once
-// for all of them. Fields are guarded by the watcher's mutex, but those that
-// only a scan uses.
+// A group is all subscriptions with the same globs, so that each file is matched
+// once for all of them. The watcher's mutex guards subs and fingerprint; only scans
+// use count and tooMany.
 type group struct {
 	*globs
-	subs    map[*Subscription]bool
-	mark    Mark
-	count   int  // of a scan: files taken so far
-	crowded bool // of a scan: too many
+	subs        map[*Subscription]bool
+	fingerprint Fingerprint
+	count       int  // files of the baseline
+	tooMany     bool // count is over Options.MaxFiles
 }
 
-func (g *group) wants(file string) bool { return !g.crowded && g.globs.wants(file) }
+func (g *group) matches(file string) bool { return !g.tooMany && g.globs.matches(file) }
 
 func (g *group) fail(err error) {
 	for s := range g.subs {
@@ -47,11 +47,12 @@ func (g *group) fail(err error) {
 	}
 }
 
-func crowded(opt Options) error {
-	return fmt.Errorf("watch %q: more than %d files match; name fewer, or ignore some", opt.Root, opt.MaxFiles)
+func tooManyFiles(opt Options) error {
+	return fmt.Errorf("watch %q: more than %d files match: use narrower patterns or ignore some", opt.Root, opt.MaxFiles)
 }
 
-// A Subscription is one reader's view of a watcher. Close it.
+// A Subscription reports the changes of a query's files to one reader. Close it
+// after use.
 //
 // # Concurrency
 //
@@ -60,7 +61,7 @@ type Subscription struct {
 	w     *Watcher
 	query Query
 	globs *globs
-	ready chan struct{} // closed when the baseline is there, or err is
+	ready chan struct{} // closed when the baseline is complete or err is set
 	wake  chan struct{}
 
 	// Guarded by the watcher's mutex.
@@ -68,11 +69,12 @@ type Subscription struct {
 	closed      bool
 	err         error
 	pending     map[string]transition
-	first, last time.Time // of what is pending
+	first, last time.Time // when pending changed first and last
 }
 
-// Subscribe begins to follow files and returns when it is known what is there
-// now: every later change is told. It waits for Run to be called.
+// Subscribe starts a subscription and returns when its baseline, the current
+// state, is complete: it reports every later change. It blocks until Run is
+// called.
 func (w *Watcher) Subscribe(ctx context.Context, q Query) (*Subscription, error) {
 	g, err := newGlobs(q.Patterns, q.Ignore)
 	if err != nil {
@@ -82,7 +84,7 @@ func (w *Watcher) Subscribe(ctx context.Context, q Query) (*Subscription, error)
 	w.mu.Lock()
 	w.joining = append(w.joining, s)
 	w.mu.Unlock()
-	w.rouse()
+	w.wakeRun()
 	select {
 	case <-s.ready:
 		err = s.Err()
@@ -98,9 +100,10 @@ func (w *Watcher) Subscribe(ctx context.Context, q Query) (*Subscription, error)
 	return s, nil
 }
 
-// join is done by Run's goroutine alone, between looks, so that no change falls
-// between a baseline and the first one told: it gives new subscriptions their baseline, all with one scan, and those that
-// ask for what others ask for already with none.
+// join gives new subscriptions their baseline. One scan serves all of them, and a
+// subscription with the globs of an existing group needs none. It runs in Run's
+// goroutine between checks, so that no change is lost between a baseline and the
+// first reported change.
 func (w *Watcher) join(subs []*Subscription) {
 	fresh := map[string]*group{}
 	var groups []*group
@@ -119,12 +122,12 @@ func (w *Watcher) join(subs []*Subscription) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, g := range groups {
-		if g.crowded {
+		if g.tooMany {
 			continue
 		}
 		for rel, e := range w.index {
-			if g.wants(rel) {
-				g.mark.replace(rel, nil, e)
+			if g.matches(rel) {
+				g.fingerprint.replace(rel, nil, e)
 			}
 		}
 		w.groups[g.key] = g
@@ -134,19 +137,19 @@ func (w *Watcher) join(subs []*Subscription) {
 	}
 }
 
-// enter puts s into its group, nil if that has too many files.
+// enter adds s to its group, which is nil if it has too many files.
 func (s *Subscription) enter(g *group) {
 	switch {
 	case s.closed:
 	case g == nil:
-		s.fail(crowded(s.w.opt))
+		s.fail(tooManyFiles(s.w.opt))
 	default:
 		g.subs[s] = true
 		s.joined = true
 		if s.query.Initial {
 			for rel, e := range s.w.index {
-				if g.wants(rel) {
-					s.note(rel, nil, e)
+				if g.matches(rel) {
+					s.add(rel, nil, e)
 				}
 			}
 		}
@@ -157,10 +160,10 @@ func (s *Subscription) enter(g *group) {
 	close(s.ready)
 }
 
-// note adds a change to what is pending. The mutex is held.
-func (s *Subscription) note(rel string, before, after *entry) {
-	// What the reader knows is what was handed out last, whatever has been in
-	// between. So pending holds each path once, however slow the reader is.
+// add adds a change to pending. The caller holds the mutex.
+func (s *Subscription) add(rel string, before, after *entry) {
+	// The state before is that of the last batch. So pending has each path once,
+	// however slow the reader is.
 	if t, ok := s.pending[rel]; ok {
 		before = t.before
 	}
@@ -179,7 +182,7 @@ func (s *Subscription) signal() {
 	}
 }
 
-// fail ends s with a reason. The mutex is held.
+// fail ends s with an error. The caller holds the mutex.
 func (s *Subscription) fail(err error) {
 	if s.err == nil {
 		s.err = err
@@ -194,13 +197,13 @@ func (s *Subscription) Err() error {
 	return s.err
 }
 
-// A Batch is the changes since the one before it.
+// A Batch is the changes since the previous batch.
 type Batch struct {
-	Changes []Change // by path, each path once; never empty
-	Mark    Mark     // of all matching files, with these changes
+	Changes     []Change    // by path, each path once; never empty
+	Fingerprint Fingerprint // of all matching files, including these changes
 }
 
-// Next returns what has changed since the last call, waiting for it.
+// Next waits for changes and returns those since the last call.
 func (s *Subscription) Next(ctx context.Context) (Batch, error) {
 	for {
 		batch, wait, err := s.take()
@@ -208,7 +211,7 @@ func (s *Subscription) Next(ctx context.Context) (Batch, error) {
 			return batch, err
 		}
 		if wait <= 0 {
-			wait = time.Hour // nothing is pending: it will be signalled
+			wait = time.Hour // nothing is pending; a change signals s.wake
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -222,51 +225,51 @@ func (s *Subscription) Next(ctx context.Context) (Batch, error) {
 	}
 }
 
-// take returns what is pending if it has settled, else how long to wait.
+// take returns the pending changes if they have settled, else how long to wait.
 func (s *Subscription) take() (batch Batch, wait time.Duration, err error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	if s.err != nil {
 		return batch, 0, s.err
 	}
-	if len(s.pending) == 0 || s.w.looking {
+	if len(s.pending) == 0 || s.w.checking {
 		return batch, 0, nil
 	}
 	due := s.last.Add(s.query.Settle)
-	if late := s.first.Add(10 * s.query.Settle); late.Before(due) {
-		due = late
+	if latest := s.first.Add(10 * s.query.Settle); latest.Before(due) {
+		due = latest
 	}
 	if wait = time.Until(due); wait > 0 {
 		return batch, wait, nil
 	}
-	// Changes and mark are taken under one lock: the mark is that of exactly the
-	// files that a reader who applied every batch believes in.
-	batch = Batch{Changes: changes(s.pending), Mark: s.mark()}
+	// Changes and fingerprint are taken under one lock, so the fingerprint is that of
+	// the files as a reader who applied every batch knows them.
+	batch = Batch{Changes: changes(s.pending), Fingerprint: s.fingerprint()}
 	clear(s.pending)
 	return batch, 0, nil
 }
 
-// mark is that of the group. The mutex is held.
-func (s *Subscription) mark() Mark {
+// fingerprint returns that of the group. The caller holds the mutex.
+func (s *Subscription) fingerprint() Fingerprint {
 	if g := s.w.groups[s.globs.key]; g != nil {
-		return g.mark
+		return g.fingerprint
 	}
-	return Mark{}
+	return Fingerprint{}
 }
 
-// Files returns the files that match now, by path, and their mark. What has
-// changed but was not handed out yet is already as it is now.
-func (s *Subscription) Files() ([]File, Mark) {
+// Files returns the files that match now, by path, and their fingerprint. It
+// includes changes that Next has not returned yet.
+func (s *Subscription) Files() ([]File, Fingerprint) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	var out []File
 	for rel, e := range s.w.index {
-		if s.globs.wants(rel) {
+		if s.globs.matches(rel) {
 			out = append(out, File{Path: rel, Size: e.stamp.size, Modified: time.Unix(0, e.stamp.modified), Changed: e.stamp.changedAt(), Digest: e.digest()})
 		}
 	}
 	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	return out, s.mark()
+	return out, s.fingerprint()
 }
 
 // Close ends the subscription. It is idempotent.
@@ -278,7 +281,7 @@ func (s *Subscription) Close() {
 	if g := s.w.groups[s.globs.key]; g != nil {
 		delete(g.subs, s)
 		if len(g.subs) == 0 {
-			delete(s.w.groups, s.globs.key) // what only it wanted goes with the next scan
+			delete(s.w.groups, s.globs.key) // the next scan removes its files from the index
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// A tree is the files below a root at this moment. It is opened for each piece
-// of work and closed behind it, so a root that was replaced is seen as it is.
+// A tree accesses the files below a root. It is opened for each scan or check and
+// closed after it, so that a replaced root is noticed.
 type tree struct {
 	path string
-	root *os.Root // nil: links may lead anywhere
+	root *os.Root // nil if not confined: links may lead anywhere
 }
 
 func openTree(path string, confined bool) (*tree, error) {
@@ -38,7 +38,7 @@ func openTree(path string, confined bool) (*tree, error) {
 
 func (t *tree) close() {
 	if t.root != nil {
-		_ = t.root.Close() // it was only read from
+		_ = t.root.Close() // only used for reading
 	}
 }
 
@@ -58,7 +58,7 @@ func (t *tree) lstat(rel string) (fs.FileInfo, error) {
 	return os.Lstat(t.native(rel))
 }
 
-// open opens a file without waiting for a writer, should it be a pipe by now.
+// open opens a file. It does not block on a named pipe without a writer.
 func (t *tree) open(rel string) (*os.File, error) {
 	const flags = os.O_RDONLY | syscall.O_NONBLOCK
 	if t.root != nil {
@@ -67,7 +67,7 @@ func (t *tree) open(rel string) (*os.File, error) {
 	return os.OpenFile(t.native(rel), flags, 0)
 }
 
-// list returns what is in a folder, in no order.
+// list returns the entries of a folder, in no order.
 func (t *tree) list(rel string) ([]fs.DirEntry, error) {
 	dir, err := t.open(rel)
 	if err != nil {
@@ -89,17 +89,17 @@ func (t *tree) read(rel string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %q: it is no regular file", rel)
+		return nil, fmt.Errorf("read %q: not a regular file", rel)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
-		return nil, fmt.Errorf("read %q: it has more than %d bytes", rel, limit)
+		return nil, fmt.Errorf("read %q: larger than %d bytes", rel, limit)
 	}
 	return b, err
 }
 
-// hash returns the digest of a file's content, and the file's state when its
-// last byte was read. quiet says that nothing was written meanwhile.
+// hash returns the digest of a file's content, and the file's state after the
+// reading. quiet reports that the file was not written meanwhile.
 func (t *tree) hash(rel string, limit int64) (sum [32]byte, after fs.FileInfo, quiet bool, err error) {
 	f, err := t.open(rel)
 	if err != nil {
@@ -109,6 +109,9 @@ func (t *tree) hash(rel string, limit int64) (sum [32]byte, after fs.FileInfo, q
 	before, err := f.Stat()
 	if err != nil {
 		return sum, nil, false, err
+	}
+	if !before.Mode().IsRegular() { // the file was replaced
+		return sum, nil, false, fmt.Errorf("read %q: not a regular file", rel)
 	}
 	h := sha256.New()
 	n, err := io.Copy(h, io.LimitReader(f, limit+1))
@@ -122,14 +125,14 @@ func (t *tree) hash(rel string, limit int64) (sum [32]byte, after fs.FileInfo, q
 	return sum, after, stampOf(before) == stampOf(after) && n == after.Size(), nil
 }
 
-// missing reports whether err says that there is no such file. Other errors,
-// such as a file system that does not answer, say nothing about the file.
+// missing reports whether err means that the file does not exist. Other errors,
+// such as a network file system that does not respond, leave that unknown.
 func missing(err error) bool {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
 		return true
 	}
-	// What does not come from the system is os.Root's refusal of a link that
-	// leads out: for the watcher, nothing is there.
+	// An error that is no errno is os.Root's refusal of a link that leads out of
+	// the root, which counts as missing.
 	var errno syscall.Errno
 	return err != nil && !errors.As(err, &errno)
 }

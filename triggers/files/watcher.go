@@ -13,80 +13,80 @@ import (
 	"time"
 )
 
-// ErrEnded is returned by subscriptions whose watcher does not run any more.
+// ErrEnded is returned by subscriptions whose watcher has ended.
 var ErrEnded = errors.New("the watcher has ended")
 
-// maxTouched bounds the paths that wait to be looked at because of hints; what
-// comes on top makes the watcher look at everything.
-const maxTouched = 10_000
+// maxDirty limits the dirty paths. Further hints cause a scan of everything.
+const maxDirty = 10_000
 
-// patience is how many times the debounce a path that never rests is waited for.
-const patience = 20
+// maxDebounces limits the wait for a path that is never quiet, in multiples of
+// the debounce.
+const maxDebounces = 20
 
 // A Watcher watches the files of one folder for any number of subscriptions.
 //
 // # Concurrency
 //
-// Safe for concurrent use. One goroutine, Run's, looks at files; a slow
-// subscriber delays nobody, since what it has not fetched is merged.
+// Safe for concurrent use. Only the goroutine of Run checks files. A slow
+// subscriber does not delay others, because its pending changes are merged.
 type Watcher struct {
 	opt   Options
 	ended chan struct{} // closed when Run has returned
-	wake  chan struct{} // something is to be done before the time planned
+	wake  chan struct{} // there is work before the planned time
 
-	mu      sync.Mutex
-	started bool
-	index   map[string]*entry // every file that a subscription wants
-	groups  map[string]*group
-	joining []*Subscription // wait for their baseline
-	touched map[string]touch
-	lost    bool // look at everything
-	looking bool // in the middle of a pass: what it finds is handed out as a whole
+	mu       sync.Mutex
+	started  bool
+	index    map[string]*entry // every file that a subscription matches
+	groups   map[string]*group
+	joining  []*Subscription      // without baseline yet
+	dirty    map[string]dirtyTime // paths to check once they are quiet
+	lost     bool                 // hints were lost: scan everything
+	checking bool                 // dirty paths are being checked: their changes form one batch
 
-	// Of Run's goroutine.
-	src     Source // nil: there are no notifications
-	watched map[string]fs.FileInfo
-	outside string // the folder above the root that is watched too
-	polling bool
-	told    bool // that it polls
-	scanned time.Time
-	cost    time.Duration // of the last whole scan
+	// Used by Run's goroutine only.
+	src          Source // nil if there are no notifications
+	watched      map[string]fs.FileInfo
+	ancestor     string // watched folder above the root
+	polling      bool
+	pollingNoted bool // the log has a warning
+	scanned      time.Time
+	cost         time.Duration // of the last whole scan
 }
 
-// touch says since when and until when a path was touched.
-type touch struct{ first, last time.Time }
+// dirtyTime is when a path was marked dirty first and last.
+type dirtyTime struct{ first, last time.Time }
 
-// NewWatcher makes a watcher; Run sets it to work.
+// NewWatcher returns a watcher. It works while Run runs.
 func NewWatcher(opt Options) *Watcher {
 	opt = opt.withDefaults()
 	opt.Root = filepath.Clean(opt.Root)
 	return &Watcher{
 		opt: opt, ended: make(chan struct{}), wake: make(chan struct{}, 1),
-		index: map[string]*entry{}, groups: map[string]*group{}, touched: map[string]touch{}, watched: map[string]fs.FileInfo{},
+		index: map[string]*entry{}, groups: map[string]*group{}, dirty: map[string]dirtyTime{}, watched: map[string]fs.FileInfo{},
 	}
 }
 
 // Root returns the folder that is watched.
 func (w *Watcher) Root() string { return w.opt.Root }
 
-// Run watches until ctx ends and then returns nil. It can be called once.
+// Run watches until ctx ends and then returns nil. It can be called only once.
 func (w *Watcher) Run(ctx context.Context) error {
 	w.mu.Lock()
 	if w.started {
 		w.mu.Unlock()
-		return fmt.Errorf("watch %q: the watcher was run before", w.opt.Root)
+		return fmt.Errorf("watch %q: Run was called twice", w.opt.Root)
 	}
 	w.started = true
 	w.mu.Unlock()
 	defer w.end()
 	if !filepath.IsAbs(w.opt.Root) {
-		return fmt.Errorf("watch %q: the folder is not absolute", w.opt.Root)
+		return fmt.Errorf("watch %q: the path is not absolute", w.opt.Root)
 	}
 	var collector sync.WaitGroup
 	defer collector.Wait()
 	src, err := w.opt.Source()
 	if err != nil {
-		w.degrade(err)
+		w.startPolling(err)
 	} else {
 		w.src = src
 		defer src.Close()
@@ -105,37 +105,37 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// work is one round of Run. Newcomers go first, since somebody waits for each of
-// them; a scan for them is one for all, so nothing else scans in the same round.
-// It does what is due and returns the time until more is.
+// work does what is due and returns the time until more is. New subscriptions are
+// served first, because their callers block. They need at most one scan, and
+// nothing else scans in the same call.
 func (w *Watcher) work(ctx context.Context) time.Duration {
 	w.mu.Lock()
 	joining, lost := w.joining, w.lost
 	w.joining = nil
 	w.mu.Unlock()
-	// A storm of hints must not make one whole scan follow the other.
-	rest := w.scanned.Add(max(w.opt.Debounce, 10*w.cost))
+	// A flood of hints must not cause scans without a delay between them.
+	earliest := w.scanned.Add(max(w.opt.Debounce, 10*w.cost))
 	switch now := time.Now(); {
 	case len(joining) > 0:
 		w.join(joining)
-	case lost && !now.Before(rest), !now.Before(w.nextScan()):
+	case lost && !now.Before(earliest), !now.Before(w.nextScan()):
 		w.scanAll(nil)
 	}
 	due := w.nextScan()
 	if ctx.Err() == nil {
-		if next := w.lookDue(); next.Before(due) {
+		if next := w.checkDirty(); next.Before(due) {
 			due = next
 		}
 	}
 	w.mu.Lock()
-	if w.lost && rest.Before(due) {
-		due = rest
+	if w.lost && earliest.Before(due) {
+		due = earliest
 	}
 	w.mu.Unlock()
 	return max(0, time.Until(due))
 }
 
-// nextScan returns when all is looked at again.
+// nextScan returns when the next whole scan is due.
 func (w *Watcher) nextScan() time.Time {
 	if w.polling {
 		return w.scanned.Add(max(w.opt.Poll, 20*w.cost))
@@ -143,19 +143,19 @@ func (w *Watcher) nextScan() time.Time {
 	return w.scanned.Add(max(w.opt.Rescan, 100*w.cost))
 }
 
-// lookDue looks at the touched paths that have been quiet, and returns when the
-// next one will have been.
-func (w *Watcher) lookDue() time.Time {
+// checkDirty checks the dirty paths that are quiet, and returns when the next one
+// will be.
+func (w *Watcher) checkDirty() time.Time {
 	now := time.Now()
 	next := now.Add(time.Hour)
-	due := map[string]touch{}
-	// What was touched nearly together is looked at together.
+	due := map[string]dirtyTime{}
+	// Paths that are due at almost the same time are checked together.
 	soon := now.Add(w.opt.Debounce / 10)
 	w.mu.Lock()
-	for path, t := range w.touched {
+	for path, t := range w.dirty {
 		at := t.last.Add(w.opt.Debounce)
-		if late := t.first.Add(patience * w.opt.Debounce); late.Before(at) {
-			at = late
+		if latest := t.first.Add(maxDebounces * w.opt.Debounce); latest.Before(at) {
+			at = latest
 		}
 		if at.After(soon) {
 			if at.Before(next) {
@@ -164,34 +164,34 @@ func (w *Watcher) lookDue() time.Time {
 			continue
 		}
 		due[path] = t
-		delete(w.touched, path)
+		delete(w.dirty, path)
 	}
-	w.looking = len(due) > 0
+	w.checking = len(due) > 0
 	w.mu.Unlock()
 	if len(due) == 0 {
 		return next
 	}
-	defer w.handOut()
-	// One opening for all: each path is looked at below the same root, even if
-	// the root is replaced meanwhile. The hint of that is looked at next.
+	defer w.endChecking()
+	// The tree is opened once, so that all paths are checked below the same root
+	// even if the root is replaced meanwhile. That replacement causes a hint.
 	t, err := openTree(w.opt.Root, w.opt.Confined)
 	if err != nil {
-		w.scanAll(nil) // the root is gone or closed to us
-		w.dropAll(due, err)
+		w.scanAll(nil) // the root is missing or cannot be read
+		w.removeMissing(due, err)
 		return now
 	}
 	defer t.close()
 	for _, path := range slices.Sorted(maps.Keys(due)) {
-		w.look(t, path, due[path])
+		w.checkPath(t, path, due[path])
 	}
-	return now // what was just found may be due already
+	return now // paths that were just found may be due already
 }
 
-// handOut lets subscribers have what the pass found.
-func (w *Watcher) handOut() {
+// endChecking releases the changes of the checked paths to subscribers.
+func (w *Watcher) endChecking() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looking = false
+	w.checking = false
 	for _, g := range w.groups {
 		for s := range g.subs {
 			if len(s.pending) > 0 {
@@ -201,29 +201,30 @@ func (w *Watcher) handOut() {
 	}
 }
 
-// dropAll tells of the files that are gone with the root.
-func (w *Watcher) dropAll(due map[string]touch, err error) {
+// removeMissing removes the paths from the index if err means that the root is
+// missing.
+func (w *Watcher) removeMissing(due map[string]dirtyTime, err error) {
 	if !missing(err) {
 		return
 	}
 	for path := range due {
-		w.set(path, nil)
+		w.update(path, nil)
 	}
 }
 
-// collect takes hints as they come, so that the system's queue, 16,384 on Linux,
-// stays short while a scan or a hash takes its time. It looks at nothing. It ends
-// when the source is closed, which Run does and waits for.
+// collect takes hints at once, so that the system's queue, 16,384 entries on
+// Linux, does not overflow during a long scan. It reads no files. It ends when
+// Run closes the source, and Run waits for it.
 func (w *Watcher) collect(src Source) {
 	for h := range src.Hints() {
 		rel, ok := w.relative(h.Path)
 		if ok && !isTemporary(filepath.Base(rel)) {
-			w.touch(rel, true)
+			w.markDirty(rel, true)
 		}
 	}
 }
 
-// relative maps a hint to a path below the root; "" is anything, "." the root.
+// relative maps a hint to a path below the root. "" is any path, "." the root.
 func (w *Watcher) relative(path string) (string, bool) {
 	if path == "" {
 		return "", true
@@ -235,52 +236,52 @@ func (w *Watcher) relative(path string) (string, bool) {
 	return ".", strings.HasPrefix(w.opt.Root, above)
 }
 
-// touch notes that a path is to be looked at. bounded says that it comes from
-// outside and may be dropped for a look at everything; what a scan found is
-// bounded by the files there are.
-func (w *Watcher) touch(rel string, bounded bool) {
+// markDirty marks a path to be checked. A limited path comes from a hint: at the
+// limit of dirty paths it is dropped and a whole scan is made. Paths from a scan
+// are not limited, because there are only as many as files.
+func (w *Watcher) markDirty(rel string, limited bool) {
 	now := time.Now()
 	w.mu.Lock()
-	idle := len(w.touched) == 0
-	t, again := w.touched[rel]
+	idle := len(w.dirty) == 0
+	t, again := w.dirty[rel]
 	switch {
-	case rel == "", !again && bounded && len(w.touched) >= maxTouched:
+	case rel == "", !again && limited && len(w.dirty) >= maxDirty:
 		idle = !w.lost
 		w.lost = true
 	case again:
 		t.last = now
-		w.touched[rel] = t
+		w.dirty[rel] = t
 	default:
-		w.touched[rel] = touch{now, now}
+		w.dirty[rel] = dirtyTime{now, now}
 	}
 	w.mu.Unlock()
-	// Run has planned for what was touched before this, and a later touch is
-	// never due earlier: only the first one has to wake it.
+	// Run has planned for the paths marked before, and a path marked later is never
+	// due earlier. So only the first one has to wake it.
 	if idle {
-		w.rouse()
+		w.wakeRun()
 	}
 }
 
-// rouse makes Run look for work.
-func (w *Watcher) rouse() {
+// wakeRun makes Run check for work.
+func (w *Watcher) wakeRun() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// degrade notes that notifications are not to be had, and says so once, until
-// they have been there again.
-func (w *Watcher) degrade(err error) {
+// startPolling falls back to polling because notifications are not available. It
+// logs one warning until they are available again.
+func (w *Watcher) startPolling(err error) {
 	w.polling = true
-	if w.told {
+	if w.pollingNoted {
 		return
 	}
-	w.told = true
-	w.opt.Logger.Warn("files are polled, since the system gives no notifications", "folder", w.opt.Root, "every", w.opt.Poll, "reason", err)
+	w.pollingNoted = true
+	w.opt.Logger.Warn("polling files, because notifications are not available", "folder", w.opt.Root, "interval", w.opt.Poll, "error", err)
 }
 
-// end lets go of everybody who waits.
+// end fails all subscriptions.
 func (w *Watcher) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -292,8 +293,8 @@ func (w *Watcher) end() {
 	}
 }
 
-// ReadFile returns a file below the root, of at most limit bytes. Of a confined
-// watcher it does not follow links that lead out.
+// ReadFile returns the content of a file below the root. A file of more than limit
+// bytes is an error. A confined watcher does not follow links that lead out.
 func (w *Watcher) ReadFile(rel string, limit int64) ([]byte, error) {
 	t, err := openTree(w.opt.Root, w.opt.Confined)
 	if err != nil {
@@ -303,8 +304,8 @@ func (w *Watcher) ReadFile(rel string, limit int64) ([]byte, error) {
 	return t.read(rel, limit)
 }
 
-// Exists reports whether there is a regular file at a path below the root at
-// this moment. A file that cannot be asked about counts as there.
+// Exists reports whether a path below the root is now a regular file. It returns
+// true if stat fails for another reason than a missing file.
 func (w *Watcher) Exists(rel string) bool {
 	t, err := openTree(w.opt.Root, w.opt.Confined)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A scene is a watched folder of a test.
-type scene struct {
+// A fixture is a watched folder with one subscription.
+type fixture struct {
 	t   *testing.T
 	dir string
 	w   *files.Watcher
 	sub *files.Subscription
 }
 
-// watch begins a scene; it ends with the test.
-func watch(t *testing.T, opt files.Options, q files.Query) *scene {
+// watch starts a watcher, which ends with the test.
+func watch(t *testing.T, opt files.Options, q files.Query) *fixture {
 	t.Helper()
 	if opt.Root == "" {
 		opt.Root = t.TempDir()
@@ -33,7 +33,7 @@ func watch(t *testing.T, opt files.Options, q files.Query) *scene {
 	if opt.Debounce == 0 {
 		opt.Debounce = 20 * time.Millisecond
 	}
-	s := &scene{t: t, dir: opt.Root, w: files.NewWatcher(opt)}
+	s := &fixture{t: t, dir: opt.Root, w: files.NewWatcher(opt)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.w.Run(ctx) }()
@@ -51,9 +51,9 @@ func watch(t *testing.T, opt files.Options, q files.Query) *scene {
 	return s
 }
 
-func (s *scene) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
+func (s *fixture) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
 
-func (s *scene) write(name, text string) {
+func (s *fixture) write(name, text string) {
 	s.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(s.path(name)), 0o755); err != nil {
 		s.t.Fatal(err)
@@ -63,15 +63,15 @@ func (s *scene) write(name, text string) {
 	}
 }
 
-func (s *scene) must(err error) {
+func (s *fixture) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// next returns the coming batch as "op path" lines.
-func (s *scene) next() []string {
+// next returns the next batch as "op path" lines.
+func (s *fixture) next() []string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer cancel()
@@ -86,28 +86,29 @@ func (s *scene) next() []string {
 	return out
 }
 
-func (s *scene) want(lines ...string) {
+func (s *fixture) want(lines ...string) {
 	s.t.Helper()
 	if diff := cmp.Diff(lines, s.next()); diff != "" {
 		s.t.Errorf("batch (-want +got):\n%s", diff)
 	}
 }
 
-// quiet proves that nothing is told, by a later change being told alone.
-func (s *scene) quiet() {
+// wantNone checks that nothing is reported: it makes a later change, which must be
+// reported alone.
+func (s *fixture) wantNone() {
 	s.t.Helper()
 	time.Sleep(60 * time.Millisecond) // three times the debounce
-	s.write("zz-sentinel.json", "x"+time.Now().String())
-	if got := s.next(); len(got) != 1 || got[0][len(got[0])-len("zz-sentinel.json"):] != "zz-sentinel.json" {
-		s.t.Errorf("told %q, want only the sentinel", got)
+	s.write("zz-probe.json", "x"+time.Now().String())
+	if got := s.next(); len(got) != 1 || got[0][len(got[0])-len("zz-probe.json"):] != "zz-probe.json" {
+		s.t.Errorf("reported %q, want only the probe", got)
 	}
 }
 
 func all() files.Query { return files.Query{Patterns: []string{"**/*.json"}} }
 
-// TestWaysToWrite goes through the ways in which programs write files, with the
+// TestWriteMethods covers the ways in which programs write files, with the
 // notifications of the system.
-func TestWaysToWrite(t *testing.T) {
+func TestWriteMethods(t *testing.T) {
 	s := watch(t, files.Options{}, all())
 	s.write("a.json", "1")
 	s.want("created a.json")
@@ -122,14 +123,14 @@ func TestWaysToWrite(t *testing.T) {
 	s.write("a.json", "4")
 	s.want("modified a.json")
 
-	s.must(os.Rename(s.path("a.json"), s.path("a.json~"))) // as vim does with a backup
+	s.must(os.Rename(s.path("a.json"), s.path("a.json~"))) // vim with a backup file
 	s.write("a.json", "4")
-	s.quiet()
+	s.wantNone()
 
 	now := time.Now().Add(time.Hour)
-	s.must(os.Chtimes(s.path("a.json"), now, now)) // another time, the same content
+	s.must(os.Chtimes(s.path("a.json"), now, now)) // another time, equal content
 	s.must(os.Chmod(s.path("a.json"), 0o600))
-	s.quiet()
+	s.wantNone()
 
 	s.must(os.Rename(s.path("a.json"), s.path("b.json")))
 	s.want("deleted a.json", "created b.json")
@@ -137,7 +138,7 @@ func TestWaysToWrite(t *testing.T) {
 	s.want("deleted b.json")
 }
 
-// TestHalfWritten: a file that is being written is told of when it is whole.
+// TestHalfWritten checks that a file is reported only once it is complete.
 func TestHalfWritten(t *testing.T) {
 	s := watch(t, files.Options{Debounce: 80 * time.Millisecond}, all())
 	f, err := os.Create(s.path("slow.json"))
@@ -149,10 +150,10 @@ func TestHalfWritten(t *testing.T) {
 	}
 	s.must(f.Close())
 	s.want("created slow.json")
-	s.quiet()
+	s.wantNone()
 }
 
-// TestSymlinkSwap: a link that is turned to another file or folder.
+// TestSymlinkSwap covers links that are replaced to lead elsewhere.
 func TestSymlinkSwap(t *testing.T) {
 	dir := t.TempDir()
 	other := t.TempDir()
@@ -169,7 +170,7 @@ func TestSymlinkSwap(t *testing.T) {
 	swap(filepath.Join(other, "two"), "a.json")
 	s.want("modified a.json")
 
-	// A folder's link, as configuration is published in containers.
+	// A link to a folder, as Kubernetes publishes configuration.
 	s.must(os.MkdirAll(s.path("v1"), 0o755))
 	s.must(os.MkdirAll(s.path("v2"), 0o755))
 	s.write("v1/x.json", "1")
@@ -182,7 +183,7 @@ func TestSymlinkSwap(t *testing.T) {
 	s.write("v2/y.json", "new")
 	s.want("created conf/y.json")
 
-	// Likewise one level deeper: data -> v1, x -> data/x.
+	// The same, one level deeper: ..data -> v1, b.json -> ..data/x.json.
 	swap("v1", "..data")
 	s.must(os.Symlink("..data/x.json", s.path("b.json")))
 	s.want("created b.json")
@@ -190,7 +191,7 @@ func TestSymlinkSwap(t *testing.T) {
 	s.want("modified b.json")
 }
 
-// TestFolders: folders that come later, go, come back, and are replaced whole.
+// TestFolders covers folders that are created, deleted, moved away and back.
 func TestFolders(t *testing.T) {
 	s := watch(t, files.Options{}, all())
 	s.write("deep/er/a.json", "1")
@@ -205,16 +206,17 @@ func TestFolders(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "away")
 	s.must(os.Rename(s.path("deep"), out))
 	s.want("deleted deep/er/a.json")
-	s.must(os.WriteFile(filepath.Join(out, "er", "a.json"), []byte("not ours any more"), 0o644))
-	s.quiet()
+	s.must(os.WriteFile(filepath.Join(out, "er", "a.json"), []byte("outside of the root"), 0o644))
+	s.wantNone()
 	s.must(os.Rename(out, s.path("deep")))
 	s.want("created deep/er/a.json")
-	s.write("deep/er/b.json", "1") // the watch came back with it
+	s.write("deep/er/b.json", "1") // it is watched again
 	s.want("created deep/er/b.json")
 }
 
-// TestRootComesAndGoes: the root itself, and what it is in, need not exist.
-func TestRootComesAndGoes(t *testing.T) {
+// TestMissingRoot covers a root that does not exist yet, with its parent, and that
+// is deleted and moved.
+func TestMissingRoot(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "not", "yet")
 	s := watch(t, files.Options{Root: root}, files.Query{Patterns: []string{"in/*.json"}})
 	s.write("in/a.json", "1")
@@ -231,14 +233,14 @@ func TestRootComesAndGoes(t *testing.T) {
 	s.want("modified in/a.json")
 }
 
-// TestConfined: a confined watcher sees nothing through links that lead out.
+// TestConfined checks that a confined watcher ignores links that lead out.
 func TestConfined(t *testing.T) {
 	out := t.TempDir()
 	s := watch(t, files.Options{Confined: true}, files.Query{Patterns: []string{"*.json", "linked/*.json"}})
 	s.must(os.WriteFile(filepath.Join(out, "secret.json"), []byte("1"), 0o644))
 	s.must(os.Symlink(filepath.Join(out, "secret.json"), s.path("a.json")))
 	s.must(os.Symlink(out, s.path("linked")))
-	s.quiet()
+	s.wantNone()
 	if _, err := s.w.ReadFile("a.json", 100); err == nil {
 		t.Error("ReadFile followed a link that leads out")
 	}
@@ -254,18 +256,18 @@ func TestConfined(t *testing.T) {
 	}
 }
 
-// TestIgnored: what tools make, editors' own files and what the query ignores.
+// TestIgnored covers folders of tools, temporary files and ignored patterns.
 func TestIgnored(t *testing.T) {
 	s := watch(t, files.Options{}, files.Query{Patterns: []string{"**/*.json"}, Ignore: []string{"dist", "**/*.gen.json"}})
 	for _, name := range []string{".git/a.json", "x/node_modules/m/a.json", ".sentinel/state/a.json", "dist/deep/a.json", "y/a.gen.json", ".#a.json", "a.json~"} {
 		s.write(name, "1")
 	}
-	s.quiet()
+	s.wantNone()
 	s.write(".sentinel/sentinels/a.json", "1")
 	s.want("created .sentinel/sentinels/a.json")
 }
 
-// TestPolling: without notifications all is found, only later.
+// TestPolling checks that changes are found without notifications.
 func TestPolling(t *testing.T) {
 	s := watch(t, files.Options{Source: files.NoSource, Poll: 30 * time.Millisecond}, all())
 	s.write("deep/a.json", "1")
@@ -276,9 +278,9 @@ func TestPolling(t *testing.T) {
 	s.want("deleted deep/a.json")
 }
 
-// TestSharedByMany: subscriptions see their own files, a late one from where it
-// came in, and one that asks for what is there gets it.
-func TestSharedByMany(t *testing.T) {
+// TestSubscriptions checks that each subscription gets changes of its own files
+// from its baseline on, and with Initial also the baseline.
+func TestSubscriptions(t *testing.T) {
 	s := watch(t, files.Options{}, all())
 	s.write("a.json", "1")
 	s.write("a.txt", "1")
@@ -294,27 +296,27 @@ func TestSharedByMany(t *testing.T) {
 	if b, err = late.Next(t.Context()); err != nil || len(b.Changes) != 1 || b.Changes[0].Path != "b.txt" {
 		t.Errorf("late.Next = %+v, %v", b, err)
 	}
-	if list, mark := late.Files(); len(list) != 3 || mark != b.Mark || mark.Files != 3 {
-		t.Errorf("Files = %+v, %+v; the batch's mark is %+v", list, mark, b.Mark)
+	if list, fingerprint := late.Files(); len(list) != 3 || fingerprint != b.Fingerprint || fingerprint.Files != 3 {
+		t.Errorf("Files = %+v, %+v; fingerprint of the batch %+v", list, fingerprint, b.Fingerprint)
 	}
 	late.Close()
 	late.Close()
 	if _, err := late.Next(t.Context()); err == nil {
-		t.Error("Next of a closed subscription gave no error")
+		t.Error("Next of a closed subscription returned nil")
 	}
 	s.write("c.json", "1")
 	s.want("created c.json")
 }
 
-// TestTooMany: a query that matches more than the bound is refused and does not
-// disturb the others.
+// TestTooMany checks that a query that matches more than MaxFiles files is refused
+// and does not affect other subscriptions.
 func TestTooMany(t *testing.T) {
 	s := watch(t, files.Options{MaxFiles: 3}, files.Query{Patterns: []string{"*.json"}})
 	for i := range 4 {
 		s.write(fmt.Sprintf("%d.txt", i), "1")
 	}
 	if _, err := s.w.Subscribe(t.Context(), files.Query{Patterns: []string{"*.txt"}}); err == nil {
-		t.Error("a query with four files was taken, the bound is three")
+		t.Error("a query with four files was accepted, want at most three")
 	}
 	s.write("a.json", "1")
 	s.want("created a.json")
@@ -326,14 +328,14 @@ func TestTooMany(t *testing.T) {
 	for {
 		if _, err := s.sub.Next(ctx); err != nil {
 			if ctx.Err() != nil {
-				t.Error("a subscription that grew over the bound was not ended")
+				t.Error("a subscription that exceeded MaxFiles was not ended")
 			}
 			return
 		}
 	}
 }
 
-// TestMerge: what a slow reader did not fetch is one change, or none.
+// TestMerge checks that several changes of a file are one change, or none.
 func TestMerge(t *testing.T) {
 	s := watch(t, files.Options{}, files.Query{Patterns: []string{"*.json"}, Settle: 400 * time.Millisecond})
 	s.write("a.json", "1")
