@@ -16,32 +16,35 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// replayWindow is how far the time in a signed request may be from the host's.
+// replayWindow is how far the time of a signed request may differ from the host's,
+// and the default time for which repetitions of a signed request without a time
+// are detected.
 const replayWindow = 5 * time.Minute
 
-// standardPrefix begins a secret of Standard Webhooks.
+// standardPrefix is the prefix of Standard Webhooks secrets.
 const standardPrefix = "whsec_"
 
-// denied is what a caller gets that did not prove itself. The text is for the
-// host's log; no part of a secret or of what was presented is in it.
-func (a *armed) denied(why string) error {
-	return abi.New(abi.Denied, fmt.Sprintf("receive webhook of %q: %s", a.env.Sentinel, why))
+// denied returns the error for a sender that is not authenticated. The text is for
+// the host's log, and contains nothing of the secret or of the request.
+func (a *armed) denied(reason string) error {
+	return abi.New(abi.Denied, fmt.Sprintf("receive webhook of %q: %s", a.env.Sentinel, reason))
 }
 
-// secret looks the secret up. One that is missing or empty lets nobody in.
+// secret looks up the secret. A missing or empty secret denies all requests.
 func (a *armed) secret() (string, error) {
 	if a.opt.Auth == AuthNone {
 		return "", nil
 	}
 	value, ok := a.env.Secret(a.opt.SecretEnv)
 	if !ok || value == "" {
-		return "", a.denied(fmt.Sprintf("the variable %s, which holds the secret, is not set on this host", a.opt.SecretEnv))
+		return "", a.denied(fmt.Sprintf("the environment variable %s, which has the secret, is not set on this host", a.opt.SecretEnv))
 	}
 	return value, nil
 }
 
-// header returns the one value of a header, "" if there is none. Two are an
-// error: where a proxy takes the first and we the last, checks are got around.
+// header returns the value of a header, "" if there is none. Several values are
+// an error: a proxy and this host could use different ones, which bypasses checks
+// of the proxy.
 func header(r triggers.Request, name string) (string, error) {
 	switch values := r.Header[textproto.CanonicalMIMEHeaderKey(name)]; len(values) {
 	case 0:
@@ -49,35 +52,44 @@ func header(r triggers.Request, name string) (string, error) {
 	case 1:
 		return values[0], nil
 	default:
-		return "", abi.New(abi.BadFields, fmt.Sprintf("header %s stands there %d times", name, len(values)))
+		return "", abi.New(abi.BadFields, fmt.Sprintf("header %s is given %d times", name, len(values)))
 	}
 }
 
-// authenticate returns nil for a request from who knows the secret. signed is
-// the id that such a one has signed for the request, "" if the way has none.
-func (a *armed) authenticate(r triggers.Request) (signed string, err error) {
+// proof is what a signature proves besides the sender.
+type proof struct {
+	// id is the signed id of the delivery, "" without one.
+	id string
+	// replay is equal for every request with this signature. It is "" if the
+	// signature covers an id and a time.
+	replay string
+}
+
+// authenticate returns a nil error for a request whose sender knows the secret.
+func (a *armed) authenticate(r triggers.Request) (proof, error) {
 	secret, err := a.secret()
 	if err != nil {
-		return "", err
+		return proof{}, err
 	}
 	switch a.opt.Auth {
 	case AuthNone:
-		return "", nil
+		return proof{}, nil
 	case AuthToken:
-		return "", a.token(r, secret)
+		return proof{}, a.token(r, secret)
+	case AuthHMAC:
+		if !strings.HasPrefix(secret, standardPrefix) { // a whsec_ secret always means Standard Webhooks
+			replay, err := a.signature(r, secret)
+			return proof{replay: replay}, err
+		}
 	case AuthStandard:
-		return a.standard(r, secret)
 	}
-	if strings.HasPrefix(secret, standardPrefix) { // the secret says what it is for
-		return a.standard(r, secret)
-	}
-	return "", a.signature(r, secret)
+	id, err := a.standard(r, secret)
+	return proof{id: id}, err
 }
 
-// token compares what was presented with the secret, in a time that tells
-// nothing of either.
+// token checks the token of a request, in a time that depends on neither token nor
+// secret.
 func (a *armed) token(r triggers.Request, secret string) error {
-	// Their digests are compared, so that not even the length shows in the time.
 	var presented string
 	var err error
 	if name := a.opt.TokenHeader; name != "" {
@@ -93,9 +105,10 @@ func (a *armed) token(r triggers.Request, secret string) error {
 	if err != nil {
 		return a.denied(err.Error())
 	}
+	// Comparing digests hides the length too.
 	got, want := sha256.Sum256([]byte(presented)), sha256.Sum256([]byte(secret))
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-		return a.denied("the token is missing or wrong")
+		return a.denied("missing or wrong token")
 	}
 	return nil
 }
@@ -109,30 +122,34 @@ func bearer(value string) string {
 	return strings.TrimSpace(token)
 }
 
-// signature checks the HMAC of the body: hexadecimal, behind "sha256=" or not,
-// or base64. The two have different lengths, so neither is taken for the other.
-func (a *armed) signature(r triggers.Request, secret string) error {
+// signature checks the HMAC of the body: hexadecimal with an optional prefix
+// "sha256=", or base64. The two have different lengths, so they cannot be
+// confused. It returns a digest of the HMAC, not of the header, because the header
+// has several spellings of one HMAC.
+func (a *armed) signature(r triggers.Request, secret string) (replay string, err error) {
 	text, err := header(r, a.opt.SignatureHeader)
 	if err != nil {
-		return a.denied(err.Error())
+		return "", a.denied(err.Error())
 	}
 	if text == "" {
-		return a.denied("no header " + a.opt.SignatureHeader)
+		return "", a.denied("missing header " + a.opt.SignatureHeader)
 	}
-	text = strings.TrimPrefix(text, "sha256=") // as GitHub writes it; others leave it out
+	text = strings.TrimPrefix(text, "sha256=") // GitHub sends it, others do not
 	var got []byte
 	if len(text) == hex.EncodedLen(sha256.Size) {
 		got, err = hex.DecodeString(text)
 	} else {
 		got, err = base64.StdEncoding.DecodeString(text)
 	}
-	if err != nil || !hmac.Equal(got, sum(secret, r.Body)) {
-		return a.denied("the signature is wrong")
+	want := sum(secret, r.Body)
+	if err != nil || !hmac.Equal(got, want) {
+		return "", a.denied("wrong signature")
 	}
-	return nil
+	digest := sha256.Sum256(want)
+	return hex.EncodeToString(digest[:16]), nil
 }
 
-// sum is the HMAC-SHA256 of the parts, one behind the other.
+// sum returns the HMAC-SHA256 of the concatenated parts.
 func sum(secret string, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, []byte(secret))
 	for _, p := range parts {
@@ -141,38 +158,38 @@ func sum(secret string, parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// standard checks a request as Standard Webhooks has it: id, time and body are
-// signed together, and the time has to be near. It returns the id.
+// standard checks a request according to Standard Webhooks: id, time and body are
+// signed together, and the time must be within replayWindow. It returns the id.
 func (a *armed) standard(r triggers.Request, secret string) (id string, err error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, standardPrefix))
 	if err != nil || len(key) == 0 {
-		return "", a.denied(fmt.Sprintf("the variable %s holds no secret of Standard Webhooks, which is base64", a.opt.SecretEnv))
+		return "", a.denied(fmt.Sprintf("the environment variable %s has no Standard Webhooks secret, which is base64", a.opt.SecretEnv))
 	}
-	// Without one of the three nothing was signed, and no default takes its place.
+	// All three headers are required.
 	var at, signatures string
 	for name, into := range map[string]*string{"webhook-id": &id, "webhook-timestamp": &at, "webhook-signature": &signatures} {
 		if *into, err = header(r, name); err != nil {
 			return "", a.denied(err.Error())
 		}
 		if *into == "" {
-			return "", a.denied("no header " + name)
+			return "", a.denied("missing header " + name)
 		}
 	}
-	// Id, time and body are signed with full stops between them; one in the id
-	// would let the border be moved.
+	// The signed text is id, time and body, separated by dots. A dot in the id would
+	// allow to shift text between the parts.
 	if strings.Contains(id, ".") {
-		return "", a.denied("webhook-id has a full stop in it")
+		return "", a.denied("webhook-id contains a dot")
 	}
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if err != nil {
-		return "", a.denied("webhook-timestamp is no number of seconds")
+		return "", a.denied("invalid webhook-timestamp: want seconds since 1970")
 	}
-	if far := a.env.Now().Sub(time.Unix(seconds, 0)).Abs(); far > replayWindow {
-		return "", a.denied(fmt.Sprintf("webhook-timestamp is more than %s from the time of this host", replayWindow))
+	if off := a.env.Now().Sub(time.Unix(seconds, 0)).Abs(); off > replayWindow {
+		return "", a.denied(fmt.Sprintf("webhook-timestamp differs from the time of this host by more than %s", replayWindow))
 	}
-	// The text of the time is signed, not its number: "+5" and "5" differ.
+	// The time is signed as text: "+5" and "5" differ.
 	want := sum(string(key), []byte(id+"."+at+"."), r.Body)
-	for one := range strings.FieldsSeq(signatures) { // several while secrets are changed
+	for one := range strings.FieldsSeq(signatures) { // several during secret rotation
 		text, ok := strings.CutPrefix(one, "v1,")
 		if !ok {
 			continue
@@ -181,5 +198,5 @@ func (a *armed) standard(r triggers.Request, secret string) (id string, err erro
 			return id, nil
 		}
 	}
-	return "", a.denied("no signature in webhook-signature is right")
+	return "", a.denied("wrong signature in webhook-signature")
 }

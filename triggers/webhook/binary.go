@@ -10,18 +10,18 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// headerPrefix begins the headers that hold attributes.
+// headerPrefix is the prefix of the headers with attributes.
 const headerPrefix = "Ce-"
 
 // isBinary reports whether a request is an event in binary mode.
 func isBinary(r triggers.Request) bool { return len(r.Header[headerPrefix+"Specversion"]) > 0 }
 
-// readBinary reads an event in binary mode: attributes in headers, the body is
+// readBinary reads an event in binary mode: headers are attributes, the body is
 // the data.
 func readBinary(r triggers.Request, m media) (cloudEvent, error) {
 	var e cloudEvent
 	seen := map[string]bool{}
-	// Header names know no case, attributes are lower case, so nothing is lost.
+	// Header names ignore case, attributes are lower case.
 	for name := range r.Header {
 		attribute, ok := strings.CutPrefix(name, headerPrefix)
 		if !ok {
@@ -50,8 +50,8 @@ func readBinary(r triggers.Request, m media) (cloudEvent, error) {
 
 var errEscape = errors.New("bad escape")
 
-// unescape undoes what the HTTP binding does to a value: quotes with backslashes
-// first, then percent signs.
+// unescape decodes a value as the HTTP binding requires: a quoted string with
+// backslashes first, then percent encoding.
 func unescape(value string) (string, error) {
 	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
 		var b strings.Builder

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -11,46 +10,47 @@ import (
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// maxBatch bounds the events of one request: each is a fire of its own, which
-// the caller waits for.
+// maxBatch limits the events of one request. The sender waits for the outcomes of
+// all of them.
 const maxBatch = 256
 
-// A cloudEvent is what we keep of a CloudEvent 1.0. Its data is nil if it has
-// none, which is not the same as null.
+// A cloudEvent is the used part of a CloudEvent 1.0. Its data is nil if it has
+// none, which differs from null.
 type cloudEvent struct {
 	id, source, kind, subject string
 	time                      time.Time // zero if it has none
 	data                      json.RawMessage
 }
 
-// attribute sets one context attribute from its text. Extensions and the
-// attributes that describe the event to others are checked and left out.
+// attribute sets one context attribute from its text. It checks and drops
+// extensions, dataschema and datacontenttype.
 func (e *cloudEvent) attribute(name, value string) error {
+	// These are stored in keys, records and indexes.
 	if len(value) > maxKey && (name == "id" || name == "source" || name == "type" || name == "subject") {
 		return badRequest("attribute %s has %d bytes, more than %d", name, len(value), maxKey)
 	}
-	// What is kept is bounded: it goes into keys, records and indexes.
 	switch name {
 	case "id":
 		e.id = value
 	case "type":
 		e.kind = value
 	case "source":
-		// Kept as it is written: it is compared, never called.
+		// It is stored unchanged, because it is only compared.
 		if _, err := url.Parse(value); err != nil {
-			return badRequest("attribute source is no reference")
+			return badRequest("invalid attribute source: want a URI reference")
 		}
 		e.source = value
 	case "specversion":
 		if value != "1.0" {
-			return badRequest("attribute specversion is not 1.0")
+			return badRequest("invalid attribute specversion: want 1.0")
 		}
 	case "time":
 		at, err := time.Parse(time.RFC3339Nano, value)
 		if err != nil || at.Year() < 1 || at.Year() > 9999 {
-			return badRequest("attribute time is no time such as 2026-01-02T15:04:05Z")
+			return badRequest("invalid attribute time: want one such as 2026-01-02T15:04:05Z")
 		}
 		e.time = at.UTC()
 	case "subject", "dataschema", "datacontenttype":
@@ -62,29 +62,29 @@ func (e *cloudEvent) attribute(name, value string) error {
 		}
 	default:
 		if !isAttribute(name) {
-			return badRequest("an attribute has a name other than of a-z and 0-9")
+			return badRequest("invalid name of an attribute: want a-z and 0-9")
 		}
 	}
 	return nil
 }
 
-// complete reports attributes that are missing.
+// complete checks the required attributes.
 func (e *cloudEvent) complete(seen map[string]bool) error {
 	for _, name := range []string{"specversion", "id", "source", "type"} {
 		if !seen[name] {
-			return badRequest("attribute %s is missing", name)
+			return badRequest("missing attribute %s", name)
 		}
 	}
 	for name, value := range map[string]string{"id": e.id, "source": e.source, "type": e.kind} {
 		if value == "" || !utf8.ValidString(value) {
-			return badRequest("attribute %s is empty or no text", name)
+			return badRequest("attribute %s is empty or not UTF-8", name)
 		}
 	}
 	return nil
 }
 
-// isAttribute reports whether s can be the name of an attribute. The format
-// recommends at most 20 characters, which not everybody keeps to.
+// isAttribute reports whether s can be the name of an attribute. The specification
+// only recommends at most 20 characters, so longer names are accepted.
 func isAttribute(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
@@ -94,56 +94,50 @@ func isAttribute(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-// textOnly are the attributes that the specification knows; extensions may be
-// numbers and booleans too.
+// textOnly are the attributes that must be strings. Extensions may also be numbers
+// and booleans.
 var textOnly = []string{"specversion", "id", "source", "type", "time", "subject", "dataschema", "datacontenttype"}
 
-// decodeEvent reads an event in structured mode. Attributes come in any order,
-// so the data is made when all are known: its type may stand behind it.
+// decodeEvent reads an event in structured mode. Members have any order, so the
+// data is decoded last: its type may follow it.
 func decodeEvent(body []byte) (cloudEvent, error) {
 	var e cloudEvent
-	if !utf8.Valid(body) {
-		return e, badRequest("the body is not UTF-8")
-	}
-	body, err := compact(body) // from here on it is valid JSON
+	body, err := compact(body) // removes white space in the data
 	if err != nil {
 		return e, err
 	}
-	members, err := membersOf(body)
+	members, err := strictjson.Members(body, bodyLimits)
 	if err != nil {
-		return e, err
+		return e, badRequest("the event is not an object")
 	}
 	seen := map[string]bool{}
 	var data, encoded json.RawMessage
 	var written string
 	for _, m := range members {
-		if seen[m.name] {
-			return e, badRequest("an attribute stands there twice")
-		}
-		seen[m.name] = true
-		switch m.name {
+		seen[m.Key] = true
+		switch m.Key {
 		case "data":
-			data = m.value
+			data = m.Value
 			continue
 		case "data_base64":
-			encoded = m.value
+			encoded = m.Value
 			continue
 		}
-		text, ok := scalar(m.value)
+		text, ok := scalar(m.Value)
 		if !ok {
-			return e, badRequest("an attribute is no text, number or boolean")
+			return e, badRequest("an attribute is not a string, number or boolean")
 		}
-		if string(m.value) == "null" { // as if it were not there
-			seen[m.name] = false
+		if string(m.Value) == "null" { // null means absent
+			seen[m.Key] = false
 			continue
 		}
-		if own := slices.Contains(textOnly, m.name); own && m.value[0] != '"' {
-			return e, badRequest("attribute %s is no text", m.name)
+		if slices.Contains(textOnly, m.Key) && m.Value[0] != '"' {
+			return e, badRequest("attribute %s is not a string", m.Key)
 		}
-		if err := e.attribute(m.name, text); err != nil {
+		if err := e.attribute(m.Key, text); err != nil {
 			return e, err
 		}
-		if m.name == "datacontenttype" {
+		if m.Key == "datacontenttype" {
 			written = text
 		}
 	}
@@ -154,8 +148,8 @@ func decodeEvent(body []byte) (cloudEvent, error) {
 	return e, err
 }
 
-// structuredData is the data of a structured event: a JSON value, or the content
-// of another type as text or base64.
+// structuredData returns the data of an event in structured mode: a JSON value, or
+// content of another type as text or base64.
 func structuredData(data, encoded json.RawMessage, written string) (json.RawMessage, error) {
 	m, err := parseMedia(written)
 	if err != nil {
@@ -167,14 +161,14 @@ func structuredData(data, encoded json.RawMessage, written string) (json.RawMess
 	case encoded != nil:
 		var text string
 		if json.Unmarshal(encoded, &text) != nil {
-			return nil, badRequest("data_base64 is no text")
+			return nil, badRequest("data_base64 is not a string")
 		}
 		raw, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			return nil, badRequest("data_base64 is no base64")
+			return nil, badRequest("data_base64 is not valid base64")
 		}
 		if m.name == "" {
-			m.name = "application/octet-stream" // of bytes nothing is guessed
+			m.name = "application/octet-stream" // no guess from the bytes
 		}
 		return content(raw, m)
 	case data == nil || m.name == "" || m.json():
@@ -182,13 +176,13 @@ func structuredData(data, encoded json.RawMessage, written string) (json.RawMess
 	}
 	var text string
 	if json.Unmarshal(data, &text) != nil {
-		return data, nil // a value of its own, whatever its type is called
+		return data, nil // a JSON value, whatever its media type is
 	}
 	return content([]byte(text), m)
 }
 
-// decodeBatch reads the events of a batch; one that is wrong refuses all, or the
-// sender, who gets one answer, could not know which to send again.
+// decodeBatch reads the events of a batch. One bad event refuses the whole batch:
+// the sender gets one response, and could not know which events to send again.
 func decodeBatch(body []byte) ([]cloudEvent, error) {
 	body, err := compact(body)
 	if err != nil {
@@ -196,45 +190,16 @@ func decodeBatch(body []byte) ([]cloudEvent, error) {
 	}
 	var list []json.RawMessage
 	if body[0] != '[' || json.Unmarshal(body, &list) != nil {
-		return nil, badRequest("the batch is no array")
+		return nil, badRequest("the batch is not an array")
 	}
 	if len(list) > maxBatch {
-		return nil, abi.New(abi.Limit, fmt.Sprintf("the batch has %d events, more than %d", len(list), maxBatch))
+		return nil, abi.New(abi.Limit, fmt.Sprintf("batch has %d events, more than %d", len(list), maxBatch))
 	}
 	out := make([]cloudEvent, len(list))
 	for i, raw := range list {
 		if out[i], err = decodeEvent(raw); err != nil {
 			return nil, badRequest("event %d of the batch: %s", i, err)
 		}
-	}
-	return out, nil
-}
-
-// A member is one of an object, its value as it is written.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// membersOf returns the members of an object of valid JSON, in order and also
-// those that stand there twice, which a map would hide.
-func membersOf(body []byte) ([]member, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	if first, err := d.Token(); err != nil || first != json.Delim('{') {
-		return nil, badRequest("the event is no object")
-	}
-	var out []member
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil, badRequest("the event is broken")
-		}
-		name, _ := key.(string)
-		m := member{name: name}
-		if err := d.Decode(&m.value); err != nil {
-			return nil, badRequest("the event is broken")
-		}
-		out = append(out, m)
 	}
 	return out, nil
 }

@@ -1,4 +1,4 @@
-// Package webhook is the trigger kind that fires when another program calls: it
-// checks that the call comes from who knows the secret, and makes an event of
-// the body. CloudEvents are understood in their three HTTP forms.
+// Package webhook implements the trigger kind that fires on HTTP requests. It
+// authenticates the sender and makes an event of the body. It accepts CloudEvents
+// in their three HTTP modes: binary, structured and batch.
 package webhook

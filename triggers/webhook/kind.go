@@ -9,26 +9,26 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// Options configure the kind. There are none yet; the zero value works.
+// Options configure the kind. There are no options; the zero value works.
 type Options struct{}
 
 // Kind is the trigger kind "webhook". It is stateless.
 type Kind struct{}
 
-// New makes the trigger kind.
+// New returns the trigger kind.
 func New(Options) Kind { return Kind{} }
 
 // Name is "webhook".
 func (Kind) Name() string { return "webhook" }
 
-// Check reports what is wrong with the options of t.
+// Check reports problems of the options of t.
 func (Kind) Check(t sentinels.Trigger) error {
 	_, err := readOptions(t)
 	return err
 }
 
-// Arm readies a trigger. Its secret is looked up when it is needed, so that one
-// which is set later works without arming again.
+// Arm prepares a trigger. It does not look up the secret, so that a secret that is
+// set later works without arming again.
 func (Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	o, err := readOptions(t)
 	if err != nil {
@@ -53,16 +53,16 @@ func (Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 //
 // # Concurrency
 //
-// It never changes, so Receive is safe for concurrent use.
+// Immutable, so Receive is safe for concurrent use.
 type armed struct {
 	opt options
 	env triggers.Env
 }
 
-// Run waits until ctx ends; what fires comes in through Receive. A webhook whose
-// secret is missing refuses every request, so that is an error, shown to people
-// and looked at again.
-func (a *armed) Run(ctx context.Context, _ triggers.Func) error {
+// Run waits until ctx ends; firings come from Receive. A webhook without its
+// secret refuses every request, so Run returns an error, which the runtime shows,
+// and checks again when it is called again.
+func (a *armed) Run(ctx context.Context, _ triggers.FireFunc) error {
 	if _, err := a.secret(); err != nil {
 		return err
 	}

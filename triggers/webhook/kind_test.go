@@ -47,7 +47,7 @@ func mac(key, body string) []byte {
 	return h.Sum(nil)
 }
 
-// post makes a request with headers given as "Name: value".
+// post returns a request with headers given as "Name: value".
 func post(body string, headers ...string) triggers.Request {
 	r := triggers.Request{Method: "POST", Header: map[string][]string{}, Body: []byte(body)}
 	for _, h := range headers {
@@ -64,8 +64,9 @@ const (
 	open       = `{"insecure":true}`
 )
 
-// TestT8WhoIsLetIn: clauses T8.2 and T8.8, each way to prove oneself and to fail.
-func TestT8WhoIsLetIn(t *testing.T) {
+// TestT8Auth covers clauses T8.2 and T8.8: valid and invalid requests of each
+// authentication method but standard-webhooks.
+func TestT8Auth(t *testing.T) {
 	const body = `{"a":1}`
 	hexMAC, b64MAC := hex.EncodeToString(mac(secret, body)), base64.StdEncoding.EncodeToString(mac(secret, body))
 	for _, c := range []struct {
@@ -114,13 +115,13 @@ func TestT8WhoIsLetIn(t *testing.T) {
 				t.Errorf("%+v %v, want it denied", fires, err)
 			}
 			if err != nil && c.secret != "" && strings.Contains(err.Error(), c.secret) {
-				t.Errorf("the error tells the secret: %v", err)
+				t.Errorf("the error contains the secret: %v", err)
 			}
 		})
 	}
 }
 
-// TestT8StandardWebhooks holds our check to the project's own signer.
+// TestT8StandardWebhooks tests with signatures of the project's own library.
 func TestT8StandardWebhooks(t *testing.T) {
 	key := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef01234567"))
 	const body = `{"type":"user.created"}`
@@ -145,19 +146,19 @@ func TestT8StandardWebhooks(t *testing.T) {
 	}{
 		{"good", byStandard, "whsec_" + key, request("msg_1", noon, sign("msg_1", noon)), true},
 		{"secret without prefix", byStandard, key, request("msg_1", noon, sign("msg_1", noon)), true},
-		{"the secret says it", byHMAC, "whsec_" + key, request("msg_1", noon, sign("msg_1", noon)), true},
+		{"a whsec_ secret decides", byHMAC, "whsec_" + key, request("msg_1", noon, sign("msg_1", noon)), true},
 		{"old secret first", byStandard, key, request("msg_1", noon, "v1a,x v1,AAAA "+sign("msg_1", noon)), true},
 		{"almost too old", byStandard, key, request("msg_1", noon.Add(-5*time.Minute), sign("msg_1", noon.Add(-5*time.Minute))), true},
 		{"too old", byStandard, key, request("msg_1", noon.Add(-301*time.Second), sign("msg_1", noon.Add(-301*time.Second))), false},
 		{"too new", byStandard, key, request("msg_1", noon.Add(301*time.Second), sign("msg_1", noon.Add(301*time.Second))), false},
 		{"another time", byStandard, key, request("msg_1", noon.Add(time.Second), sign("msg_1", noon)), false},
 		{"another id", byStandard, key, request("msg_2", noon, sign("msg_1", noon)), false},
-		{"a border moved", byStandard, key, request("msg.1", noon, sign("msg.1", noon)), false},
+		{"a dot in the id", byStandard, key, request("msg.1", noon, sign("msg.1", noon)), false},
 		{"no time", byStandard, key, post(body, "Webhook-Id: msg_1", "Webhook-Signature: "+sign("msg_1", noon)), false},
 		{"another version", byStandard, key, request("msg_1", noon, strings.Replace(sign("msg_1", noon), "v1,", "v2,", 1)), false},
-		{"no base64", byStandard, "not base64!", request("msg_1", noon, sign("msg_1", noon)), false},
-		{"plain, with a secret that is not", byHMAC, "whsec_" + key, post(body, "X-Hub-Signature-256: "+hex.EncodeToString(mac("whsec_"+key, body))), false},
-		{"standard, where plain is wanted", byHMAC, key, request("msg_1", noon, sign("msg_1", noon)), false},
+		{"not base64", byStandard, "not base64!", request("msg_1", noon, sign("msg_1", noon)), false},
+		{"hmac with a whsec_ secret", byHMAC, "whsec_" + key, post(body, "X-Hub-Signature-256: "+hex.EncodeToString(mac("whsec_"+key, body))), false},
+		{"standard with auth hmac", byHMAC, key, request("msg_1", noon, sign("msg_1", noon)), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fires, err := arm(t, c.options, c.secret).Receive(c.r)
@@ -170,7 +171,7 @@ func TestT8StandardWebhooks(t *testing.T) {
 			if err != nil || len(fires) != 1 {
 				t.Fatalf("%+v %v", fires, err)
 			}
-			// Who replays the request can write another header, but not another id.
+			// A replayed request can have another header, but not another id.
 			if fires[0].Key != "webhook-id:msg_1" {
 				t.Errorf("key %q", fires[0].Key)
 			}
@@ -178,7 +179,7 @@ func TestT8StandardWebhooks(t *testing.T) {
 	}
 }
 
-// TestT8Check: clause T8.1, open is only what says so.
+// TestT8Check covers clause T8.1: only "insecure" turns authentication off.
 func TestT8Check(t *testing.T) {
 	k := webhook.New(webhook.Options{})
 	for _, options := range []string{
@@ -190,21 +191,21 @@ func TestT8Check(t *testing.T) {
 		}
 	}
 	for options, want := range map[string]string{
-		``:                                  "secretEnv is missing",
-		`{}`:                                "secretEnv is missing",
-		`{"auth":"none"}`:                   `write "insecure": true`,
-		`{"auth":"token"}`:                  "needs secretEnv",
-		`{"auth":"basic"}`:                  "it can be hmac-sha256",
+		``:                                  "missing secretEnv",
+		`{}`:                                "missing secretEnv",
+		`{"auth":"none"}`:                   `set "insecure": true`,
+		`{"auth":"token"}`:                  `missing secretEnv: auth "token" needs`,
+		`{"auth":"basic"}`:                  `invalid auth "basic": want hmac-sha256`,
 		`{"secret":"x"}`:                    `did you mean "secretEnv"`,
-		`{"secretEnv":"hunter2-hunter"}`:    "no name of an environment variable",
+		`{"secretEnv":"hunter2-hunter"}`:    "want the name of an environment variable",
 		`{"secretEnv":"S","insecure":true}`: "contradict",
-		`{"secretEnv":"S","auth":"none","insecure":true}`:         "no use for secretEnv",
-		`{"secretEnv":"S","methods":["DELETE"]}`:                  "GET, POST or PUT",
-		`{"secretEnv":"S","methods":["GET"]}`:                     "no body to be signed",
-		`{"secretEnv":"S","auth":"token","signatureHeader":"X"}`:  "goes with auth hmac-sha256",
-		`{"secretEnv":"S","tokenHeader":"X"}`:                     "goes with auth token",
-		`{"secretEnv":"S","signatureHeader":"X Y"}`:               "no name of a header",
-		`{"secretEnv":"S","event":"git:*"}`:                       "no event name",
+		`{"secretEnv":"S","auth":"none","insecure":true}`:         "does not use secretEnv",
+		`{"secretEnv":"S","methods":["DELETE"]}`:                  "want GET, POST or PUT",
+		`{"secretEnv":"S","methods":["GET"]}`:                     "no body to sign",
+		`{"secretEnv":"S","auth":"token","signatureHeader":"X"}`:  "requires auth hmac-sha256",
+		`{"secretEnv":"S","tokenHeader":"X"}`:                     "requires auth token",
+		`{"secretEnv":"S","signatureHeader":"X Y"}`:               "want the name of a header",
+		`{"secretEnv":"S","event":"git:*"}`:                       `invalid event "git:*"`,
 		`{"secretEnv":5}`:                                         "cannot be a number",
 		`{"secretEnv":"S","auth":"hmac-sha256","eventHeader":""}`: "",
 	} {
@@ -219,16 +220,15 @@ func TestT8Check(t *testing.T) {
 			t.Errorf("%s: %v, want %q", options, err, want)
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter") {
-			t.Errorf("%s: the error repeats what may be a secret: %v", options, err)
+			t.Errorf("%s: the error quotes what may be a secret: %v", options, err)
 		}
 	}
 }
 
-// TestT8MissingSecretIsShown: a webhook that can let in nobody is a problem that
-// people see.
-func TestT8MissingSecretIsShown(t *testing.T) {
+// TestT8MissingSecret checks that Run reports a missing secret.
+func TestT8MissingSecret(t *testing.T) {
 	a := arm(t, byHMAC, "unset").(triggers.Armed)
-	if err := a.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "HOOK_SECRET, which holds the secret, is not set") {
+	if err := a.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "HOOK_SECRET, which has the secret, is not set") {
 		t.Errorf("Run: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {

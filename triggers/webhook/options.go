@@ -5,100 +5,108 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// Auth is how a caller proves that it knows the secret.
+// Auth is an authentication method for senders.
 type Auth string
 
-// The ways. Each trigger has exactly one: where two were accepted for one
-// secret, what was signed for one could be presented as the other.
+// The authentication methods. Each trigger has exactly one: if one secret served
+// two, a message signed for one could be sent as a message of the other.
 const (
 	AuthHMAC     Auth = "hmac-sha256"       // a signature of the body in one header
 	AuthStandard Auth = "standard-webhooks" // a signature of id, time and body
 	AuthToken    Auth = "token"             // the secret itself
-	AuthNone     Auth = "none"              // whoever reaches the port
+	AuthNone     Auth = "none"              // no authentication
 )
 
-// options are those of a webhook, clause T8.
+// options are the options of a webhook, clause T8.
 type options struct {
-	// SecretEnv names the variable that holds the secret. There is no option for
-	// the secret itself: definitions are shown, diffed and exported.
+	// SecretEnv is the name of the environment variable with the secret. There is
+	// no option for the secret itself: definitions are shown, diffed and exported.
 	SecretEnv string `json:"secretEnv,omitempty"`
 	Auth      Auth   `json:"auth,omitempty"`
-	// Insecure has to be written for a webhook that checks nobody.
+	// Insecure is required for a webhook without authentication.
 	Insecure bool `json:"insecure,omitempty"`
-	// SignatureHeader and TokenHeader go with one way each. Default: the usual
-	// ones.
+	// SignatureHeader is for AuthHMAC, TokenHeader for AuthToken. Defaults:
+	// [defaultSignature]; Authorization, then X-Gitlab-Token.
 	SignatureHeader string `json:"signatureHeader,omitempty"`
 	TokenHeader     string `json:"tokenHeader,omitempty"`
-	// Methods are in capitals, as requests have them. Default POST alone.
+	// Methods are the accepted methods, in capitals. Default POST.
 	Methods []string `json:"methods,omitempty"`
-	// Event names what $event is; EventHeader adds what the service calls it.
+	// Event is the name of the event. The value of EventHeader is appended to it.
 	Event       string `json:"event,omitempty"`
 	EventHeader string `json:"eventHeader,omitempty"`
 	// IdempotencyHeader replaces [keyHeaders].
 	IdempotencyHeader string `json:"idempotencyHeader,omitempty"`
+	// ReplayWindowMs is how long a repetition of a signed request is detected,
+	// whatever its unsigned headers are. It is for AuthHMAC, whose signature has no
+	// time. 0 accepts repetitions. Default [replayWindow].
+	ReplayWindowMs *int64 `json:"replayWindowMs,omitempty"`
 
-	// eventIsDefault says that the author gave no name: a CloudEvent then keeps
-	// its own.
+	replayFor time.Duration // of ReplayWindowMs
+
+	// eventIsDefault means that Event was not given: a CloudEvent then keeps its
+	// own name.
 	eventIsDefault bool
 }
 
-// defaultSignature is the header that GitHub made the usual one.
+// defaultSignature is the signature header of GitHub, which other services use
+// too.
 const defaultSignature = "X-Hub-Signature-256"
 
-// methods are those that the host hands on. HEAD is not among them: a proxy that
-// only looks must not start a run.
+// methods are those that the host accepts. HEAD is not one of them, because a
+// proxy may send it without the sender's intent to start a run.
 var methods = []string{"GET", "POST", "PUT"}
 
-// readOptions reads the options of t with their defaults and returns every
-// problem there is. A problem never repeats a value that may be a secret which
-// its author put in the wrong place.
+// readOptions reads the options of t, sets defaults and returns all problems in
+// one error. Problems never quote a value that may be a misplaced secret.
 func readOptions(t sentinels.Trigger) (options, error) {
 	var o options
 	if err := triggers.ReadOptions(t, &o); err != nil {
 		return o, err
 	}
 	var problems []error
-	wrong := func(format string, args ...any) {
+	report := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf(`trigger "webhook": `+format, args...))
 	}
-	o.settleAuth(wrong)
+	o.setAuth(report)
 	for name, header := range map[string]*string{
 		"signatureHeader": &o.SignatureHeader, "tokenHeader": &o.TokenHeader,
 		"eventHeader": &o.EventHeader, "idempotencyHeader": &o.IdempotencyHeader,
 	} {
 		if *header != "" && !isHeader(*header) {
-			wrong("%s is no name of a header", name)
+			report("invalid %s: want the name of a header", name)
 		}
 	}
 	if o.Auth == AuthHMAC && o.SignatureHeader == "" {
 		o.SignatureHeader = defaultSignature
 	}
+	o.setReplay(report)
 	if len(o.Methods) == 0 {
 		o.Methods = []string{"POST"}
 	}
-	// A signature is of a body, so a request without one would be good for ever.
+	// A signature covers the body, so one of an empty body could be reused forever.
 	for i, m := range o.Methods {
 		switch {
 		case !slices.Contains(methods, m):
-			wrong("methods[%d] is %q, it can be GET, POST or PUT", i, m)
+			report("invalid methods[%d] %q: want GET, POST or PUT", i, m)
 		case m == "GET" && (o.Auth == AuthHMAC || o.Auth == AuthStandard):
-			wrong(`methods[%d] is GET, which has no body to be signed; use auth "token"`, i)
+			report(`invalid methods[%d] GET: it has no body to sign; use auth "token"`, i)
 		}
 	}
 	if o.Event != "" && (!sentinels.ValidPattern(o.Event) || strings.Contains(o.Event, "*")) {
-		wrong("event %q is no event name; write names between colons", o.Event)
+		report("invalid event %q: want names separated by colons", o.Event)
 	}
 	return o, errors.Join(problems...)
 }
 
-// settleAuth finds how callers are checked. Open to all is only what says so in
-// so many words.
-func (o *options) settleAuth(wrong func(string, ...any)) {
+// setAuth sets the default of Auth and checks it together with the other options.
+// Only an explicit "insecure" turns authentication off.
+func (o *options) setAuth(report func(string, ...any)) {
 	if o.Auth == "" {
 		switch {
 		case o.SecretEnv != "":
@@ -106,43 +114,59 @@ func (o *options) settleAuth(wrong func(string, ...any)) {
 		case o.Insecure:
 			o.Auth = AuthNone
 		default:
-			wrong("secretEnv is missing: the name of the environment variable that holds the secret")
+			report("missing secretEnv: want the name of the environment variable with the secret")
 			return
 		}
 	}
-	// What contradicts itself is refused rather than settled either way: nobody
-	// can say which half was meant.
+	// Contradicting options are refused, because either could be the intended one.
 	switch o.Auth {
 	case AuthHMAC, AuthStandard, AuthToken:
 		switch {
 		case o.SecretEnv == "":
-			wrong("auth %q needs secretEnv, the name of the environment variable that holds the secret", o.Auth)
+			report("missing secretEnv: auth %q needs the name of the environment variable with the secret", o.Auth)
 		case !isVariable(o.SecretEnv):
-			wrong("secretEnv is no name of an environment variable: letters, digits and _; the secret itself does not belong here")
+			report("invalid secretEnv: want the name of an environment variable (letters, digits and _), not the secret itself")
 		}
 		if o.Insecure {
-			wrong("insecure and auth %q contradict each other", o.Auth)
+			report("insecure and auth %q contradict each other", o.Auth)
 		}
 	case AuthNone:
 		if !o.Insecure {
-			wrong(`auth "none" lets in everybody who reaches the port; write "insecure": true if that is meant`)
+			report(`auth "none" accepts requests from anyone who reaches the port: set "insecure": true if that is intended`)
 		}
 		if o.SecretEnv != "" {
-			wrong(`auth "none" has no use for secretEnv`)
+			report(`auth "none" does not use secretEnv`)
 		}
 	default:
-		wrong("auth is %q, it can be hmac-sha256, standard-webhooks, token or none", o.Auth)
+		report("invalid auth %q: want hmac-sha256, standard-webhooks, token or none", o.Auth)
 	}
 	if o.SignatureHeader != "" && o.Auth != AuthHMAC {
-		wrong("signatureHeader goes with auth hmac-sha256")
+		report("signatureHeader requires auth hmac-sha256")
 	}
 	if o.TokenHeader != "" && o.Auth != AuthToken {
-		wrong("tokenHeader goes with auth token")
+		report("tokenHeader requires auth token")
+	}
+}
+
+// maxReplayWindow limits replayWindowMs.
+const maxReplayWindow = 24 * time.Hour
+
+// setReplay sets how long repetitions of a signed request are detected.
+func (o *options) setReplay(report func(string, ...any)) {
+	switch {
+	case o.ReplayWindowMs == nil:
+		o.replayFor = replayWindow
+	case o.Auth != AuthHMAC:
+		report("replayWindowMs requires auth hmac-sha256: standard-webhooks signs a time, the others have no signature")
+	case *o.ReplayWindowMs < 0 || *o.ReplayWindowMs > maxReplayWindow.Milliseconds():
+		report("invalid replayWindowMs %d: want 0 to %d", *o.ReplayWindowMs, maxReplayWindow.Milliseconds())
+	default:
+		o.replayFor = time.Duration(*o.ReplayWindowMs) * time.Millisecond
 	}
 }
 
 // isVariable reports whether s can be the name of an environment variable. Most
-// secrets cannot, so one that was written in its place is noticed.
+// secrets cannot, so a secret in its place is detected.
 func isVariable(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'

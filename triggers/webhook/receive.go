@@ -14,39 +14,50 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// maxKey bounds an idempotency key and what else names an event, in bytes.
+// maxKey limits idempotency keys and event attributes, in bytes.
 const maxKey = 512
 
-// keyHeaders are where callers put the id of a delivery, in the order in which
-// they are looked for.
+// keyHeaders are the headers with the id of a delivery, by precedence.
 var keyHeaders = []string{"Idempotency-Key", "webhook-id", "X-GitHub-Delivery"}
 
-// badRequest is what a caller gets whose secret is right and whose request is
-// not. It may be shown to the caller and repeats nothing of the body.
+// badRequest returns the error for a bad request of an authenticated sender. It is
+// shown to the sender and contains nothing of the body.
 func badRequest(format string, args ...any) error {
 	return abi.New(abi.BadFields, fmt.Sprintf(format, args...))
 }
 
-// Receive checks a request and returns what it fires: one event, or those of a
-// batch. Nothing of the body is looked at before the caller has proved itself, so
-// that strangers reach no decoder.
-func (a *armed) Receive(r triggers.Request) ([]triggers.Fire, error) {
-	if !slices.Contains(a.opt.Methods, r.Method) {
-		return nil, badRequest("method %.10q is not accepted; there is %s", r.Method, strings.Join(a.opt.Methods, ", "))
-	}
+// Receive checks a request and returns its firings: one, or one for each event of
+// a batch. It authenticates first, so an unauthenticated sender reaches no decoder
+// and learns nothing of the trigger's options.
+func (a *armed) Receive(r triggers.Request) ([]triggers.Firing, error) {
 	if len(r.Body) > triggers.MaxBody {
-		return nil, abi.New(abi.Limit, fmt.Sprintf("the body has %d bytes, more than %d", len(r.Body), triggers.MaxBody))
+		return nil, abi.New(abi.Limit, fmt.Sprintf("body has %d bytes, more than %d", len(r.Body), triggers.MaxBody))
 	}
-	signed, err := a.authenticate(r)
+	p, err := a.authenticate(r)
 	if err != nil {
 		return nil, err
 	}
-	key, err := a.key(r, signed)
+	if !slices.Contains(a.opt.Methods, r.Method) {
+		return nil, badRequest("method %.10q is not accepted; want %s", r.Method, strings.Join(a.opt.Methods, ", "))
+	}
+	key, err := a.key(r, p.id)
 	if err != nil {
 		return nil, err
 	}
-	// The content type says which form it is; binary mode says so in a header and
-	// leaves the type to the data, so it is asked last.
+	fires, err := a.fires(r, key)
+	if p.replay != "" && a.opt.replayFor > 0 {
+		for i := range fires { // an event of a batch is identified by its index
+			fires[i].Replay, fires[i].ReplayFor = fmt.Sprintf("hmac-sha256:%s:%d", p.replay, i), a.opt.replayFor
+		}
+	}
+	return fires, err
+}
+
+// fires reads the events of an authenticated request. key is the idempotency key
+// of the request, "" without one.
+func (a *armed) fires(r triggers.Request, key string) ([]triggers.Firing, error) {
+	// The content type identifies batch and structured mode. In binary mode it is
+	// that of the data, so headers identify this mode, and are checked last.
 	media, err := mediaOf(r)
 	if err != nil {
 		return nil, err
@@ -57,9 +68,9 @@ func (a *armed) Receive(r triggers.Request) ([]triggers.Fire, error) {
 		if err != nil {
 			return nil, err
 		}
-		fires := make([]triggers.Fire, len(list))
+		fires := make([]triggers.Firing, len(list))
 		for i, e := range list {
-			fires[i] = a.cloudFire(e, "") // a key of the request would make them one
+			fires[i] = a.cloudFire(e, "") // each event needs its own key
 		}
 		return fires, nil
 	case media.is(mediaEvent):
@@ -67,36 +78,35 @@ func (a *armed) Receive(r triggers.Request) ([]triggers.Fire, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []triggers.Fire{a.cloudFire(e, key)}, nil
+		return []triggers.Firing{a.cloudFire(e, key)}, nil
 	case strings.HasPrefix(media.name, "application/cloudevents"):
-		// Taken as plain content it would look as if it had been understood.
-		return nil, badRequest("CloudEvents in the format %q are not understood; there is JSON", media.name)
+		// Another format must not be accepted as plain content.
+		return nil, badRequest("unsupported CloudEvents format %q: want JSON", media.name)
 	case isBinary(r):
 		e, err := readBinary(r, media)
 		if err != nil {
 			return nil, err
 		}
-		return []triggers.Fire{a.cloudFire(e, key)}, nil
+		return []triggers.Firing{a.cloudFire(e, key)}, nil
 	}
 	fire, err := a.plain(r, media, key)
 	if err != nil {
 		return nil, err
 	}
-	return []triggers.Fire{fire}, nil
+	return []triggers.Firing{fire}, nil
 }
 
-// key is the caller's name for the delivery, "" if it gave none. An id that was
-// signed goes before headers that were not: who replays a request cannot change
-// it.
-func (a *armed) key(r triggers.Request, signed string) (string, error) {
-	look := keyHeaders
+// key returns the idempotency key of a request, "" without one. A signed id takes
+// precedence over unsigned headers, because a replayed request cannot change it.
+func (a *armed) key(r triggers.Request, signedID string) (string, error) {
+	headers := keyHeaders
 	switch {
-	case signed != "":
-		look = []string{"webhook-id"}
+	case signedID != "":
+		headers = []string{"webhook-id"}
 	case a.opt.IdempotencyHeader != "":
-		look = []string{a.opt.IdempotencyHeader}
+		headers = []string{a.opt.IdempotencyHeader}
 	}
-	for _, name := range look {
+	for _, name := range headers {
 		value, err := header(r, name)
 		if err != nil {
 			return "", err
@@ -111,56 +121,57 @@ func (a *armed) key(r triggers.Request, signed string) (string, error) {
 	return "", nil
 }
 
-// plain makes the event of a request that is no CloudEvent.
-func (a *armed) plain(r triggers.Request, media media, key string) (triggers.Fire, error) {
+// plain returns the firing of a request that is not a CloudEvent.
+func (a *armed) plain(r triggers.Request, media media, key string) (triggers.Firing, error) {
 	name, err := a.name(r)
 	if err != nil {
-		return triggers.Fire{}, err
+		return triggers.Firing{}, err
 	}
 	data, err := content(r.Body, media)
 	if err != nil {
-		return triggers.Fire{}, err
+		return triggers.Firing{}, err
 	}
-	// Nobody signs a query, so it counts only where nothing is signed.
+	// No signature covers the query, so it is data only without a signature.
 	if signed := a.opt.Auth == AuthHMAC || a.opt.Auth == AuthStandard; data == nil && !signed && len(r.Query) > 0 {
 		data = object(r.Query)
 	}
-	// The id is as good as the key: without one there is nothing that two
-	// deliveries of the same could have in common.
+	// The event id is derived from the key. Without a key, repeated deliveries
+	// cannot be recognized, so the id is random.
 	now := a.env.Now().UTC()
 	source := "/webhooks/" + string(a.env.Sentinel)
 	id := rand.Text()
-	if key != "" { // a repeated delivery is the same event
+	if key != "" {
 		digest := sha256.Sum256([]byte(source + "\x00" + key))
 		id = hex.EncodeToString(digest[:16])
 	}
-	return triggers.Fire{
+	return triggers.Firing{
 		Key: key, At: now, Event: &sentinels.Event{ID: id, Name: name, Source: source, Time: now, Data: data},
 	}, nil
 }
 
-// name is what the event is called: as the author says, and what a header of the
-// service adds.
+// name returns the name of the event: option event, and the value of option
+// eventHeader.
 func (a *armed) name(r triggers.Request) (string, error) {
 	if a.opt.EventHeader == "" {
 		return a.opt.Event, nil
 	}
-	// The value becomes one segment, so that a caller cannot give the event a name
-	// that other patterns wait for.
+	// The value is one segment of the name, so that a sender cannot choose a name
+	// that unrelated patterns match.
 	value, err := header(r, a.opt.EventHeader)
 	if err != nil || value == "" {
 		return a.opt.Event, err
 	}
 	name := a.opt.Event + ":" + value
 	if len(value) > maxKey || strings.ContainsAny(value, "*: \t") || !sentinels.ValidPattern(name) {
-		return "", badRequest("header %s is no name of an event", a.opt.EventHeader)
+		return "", badRequest("invalid event name in header %s", a.opt.EventHeader)
 	}
 	return name, nil
 }
 
-// cloudFire makes the fire of a CloudEvent, which brings its own identity.
-func (a *armed) cloudFire(e cloudEvent, key string) triggers.Fire {
-	// Ids are unique within their source; the length keeps the two apart.
+// cloudFire returns the firing of a CloudEvent. Its source and id are the key if
+// key is "".
+func (a *armed) cloudFire(e cloudEvent, key string) triggers.Firing {
+	// The length prefix makes the concatenation unambiguous.
 	if key == "" {
 		key = fmt.Sprintf("cloudevent:%d:%s%s", len(e.source), e.source, e.id)
 	}
@@ -172,13 +183,13 @@ func (a *armed) cloudFire(e cloudEvent, key string) triggers.Fire {
 	if e.time.IsZero() {
 		e.time = now
 	}
-	return triggers.Fire{
+	return triggers.Firing{
 		Key: key, At: now, Event: &sentinels.Event{ID: e.id, Name: name, Source: e.source, Subject: e.subject, Time: e.time, Data: e.data},
 	}
 }
 
-// object makes an object of a form or a query: a text where a name stands once,
-// a list where it stands more often. Which it is, the caller decides.
+// object returns a form or query as a JSON object. A name given once has a string,
+// a repeated name a list.
 func object(values map[string][]string) json.RawMessage {
 	o := make(map[string]any, len(values))
 	for name, list := range values {
@@ -191,8 +202,7 @@ func object(values map[string][]string) json.RawMessage {
 	return mustJSON(o)
 }
 
-// mustJSON encodes what is made of strings, lists and objects, which cannot
-// fail.
+// mustJSON encodes strings, lists and objects of them, which cannot fail.
 func mustJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// TestT8Data: clause T8.5, what becomes of a body.
+// TestT8Data covers clause T8.5: the data of bodies.
 func TestT8Data(t *testing.T) {
 	for _, c := range []struct{ name, body, media, want string }{
 		{"json", ` { "a" : [1, 2.50] } `, "application/json; charset=utf-8", `{"a":[1,2.50]}`},
@@ -44,7 +44,8 @@ func TestT8Data(t *testing.T) {
 	}
 }
 
-// TestT8Refused: clauses T8.7 and T8.8, requests that are wrong are told so without their content.
+// TestT8Refused covers clauses T8.7 and T8.8: errors of bad requests do not quote
+// their content.
 func TestT8Refused(t *testing.T) {
 	const event = `"specversion":"1.0","id":"1","source":"/s","type":"t"`
 	structured := "Content-Type: application/cloudevents+json"
@@ -54,33 +55,38 @@ func TestT8Refused(t *testing.T) {
 		r    triggers.Request
 		want string
 	}{
-		{"method", triggers.Request{Method: "PUT"}, `method "PUT" is not accepted; there is POST`},
-		{"broken", post(`{"hunter2":}`, "Content-Type: application/json"), "broken at byte 12"},
-		{"two values", post(`{} {}`, "Content-Type: application/json"), "broken at byte"},
-		{"not UTF-8", post("\"\xff\"", "Content-Type: application/json"), "not UTF-8"},
-		{"no form", post("a=%zz", "Content-Type: application/x-www-form-urlencoded"), "no form"},
-		{"media", post("x", "Content-Type: ;"), "content type is none"},
+		{"method", triggers.Request{Method: "PUT"}, `method "PUT" is not accepted; want POST`},
+		{"broken", post(`{"hunter2":}`, "Content-Type: application/json"), "body: line 1, column 12: not JSON"},
+		{"two values", post(`{} {}`, "Content-Type: application/json"), "body: line 1, column 4: text after the JSON value"},
+		{"not UTF-8", post("\"\xff\"", "Content-Type: application/json"), "line 1, column 2: text that is not UTF-8"},
+		{"duplicate key", post("{\"hunter2\": 1,\n \"hunter2\": 2}", "Content-Type: application/json"), "line 2, column 2: duplicate key"},
+		{"duplicate key, no type", post(`{"hunter2":1,"hunter2":2}`), "line 1, column 14: duplicate key"},
+		{"lone surrogate", post(`["\ud800"]`, "Content-Type: application/json"), "line 1, column 3: text that is not UTF-8"},
+		{"number", post(`[1e999]`, "Content-Type: application/json"), "line 1, column 2: number out of range"},
+		{"depth", post(strings.Repeat("[", 65)+strings.Repeat("]", 65), "Content-Type: application/json"), "nested more than 64 deep"},
+		{"bad form", post("a=%zz", "Content-Type: application/x-www-form-urlencoded"), "not a valid form"},
+		{"media", post("x", "Content-Type: ;"), "invalid content type"},
 		{"key", post("x", "Idempotency-Key: "+strings.Repeat("k", 513)), "more than 512"},
-		{"two keys", post("x", "Idempotency-Key: a", "Idempotency-Key: b"), "stands there 2 times"},
-		{"xml event", post("<a/>", "Content-Type: application/cloudevents+xml"), "not understood"},
-		{"array", post(`[]`, structured), "no object"},
-		{"missing", post(`{"specversion":"1.0","id":"1","type":"t"}`, structured), "source is missing"},
-		{"null", post(`{"specversion":"1.0","id":"1","type":"t","source":null}`, structured), "source is missing"},
+		{"two keys", post("x", "Idempotency-Key: a", "Idempotency-Key: b"), "is given 2 times"},
+		{"xml event", post("<a/>", "Content-Type: application/cloudevents+xml"), "unsupported CloudEvents format"},
+		{"array", post(`[]`, structured), "is not an object"},
+		{"missing", post(`{"specversion":"1.0","id":"1","type":"t"}`, structured), "missing attribute source"},
+		{"null", post(`{"specversion":"1.0","id":"1","type":"t","source":null}`, structured), "missing attribute source"},
 		{"empty", post(`{"specversion":"1.0","id":"","type":"t","source":"/"}`, structured), "id is empty"},
-		{"number", post(`{"specversion":"1.0","id":5,"type":"t","source":"/"}`, structured), "id is no text"},
-		{"twice", post(`{`+event+`,"id":"2"}`, structured), "twice"},
-		{"version", post(`{"specversion":"0.3","id":"1","type":"t","source":"/"}`, structured), "not 1.0"},
-		{"time", post(`{`+event+`,"time":"yesterday"}`, structured), "time is no time"},
+		{"number", post(`{"specversion":"1.0","id":5,"type":"t","source":"/"}`, structured), "id is not a string"},
+		{"twice", post(`{`+event+`,"id":"2"}`, structured), "column 56: duplicate key"},
+		{"version", post(`{"specversion":"0.3","id":"1","type":"t","source":"/"}`, structured), "invalid attribute specversion: want 1.0"},
+		{"time", post(`{`+event+`,"time":"yesterday"}`, structured), "invalid attribute time"},
 		{"both", post(`{`+event+`,"data":1,"data_base64":"AA=="}`, structured), "both"},
-		{"no base64", post(`{`+event+`,"data_base64":"?"}`, structured), "no base64"},
-		{"base64 is a number", post(`{`+event+`,"data_base64":5}`, structured), "no text"},
-		{"a list", post(`{`+event+`,"ext":[1]}`, structured), "no text, number"},
-		{"a name", post(`{`+event+`,"hunter2-x":"1"}`, structured), "a-z and 0-9"},
-		{"one of a batch", post(`[{`+event+`},{}]`, batch), "event 1 of the batch: attribute specversion is missing"},
-		{"no batch", post(`{`+event+`}`, batch), "no array"},
-		{"empty batch", post(``, batch), "broken"},
+		{"not base64", post(`{`+event+`,"data_base64":"?"}`, structured), "not valid base64"},
+		{"base64 is a number", post(`{`+event+`,"data_base64":5}`, structured), "data_base64 is not a string"},
+		{"a list", post(`{`+event+`,"ext":[1]}`, structured), "not a string, number"},
+		{"a name", post(`{`+event+`,"hunter2-x":"1"}`, structured), "want a-z and 0-9"},
+		{"one of a batch", post(`[{`+event+`},{}]`, batch), "event 1 of the batch: missing attribute specversion"},
+		{"not an array", post(`{`+event+`}`, batch), "the batch is not an array"},
+		{"empty batch", post(``, batch), "the text ends before the value does"},
 		{"large batch", post("["+strings.Repeat("{"+event+"},", 256)+"{}]", batch), "more than 256"},
-		{"binary without id", post("", "Ce-Specversion: 1.0", "Ce-Source: /s", "Ce-Type: t"), "id is missing"},
+		{"binary without id", post("", "Ce-Specversion: 1.0", "Ce-Source: /s", "Ce-Type: t"), "missing attribute id"},
 		{"binary escape", post("", "Ce-Specversion: 1.0", "Ce-Source: /s", "Ce-Type: t", "Ce-Id: %zz"), "cannot be decoded"},
 		{"binary quote", post("", "Ce-Specversion: 1.0", "Ce-Source: /s", "Ce-Type: t", `Ce-Id: "a\"`), "cannot be decoded"},
 		{"large", post(strings.Repeat("x", triggers.MaxBody+1)), "more than 1048576"},
@@ -94,13 +100,13 @@ func TestT8Refused(t *testing.T) {
 				t.Errorf("code %q", code)
 			}
 			if strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("the error repeats the body: %v", err)
+				t.Errorf("the error quotes the body: %v", err)
 			}
 		})
 	}
 }
 
-// TestT8Keys: clause T8.6, where the name of a delivery comes from.
+// TestT8Keys covers clause T8.6: the key of a request.
 func TestT8Keys(t *testing.T) {
 	const body = `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`
 	structured := "Content-Type: application/cloudevents+json"
@@ -137,7 +143,7 @@ func TestT8Keys(t *testing.T) {
 	}
 }
 
-// TestT8Names: clause T8.4.
+// TestT8Names covers clause T8.4: the name of the event.
 func TestT8Names(t *testing.T) {
 	named := `{"insecure":true,"event":"github","eventHeader":"X-GitHub-Event"}`
 	cloud := `{"specversion":"1.0","id":"1","source":"/s","type":"com.example.done"}`
@@ -158,12 +164,12 @@ func TestT8Names(t *testing.T) {
 	}
 	for _, bad := range []string{"a:b", "*", "a b"} {
 		if _, err := arm(t, named, "").Receive(post("{}", "X-Github-Event: "+bad)); err == nil {
-			t.Errorf("%q is accepted", bad)
+			t.Errorf("header value %q was accepted", bad)
 		}
 	}
 }
 
-// A query is data only where nothing is signed, because nobody signs it.
+// TestT8Query checks that a query is data only without a signature.
 func TestT8Query(t *testing.T) {
 	q := url.Values{"a": {"1"}, "b": {"2", "3"}}
 	fires, err := arm(t, `{"insecure":true,"methods":["GET"]}`, "").Receive(triggers.Request{Method: "GET", Query: q})
@@ -177,8 +183,8 @@ func TestT8Query(t *testing.T) {
 	}
 }
 
-// TestT8CloudEvents: clause T8.7. It holds our reading to the writing of the project's own SDK, in
-// the three forms.
+// TestT8CloudEvents covers clause T8.7: it reads what the CloudEvents SDK writes,
+// in the three modes.
 func TestT8CloudEvents(t *testing.T) {
 	at := time.Date(2026, 4, 5, 6, 7, 8, 900, time.UTC)
 	for name, c := range map[string]struct {
@@ -209,13 +215,13 @@ func TestT8CloudEvents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for form, r := range map[string]triggers.Request{
+			for mode, r := range map[string]triggers.Request{
 				"structured": post(string(structured), "Content-Type: application/cloudevents+json; charset=UTF-8"),
 				"batch":      post("["+string(structured)+"]", "Content-Type: application/cloudevents-batch+json"),
 				"binary": post(string(e.Data()), "Content-Type: "+c.media, "Ce-Specversion: 1.0", "Ce-Id: id%201", "Ce-Source: "+strings.ReplaceAll(e.Source(), "ü", "%C3%BC"),
 					`Ce-Type: "com.example.do\ne"`, "Ce-Time: "+at.Format(time.RFC3339Nano), "Ce-Subject: it", "Ce-Traceparent: 00-1"),
 			} {
-				t.Run(form, func(t *testing.T) {
+				t.Run(mode, func(t *testing.T) {
 					fires, err := arm(t, open, "").Receive(r)
 					if err != nil || len(fires) != 1 {
 						t.Fatalf("%v %v", fires, err)
@@ -235,7 +241,7 @@ func TestT8CloudEvents(t *testing.T) {
 	}
 }
 
-// A batch keeps its order and each event is its own.
+// TestT8Batch checks that a batch keeps its order and each event has its own key.
 func TestT8Batch(t *testing.T) {
 	const a, b = `{"specversion":"1.0","id":"1","source":"/s","type":"x","data":1}`, `{"data":{"z":2},"type":"y","source":"/s","id":"2","specversion":"1.0"}`
 	fires, err := arm(t, open, "").Receive(post("["+a+","+b+","+a+"]", "Content-Type: application/cloudevents-batch+json", "Idempotency-Key: k"))
@@ -252,8 +258,8 @@ func TestT8Batch(t *testing.T) {
 	}
 }
 
-// FuzzReceive: whatever comes in, it returns, and what it fires is an event with
-// an id, a name and data that is JSON.
+// FuzzReceive checks that Receive returns for any request, and that its firings
+// have an event with id, name, source and valid JSON data.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte(`{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":5}`), "application/cloudevents+json", "1.0", "a")
 	f.Add([]byte(`[{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"x","datacontenttype":"text/plain"}]`), "application/cloudevents-batch+json", "", "")
