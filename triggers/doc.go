@@ -1,6 +1,6 @@
-// Package triggers is WHEN: what starts a sentinel. A [Kind] decides that
-// something fires; the runtime decides whether a run starts.
+// Package triggers declares what a trigger kind implements. A [Kind] reports
+// firings; the runtime admits them, which decides whether a run starts.
 //
-// Each kind has a folder of its own; this package holds what they share, and
-// standard links the usual [Set].
+// Each kind has a package of its own below this one. Package standard returns
+// the usual [Set].
 package triggers

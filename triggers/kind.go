@@ -10,24 +10,24 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A Kind is one way in which sentinels are started. Values are stateless or
-// safe for concurrent use: one serves all triggers of its kind.
+// A Kind implements one type of trigger. One value serves all triggers of its
+// type, so it is stateless or safe for concurrent use.
 type Kind interface {
-	// Name is the type that a definition names: "schedule".
+	// Name is the trigger type that definitions use, such as "schedule".
 	Name() string
-	// Check reports everything that is wrong with a trigger of this kind, in
-	// words for the author. It must return for any input.
+	// Check reports every problem of a trigger of this kind, worded for the
+	// author of the definition. It must return for any input.
 	Check(t sentinels.Trigger) error
-	// Arm readies a trigger that passed Check. Nothing fires before Run.
+	// Arm prepares a trigger that passed Check. Nothing fires before Run.
 	Arm(t sentinels.Trigger, env Env) (Armed, error)
 }
 
 // Armed is one trigger of one sentinel, ready to fire.
 type Armed interface {
-	// Run calls fire for everything that happens until ctx ends, and then
-	// returns nil. An error says why it cannot go on; the runtime shows it and
-	// calls Run again after a pause. fire may be called by one goroutine only.
-	Run(ctx context.Context, fire Func) error
+	// Run calls fire for each firing until ctx ends, and then returns nil. An
+	// error reports why the trigger cannot continue; the runtime shows it and
+	// calls Run again after a delay. Only one goroutine may call fire.
+	Run(ctx context.Context, fire FireFunc) error
 }
 
 // A Planner is an Armed that knows when it fires next.
@@ -36,15 +36,17 @@ type Planner interface {
 	Next(now time.Time) time.Time
 }
 
-// A Receiver is an Armed that fires when the host hands it a request from
-// outside. Its Run only waits.
+// A Receiver is an Armed that fires on requests, which the host passes to it.
+// Its Run only waits.
 type Receiver interface {
-	// Receive checks a request and says what it fires. Errors are *abi.Error
-	// values: denied for a bad secret or signature.
-	Receive(r Request) ([]Fire, error)
+	// Receive checks a request and returns the firings it causes. It has no side
+	// effects. Errors are *abi.Error values: denied for a wrong secret or
+	// signature. Until the sender has proved that it knows the secret, denied is
+	// the only error.
+	Receive(r Request) ([]Firing, error)
 }
 
-// Request is what came in from outside. Header has canonical keys.
+// Request is a request from outside the host. Header has canonical keys.
 type Request struct {
 	Method string
 	Header map[string][]string
@@ -52,85 +54,90 @@ type Request struct {
 	Body   []byte // at most [MaxBody] bytes
 }
 
-// MaxBody bounds the body of a Request, in bytes.
+// MaxBody limits the body of a Request, in bytes.
 const MaxBody = 1 << 20
 
-// Func admits what fires. It returns when the outcome is durable; until then
-// the trigger must not go on, so that a crash repeats the fire rather than
-// losing it. For a fire with State it may return before: the two are kept
-// together or not at all, so a crash brings the old State back, and the trigger
+// FireFunc admits a firing. It returns when the outcome is durable. Until then the
+// trigger must not continue, so that a crash repeats the firing instead of
+// losing it. For a firing with State it may return earlier: State and outcome
+// are written in one commit, so a crash restores the old State and the trigger
 // fires again. An error means that nothing was decided: fire again later.
-type Func func(ctx context.Context, f Fire) (Admission, error)
+type FireFunc func(ctx context.Context, f Firing) (Admission, error)
 
-// Fire is one occasion to start a run.
-type Fire struct {
-	// Key makes the fire unique among those of its trigger: a second one with
-	// the same key starts nothing. Default: every fire is new.
+// A Firing is an occasion on which a trigger may start a run.
+type Firing struct {
+	// Key is the idempotency key of the firing: a second firing of the trigger
+	// with the same key starts nothing. Default: every firing is new.
 	Key string
-	// At is when it was due, or when what it tells of happened.
+	// Replay is equal for repetitions of one signed request, whatever their keys
+	// are: a second firing with it within ReplayFor starts nothing. Default: only
+	// Key identifies repetitions.
+	Replay    string
+	ReplayFor time.Duration
+	// At is when the firing was due, or when what it reports happened.
 	At time.Time
-	// Event is what $event is in the run.
+	// Event is the value of $event in the run.
 	Event *sentinels.Event
-	// State is kept together with the outcome and comes back in [Env.State].
-	// Nil leaves it as it is.
+	// State is committed together with the outcome and returned in [Env.State].
+	// Nil leaves the stored state unchanged.
 	State json.RawMessage
-	// Missed counts occasions that were left out on the way to this one, such
-	// as schedules of the time in which the host was down.
+	// Missed counts firings that were left out before this one, such as planned
+	// times while the host was down.
 	Missed int
 }
 
-// Outcome is what became of a fire.
+// Outcome is the result of admitting a firing.
 type Outcome string
 
 // The outcomes.
 const (
 	Started   Outcome = "started"
-	Queued    Outcome = "queued"    // it starts when the run before it has ended
-	Debounced Outcome = "debounced" // it waits for quiet; a later one may take its place
-	Skipped   Outcome = "skipped"   // a run is on and the policy is skip
-	Filtered  Outcome = "filtered"  // the filter said no
-	Duplicate Outcome = "duplicate" // a fire with its key was admitted before
-	Dropped   Outcome = "dropped"   // a bound was reached: the queue is full, a chain of events too long
+	Queued    Outcome = "queued"    // starts when the runs before it have ended
+	Debounced Outcome = "debounced" // waits until firings stop; a later one may replace it
+	Skipped   Outcome = "skipped"   // a run is active and the overlap policy is skip
+	Filtered  Outcome = "filtered"  // the filter is false
+	Duplicate Outcome = "duplicate" // its key, or the same signed request, was admitted before
+	Dropped   Outcome = "dropped"   // a limit was reached: the queue is full, a chain of events too long
 )
 
-// Admission says what became of a fire and why.
+// Admission reports the outcome of a firing and the reason.
 type Admission struct {
 	Outcome Outcome         `json:"outcome"`
-	Run     sentinels.RunID `json:"run,omitempty"`    // of started and duplicate, if it is known
-	Reason  string          `json:"reason,omitempty"` // in words
+	Run     sentinels.RunID `json:"run,omitempty"`    // of started and duplicate, if known
+	Reason  string          `json:"reason,omitempty"` // text for people
 }
 
-// Env is the world of one armed trigger.
+// Env is what one armed trigger gets from the runtime.
 type Env struct {
 	Sentinel  sentinels.ID
-	Name      string          // identity of the trigger among those of its sentinel; it outlives edits of other parts
-	Revision  int             // of the definition that it comes from
+	Name      string          // identifies the trigger within its sentinel; edits of other parts keep it
+	Revision  int             // of the definition that the trigger belongs to
 	Workspace string          // absolute folder that the sentinel works in
-	Since     time.Time       // when the trigger was armed for the first time, durable
-	Position  uint64          // where Events stood then, durable: what a trigger without State has yet to read begins behind it
-	Starting  bool            // the host has just started, in contrast to an edit
-	State     json.RawMessage // what the newest Fire left; nil at first
+	Since     time.Time       // when the trigger was first armed; durable
+	Position  uint64          // of Events at Since; durable. A trigger without State reads from behind it
+	Starting  bool            // the host has just started; false after an edit
+	State     json.RawMessage // State of the newest Firing that had one; nil at first
 	Now       func() time.Time
 	Events    Events
-	Secret    func(name string) (string, bool) // values that definitions name but never hold
+	Secret    func(name string) (string, bool) // secrets, which definitions name and never contain
 	Logger    *slog.Logger
 }
 
-// Events is the log of events in the order in which they became durable.
+// Events is the event log. Events are in the order in which they became durable.
 type Events interface {
-	// Next returns the first event behind position after that fits the pattern
-	// and its position, waiting for it. lost counts events behind after that
-	// were dropped from the log before they were read.
+	// Next waits for the first event behind position after that matches pattern,
+	// and returns it with its position. lost counts the events behind after that
+	// were removed from the log before they were read.
 	Next(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error)
-	// Position returns where the log stands now.
+	// Position returns the position of the newest event.
 	Position() uint64
 }
 
-// A Set is the kinds of one runtime. No kind is known globally, so that two
-// runtimes in one process may differ.
+// A Set is the kinds of one runtime. There is no global registry, so two runtimes
+// in one process may have different kinds.
 type Set []Kind
 
-// Kind finds a kind by its name.
+// Kind returns the kind with a name.
 func (s Set) Kind(name string) (Kind, bool) {
 	for _, k := range s {
 		if k.Name() == name {
@@ -149,7 +156,7 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Check reports what is wrong with a trigger, its common options included.
+// Check reports the problems of a trigger, including its common options.
 func (s Set) Check(t sentinels.Trigger) error {
 	k, ok := s.Kind(t.Type)
 	if !ok {

@@ -13,28 +13,27 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Common are the options that every kind has. The runtime acts on them.
+// Common are the options that every kind has. The runtime implements them.
 type Common struct {
-	// Filter is a condition on $event; a fire for which it is false starts
-	// nothing. Default: every fire passes.
+	// Filter is a condition on $event; a firing for which it is false starts
+	// nothing. Default: every firing passes.
 	Filter string `json:"filter,omitempty"`
-	// DebounceMs waits for this much quiet and then starts one run with the
-	// newest event. Default 0, none.
+	// DebounceMs is how long firings must stop before one run starts, with the
+	// newest event. Default 0, no debounce.
 	DebounceMs int64 `json:"debounceMs,omitempty"`
-	// MaxWaitMs bounds how long fires that keep coming can hold a debounced run
-	// back. Default ten times DebounceMs.
+	// MaxWaitMs limits how long continuing firings can delay a debounced run.
+	// Default ten times DebounceMs.
 	MaxWaitMs int64 `json:"maxWaitMs,omitempty"`
-	// AllowConcurrent, if given, overrides the definition's concurrency for this
-	// trigger: true is parallel, false is skip.
+	// AllowConcurrent overrides the definition's overlap policy for this trigger:
+	// true is parallel, false is skip. Default: the policy of the definition.
 	AllowConcurrent *bool `json:"allowConcurrent,omitempty"`
 }
 
-// Bounds of the common options.
-const (
-	maxDebounce = 24 * time.Hour
-)
+// maxDebounce limits debounceMs and maxWaitMs.
+const maxDebounce = 24 * time.Hour
 
-// Debounce returns the quiet to wait for and the longest wait, 0 for none.
+// Debounce returns how long firings must stop, and the longest that a run may be
+// delayed. Both are 0 without debounce.
 func (c Common) Debounce() (quiet, longest time.Duration) {
 	quiet, longest = time.Duration(c.DebounceMs)*time.Millisecond, time.Duration(c.MaxWaitMs)*time.Millisecond
 	if longest == 0 {
@@ -54,7 +53,7 @@ func ReadCommon(t sentinels.Trigger) (Common, error) {
 	}
 	for name, ms := range map[string]int64{"debounceMs": c.DebounceMs, "maxWaitMs": c.MaxWaitMs} {
 		if ms < 0 || time.Duration(ms)*time.Millisecond > maxDebounce {
-			return c, fmt.Errorf("trigger %q: %s is %d, it can be 0 to %d", t.Type, name, ms, maxDebounce.Milliseconds())
+			return c, fmt.Errorf("trigger %q: invalid %s %d: want 0 to %d", t.Type, name, ms, maxDebounce.Milliseconds())
 		}
 	}
 	if c.MaxWaitMs != 0 && c.MaxWaitMs < c.DebounceMs {
@@ -63,8 +62,8 @@ func ReadCommon(t sentinels.Trigger) (Common, error) {
 	return c, nil
 }
 
-// ReadOptions reads a kind's own options of t into the struct that into points
-// at, by its json tags. A key that neither it nor [Common] has is an error.
+// ReadOptions decodes the options of t into the struct that into points at, by
+// its json tags. A key that neither the struct nor [Common] has is an error.
 func ReadOptions(t sentinels.Trigger, into any) error {
 	if len(t.Options) == 0 {
 		return nil
@@ -90,13 +89,13 @@ func ReadOptions(t sentinels.Trigger, into any) error {
 			if near := sentinels.Suggest(name, known); len(near) > 0 {
 				return fmt.Errorf("trigger %q: unknown option %q, did you mean %q?", t.Type, name, near[0])
 			}
-			return fmt.Errorf("trigger %q: unknown option %q, there are %s", t.Type, name, strings.Join(known, ", "))
+			return fmt.Errorf("trigger %q: unknown option %q: want one of %s", t.Type, name, strings.Join(known, ", "))
 		}
 	}
 	return nil
 }
 
-// keysOf are the JSON keys of a struct.
+// keysOf returns the JSON keys of a struct.
 func keysOf(v any) []string {
 	var keys []string
 	for f := range reflect.TypeOf(v).Fields() {

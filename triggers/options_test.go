@@ -19,7 +19,7 @@ func TestReadOptions(t *testing.T) {
 		{`{"own": 3, "filter": "true", "debounceMs": 5}`, ""},
 		{``, ""},
 		{`{"owm": 3}`, `unknown option "owm", did you mean "own"?`},
-		{`{"zzzz": 3}`, `unknown option "zzzz", there are `},
+		{`{"zzzz": 3}`, `unknown option "zzzz": want one of `},
 		{`{"own": "x"}`, `option "own" cannot be a string`},
 		{`{"own": 3`, `options:`},
 	} {
@@ -42,8 +42,8 @@ func TestReadCommon(t *testing.T) {
 		t.Errorf("debounce %v, at most %v", quiet, longest)
 	}
 	for options, want := range map[string]string{
-		`{"debounceMs": -1}`:                    "debounceMs is -1, it can be 0 to",
-		`{"debounceMs": 100000000000}`:          "it can be 0 to",
+		`{"debounceMs": -1}`:                    "invalid debounceMs -1: want 0 to",
+		`{"debounceMs": 100000000000}`:          "invalid debounceMs 100000000000: want 0 to",
 		`{"debounceMs": 1000, "maxWaitMs": 10}`: "maxWaitMs 10 is less than debounceMs 1000",
 		`{"filter": 1}`:                         `option "filter" cannot be a number`,
 		`{"allowConcurrent": "yes"}`:            `option "allowConcurrent" cannot be a string`,
@@ -61,7 +61,7 @@ func FuzzReadOptions(f *testing.F) {
 		var into struct {
 			Own int `json:"own"`
 		}
-		_, _ = triggers.ReadCommon(trigger(options)) // they must return
+		_, _ = triggers.ReadCommon(trigger(options)) // both must return
 		_ = triggers.ReadOptions(trigger(options), &into)
 	})
 }

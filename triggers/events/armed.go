@@ -12,32 +12,32 @@ import (
 // armed is one event trigger. Only the goroutine of Run uses it.
 type armed struct {
 	pattern  string
-	log      triggers.Events
-	position uint64 // what is behind it is yet to be fired
+	events   triggers.Events
+	position uint64 // of the newest event that has fired
 }
 
-// Run fires every event that fits, in the order of the log, until ctx ends. A
-// fire that was not decided ends it with the error; run again it goes on with
-// that same event.
-func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
-	if a.log == nil {
-		return errors.New("run event trigger: the host has no log of events")
+// Run fires every event that matches, in the order of the event log, until ctx
+// ends. If a firing is not decided, Run returns the error; called again, it
+// continues with the same event.
+func (a *armed) Run(ctx context.Context, fire triggers.FireFunc) error {
+	if a.events == nil {
+		return errors.New("run event trigger: the host has no event log")
 	}
 	for {
-		e, position, lost, err := a.log.Next(ctx, a.pattern, a.position)
+		e, position, lost, err := a.events.Next(ctx, a.pattern, a.position)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read log of events: %w", err)
+			return fmt.Errorf("read event log: %w", err)
 		}
-		kept, err := json.Marshal(state{position})
+		saved, err := json.Marshal(state{position})
 		if err != nil {
 			return err
 		}
-		// What is lost is counted once: until the fire is decided the position
-		// stays, and Next counts the same again.
-		_, err = fire(ctx, triggers.Fire{Key: key(e.Source, e.ID), At: e.Time, Event: &e, State: kept, Missed: lost})
+		// Lost events are counted once: until the firing is decided the position
+		// stays, and Next counts the same events again.
+		_, err = fire(ctx, triggers.Firing{Key: key(e.Source, e.ID), At: e.Time, Event: &e, State: saved, Missed: lost})
 		if ctx.Err() != nil && err != nil {
 			return nil
 		}
@@ -48,8 +48,8 @@ func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
 	}
 }
 
-// key names an event. Ids are unique only within their source; the length keeps
-// the two apart.
+// key returns the idempotency key of an event. Ids are unique only within their
+// source. The length prefix makes the concatenation unambiguous.
 func key(source, id string) string { return fmt.Sprintf("%d:%s%s", len(source), source, id) }
 
 var _ triggers.Armed = (*armed)(nil)

@@ -1,2 +1,2 @@
-// Package events is the trigger kind that fires on events of the host's log.
+// Package events implements the trigger kind that fires on events of the event log.
 package events

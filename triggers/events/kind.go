@@ -8,29 +8,29 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// Options configure the kind. There are none yet; the zero value works.
+// Options configure the kind. There are no options; the zero value works.
 type Options struct{}
 
 // Kind is the trigger kind "event". It is stateless.
 type Kind struct{}
 
-// New makes the trigger kind.
+// New returns the trigger kind.
 func New(Options) Kind { return Kind{} }
 
 // Name is "event".
 func (Kind) Name() string { return "event" }
 
-// Check reports what is wrong with the pattern and the options of t. An event
-// trigger has no options but those of every kind.
+// Check reports problems of the pattern and the options of t. An event trigger
+// has only the common options.
 func (Kind) Check(t sentinels.Trigger) error {
 	if !sentinels.ValidPattern(t.Event) {
-		return fmt.Errorf("trigger \"event\": event %q is no pattern; write names between colons, * for one, ** at the end for the rest", t.Event)
+		return fmt.Errorf("trigger \"event\": invalid event pattern %q: want names separated by colons, where * is one name and a final ** the rest", t.Event)
 	}
 	return triggers.ReadOptions(t, &struct{}{})
 }
 
-// Arm readies a trigger. It reads the log behind the newest event that it fired,
-// or behind where the log stood when it was armed for the first time.
+// Arm prepares a trigger. It reads the event log from behind the newest event
+// that it fired. A trigger that never fired reads from behind env.Position.
 func (k Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	if err := k.Check(t); err != nil {
 		return nil, err
@@ -39,18 +39,18 @@ func (k Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error)
 	if err != nil {
 		return nil, err
 	}
-	return &armed{pattern: t.Event, log: env.Events, position: position}, nil
+	return &armed{pattern: t.Event, events: env.Events, position: position}, nil
 }
 
-// state is what is kept over restarts.
+// state is what the trigger stores with each firing.
 type state struct {
-	// Position of the newest event that fired, in the log.
-	Position uint64 `json:"position"`
+	Position uint64 `json:"position"` // of the newest event that fired
 }
 
-func readState(raw json.RawMessage, begin uint64) (uint64, error) {
+// readState returns the stored position, or initial without a state.
+func readState(raw json.RawMessage, initial uint64) (uint64, error) {
 	if len(raw) == 0 {
-		return begin, nil
+		return initial, nil
 	}
 	var s state
 	if err := json.Unmarshal(raw, &s); err != nil {

@@ -17,29 +17,29 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/events"
 )
 
-// log is a log of events in memory, of which the oldest may be gone.
-type log struct {
-	all   []sentinels.Event // position is index + 1
-	gone  uint64
-	added chan struct{}
-	err   error
+// fakeLog is an event log in memory.
+type fakeLog struct {
+	all     []sentinels.Event // position is index + 1
+	removed uint64            // positions up to this one were removed
+	added   chan struct{}
+	err     error
 }
 
-func newLog() *log { return &log{added: make(chan struct{}, 100)} }
+func newLog() *fakeLog { return &fakeLog{added: make(chan struct{}, 100)} }
 
-func (l *log) add(names ...string) {
+func (l *fakeLog) add(names ...string) {
 	for _, n := range names {
 		l.all = append(l.all, sentinels.Event{ID: fmt.Sprint(len(l.all)), Name: n, Source: "/runs/r", Time: time.Unix(int64(len(l.all)), 0)})
 		l.added <- struct{}{}
 	}
 }
 
-func (l *log) Position() uint64 { return uint64(len(l.all)) }
+func (l *fakeLog) Position() uint64 { return uint64(len(l.all)) }
 
-func (l *log) Next(ctx context.Context, pattern string, after uint64) (sentinels.Event, uint64, int, error) {
+func (l *fakeLog) Next(ctx context.Context, pattern string, after uint64) (sentinels.Event, uint64, int, error) {
 	lost := 0
-	if after < l.gone {
-		lost, after = int(l.gone-after), l.gone
+	if after < l.removed {
+		lost, after = int(l.removed-after), l.removed
 	}
 	for {
 		if l.err != nil {
@@ -67,14 +67,14 @@ func arm(t *testing.T, pattern string, env triggers.Env) triggers.Armed {
 	return a
 }
 
-// collect runs a trigger until nothing is left to fire.
-func collect(t *testing.T, a triggers.Armed, fire triggers.Func) []triggers.Fire {
+// collect runs a trigger until it blocks, and returns its firings.
+func collect(t *testing.T, a triggers.Armed, fire triggers.FireFunc) []triggers.Firing {
 	t.Helper()
-	var fires []triggers.Fire
+	var fires []triggers.Firing
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- a.Run(ctx, func(ctx context.Context, f triggers.Fire) (triggers.Admission, error) {
+		done <- a.Run(ctx, func(ctx context.Context, f triggers.Firing) (triggers.Admission, error) {
 			if fire != nil {
 				if adm, err := fire(ctx, f); err != nil {
 					return adm, err
@@ -92,7 +92,7 @@ func collect(t *testing.T, a triggers.Armed, fire triggers.Func) []triggers.Fire
 	return fires
 }
 
-func names(fires []triggers.Fire) []string {
+func names(fires []triggers.Firing) []string {
 	var out []string
 	for _, f := range fires {
 		line := f.Event.Name + " " + f.Event.ID
@@ -104,13 +104,13 @@ func names(fires []triggers.Fire) []string {
 	return out
 }
 
-// TestT6OrderAndPosition: clauses T6.1 to T6.3.
+// TestT6OrderAndPosition covers clauses T6.1 to T6.3.
 func TestT6OrderAndPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog()
 		l.add("git:push", "git:push")
-		a := arm(t, "git:*", triggers.Env{Events: l, Position: 1}) // armed when the first had been
-		l.add("chat:said", "git:tag", "git:push:forced", "git:push")
+		a := arm(t, "git:*", triggers.Env{Events: l, Position: 1}) // armed behind the first event
+		l.add("chat:message", "git:tag", "git:push:forced", "git:push")
 		fires := collect(t, a, nil)
 		if diff := cmp.Diff([]string{"git:push 1", "git:tag 3", "git:push 5"}, names(fires)); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
@@ -119,14 +119,14 @@ func TestT6OrderAndPosition(t *testing.T) {
 		if f.Key != "7:/runs/r3" || !f.At.Equal(time.Unix(3, 0)) {
 			t.Errorf("%+v", f)
 		}
-		// A restart goes on behind the newest that fired, whatever Position was.
+		// After a restart State decides, not Position.
 		l.add("git:pull")
 		a = arm(t, "git:*", triggers.Env{Events: l, Position: 1, State: f.State})
 		if diff := cmp.Diff([]string{"git:push 5", "git:pull 6"}, names(collect(t, a, nil))); diff != "" {
 			t.Errorf("after a restart (-want +got):\n%s", diff)
 		}
-		// What went from the log meanwhile is counted, once.
-		l.gone = 5
+		// Events that were removed from the log unread are counted once.
+		l.removed = 5
 		a = arm(t, "git:*", triggers.Env{Events: l, State: f.State})
 		if diff := cmp.Diff([]string{"git:push 5 -1", "git:pull 6"}, names(collect(t, a, nil))); diff != "" {
 			t.Errorf("after a loss (-want +got):\n%s", diff)
@@ -139,7 +139,7 @@ func TestUndecidedFiresAgain(t *testing.T) {
 		l := newLog()
 		l.add("a", "b")
 		a := arm(t, "**", triggers.Env{Events: l})
-		err := a.Run(t.Context(), func(context.Context, triggers.Fire) (triggers.Admission, error) {
+		err := a.Run(t.Context(), func(context.Context, triggers.Firing) (triggers.Admission, error) {
 			return triggers.Admission{}, errors.New("disk is full")
 		})
 		if err == nil || err.Error() != `fire event "a": disk is full` {
@@ -149,7 +149,7 @@ func TestUndecidedFiresAgain(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		l.err = errors.New("torn")
-		if err := a.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "read log of events: torn") {
+		if err := a.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "read event log: torn") {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -160,8 +160,8 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct{ event, options, want string }{
 		{"git:push", "", ""},
 		{"git:**", `{"debounceMs":100,"filter":"true"}`, ""},
-		{"", "", "is no pattern"},
-		{"git:**:x", "", "is no pattern"},
+		{"", "", "invalid event pattern"},
+		{"git:**:x", "", "invalid event pattern"},
 		{"git:push", `{"debounce":100}`, `did you mean "debounceMs"`},
 	} {
 		err := k.Check(sentinels.Trigger{Type: "event", Event: c.event, Options: json.RawMessage(c.options)})
@@ -170,9 +170,9 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	if _, err := k.Arm(sentinels.Trigger{Event: "a"}, triggers.Env{State: json.RawMessage(`"x"`)}); err == nil {
-		t.Error("a bad state is no error")
+		t.Error("Arm accepted a bad state")
 	}
 	if err := arm(t, "a", triggers.Env{}).Run(t.Context(), nil); err == nil {
-		t.Error("no log is no error")
+		t.Error("Run without an event log returned nil")
 	}
 }

@@ -1,4 +1,3 @@
-// Package immediate is the trigger kind that fires because the sentinel is
-// there: when it was created, and if wanted when it was edited or when the host
-// starts.
+// Package immediate implements the trigger kind that fires when its sentinel is
+// created, and optionally when it is edited or when the host starts.
 package immediate

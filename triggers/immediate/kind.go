@@ -9,30 +9,29 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// Options configure the kind. There are none yet; the zero value works.
+// Options configure the kind. There are no options; the zero value works.
 type Options struct{}
 
 // Kind is the trigger kind "immediate". It is stateless.
 type Kind struct{}
 
-// New makes the trigger kind.
+// New returns the trigger kind.
 func New(Options) Kind { return Kind{} }
 
 // Name is "immediate".
 func (Kind) Name() string { return "immediate" }
 
-// On says what the trigger fires on.
+// On is an occasion on which the trigger fires.
 type On string
 
-// The occasions. Each includes the ones above it that are its first: whatever is
-// chosen, a new trigger fires once at once.
+// The occasions. With each of them a new trigger fires once, as [OnCreate].
 const (
-	OnCreate On = "create" // once in the life of the trigger
+	OnCreate On = "create" // once, when the trigger is new
 	OnEdit   On = "edit"   // at each new revision of the definition
 	OnStart  On = "start"  // at each start of the host
 )
 
-// options are those of the trigger, clause T3.
+// options are the trigger's own options, clause T3.
 type options struct {
 	// On is what the trigger fires on. Default [OnCreate].
 	On On `json:"on,omitempty"`
@@ -48,18 +47,18 @@ func read(t sentinels.Trigger) (options, error) {
 		o.On = OnCreate
 	case OnCreate, OnEdit, OnStart:
 	default:
-		return o, fmt.Errorf(`trigger "immediate": on is %q, it can be create, edit or start`, o.On)
+		return o, fmt.Errorf(`trigger "immediate": invalid on %q: want create, edit or start`, o.On)
 	}
 	return o, nil
 }
 
-// Check reports what is wrong with the options of t.
+// Check reports problems of the options of t.
 func (Kind) Check(t sentinels.Trigger) error {
 	_, err := read(t)
 	return err
 }
 
-// Arm readies a trigger.
+// Arm prepares a trigger. It decides here whether there is an occasion to fire.
 func (Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	o, err := read(t)
 	if err != nil {
@@ -68,8 +67,8 @@ func (Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	if env.Now == nil {
 		env.Now = time.Now
 	}
-	// Without a state the trigger has never fired, however long it has been there:
-	// the host may have ended between arming and firing.
+	// Without a state the trigger has never fired, even if it was armed before: the
+	// host may have crashed between arming and firing.
 	var newest *state
 	if len(env.State) > 0 {
 		if err := json.Unmarshal(env.State, &newest); err != nil {
@@ -79,8 +78,9 @@ func (Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	return &armed{env: env, occasion: occasion(o.On, env, newest), at: env.Now().UTC()}, nil
 }
 
-// occasion says what there is to fire, "" for nothing. There is at most one: a
-// start that finds a new revision is an edit or a start, as the author chose.
+// occasion returns what to fire for, "" for nothing. There is at most one: a
+// start of the host that finds a new revision is an edit or a start, depending
+// on the option.
 func occasion(on On, env triggers.Env, newest *state) On {
 	switch {
 	case newest == nil:

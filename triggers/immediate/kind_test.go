@@ -18,42 +18,43 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/immediate"
 )
 
-// life is what happens to a trigger; each step arms it anew.
-type life struct {
+// fakeHost keeps what the runtime stores of one trigger while it is armed again
+// and again.
+type fakeHost struct {
 	t     *testing.T
 	on    string
 	state json.RawMessage
 	keys  []string
 }
 
-// arm runs the trigger as one revision of its definition has it and returns the
-// data of what it fired, one after the other. crash loses the record.
-func (l *life) arm(revision int, starting, crash bool) string {
-	l.t.Helper()
-	time.Sleep(time.Minute) // no two starts are at the same time
+// arm arms the trigger of a revision, runs it twice, and returns the event data
+// of its firings. crash loses the state of the firing, but not its key.
+func (h *fakeHost) arm(revision int, starting, crash bool) string {
+	h.t.Helper()
+	time.Sleep(time.Minute) // no two starts have the same time
 	trigger := sentinels.Trigger{Type: "immediate"}
-	if l.on != "" {
-		trigger.Options = json.RawMessage(fmt.Sprintf(`{"on":%q}`, l.on))
+	if h.on != "" {
+		trigger.Options = json.RawMessage(fmt.Sprintf(`{"on":%q}`, h.on))
 	}
-	a, err := immediate.New(immediate.Options{}).Arm(trigger, triggers.Env{Sentinel: "a", Revision: revision, Starting: starting, State: l.state})
+	a, err := immediate.New(immediate.Options{}).Arm(trigger, triggers.Env{Sentinel: "a", Revision: revision, Starting: starting, State: h.state})
 	if err != nil {
-		l.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	var out []string
 	var again []string
-	for range 2 { // run again it must not fire again
-		ctx, cancel := context.WithCancel(l.t.Context())
+	for range 2 { // the second Run must not fire again
+		ctx, cancel := context.WithCancel(h.t.Context())
 		done := make(chan error)
 		go func() {
-			done <- a.Run(ctx, func(_ context.Context, f triggers.Fire) (triggers.Admission, error) {
-				if slices.Contains(l.keys, f.Key) {
+			done <- a.Run(ctx, func(_ context.Context, f triggers.Firing) (triggers.Admission, error) {
+				if slices.Contains(h.keys, f.Key) {
 					out = append(out, "duplicate")
 					return triggers.Admission{Outcome: triggers.Duplicate}, nil
 				}
-				l.keys = append(l.keys, f.Key)
+				h.keys = append(h.keys, f.Key)
 				out = append(out, string(f.Event.Data))
 				if !crash {
-					l.state = f.State
+					h.state = f.State
 				}
 				return triggers.Admission{Outcome: triggers.Started}, nil
 			})
@@ -61,14 +62,14 @@ func (l *life) arm(revision int, starting, crash bool) string {
 		synctest.Wait()
 		cancel()
 		if err := <-done; err != nil {
-			l.t.Error(err)
+			h.t.Error(err)
 		}
 		again, out = append(again, out...), nil
 	}
 	return strings.Join(again, " ")
 }
 
-// TestT3 shows clause T3: when each way of firing at once fires.
+// TestT3 covers clause T3: the firings with each value of on.
 func TestT3(t *testing.T) {
 	fired := func(occasion string, revision int) string {
 		return fmt.Sprintf(`{"occasion":%q,"revision":%d}`, occasion, revision)
@@ -82,17 +83,17 @@ func TestT3(t *testing.T) {
 	} {
 		t.Run("on "+on, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &life{t: t, on: on}
+				h := &fakeHost{t: t, on: on}
 				got := []string{
-					l.arm(1, false, true), // created, and a crash before the record that it fired
-					func() string { // with the key known the fire is a duplicate, recorded now
-						out := l.arm(1, true, false)
-						l.state = json.RawMessage(`{"revision":1}`)
+					h.arm(1, false, true), // created; the state is lost in a crash
+					func() string { // the key is known, so the firing is a duplicate
+						out := h.arm(1, true, false)
+						h.state = json.RawMessage(`{"revision":1}`)
 						return out
 					}(),
-					l.arm(1, true, false),  // a start of the host
-					l.arm(2, false, false), // an edit
-					l.arm(2, true, false),  // a start
+					h.arm(1, true, false),  // a start of the host
+					h.arm(2, false, false), // an edit
+					h.arm(2, true, false),  // a start
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -107,26 +108,26 @@ func TestUndecidedFiresAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tries := 0
+	attempts := 0
 	for want := range 2 {
-		err := a.Run(t.Context(), func(context.Context, triggers.Fire) (triggers.Admission, error) {
-			tries++
+		err := a.Run(t.Context(), func(context.Context, triggers.Firing) (triggers.Admission, error) {
+			attempts++
 			return triggers.Admission{}, errors.New("disk is full")
 		})
-		if err == nil || tries != want+1 {
-			t.Errorf("try %d: %v", tries, err)
+		if err == nil || attempts != want+1 {
+			t.Errorf("attempt %d: %v", attempts, err)
 		}
 	}
 }
 
 func TestCheck(t *testing.T) {
 	k := immediate.New(immediate.Options{})
-	for options, want := range map[string]string{`{"on":"never"}`: "create, edit or start", `{"once":true}`: "unknown option", `{"on":["edit"]}`: "cannot be a"} {
+	for options, want := range map[string]string{`{"on":"never"}`: `invalid on "never": want create, edit or start`, `{"once":true}`: "unknown option", `{"on":["edit"]}`: "cannot be a"} {
 		if err := k.Check(sentinels.Trigger{Type: "immediate", Options: json.RawMessage(options)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", options, err, want)
 		}
 	}
 	if _, err := k.Arm(sentinels.Trigger{}, triggers.Env{State: json.RawMessage(`3`)}); err == nil {
-		t.Error("a bad state is no error")
+		t.Error("Arm accepted a bad state")
 	}
 }

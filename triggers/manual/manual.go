@@ -1,5 +1,5 @@
-// Package manual is the trigger kind that never fires: a sentinel that runs only
-// when somebody starts it.
+// Package manual implements the trigger kind that never fires: its sentinel runs
+// only when a user or another sentinel starts it.
 package manual
 
 import (
@@ -9,24 +9,24 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// Options configure the kind. There are none yet; the zero value works.
+// Options configure the kind. There are no options; the zero value works.
 type Options struct{}
 
 // Kind is the trigger kind "manual". It is stateless.
 type Kind struct{}
 
-// New makes the trigger kind.
+// New returns the trigger kind.
 func New(Options) Kind { return Kind{} }
 
 // Name is "manual".
 func (Kind) Name() string { return "manual" }
 
-// Check reports options that are not those of every kind. These are accepted,
-// though nothing ever comes that they could act on, so that an author can change
-// the kind and nothing else.
+// Check reports options other than the common ones. The common options have no
+// effect here, but are accepted, so that an author can change only the type of a
+// trigger.
 func (Kind) Check(t sentinels.Trigger) error { return triggers.ReadOptions(t, &struct{}{}) }
 
-// Arm readies a trigger.
+// Arm returns a trigger that never fires.
 func (k Kind) Arm(t sentinels.Trigger, _ triggers.Env) (triggers.Armed, error) {
 	return armed{}, k.Check(t)
 }
@@ -34,7 +34,7 @@ func (k Kind) Arm(t sentinels.Trigger, _ triggers.Env) (triggers.Armed, error) {
 type armed struct{}
 
 // Run waits until ctx ends.
-func (armed) Run(ctx context.Context, _ triggers.Func) error {
+func (armed) Run(ctx context.Context, _ triggers.FireFunc) error {
 	<-ctx.Done()
 	return nil
 }

@@ -20,8 +20,8 @@ func TestNeverFires(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
 		defer cancel()
-		err = a.Run(ctx, func(context.Context, triggers.Fire) (triggers.Admission, error) {
-			t.Error("it fired")
+		err = a.Run(ctx, func(context.Context, triggers.Firing) (triggers.Admission, error) {
+			t.Error("a manual trigger fired")
 			return triggers.Admission{}, nil
 		})
 		if err != nil || ctx.Err() == nil {
@@ -36,6 +36,6 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := k.Arm(sentinels.Trigger{Type: "manual", Options: json.RawMessage(`{"paths":[]}`)}, triggers.Env{}); err == nil {
-		t.Error("an unknown option is no error")
+		t.Error("an unknown option was accepted")
 	}
 }

@@ -1,5 +1,5 @@
-// Package standard links the usual trigger kinds: all that definitions may name
-// on a host which adds none of its own.
+// Package standard links the usual trigger kinds: those that definitions may use
+// on a host that adds none of its own.
 package standard
 
 import (
@@ -12,9 +12,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/webhook"
 )
 
-// Set returns the usual kinds with their defaults, in the order in which they
-// are documented. Each call makes new ones, so that two hosts in one process
-// share nothing.
+// Set returns the usual kinds with default options, in the order of TRIGGERS.md.
+// Each call returns new values, so that two hosts in one process share nothing.
 func Set() triggers.Set {
 	return triggers.Set{
 		manual.New(manual.Options{}),

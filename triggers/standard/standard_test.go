@@ -10,9 +10,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
-// TestT1EveryKind: the format names these kinds, and each takes the options of
-// every kind.
-func TestT1EveryKind(t *testing.T) {
+// TestT1Kinds covers the kinds of clause T1: each accepts the common options and
+// refuses unknown ones.
+func TestT1Kinds(t *testing.T) {
 	want := map[string]sentinels.Trigger{
 		"manual":    {},
 		"immediate": {},
@@ -41,11 +41,11 @@ func TestT1EveryKind(t *testing.T) {
 		}
 		trigger.Options = append(own[:len(own):len(own)], `"debouncems":10}`...)
 		if err := set.Check(trigger); err == nil {
-			t.Errorf("%s: an unknown option is no error", name)
+			t.Errorf("%s: an unknown option was accepted", name)
 		}
 		trigger.Options = append(own[:len(own):len(own)], `"debounceMs":-1}`...)
 		if err := set.Check(trigger); err == nil {
-			t.Errorf("%s: a negative debounce is no error", name)
+			t.Errorf("%s: a negative debounce was accepted", name)
 		}
 	}
 	all := map[string]bool{}
