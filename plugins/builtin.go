@@ -13,9 +13,9 @@ import (
 //go:embed builtin.wasm.gz
 var compressed []byte
 
-// Builtin returns the module of the built-in step types, decompressed anew by each
-// call: engines compile it when they open, and a host that then runs for days does
-// not need its 2 MB. Safe for concurrent use.
+// Builtin returns the module of the built-in step types, about 2 MB. Each call
+// decompresses it again, because a host needs it only once, when it opens its
+// engine. Safe for concurrent use.
 func Builtin() ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {

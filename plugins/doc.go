@@ -1,9 +1,9 @@
-// Package plugins is the STEPS: it holds the built-in step types, one folder
-// each, and embeds the guest that provides them all.
+// Package plugins contains the built-in step types, one folder each, and embeds
+// the Wasm module that implements them all.
 //
-// The folders are plain Go on package sdk, the same SDK and ABI that every
-// author has. builtin is their main package; internal/build compiles it for
-// wasip1 and writes the files that this package embeds, so that go install
-// works with Go alone. builtin.sum notes which sources and which Go version
-// made the module; a test compares.
+// The step types are written in Go on package sdk, like the plugins of other
+// authors. builtin is their main package. Command internal/build compiles it for
+// wasip1 and writes the files that this package embeds, so that go install needs
+// only Go. builtin.sum records the digest of the sources and the Go version of the
+// module, and a test compares them.
 package plugins

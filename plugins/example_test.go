@@ -6,7 +6,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins"
 )
 
-// An embedder hands the module to the runtime as a plugin source.
+// An embedder passes the module to the runtime as a plugin source.
 func ExampleBuiltin() {
 	module, err := plugins.Builtin()
 	fmt.Printf("%q %v\n", module[:4], err)

@@ -1,4 +1,4 @@
-// Package approve is the step type that waits for a person's decision.
+// Package approve implements the step type that waits for a person's decision.
 package approve
 
 import "github.com/sentinel-runtime/sentinel/sdk"
@@ -6,35 +6,35 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 const fields = `{
   "type": "object",
   "properties": {
-    "prompt": {"type": "string", "minLength": 1, "description": "What the person decides on."},
-    "approvers": {"type": "array", "items": {"type": "string"}, "description": "Who may decide. Without it: anyone who may decide on this host."}
+    "prompt": {"type": "string", "minLength": 1, "description": "Question that the person decides."},
+    "approvers": {"type": "array", "items": {"type": "string"}, "description": "Users who may decide. Default: everyone who may decide on this host."}
   },
   "required": ["prompt"],
   "additionalProperties": false
 }`
 
-// Step describes the type. The prompt of a step without a type makes it one of
-// type llm; approvers make it this.
+// Step returns the step type. A step without a type is of this type if it has
+// approvers; with a prompt alone it is of type llm.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "approve",
-		Summary: "Waits until a person approves; a rejection or a time limit is an error.",
+		Summary: "Waits until a person approves; a rejection or a timeout is an error.",
 		Fields:  fields,
 		Infer:   []string{"approvers"},
 		Run:     run,
 	}
 }
 
-// run goes on only after a yes. A no is the error denied, naming who said it;
-// the step's timeoutMs, kept by the host, is the error timeout. Neither can be
-// taken for a yes by a step that forgot to look.
+// run succeeds only after an approval. A rejection is the error denied, with the
+// user who rejected. The step's timeoutMs, which the host enforces, is the error
+// timeout. So later steps cannot mistake either for an approval.
 func run(c *sdk.Context) (sdk.Value, error) {
 	prompt, err := c.StringField("prompt")
 	if err != nil {
 		return sdk.Value{}, err
 	}
 	if prompt == "" {
-		return sdk.Value{}, sdk.BadField("prompt", "what is to be decided?")
+		return sdk.Value{}, sdk.BadField("prompt", "must not be empty")
 	}
 	approvers, _, err := c.StringsField("approvers")
 	if err != nil {

@@ -21,8 +21,8 @@ func TestApproved(t *testing.T) {
 	}
 }
 
-// Only the word approve is a yes: a no, a time limit and an answer of another
-// shape are errors, so that no later step runs by mistake.
+// TestNotApproved checks that only the verdict "approve" succeeds: a rejection, a
+// timeout and an unknown verdict are errors.
 func TestNotApproved(t *testing.T) {
 	for answer, want := range map[string]sdk.Error{
 		`{"timedOut":false,"decision":{"verdict":"reject","by":"bob","comment":"not today"}}`: {Code: sdk.CodeDenied, Message: "approve: rejected by bob: not today", Permanent: true},

@@ -1,7 +1,7 @@
-// Command builtin is the guest that provides all built-in step types: one
-// module, so that one compile and one pool of instances serve them all.
+// Command builtin is the plugin with all built-in step types: one module, so that
+// one compilation and one pool of instances serve them all.
 //
-// It is built by plugins/internal/build and embedded by package plugins.
+// Command plugins/internal/build builds it, and package plugins embeds it.
 package main
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk"
 )
 
-// plugin lists the types in the order that decides what a step without a type
-// is: approve before llm, so that a prompt with approvers is for a person.
+// plugin lists the step types. The order matters for steps without a type: approve
+// precedes llm, so that a prompt with approvers is of type approve.
 func plugin() sdk.Plugin {
 	return sdk.Plugin{
 		Name:    "builtin",

@@ -11,7 +11,7 @@ import (
 func TestManifest(t *testing.T) {
 	m := sdktest.Manifest(t, plugin())
 	var types []string
-	infer := map[string]string{} // first type wins, as the host has it
+	infer := map[string]string{} // the first type wins, as in the host
 	for _, step := range m.Get("steps").Items() {
 		name := step.Get("type").StringOr("")
 		types = append(types, name)
@@ -21,7 +21,7 @@ func TestManifest(t *testing.T) {
 			}
 		}
 		if step.Get("fields").Get("additionalProperties").String() != "false" {
-			t.Errorf("%s takes unknown fields", name)
+			t.Errorf("%s accepts unknown fields", name)
 		}
 	}
 	want := []string{"command", "approve", "llm", "watch", "condition", "sentinel", "emit", "loop", "parallel", "shell", "wait"}

@@ -14,7 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// steps are one or more inputs for every step type.
+// steps are inputs for every step type, at least one each.
 var steps = []struct{ typ, fields string }{
 	{"command", `{"command":"code/read","params":{"path":"é✓😀","n":1.50}}`},
 	{"approve", `{"prompt":"Push?"}`},
@@ -34,11 +34,11 @@ var steps = []struct{ typ, fields string }{
 	{"unknown", `{}`}, // an error
 }
 
-// answer is a host without a memory: what it says depends on the request alone.
+// answer is a stateless host: its response depends only on the request.
 func answer(function, request string) string {
 	r, err := sdk.Parse(request)
 	if err != nil {
-		return `{"error":{"code":"internal","message":"request is no JSON"}}`
+		return `{"error":{"code":"internal","message":"request is not JSON"}}`
 	}
 	switch function {
 	case abi.FuncCommand:
@@ -69,7 +69,7 @@ func answer(function, request string) string {
 	return `{"ok":{"id":"e1"}}`
 }
 
-// outcome is everything a step did.
+// outcome is everything that a step did.
 type outcome struct {
 	Calls  []string
 	Output string
@@ -101,8 +101,9 @@ type guest struct {
 	calls *[]string
 }
 
-// compile loads the stored module under the plain Extism host, interpreted:
-// under the race detector the compiler takes ten seconds.
+// compile loads the stored module with Extism alone and wazero's interpreter,
+// because the compiler takes ten seconds under the race detector. It returns a
+// function that makes an instance.
 func compile(t *testing.T) func() guest {
 	t.Helper()
 	module, err := plugins.Builtin()
@@ -162,10 +163,10 @@ func (g guest) run(typ, fields string) outcome {
 	return o
 }
 
-// Built-in types are pooled, so what they ask for may depend on their input
-// alone: a fresh instance, one that ran everything before, and plain Go must
-// do the same, byte for byte.
-func TestModuleDoesTheSameWhateverRanBefore(t *testing.T) {
+// TestModuleIsStateless checks that a new instance, an instance that executed all
+// steps before, and native Go have the same outcome, byte for byte. Instances are
+// pooled, so host calls must depend only on the input.
+func TestModuleIsStateless(t *testing.T) {
 	instance := compile(t)
 	used := instance()
 	for range 2 {
@@ -186,7 +187,7 @@ func TestModuleDoesTheSameWhateverRanBefore(t *testing.T) {
 	}
 }
 
-func TestModuleDescribesItself(t *testing.T) {
+func TestModuleDescribe(t *testing.T) {
 	g := compile(t)()
 	status, output, err := g.p.Call("describe", nil)
 	if status != 0 || err != nil {

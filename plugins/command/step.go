@@ -1,4 +1,4 @@
-// Package command is the step type that calls one command of the host.
+// Package command implements the step type that calls one command of the host.
 package command
 
 import "github.com/sentinel-runtime/sentinel/sdk"
@@ -7,32 +7,32 @@ const fields = `{
   "type": "object",
   "properties": {
     "command": {"type": "string", "minLength": 1, "description": "Name of the command, such as code/read or sentinel/start.", "examples": ["code/read"]},
-    "params": {"type": "object", "x-sentinel": "params", "description": "Parameters of the command, by that command's own schema. Texts may hold $references."}
+    "params": {"type": "object", "x-sentinel": "params", "description": "Parameters of the command, by its schema. Strings may contain $references."}
   },
   "required": ["command"],
   "additionalProperties": false
 }`
 
-// Step describes the type.
+// Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "command",
-		Summary: "Calls a command and gives its result.",
+		Summary: "Calls a command and returns its result.",
 		Fields:  fields,
 		Infer:   []string{"command"},
 		Run:     run,
 	}
 }
 
-// run passes the result on untouched: a command that found something bad, with
-// success false, is a result for conditions to look at and no error.
+// run returns the result of the command unchanged. A result with success false is
+// not an error; conditions can check it.
 func run(c *sdk.Context) (sdk.Value, error) {
 	name, err := c.StringField("command")
 	if err != nil {
 		return sdk.Value{}, err
 	}
 	if name == "" {
-		return sdk.Value{}, sdk.BadField("command", "which command?")
+		return sdk.Value{}, sdk.BadField("command", "must not be empty")
 	}
 	params := c.Field("params")
 	if params.Given() && params.Kind() != sdk.KindObject {

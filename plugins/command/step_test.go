@@ -33,7 +33,7 @@ func TestErrors(t *testing.T) {
 	h := sdktest.New(t).Fail("sentinel_command", sdk.Fail(sdk.CodeDenied, "outside the workspace"))
 	_, fault := sdktest.Run(t, sdktest.Only(command.Step()), "command", `{"command":"code/read","params":{"path":"/etc"}}`, h)
 	if fault == nil || fault.Code != sdk.CodeDenied {
-		t.Errorf("got %v, want the host's own error", fault)
+		t.Errorf("got %v, want the error of the host", fault)
 	}
 	for fields, field := range map[string]string{`{"command":""}`: "command", `{"command":"x","params":[1]}`: "params"} {
 		if _, fault := sdktest.Run(t, sdktest.Only(command.Step()), "command", fields, sdktest.New(t)); fault == nil || fault.Field != field {

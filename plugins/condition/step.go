@@ -1,4 +1,4 @@
-// Package condition is the step type that takes one of two branches.
+// Package condition implements the step type that executes one of two branches.
 package condition
 
 import "github.com/sentinel-runtime/sentinel/sdk"
@@ -7,18 +7,18 @@ const fields = `{
   "type": "object",
   "properties": {
     "check": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables.", "examples": ["$build.exitCode === 0"]},
-    "then": {"x-sentinel": "steps", "description": "Steps to run if the check is true. None is fine."},
-    "else": {"x-sentinel": "steps", "description": "Steps to run if it is not. None is fine."}
+    "then": {"x-sentinel": "steps", "description": "Steps to execute if the check is true. May be missing or empty."},
+    "else": {"x-sentinel": "steps", "description": "Steps to execute if the check is false. May be missing or empty."}
   },
   "required": ["check"],
   "additionalProperties": false
 }`
 
-// Step describes the type.
+// Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "condition",
-		Summary: "Runs one list of steps or another.",
+		Summary: "Executes one of two lists of steps.",
 		Fields:  fields,
 		Infer:   []string{"check"},
 		Aliases: map[string]string{"if": "check"},
@@ -26,8 +26,8 @@ func Step() sdk.Step {
 	}
 }
 
-// run says which branch it took. A branch without steps is a success of its
-// own kind, "none"; an error inside the branch is the step's error, unchanged.
+// run returns {branch, value, output}. A branch without steps is a success with
+// branch "none". An error in the branch is the step's error, unchanged.
 func run(c *sdk.Context) (sdk.Value, error) {
 	check, err := c.StringField("check")
 	if err != nil {

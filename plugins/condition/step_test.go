@@ -41,8 +41,9 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// A source that does not parse is the step's error, never one of the branches.
-func TestBadCheckTakesNoBranch(t *testing.T) {
+// TestBadCheck checks that an expression that does not parse is an error and
+// executes no branch.
+func TestBadCheck(t *testing.T) {
 	h := sdktest.New(t).Fail("sentinel_eval", sdk.Fail(sdk.CodeBadFields, "check: unexpected token"))
 	_, fault := sdktest.Run(t, sdktest.Only(condition.Step()), "condition", `{"check":"1 ==","then":{"count":1},"else":{"count":1}}`, h)
 	if fault == nil || fault.Code != sdk.CodeBadFields {
@@ -50,7 +51,7 @@ func TestBadCheckTakesNoBranch(t *testing.T) {
 	}
 }
 
-func TestErrorInBranchPassesThrough(t *testing.T) {
+func TestErrorInBranch(t *testing.T) {
 	h := sdktest.New(t).OK("sentinel_eval", `{"value":1,"truthy":true}`).
 		OK("sentinel_block", `{"blocks":[{"success":false,"error":{"code":"unavailable","message":"503","retryAfterMs":9}}]}`)
 	_, fault := sdktest.Run(t, sdktest.Only(condition.Step()), "condition", `{"check":"1","then":{"count":1}}`, h)

@@ -1,5 +1,5 @@
-// Package emit is the step type that publishes an event, which other sentinels
-// may be triggered by.
+// Package emit implements the step type that publishes an event, which can trigger
+// other sentinels.
 package emit
 
 import "github.com/sentinel-runtime/sentinel/sdk"
@@ -7,14 +7,14 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 const fields = `{
   "type": "object",
   "properties": {
-    "event": {"type": "string", "minLength": 1, "description": "Name of the event, segments divided by colons.", "examples": ["sentinel:deployed"]},
-    "data": {"description": "What the event carries: any value, often a $reference. Runs that it triggers see it as $event.data."}
+    "event": {"type": "string", "minLength": 1, "description": "Name of the event, segments separated by colons.", "examples": ["sentinel:deployed"]},
+    "data": {"description": "Data of the event: any value, often a $reference. Runs that it triggers read it as $event.data."}
   },
   "required": ["event"],
   "additionalProperties": false
 }`
 
-// Step describes the type.
+// Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "emit",
@@ -32,7 +32,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		return sdk.Value{}, err
 	}
 	if event == "" {
-		return sdk.Value{}, sdk.BadField("event", "which event?")
+		return sdk.Value{}, sdk.BadField("event", "must not be empty")
 	}
 	id, err := c.Emit(event, c.Field("data"))
 	if err != nil {

@@ -2,14 +2,14 @@ package llm
 
 import "github.com/sentinel-runtime/sentinel/sdk"
 
-// output is the step's result. The fields of a reply that is a JSON object are
-// at its top, so that a condition reads $findings.complete; a name of ours
-// wins over one of theirs, and json holds the reply whole. Of the two
-// successes, ours and the reply's own, both must be true.
-func (t *talk) output(finish, note string) sdk.Value {
+// output returns the step's result. The fields of a reply that is a JSON object are
+// top-level fields of the result, so that a condition can read $findings.complete;
+// json has the whole reply. The step's own fields take precedence. success is false
+// if that of the reply is.
+func (t *conversation) output(finish, note string) sdk.Value {
 	reply := t.reply.JSON
 	success := finish == "stop" || finish == finishTools
-	ours := []sdk.Field{
+	own := []sdk.Field{
 		sdk.F("text", sdk.String(t.reply.Text)),
 		sdk.F("success", sdk.Bool(success && reply.Get("success").BoolOr(true))),
 		sdk.F("finish", sdk.String(finish)),
@@ -21,9 +21,9 @@ func (t *talk) output(finish, note string) sdk.Value {
 		sdk.F("toolCalls", sdk.List(t.calls...)),
 		sdk.F("json", reply),
 	}
-	all := ours
+	all := own
 	for name, value := range reply.Fields() {
 		all = append(all, sdk.F(name, value))
 	}
-	return sdk.Object(append(all, ours...)...) // of a name that comes twice the later one counts
+	return sdk.Object(append(all, own...)...) // of a repeated name the last value counts
 }

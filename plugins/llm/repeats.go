@@ -2,17 +2,17 @@ package llm
 
 import "github.com/sentinel-runtime/sentinel/sdk"
 
-// mostRepeats is how often the same call may be made in a row.
-const mostRepeats = 2
+// maxRepeats is how often the same call is executed in a row.
+const maxRepeats = 2
 
-// repeats counts calls that are the same as the one before, in two ways: call
-// by call, and for a model that goes in circles of several calls, turn by turn.
+// repeats counts repeated calls in two ways: call by call, and turn by turn for a
+// model that repeats a sequence of calls.
 type repeats struct {
 	lastCall, lastTurn string
 	calls, turns       int
 }
 
-// call returns how often this call was made in a row, with this time.
+// call returns how often this call was made in a row, including this time.
 func (r *repeats) call(call sdk.ToolCall) int {
 	if s := signature(call); s != r.lastCall {
 		r.lastCall, r.calls = s, 0
@@ -21,7 +21,7 @@ func (r *repeats) call(call sdk.ToolCall) int {
 	return r.calls
 }
 
-// turn does the same for all calls of a reply.
+// turn returns how often the calls of a reply were made in a row.
 func (r *repeats) turn(calls []sdk.ToolCall) int {
 	all := ""
 	for _, call := range calls {
@@ -34,5 +34,5 @@ func (r *repeats) turn(calls []sdk.ToolCall) int {
 	return r.turns
 }
 
-// signature is equal for calls whose arguments differ in their order only.
+// signature is equal for calls whose arguments differ only in their order.
 func signature(call sdk.ToolCall) string { return call.Name + " " + call.Arguments.Canonical() }

@@ -2,23 +2,23 @@ package llm
 
 import "github.com/sentinel-runtime/sentinel/sdk"
 
-// How a step ended, beside the finish words of a reply: stop and length.
+// Values of finish, besides those of a reply, stop and length.
 const (
-	finishTools    = "tools"    // calls are listed and not carried out
+	finishTools    = "tools"    // calls are listed, not executed
 	finishLimit    = "limit"    // maxTurns reached
-	finishRepeated = "repeated" // the same calls again and again
+	finishRepeated = "repeated" // the same calls three times in a row
 )
 
-// A talk is one conversation as far as it has come.
-type talk struct {
-	c     *sdk.Context
-	r     request
-	turns int64
-	usage sdk.Usage
-	calls []sdk.Value // of the tools, for the result
-	seen  repeats
-	reply sdk.Reply // the last one
-	asked bool      // the reply was asked for a second time because of the schema
+// conversation is the state of one conversation with a model.
+type conversation struct {
+	c         *sdk.Context
+	r         request
+	turns     int64
+	usage     sdk.Usage
+	calls     []sdk.Value // tool calls for the result
+	repeats   repeats
+	reply     sdk.Reply // the last one
+	corrected bool      // the model was asked to correct its reply
 }
 
 func run(c *sdk.Context) (sdk.Value, error) {
@@ -26,30 +26,30 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	t := &talk{c: c, r: r}
+	t := &conversation{c: c, r: r}
 	next := []sdk.Message{{Role: "user", Content: r.prompt}}
 	for {
 		if err := t.turn(next); err != nil {
 			return sdk.Value{}, err
 		}
 		if len(t.reply.ToolCalls) == 0 {
-			problems := t.misfits()
+			problems := t.schemaProblems()
 			if len(problems) == 0 {
 				return t.output(t.reply.Finish, ""), nil
 			}
-			if t.asked || t.turns >= r.maxTurns {
-				return sdk.Value{}, misfit(problems)
+			if t.corrected || t.turns >= r.maxTurns {
+				return sdk.Value{}, schemaError(problems)
 			}
-			t.asked = true
-			next = []sdk.Message{{Role: "user", Content: again(problems)}}
+			t.corrected = true
+			next = []sdk.Message{{Role: "user", Content: correction(problems)}}
 			continue
 		}
 		if !r.useTools {
-			t.skip("not carried out")
+			t.skip("not executed")
 			return t.output(finishTools, ""), nil
 		}
 		if t.turns >= r.maxTurns {
-			t.skip("not carried out: maxTurns reached")
+			t.skip("not executed: maxTurns reached")
 			return t.output(finishLimit, "The model still wanted tools when maxTurns was reached."), nil
 		}
 		var name string
@@ -62,9 +62,9 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	}
 }
 
-// turn appends messages and takes the reply. What a conversation keeps is sent
-// at its start only; the rest goes with every turn.
-func (t *talk) turn(messages []sdk.Message) error {
+// turn appends messages and gets the reply. The system prompt and the context are
+// sent only in the first turn, because the host keeps them.
+func (t *conversation) turn(messages []sdk.Message) error {
 	turn := sdk.Turn{
 		Conversation: t.reply.Conversation,
 		Append:       messages,

@@ -2,9 +2,9 @@ package llm
 
 import "github.com/sentinel-runtime/sentinel/sdk"
 
-// misfits says what is wrong with the reply under the step's schema; the host
-// has compared them.
-func (t *talk) misfits() []string {
+// schemaProblems returns the problems of the reply under the step's schema, which
+// the host has checked.
+func (t *conversation) schemaProblems() []string {
 	if !t.r.schema.Exists() {
 		return nil
 	}
@@ -12,26 +12,26 @@ func (t *talk) misfits() []string {
 		return t.reply.Problems
 	}
 	if !t.reply.JSON.Exists() {
-		return []string{"the reply is no JSON"}
+		return []string{"the reply is not JSON"}
 	}
 	return nil
 }
 
-// again asks for the reply once more.
-func again(problems []string) string {
+// correction returns the message that asks the model to correct its reply.
+func correction(problems []string) string {
 	return "Your reply does not fit the required JSON Schema:\n- " + join(problems, "\n- ") +
 		"\nReply again with the corrected JSON only."
 }
 
-func misfit(problems []string) error {
-	return sdk.Fail(sdk.CodePlugin, "llm: the reply does not fit the schema: "+join(problems, "; "))
+func schemaError(problems []string) error {
+	return sdk.Fail(sdk.CodePlugin, "llm: the reply does not match the schema: "+join(problems, "; "))
 }
 
-func join(list []string, between string) string {
+func join(list []string, separator string) string {
 	all := ""
 	for i, s := range list {
 		if i > 0 {
-			all += between
+			all += separator
 		}
 		all += s
 	}

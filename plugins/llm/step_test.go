@@ -12,14 +12,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
-// reply is a model's answer; more holds further members of its object.
+// reply returns a reply of the model; more has further members of its object.
 func reply(text, more string) string {
 	return `{"conversation":"c1","text":` + sdk.Quote(text) + `,"toolCalls":[],"finish":"stop",
 		"usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.25},"provider":"fake","model":"m1"` + more + `}`
 }
 
-// wants is an answer that calls tools, each given as `name {arguments}`.
-func wants(calls ...string) string {
+// toolCalls returns a reply that calls tools, each given as `name {arguments}`.
+func toolCalls(calls ...string) string {
 	var list []string
 	for i, c := range calls {
 		name, arguments, _ := strings.Cut(c, " ")
@@ -34,7 +34,7 @@ func run(t *testing.T, fields string, h *sdktest.Host) (sdk.Value, *sdk.Error) {
 	return sdktest.Run(t, sdktest.Only(llm.Step()), "llm", fields, h)
 }
 
-// get returns the named members of a value as JSON, for short expectations.
+// get returns the named members of a value as a JSON list, "-" for a missing one.
 func get(v sdk.Value, names ...string) string {
 	var list []sdk.Value
 	for _, n := range names {
@@ -70,7 +70,7 @@ func TestOneTurn(t *testing.T) {
 	}
 }
 
-// Fields of a JSON reply are at the top; a name of ours wins, json has it whole.
+// TestJSONReply checks that the fields of a JSON reply are in the result, except names of the step's own fields, and that json has the whole reply.
 func TestJSONReply(t *testing.T) {
 	h := sdktest.New(t).OK("sentinel_llm", reply("{...}", `,"json":{"complete":true,"text":"theirs","turns":99,"success":false}`))
 	out, fault := run(t, `{"prompt":"hi"}`, h)
@@ -89,7 +89,7 @@ func TestJSONReply(t *testing.T) {
 
 func TestToolLoop(t *testing.T) {
 	h := sdktest.New(t).
-		OK("sentinel_llm", wants(`code/read {"path":"a"}`, `code/write {}`), wants(`code/verify {}`), reply("done", "")).
+		OK("sentinel_llm", toolCalls(`code/read {"path":"a"}`, `code/write {}`), toolCalls(`code/verify {}`), reply("done", "")).
 		OK("sentinel_command", `{"content":"x"}`).
 		Fail("sentinel_command", &sdk.Error{Code: sdk.CodeDenied, Message: "not on the list", Hint: "use code/edit"}).
 		OK("sentinel_command", `{"success":false}`)
@@ -122,11 +122,11 @@ func TestToolLoop(t *testing.T) {
 	}
 }
 
-// The cap is exact: so many turns, and the tools of the last one do not run.
+// TestMaxTurns checks that maxTurns is exact, and that the tools of the last turn are not executed.
 func TestMaxTurns(t *testing.T) {
 	for _, field := range []string{"3", `"3"`} {
 		h := sdktest.New(t).
-			OK("sentinel_llm", wants(`a {"n":1}`), wants(`a {"n":2}`), wants(`a {"n":3}`)).
+			OK("sentinel_llm", toolCalls(`a {"n":1}`), toolCalls(`a {"n":2}`), toolCalls(`a {"n":3}`)).
 			OK("sentinel_command", `1`, `2`)
 		out, fault := run(t, `{"prompt":"x","tools":["a"],"maxTurns":`+field+`}`, h)
 		if fault != nil {
@@ -135,31 +135,31 @@ func TestMaxTurns(t *testing.T) {
 		if got := get(out, "success", "finish", "turns", "note"); got != `[false,"limit",3,"The model still wanted tools when maxTurns was reached."]` {
 			t.Errorf("got %s", got)
 		}
-		if got := out.Get("toolCalls").At(2).String(); got != `{"name":"a","arguments":{"n":3},"success":false,"error":"not carried out: maxTurns reached"}` {
+		if got := out.Get("toolCalls").At(2).String(); got != `{"name":"a","arguments":{"n":3},"success":false,"error":"not executed: maxTurns reached"}` {
 			t.Errorf("last call: %s", got)
 		}
 		turns := h.Requests("sentinel_llm")
 		if strings.Contains(turns[1], "One reply is left") || strings.Contains(turns[1], "one reply is left") || !strings.Contains(turns[2], "one reply is left") {
-			t.Errorf("the model was not told at the right turn: %q", turns)
+			t.Errorf("the model was not informed in the right turn: %q", turns)
 		}
 	}
 	many := sdktest.New(t)
 	for i := range 25 {
-		many.OK("sentinel_llm", wants(`a {"n":`+strconv.Itoa(i)+`}`))
+		many.OK("sentinel_llm", toolCalls(`a {"n":`+strconv.Itoa(i)+`}`))
 		if i < 24 {
 			many.OK("sentinel_command", `1`)
 		}
 	}
 	if out, fault := run(t, `{"prompt":"x","tools":["a"]}`, many); fault != nil || get(out, "turns", "finish") != `[25,"limit"]` {
-		t.Errorf("default cap: %s %v", get(out, "turns", "finish"), fault)
+		t.Errorf("default of maxTurns: %s %v", get(out, "turns", "finish"), fault)
 	}
 }
 
-// Twice in a row is warned of, the third time ends; another call between
-// starts the count anew.
+// TestRepeatedCalls checks that the second call in a row gets a warning and the
+// third ends the step. Another call in between resets the count.
 func TestRepeatedCalls(t *testing.T) {
 	h := sdktest.New(t).
-		OK("sentinel_llm", wants(`a {"x":1,"y":2}`), wants(`a {"y":2,"x":1}`), wants(`b {}`), wants(`a {"x":1,"y":2}`), wants(`a {"x":1,"y":2}`), wants(`a {"x":1,"y":2}`)).
+		OK("sentinel_llm", toolCalls(`a {"x":1,"y":2}`), toolCalls(`a {"y":2,"x":1}`), toolCalls(`b {}`), toolCalls(`a {"x":1,"y":2}`), toolCalls(`a {"x":1,"y":2}`), toolCalls(`a {"x":1,"y":2}`)).
 		OK("sentinel_command", `1`, `2`, `3`, `4`, `5`)
 	out, fault := run(t, `{"prompt":"x","tools":["a","b"]}`, h)
 	if fault != nil {
@@ -174,18 +174,18 @@ func TestRepeatedCalls(t *testing.T) {
 			t.Errorf("turn %d warned: %v, want %v", i, warned, want)
 		}
 	}
-	// A model that goes in circles of two calls is seen too.
-	h = sdktest.New(t).OK("sentinel_llm", wants(`a {}`, `b {}`), wants(`a {}`, `b {}`), wants(`a {}`, `b {}`)).OK("sentinel_command", `1`, `2`, `3`, `4`)
+	// A repeated sequence of two calls is detected too.
+	h = sdktest.New(t).OK("sentinel_llm", toolCalls(`a {}`, `b {}`), toolCalls(`a {}`, `b {}`), toolCalls(`a {}`, `b {}`)).OK("sentinel_command", `1`, `2`, `3`, `4`)
 	if out, fault := run(t, `{"prompt":"x","tools":["a","b"]}`, h); fault != nil || get(out, "finish", "turns") != `["repeated",3]` || out.Get("toolCalls").Len() != 6 {
-		t.Errorf("circle: %s %v", out, fault)
+		t.Errorf("repeated sequence: %s %v", out, fault)
 	}
 }
 
-func TestCallsThatAreNotCarriedOut(t *testing.T) {
+func TestCallsNotExecuted(t *testing.T) {
 	for _, fields := range []string{`{"prompt":"x"}`, `{"prompt":"x","tools":["a"],"parseToolCalls":false}`} {
-		h := sdktest.New(t).OK("sentinel_llm", wants(`a {"n":1}`))
+		h := sdktest.New(t).OK("sentinel_llm", toolCalls(`a {"n":1}`))
 		out, fault := run(t, fields, h)
-		want := `[true,"tools",[{"name":"a","arguments":{"n":1},"success":false,"error":"not carried out"}]]`
+		want := `[true,"tools",[{"name":"a","arguments":{"n":1},"success":false,"error":"not executed"}]]`
 		if fault != nil || get(out, "success", "finish", "toolCalls") != want {
 			t.Errorf("%s: %s %v", fields, out, fault)
 		}
@@ -203,7 +203,7 @@ func TestSchema(t *testing.T) {
 	}
 	again := h.Calls()[1].Request
 	if got := again.Get("append").At(0).Get("content").StringOr(""); got != "Your reply does not fit the required JSON Schema:\n- ok: missing\nReply again with the corrected JSON only." {
-		t.Errorf("asked again with %q", got)
+		t.Errorf("correction %q", got)
 	}
 	if got := get(again, "schema", "conversation"); got != `[{"type":"object","required":["ok"]},"c1"]` {
 		t.Errorf("got %s", got)
@@ -217,7 +217,7 @@ func TestSchema(t *testing.T) {
 			f = strings.Replace(fields, `"prompt"`, `"maxTurns":1,"prompt"`, 1)
 		}
 		_, fault := run(t, f, h)
-		if fault == nil || fault.Code != sdk.CodePlugin || fault.Message != "llm: the reply does not fit the schema: the reply is no JSON" {
+		if fault == nil || fault.Code != sdk.CodePlugin || fault.Message != "llm: the reply does not match the schema: the reply is not JSON" {
 			t.Errorf("%s: %v", name, fault)
 		}
 	}
@@ -232,18 +232,18 @@ func TestEnds(t *testing.T) {
 	if _, fault := run(t, `{"prompt":"x"}`, h); fault == nil || fault.RetryAfterMs != 800 {
 		t.Errorf("%v", fault)
 	}
-	h = sdktest.New(t).OK("sentinel_llm", wants(`a {}`)).Fail("sentinel_command", sdk.Fail(sdk.CodeCancelled, "stopped"))
+	h = sdktest.New(t).OK("sentinel_llm", toolCalls(`a {}`)).Fail("sentinel_command", sdk.Fail(sdk.CodeCancelled, "stopped"))
 	if _, fault := run(t, `{"prompt":"x","tools":["a"]}`, h); fault == nil || fault.Code != sdk.CodeCancelled {
-		t.Errorf("a stopped run went on: %v", fault)
+		t.Errorf("a stopped run continued: %v", fault)
 	}
 }
 
-// Results and arguments are cut so that request and output stay in their
-// limits, at a whole character.
+// TestLargeResults checks that results and arguments are cut at a character
+// boundary, so that request and output stay within their limits.
 func TestLargeResults(t *testing.T) {
 	big := strings.Repeat("é", 100<<10)
 	h := sdktest.New(t).
-		OK("sentinel_llm", wants(`a {"content":`+sdk.Quote(big)+`}`, `b {}`, `c {}`), reply("ok", "")).
+		OK("sentinel_llm", toolCalls(`a {"content":`+sdk.Quote(big)+`}`, `b {}`, `c {}`), reply("ok", "")).
 		OK("sentinel_command", sdk.Quote(big), sdk.Quote(big), sdk.Quote(big))
 	out, fault := run(t, `{"prompt":"x","tools":["a"]}`, h)
 	if fault != nil {

@@ -6,38 +6,38 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk"
 )
 
-// Room for tool results in one request, whose limit is 256 KiB: what escaping
-// and the rest of the request take must fit too.
+// Limits of tool results in one request, in bytes. A request is limited to 256 KiB,
+// including escaping and its other fields.
 const (
-	roomOfOne = 64 << 10
-	roomOfAll = 128 << 10
+	maxResult     = 64 << 10  // of one call
+	maxAllResults = 128 << 10 // of all calls of a reply
 )
 
-// roomOfArguments is how much of a call's arguments the step's result repeats;
-// whole files that were written stay in the record of the call itself.
-const roomOfArguments = 4 << 10
+// maxArguments limits the arguments of a call in the step's result, in bytes. The
+// journal has them in full.
+const maxArguments = 4 << 10
 
-// useTools carries out the calls of the reply in their order and returns what
-// to tell the model. Repeated is the name of the command when the model is
-// stuck on one call and the talk is over; that call is not carried out.
-func (t *talk) useTools() (next []sdk.Message, repeated string, err error) {
+// useTools executes the calls of the reply in order and returns the messages for
+// the model. When the model repeats a call too often, it executes no further calls
+// and returns the name of the command in repeated.
+func (t *conversation) useTools() (next []sdk.Message, repeated string, err error) {
 	calls := t.reply.ToolCalls
-	room := min(roomOfOne, roomOfAll/len(calls))
-	turns := t.seen.turn(calls)
+	limit := min(maxResult, maxAllResults/len(calls))
+	turns := t.repeats.turn(calls)
 	for i, call := range calls {
-		times := max(t.seen.call(call), turns)
-		if times > mostRepeats {
-			t.note(call, false, "not carried out: the same call for the third time in a row")
+		times := max(t.repeats.call(call), turns)
+		if times > maxRepeats {
+			t.addCall(call, false, "not executed: the same call for the third time in a row")
 			for _, rest := range calls[i+1:] {
-				t.note(rest, false, "not carried out")
+				t.addCall(rest, false, "not executed")
 			}
 			return nil, call.Name, nil
 		}
-		message, err := t.use(call, room)
+		message, err := t.use(call, limit)
 		if err != nil {
 			return nil, "", err
 		}
-		if times == mostRepeats {
+		if times == maxRepeats {
 			message.Content += "\n\n[Note: this is the same call as the one before. Making it a third time ends the conversation: use the result, or try something else.]"
 		}
 		next = append(next, message)
@@ -48,9 +48,9 @@ func (t *talk) useTools() (next []sdk.Message, repeated string, err error) {
 	return next, "", nil
 }
 
-// use carries out one call. Its error is the model's to handle, except that a
-// run which is being stopped stops.
-func (t *talk) use(call sdk.ToolCall, room int) (sdk.Message, error) {
+// use executes one call. An error of the call is returned to the model, except
+// cancelled, which ends the step because the run is being stopped.
+func (t *conversation) use(call sdk.ToolCall, limit int) (sdk.Message, error) {
 	m := sdk.Message{Role: "tool", ToolCallID: call.ID, Name: call.Name}
 	arguments := call.Arguments
 	if !arguments.Given() {
@@ -62,7 +62,7 @@ func (t *talk) use(call sdk.ToolCall, room int) (sdk.Message, error) {
 		if e.Code == sdk.CodeCancelled {
 			return m, err
 		}
-		t.note(call, false, e.Message)
+		t.addCall(call, false, e.Message)
 		m.IsError = true
 		m.Content = "Error (" + string(e.Code) + "): " + e.Message
 		if e.Hint != "" {
@@ -70,32 +70,33 @@ func (t *talk) use(call sdk.ToolCall, room int) (sdk.Message, error) {
 		}
 		return m, nil
 	}
-	t.note(call, result.Get("success").BoolOr(true), "")
-	m.Content = shorten(shown(result), room)
+	t.addCall(call, result.Get("success").BoolOr(true), "")
+	m.Content = shorten(resultText(result), limit)
 	return m, nil
 }
 
-// shown is a result as a model reads it: a text as it is, all else as JSON.
-func shown(v sdk.Value) string {
+// resultText returns a result for the model: a string unchanged, others as JSON.
+func resultText(v sdk.Value) string {
 	if s, ok := v.AsString(); ok {
 		return s
 	}
 	return v.String()
 }
 
-func shorten(s string, room int) string {
-	if len(s) <= room {
+// shorten cuts s to limit bytes and reports the number of bytes cut.
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	head := sdk.Cut(s, room)
+	head := sdk.Cut(s, limit)
 	return head + "\n[cut: " + strconv.Itoa(len(s)-len(head)) + " more bytes]"
 }
 
-// note adds a call to the result's list.
-func (t *talk) note(call sdk.ToolCall, success bool, problem string) {
+// addCall adds a call to the list of calls in the step's result.
+func (t *conversation) addCall(call sdk.ToolCall, success bool, problem string) {
 	arguments := call.Arguments
-	if text := arguments.String(); len(text) > roomOfArguments {
-		arguments = sdk.String(shorten(text, roomOfArguments))
+	if text := arguments.String(); len(text) > maxArguments {
+		arguments = sdk.String(shorten(text, maxArguments))
 	}
 	t.calls = append(t.calls, sdk.Object(
 		sdk.F("name", sdk.String(call.Name)),
@@ -105,9 +106,9 @@ func (t *talk) note(call sdk.ToolCall, success bool, problem string) {
 	))
 }
 
-// skip notes the calls of the reply as not carried out.
-func (t *talk) skip(why string) {
+// skip adds the calls of the reply to the result as not executed.
+func (t *conversation) skip(reason string) {
 	for _, call := range t.reply.ToolCalls {
-		t.note(call, false, why)
+		t.addCall(call, false, reason)
 	}
 }

@@ -6,28 +6,29 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk"
 )
 
-// defaultCap is the most passes of a loop whose fields do not bound it.
-const defaultCap = 10_000
+// defaultLimit limits the iterations of a loop without count, each and
+// maxIterations.
+const defaultLimit = 10_000
 
-// A plan is what the fields ask for.
+// A plan is the fields of the step.
 type plan struct {
-	kind    string // one of kinds, or empty
-	passes  int64  // of count and each; -1 if a check decides
-	cap     int64  // 0 is none
-	check   string // of while and until
-	each    sdk.Value
-	as      string
-	indexAs string
+	kind       string // one of kinds, or empty
+	iterations int64  // of count and each; -1 if a check decides
+	limit      int64  // 0 is no limit
+	check      string // of while and until
+	each       sdk.Value
+	as         string
+	indexAs    string
 }
 
-// run gives {iterations, output, reason}: the number of passes, the output of
+// run returns {iterations, output, reason}: the number of iterations, the output of
 // the last one, and the field that ended the loop.
 func run(c *sdk.Context) (sdk.Value, error) {
-	p, err := planned(c)
+	p, err := readPlan(c)
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	// A checkpoint after each pass keeps a replay as short as one pass.
+	// A checkpoint after each iteration limits a replay to one iteration.
 	done, last := c.State.Get("passes").IntOr(0), c.State.Get("last")
 	ended := c.State.Get("ended").BoolOr(false)
 	for !ended {
@@ -38,10 +39,10 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		if !more {
 			break
 		}
-		if p.cap > 0 && done >= p.cap {
-			return sdk.Value{}, p.capped()
+		if p.limit > 0 && done >= p.limit {
+			return sdk.Value{}, p.limitError()
 		}
-		if last, err = p.pass(c, done); err != nil {
+		if last, err = p.iterate(c, done); err != nil {
 			return sdk.Value{}, err
 		}
 		done++
@@ -64,6 +65,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	), nil
 }
 
+// state returns the state of a checkpoint.
 func state(done int64, last sdk.Value, ended bool) sdk.Value {
 	v := sdk.Object(sdk.F("passes", sdk.Int(done)), sdk.F("last", last))
 	if ended {
@@ -72,16 +74,17 @@ func state(done int64, last sdk.Value, ended bool) sdk.Value {
 	return v
 }
 
-// more reports whether another pass is wanted, before it and after done ones.
+// more reports, before each iteration, whether it must run after done ones.
 func (p plan) more(c *sdk.Context, done int64) (bool, error) {
 	if p.kind == "while" {
 		_, yes, err := c.Eval(p.check, sdk.Object(sdk.F(p.indexAs, sdk.Int(done))))
 		return yes, err
 	}
-	return p.passes < 0 || done < p.passes, nil
+	return p.iterations < 0 || done < p.iterations, nil
 }
 
-func (p plan) pass(c *sdk.Context, i int64) (sdk.Value, error) {
+// iterate executes the steps of iteration i.
+func (p plan) iterate(c *sdk.Context, i int64) (sdk.Value, error) {
 	vars := sdk.Object(sdk.F(p.indexAs, sdk.Int(i)))
 	if p.kind == "each" {
 		vars = vars.With(p.as, p.each.At(int(i)))
@@ -92,9 +95,9 @@ func (p plan) pass(c *sdk.Context, i int64) (sdk.Value, error) {
 	return c.Block("steps", vars)
 }
 
-// capped is the error of a loop that was not done when it reached its cap.
-// Calling that success would hide that the work is unfinished.
-func (p plan) capped() error {
+// limitError is the error of a loop that reached its limit before its end. A
+// success would hide that the work is unfinished.
+func (p plan) limitError() error {
 	what := "the loop has no other end"
 	switch p.kind {
 	case "while":
@@ -102,18 +105,19 @@ func (p plan) capped() error {
 	case "until":
 		what = "until is still false"
 	case "count", "each":
-		what = strconv.FormatInt(p.passes, 10) + " passes were wanted"
+		what = "want " + strconv.FormatInt(p.iterations, 10) + " iterations"
 	}
-	e := sdk.Fail(sdk.CodeLimit, "loop: maxIterations "+strconv.FormatInt(p.cap, 10)+" reached: "+what)
+	e := sdk.Fail(sdk.CodeLimit, "loop: maxIterations "+strconv.FormatInt(p.limit, 10)+" reached: "+what)
 	e.Field = "maxIterations"
 	return sdk.Permanent(e)
 }
 
-func planned(c *sdk.Context) (plan, error) {
+// readPlan reads and checks the fields of the step.
+func readPlan(c *sdk.Context) (plan, error) {
 	if err := sdk.BadFields(check(c.Fields())); err != nil {
 		return plan{}, err
 	}
-	p := plan{passes: -1, as: c.Field("as").StringOr("item"), indexAs: c.Field("indexAs").StringOr("index")}
+	p := plan{iterations: -1, as: c.Field("as").StringOr("item"), indexAs: c.Field("indexAs").StringOr("index")}
 	for _, name := range kinds {
 		if c.Field(name).Given() {
 			p.kind = name
@@ -122,10 +126,10 @@ func planned(c *sdk.Context) (plan, error) {
 	var err error
 	switch p.kind {
 	case "count":
-		p.passes, err = c.IntField("count", 0, 0)
+		p.iterations, err = c.IntField("count", 0, 0)
 	case "each":
 		p.each = c.Field("each")
-		p.passes = int64(p.each.Len())
+		p.iterations = int64(p.each.Len())
 		if p.each.Kind() != sdk.KindList {
 			err = sdk.BadField("each", "want a list, got "+p.each.Kind().String())
 		}
@@ -136,9 +140,9 @@ func planned(c *sdk.Context) (plan, error) {
 		return plan{}, err
 	}
 	fallback := int64(0)
-	if p.passes < 0 {
-		fallback = defaultCap
+	if p.iterations < 0 {
+		fallback = defaultLimit
 	}
-	p.cap, err = c.IntField("maxIterations", 1, fallback)
+	p.limit, err = c.IntField("maxIterations", 1, fallback)
 	return p, err
 }

@@ -1,4 +1,4 @@
-// Package loop is the step type that runs its steps again and again.
+// Package loop implements the step type that executes its steps repeatedly.
 package loop
 
 import "github.com/sentinel-runtime/sentinel/sdk"
@@ -6,24 +6,24 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 const fields = `{
   "type": "object",
   "properties": {
-    "steps": {"x-sentinel": "steps", "description": "The steps of one pass."},
-    "count": {"type": "integer", "minimum": 0, "description": "Number of passes."},
-    "while": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables, checked before each pass: go on while it is true."},
-    "until": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables, checked after each pass: go on until it is true."},
-    "each": {"type": "array", "description": "A list, often a $reference: one pass for each item."},
-    "as": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "item", "x-sentinel": "variable", "description": "With each: the variable that holds the item."},
-    "indexAs": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "index", "x-sentinel": "variable", "description": "The variable that holds the number of the pass, from 0. Give nested loops different ones."},
-    "maxIterations": {"type": "integer", "minimum": 1, "description": "Most passes. Reaching it before the loop is done is an error. Default 10000, none for count and each."}
+    "steps": {"x-sentinel": "steps", "description": "The steps of one iteration."},
+    "count": {"type": "integer", "minimum": 0, "description": "Number of iterations."},
+    "while": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables, checked before each iteration. The loop continues while it is true."},
+    "until": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables, checked after each iteration. The loop ends when it is true."},
+    "each": {"type": "array", "description": "A list, often a $reference: one iteration for each item."},
+    "as": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "item", "x-sentinel": "variable", "description": "With each: name of the variable with the item."},
+    "indexAs": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "index", "x-sentinel": "variable", "description": "Name of the variable with the number of the iteration, from 0. Nested loops need different names."},
+    "maxIterations": {"type": "integer", "minimum": 1, "description": "Maximum number of iterations. Reaching it before the loop ends is an error. Default 10000; no limit for count and each."}
   },
   "required": ["steps"],
   "additionalProperties": false
 }`
 
-// Step describes the type.
+// Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "loop",
-		Summary:  "Runs its steps several times.",
+		Summary:  "Executes its steps several times.",
 		Fields:   fields,
 		Infer:    []string{"steps"},
 		Run:      run,
@@ -31,11 +31,11 @@ func Step() sdk.Step {
 	}
 }
 
-// kinds are the fields that say how a loop ends, of which it has one.
+// kinds are the fields that define how a loop ends. A loop has one of them.
 var kinds = [...]string{"count", "while", "until", "each"}
 
-// check wants one kind. None is fine with maxIterations: such a loop ends when
-// a step fails or the cap is reached, and the cap is an error.
+// check requires one of kinds, or none with maxIterations: such a loop ends when a
+// step fails or with the error of the limit.
 func check(fields sdk.Value) []sdk.Problem {
 	given := ""
 	for _, name := range kinds {
@@ -51,7 +51,7 @@ func check(fields sdk.Value) []sdk.Problem {
 		return []sdk.Problem{{Field: "count", Message: "want one of count, while, until and each", Hint: "a loop without them needs maxIterations"}}
 	}
 	if given != "each" && fields.Get("as").Given() {
-		return []sdk.Problem{{Field: "as", Message: "belongs to each"}}
+		return []sdk.Problem{{Field: "as", Message: "requires each"}}
 	}
 	return nil
 }

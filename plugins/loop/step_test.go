@@ -42,14 +42,14 @@ func TestCount(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if out, fault := run(t, `{"steps":{"count":1},"count":0}`, sdktest.New(t)); fault != nil || out != `{"iterations":0,"output":null,"reason":"count"}` {
-		t.Errorf("no passes: %s %v", out, fault)
+		t.Errorf("no iterations: %s %v", out, fault)
 	}
 	if out, fault := run(t, `{"steps":{"count":0},"count":2}`, sdktest.New(t)); fault != nil || out != `{"iterations":2,"output":null,"reason":"count"}` {
 		t.Errorf("no steps: %s %v", out, fault)
 	}
 }
 
-// A while loop checks before its first pass.
+// TestWhile checks that while is evaluated before the first iteration.
 func TestWhile(t *testing.T) {
 	h := sdktest.New(t).OK("sentinel_eval", no)
 	if out, fault := run(t, `{"steps":{"count":1},"while":"$go"}`, h); fault != nil || out != `{"iterations":0,"output":null,"reason":"while"}` {
@@ -64,7 +64,7 @@ func TestWhile(t *testing.T) {
 	}
 }
 
-// An until loop makes its first pass before it checks.
+// TestUntil checks that until is evaluated after the first iteration.
 func TestUntil(t *testing.T) {
 	h := sdktest.New(t).OK("sentinel_block", first, last).OK("sentinel_eval", no, yes)
 	if out, fault := run(t, `{"steps":{"count":1},"until":"$done","maxIterations":2}`, h); fault != nil || out != `{"iterations":2,"output":"two","reason":"until"}` {
@@ -84,17 +84,17 @@ func TestEach(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, fault := run(t, `{"steps":{"count":1},"each":"a,b"}`, sdktest.New(t)); fault == nil || fault.Field != "each" {
-		t.Errorf("each of a text: %v", fault)
+		t.Errorf("each of a string: %v", fault)
 	}
 }
 
-// Reaching the cap is an error that names it, never success.
-func TestCap(t *testing.T) {
+// TestMaxIterations checks that reaching the limit is an error that names it.
+func TestMaxIterations(t *testing.T) {
 	for fields, message := range map[string]string{
 		`{"steps":{"count":1},"until":"$done","maxIterations":2}`: "loop: maxIterations 2 reached: until is still false",
 		`{"steps":{"count":1},"while":"$go","maxIterations":2}`:   "loop: maxIterations 2 reached: while is still true",
-		`{"steps":{"count":1},"count":5,"maxIterations":2}`:       "loop: maxIterations 2 reached: 5 passes were wanted",
-		`{"steps":{"count":1},"each":[1,2,3],"maxIterations":2}`:  "loop: maxIterations 2 reached: 3 passes were wanted",
+		`{"steps":{"count":1},"count":5,"maxIterations":2}`:       "loop: maxIterations 2 reached: want 5 iterations",
+		`{"steps":{"count":1},"each":[1,2,3],"maxIterations":2}`:  "loop: maxIterations 2 reached: want 3 iterations",
 		`{"steps":{"count":1},"maxIterations":2}`:                 "loop: maxIterations 2 reached: the loop has no other end",
 	} {
 		h := sdktest.New(t).OK("sentinel_block", first, last)
@@ -111,7 +111,7 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// After a checkpoint the loop goes on where it was.
+// TestResume checks that a loop continues from its checkpoint.
 func TestResume(t *testing.T) {
 	h := sdktest.New(t).State(`{"passes":1,"last":"one"}`).OK("sentinel_block", last)
 	if out, fault := run(t, `{"steps":{"count":1},"count":2}`, h); fault != nil || out != `{"iterations":2,"output":"two","reason":"count"}` {
@@ -120,14 +120,14 @@ func TestResume(t *testing.T) {
 	if diff := cmp.Diff([]string{`{"blocks":[{"field":"steps","vars":{"index":1}}]}`}, h.Requests("sentinel_block")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// The check of the last pass was true before the checkpoint: no other pass.
+	// until was true before the checkpoint: no further iteration.
 	h = sdktest.New(t).State(`{"passes":3,"last":"x","ended":true}`)
 	if out, fault := run(t, `{"steps":{"count":1},"until":"$done"}`, h); fault != nil || out != `{"iterations":3,"output":"x","reason":"until"}` {
 		t.Errorf("%s %v", out, fault)
 	}
 }
 
-func TestErrorInPass(t *testing.T) {
+func TestErrorInIteration(t *testing.T) {
 	h := sdktest.New(t).OK("sentinel_block", first, `{"blocks":[{"success":false,"error":{"code":"denied","message":"no"}}]}`)
 	if _, fault := run(t, `{"steps":{"count":1},"count":3}`, h); fault == nil || fault.Code != sdk.CodeDenied || fault.Message != "no" {
 		t.Errorf("%v", fault)
@@ -138,7 +138,7 @@ func TestProblems(t *testing.T) {
 	for fields, want := range map[string]string{
 		`{"steps":{"count":1}}`:                                   "count: want one of count, while, until and each",
 		`{"steps":{"count":1},"count":1,"until":"x"}`:             "until: want one of count, while, until and each, not also count",
-		`{"steps":{"count":1},"count":1,"as":"x"}`:                "as: belongs to each",
+		`{"steps":{"count":1},"count":1,"as":"x"}`:                "as: requires each",
 		`{"steps":{"count":1},"each":"$list","as":"x"}`:           "",
 		`{"steps":{"count":1},"maxIterations":3}`:                 "",
 		`{"steps":{"count":1},"while":"$x","maxIterations":"$n"}`: "",

@@ -1,4 +1,4 @@
-// Package parallel is the step type that runs several lists of steps at once.
+// Package parallel implements the step type that executes several lists of steps concurrently.
 package parallel
 
 import (
@@ -10,28 +10,28 @@ import (
 const fields = `{
   "type": "object",
   "properties": {
-    "branches": {"x-sentinel": "branches", "description": "Lists of steps. Each starts from the variables as they are now and sees its own writes only; at the end the writes are applied in the order of the branches."},
-    "failFast": {"type": "boolean", "default": false, "description": "The first branch that fails cancels the others, drops their writes and is the step's error. Without it all branches run to their end and the result says which failed."},
-    "concurrency": {"type": "integer", "minimum": 0, "default": 0, "description": "How many branches run at once; 0 is all."}
+    "branches": {"x-sentinel": "branches", "description": "Lists of steps. Each branch starts with the current variables and sees only its own writes. At the end the writes are applied in the order of the branches."},
+    "failFast": {"type": "boolean", "default": false, "description": "The first branch that fails cancels the others and fails the step, and the writes of all branches are discarded. By default all branches run to their end and the result reports which failed."},
+    "concurrency": {"type": "integer", "minimum": 0, "default": 0, "description": "Maximum number of branches that run at once; 0 is no limit."}
   },
   "required": ["branches"],
   "additionalProperties": false
 }`
 
-// Step describes the type.
+// Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "parallel",
-		Summary: "Runs several lists of steps at once.",
+		Summary: "Executes several lists of steps concurrently.",
 		Fields:  fields,
 		Infer:   []string{"branches"},
 		Run:     run,
 	}
 }
 
-// run gives {success, branches: [{success, output, error?}]}. Who wants every
-// branch's outcome gets it as a result, success false if one failed; who wants
-// the step to fail says failFast.
+// run returns {success, branches: [{success, output, error?}]}. success is false
+// if a branch failed. With failFast a failed branch is an error of the step
+// instead.
 func run(c *sdk.Context) (sdk.Value, error) {
 	failFast, err := c.BoolField("failFast", false)
 	if err != nil {
@@ -51,7 +51,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		if err != nil {
 			return sdk.Value{}, err
 		}
-		if cause := culprit(results); cause >= 0 {
+		if cause := rootCause(results); cause >= 0 {
 			success = false
 			if failFast {
 				return sdk.Value{}, sdk.Wrap("branch "+strconv.Itoa(cause), results[cause].Error)
@@ -76,10 +76,10 @@ func item(r sdk.BlockResult) sdk.Value {
 	)
 }
 
-// culprit returns the branch that failed by itself, not because a sibling's
-// failure cancelled it; the first that failed at all if there is no such; -1
-// if none failed.
-func culprit(results []sdk.BlockResult) int {
+// rootCause returns the first branch that failed and was not cancelled because of
+// another branch. If all failed branches were cancelled it returns the first one,
+// and -1 if none failed.
+func rootCause(results []sdk.BlockResult) int {
 	first := -1
 	for i, r := range results {
 		if r.Success {

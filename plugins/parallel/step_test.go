@@ -42,8 +42,8 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// With failFast the error is that of the branch that failed, not of the
-// siblings it cancelled.
+// TestFailFast checks that the error is that of the branch that failed, not of the
+// branches that were cancelled.
 func TestFailFast(t *testing.T) {
 	h := sdktest.New(t).OK("sentinel_block", `{"blocks":[`+cancelled+`,`+bad+`,`+good+`]}`)
 	_, fault := sdktest.Run(t, sdktest.Only(parallel.Step()), "parallel", `{"branches":{"counts":[1,1,1]},"failFast":true}`, h)
@@ -51,6 +51,6 @@ func TestFailFast(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := h.Calls()[0].Request.Get("failFast").String(); got != "true" {
-		t.Errorf("failFast asked for: %s", got)
+		t.Errorf("failFast of the request: %s", got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package sentinel is the step type that starts another sentinel, as a run of
-// its own below this one.
+// Package sentinel implements the step type that starts another sentinel as a child
+// run.
 package sentinel
 
 import (
@@ -9,19 +9,19 @@ import (
 const fields = `{
   "type": "object",
   "properties": {
-    "definition": {"type": "object", "x-sentinel": "definition", "description": "What to run: a definition, or {\"$ref\": id} for one that exists."},
-    "inputs": {"type": "object", "description": "Inputs of the child. Texts may hold $references."},
-    "await": {"type": "boolean", "default": true, "description": "Wait until the child has ended. With false the step gives {run, sentinel} at once, and the child's end does not concern it."}
+    "definition": {"type": "object", "x-sentinel": "definition", "description": "The definition to run, or {\"$ref\": id} for an existing sentinel."},
+    "inputs": {"type": "object", "description": "Inputs of the child run. Strings may contain $references."},
+    "await": {"type": "boolean", "default": true, "description": "Wait until the child run has ended. With false the step returns {run, sentinel} at once, and the outcome of the child run does not affect it."}
   },
   "required": ["definition"],
   "additionalProperties": false
 }`
 
-// Step describes the type.
+// Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "sentinel",
-		Summary: "Starts another sentinel and, by default, waits for its result.",
+		Summary: "Starts another sentinel and waits for its result, unless await is false.",
 		Fields:  fields,
 		Infer:   []string{"definition"},
 		Aliases: map[string]string{"pipeline": "definition"},
@@ -55,9 +55,8 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	return output(run, result), nil
 }
 
-// output is the result of a child that completed. Its success also looks at
-// what the child's last step gave, so that a child whose tests were red is not
-// taken for a good one.
+// output returns the result of a completed child run. Its success is false if the
+// output of the run has success false, such as that of a failed test.
 func output(run string, result sdk.Value) sdk.Value {
 	last := result.Get("output")
 	if !last.Exists() {
@@ -74,10 +73,9 @@ func output(run string, result sdk.Value) sdk.Value {
 	)
 }
 
-// failure is the error for a child that ended otherwise than completed, nil
-// for one that did. The child's own code passes through, so that a retry
-// decides by what really happened; a child without an error is named by how it
-// ended.
+// failure returns the error for a child run that did not complete, nil for one that
+// did. It keeps the code of the child's error, so that the retry decision depends on
+// the cause. Without an error of the child its status decides.
 func failure(run, name string, result sdk.Value) error {
 	status := result.Get("status").StringOr("")
 	if status == "completed" {
@@ -90,7 +88,7 @@ func failure(run, name string, result sdk.Value) error {
 	case "timed_out":
 		code, message = sdk.CodeTimeout, "reached its time limit"
 	case "quarantined":
-		code, message = sdk.CodeInterrupted, "is quarantined: it took the process down three times"
+		code, message = sdk.CodeInterrupted, "is quarantined: it crashed the process three times"
 	case "failed":
 		message = "failed"
 	}

@@ -16,7 +16,7 @@ func TestAwaited(t *testing.T) {
 	for _, tt := range []struct{ name, result, want string }{
 		{"completed", `{"run":"r1","status":"completed","iterations":2,"output":{"success":true},"variables":{"tests":1}}`,
 			`{"success":true,"status":"completed","run":"r1","iterations":2,"output":{"success":true},"variables":{"tests":1}}`},
-		{"completed, but its last step found something bad", `{"status":"completed","iterations":1,"output":{"success":false},"variables":{}}`,
+		{"completed with success false", `{"status":"completed","iterations":1,"output":{"success":false},"variables":{}}`,
 			`{"success":false,"status":"completed","run":"r1","iterations":1,"output":{"success":false},"variables":{}}`},
 		{"completed without output", `{"status":"completed","iterations":0,"variables":{}}`,
 			`{"success":true,"status":"completed","run":"r1","iterations":0,"output":null,"variables":{}}`},
@@ -37,7 +37,7 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-func TestChildThatDidNotComplete(t *testing.T) {
+func TestNotCompleted(t *testing.T) {
 	const op = `sentinel "run-tests" run r1: `
 	for _, tt := range []struct {
 		result string
@@ -47,7 +47,7 @@ func TestChildThatDidNotComplete(t *testing.T) {
 		{`{"status":"failed"}`, sdk.Error{Code: sdk.CodePlugin, Message: op + "failed"}},
 		{`{"status":"stopped"}`, sdk.Error{Code: sdk.CodeCancelled, Message: op + "was stopped"}},
 		{`{"status":"timed_out"}`, sdk.Error{Code: sdk.CodeTimeout, Message: op + "reached its time limit"}},
-		{`{"status":"quarantined"}`, sdk.Error{Code: sdk.CodeInterrupted, Message: op + "is quarantined: it took the process down three times"}},
+		{`{"status":"quarantined"}`, sdk.Error{Code: sdk.CodeInterrupted, Message: op + "is quarantined: it crashed the process three times"}},
 		{`{"status":"odd"}`, sdk.Error{Code: sdk.CodePlugin, Message: op + `ended as "odd"`}},
 	} {
 		h := sdktest.New(t).OK("sentinel_spawn", started).OK("sentinel_wait", `{"timedOut":false,"result":`+tt.result+`}`)
@@ -58,8 +58,7 @@ func TestChildThatDidNotComplete(t *testing.T) {
 	}
 }
 
-// The step of a child that nobody waits for ends at once: its host is asked
-// for no wait at all.
+// TestNotAwaited checks that a step with await false makes no wait call.
 func TestNotAwaited(t *testing.T) {
 	h := sdktest.New(t).OK("sentinel_spawn", started)
 	out, fault := sdktest.Run(t, sdktest.Only(sentinel.Step()), "sentinel", `{"definition":{"$ref":"ci"},"await":false}`, h)

@@ -1,5 +1,5 @@
-// Package shell is the step type that runs a shell line or a program and fails
-// when it does.
+// Package shell implements the step type that executes a shell command line or a
+// program, and fails if its exit code is not 0.
 package shell
 
 import (
@@ -11,26 +11,25 @@ import (
 const fields = `{
   "type": "object",
   "properties": {
-    "command": {"type": "string", "minLength": 1, "x-sentinel": "shell", "description": "A shell line. A $reference becomes an environment variable with its text, so data is never read as code; keep it out of single quotes.", "examples": ["npm test"]},
-    "argv": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "Instead of a line: a program and its arguments, run without a shell."},
-    "env": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}, "description": "Further environment variables."},
-    "cwd": {"type": "string", "description": "Folder to run in, inside the workspace. Default: the workspace."},
+    "command": {"type": "string", "minLength": 1, "x-sentinel": "shell", "description": "A shell command line. A $reference becomes an environment variable with its value, so data is never executed as code. Do not put it in single quotes.", "examples": ["npm test"]},
+    "argv": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "Instead of a command line: a program and its arguments, executed without a shell."},
+    "env": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}, "description": "Additional environment variables."},
+    "cwd": {"type": "string", "description": "Working folder, inside the workspace. Default: the workspace."},
     "stdin": {"type": "string", "description": "Text for standard input."},
-    "allowFailure": {"type": "boolean", "default": false, "description": "An exit code other than 0 is a result with success false instead of an error."}
+    "allowFailure": {"type": "boolean", "default": false, "description": "Return an exit code other than 0 as a result with success false, instead of an error."}
   },
   "additionalProperties": false
 }`
 
-// execute is the command that does the work.
+// execute is the host command that executes programs.
 const execute = "code/shell/execute"
 
-// Step describes the type. A step with the field command and no type is one of
-// type command, as the specification has it; a shell step is known by argv or by
-// its type.
+// Step returns the step type. A step without a type is of this type if it has argv;
+// with command it is of type command.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "shell",
-		Summary:  "Runs a shell line or a program; an exit code other than 0 is an error.",
+		Summary:  "Executes a shell command line or a program; an exit code other than 0 is an error.",
 		Fields:   fields,
 		Infer:    []string{"argv"},
 		Aliases:  map[string]string{"cmd": "command", "workingDir": "cwd"},
@@ -50,8 +49,8 @@ func check(fields sdk.Value) []sdk.Problem {
 	return nil
 }
 
-// run passes the line as it got it: the host has put environment variables in
-// the place of references and adds those variables to the call itself.
+// run passes the command line unchanged: the host has replaced $references by
+// environment variables, and adds their values to the call.
 func run(c *sdk.Context) (sdk.Value, error) {
 	if err := sdk.BadFields(check(c.Fields())); err != nil {
 		return sdk.Value{}, err
@@ -71,11 +70,12 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil || allow || result.Get("success").BoolOr(true) {
 		return result, err
 	}
-	return sdk.Value{}, sdk.Fail(sdk.CodePlugin, "shell "+sdk.Quote(shown(c))+": "+outcome(result))
+	return sdk.Value{}, sdk.Fail(sdk.CodePlugin, "shell "+sdk.Quote(commandLine(c))+": "+exitText(result))
 }
 
-// shown is the line or the program, short enough for a message.
-func shown(c *sdk.Context) string {
+// commandLine returns the command line, or the program with its arguments, cut for
+// an error message.
+func commandLine(c *sdk.Context) string {
 	line := c.Field("command").StringOr("")
 	for i, arg := range c.Field("argv").Items() {
 		if i > 0 {
@@ -83,20 +83,20 @@ func shown(c *sdk.Context) string {
 		}
 		line += arg.StringOr("")
 	}
-	const room = 100
-	if len(line) > room {
-		return sdk.Cut(line, room) + "..."
+	const limit = 100
+	if len(line) > limit {
+		return sdk.Cut(line, limit) + "..."
 	}
 	return line
 }
 
-// outcome says how it ended, with the last lines of what it wrote: standard
-// error if there is any, because that is where programs say why.
-func outcome(result sdk.Value) string {
+// exitText returns the exit code and the last lines of the output: standard error,
+// or the whole output if that is blank.
+func exitText(result sdk.Value) string {
 	text := "exit code " + strconv.FormatInt(result.Get("exitCode").IntOr(-1), 10)
 	written := result.Get("stderr").StringOr("")
 	if blank(written) {
-		written = result.Get("stdout").StringOr("")
+		written = result.Get("output").StringOr("")
 	}
 	if tail := lastLines(written); tail != "" {
 		text += ": " + tail
@@ -113,7 +113,7 @@ func blank(s string) bool {
 	return true
 }
 
-// lastLines returns the last five lines, at most 500 bytes, without trailing
+// lastLines returns the last five lines, at most 500 bytes, without trailing white
 // space.
 func lastLines(s string) string {
 	for len(s) > 0 && s[len(s)-1] <= ' ' {
@@ -128,7 +128,7 @@ func lastLines(s string) string {
 		}
 		start--
 	}
-	for start < len(s) && s[start]&0xC0 == 0x80 { // not inside a character
+	for start < len(s) && s[start]&0xC0 == 0x80 { // not within a UTF-8 sequence
 		start++
 	}
 	return s[start:]

@@ -18,9 +18,9 @@ func TestRun(t *testing.T) {
 		{"argv", `{"argv":["git","status"]}`, `{"command":"code/shell/execute","params":{"argv":["git","status"],"wait":true}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := sdktest.New(t).OK("sentinel_command", `{"success":true,"exitCode":0,"stdout":"x"}`)
+			h := sdktest.New(t).OK("sentinel_command", `{"success":true,"exitCode":0,"output":"x"}`)
 			out, fault := sdktest.Run(t, sdktest.Only(shell.Step()), "shell", tt.fields, h)
-			if fault != nil || out.String() != `{"success":true,"exitCode":0,"stdout":"x"}` {
+			if fault != nil || out.String() != `{"success":true,"exitCode":0,"output":"x"}` {
 				t.Errorf("%s %v", out, fault)
 			}
 			if diff := cmp.Diff([]string{tt.request}, h.Requests("sentinel_command")); diff != "" {
@@ -31,7 +31,8 @@ func TestRun(t *testing.T) {
 }
 
 func TestFailure(t *testing.T) {
-	const result = `{"success":false,"exitCode":3,"stdout":"o1\no2\n","stderr":"%"}`
+	// A result of code/shell/execute: both streams in output, standard error also in stderr.
+	const result = `{"executionId":"x","running":false,"success":false,"exitCode":3,"output":"o1\no2\n","stderr":"%"}`
 	long := strings.Repeat("é", 400)
 	for _, tt := range []struct{ fields, stderr, want string }{
 		{`{"command":"npm test"}`, `a\nb\nc\nd\ne\nf\n\n`, "shell \"npm test\": exit code 3: b\nc\nd\ne\nf"},
@@ -51,7 +52,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// A program that could not run is an error also with allowFailure.
+// TestCouldNotRun checks that a program that cannot run is an error even with allowFailure.
 func TestCouldNotRun(t *testing.T) {
 	h := sdktest.New(t).Fail("sentinel_command", sdk.Fail(sdk.CodeTimeout, "time limit"))
 	if _, fault := sdktest.Run(t, sdktest.Only(shell.Step()), "shell", `{"command":"x","allowFailure":true}`, h); fault == nil || fault.Code != sdk.CodeTimeout {

@@ -1,4 +1,4 @@
-// Package wait is the step type that lets time pass, or waits for an event.
+// Package wait implements the step type that waits for a time or an event.
 package wait
 
 import "github.com/sentinel-runtime/sentinel/sdk"
@@ -6,18 +6,18 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 const fields = `{
   "type": "object",
   "properties": {
-    "durationMs": {"type": "integer", "minimum": 0, "description": "How long, in milliseconds of calendar time; it goes on while the host is down."},
-    "until": {"type": "string", "description": "A moment, RFC 3339. One in the past is over at once.", "examples": ["2026-01-31T08:00:00Z"]},
-    "event": {"type": "string", "minLength": 1, "description": "Pattern of the event to wait for. A * stands for one segment, a final ** for the rest. The step's timeoutMs ends the wait with an error."}
+    "durationMs": {"type": "integer", "minimum": 0, "description": "Duration in milliseconds of calendar time; it continues while the host is down."},
+    "until": {"type": "string", "description": "A time in RFC 3339. A time in the past ends the wait at once.", "examples": ["2026-01-31T08:00:00Z"]},
+    "event": {"type": "string", "minLength": 1, "description": "Pattern of the event to wait for. * matches one segment, a final ** the rest. The step's timeoutMs ends the wait with an error."}
   },
   "additionalProperties": false
 }`
 
-// Step describes the type.
+// Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "wait",
-		Summary:  "Waits for a time, a moment or an event.",
+		Summary:  "Waits for a duration, a time or an event.",
 		Fields:   fields,
 		Infer:    []string{"durationMs"},
 		ReadOnly: true,
@@ -39,7 +39,7 @@ func check(fields sdk.Value) []sdk.Problem {
 	return nil
 }
 
-// run gives {reason} and, for an event, its record.
+// run returns {reason}, and the event if there is one.
 func run(c *sdk.Context) (sdk.Value, error) {
 	if err := sdk.BadFields(check(c.Fields())); err != nil {
 		return sdk.Value{}, err
@@ -52,11 +52,11 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		}
 		return reason("duration"), c.Sleep(ms)
 	case c.Field("until").Given():
-		moment, err := c.StringField("until")
+		at, err := c.StringField("until")
 		if err != nil {
 			return sdk.Value{}, err
 		}
-		return reason("until"), c.WaitUntil(moment)
+		return reason("until"), c.WaitUntil(at)
 	}
 	pattern, err := c.StringField("event")
 	if err != nil {

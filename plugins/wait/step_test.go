@@ -28,7 +28,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-func TestTimeLimitIsAnError(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	h := sdktest.New(t).OK("sentinel_wait", `{"timedOut":true}`)
 	if _, fault := sdktest.Run(t, sdktest.Only(wait.Step()), "wait", `{"event":"a"}`, h); fault == nil || fault.Code != sdk.CodeTimeout {
 		t.Errorf("%v", fault)
@@ -42,6 +42,6 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	if got := sdktest.Problems(t, sdktest.Only(wait.Step()), "wait", `{"durationMs":"$ms"}`); got != nil {
-		t.Errorf("a reference is a problem: %q", got)
+		t.Errorf("a reference was refused: %q", got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package watch is the step type that blocks until something was heard: the
-// classified output of a shell execution, or an event.
+// Package watch implements the step type that waits for the classified output of a
+// shell execution, or for an event.
 package watch
 
 import "github.com/sentinel-runtime/sentinel/sdk"
@@ -7,15 +7,15 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 const fields = `{
   "type": "object",
   "properties": {
-    "executionId": {"type": "string", "description": "The shell execution to watch, as code/shell/execute with wait:false gave it.", "examples": ["$build.executionId"]},
+    "executionId": {"type": "string", "description": "Id of the shell execution to watch, as returned by code/shell/execute with wait:false.", "examples": ["$build.executionId"]},
     "rules": {
       "type": "array",
-      "description": "Rules that classify lines; the first one that matches wins. Without them those of the execution hold.",
+      "description": "Rules that classify lines; the first match decides. Default: the rules of the execution.",
       "items": {
         "type": "object",
         "properties": {
           "pattern": {"type": "string", "description": "Regular expression (RE2)."},
-          "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"], "description": "What a line that matches is."},
+          "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"], "description": "Class of a matching line."},
           "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Keep the line or drop it."}
         },
         "required": ["pattern", "classification"],
@@ -23,13 +23,13 @@ const fields = `{
       },
       "x-sentinel": "raw"
     },
-    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: the execution has ended, the first line classified as error, or the first line that a rule matched. The end of the execution always stops."},
-    "event": {"type": "string", "minLength": 1, "description": "Instead of an execution: pattern of the event to wait for. A * stands for one segment, a final ** for the rest."}
+    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end of the execution, at the first line classified as error, or at the first line that a rule matches. The end of the execution always stops."},
+    "event": {"type": "string", "minLength": 1, "description": "Instead of an execution: pattern of the event to wait for. * matches one segment, a final ** the rest."}
   },
   "additionalProperties": false
 }`
 
-// Step describes the type.
+// Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "watch",
@@ -50,13 +50,13 @@ func check(fields sdk.Value) []sdk.Problem {
 	case execution && event:
 		return []sdk.Problem{{Field: "event", Message: "want executionId or event, not both"}}
 	case event && (fields.Get("rules").Given() || fields.Get("until").Given()):
-		return []sdk.Problem{{Field: "event", Message: "rules and until belong to executionId"}}
+		return []sdk.Problem{{Field: "event", Message: "rules and until require executionId"}}
 	}
 	return nil
 }
 
-// run gives the answer for an execution as the host has it: executionId,
-// lines, text, finished, exitCode, success. For an event it gives the record.
+// run returns {executionId, lines, text, finished, exitCode, success} for an
+// execution, and {event} for an event.
 func run(c *sdk.Context) (sdk.Value, error) {
 	if err := sdk.BadFields(check(c.Fields())); err != nil {
 		return sdk.Value{}, err

@@ -40,7 +40,7 @@ func TestRefuses(t *testing.T) {
 	for fields, problem := range map[string]string{
 		`{}`:                                 "executionId: want executionId or event",
 		`{"executionId":"x","event":"e"}`:    "event: want executionId or event, not both",
-		`{"event":"e","until":"finished"}`:   "event: rules and until belong to executionId",
+		`{"event":"e","until":"finished"}`:   "event: rules and until require executionId",
 		`{"executionId":"$build.execution"}`: "",
 	} {
 		got := sdktest.Problems(t, sdktest.Only(watch.Step()), "watch", fields)

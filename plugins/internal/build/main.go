@@ -1,8 +1,8 @@
-// Command build makes the module of the built-in STEPS and stores it where
+// Command build builds the module of the built-in step types and writes it where
 // package plugins embeds it.
 //
-//	go run ./plugins/internal/build           build and store
-//	go run ./plugins/internal/build -verify   build and compare, store nothing
+//	go run ./plugins/internal/build           build and write
+//	go run ./plugins/internal/build -verify   build and compare, write nothing
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 func main() {
-	verify := flag.Bool("verify", false, "compare a new build with the stored module and change nothing")
+	verify := flag.Bool("verify", false, "compare a new build with the stored module, write nothing")
 	flag.Parse()
-	work := build
+	command := build
 	if *verify {
-		work = compare
+		command = verifyModule
 	}
-	if err := work(); err != nil {
+	if err := command(); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(1)
 	}
@@ -43,22 +43,23 @@ func build() error {
 	if err != nil {
 		return err
 	}
-	s.Module = guest.SumOf(module)
+	s.Module = guest.ModuleSum(module)
 	if err := guest.Write(root, module, s); err != nil {
 		return err
 	}
-	fmt.Printf("plugins/builtin.wasm.gz: %d bytes of module, sha256 %s, %s\n", len(module), s.Module, s.Go)
+	fmt.Printf("plugins/builtin.wasm.gz: module of %d bytes, SHA-256 %s, %s\n", len(module), s.Module, s.Go)
 	return nil
 }
 
-// compare is for the Go version that built the stored module: the version is
-// inside the module, so another one cannot give the same bytes.
-func compare() error {
+// verifyModule compares the stored module with the sources and with a new build.
+// It skips the build if the Go version differs from that of the stored module: the
+// version is part of the module, so the bytes would differ.
+func verifyModule() error {
 	root, err := guest.Root()
 	if err != nil {
 		return err
 	}
-	noted, err := guest.Noted(root)
+	sum, err := guest.ReadSum(root)
 	if err != nil {
 		return err
 	}
@@ -66,22 +67,22 @@ func compare() error {
 	if err != nil {
 		return err
 	}
-	if sources != noted.Sources {
-		return fmt.Errorf("the module is not of these sources: run make plugins")
+	if sources != sum.Sources {
+		return fmt.Errorf("the stored module was built from other sources: run make plugins")
 	}
-	stored, err := guest.Stored(root)
+	stored, err := guest.ReadModule(root)
 	if err != nil {
 		return err
 	}
-	if guest.SumOf(stored) != noted.Module {
-		return fmt.Errorf("builtin.wasm.gz and builtin.sum do not belong together: run make plugins")
+	if guest.ModuleSum(stored) != sum.Module {
+		return fmt.Errorf("builtin.wasm.gz and builtin.sum do not match: run make plugins")
 	}
 	version, err := guest.GoVersion(root)
 	if err != nil {
 		return err
 	}
-	if version != noted.Go {
-		fmt.Printf("skipped the comparison of bytes: the module was built with %s, this is %s\n", noted.Go, version)
+	if version != sum.Go {
+		fmt.Printf("skipped the build: the stored module was built with %s, this is %s\n", sum.Go, version)
 		return nil
 	}
 	module, err := guest.Compile(root)
@@ -89,8 +90,8 @@ func compare() error {
 		return err
 	}
 	if !bytes.Equal(module, stored) {
-		return fmt.Errorf("%s gives other bytes than the stored module: sha256 %s, stored %s", version, guest.SumOf(module), noted.Module)
+		return fmt.Errorf("a build with %s differs from the stored module: SHA-256 %s, stored %s", version, guest.ModuleSum(module), sum.Module)
 	}
-	fmt.Printf("the stored module is what %s makes of these sources\n", version)
+	fmt.Printf("the stored module matches a build of these sources with %s\n", version)
 	return nil
 }

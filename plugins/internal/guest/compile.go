@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Compile builds the module with the Go toolchain in PATH. Flags and
-// environment are such that the same sources and the same Go version give the
-// same bytes on every machine. The some 25,000 data segments that Go writes
-// stay: the host joins them when it loads a module, in 12 ms.
+// Compile builds the module with the Go toolchain in PATH. With its flags and
+// environment, the same sources and Go version give the same bytes on every
+// machine. It does not merge the about 25,000 data segments that Go writes: the
+// host does so when it loads a module, in 12 ms.
 func Compile(root string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "builtin")
 	if err != nil {
@@ -31,11 +31,11 @@ func Compile(root string) ([]byte, error) {
 // GoVersion returns the version of the Go toolchain in PATH: "go1.26.8".
 func GoVersion(root string) (string, error) { return goTool(root, "env", "GOVERSION") }
 
-// Root returns the folder of the main module.
+// Root returns the root folder of the main Go module.
 func Root() (string, error) {
 	mod, err := goTool("", "env", "GOMOD")
 	if err == nil && filepath.Base(mod) != "go.mod" {
-		err = fmt.Errorf("find module: no go.mod here or above")
+		err = fmt.Errorf("find module: no go.mod in this folder or above")
 	}
 	return filepath.Dir(mod), err
 }

@@ -1,3 +1,3 @@
-// Package guest builds the module of the built-in STEPS and says whether the
-// one at hand is of these sources.
+// Package guest builds and stores the module of the built-in step types, with a
+// digest of its sources.
 package guest

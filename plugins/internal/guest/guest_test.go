@@ -12,14 +12,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins/internal/guest"
 )
 
-// The stored module is of the sources beside it. It needs no Go of a certain
-// version, so everyone who edits a step type sees it.
-func TestStoredModuleIsOfTheseSources(t *testing.T) {
+// TestStoredModuleMatchesSources compares the sources with the digest of the stored
+// module. It does not compile, so it works with any Go version.
+func TestStoredModuleMatchesSources(t *testing.T) {
 	root, err := guest.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	noted, err := guest.Noted(root)
+	sum, err := guest.ReadSum(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,23 +27,23 @@ func TestStoredModuleIsOfTheseSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if digest != noted.Sources {
-		t.Errorf("plugins/builtin.wasm.gz is not of these sources: run make plugins")
+	if digest != sum.Sources {
+		t.Errorf("plugins/builtin.wasm.gz was built from other sources: run make plugins")
 	}
 	module, err := plugins.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := guest.SumOf(module); got != noted.Module {
-		t.Errorf("the embedded module has sha256 %s, builtin.sum notes %s", got, noted.Module)
+	if got := guest.ModuleSum(module); got != sum.Module {
+		t.Errorf("the embedded module has SHA-256 %s, builtin.sum has %s", got, sum.Module)
 	}
-	stored, err := guest.Stored(root)
+	stored, err := guest.ReadModule(root)
 	if err != nil || !bytes.Equal(stored, module) {
-		t.Errorf("the stored module is not the embedded one: %v", err)
+		t.Errorf("the stored and the embedded module differ: %v", err)
 	}
-	const most = 2_250_000 // bytes; what is more shows up in every cold start
-	if len(module) > most {
-		t.Errorf("the module has %d bytes, at most %d are wanted", len(module), most)
+	const maxSize = 2_250_000 // bytes; the size affects every cold start
+	if len(module) > maxSize {
+		t.Errorf("the module has %d bytes, want at most %d", len(module), maxSize)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestWriteAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	module := []byte(strings.Repeat("module ", 1000))
-	want := guest.Sum{Module: guest.SumOf(module), Sources: "s", Go: "go1.26.8"}
+	want := guest.Sum{Module: guest.ModuleSum(module), Sources: "s", Go: "go1.26.8"}
 	if err := guest.Write(root, module, want); err != nil {
 		t.Fatal(err)
 	}
@@ -116,22 +116,22 @@ func TestWriteAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := guest.Noted(root); err != nil || got != want {
-		t.Errorf("noted %+v %v, want %+v", got, err, want)
+	if got, err := guest.ReadSum(root); err != nil || got != want {
+		t.Errorf("sum %+v %v, want %+v", got, err, want)
 	}
-	if got, err := guest.Stored(root); err != nil || !bytes.Equal(got, module) {
+	if got, err := guest.ReadModule(root); err != nil || !bytes.Equal(got, module) {
 		t.Errorf("stored %d bytes %v", len(got), err)
 	}
 	if err := guest.Write(root, module, want); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := os.ReadFile(filepath.Join(root, "plugins", "builtin.wasm.gz")); err != nil || !bytes.Equal(first, again) {
-		t.Errorf("the same module compressed to other bytes: %v", err)
+		t.Errorf("the same module has different compressed bytes: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(root, "plugins", "builtin.sum"), []byte("odd\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := guest.Noted(root); err == nil {
-		t.Error("read a sum of another shape")
+	if _, err := guest.ReadSum(root); err == nil {
+		t.Error("ReadSum accepted a malformed file")
 	}
 }

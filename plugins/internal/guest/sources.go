@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Sources returns the files that the module is made of, relative to root and
-// with slashes: the Go files, tests excepted, of the SDK and of each step type.
+// Sources returns the source files of the module, relative to root and with
+// slashes: the Go files of the SDK and of each step type, except tests.
 func Sources(root string) ([]string, error) {
 	dirs := []string{"sdk", "sdk/abi"}
 	entries, err := os.ReadDir(filepath.Join(root, "plugins"))
@@ -44,9 +44,8 @@ func Sources(root string) ([]string, error) {
 
 var goLine = regexp.MustCompile(`(?m)^go (\S+)$`)
 
-// Digest returns the SHA-256, in hex, of the sources and of the language
-// version that go.mod names. Line ends count as "\n" whatever a checkout made
-// of them.
+// Digest returns the SHA-256, in hex, of the sources and of the Go version in
+// go.mod. "\r\n" counts as "\n", because a checkout may convert line ends.
 func Digest(root string) (string, error) {
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// A Sum is what builtin.sum notes of a built module.
+// A Sum is the content of builtin.sum.
 type Sum struct {
 	Module  string // SHA-256 of the module, not of the compressed file
 	Sources string // see [Digest]
-	Go      string // version that built it
+	Go      string // Go version that built the module
 }
 
-// Noted reads builtin.sum.
-func Noted(root string) (Sum, error) {
+// ReadSum reads builtin.sum.
+func ReadSum(root string) (Sum, error) {
 	text, err := os.ReadFile(sumFile(root))
 	if err != nil {
 		return Sum{}, err
@@ -42,16 +42,16 @@ func Noted(root string) (Sum, error) {
 	return s, nil
 }
 
-// SumOf returns the SHA-256 of a module in hex.
-func SumOf(module []byte) string {
+// ModuleSum returns the SHA-256 of a module in hex.
+func ModuleSum(module []byte) string {
 	sum := sha256.Sum256(module)
 	return hex.EncodeToString(sum[:])
 }
 
-// Write stores the module, compressed, and its sum beside it.
+// Write writes the compressed module and builtin.sum.
 func Write(root string, module []byte, s Sum) error {
 	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression) // without name and time
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression) // no name and time in the header
 	if err != nil {
 		return err
 	}
@@ -61,15 +61,15 @@ func Write(root string, module []byte, s Sum) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	if err := replace(moduleFile(root), packed.Bytes()); err != nil {
+	if err := writeAtomic(moduleFile(root), packed.Bytes()); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("module %s\nsources %s\ngo %s\n", s.Module, s.Sources, s.Go)
-	return replace(sumFile(root), []byte(text))
+	return writeAtomic(sumFile(root), []byte(text))
 }
 
-// Stored returns the module that [Write] stored.
-func Stored(root string) ([]byte, error) {
+// ReadModule reads the module that [Write] wrote.
+func ReadModule(root string) ([]byte, error) {
 	f, err := os.Open(moduleFile(root))
 	if err != nil {
 		return nil, err
@@ -85,9 +85,9 @@ func Stored(root string) ([]byte, error) {
 func moduleFile(root string) string { return filepath.Join(root, "plugins", "builtin.wasm.gz") }
 func sumFile(root string) string    { return filepath.Join(root, "plugins", "builtin.sum") }
 
-// replace writes a file whole or not at all, for another build may embed it
-// at this moment.
-func replace(name string, content []byte) error {
+// writeAtomic writes a file atomically, because another build may read it at the
+// same time.
+func writeAtomic(name string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".build-*")
 	if err != nil {
 		return err
