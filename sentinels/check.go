@@ -17,13 +17,14 @@ import (
 // step, or named by a field that is marked as the name of a variable, such as
 // the item of a loop.
 func Check(d *Definition, types *TypeSet, known ...string) Problems {
-	c := checker{types: types, set: make(map[string]bool)}
+	c := checker{types: types, set: make(map[string]bool), results: make(map[string]result)}
 	for _, name := range slices.Concat(Reserved, known) {
 		c.set[name] = true
 	}
 	for name := range d.Inputs {
 		c.set[name] = true
 	}
+	c.words(d.Inputs)
 	c.collect(d.Steps)
 	c.definition(d, "")
 	return c.problems
@@ -32,6 +33,7 @@ func Check(d *Definition, types *TypeSet, known ...string) Problems {
 type checker struct {
 	types    *TypeSet
 	set      map[string]bool
+	results  map[string]result // what is known of their values, by variable
 	problems Problems
 }
 
@@ -41,6 +43,7 @@ func (c *checker) collect(steps []Step) {
 		s := &steps[i]
 		if s.OutputTo != "" {
 			c.set[s.OutputTo] = true
+			c.note(s.OutputTo, c.resultOf(s))
 		}
 		for _, name := range c.ownNames(s) {
 			c.set[name] = true
@@ -85,6 +88,7 @@ func (c *checker) warn(path, hint, format string, args ...any) {
 func (c *checker) definition(d *Definition, prefix string) {
 	c.steps(d.Steps, prefix+"steps")
 	c.names(prefix+"loop.check", ExpressionReferences(d.Loop.Check))
+	c.truth(prefix+"loop.check", d.Loop.Check)
 	c.names(prefix+"loop.max", References(d.Loop.Max))
 }
 
@@ -98,6 +102,7 @@ func (c *checker) steps(steps []Step, path string) {
 // shell line, or as text with references.
 func (c *checker) step(s *Step, path string) {
 	c.names(path+".condition", ExpressionReferences(s.Condition))
+	c.truth(path+".condition", s.Condition)
 	spec, _ := c.types.Lookup(s.Type)
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
 		raw := s.Fields[name]
@@ -108,6 +113,9 @@ func (c *checker) step(s *Step, path string) {
 		switch at := path + "." + name; mark {
 		case markExpression:
 			c.names(at, ExpressionReferences(Text(raw)))
+			if spec.decides() {
+				c.truth(at, Text(raw))
+			}
 		case markShell:
 			c.shell(at, raw)
 		case markDefinition:

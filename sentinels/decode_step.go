@@ -204,11 +204,14 @@ func (d *decoder) typeHint(n *node) string {
 
 // ownFields sorts a type's fields into Fields and Blocks and checks them.
 func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
+	costly := fields != nil && !fields.cheap(own.count()) && fields.tooCostly(fields.instance(own)) != ""
 	for _, m := range own.members {
 		mark := ""
 		if fields != nil {
-			fields.spell(m.name, m.value)
 			mark = fields.marks[m.name]
+			if !costly {
+				fields.spell(m.name, m.value)
+			}
 		}
 		switch {
 		case mark == markSteps:

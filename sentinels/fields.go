@@ -13,8 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// checkFields holds a step's own fields to the schema of its type.
-func (d *decoder) checkFields(f *fieldSet, own *node) {
+// instance returns a step's own fields as the schema of its type sees them.
+func (f *fieldSet) instance(own *node) map[string]any {
 	instance := make(map[string]any, len(own.members))
 	for _, m := range own.members {
 		switch f.marks[m.name] {
@@ -26,6 +26,16 @@ func (d *decoder) checkFields(f *fieldSet, own *node) {
 			instance[m.name] = m.value.value()
 		}
 	}
+	return instance
+}
+
+// checkFields holds a step's own fields to the schema of its type.
+func (d *decoder) checkFields(f *fieldSet, own *node) {
+	instance := f.instance(own)
+	if why := f.tooCostly(instance); why != "" {
+		d.add(own, KindValue, "", "%s", why)
+		return
+	}
 	err := f.check.Validate(instance)
 	if err == nil {
 		return
@@ -36,7 +46,7 @@ func (d *decoder) checkFields(f *fieldSet, own *node) {
 		return
 	}
 	v := verdict{src: d.src, fields: f, root: own}
-	d.problems = append(d.problems, v.findings(invalid)...)
+	d.problems = append(d.problems, v.problems(invalid)...)
 }
 
 // CheckFields holds the fields of a step, as they are handed to the guest, to
@@ -62,6 +72,9 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 			instance[name] = nil // what is nested was checked when the definition was
 		}
 	}
+	if why := f.tooCostly(instance); why != "" {
+		return fmt.Errorf("check fields of %q: %s", s.Type, why)
+	}
 	err = f.check.Validate(instance)
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
@@ -72,7 +85,7 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 		return problems
 	}
 	v := verdict{src: src, fields: f, root: root, resolved: true}
-	found := Problems(v.findings(invalid))
+	found := Problems(v.problems(invalid))
 	for i := range found {
 		found[i].Line, found[i].Column = 0, 0 // nobody has the text in front of them
 	}
@@ -121,7 +134,31 @@ func (v *verdict) at(location []string) *node {
 	return n
 }
 
-// findings returns the problems of e; none if references excuse all of it.
+// problems returns what is wrong with the fields, within the limits on problems of
+// one step; none if references excuse all of it.
+func (v *verdict) problems(e *jsonschema.ValidationError) []Problem {
+	found := v.findings(e)
+	if len(found) > maxProblems {
+		found = append(found[:maxProblems:maxProblems], v.src.problem(v.root.start, v.root.path, KindValue, "",
+			fmt.Sprintf("there are more than %d problems, of which the first are listed", maxProblems)))
+	}
+	for i := range found {
+		p := &found[i]
+		p.Path, p.Message, p.Hint = shorten(p.Path), shorten(p.Message), shorten(p.Hint)
+	}
+	return found
+}
+
+// shorten cuts what is shown of a text to maxProblemText bytes.
+func shorten(text string) string {
+	if len(text) <= maxProblemText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxProblemText], "") + "…"
+}
+
+// findings returns the problems of e, or the first maxProblems+1 of them; none if
+// references excuse all of it.
 func (v *verdict) findings(e *jsonschema.ValidationError) []Problem {
 	n := v.at(e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
@@ -135,7 +172,9 @@ func (v *verdict) findings(e *jsonschema.ValidationError) []Problem {
 		if len(e.Causes) > 0 {
 			var all []Problem
 			for _, cause := range e.Causes {
-				all = append(all, v.findings(cause)...)
+				if all = append(all, v.findings(cause)...); len(all) > maxProblems {
+					return all[:maxProblems+1]
+				}
 			}
 			return all
 		}
@@ -231,15 +270,19 @@ func (v *verdict) leaf(n *node, e *jsonschema.ValidationError) []Problem {
 		}
 	case *kind.Enum:
 		if n.kind == '"' {
-			add(n.start, n.path, KindUnknown, didYouMean(n.text, texts(k.Want)), "%q is none of its values", n.text)
+			add(n.start, n.path, KindUnknown, didYouMean(n.text, texts(k.Want)), "%q is none of its values", shorten(n.text))
 			break
 		}
 		add(n.start, n.path, KindValue, "", "is none of its values")
 	case *kind.AdditionalProperties:
 		known := propertyNames(v.fields.raw, e.InstanceLocation)
+		unknown := make(map[string]bool, len(k.Properties))
+		for _, name := range k.Properties {
+			unknown[name] = true
+		}
 		for _, m := range n.members {
-			if slices.Contains(k.Properties, m.name) {
-				add(m.start, m.value.path, KindUnknown, didYouMean(m.name, known), "unknown key %q", m.name)
+			if unknown[m.name] && len(out) <= maxProblems {
+				add(m.start, m.value.path, KindUnknown, didYouMean(m.name, known), "unknown key %q", shorten(m.name))
 			}
 		}
 	case *kind.MinItems:
@@ -263,9 +306,9 @@ func (v *verdict) leaf(n *node, e *jsonschema.ValidationError) []Problem {
 	case *kind.ExclusiveMaximum:
 		add(n.start, n.path, KindValue, "", "is %s, want less than %s", n.text, k.Want.RatString())
 	case *kind.Pattern:
-		add(n.start, n.path, KindValue, "", "%q does not match %s", n.text, k.Want)
+		add(n.start, n.path, KindValue, "", "%q does not match %s", shorten(n.text), k.Want)
 	case *kind.Format:
-		add(n.start, n.path, KindValue, "", "%q is no %s", n.text, k.Want)
+		add(n.start, n.path, KindValue, "", "%q is no %s", shorten(n.text), k.Want)
 	case *kind.OneOf:
 		if keys := v.exclusive(e.InstanceLocation, k.Subschemas); len(keys) > 1 {
 			add(n.start, n.path, KindValue, "", "takes only one of %s", quotedList(keys, " and "))

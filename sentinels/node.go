@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A node is one value of a text, with its place.
@@ -51,6 +53,18 @@ func (n *node) what() string {
 		return "an object"
 	}
 	return "an array"
+}
+
+// count returns how many values there are in n, itself included.
+func (n *node) count() int {
+	total := 1
+	for _, item := range n.items {
+		total += item.count()
+	}
+	for _, m := range n.members {
+		total += m.value.count()
+	}
+	return total
 }
 
 // raw returns the value as canonical JSON.
@@ -116,7 +130,8 @@ func (n *node) value() any {
 	return nil
 }
 
-// A builder makes nodes of parsed values and reports what a parser lets pass.
+// builder makes nodes of parsed values and reports what hujson accepts and a
+// definition does not: duplicate keys, lone surrogates, numbers out of range.
 type builder struct {
 	src      *source
 	problems Problems
@@ -137,7 +152,7 @@ func (b *builder) node(v *hujson.Value, path string) *node {
 			n.text = b.str(value, n.start, path)
 		case '0':
 			n.text = string(value)
-			if !inRange(n.text) {
+			if !strictjson.NumberInRange(n.text) {
 				b.add(n.start, path, KindValue, "", fmt.Sprintf("the number %.40s is out of range", n.text))
 				n.text = "1" // passes for most, so that one mistake is one problem
 			}
@@ -156,8 +171,8 @@ func (b *builder) node(v *hujson.Value, path string) *node {
 			inner := join(path, name)
 			child := b.node(&m.Value, inner)
 			if first, double := seen[name]; double {
-				line, _ := b.src.place(first)
-				b.add(at, inner, KindDuplicate, "", fmt.Sprintf("the key %q is there twice, first in line %d", name, line))
+				line, column := b.src.place(first)
+				b.add(at, inner, KindDuplicate, "", fmt.Sprintf("duplicate key %q, first at line %d, column %d", name, line, column))
 				continue
 			}
 			seen[name] = at
@@ -165,19 +180,6 @@ func (b *builder) node(v *hujson.Value, path string) *node {
 		}
 	}
 	return n
-}
-
-// inRange reports whether a number is one that every reader can hold. The
-// schema library computes with exact fractions, which for a large exponent,
-// also a negative one, would take all memory.
-func inRange(literal string) bool {
-	if i := strings.IndexAny(literal, "eE"); i >= 0 {
-		if exponent, err := strconv.Atoi(literal[i+1:]); err != nil || exponent > 400 || exponent < -400 {
-			return false
-		}
-	}
-	_, err := strconv.ParseFloat(literal, 64)
-	return err == nil && len(literal) <= 400
 }
 
 // str returns the value of a string literal. A lone surrogate has no UTF-8 form

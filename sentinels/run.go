@@ -20,14 +20,14 @@ const (
 	StatusFailed      Status = "failed"
 	StatusStopped     Status = "stopped"
 	StatusTimedOut    Status = "timed_out"
-	StatusWaiting     Status = "waiting" // for a person
-	StatusQuarantined Status = "quarantined"
+	StatusWaiting     Status = "waiting"     // for a person
+	StatusQuarantined Status = "quarantined" // for a person: a step was executing at too many crashes of the host
 )
 
 // Final reports whether a run with this status is over.
 func (s Status) Final() bool {
 	switch s {
-	case StatusCompleted, StatusFailed, StatusStopped, StatusTimedOut, StatusQuarantined:
+	case StatusCompleted, StatusFailed, StatusStopped, StatusTimedOut:
 		return true
 	}
 	return false

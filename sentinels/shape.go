@@ -30,16 +30,25 @@ func NewShape(schema json.RawMessage) (*Shape, error) {
 }
 
 // newShape is for a schema that is part of root, where its references lead.
-func newShape(root, schema any) *Shape {
-	m := shapes{root: root, refs: make(map[string]*Shape)}
-	return m.of(schema)
-}
+func newShape(root, schema any) *Shape { return newShapes(root).of(schema) }
 
 // shapes makes the shapes of one schema. A reference has one shape, made before
 // what it leads to, so that schemas may contain themselves.
 type shapes struct {
 	root any
 	refs map[string]*Shape
+	left int // alternatives that are looked into
+}
+
+// maxAlternatives is how deep alternatives within alternatives are looked into, and
+// maxLooks how many of one schema in all: each level can multiply the work.
+const (
+	maxAlternatives = 3
+	maxLooks        = 10_000
+)
+
+func newShapes(root any) *shapes {
+	return &shapes{root: root, refs: make(map[string]*Shape), left: maxLooks}
 }
 
 // of returns nil for a schema that wants text nowhere, so that resolving can stop
@@ -62,7 +71,7 @@ func (m *shapes) of(schema any) *Shape {
 		}
 		return shape
 	}
-	out := &Shape{text: wantsText(m.root, s, 0)}
+	out := &Shape{text: m.wantsText(s, 0)}
 	if properties, ok := s["properties"].(map[string]any); ok {
 		for name, property := range properties {
 			if inner := m.of(property); inner != nil {
@@ -81,12 +90,11 @@ func (m *shapes) of(schema any) *Shape {
 	return out
 }
 
-// maxAlternatives is how deep alternatives within alternatives are looked into;
-// each level can multiply the work.
-const maxAlternatives = 3
-
 // wantsText reports whether nothing but text fits a schema.
-func wantsText(root any, s map[string]any, depth int) bool {
+func (m *shapes) wantsText(s map[string]any, depth int) bool {
+	if m.left--; m.left < 0 {
+		return false
+	}
 	switch t := s["type"].(type) {
 	case string:
 		return t == "string"
@@ -96,8 +104,8 @@ func wantsText(root any, s map[string]any, depth int) bool {
 	for _, k := range []string{"anyOf", "oneOf"} {
 		if list, ok := s[k].([]any); ok {
 			return len(list) > 0 && depth < maxAlternatives && !slices.ContainsFunc(list, func(v any) bool {
-				inner, ok := deref(root, v)
-				return !ok || !wantsText(root, inner, depth+1)
+				inner, ok := deref(m.root, v)
+				return !ok || !m.wantsText(inner, depth+1)
 			})
 		}
 	}
@@ -125,14 +133,16 @@ func deref(root, schema any) (map[string]any, bool) {
 	return nil, false
 }
 
+var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
+
 // pointer returns what a reference such as "#/$defs/rule" leads to.
 func pointer(root any, ref string) (any, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
-	if !ok {
+	if !ok || path != "" && path[0] != '/' { // another document, or an anchor
 		return nil, false
 	}
 	for _, token := range strings.Split(path, "/")[1:] {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		token = pointerEscapes.Replace(token)
 		switch at := root.(type) {
 		case map[string]any:
 			if root, ok = at[token]; !ok {

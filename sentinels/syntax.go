@@ -7,14 +7,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Limits of a definition's text, checked before it is parsed.
+// Limits of a definition's text, checked before it is parsed. They are those of
+// every other JSON text that the host reads.
 const (
-	MaxBytes       = 1 << 20   // of the whole text
-	MaxDepth       = 64        // of arrays and objects within each other
-	MaxKeys        = 10_000    // of all objects together
-	MaxStringBytes = 256 << 10 // of one string as written
+	MaxBytes       = strictjson.DefaultBytes       // of the whole text
+	MaxDepth       = strictjson.DefaultDepth       // of arrays and objects within each other
+	MaxKeys        = strictjson.DefaultKeys        // of all objects together
+	MaxStringBytes = strictjson.DefaultStringBytes // of one string as written
 )
 
 // A source is a text with the means to name places in it.

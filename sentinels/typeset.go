@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type TypeSpec struct {
 	Plugin  string            // name of the plugin that provides it
 	Digest  string            // and its digest
 
-	compiled *fieldSet // set by NewTypeSet
+	compiled *fieldSet // set by NewTypeSet, never changed
 }
 
 // A FieldMark says that the field at Path (top-level names only) carries a mark.
@@ -53,6 +54,7 @@ type fieldSet struct {
 	marks  map[string]string // by field
 	open   bool              // fields that are not named are allowed
 	check  *jsonschema.Schema
+	size   schemaSize
 	shapes map[string]*Shape
 }
 
@@ -62,10 +64,14 @@ func (f *fieldSet) has(name string) bool {
 	return ok
 }
 
-// NewTypeSet compiles the schemas of specs once. The error names every type
-// whose spec does not work: a name that is none or is there twice, a schema
-// that cannot be compiled, a mark, alias or telling field that does not exist.
+// NewTypeSet compiles the schemas of specs, except those of specs that come from
+// [TypeSet.Lookup], which are compiled. The error is that of [CheckTypes], or names
+// every type whose spec does not work: a name that is none or is there twice, a
+// schema that cannot be compiled, a mark, alias or telling field that does not exist.
 func NewTypeSet(specs []TypeSpec) (*TypeSet, error) {
+	if err := CheckTypes(specs); err != nil {
+		return nil, err
+	}
 	t := &TypeSet{specs: slices.Clone(specs), index: make(map[StepType]int, len(specs))}
 	var errs []error
 	for i := range t.specs {
@@ -77,6 +83,9 @@ func NewTypeSet(specs []TypeSpec) (*TypeSet, error) {
 			errs = append(errs, fmt.Errorf("step type %q: there is another one of that name", spec.Type))
 		}
 		t.index[spec.Type] = i
+		if spec.compiled != nil {
+			continue
+		}
 		fields, err := compileFields(spec)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("step type %q: %w", spec.Type, err))
@@ -142,6 +151,13 @@ func (s *TypeSpec) Mark(field string) string {
 	return s.compiled.marks[field]
 }
 
+// decides reports whether the expressions of a type are conditions, of which only
+// the truth counts: it has nested steps to decide about. Other types may use the
+// value of an expression.
+func (s *TypeSpec) decides() bool {
+	return slices.ContainsFunc(s.Marks(), func(m FieldMark) bool { return m.Mark == markSteps || m.Mark == markBranches })
+}
+
 // ResolveField is [Resolve] for the value of one field, under its schema.
 func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup Lookup) (json.RawMessage, []string, error) {
 	if s.compiled == nil {
@@ -172,15 +188,15 @@ func (noRemote) Load(url string) (any, error) {
 // compileFields reads and checks what a manifest says of a type. Manifests come from
 // plugins, so everything about them can be wrong.
 func compileFields(spec *TypeSpec) (*fieldSet, error) {
-	text := string(spec.Fields)
-	if strings.TrimSpace(text) == "" {
-		text = `{"type":"object"}`
-	}
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	size, err := checkSchema(spec.schemaText())
 	if err != nil {
 		return nil, fmt.Errorf("fields: %w", err)
 	}
-	f := &fieldSet{marks: make(map[string]string), shapes: make(map[string]*Shape)}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec.schemaText()))
+	if err != nil {
+		return nil, fmt.Errorf("fields: %w", err)
+	}
+	f := &fieldSet{size: size, marks: make(map[string]string), shapes: make(map[string]*Shape)}
 	var ok bool
 	if f.raw, ok = doc.(map[string]any); !ok {
 		return nil, errors.New("fields: the schema is not an object")
@@ -190,6 +206,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 	if extra, given := f.raw["additionalProperties"]; given && extra != false {
 		f.open = true
 	}
+	shapes := newShapes(f.raw)
 	for _, name := range f.names {
 		if hostField(name) {
 			return nil, fmt.Errorf("fields: %q belongs to every step, a type cannot have its own", name)
@@ -197,7 +214,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 		if err := f.mark(name, properties[name]); err != nil {
 			return nil, err
 		}
-		f.shapes[name] = newShape(f.raw, properties[name])
+		f.shapes[name] = shapes.of(properties[name])
 	}
 	for _, name := range spec.Infer {
 		if !f.has(name) {
@@ -260,13 +277,32 @@ func compileCheck(f *fieldSet, name string) (*jsonschema.Schema, error) {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noRemote{})
 	c.AssertFormat()
+	c.UseRegexpEngine(compilePattern)
 	url := "https://sentinel.invalid/steps/" + name + ".json"
 	if err := c.AddResource(url, schema); err != nil {
 		return nil, fmt.Errorf("fields: %w", err)
 	}
 	check, err := c.Compile(url)
 	if err != nil {
-		return nil, fmt.Errorf("fields: %w", err)
+		return nil, schemaError(err)
 	}
 	return check, nil
+}
+
+// schemaError words why a schema does not compile, in one line: the library gives
+// every rule of the metaschema that is broken a line of its own.
+func schemaError(err error) error {
+	var invalid *jsonschema.SchemaValidationError
+	var broken *jsonschema.ValidationError
+	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &broken) {
+		return fmt.Errorf("fields: %.500s", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	for len(broken.Causes) > 0 {
+		broken = broken.Causes[len(broken.Causes)-1]
+	}
+	text := "it breaks a rule"
+	if unit := broken.BasicOutput(); unit.Error != nil {
+		text = strings.Join(strings.Fields(unit.Error.String()), " ")
+	}
+	return fmt.Errorf("fields: the schema is not valid against metaschema at %.200q: %.200s", "/"+strings.Join(broken.InstanceLocation, "/"), text)
 }

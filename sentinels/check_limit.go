@@ -1,0 +1,134 @@
+package sentinels
+
+import "fmt"
+
+// Limits of one check of a step's fields against the schema of its type. The
+// schema library evaluates a subschema once for each way that leads to it, and
+// keeps 600 bytes and takes 4 us for each evaluation that fails: 1.5 KB of
+// references that double at each level take hours for one value, an array of
+// 100,000 numbers against 490 alternatives 17 GB. Patterns take a time that grows
+// with their instructions times the length of the text.
+const (
+	maxEvaluations = 500_000
+	maxMatching    = 1_000_000_000 // instructions of all patterns, times bytes of text
+	maxEvaluating  = 1_000         // evaluations within each other
+)
+
+// Limits of what is said about the fields of one step, ABI clause A8.5. Half a million
+// values that do not fit would make an error of 50 MB, which is stored and shown.
+const (
+	maxProblems    = 100
+	maxProblemText = 1 << 10 // bytes of a message, a path, a hint
+)
+
+// tooCostly says why the fields of a step cannot be checked, "" if they can.
+func (f *fieldSet) tooCostly(fields map[string]any) string {
+	values, length := measure(fields)
+	if int64(length)*int64(f.size.program) > maxMatching {
+		return fmt.Sprintf("%d bytes of text are too many for the patterns of the schema, at most %d can be checked", length, maxMatching/f.size.program)
+	}
+	if f.cheap(values) {
+		return ""
+	}
+	e := evaluation{root: f.raw, targets: map[string]any{}, left: maxEvaluations}
+	if e.evaluate(f.raw, fields, 0); e.left > 0 {
+		return ""
+	}
+	return fmt.Sprintf("checking %d values against the schema takes more than %d evaluations; the plugin's schema has too many alternatives, or refers to itself in several of them", values, maxEvaluations)
+}
+
+// cheap reports whether a check of that many values is within the limit whatever
+// they are: without references no value meets a part of the schema twice.
+func (f *fieldSet) cheap(values int) bool {
+	return f.size.references == 0 && int64(values)*int64(f.size.parts) < maxEvaluations
+}
+
+// measure returns how many values there are in v, and the bytes of its strings.
+func measure(v any) (values, length int) {
+	values = 1
+	add := func(inner any) {
+		n, l := measure(inner)
+		values, length = values+n, length+l
+	}
+	switch v := v.(type) {
+	case string:
+		length = len(v)
+	case []any:
+		for _, item := range v {
+			add(item)
+		}
+	case map[string]any:
+		for name, member := range v {
+			length += len(name)
+			add(member)
+		}
+	}
+	return values, length
+}
+
+// evaluation counts what the schema library will evaluate, at least: it takes every
+// alternative for one that is tried.
+type evaluation struct {
+	root    any
+	targets map[string]any // by reference
+	left    int
+}
+
+// target returns what a reference leads to.
+func (e *evaluation) target(ref string) any {
+	target, ok := e.targets[ref]
+	if !ok {
+		target, _ = pointer(e.root, ref) // the schema was refused if it led nowhere
+		e.targets[ref] = target
+	}
+	return target
+}
+
+// evaluate counts one schema for one value.
+func (e *evaluation) evaluate(schema, v any, depth int) {
+	e.left--
+	if depth++; depth > maxEvaluating {
+		e.left = 0
+	}
+	s, ok := schema.(map[string]any)
+	if !ok || e.left <= 0 {
+		return
+	}
+	if ref, ok := s["$ref"].(string); ok {
+		e.evaluate(e.target(ref), v, depth)
+	}
+	object, _ := v.(map[string]any)
+	array, _ := v.([]any)
+	for keyword, inner := range s {
+		switch keyword {
+		case "allOf", "anyOf", "oneOf", "not", "if", "then", "else":
+			for sub := range subschemas(keyword, inner) {
+				e.evaluate(sub, v, depth)
+			}
+		case "properties", "dependentSchemas", "dependencies":
+			members, _ := inner.(map[string]any)
+			for name, sub := range members {
+				value, ok := object[name]
+				switch {
+				case !ok:
+				case keyword == "properties":
+					e.evaluate(sub, value, depth)
+				default:
+					e.evaluate(sub, v, depth)
+				}
+			}
+		case "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames":
+			for _, value := range object {
+				for sub := range subschemas(keyword, inner) {
+					e.evaluate(sub, value, depth)
+				}
+			}
+		case "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains":
+			for _, item := range array {
+				for sub := range subschemas(keyword, inner) {
+					e.evaluate(sub, item, depth)
+				}
+			}
+		}
+	}
+}
