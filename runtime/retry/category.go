@@ -1,40 +1,41 @@
 package retry
 
-// Category is the kind of an error, as far as trying again is concerned.
+// Category is the category of an error, which selects its retry strategy.
 type Category string
 
-// The categories of specification 000.
+// Categories of failures to execute something.
 const (
 	API          Category = "api"           // network, rate limits, servers, authentication
 	Timeout      Category = "timeout"       // something took too long
 	Runtime      Category = "runtime"       // files, permissions, processes, memory
-	Logic        Category = "logic"         // a mistake in code or plan that ran
-	Syntax       Category = "syntax"        // a mistake in code that could not run
-	Context      Category = "context"       // too much text for a model
-	ManualReview Category = "manual_review" // unknown: a person should look
+	Logic        Category = "logic"         // code or a plan ran and was wrong
+	Syntax       Category = "syntax"        // code could not run
+	Context      Category = "context"       // the input exceeds a model's context
+	ManualReview Category = "manual_review" // unknown: a person should decide
 )
 
-// Categories that came later; both are about work that was done and is no good.
+// Categories of work that was done but not accepted.
 const (
 	Security     Category = "security"
 	Verification Category = "verification"
 )
 
-// Categories returns every category, those of specification 000 first.
+// Categories returns all categories.
 func Categories() []Category {
 	return []Category{API, Timeout, Runtime, Logic, Syntax, Context, ManualReview, Security, Verification}
 }
 
-// Classification says what kind of error something is.
+// Classification is the category of an error and what else is known of it.
 type Classification struct {
 	Category    Category `json:"category"`
-	Subcategory string   `json:"subcategory"` // "general" where there is nothing closer
-	Confidence  float64  `json:"confidence"`  // 0 to 1; 1 when a code said it
-	// Permanent says that another try cannot help, whatever the category.
+	Subcategory string   `json:"subcategory"` // "general" if nothing more specific is known
+	Confidence  float64  `json:"confidence"`  // 0 to 1; 1 if it follows from a code
+	// Permanent means that a retry cannot help, whatever the category is.
 	Permanent bool `json:"permanent,omitempty"`
 }
 
-// Confidence of a message: by pattern, by HTTP status, by nothing.
+// Confidence of a classification by message: by a pattern, by an HTTP status, and
+// without a match.
 const (
 	confidencePattern = 0.8
 	confidenceStatus  = 0.9

@@ -7,8 +7,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Classify classifies an error that crossed a boundary, by its code first.
-// nil is the zero Classification.
+// Classify classifies an error by its code first. nil has the zero
+// Classification.
 func Classify(err *abi.Error) Classification {
 	if err == nil {
 		return Classification{}
@@ -19,8 +19,8 @@ func Classify(err *abi.Error) Classification {
 }
 
 // ClassifyError classifies any error: the first [*abi.Error] in its chain by
-// [Classify], a cancelled or expired context by what it is, all else by its
-// text. nil is the zero Classification.
+// [Classify], cancellations and timeouts as such, all others by their text. nil has
+// the zero Classification.
 func ClassifyError(err error) Classification {
 	if err == nil {
 		return Classification{}
@@ -31,15 +31,15 @@ func ClassifyError(err error) Classification {
 	if errors.Is(err, context.Canceled) {
 		return classifyCode(abi.Cancelled, "")
 	}
-	var slow interface{ Timeout() bool } // context.DeadlineExceeded, errors of net and os
-	if errors.As(err, &slow) && slow.Timeout() {
+	var timeout interface{ Timeout() bool } // context.DeadlineExceeded, errors of net and os
+	if errors.As(err, &timeout) && timeout.Timeout() {
 		return Classification{Category: Timeout, Subcategory: "general", Confidence: 1}
 	}
 	return ClassifyMessage(err.Error())
 }
 
-// classifyCode maps every code of package abi. Codes that say who reported the
-// error rather than what it is, plugin and internal, leave it to the message.
+// classifyCode classifies every code of package abi. The codes plugin and internal
+// only say who reported the error, so the message decides.
 func classifyCode(code abi.Code, msg string) Classification {
 	known := func(category Category, sub string) Classification {
 		return Classification{Category: category, Subcategory: sub, Confidence: 1}
@@ -47,8 +47,8 @@ func classifyCode(code abi.Code, msg string) Classification {
 	permanent := func(category Category, sub string) Classification {
 		return Classification{Category: category, Subcategory: sub, Confidence: 1, Permanent: true}
 	}
-	// closer takes the subcategory from the message if it agrees with the code.
-	closer := func(category Category, sub string) Classification {
+	// refine takes the subcategory from the message if the category agrees.
+	refine := func(category Category, sub string) Classification {
 		if c := ClassifyMessage(msg); c.Category == category && c.Subcategory != "general" {
 			sub = c.Subcategory
 		}
@@ -64,8 +64,8 @@ func classifyCode(code abi.Code, msg string) Classification {
 	case abi.Interrupted:
 		return permanent(ManualReview, "interrupted")
 	case abi.Limit:
-		// Too much text for a model is a limit too, and there one try with
-		// another context can help. A cap of ours stays where it is.
+		// A model's context limit can be met by a retry with a smaller context. A
+		// limit of the host stays exceeded.
 		if c := ClassifyMessage(msg); c.Category == Context {
 			return known(Context, c.Subcategory)
 		}
@@ -77,9 +77,9 @@ func classifyCode(code abi.Code, msg string) Classification {
 	case abi.Output:
 		return known(Logic, "output")
 	case abi.Timeout:
-		return closer(Timeout, "execution")
+		return refine(Timeout, "execution")
 	case abi.Unavailable:
-		return closer(API, "unavailable")
+		return refine(API, "unavailable")
 	case abi.Trap:
 		return known(Runtime, "trap")
 	case abi.Memory:
@@ -90,5 +90,5 @@ func classifyCode(code abi.Code, msg string) Classification {
 		}
 		return known(Runtime, "internal")
 	}
-	return ClassifyMessage(msg) // abi.Plugin, and codes of a newer version
+	return ClassifyMessage(msg) // abi.Plugin, and codes that this version does not know
 }

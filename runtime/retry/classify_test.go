@@ -49,7 +49,7 @@ func TestClassifyCode(t *testing.T) {
 	}
 	for _, code := range abi.Codes() {
 		if c := retry.Classify(&abi.Error{Code: code, Message: "socket hang up", Permanent: true}); !c.Permanent {
-			t.Errorf("%s: a permanent error is none", code)
+			t.Errorf("%s: a permanent error is not classified as permanent", code)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// delays are the retries of an error until none is left, in milliseconds.
+// delays returns the delays of all retries of an error, in milliseconds.
 func delays(p retry.Profile, c retry.Classification, o sentinels.RetryPolicy) []int64 {
 	var list []int64
 	for n := 0; n < 100; n++ {
@@ -91,7 +91,7 @@ func TestEveryCategoryHasARow(t *testing.T) {
 func TestDecide(t *testing.T) {
 	api := retry.Classification{Category: retry.API, Subcategory: "rate", Confidence: .8}
 	d := retry.Decide(retry.Fine(), api, 0, sentinels.RetryPolicy{}, 0, nil)
-	if !d.Retry || d.Delay != time.Second || d.AttemptsRemaining != 6 || d.Reason != retry.ReasonRetry || d.Class != "api" || d.HoldReason() != "" {
+	if !d.Retry || d.Delay != time.Second || d.AttemptsRemaining != 6 || d.Reason != retry.ReasonRetry || d.Class != "api" || d.Explanation() != "" {
 		t.Errorf("first: %+v", d)
 	}
 	if d = retry.Decide(retry.Fine(), api, 6, sentinels.RetryPolicy{}, 0, nil); !d.Retry || d.AttemptsRemaining != 0 || d.Delay != 64*time.Second {
@@ -101,8 +101,8 @@ func TestDecide(t *testing.T) {
 	if d.Retry || d.AttemptsRemaining != 0 || d.Delay != 0 || d.Reason != retry.ReasonMaxRetries {
 		t.Errorf("exhausted: %+v", d)
 	}
-	if got, want := d.HoldReason(), "Max retries exceeded for api error (7 attempts)"; got != want {
-		t.Errorf("hold reason %q, want %q", got, want)
+	if got, want := d.Explanation(), "Max retries exceeded for api error (7 attempts)"; got != want {
+		t.Errorf("explanation %q, want %q", got, want)
 	}
 	if d = retry.Decide(retry.Fine(), api, -3, sentinels.RetryPolicy{}, 0, nil); d.Delay != time.Second || d.AttemptsRemaining != 6 {
 		t.Errorf("negative count: %+v", d)
@@ -116,16 +116,17 @@ func TestPermanentIsNeverRetried(t *testing.T) {
 	c := retry.Classification{Category: retry.API, Subcategory: "rate", Permanent: true}
 	for _, p := range []retry.Profile{retry.Fine(), retry.Coarse(), retry.Step()} {
 		d := retry.Decide(p, c, 0, sentinels.RetryPolicy{MaxRetries: 9, BaseDelayMs: 1}, time.Second, nil)
-		if d.Retry || d.Delay != 0 || d.Reason != retry.ReasonPermanent || d.HoldReason() == "" {
+		if d.Retry || d.Delay != 0 || d.Reason != retry.ReasonPermanent || d.Explanation() == "" {
 			t.Errorf("%s: %+v", p.Name, d)
 		}
 	}
 }
 
-func TestRetryAfterIsAMinimum(t *testing.T) {
+func TestRetryAfterIsMinimum(t *testing.T) {
 	c := retry.Classification{Category: retry.Timeout}
 	for _, x := range []struct{ after, want time.Duration }{
 		{0, 2 * time.Second}, {-time.Hour, 2 * time.Second}, {time.Second, 2 * time.Second}, {time.Minute, time.Minute},
+		{retry.MaxRetryAfter, 24 * time.Hour}, {1_000_000_000 * time.Second, 24 * time.Hour}, // capped
 	} {
 		d := retry.Decide(retry.Fine(), c, 0, sentinels.RetryPolicy{MaxDelayMs: 5000}, x.after, nil)
 		if d.Delay != x.want {
@@ -134,11 +135,11 @@ func TestRetryAfterIsAMinimum(t *testing.T) {
 	}
 	d := retry.Decide(retry.Fine(), c, 0, sentinels.RetryPolicy{}, time.Minute, func() float64 { return 0 })
 	if d.Delay != time.Minute {
-		t.Errorf("jitter went below it: %v", d.Delay)
+		t.Errorf("jitter reduced the delay below retryAfter: %v", d.Delay)
 	}
 }
 
-func TestJitterScalesTheDelay(t *testing.T) {
+func TestJitter(t *testing.T) {
 	c := retry.Classification{Category: retry.API}
 	for r, want := range map[float64]time.Duration{0: 0, .25: time.Second, .5: 2 * time.Second, 1: 4 * time.Second, 7: 4 * time.Second, -1: 0} {
 		if d := retry.Decide(retry.Fine(), c, 2, sentinels.RetryPolicy{}, 0, func() float64 { return r }); d.Delay != want {
@@ -203,6 +204,6 @@ func TestDelay(t *testing.T) {
 		}
 	}
 	if retry.Review().MaxRetries != 2 {
-		t.Error("a reviewer's rejection has three tries in all")
+		t.Error("Review does not have two retries")
 	}
 }

@@ -1,25 +1,22 @@
-// Package retry decides whether a step, a ticket or a plan that went wrong is
-// tried again, and when.
+// Package retry decides whether and when a failed step is retried.
 //
-// An error is classified ([ClassifyError], [ClassifyMessage]), a [Profile]
-// gives the [Strategy] of its category, and [Decide] says what happens. There
-// is one decision function and all callers use it.
+// [ClassifyError] and [ClassifyMessage] classify an error, a [Profile] has the
+// [Strategy] of its category, and [Decide] makes the decision.
 //
 // # Classification
 //
-// The error's code decides first, its message where the code leaves it open,
-// most specific first: a name such as ETIMEDOUT, then an exception's text, then
-// an HTTP status, then phrases, then single words. A number counts as an HTTP
-// status only where the text around it says so. A code can make an error
-// permanent, and then nothing retries it; a message cannot, because words are
-// no proof.
+// The error's code decides first. Where the code leaves the category open, the
+// message decides, most specific pattern first: a name such as ETIMEDOUT, the text
+// of an exception, an HTTP status, phrases, single words. A number is an HTTP
+// status only if the text around it says so. A code can make an error permanent,
+// so that it is never retried. A message cannot, because text is no proof.
 //
 // # Profiles
 //
-// [Fine] is the table of specification 000 and the default, [Coarse] the
-// criteria of specification 001, [Step] is Fine with three tries for an error
-// of unknown kind, for steps whose author asked for retries. Delays are exact
-// to the millisecond unless the caller passes jitter.
+// [Step] is the profile for steps with a retry policy: [Fine], with up to three
+// attempts for an error of unknown category. [Fine] has one class for each
+// category, [Coarse] has five classes. Delays are exact unless the caller passes
+// jitter.
 //
 // # Concurrency
 //

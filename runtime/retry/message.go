@@ -2,13 +2,12 @@ package retry
 
 import "strings"
 
-// maxMessage bounds what is read of a message, in bytes: half from its begin,
-// half from its end, where the cause of a long log stands.
+// maxMessage limits how much of a message is read, in bytes: half from its start,
+// and half from its end, where long logs have the cause.
 const maxMessage = 8 << 10
 
-// ClassifyMessage classifies an error by its text alone. An empty text is
-// manual_review/empty_error, one that nothing is known of
-// manual_review/unclassified.
+// ClassifyMessage classifies an error by its text only. An empty text is
+// manual_review/empty_error, a text without a match manual_review/unclassified.
 func ClassifyMessage(msg string) Classification {
 	if strings.TrimSpace(msg) == "" {
 		return Classification{Category: ManualReview, Subcategory: "empty_error"}

@@ -9,9 +9,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 )
 
-// messages is what errors look like, and what they are.
+// messages are typical error messages and their classification.
 var messages = []struct{ msg, want string }{
-	// Timeouts, also those that name a connection.
+	// Timeouts, including those that mention a connection.
 	{"ETIMEDOUT", "timeout/general"},
 	{"connect ETIMEDOUT 10.0.0.1:443", "timeout/general"},
 	{"Error: ESOCKETTIMEDOUT", "timeout/general"},
@@ -52,7 +52,7 @@ var messages = []struct{ msg, want string }{
 	{"unexpected EOF", "api/network"},
 	{"network is unreachable", "api/network"},
 
-	// Servers and other statuses, in a context that says so.
+	// Servers and other statuses, in a context that identifies them.
 	{"HTTP 500", "api/server_error"},
 	{"HTTP/1.1 503", "api/server_error"},
 	{"502 Bad Gateway", "api/server_error"},
@@ -80,7 +80,7 @@ var messages = []struct{ msg, want string }{
 	{"token has expired", "api/auth"},
 	{"API error: something odd", "api/general"},
 
-	// Numbers that are no status.
+	// Numbers that are not an HTTP status.
 	{"line 429: rubbish here", "manual_review/unclassified"},
 	{"wrote 500 of 512 items", "manual_review/unclassified"},
 	{"error: 404 rows differ", "manual_review/unclassified"},
@@ -105,7 +105,7 @@ var messages = []struct{ msg, want string }{
 	{"syntax error near line 4", "syntax/general"},
 	{"IndentationError: expected an indented block", "syntax/general"},
 
-	// Logic, also where a word of another kind stands in the text.
+	// Logic, including texts with words of another category.
 	{"Cannot read properties of undefined (reading 'timeout')", "logic/undefined"},
 	{"ReferenceError: foo is not defined", "logic/undefined"},
 	{"undefined is not a function", "logic/undefined"},
@@ -119,7 +119,7 @@ var messages = []struct{ msg, want string }{
 	{"index out of range [5] with length 3", "logic/general"},
 	{"Maximum call stack size reached", "logic/general"},
 
-	// The machine.
+	// Files, processes and memory.
 	{"ENOENT: no such file or directory, open 'x'", "runtime/file"},
 	{"open x: no such file or directory", "runtime/file"},
 	{"Cannot find module 'left-pad'", "runtime/file"},
@@ -133,14 +133,14 @@ var messages = []struct{ msg, want string }{
 	{"signal: SIGKILL", "runtime/general"},
 	{"lease expired at 12:00", "runtime/lease"},
 
-	// Models' contexts.
+	// Context limits of models.
 	{"This model's maximum context length is 8192 tokens", "context/tokens"},
 	{"context_length_exceeded", "context/tokens"},
 	{"prompt is too long: 210000 tokens > 200000 maximum", "context/tokens"},
 	{"too many tokens in the request", "context/tokens"},
 	{"context too large", "context/general"},
 
-	// Verdicts on work.
+	// Rejected work.
 	{"Sentinel rejected the change", "verification/sentinel"},
 	{"3 tests failed, 20 passed", "verification/tests"},
 	{"tests failed: TestTimeout", "verification/tests"},
@@ -153,7 +153,7 @@ var messages = []struct{ msg, want string }{
 	{"CVE-2026-12345 in x", "security/vuln"},
 	{"security scan failed", "security/general"},
 
-	// Nothing known.
+	// No match.
 	{"", "manual_review/empty_error"},
 	{" \n\t", "manual_review/empty_error"},
 	{"something odd happened", "manual_review/unclassified"},
@@ -168,13 +168,13 @@ func TestClassifyMessage(t *testing.T) {
 		t.Run(c.msg, func(t *testing.T) {
 			got := retry.ClassifyMessage(c.msg)
 			if s := name(got); s != c.want {
-				t.Errorf("%q is %s, want %s", c.msg, s, c.want)
+				t.Errorf("%q: %s, want %s", c.msg, s, c.want)
 			}
 			if got.Permanent {
-				t.Error("a message made it permanent")
+				t.Error("a message made the error permanent")
 			}
 			if again := retry.ClassifyMessage(strings.ToUpper(c.msg)); utf8.ValidString(c.msg) && again != got {
-				t.Errorf("in capitals it is %s", name(again))
+				t.Errorf("in capitals: %s", name(again))
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
-func TestLongMessageIsReadAtBothEnds(t *testing.T) {
+func TestLongMessage(t *testing.T) {
 	long := strings.Repeat("odd text ", 100_000)
 	for _, msg := range []string{"ETIMEDOUT " + long, long + " ETIMEDOUT"} {
 		if got := name(retry.ClassifyMessage(msg)); got != "timeout/general" {

@@ -2,8 +2,7 @@ package retry
 
 import "time"
 
-// A Profile is a table of strategies. The first row that fits decides; the
-// last row fits all.
+// A Profile is a table of strategies. The first row that matches decides.
 type Profile struct {
 	Name string
 	Rows []Row
@@ -13,12 +12,12 @@ type Profile struct {
 type Row struct {
 	Category    Category // empty for any
 	Subcategory string   // empty for any
-	Class       string   // what the profile calls these errors
+	Class       string   // name of these errors in the profile
 	Strategy    Strategy
 }
 
-// Strategy returns the strategy of a classification and the profile's name for
-// its kind. An empty profile never retries.
+// Strategy returns the strategy and the class of a classification. Without a
+// matching row there are no retries.
 func (p Profile) Strategy(c Classification) (s Strategy, class string) {
 	for _, r := range p.Rows {
 		if (r.Category == "" || r.Category == c.Category) && (r.Subcategory == "" || r.Subcategory == c.Subcategory) {
@@ -28,9 +27,8 @@ func (p Profile) Strategy(c Classification) (s Strategy, class string) {
 	return Strategy{Backoff: None}, string(c.Category)
 }
 
-// Fine is the table of specification 000, the default. Its classes are the
-// categories. What was not found by code is not repeated blindly: it needs
-// another approach.
+// Fine has one class for each category. An error with the code not_found is not
+// retried, because a repetition would not find it either.
 func Fine() Profile {
 	return Profile{Name: "fine", Rows: append([]Row{
 		{Logic, "not_found", "logic", Strategy{0, None, 0, 0}},
@@ -51,8 +49,8 @@ func fineRows() []Row {
 	}
 }
 
-// Coarse has the five classes of specification 001. Security and verification,
-// which it does not know, are verdicts on code.
+// Coarse has five classes: transient, api_error, code_error, system_error and
+// unknown. Security and verification are code_error.
 func Coarse() Profile {
 	transient := Strategy{3, Exponential, 1000 * time.Millisecond, 0}
 	apiError := Strategy{2, Linear, 2000 * time.Millisecond, 0}
@@ -74,8 +72,9 @@ func Coarse() Profile {
 	}}
 }
 
-// Step is for steps whose author asked for retries: Fine, but an error of
-// unknown kind gets three tries in all, and what was not found may turn up.
+// Step is the profile for steps with a retry policy. It differs from Fine in two
+// rows: an error of unknown category has up to three attempts, and not_found is
+// retried as other logic errors.
 func Step() Profile {
 	three := Strategy{2, Exponential, 1000 * time.Millisecond, 0}
 	return Profile{Name: "step", Rows: append([]Row{
@@ -84,6 +83,6 @@ func Step() Profile {
 	}, fineRows()...)}
 }
 
-// Review is the strategy of work that a reviewer sent back: three tries in
-// all, 5 s x attempt between them.
+// Review is the strategy for work that a reviewer rejected: up to three attempts,
+// with delays of 5 s and 10 s.
 func Review() Strategy { return Strategy{2, Linear, 5000 * time.Millisecond, 0} }

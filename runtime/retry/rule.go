@@ -5,25 +5,26 @@ import (
 	"strings"
 )
 
-// A rule gives the classification of the messages its pattern matches. The
-// first rule wins, so order is meaning. Patterns see the text in lower case.
+// A rule classifies the messages that match its pattern. The first matching rule
+// decides, so the order matters. Patterns are matched against the text in lower
+// case.
 type rule struct {
 	category Category
 	sub      string
 	pattern  *regexp.Regexp
 }
 
-// words compiles alternatives, each between word boundaries.
+// words returns a rule whose alternatives match whole words.
 func words(category Category, sub string, alternatives ...string) rule {
 	return rule{category, sub, regexp.MustCompile(`\b(?:` + strings.Join(alternatives, "|") + `)\b`)}
 }
 
-// text compiles alternatives that bring their own ends.
+// text returns a rule whose alternatives have no added word boundaries.
 func text(category Category, sub string, alternatives ...string) rule {
 	return rule{category, sub, regexp.MustCompile(strings.Join(alternatives, "|"))}
 }
 
-// specificRules come before HTTP statuses: verdicts on work, error names,
+// specificRules are checked before HTTP statuses: rejected work, error names,
 // texts of exceptions and parsers.
 var specificRules = []rule{
 	words(Security, "secrets", `(?:secrets?|credentials?|private keys?) (?:were |was |is |are )?(?:detected|found|leaked|exposed|committed)`,
@@ -49,7 +50,7 @@ var specificRules = []rule{
 		`max(?:imum)?[ _](?:number of )?tokens`, `(?:prompt|input) is too long`, `exceeds? (?:the )?(?:maximum )?(?:number of )?tokens`),
 	words(Context, "general", `context (?:is )?too (?:large|long)`, `context overflow`),
 
-	// A failed fetch is a TypeError by name only.
+	// fetch of JavaScript reports network failures as a TypeError.
 	words(API, "network", `fetch failed`, `failed to fetch`, `networkerror`),
 	words(Logic, "undefined", `(?:properties|property)(?: '[^']*')? of undefined`, `undefined is not`, `is undefined`, `is not defined`, `undefined (?:variable|method|reference|name)`, `undefined:`, `nameerror`, `referenceerror`),
 	words(Logic, "null", `(?:properties|property)(?: '[^']*')? of null`, `null ?pointer(?:exception)?`, `nil pointer`, `null is not`, `null reference`, `'?nonetype'? object`),
@@ -67,7 +68,7 @@ var specificRules = []rule{
 	words(Runtime, "lease", `lease (?:has )?expired`, `lost (?:its |the )?lease`, `heartbeat (?:lost|missed|expired)`),
 }
 
-// generalRules come behind HTTP statuses: what people write in sentences.
+// generalRules are checked after HTTP statuses: phrases of sentences.
 var generalRules = []rule{
 	words(API, "server_error", `internal server error`, `bad gateway`, `service (?:is )?(?:temporarily )?unavailable`, `gateway time-?out`, `temporarily unavailable`, `server error`, `upstream connect error`),
 	words(Timeout, "execution", `(?:execution|script|process|command|step|test|task|job|build)(?: has)? (?:timed? ?out|timeout)`, `exceeded (?:the |its )?(?:execution |step )?(?:time ?limit|timeout)`,

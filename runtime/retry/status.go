@@ -8,9 +8,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A status is a number from 400 to 599 where the text says that it is one: it
-// follows "http" or "status", something that answered, or a URL, or its own
-// reason phrase follows.
+// statusPatterns match an HTTP status from 400 to 599 in a context that identifies
+// it: after "http", "status", a subject such as "server returned", or a URL, or
+// before its reason phrase.
 var statusPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`\bhttps?(?:/\d(?:\.\d)?)?(?:[ _-]?(?:error|status|response|code))*['"]?[\s:=(#]*([45]\d\d)\b`),
 	regexp.MustCompile(`\b(?:status(?:[ _-]?code)?|error[ _-]?code)['"]?(?: is| was| of)?\s*[:=(]?\s*([45]\d\d)\b`),
@@ -19,11 +19,11 @@ var statusPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`\b([45]\d\d)[ :,-]+\(?(?:bad request|unauthori[sz]ed|payment required|forbidden|not found|method not allowed|not acceptable|request time-?out|conflict|gone|length required|precondition|payload too large|request entity|unsupported media|unprocessable|locked|too early|too many requests|internal server|internal error|not implemented|bad gateway|service unavailable|gateway time-?out)\b`),
 }
 
-// exitBefore is what stands before the status of a process, which is none of
-// HTTP's.
+// exitBefore matches the words before the exit status of a process, which is not
+// an HTTP status.
 var exitBefore = regexp.MustCompile(`\b(?:exit(?:ed|s)?|process|signal|returncode)(?: with| code| status|ed)*\s*$`)
 
-// classifyStatus finds the first HTTP status of a text in lower case.
+// classifyStatus classifies the first HTTP status in a text, which is lower case.
 func classifyStatus(text string) (c Classification, ok bool) {
 	first, status := len(text), 0
 	for _, p := range statusPatterns {
@@ -31,8 +31,8 @@ func classifyStatus(text string) (c Classification, ok bool) {
 			if at[2] >= first {
 				break
 			}
-			begin := max(0, at[0]-40) // the words right before are enough
-			if exitBefore.MatchString(strings.TrimRight(text[begin:at[0]], " :")) {
+			start := max(0, at[0]-40) // exitBefore needs only the preceding words
+			if exitBefore.MatchString(strings.TrimRight(text[start:at[0]], " :")) {
 				continue
 			}
 			first = at[2]
@@ -59,8 +59,8 @@ func classifyStatus(text string) (c Classification, ok bool) {
 	return c, true
 }
 
-// FromHTTPStatus returns the error code of an HTTP answer, "" for one that is
-// no error. It is the only place where statuses become codes.
+// FromHTTPStatus returns the error code of an HTTP response, "" for a success or
+// redirect.
 func FromHTTPStatus(status int) abi.Code {
 	switch status {
 	case 401, 403, 407, 451:
@@ -89,10 +89,9 @@ func FromHTTPStatus(status int) abi.Code {
 	return abi.Internal
 }
 
-// FromExitCode returns the error code of a process that ended with an exit
-// code, "" for 0. It knows the conventions of shells and sysexits that are
-// unmistakable; all else is [abi.Plugin], where the output must tell. It is the
-// only place where exit codes become codes.
+// FromExitCode returns the error code of a process by its exit code, "" for 0. It
+// maps the unambiguous conventions of shells and sysexits.h. Others are
+// [abi.Plugin], so that the output decides.
 func FromExitCode(code int) abi.Code {
 	switch code {
 	case 0:
@@ -105,7 +104,7 @@ func FromExitCode(code int) abi.Code {
 		return abi.Timeout
 	case 127: // command not found
 		return abi.NotFound
-	case 130: // SIGINT: a person stopped it
+	case 130: // SIGINT: a user stopped it
 		return abi.Cancelled
 	}
 	return abi.Plugin

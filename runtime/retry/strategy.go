@@ -2,25 +2,25 @@ package retry
 
 import "time"
 
-// The kinds of backoff. Any other word is read as none.
+// The backoff types. Any other string has no delay.
 const (
 	Exponential = "exponential" // base, 2 x base, 4 x base, ...
 	Linear      = "linear"      // base, 2 x base, 3 x base, ...
-	None        = "none"        // at once
+	None        = "none"        // no delay
 )
 
-// A Strategy says how often and when to try again.
+// A Strategy is how often and with which backoff to retry.
 type Strategy struct {
-	MaxRetries int           // tries after the first
+	MaxRetries int           // attempts after the first
 	Backoff    string        // Exponential, Linear or None
 	Base       time.Duration // delay of the first retry
-	Cap        time.Duration // no delay is longer; 0 for no cap
+	Cap        time.Duration // maximum delay; 0 for none
 }
 
-// maxDelay is what delays saturate at: no clock outlives it.
+// maxDelay is the maximum of all delays, so that they cannot overflow.
 const maxDelay = 100 * 365 * 24 * time.Hour
 
-// Delay returns how long to wait before the n-th retry, counted from 1.
+// Delay returns the delay before the n-th retry, counted from 1.
 func Delay(s Strategy, n int) time.Duration {
 	if n < 1 || s.Base <= 0 {
 		return 0
