@@ -1,37 +1,102 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// countCrash counts a crash against every step that was executing when the host
-// went down, and not against those that only waited.
-func (r *run) countCrash() {
+// StepCrashes counts the crashes of the host at which a step was executing.
+type StepCrashes struct {
+	Count int `json:"count"`
+	Alone int `json:"alone,omitempty"` // of them: no other step was executing, or the step had its turn
+}
+
+// suspect reports whether the next crash may quarantine the step. From then on
+// it executes only in its turn, so that the next crash tells which step it is.
+func (l *Limits) suspect(c StepCrashes) bool { return c.Count >= max(1, l.Crashes-1) }
+
+// poison reports whether the step is quarantined: it was executing at too many
+// crashes, and at all but one of them no other step can have been the cause.
+func (l *Limits) poison(c StepCrashes) bool {
+	return c.Count >= l.Crashes && c.Alone >= max(1, l.Crashes-1)
+}
+
+// executingAtCrash returns the paths of the steps of a restored run that were
+// executing when the host went down: those that a crash counts against. A step
+// that only waited is not among them, nor a suspect that waited for its turn.
+// Steps that have ended since their last crash are forgotten.
+func (r *run) executingAtCrash() []string {
+	turn := r.info.Turn
+	r.info.Turn = ""
 	if r.hist == nil {
 		r.info.Crashes = nil
 	}
 	if r.hist == nil || !r.rt.unclean {
-		return
+		return nil
 	}
 	asked := map[string]bool{}
 	for _, q := range r.info.Asks {
 		asked[q.Call] = true
 	}
-	crashes := map[string]int{} // a step that ended since is blamed no more
+	open := map[string]StepCrashes{}
+	var executing []string
 	for key, e := range r.hist.execs {
 		path := pathOf(key)
 		if e.end != nil || e.last == 0 {
 			continue
 		}
-		crashes[path] = max(crashes[path], r.info.Crashes[path])
-		if a := e.attempts[e.last]; e.retry == nil && a != nil && a.executing(path, asked) {
-			crashes[path] = r.info.Crashes[path] + 1
+		before := r.info.Crashes[path]
+		if before.Count > 0 {
+			open[path] = before
+		}
+		waited := r.rt.limits.suspect(before) && turn != path
+		a := e.attempts[e.last]
+		if !waited && e.retry == nil && a != nil && a.executing(path, asked) && !slices.Contains(executing, path) {
+			executing = append(executing, path)
 		}
 	}
-	r.info.Crashes = crashes
+	r.info.Crashes = open
+	return executing
+}
+
+// countCrash counts the crash against the steps that were executing. alone says
+// that of all runs only one step was.
+func (r *run) countCrash(alone bool) {
+	if len(r.atCrash) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	crashes := maps.Clone(r.info.Crashes) // others may look at the run already
+	if crashes == nil {
+		crashes = map[string]StepCrashes{}
+	}
+	for _, path := range r.atCrash {
+		c := crashes[path]
+		if alone || r.rt.limits.suspect(c) { // a suspect executes only in its turn
+			c.Alone++
+		}
+		c.Count++
+		crashes[path] = c
+	}
+	r.info.Crashes, r.atCrash = crashes, nil
+}
+
+// suspects returns how many steps of a restored run execute only in their turn.
+func (r *run) suspects() (n int) {
+	for _, c := range r.info.Crashes {
+		if r.rt.limits.suspect(c) && !r.rt.limits.poison(c) {
+			n++
+		}
+	}
+	return n
 }
 
 // pathOf returns the execution path of what [execKey] has named.
@@ -40,23 +105,24 @@ func pathOf(key string) string {
 	return path
 }
 
-// quarantine returns the step for which a restored run ends at once, nil if
-// there is none.
+// quarantine returns the step for which a restored run is held, nil if there is
+// none, or a decision about it is in the journal.
 func (r *run) quarantine() *Quarantine {
 	if r.hist == nil {
 		return nil
 	}
 	for key, e := range r.hist.execs {
 		path := pathOf(key)
-		if n := r.info.Crashes[path]; e.end == nil && e.last != 0 && e.retry == nil && n >= r.rt.limits.Crashes {
-			return &Quarantine{r.id, r.begin.Sentinel, path, n}
+		c := r.info.Crashes[path]
+		if e.end == nil && e.last != 0 && e.retry == nil && r.rt.limits.poison(c) && r.verdicts[quarantineName(path)] == nil {
+			return &Quarantine{r.id, r.begin.Sentinel, path, c.Count}
 		}
 	}
 	return nil
 }
 
 // executing reports whether the attempt did something itself when its records
-// stop: its guest ran, or an effect was under way about which nobody was asked.
+// stop: its guest ran, or an effect was under way about which no person was asked.
 func (a *attemptHistory) executing(path string, asked map[string]bool) bool {
 	for seq, c := range a.calls {
 		if c.end == nil && c.start != nil {
@@ -66,16 +132,76 @@ func (a *attemptHistory) executing(path string, asked map[string]bool) bool {
 	return true
 }
 
-// poisoned says whether a step took the process down too often to try it again.
-func (r *run) poisoned(path, address string) error {
+// quarantineName names the question about a quarantined step. Calls are numbered
+// from 1.
+func quarantineName(path string) string { return askName(path, 0) }
+
+// crashes returns what is counted against a step.
+func (r *run) crashes(path string) StepCrashes {
 	r.mu.Lock()
-	n := r.info.Crashes[path]
-	r.mu.Unlock()
-	if n < r.rt.limits.Crashes {
-		return nil
+	defer r.mu.Unlock()
+	return r.info.Crashes[path]
+}
+
+// judged holds a step that is quarantined until a person decides about it, and
+// makes one that is suspected wait for its turns. refused is the error that the
+// step ends with, if that is the decision.
+func (x *execution) judged(ctx context.Context) (refused *abi.Error, err error) {
+	if x.past == nil || x.past.last == 0 || x.past.retry != nil {
+		return nil, nil
 	}
-	return &quarantineError{&abi.Error{Code: abi.Limit, Permanent: true,
-		Message: fmt.Sprintf("step %s was executing at %d crashes of the host, so the run is quarantined", address, n),
-		Hint:    "look at the step's trace; start the sentinel again when its cause is mended",
-	}}
+	limits, c := &x.run.rt.limits, x.run.crashes(x.path)
+	if !limits.poison(c) {
+		if limits.suspect(c) {
+			x.suspect = c.Count
+		}
+		return nil, nil
+	}
+	sig, _, err := x.run.askFor(ctx, quarantineName(x.path), Ask{Kind: AskQuarantine, Prompt: fmt.Sprintf(
+		"step %s was executing at %d crashes of the host and is quarantined: may it execute again?", x.address, c.Count)})
+	if err != nil {
+		return nil, err
+	}
+	if sig.Verdict != "retry" {
+		return &abi.Error{Code: abi.Interrupted, Permanent: true, Message: fmt.Sprintf(
+			"step %s was executing at %d crashes of the host, and %s decided that it fails", x.address, c.Count, sig.By)}, nil
+	}
+	x.run.liftQuarantine(x.path)
+	return nil, nil
+}
+
+// liftQuarantine forgets what was counted against a step and writes that the
+// decision was acted on: it does not answer for crashes to come.
+func (r *run) liftQuarantine(path string) {
+	r.mu.Lock()
+	left := maps.Clone(r.info.Crashes) // a summary under way may hold the map
+	delete(left, path)
+	r.info.Crashes = left
+	r.mu.Unlock()
+	r.write(writeOptions{info: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: signalTaken, Call: quarantineName(path)}})
+}
+
+// quarantines returns the questions about quarantined steps of a run.
+func quarantines(info RunInfo) []Ask {
+	return slices.DeleteFunc(slices.Clone(info.Asks), func(q Ask) bool { return q.Kind != AskQuarantine })
+}
+
+// lift lets the quarantined steps of a run execute again, as a decision about
+// each of them would.
+func (rt *Runtime) lift(ctx context.Context, info RunInfo, opt ResumeOptions) error {
+	for _, q := range quarantines(info) {
+		err := rt.Decide(ctx, info.ID, Decision{Call: q.Call, Verdict: "retry", By: opt.By, Comment: opt.Comment})
+		if err != nil {
+			return fmt.Errorf("lift quarantine of run %s: %w", info.ID, err)
+		}
+	}
+	return nil
+}
+
+// needsComment is the error for a quarantine that is lifted without a reason.
+func needsComment(id sentinels.RunID) *abi.Error {
+	return &abi.Error{
+		Code: abi.BadFields, Field: "comment", Message: fmt.Sprintf("run %s is quarantined: say why its step may execute again", id),
+		Hint: fmt.Sprintf("sentinel resume %s --comment WHY", id),
+	}
 }

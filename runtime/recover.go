@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -12,11 +13,40 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// takeOver carries on a run that another process began, and everything below
-// it. Parents come first, so that a child finds its parent's ledger. What it
-// does goes into rec, also what becomes of those below; the error is that of the
-// run itself.
-func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions, rec *recoveryLog) error {
+// A takeover takes runs over that another process began. All of them are
+// restored before any goes on: how a crash counts depends on how many steps were
+// executing, over all runs.
+type takeover struct {
+	rt  *Runtime
+	log *recoveryLog // nil: nobody wants to know
+
+	mu       sync.Mutex
+	restored []restoredRun
+}
+
+// A restoredRun is ready to go on.
+type restoredRun struct {
+	run    *run
+	info   RunInfo // as the last process left it
+	parent *run
+	opt    ResumeOptions
+}
+
+// takeOver takes over a run and everything below it.
+func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) error {
+	t := &takeover{rt: rt}
+	if err := t.restore(ctx, info, parent, opt); err != nil {
+		return err
+	}
+	t.begin()
+	return nil
+}
+
+// restore restores a run and everything below it. Parents come first, so that a
+// child finds its parent's ledger. What becomes of those below goes into the log;
+// the error is that of the run itself.
+func (t *takeover) restore(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) error {
+	rt := t.rt
 	living, over, err := rt.descendants(info.ID)
 	if err != nil {
 		return fmt.Errorf("resume run %s: %w", info.ID, err)
@@ -33,25 +63,42 @@ func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt 
 	for _, c := range over {
 		r.ledger.charge(info.ID, c)
 	}
-	rec.took(r, info)
+	t.mu.Lock()
+	t.restored = append(t.restored, restoredRun{r, info, parent, opt})
+	t.mu.Unlock()
 	for _, c := range living {
-		r.mu.Lock()
-		r.children++
-		r.mu.Unlock()
 		below := ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree, all: opt.all, cut: opt.cut}
-		if err := rt.takeOver(ctx, c, r, below, rec); err != nil {
-			r.disown()
-			rec.lost(rt, c, err)
+		if err := t.restore(ctx, c, r, below); err != nil {
+			t.log.lost(rt, c, err)
 			rt.log.Error("child run cannot go on", "run", c.ID, "parent", info.ID, "error", err)
 		}
 	}
-	r.carryOn(info, parent, opt)
 	return nil
 }
 
-// carryOn starts a run that was restored. Nobody waits for the record of it: the
+// begin counts the crash, if there was one, and lets all that was restored go on.
+func (t *takeover) begin() {
+	executing := 0
+	for _, x := range t.restored {
+		executing += len(x.run.atCrash)
+	}
+	suspects := 0
+	for _, x := range t.restored {
+		x.run.countCrash(executing == 1)
+		suspects += x.run.suspects()
+	}
+	if suspects > 1 {
+		t.rt.turns.gather()
+	}
+	each(t.restored, func(x restoredRun) {
+		t.log.took(x.run, x.info)
+		x.run.goOn(x.info, x.parent, x.opt)
+	})
+}
+
+// goOn starts a run that was restored. Nothing waits for the record of it: the
 // records of ten thousand are a few commits.
-func (r *run) carryOn(info RunInfo, parent *run, opt ResumeOptions) {
+func (r *run) goOn(info RunInfo, parent *run, opt ResumeOptions) {
 	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
 	if info.Status == sentinels.StatusPaused && opt.staysPaused(info, parent) {
 		r.clock.pause()
@@ -172,7 +219,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	r.sc, r.branches, r.verdicts, r.cursors = st.scope, st.branches, st.verdicts, st.cursors
 	r.log.seq = max(st.seq, 1)
 	r.kept = []keptIteration{{first: 2}} // all that is left of earlier passes
-	r.iteration, r.usage, r.room, r.steps = st.iteration, st.usage, st.room, 0
+	r.iteration, r.usage, r.room, r.eventBytes = st.iteration, st.usage, st.room, st.eventBytes
 	r.event, r.ragContext, r.failedStep = st.event, st.rag, st.failedStep
 	r.loopDone, r.passEnded = st.done && !st.open, microTime(st.passEnded)
 	if st.open {
@@ -182,7 +229,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		}
 	}
 	r.ledger.extend(r.id, st.room)
-	r.countCrash()
+	r.atCrash = r.executingAtCrash()
 	r.slim()
 	r.share()
 	if opt.cut != nil {
