@@ -37,3 +37,9 @@ func AddUntrusted(rt *Runtime, m *GoModule) error {
 	h.allow(&grant)
 	return rt.plugins.replace("", h, &info)
 }
+
+// Guests returns how many modules the guest host holds.
+func Guests(rt *Runtime) int { return rt.wasm.Modules() }
+
+// Memory returns the limit of the guest's linear memory, in bytes.
+func (g *GoGuest) Memory() int64 { return g.inv.Limits.MemoryBytes }

@@ -35,11 +35,15 @@ type Grant struct {
 	// Folders are the plugin's own words for folders, each with the folder meant:
 	// absolute, or relative to the run's workspace.
 	Folders map[string]Folder `json:"folders,omitempty"`
-	// Memory and TimeoutMs bound a step of the plugin, in bytes and milliseconds,
-	// below the bounds of the run. Zero adds none.
-	Memory    int64 `json:"memory,omitempty"`
+	// Memory is how many bytes a guest of the plugin may have, within the limit of the
+	// run and [MaxGuestMemory]. Zero is 64 MiB.
+	Memory int64 `json:"memory,omitempty"`
+	// TimeoutMs bounds a step of the plugin, below the bound of the run. Zero adds none.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
 }
+
+// MaxGuestMemory is how many bytes a guest may have, whatever it was granted.
+const MaxGuestMemory = 1 << 30
 
 // A Folder is a folder that a plugin may use.
 type Folder struct {

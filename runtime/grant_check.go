@@ -96,7 +96,10 @@ func (h *heldModule) deniedCommand(info CommandInfo) *abi.Error {
 	case !info.namedBy(asked):
 		e := h.refusal("plugin %q does not ask for the command %q", name, info.Name)
 		e.Hint = "its author has to add the command to what it asks for"
-		if info.Private {
+		switch {
+		case info.ByName:
+			e.Hint += "; no pattern matches it, it must be named"
+		case info.Private:
 			e.Hint += "; it is not in * nor in the pattern of a family above its own"
 		}
 		return e
@@ -106,15 +109,17 @@ func (h *heldModule) deniedCommand(info CommandInfo) *abi.Error {
 	return nil
 }
 
-// namedBy reports whether one of the patterns names the command: its own name,
-// the family it is in with "/*", and for one that is not private a family above
-// and "*".
+// namedBy reports whether one of the patterns names the command: its own name;
+// unless it is ByName, the family it is in with "/*"; and for one that is not
+// private, a family above and "*".
 func (info CommandInfo) namedBy(patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		family, ok := strings.CutSuffix(pattern, "/*")
 		switch {
 		case pattern == info.Name:
 			return true
+		case info.ByName:
+			return false
 		case pattern == "*":
 			return !info.Private
 		case !ok || family == "" || !strings.HasPrefix(info.Name, family+"/"):

@@ -10,9 +10,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// waiting is a version that the operator has to decide about. Its code is a blob.
-type waiting struct{ digest string }
-
 // ask returns what a version of a plugin may do. The error denied says that it
 // has to wait, or, where there is nobody to decide, that it never will.
 func (s *pluginSet) ask(ctx context.Context, info PluginInfo) (Grant, error) {
@@ -160,7 +157,7 @@ func (s *pluginSet) revoke(info PluginInfo, m *heldModule, why error) error {
 	waits := info
 	waits.State, waits.Problem, waits.Grant, waits.Refused, waits.Next = PluginWaiting, why.Error(), nil, "", nil
 	if _, newer := s.waits[info.Source]; !newer {
-		s.waits[info.Source] = waiting{info.Digest}
+		s.waits[info.Source] = waits
 	}
 	if at := s.source(info.Source); at >= 0 {
 		s.infos[at] = waits
@@ -171,18 +168,33 @@ func (s *pluginSet) revoke(info PluginInfo, m *heldModule, why error) error {
 	return nil
 }
 
-// tryWaiting makes every waiting version live that is allowed by now.
+// tryWaiting makes every waiting version live that is allowed by now. A version that
+// is not is neither compiled nor executed for the question.
 func (s *pluginSet) tryWaiting(ctx context.Context) (errs []error) {
 	s.mu.Lock()
 	var versions []PluginInfo
 	for _, i := range s.infos { // in their order, which decides between equals
 		if w, ok := s.waits[i.Source]; ok {
-			versions = append(versions, PluginInfo{Name: i.Name, Source: i.Source, Digest: w.digest})
+			versions = append(versions, w)
 		}
 	}
 	s.mu.Unlock()
 	for _, v := range versions {
-		if err := s.reload(ctx, v); err != nil {
+		before := v.Problem
+		v.Problem = ""
+		_, err := s.ask(ctx, v)
+		switch {
+		case err == nil:
+			err = s.reload(ctx, v)
+		case abi.CodeOf(err) != abi.Denied:
+			err = fmt.Errorf("grant of plugin %q: %w", v.Name, err)
+		default:
+			if err.Error() != before {
+				s.refused(v, err)
+			}
+			err = nil
+		}
+		if err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -199,31 +211,21 @@ func (s *pluginSet) reload(ctx context.Context, version PluginInfo) error {
 	if err != nil {
 		return fmt.Errorf("load plugin %q: %w", version.Name, err)
 	}
-	before, _ := s.infoOf(version.Source)
 	info := PluginInfo{Name: version.Name, Source: version.Source}
-	err = s.install(ctx, Plugin{Name: version.Source, Wasm: func() ([]byte, error) { return code, nil }}, &info)
+	module, err := s.openCode(ctx, code, false)
+	if err == nil {
+		err = s.install(ctx, module, Plugin{Name: version.Source}, &info)
+	}
 	switch {
 	case err == nil:
 		s.rt.log.Info("plugin is live", "plugin", info.Name, "version", info.Version, "file", info.Source, "digest", info.Digest)
 		s.tell(info)
-	case info.State == PluginWaiting && (before.Problem == err.Error() || before.Refused == err.Error()):
-		// It waits as before.
 	case info.State == PluginWaiting || abi.CodeOf(err) != abi.Internal:
 		s.refused(info, err)
 	default:
 		return fmt.Errorf("load plugin %q: %w", version.Name, err)
 	}
 	return nil
-}
-
-// infoOf returns what is known of a source.
-func (s *pluginSet) infoOf(source string) (PluginInfo, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at := s.source(source); at >= 0 {
-		return s.infos[at], true
-	}
-	return PluginInfo{}, false
 }
 
 // deniedType is the problem of a definition with a step type of a plugin that waits.

@@ -11,40 +11,41 @@ import (
 )
 
 // LoadPlugin makes a plugin live, in place of the one that was loaded from the
-// same source. It is compiled and checked whole before anything changes; passes
-// that have begun go on with what was live then, the next ones take the new
+// same source. It is compiled and checked whole before anything changes; iterations
+// that have begun continue with what was live then, the next ones take the new
 // one. When it is refused the old one stays, and the error as well as
 // [PluginInfo] say why. A step type of another plugin is the error conflict; one
-// that has to wait for the operator is the error denied, and its state says so.
+// that has to wait for the operator is the error denied, and its state says so. More
+// than [Limits.Plugins] is the error limit.
 //
-// Loads and unloads are carried out one after the other.
+// Several may be called at the same time: no plugin waits for another one to compile
+// or to execute. Of two loads from one source the later to be ready wins.
 func (rt *Runtime) LoadPlugin(ctx context.Context, p Plugin) (PluginInfo, error) {
-	s := rt.plugins
-	s.loading.Lock()
-	defer s.loading.Unlock()
+	defer p.Prepared.Close()
 	if err := rt.alive(); err != nil {
 		return PluginInfo{}, err
 	}
-	// All that can fail comes first, and without the mutex: runs look types up
-	// while this compiles.
+	s := rt.plugins
+	module, err := s.open(ctx, p)
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	if closed := rt.alive(); closed != nil {
+		if module != nil {
+			unload(module.module)
+		}
+		return PluginInfo{}, closed
+	}
 	info := PluginInfo{Name: p.Name, Source: p.Name, Trusted: p.Trusted}
-	if err := s.install(ctx, p, &info); err != nil {
+	if err == nil {
+		err = s.install(ctx, module, p, &info)
+	}
+	if err != nil {
 		e := *asError(err, abi.BadFields)
 		e.Message = fmt.Sprintf("load plugin %q: %s", p.Name, e.Message)
 		return s.refused(info, &e), &e
 	}
 	s.tell(info)
 	return info, nil
-}
-
-// PreparePlugin does of a [Runtime.LoadPlugin] what takes long, compiling, while
-// other plugins are loaded and unloaded. The error is why LoadPlugin would refuse
-// the module; without one, LoadPlugin takes milliseconds.
-func (rt *Runtime) PreparePlugin(ctx context.Context, module []byte) error {
-	if err := rt.alive(); err != nil {
-		return err
-	}
-	return rt.wasm.Prepare(ctx, module)
 }
 
 // UnloadPlugin takes the plugin that was loaded from a source out: its step
@@ -147,6 +148,9 @@ func (s *pluginSet) replace(replaces string, next *heldModule, info *PluginInfo)
 	}
 	if modules != nil {
 		table, err := newTable(modules)
+		if err == nil {
+			err = s.checkTotals(modules)
+		}
 		if err != nil {
 			s.discard(next)
 			return err
@@ -210,7 +214,7 @@ func (s *pluginSet) refused(info PluginInfo, why error) PluginInfo {
 	s.mu.Lock()
 	delete(s.waits, info.Source)
 	if waits {
-		s.waits[info.Source] = waiting{info.Digest}
+		s.waits[info.Source] = info
 	}
 	at := s.source(info.Source)
 	if at >= 0 && s.infos[at].State == PluginLive {

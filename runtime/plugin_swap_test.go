@@ -63,7 +63,7 @@ func TestSwapUnderALoop(t *testing.T) {
 	w.delay = time.Millisecond
 	rt := open(t, w, store.NewMemory(), runtime.Options{})
 	loadPlugin(t, rt, echo(t, 1))
-	def := decode(t, rt, `{"name":"l","loop":{"type":"count","max":90},"steps":[
+	def := decode(t, rt, `{"name":"l","loop":{"type":"count","max":100000},"steps":[
 		{"type":"echo","outputTo":"a"},{"type":"call","command":"world/look","value":1},{"type":"echo","outputTo":"b"},
 		{"type":"seq","steps":[{"type":"call","command":"world/act","value":1},{"type":"echo","outputTo":"c"}]}]}`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -72,25 +72,16 @@ func TestSwapUnderALoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	swaps, stop := make(chan int), make(chan struct{})
-	go func() {
-		n := 0
-		for ; ; n++ {
-			select {
-			case <-stop:
-				swaps <- n
-				return
-			default:
-			}
-			if _, err := rt.LoadPlugin(ctx, echo(t, 1+(n+1)%9)); err != nil {
-				t.Errorf("swap %d: %v", n, err)
-			}
+	for n := range 12 {
+		if _, err := rt.LoadPlugin(ctx, echo(t, 1+(n+1)%9)); err != nil {
+			t.Errorf("swap %d: %v", n, err)
 		}
-	}()
+	}
+	if err := rt.Stop(ctx, id); err != nil {
+		t.Fatal(err)
+	}
 	res, err := rt.Wait(ctx, id)
-	close(stop)
-	n := <-swaps
-	if err != nil || res.Status != sentinels.StatusCompleted {
+	if err != nil || res.Status != sentinels.StatusStopped {
 		t.Fatalf("run ended %s: %v, %v", res.Status, res.Error, err)
 	}
 	trace, err := rt.Trace(id)
@@ -109,12 +100,13 @@ func TestSwapUnderALoop(t *testing.T) {
 				used[s.Attempts[0].Module] = true
 			}
 		})
-		if echoes != 3 || len(digests) != 1 {
-			t.Errorf("pass %d carried out %d echo steps with %d versions, want 3 with one", it.Number, echoes, len(digests))
+		last := i == len(trace.Iterations)-1 // stopped in between
+		if echoes != 3 && !last || len(digests) > 1 {
+			t.Errorf("iteration %d executed %d echo steps with %d versions, want 3 with one", it.Number, echoes, len(digests))
 		}
 	}
-	if n < 3 || len(used) < 2 {
-		t.Errorf("%d swaps, %d versions used: nothing was swapped under the loop", n, len(used))
+	if len(used) < 2 {
+		t.Errorf("%d versions used: nothing was swapped under the loop", len(used))
 	}
 	if all, held := runtime.Modules(rt); held != 2 || all > 2+4 { // echo and the test's own, and the few that are kept
 		t.Errorf("%d modules are in memory and %d are held, want at most 6 and 2", all, held)

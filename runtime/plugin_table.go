@@ -84,9 +84,19 @@ func emptyTable() *pluginTable {
 	return &pluginTable{byType: map[sentinels.StepType]*heldModule{}, users: 1}
 }
 
-// newTable makes a table of modules; a type that two of them have is refused,
-// with every such type named. The schemas of all types are compiled anew, which
-// takes a millisecond or two: swaps are rare and tables are read all the time.
+// specs returns the module's types as they were compiled when it was loaded.
+func (h *heldModule) specs() []sentinels.TypeSpec {
+	var specs []sentinels.TypeSpec
+	for _, t := range h.types.Types() {
+		spec, _ := h.types.Lookup(t)
+		specs = append(specs, *spec)
+	}
+	return specs
+}
+
+// newTable makes a table of modules. A type that two of them have is refused, with
+// every such type named. No schema is compiled for it, since the mutex that
+// guards the live table is held meanwhile.
 func newTable(modules []*heldModule) (*pluginTable, error) {
 	t := &pluginTable{modules: modules, byType: map[sentinels.StepType]*heldModule{}, users: 1}
 	if len(modules) == 0 {
@@ -95,7 +105,7 @@ func newTable(modules []*heldModule) (*pluginTable, error) {
 	var specs []sentinels.TypeSpec
 	var taken []string
 	for _, m := range modules {
-		for _, spec := range specsOf(m) {
+		for _, spec := range m.specs() {
 			if other := t.byType[spec.Type]; other != nil {
 				taken = append(taken, fmt.Sprintf("step type %q is already provided by plugin %q", spec.Type, other.Manifest().Name))
 				continue
@@ -118,7 +128,7 @@ func (t *pluginTable) with(more []*heldModule) (*pluginTable, error) {
 	next := &pluginTable{modules: slices.Concat(t.modules, more), byType: map[sentinels.StepType]*heldModule{}}
 	var specs []sentinels.TypeSpec
 	for _, m := range next.modules {
-		for _, spec := range specsOf(m) {
+		for _, spec := range m.specs() {
 			if next.byType[spec.Type] == nil {
 				next.byType[spec.Type] = m
 				specs = append(specs, spec)

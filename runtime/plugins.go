@@ -3,11 +3,11 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -31,93 +31,51 @@ type module interface {
 // code is in the store, should a parked step ask for it.
 type pluginSet struct {
 	rt      *Runtime
-	loading sync.Mutex // held while the live plugins change
+	loading sync.Mutex // held while the live plugins change; no guest of others executes under it at a load
 
 	mu       sync.Mutex
 	live     *pluginTable
 	byDigest map[string]*heldModule // every module in memory
 	idle     []*heldModule          // those that nobody holds, the oldest first
 	infos    []PluginInfo
-	waits    map[string]waiting // by source, versions that the operator has to decide about
-	asked    int                // how often all grants were asked for again
-	opened   bool               // the plugins of Open are loaded
+	waits    map[string]PluginInfo // by source, versions that the operator has to decide about; their code is a blob
+	asked    int                   // how often all grants were asked for again
+	opened   bool                  // the plugins of Open are loaded
+	unkept   map[string][]byte     // code by digest that is not in the store yet: the disk was full
 }
 
 func newPluginSet(rt *Runtime) *pluginSet {
-	return &pluginSet{rt: rt, live: emptyTable(), byDigest: map[string]*heldModule{}, waits: map[string]waiting{}}
+	return &pluginSet{rt: rt, live: emptyTable(), byDigest: map[string]*heldModule{}, waits: map[string]PluginInfo{}, unkept: map[string][]byte{}}
 }
 
-// load compiles a plugin and makes its step types live. A plugin that cannot be
-// loaded is recorded with the reason and is no error of the runtime, unless it
-// is a trusted one: without its own step types a program is not whole.
-func (s *pluginSet) load(ctx context.Context, p Plugin) error {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	info := PluginInfo{Name: p.Name, Source: p.Name, Trusted: p.Trusted}
-	err := s.install(ctx, p, &info)
-	switch {
-	case err == nil:
-		return nil
-	case p.Trusted:
-		return fmt.Errorf("load plugin %q: %w", p.Name, err)
+// keep puts a module's code into the store, where a later release finds it for a
+// step that this one parked. On a full disk that is done later, see keepRest: a
+// program must not fail to start for want of it.
+func (s *pluginSet) keep(digest string, code []byte) error {
+	_, err := s.rt.db.PutBlob(code)
+	if !store.IsFull(err) {
+		return err
 	}
-	s.refused(info, err)
+	s.rt.log.Warn("code of a plugin is not kept yet: the disk is full", "digest", digest, "error", err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unkept[digest] = code
 	return nil
 }
 
-// install opens a plugin and puts it in its place. The caller holds loading.
-func (s *pluginSet) install(ctx context.Context, p Plugin, info *PluginInfo) error {
-	m, err := s.open(ctx, p, info)
-	if err != nil {
-		return err
-	}
-	return s.replace(p.Replaces, m, info)
-}
-
-// open compiles a plugin and asks what it may do. Where the operator has not
-// decided, the state in info is waiting, and the code is kept for the time when
-// they have.
-func (s *pluginSet) open(ctx context.Context, p Plugin, info *PluginInfo) (*heldModule, error) {
-	code, err := p.Wasm()
-	if err != nil {
-		return nil, err
-	}
-	opt := wasm.LoadOptions{Trusted: p.Trusted}
-	m, err := s.rt.wasm.Load(ctx, code, opt)
-	if err != nil {
-		return nil, err
-	}
-	info.describe(m.Digest(), m.Manifest())
-	if _, err := s.rt.db.PutBlob(code); err != nil {
-		m.Release()
-		return nil, err
-	}
-	grant, err := s.ask(ctx, *info)
-	if err != nil {
-		m.Release()
-		if abi.CodeOf(err) == abi.Denied && s.rt.opt.Grants != nil {
-			info.State = PluginWaiting
+// keepRest puts the code into the store for which there was no space.
+func (s *pluginSet) keepRest() {
+	s.mu.Lock()
+	rest := maps.Clone(s.unkept)
+	s.mu.Unlock()
+	for digest, code := range rest {
+		if _, err := s.rt.db.PutBlob(code); err != nil {
+			return // the next look tries again
 		}
-		return nil, err
+		s.mu.Lock()
+		delete(s.unkept, digest)
+		s.mu.Unlock()
 	}
-	if opt.Reuse = grant.Reuse && info.Stateless; opt.Reuse && !p.Trusted {
-		// Compiled just now, so this is from the cache.
-		m.Release()
-		if m, err = s.rt.wasm.Load(ctx, code, opt); err != nil {
-			return nil, err
-		}
-	}
-	h, err := holdable(m, p.Trusted)
-	if err != nil {
-		m.Release()
-		return nil, err
-	}
-	h.reuse = opt.Reuse
-	h.allow(&grant)
-	if !p.Trusted {
-		info.Grant = &grant
-	}
-	return h, nil
 }
 
 // wasTrusted reports whether a digest was loaded as trusted by any release: the
@@ -142,7 +100,7 @@ func (s *pluginSet) digests() []string {
 		all = append(all, d)
 	}
 	for _, w := range s.waits {
-		all = append(all, w.digest)
+		all = append(all, w.Digest)
 	}
 	return all
 }
