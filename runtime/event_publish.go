@@ -14,12 +14,15 @@ import (
 // writes become durable. e needs an ID, the same for every repetition of the
 // call: an event that the log has already is not emitted again. A chain of
 // events that has become too long is the error limit.
-func (tx *RecordsTx) Emit(_ context.Context, e sentinels.Event) error {
+func (tx *RecordsTx) Emit(ctx context.Context, e sentinels.Event) error {
 	if e.ID == "" || e.Name == "" {
 		return errf(abi.Internal, "emit in a transaction: an event needs an id and a name")
 	}
 	if limit := tx.records.hops; e.Hops > limit {
 		return chain{e.Hops, e.Path}.refuse(e.Name, limit)
+	}
+	if err := emissionOf(ctx).add(e); err != nil {
+		return err
 	}
 	if e.Time.IsZero() {
 		e.Time = time.Now().UTC()
@@ -55,7 +58,7 @@ func (l *eventLog) publishAll(events []sentinels.Event, enqueue func(puts ...sto
 		taken[entry.identity] = true
 		n, more := l.nextPlace(values[i])
 		puts = append(puts, more...)
-		fresh = append(fresh, eventComing{position: n, entry: entry})
+		fresh = append(fresh, eventComing{position: n, oldest: l.oldest, entry: entry})
 	}
 	l.expect(enqueue(puts...), fresh...)
 	return nil

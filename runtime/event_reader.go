@@ -53,7 +53,7 @@ func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e
 		if ctx.Err() != nil {
 			return e, 0, lost, context.Cause(ctx)
 		}
-		r.t.keepMark(uint64(log.keep / 4))
+		r.t.keepMark(log.quarter())
 	}
 }
 

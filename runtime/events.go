@@ -5,21 +5,24 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 	"unique"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // eventLog is the outbox: every event that was emitted, in one order. Whoever
 // waits for events reads it from a position of their own, so nothing is missed
 // between two waits or over a crash, and each subscriber sees each event.
 //
-// The names and ids of the kept events are in memory, so that thousands of
-// subscribers look for theirs without reading the store; what an event carries
-// is read once somebody wants it. 10,000 events take about 1.5 MB.
+// The names, ids and sizes of the kept events are in memory, so that thousands
+// of subscribers look for theirs without reading the store; what an event
+// carries is read when a subscriber takes it. 10,000 events take about 1.6 MB.
 //
 // # Concurrency
 //
@@ -27,11 +30,15 @@ import (
 // The lock is held while positions are given, never while the disk is waited
 // for.
 type eventLog struct {
-	db   store.Store
-	keep int // how many events the log holds; older ones go
+	db       store.Store
+	keep     int   // how many events the log holds; older ones are deleted
+	maxBytes int64 // and their size in the store; the newest is kept whatever its size
 
 	mu       sync.Mutex
 	enqueued uint64        // position of the newest event given to the store
+	oldest   uint64        // position of the oldest event that the store holds once all is committed
+	sizes    []int64       // of the events from oldest to enqueued, in bytes
+	bytes    int64         // sum of sizes
 	first    uint64        // position of kept[0]
 	kept     []eventEntry  // durable ones, by position, without a gap
 	coming   []eventComing // those whose commit is on its way, in order
@@ -59,18 +66,18 @@ type eventPlace struct {
 // An eventComing has a place and is not taken up in the index yet.
 type eventComing struct {
 	position uint64
+	oldest   uint64 // position of the oldest event once this one is committed
 	entry    eventEntry
 	ticket   *store.Ticket
 }
 
-func openEventLog(db store.Store, keep int) (*eventLog, error) {
+func openEventLog(db store.Store, keep int, maxBytes int64) (*eventLog, error) {
 	l := &eventLog{
-		db: db, keep: keep, first: 1,
+		db: db, keep: keep, maxBytes: maxBytes,
 		places: map[eventIdentity]eventPlace{}, subs: map[string]map[*subscriber]struct{}{}, wild: map[string]struct{}{},
 	}
-	// Backwards, because a log that was kept longer before has more than is
-	// wanted, at its old end.
-	var newest []eventEntry
+	// From the newest on, because a log that was allowed more before has too many
+	// at its old end.
 	var stale store.Batch
 	var bad error
 	err := db.Scan(bucketEvents, nil, nil, true, func(key, value []byte) bool {
@@ -78,24 +85,13 @@ func openEventLog(db store.Store, keep int) (*eventLog, error) {
 		if l.enqueued == 0 {
 			l.enqueued = at
 		}
-		if l.enqueued-at >= uint64(keep) {
+		full := l.enqueued-at >= uint64(keep) || len(l.sizes) > 0 && l.bytes+int64(len(value)) > maxBytes
+		if full || len(stale.Puts) > 0 {
 			stale.Puts = append(stale.Puts, store.Put{Bucket: bucketEvents, Key: append([]byte(nil), key...), Delete: true})
 			return true
 		}
-		for l.enqueued-at > uint64(len(newest)) {
-			newest = append(newest, eventEntry{})
-		}
-		var e struct {
-			ID     string `json:"id"`
-			Name   string `json:"type"`
-			Source string `json:"source"`
-		}
-		if bad = json.Unmarshal(value, &e); bad != nil {
-			bad = fmt.Errorf("event %d: %w", at, bad)
-			return false
-		}
-		newest = append(newest, newEntry(e.Name, e.Source, e.ID))
-		return true
+		bad = l.found(at, value)
+		return bad == nil
 	})
 	if err == nil {
 		err = bad
@@ -103,10 +99,12 @@ func openEventLog(db store.Store, keep int) (*eventLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)
 	}
-	l.first = l.enqueued + 1 - uint64(len(newest))
-	for i := len(newest) - 1; i >= 0; i-- {
-		l.places[newest[i].identity] = eventPlace{position: l.enqueued - uint64(i)}
-		l.kept = append(l.kept, newest[i])
+	slices.Reverse(l.kept)
+	slices.Reverse(l.sizes)
+	l.first = l.enqueued + 1 - uint64(len(l.kept))
+	l.oldest = l.first
+	for i, entry := range l.kept {
+		l.places[entry.identity] = eventPlace{position: l.first + uint64(i)}
 	}
 	delete(l.places, eventIdentity{})
 	if len(stale.Puts) > 0 {
@@ -114,6 +112,26 @@ func openEventLog(db store.Store, keep int) (*eventLog, error) {
 		db.Enqueue(stale)
 	}
 	return l, nil
+}
+
+// found adds the event at a position when the log is opened, the newest first.
+// Positions between it and the one before it belong to refused events, which stay
+// empty.
+func (l *eventLog) found(at uint64, value []byte) error {
+	var e struct {
+		ID     string `json:"id"`
+		Name   string `json:"type"`
+		Source string `json:"source"`
+	}
+	if err := json.Unmarshal(value, &e); err != nil {
+		return fmt.Errorf("event %d: %w", at, err)
+	}
+	for l.enqueued-at > uint64(len(l.kept)) {
+		l.kept, l.sizes = append(l.kept, eventEntry{}), append(l.sizes, 0)
+	}
+	l.kept, l.sizes = append(l.kept, newEntry(e.Name, e.Source, e.ID)), append(l.sizes, int64(len(value)))
+	l.bytes += int64(len(value))
+	return nil
 }
 
 // newEntry shares the texts that many events have in common.
@@ -150,7 +168,7 @@ func (l *eventLog) publish(e sentinels.Event, enqueue func(puts ...store.Put) *s
 		return &place, nil
 	}
 	n, puts := l.nextPlace(value)
-	l.expect(enqueue(puts...), eventComing{position: n, entry: entry})
+	l.expect(enqueue(puts...), eventComing{position: n, oldest: l.oldest, entry: entry})
 	return nil, nil
 }
 
@@ -183,33 +201,50 @@ func (l *eventLog) takeUp() {
 		}
 		l.coming[0] = eventComing{}
 		l.coming = l.coming[1:]
-		l.committed(next.position, next.entry, next.ticket.Err())
+		l.committed(next, next.ticket.Err())
 	}
 }
 
-// nextPlace gives an event the next place, and takes the one away that is no
-// longer kept. l.mu is held.
+// nextPlace gives an event the next place, and deletes the oldest ones that no
+// longer fit. l.mu is held.
 func (l *eventLog) nextPlace(value []byte) (n uint64, puts []store.Put) {
 	l.enqueued++
-	n = l.enqueued
-	puts = []store.Put{{Bucket: bucketEvents, Key: eventKey(n), Value: value}}
-	if n > uint64(l.keep) {
-		puts = append(puts, store.Put{Bucket: bucketEvents, Key: eventKey(n - uint64(l.keep)), Delete: true})
+	l.sizes = append(l.sizes, int64(len(value)))
+	l.bytes += int64(len(value))
+	puts = []store.Put{{Bucket: bucketEvents, Key: eventKey(l.enqueued), Value: value}}
+	for len(l.sizes) > l.keep || l.bytes > l.maxBytes && len(l.sizes) > 1 {
+		puts = append(puts, store.Put{Bucket: bucketEvents, Key: eventKey(l.oldest), Delete: true})
+		l.bytes -= l.sizes[0]
+		l.sizes = l.sizes[1:]
+		l.oldest++
 	}
-	return n, puts
+	return l.enqueued, puts
 }
 
-// committed takes one event up, and wakes who waits for it. One whose commit was
-// refused leaves an empty place: whoever emitted it was told. l.mu is held.
-func (l *eventLog) committed(n uint64, entry eventEntry, err error) {
-	if err != nil {
-		delete(l.places, entry.identity)
-		entry = eventEntry{}
-	} else {
-		l.places[entry.identity] = eventPlace{position: n}
+// quarter returns a quarter of the number of events that the log has room for:
+// of keep, or of those it holds when they are so large that fewer have room.
+func (l *eventLog) quarter() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.keep
+	if l.bytes > l.maxBytes/2 {
+		n = min(n, len(l.sizes))
 	}
-	l.kept = append(l.kept, entry)
-	for len(l.kept) > l.keep {
+	return uint64(max(n/4, 1))
+}
+
+// committed adds an event whose commit is done to the index, and wakes its
+// subscribers. An event whose commit was refused, which its emitter has learnt,
+// leaves an empty place. l.mu is held.
+func (l *eventLog) committed(c eventComing, err error) {
+	if err != nil {
+		delete(l.places, c.entry.identity)
+		c.entry = eventEntry{}
+	} else {
+		l.places[c.entry.identity] = eventPlace{position: c.position}
+	}
+	l.kept = append(l.kept, c.entry)
+	for l.first < c.oldest {
 		if old := l.kept[0]; old.name != "" {
 			delete(l.places, old.identity)
 		}
@@ -218,7 +253,7 @@ func (l *eventLog) committed(n uint64, entry eventEntry, err error) {
 		l.first++
 	}
 	if err == nil {
-		l.wake(n, entry.name)
+		l.wake(c.position, c.entry.name)
 	}
 }
 
@@ -268,10 +303,19 @@ func (l *eventLog) newest(pattern string, limit int) []uint64 {
 	return places
 }
 
-// Emit puts an event of nobody's run into the log and returns when it is
-// durable. One whose source and ID are in the log already is not put there
-// again: the first one is returned. Without an ID every event is new.
+// eventLimits bound the data of an event that does not come from a step.
+var eventLimits = strictjson.Limits{Bytes: 4 << 20, Depth: 256, Keys: 100_000, StringBytes: 4 << 20}
+
+// Emit appends an event that belongs to no run to the event log and returns when
+// it is durable. If the log already holds an event with its source and ID, Emit
+// returns that one instead. Without an ID every event is new. Data that is not
+// strict JSON (duplicate keys, text that is not UTF-8) is bad_fields.
 func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, error) {
+	if len(e.Data) > 0 {
+		if err := strictjson.Check(e.Data, eventLimits); err != nil {
+			return e, errf(abi.BadFields, "emit %q: data: %v", e.Name, err)
+		}
+	}
 	if e.ID == "" {
 		e.ID = string(newRunID())
 	}
@@ -283,6 +327,9 @@ func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event
 	}
 	if c := (chain{e.Hops, e.Path}); c.hops > rt.limits.Hops {
 		return e, c.refuse(e.Name, rt.limits.Hops)
+	}
+	if err := emissionOf(ctx).add(e); err != nil {
+		return e, err
 	}
 	var ticket *store.Ticket
 	first, err := rt.events.publish(e, func(puts ...store.Put) *store.Ticket {

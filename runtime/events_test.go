@@ -186,10 +186,18 @@ func TestEventLogHammer(t *testing.T) {
 // A trigger that waits for a rare event has missed nothing after a restart,
 // although the log has dropped what came behind its last event: it was looked at.
 func TestRareEventMissesNothing(t *testing.T) {
-	for name, crash := range map[string]bool{"closed": false, "killed": true} {
+	for name, tt := range map[string]struct {
+		crash  bool
+		limits runtime.Limits // of 8 events
+	}{
+		"closed":             {false, runtime.Limits{KeepEvents: 8}},
+		"killed":             {true, runtime.Limits{KeepEvents: 8}},
+		"closed, with bytes": {false, runtime.Limits{KeepEventBytes: 8 * storedSize(t, "often", "")}},
+		"killed, with bytes": {true, runtime.Limits{KeepEventBytes: 8 * storedSize(t, "often", "")}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				opt := runtime.Options{Limits: runtime.Limits{KeepEvents: 8}}
+				opt := runtime.Options{Limits: tt.limits}
 				db := store.NewMemory()
 				s := serve(t, db, opt)
 				s.saveSteps(t, "a", quick, `"concurrency":"parallel","trigger":{"type":"event","event":"rare"}`)
@@ -202,7 +210,7 @@ func TestRareEventMissesNothing(t *testing.T) {
 					time.Sleep(2 * time.Minute) // longer than it takes to note how far it has read
 					synctest.Wait()
 				}
-				if crash {
+				if tt.crash {
 					snap := db.Snapshot()
 					s.Close()
 					db = snap
