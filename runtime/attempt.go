@@ -34,7 +34,9 @@ type attempt struct {
 
 	mu         sync.Mutex
 	timer      *activeTimer  // of the time limit
+	waited     time.Duration // when a wait or the nested steps ended last, in the run's active time
 	calls      map[int]*call // since the checkpoint
+	callBytes  int64         // of their requests and results
 	checkpoint *journal.CheckpointBody
 	state      json.RawMessage
 	block      int // ordinal of the next block
@@ -45,6 +47,7 @@ type attempt struct {
 	holds     bool // an execution slot
 	seq       int
 	guestLogs int
+	used      attemptUse
 }
 
 // begin resolves the step's fields and writes the start of the attempt.
@@ -74,6 +77,7 @@ func (a *attempt) begin(ctx context.Context) error {
 	body := &journal.StepStartBody{
 		Type: a.step.Type, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
 		Env: a.env, Seed: a.seed, ClockBase: a.base.UnixMicro(), Unknown: unknown,
+		Condition: a.condition,
 	}
 	a.begun = true
 	ticket := a.write(true, a.n, &journal.Record{Kind: journal.StepStart, Time: body.ClockBase, StepStart: body})
@@ -292,8 +296,8 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 	var arm func(due time.Duration)
 	arm = func(due time.Duration) {
 		t := a.run.clock.at(due, func() {
-			if !named && a.waits() {
-				arm(a.run.clock.elapsed() + limit)
+			if next := a.waitLimit(limit); !named && next > 0 {
+				arm(next)
 				return
 			}
 			cancel(errf(abi.Timeout, "step %s timed out after %s", a.address, limit))
@@ -313,6 +317,25 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 	}
 }
 
+// waitLimit returns when a limit that nobody named is due again, in the run's active
+// time: limit after the wait that is under way or the one that ended last; 0 if that
+// time is over. A step that waited for just the limit has all of it left.
+func (a *attempt) waitLimit(limit time.Duration) time.Duration {
+	now := a.run.clock.elapsed()
+	if a.waits() {
+		return now + limit
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if due := a.waited + limit; a.waited > 0 && due > now {
+		return due
+	}
+	return 0
+}
+
+// isWait reports whether a function takes as long as it takes.
+func isWait(function string) bool { return function == abi.FuncWait || function == abi.FuncBlock }
+
 // waits reports whether the attempt's open call is one that takes as long as it
 // takes.
 func (a *attempt) waits() bool {
@@ -322,7 +345,7 @@ func (a *attempt) waits() bool {
 		select {
 		case <-c.done:
 		default:
-			return c.function == abi.FuncWait || c.function == abi.FuncBlock
+			return isWait(c.function)
 		}
 	}
 	return false
@@ -359,6 +382,9 @@ func (a *attempt) timeLimit() (limit time.Duration, named bool) {
 
 // guest runs the guest once.
 func (a *attempt) guest(ctx context.Context, limit time.Duration) (json.RawMessage, error) {
+	if err := a.takeTurn(ctx); err != nil {
+		return nil, err
+	}
 	if err := a.run.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -373,30 +399,39 @@ func (a *attempt) guest(ctx context.Context, limit time.Duration) (json.RawMessa
 		return nil, err
 	}
 	a.mu.Lock()
-	a.seq, a.guestLogs = 0, 0
+	a.seq, a.guestLogs, a.used = 0, 0, attemptUse{}
 	replayed := a.n > 1 || len(a.calls) > 0 || a.checkpoint != nil
 	if a.checkpoint != nil {
 		a.seq = a.checkpoint.Seq
 		a.guestLogs = a.checkpoint.Logs
+		a.used = attemptUse{logs: a.checkpoint.LogBytes, stored: a.checkpoint.Stored}
 	}
 	a.mu.Unlock()
 	res, err := a.mod.Run(ctx, wasm.Invocation{
 		Input: input, Seed: a.seed, ClockBase: a.base, Call: a.call, Compute: limit, Pure: replayed,
 		Limits: wasm.Limits{MemoryBytes: a.memory()},
 	})
+	if !errors.Is(err, errPark) {
+		a.reportDropped()
+	}
 	if err != nil {
 		return nil, err
 	}
 	return res.Output, nil
 }
 
-// memory bounds the guest's linear memory, in bytes.
+// guestMemory bounds the linear memory of a guest whose plugin was granted no other
+// bound, in bytes, ABI clause A8.1.
+const guestMemory = 64 << 20
+
+// memory bounds the guest's linear memory, in bytes: the grant may raise or lower it,
+// within the limit of the run.
 func (a *attempt) memory() int64 {
-	most := min(a.run.memoryLimit(), 64<<20)
+	most := int64(guestMemory)
 	if grant, _ := a.mod.allowed(); grant.Memory > 0 {
-		most = min(most, grant.Memory)
+		most = grant.Memory
 	}
-	return most
+	return min(most, a.run.memoryLimit(), MaxGuestMemory)
 }
 
 // input is clause A3 of the ABI.

@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A call is one host call of an attempt: being made, or answered from record.
@@ -21,14 +22,15 @@ type call struct {
 	request  json.RawMessage
 	hash     string
 
-	start   *journal.CallStartBody // nil for calls that touch nothing outside
-	until   time.Time              // of a wait for nothing but a time
-	command *commandRequest        // of a command, once it is read
-	working bool                   // its work is under way in this process
-	resumed bool                   // its work began in a process that is gone
-	done    chan struct{}          // closed when body is there
-	body    []byte                 // {"ok": ...} or {"error": ...}
-	at      time.Time              // when it ended
+	start     *journal.CallStartBody // nil for calls that touch nothing outside
+	until     time.Time              // of a wait for nothing but a time
+	timeOfDay bool                   // until is a time of day, not the end of a duration
+	command   *commandRequest        // of a command, once it is read
+	working   bool                   // its work is under way in this process
+	resumed   bool                   // its work began in a process that is gone
+	done      chan struct{}          // closed when body is there
+	body      []byte                 // {"ok": ...} or {"error": ...}
+	at        time.Time              // when it ended
 }
 
 // A performer does the work behind a call. An error means that it did not come
@@ -47,36 +49,39 @@ type callEnd struct {
 // error unwinds the guest.
 func (a *attempt) call(ctx context.Context, function string, request []byte) (wasm.Reply, error) {
 	if function == abi.FuncLog {
+		if a.spendLog(len(request)) {
+			return wasm.Reply{Body: []byte(`{"ok":{}}`)}, nil
+		}
 		return a.callLog(request), nil
 	}
-	if !json.Valid(request) {
-		// Neither numbered nor recorded, for a record is JSON itself; a replay sends
-		// the same and gets the same.
-		body, err := json.Marshal(map[string]*abi.Error{"error": abi.New(abi.BadFields, fmt.Sprintf("call %s: the request is no JSON", function))})
+	if err := strictjson.Check(request, requestLimits); err != nil {
+		// The call is neither numbered nor recorded, because a record is JSON. A
+		// replay sends the same request and gets the same answer.
+		body, err := json.Marshal(map[string]*abi.Error{"error": abi.New(abi.BadFields, fmt.Sprintf("call %s: request: %v", function, err))})
 		return wasm.Reply{Body: body}, err
+	}
+	if err := a.spend(function, len(request)); err != nil {
+		return wasm.Reply{}, err
 	}
 	a.mu.Lock()
 	a.seq++
 	seq := a.seq
-	c, made := a.calls[seq], len(a.calls)
+	c := a.calls[seq]
 	a.mu.Unlock()
 	if c != nil {
 		if c.function != function || c.hash != requestHash(function, request) && !sameJSON(c.request, request) {
-			return wasm.Reply{}, notDeterministic(a.address, c, function, request)
+			return wasm.Reply{}, a.notDeterministic(c, function, request)
 		}
 		return a.await(ctx, c)
 	}
-	if made >= a.run.rt.limits.Calls {
-		return wasm.Reply{}, errf(abi.Limit, "step %s made %d host calls since its last checkpoint, which is the limit", a.address, made)
-	}
 	// The request is ours to keep: see [wasm.CallFunc].
 	c = &call{seq: seq, function: function, request: request, hash: requestHash(function, request), done: make(chan struct{})}
-	if function == abi.FuncCheckpoint {
+	if function == abi.FuncCheckpoint { // the way out at a limit, so none applies to it
 		return a.callCheckpoint(c)
 	}
-	a.mu.Lock()
-	a.calls[seq] = c
-	a.mu.Unlock()
+	if err := a.addCall(c); err != nil {
+		return wasm.Reply{}, err
+	}
 	// Not under ctx: the work must go on when the guest is unloaded meanwhile.
 	if err := a.startCall(a.ctx, c); err != nil {
 		return wasm.Reply{}, err
@@ -84,13 +89,42 @@ func (a *attempt) call(ctx context.Context, function string, request []byte) (wa
 	return a.await(ctx, c)
 }
 
-func notDeterministic(address string, c *call, function string, request []byte) *abi.Error {
-	return &abi.Error{
+// addCall adds a new call to those that a replay needs, unless they are too many
+// or too large.
+func (a *attempt) addCall(c *call) error {
+	limits := a.run.rt.limits
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var text string
+	switch size := a.callBytes + int64(len(c.request)); {
+	case len(a.calls) >= limits.Calls:
+		text = fmt.Sprintf("step %s made %d host calls since its last checkpoint, which is the limit", a.address, len(a.calls))
+	case size > limits.CallBytes:
+		text = fmt.Sprintf("callBytes: the requests and answers of step %s since its last checkpoint would have %d bytes, the limit is %d", a.address, size, limits.CallBytes)
+	default:
+		a.calls[c.seq], a.callBytes = c, size
+		return nil
+	}
+	return &abi.Error{Code: abi.Limit, Message: text, Hint: "a plugin that calls " + abi.FuncCheckpoint + " from time to time has no such limit"}
+}
+
+// notDeterministic is the error of a guest that, on replay, makes another request
+// than the one recorded as call c.
+func (a *attempt) notDeterministic(c *call, function string, request []byte) *abi.Error {
+	e := &abi.Error{
 		Code: abi.Plugin, Permanent: true,
 		Message: fmt.Sprintf("plugin is not deterministic: step %s, call %d was %s %s, and is %s %s when it is replayed",
-			address, c.seq, c.function, clip(c.request), function, clip(request)),
-		Hint: "a step's requests may depend only on its input and on the answers it got",
+			a.address, c.seq, c.function, clip(c.request), function, clip(request)),
+		Hint: "a step's requests may depend only on its input and on the answers it got (sdk/ABI.md, A6.2)",
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.checkpoint != nil {
+		e.Message += fmt.Sprintf("; the step was resumed from its checkpoint, call %d", a.checkpoint.Seq)
+		e.Hint = "a step whose input has a state continues directly behind the sentinel_checkpoint call that saved it, " +
+			"and repeats no call from before it (sdk/ABI.md, A6.17); `sentinel plugin test` checks this"
+	}
+	return e
 }
 
 func clip(b []byte) string {
@@ -191,7 +225,7 @@ func (a *attempt) carry(ctx context.Context, c *call, durable ticket, do perform
 			return
 		}
 	}
-	sleep(ctx, c.until)
+	a.run.rt.calendar.sleep(ctx, c)
 	a.finish(ctx, c, do, started)
 }
 
@@ -207,19 +241,6 @@ func (a *attempt) durable(ctx context.Context, c *call, t ticket) bool {
 		a.complete(c, callEnd{err: asError(err, abi.Internal)})
 	}
 	return false
-}
-
-// sleep blocks until then, or until ctx ends; at once for a zero time.
-func sleep(ctx context.Context, then time.Time) {
-	if then.IsZero() {
-		return
-	}
-	timer := time.NewTimer(time.Until(then))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // finish does the work and records what it came to.
@@ -250,11 +271,13 @@ func over(ctx context.Context) bool {
 	return errors.Is(cause, errShutdown) || errors.Is(cause, errStopped) || errors.As(cause, &limit)
 }
 
-// complete writes the end of a call and gives the guest its answer.
+// complete writes the end of a call and gives the guest its answer, both without
+// secrets.
 func (a *attempt) complete(c *call, end callEnd) ticket {
 	body := end.body
+	end.result, end.err = a.run.rt.redact(end.result), a.run.rt.redactError(end.err)
 	body.Seq, body.Error = c.seq, end.err
-	kept, err := a.run.rt.value(end.result)
+	kept, err := a.run.rt.keep(end.result)
 	if err != nil {
 		body.Error = asError(err, abi.Internal)
 	} else {
@@ -268,6 +291,10 @@ func (a *attempt) complete(c *call, end callEnd) ticket {
 	}
 	a.mu.Lock()
 	body.Logs = a.logs
+	a.callBytes += int64(len(end.result))
+	if isWait(c.function) {
+		a.waited = a.run.clock.elapsed()
+	}
 	a.mu.Unlock()
 	rec := &journal.Record{Kind: journal.CallEnd, Time: time.Now().UnixMicro(), CallEnd: &body}
 	a.stamp(a.n, rec)
@@ -302,6 +329,9 @@ func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 	}
 	a.run.leave()
 	a.holds = false
+	if c.waits() {
+		a.giveTurn()
+	}
 	if err := a.stay(ctx, c); err != nil {
 		return wasm.Reply{}, err // the guest ends, which takes no slot
 	}
@@ -312,7 +342,7 @@ func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 // stay waits for a call's answer with the guest in memory.
 func (a *attempt) stay(ctx context.Context, c *call) error {
 	longest := a.run.rt.limits.ResidentFor
-	if !c.until.IsZero() && time.Until(c.until) > longest {
+	if !c.until.IsZero() && c.until.Sub(a.run.rt.calendar.now()) > longest {
 		return errPark
 	}
 	s := a.run.rt.waiting.enter(guestBytes)
@@ -345,7 +375,9 @@ const guestBytes = 1500 << 10
 
 // rejoin takes the execution slot again that await gave back. Where that fails
 // ctx is over, and the guest ends without one.
-func (a *attempt) rejoin(ctx context.Context) { a.holds = a.run.enter(ctx) == nil }
+func (a *attempt) rejoin(ctx context.Context) {
+	a.holds = a.takeTurn(ctx) == nil && a.run.enter(ctx) == nil
+}
 
 // settle makes sure that the guest, when it runs next, finds its last call
 // answered: it waits for work that goes on, and takes up what a crash cut off.
@@ -358,6 +390,9 @@ func (a *attempt) settle(ctx context.Context) error {
 		if err := a.resumeCall(ctx, open); err != nil {
 			return err
 		}
+	}
+	if open.waits() {
+		a.giveTurn()
 	}
 	if err := answered(ctx, open); err != nil {
 		return err

@@ -87,8 +87,7 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 // fatal reports whether err, which came out of a nested step, ends the run.
 func (r *run) fatal(err error) bool {
 	var limit *limitError
-	var poison *quarantineError
-	return errors.As(err, &limit) || errors.As(err, &poison)
+	return errors.As(err, &limit)
 }
 
 // oneBlock carries out one nested list. Its error is a result of the block; only

@@ -87,11 +87,18 @@ func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 		return callEnd{}, err
 	}
 	defer a.run.leave()
-	out, err := a.run.rt.opt.Commands.Call(ctx, a.commandCall(ctx, c, *req, nil))
+	var out json.RawMessage
+	count := &emission{run: a.run}
+	err := a.waitForFiles(ctx, req.Command, func() (err error) {
+		out, err = a.run.rt.opt.Commands.Call(withEmission(ctx, count), a.commandCall(ctx, c, *req, nil))
+		return err
+	})
 	if err != nil && ctx.Err() != nil {
-		return callEnd{}, err
+		return callEnd{body: journal.CallEndBody{Emitted: count.total()}}, err
 	}
-	return a.commandEnd(out, err), nil
+	end := a.commandEnd(out, err)
+	end.body.Emitted = count.total()
+	return end, nil
 }
 
 // commandEnd makes a command's answer fit into a message to a guest.
@@ -143,9 +150,10 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 	}
 	started := time.Now()
 	body := journal.CallEndBody{Label: req.Command}
+	count := &emission{run: a.run}
 	var done ticket
 	err := a.run.rt.records.transact(func(tx *RecordsTx) error {
-		out, err := a.run.rt.opt.Commands.Call(ctx, a.commandCall(ctx, c, req, tx))
+		out, err := a.run.rt.opt.Commands.Call(withEmission(ctx, count), a.commandCall(ctx, c, req, tx))
 		if err != nil {
 			return err
 		}
@@ -154,7 +162,9 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 		if end.err != nil {
 			end.puts = nil
 			tx.wrote, tx.events = nil, nil
+			count.revoke()
 		}
+		end.body.Emitted = count.total()
 		return a.run.rt.events.publishAll(tx.events, func(puts ...store.Put) *store.Ticket {
 			end.puts = append(end.puts, puts...)
 			done = a.complete(c, end)
@@ -162,6 +172,7 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 		})
 	}, func() *store.Ticket { return done })
 	if done == nil { // the command failed, nothing was written
+		count.revoke()
 		if over(ctx) {
 			return context.Cause(ctx)
 		}

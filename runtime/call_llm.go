@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 type llmRequest struct {
@@ -70,7 +71,7 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		}
 		return err
 	}
-	body := journal.CallStartBody{Effect: true, Safe: true, Label: quote.Provider + "/" + quote.Model, Worst: &quote.Worst}
+	body := journal.CallStartBody{Effect: true, Safe: true, Label: quote.Provider + "/" + quote.Model, Reserved: &quote.Worst}
 	if added != "" {
 		text, _ := json.Marshal(added)
 		if body.Added, err = a.run.rt.value(text); err != nil {
@@ -90,7 +91,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	if e := parse(c, &req); e != nil {
 		return callEnd{err: e}, nil
 	}
-	worst := *c.start.Worst
+	worst := *c.start.Reserved
 	spent := sentinels.Usage{}
 	defer func() { a.run.ledger.settle(a.run, worst, spent) }()
 	added, err := a.addedText(c)
@@ -105,10 +106,14 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 		return callEnd{}, err
 	}
 	defer a.run.leave()
-	r, err := a.run.rt.opt.Models.Turn(ctx, a.turn(talk, req), func(text string) {
-		p := a.progress(OnText, a.n)
-		p.Message = text
-		a.run.tell(p)
+	var r sentinels.Reply
+	err = a.waitForFiles(ctx, c.start.Label, func() (err error) {
+		r, err = a.run.rt.opt.Models.Turn(ctx, a.turn(talk, req), func(text string) {
+			p := a.progress(OnText, a.n)
+			p.Message = text
+			a.run.tell(p)
+		})
+		return err
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -121,9 +126,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	}
 	spent = a.run.spendTurn(r.Usage)
 	r.Usage = spent
-	if r.ToolCalls == nil {
-		r.ToolCalls = []sentinels.ToolCall{}
-	}
+	makeReadable(&r)
 	a.mu.Lock()
 	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
 	a.talks[talk.id] = talk
@@ -136,6 +139,30 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	return end, err
 }
 
+// replyLimits bound JSON in a model's reply. They are below what a guest reads of
+// the whole reply.
+var replyLimits = strictjson.Limits{Bytes: 16 << 20, Depth: 64, Keys: 100_000, StringBytes: 16 << 20}
+
+// makeReadable makes sure that a guest can read a reply. Arguments with duplicate
+// keys or the like become a JSON string: the command's registry refuses that and
+// says why, and the model can correct the call. A JSON value of that kind is
+// removed and noted as a problem. As they are, either would fail the step.
+func makeReadable(r *sentinels.Reply) {
+	r.ToolCalls = append([]sentinels.ToolCall{}, r.ToolCalls...) // the model's own list stays as it is
+	for i, call := range r.ToolCalls {
+		if len(call.Arguments) > 0 && strictjson.Check(call.Arguments, replyLimits) != nil {
+			r.ToolCalls[i].Arguments, _ = json.Marshal(string(call.Arguments)) // a string always encodes
+		}
+	}
+	if len(r.JSON) == 0 {
+		return
+	}
+	if err := strictjson.Check(r.JSON, replyLimits); err != nil {
+		r.JSON = nil
+		r.Problems = append(r.Problems, "the reply is not JSON: "+err.Error())
+	}
+}
+
 // Turn makes a model turn for a command that a step of the run called, on the
 // run's budget. For an id that no live run has, nobody's budget counts.
 func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
@@ -144,7 +171,9 @@ func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.
 	}
 	r := rt.live(id)
 	if r == nil {
-		return rt.opt.Models.Turn(ctx, turn, delta)
+		reply, err := rt.opt.Models.Turn(ctx, turn, delta)
+		makeReadable(&reply)
+		return reply, err
 	}
 	quote, err := rt.opt.Models.Quote(ctx, turn)
 	if err != nil {
@@ -155,6 +184,7 @@ func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.
 		return sentinels.Reply{}, err
 	}
 	reply, err := rt.opt.Models.Turn(ctx, turn, delta)
+	makeReadable(&reply)
 	spent := r.spendTurn(reply.Usage)
 	if err != nil && ctx.Err() != nil {
 		spent = quote.Worst

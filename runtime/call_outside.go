@@ -7,6 +7,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // startHTTP is clause A6.13.
@@ -15,7 +16,7 @@ func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 		Method string `json:"method"`
 		URL    string `json:"url"`
 	}
-	if err := json.Unmarshal(c.request, &req); err != nil {
+	if err := strictjson.DecodeOpen(c.request, &req, requestLimits); err != nil {
 		a.complete(c, callEnd{err: errf(abi.BadFields, "%s: %v", abi.FuncHTTP, err)})
 		return nil
 	}
@@ -48,7 +49,7 @@ func (a *attempt) startFile(ctx context.Context, c *call) error {
 		Op     string `json:"op"`
 		Path   string `json:"path"`
 	}
-	if err := json.Unmarshal(c.request, &req); err != nil {
+	if err := strictjson.DecodeOpen(c.request, &req, requestLimits); err != nil {
 		a.complete(c, callEnd{err: errf(abi.BadFields, "%s: %v", abi.FuncFile, err)})
 		return nil
 	}
@@ -84,9 +85,13 @@ func (a *attempt) doOutside(ctx context.Context, c *call, outside interface {
 	if !ok { // taken back while the call waited for its turn
 		return callEnd{err: a.denied(c)}, nil
 	}
-	out, err := outside.Do(ctx, PluginCall{
-		Plugin: a.mod.Manifest().Name, Run: a.run.id, Workspace: a.run.begin.Workspace, Key: a.callKey(c),
-		Grant: grant, Request: c.request,
+	var out json.RawMessage
+	err := a.waitForFiles(ctx, c.function, func() (err error) {
+		out, err = outside.Do(ctx, PluginCall{
+			Plugin: a.mod.Manifest().Name, Run: a.run.id, Workspace: a.run.begin.Workspace, Key: a.callKey(c),
+			Grant: grant, Request: c.request,
+		})
+		return err
 	})
 	if err != nil && ctx.Err() != nil {
 		return callEnd{}, err

@@ -11,12 +11,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// parse reads a request strictly: an unknown key is an error, so that a typing
-// mistake of a plugin author is not an option that does nothing.
+// requestLimits are clause A6.1. A request is bounded by its bytes, so keys and
+// strings need no smaller bound of their own.
+var requestLimits = strictjson.Limits{Bytes: maxMessage, Depth: 256, Keys: maxMessage, StringBytes: maxMessage}
+
+// parse reads a request strictly: an unknown key is an error, so that a misspelt
+// option of a plugin is not ignored.
 func parse(c *call, into any) *abi.Error {
-	if err := strict(c.request, into); err != nil {
+	if err := strictjson.Decode(c.request, into, requestLimits); err != nil {
 		return errf(abi.BadFields, "%s: %v", c.function, err)
 	}
 	return nil
@@ -116,7 +121,7 @@ func (a *attempt) callLog(request []byte) wasm.Reply {
 		Message string `json:"message"`
 	}
 	reply := wasm.Reply{Body: []byte(`{"ok":{}}`)}
-	if err := strict(request, &req); err != nil {
+	if err := strictjson.Decode(request, &req, requestLimits); err != nil {
 		c := &call{done: make(chan struct{})}
 		c.answer(nil, errf(abi.BadFields, "%s: %v", abi.FuncLog, err), time.Time{})
 		reply.Body = c.body
@@ -156,12 +161,17 @@ func (a *attempt) callEmit(c *call) error {
 		ID: a.callKey(c), Name: req.Event, Source: "sentinel/" + string(a.run.begin.Sentinel),
 		Time: time.Now().UTC(), Data: req.Data, Hops: chain.hops, Path: chain.path,
 	}
+	count := &emission{run: a.run}
+	if err := count.add(e); err != nil {
+		a.complete(c, callEnd{err: asError(err, abi.Limit)})
+		return nil
+	}
 	result, err := json.Marshal(map[string]string{"id": e.ID})
 	if err != nil {
 		return err
 	}
 	_, err = a.run.rt.events.publish(e, func(puts ...store.Put) *store.Ticket {
-		return a.complete(c, callEnd{result: result, puts: puts, body: journal.CallEndBody{Label: req.Event}})
+		return a.complete(c, callEnd{result: result, puts: puts, body: journal.CallEndBody{Label: req.Event, Emitted: count.total()}})
 	})
 	return err
 }
@@ -181,9 +191,10 @@ func (a *attempt) callCheckpoint(c *call) (wasm.Reply, error) {
 		return wasm.Reply{}, err
 	}
 	a.mu.Lock()
-	body := &journal.CheckpointBody{Seq: c.seq, Hash: c.hash, State: state, Block: a.block, Logs: a.logs}
+	body := &journal.CheckpointBody{Seq: c.seq, Hash: c.hash, State: state, Block: a.block, Logs: a.logs, LogBytes: a.used.logs, Stored: a.used.stored}
 	a.checkpoint, a.state = body, req.State
 	clear(a.calls)
+	a.callBytes = 0
 	a.mu.Unlock()
 	a.write(true, a.n, &journal.Record{Kind: journal.Checkpoint, Checkpoint: body})
 	c.answer(json.RawMessage("{}"), nil, now)

@@ -96,8 +96,9 @@ func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, 
 	return def, stored.Revision, false, nil
 }
 
-// admit holds a run that is about to start a child to its limits.
-func (r *run) admit(def *sentinels.Definition) error {
+// checkNesting refuses a child that would be nested too deep, or that is one of
+// the sentinels it would be nested in.
+func (r *run) checkNesting(def *sentinels.Definition) error {
 	lineage := append(append([]sentinels.ID(nil), r.begin.Ancestry...), r.begin.Sentinel)
 	if len(lineage) >= r.rt.limits.Depth {
 		return errf(abi.Limit, "nesting depth: %q would be %d sentinels deep, the limit is %d", def.ID, len(lineage)+1, r.rt.limits.Depth)
@@ -107,12 +108,6 @@ func (r *run) admit(def *sentinels.Definition) error {
 			return errf(abi.Limit, "sentinel %q would start itself: %s", def.ID, fmt.Sprint(append(lineage, def.ID)))
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.children >= r.rt.limits.Children {
-		return errf(abi.Limit, "children: the run has %d alive, which is the limit", r.children)
-	}
-	r.children++
 	return nil
 }
 

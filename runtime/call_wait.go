@@ -51,7 +51,7 @@ func (a *attempt) startWait(ctx context.Context, c *call) error {
 		return nil
 	}
 	body := journal.CallStartBody{}
-	now := time.Now()
+	now := a.run.rt.calendar.now()
 	switch {
 	case req.DurationMs != nil:
 		c.until = now.Add(time.Duration(*req.DurationMs) * time.Millisecond)
@@ -59,6 +59,7 @@ func (a *attempt) startWait(ctx context.Context, c *call) error {
 		body.Label = (time.Duration(*req.DurationMs) * time.Millisecond).String()
 	case req.Until != "":
 		c.until, _ = time.Parse(time.RFC3339, req.Until)
+		c.timeOfDay = true
 		body.Due, body.Label = c.until.UnixMicro(), req.Until
 	case req.Event != "":
 		body.Cursor, body.Label = a.run.cursor(req.Event), req.Event
@@ -77,14 +78,14 @@ func (a *attempt) startWait(ctx context.Context, c *call) error {
 	return nil
 }
 
-// timeAlone returns when a wait that has begun is over, zero if it waits for
-// more than a time.
-func (c *call) timeAlone() time.Time {
+// setTime sets when a wait that has begun is over, unless it waits for more than a
+// time.
+func (c *call) setTime() {
 	var req waitRequest
 	if parse(c, &req) != nil || req.DurationMs == nil && req.Until == "" {
-		return time.Time{}
+		return
 	}
-	return microTime(c.start.Due)
+	c.until, c.timeOfDay = microTime(c.start.Due), req.Until != ""
 }
 
 // check refuses a request that does not say exactly what to wait for.
@@ -113,20 +114,22 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	if e := parse(c, &req); e != nil {
 		return callEnd{err: e}, nil
 	}
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if c.start.Due != 0 {
-		limited, cancel = context.WithDeadlineCause(ctx, microTime(c.start.Due), errDue)
+	if req.DurationMs != nil || req.Until != "" { // its time is over, or ctx is
+		if ctx.Err() != nil {
+			return callEnd{}, context.Cause(ctx)
+		}
+		return reply(waitResult{})
 	}
-	defer cancel()
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if c.start.Due != 0 {
+		t := a.run.rt.calendar.after(microTime(c.start.Due), func() { cancel(errDue) })
+		defer t.stop()
+	}
 	var res waitResult
 	var end journal.CallEndBody
 	var err error
 	switch {
-	case req.DurationMs != nil || req.Until != "":
-		<-limited.Done()
-		if err = context.Cause(limited); errors.Is(err, errDue) {
-			err = nil
-		}
 	case req.Event != "":
 		var e sentinels.Event
 		if e, end.EventSeq, err = a.run.rt.events.next(limited, req.Event, c.start.Cursor); err == nil {

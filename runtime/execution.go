@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -26,11 +28,16 @@ type execution struct {
 	enclosing []int        // attempts of the steps around it
 	past      *execHistory // nil unless a crash interrupted the iteration
 
-	started time.Time
-	keyOnce sync.Once
-	keyText string
-	label   string // of its first host call, for people
-	begun   bool   // an attempt began, so the journal has the step's type and name
+	started   time.Time
+	keyOnce   sync.Once
+	keyText   string
+	condition string // value of the condition, for people
+	label     string // of its first host call, for people
+
+	suspect int // crashes counted against it, if it executes only in its turn; else 0
+	turnMu  sync.Mutex
+	hasTurn bool
+	begun   bool // an attempt began, so the journal has the step's type and name
 }
 
 // carryOut brings the step to its end and returns its output, or the error
@@ -44,6 +51,11 @@ func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
 	n, failed, err := x.resumeAt(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if refused, err := x.judged(ctx); err != nil {
+		return nil, err
+	} else if refused != nil {
+		return x.failed(refused)
 	}
 	for {
 		if err := x.run.pass(ctx); err != nil {
@@ -59,11 +71,8 @@ func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
 		if over := ended(ctx, err); over != nil {
 			return nil, over // the run or the branch ends here, not the step
 		}
-		failed = asError(err, abi.Internal)
-		switch x.step.OnError.Action {
-		case sentinels.ActionSkip:
-			return x.end(skippedOutput(failed), failed, "error")
-		case sentinels.ActionRetry:
+		failed = x.run.rt.redactError(asError(err, abi.Internal))
+		if x.step.OnError.Action == sentinels.ActionRetry {
 			again, err := x.retry(ctx, n, failed)
 			if err != nil {
 				return nil, err
@@ -73,8 +82,16 @@ func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
 				continue
 			}
 		}
-		return x.end(nil, failed, "")
+		return x.failed(failed)
 	}
+}
+
+// failed ends a step whose last attempt failed, as its onError says.
+func (x *execution) failed(failed *abi.Error) (json.RawMessage, error) {
+	if x.step.OnError.Action == sentinels.ActionSkip {
+		return x.end(skippedOutput(failed), failed, "error")
+	}
+	return x.end(nil, failed, "")
 }
 
 // ended returns why the step cannot end: its run is over or its branch was
@@ -82,11 +99,10 @@ func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
 func ended(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	var limit *limitError
-	var poison *quarantineError
 	switch {
 	case cause != nil:
 		return cause
-	case errors.As(err, &limit), errors.As(err, &poison), errors.Is(err, errShutdown), errors.Is(err, errStopped):
+	case errors.As(err, &limit), errors.Is(err, errShutdown), errors.Is(err, errStopped):
 		return err
 	}
 	return nil
@@ -99,13 +115,12 @@ func (x *execution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 		return 1, nil, nil
 	}
 	if x.past.retry != nil {
-		if err := x.wait(ctx, microTime(x.past.retry.Due)); err != nil {
+		due := microTime(x.past.retry.Due)
+		defer x.waitsUntil(due, x.past.last, x.past.retry.Error)()
+		if err := x.wait(ctx, due); err != nil {
 			return 0, nil, err
 		}
 		return x.past.last + 1, x.past.retry.Error, nil
-	}
-	if err := x.run.poisoned(x.path, x.address); err != nil {
-		return 0, nil, err
 	}
 	return x.past.last, nil, nil
 }
@@ -114,29 +129,39 @@ func (x *execution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 // and waits until it is due. Waiting is calendar time.
 func (x *execution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
 	class := retry.ClassifyError(failed)
-	d := retry.Decide(retry.Step(), class, n-1, x.step.OnError.Retry, time.Duration(failed.RetryAfterMs)*time.Millisecond, nil)
+	after := time.Duration(min(failed.RetryAfterMs, retry.MaxRetryAfter.Milliseconds())) * time.Millisecond
+	d := retry.Decide(retry.Step(), class, n-1, x.step.OnError.Retry, after, nil)
 	if !d.Retry {
 		return false, nil
 	}
-	due := time.Now().Add(d.Delay)
+	due := x.run.rt.calendar.now().Add(d.Delay)
 	ticket := x.write(true, n, &journal.Record{Kind: journal.Retry, Retry: &journal.RetryBody{
 		Error: failed, Category: string(class.Category), Due: due.UnixMicro(), Left: d.AttemptsRemaining,
 	}})
 	p := x.progress(OnRetry, n)
 	p.Error, p.RetryAt, p.Category = failed, due, string(class.Category)
 	ticket.OnDone(func(error) { x.run.tell(p) })
+	defer x.waitsUntil(due, n, failed)()
 	return true, x.wait(ctx, due)
 }
 
-func (x *execution) wait(ctx context.Context, due time.Time) error {
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// waitsUntil shows in the run's status that the step waits for its next attempt,
+// until the returned function is called.
+func (x *execution) waitsUntil(due time.Time, n int, failed *abi.Error) (over func()) {
+	r := x.run
+	w := &RetryWait{Step: x.address, Attempt: n, At: due.UTC(), Error: failed}
+	r.mu.Lock()
+	r.retries = append(r.retries, w)
+	r.mu.Unlock()
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.retries = slices.DeleteFunc(r.retries, func(other *RetryWait) bool { return other == w })
 	}
+}
+
+func (x *execution) wait(ctx context.Context, due time.Time) error {
+	return x.run.rt.calendar.waitFor(ctx, due)
 }
 
 // attempt tries the step once, or goes on with an attempt that a crash
@@ -146,6 +171,7 @@ func (x *execution) attempt(ctx context.Context, n int, failed *abi.Error) (out 
 	if skipped, err = x.prepare(ctx, a, failed); err != nil || skipped {
 		return nil, skipped, err
 	}
+	defer a.giveTurn()
 	out, err = a.carryOut(ctx)
 	return out, false, err
 }
@@ -164,11 +190,29 @@ func (x *execution) prepare(ctx context.Context, a *attempt, failed *abi.Error) 
 			e.Field = "condition"
 			return false, &e
 		}
+		x.condition = x.run.rt.conditionText(v)
 		if !v.Truthy {
 			return true, nil
 		}
 	}
 	return false, a.begin(ctx)
+}
+
+// maxConditionText is how much of a condition's value the journal keeps for the
+// trace, in bytes.
+const maxConditionText = 200
+
+// conditionText returns the value of a condition for people, as JSON: a text
+// "false", which is true, is shown with its quotes.
+func (rt *Runtime) conditionText(v cond.Value) string {
+	if v.JSON == nil {
+		return "undefined"
+	}
+	text := string(rt.redact(v.JSON))
+	if len(text) <= maxConditionText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxConditionText], "") + "..."
 }
 
 // retryValue is $retry and the input's retry: nil for a first attempt.
@@ -193,7 +237,11 @@ func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) 
 			out, skipped = nil, ""
 		}
 	}
+	out = x.run.rt.redact(out)
 	body := &journal.StepEndBody{Error: failed, Skipped: skipped}
+	if skipped == "condition" {
+		body.Condition = x.condition
+	}
 	if !x.begun {
 		body.Type, body.Name = string(x.step.Type), x.step.Name
 	}
@@ -201,7 +249,7 @@ func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) 
 		body.OutputTo = x.step.OutputTo
 	}
 	var err error
-	if body.Output, err = x.run.rt.value(out); err != nil {
+	if body.Output, err = x.run.rt.keep(out); err != nil {
 		return nil, err
 	}
 	x.noteFailure(failed != nil && skipped == "")

@@ -18,6 +18,9 @@ type Commands interface {
 	// Tools returns what a model may be offered: the public commands that one
 	// of the patterns names ("code/read", "code/*"), in the order of their names.
 	Tools(patterns []string) []CommandInfo
+	// Call calls a command. An error in whose chain is syscall.EMFILE or ENFILE
+	// says that nothing was done because no file could be opened: Call is called
+	// again later with the same call.
 	Call(ctx context.Context, call CommandCall) (json.RawMessage, error)
 }
 
@@ -30,6 +33,7 @@ type CommandInfo struct {
 	ReadOnly   bool            // repeating it after a crash is safe
 	Idempotent bool            // likewise
 	Private    bool            // not in "*" nor in the pattern of a family above its own
+	ByName     bool            // in no pattern at all: it executes code, or puts files in place that others run
 	// Reads names, by parameter, the values with which a call only reads.
 	Reads   map[string][]string
 	InStore bool     // its writes go through CommandCall.Records alone and commit with its answer

@@ -1,0 +1,133 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+const tokenValue = "t0ken-of-the-host"
+
+func redactToken(v []byte) []byte {
+	return bytes.ReplaceAll(v, []byte(tokenValue), []byte("[redacted]"))
+}
+
+// leakyCommands have a secret in results and errors, and note what they are given.
+type leakyCommands struct {
+	*world
+	given []string
+}
+
+func (l *leakyCommands) Lookup(name string) (runtime.CommandInfo, bool) {
+	return runtime.CommandInfo{Name: name, ReadOnly: name != "leak/act"}, strings.HasPrefix(name, "leak/")
+}
+
+func (l *leakyCommands) Call(_ context.Context, c runtime.CommandCall) (json.RawMessage, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch c.Command {
+	case "leak/read":
+		return json.Marshal("the token is " + tokenValue)
+	case "leak/act":
+		l.given = append(l.given, string(c.Params))
+		return json.RawMessage("true"), nil
+	}
+	return nil, &abi.Error{Code: abi.Internal, Message: "failed with " + tokenValue, Hint: "not " + tokenValue}
+}
+
+// passOn reads, hands what it read to another command, logs it and returns it.
+func passOn(g *runtime.GoGuest) (any, error) {
+	read := g.Call(abi.FuncCommand, map[string]any{"command": "leak/read", "params": map[string]any{}})
+	if read.Error != nil {
+		return nil, read.Error
+	}
+	acted := g.Call(abi.FuncCommand, map[string]any{"command": "leak/act", "params": map[string]any{"value": read.OK}})
+	if acted.Error != nil {
+		return nil, acted.Error
+	}
+	failed := g.Call(abi.FuncCommand, map[string]any{"command": "leak/fail", "params": map[string]any{}})
+	g.Call(abi.FuncLog, map[string]any{"level": "info", "message": "read " + tokenValue})
+	return map[string]any{"read": read.OK, "failed": failed.Error.Message, "own": tokenValue}, nil
+}
+
+func openLeaky(t *testing.T, db store.Store, opt runtime.Options) (*runtime.Runtime, *leakyCommands) {
+	t.Helper()
+	l := &leakyCommands{world: newWorld()}
+	opt.Commands, opt.Redact = l, redactToken
+	rt, err := runtime.OpenOn(context.Background(), db, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rt.Close() })
+	if err := runtime.AddModule(rt, &runtime.GoModule{Name: "leaky", Step: passOn, Types: []wasm.StepType{{Type: "pass_on", Fields: json.RawMessage(`{"type":"object"}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	return rt, l
+}
+
+const passesOn = `{"name":"p","steps":[{"type":"pass_on","outputTo":"a"}],"loop":{"type":"once"}}`
+
+// TestSecretsStayOutOfProgressAndResults has a secret come up in every answer.
+func TestSecretsStayOutOfProgressAndResults(t *testing.T) {
+	var mu sync.Mutex
+	var told []string
+	rt, l := openLeaky(t, store.NewMemory(), runtime.Options{Observer: runtime.Observer{Progress: func(p runtime.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Error(err)
+		}
+		told = append(told, string(text))
+	}}})
+	res := carryOut(t, rt, passesOn, runtime.StartOptions{})
+	trace, err := rt.Trace(res.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for what, v := range map[string]any{"progress": told, "result": res, "trace": trace, "given to a command": l.given} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), tokenValue) || !strings.Contains(string(text), "[redacted]") {
+			t.Errorf("%s: %s", what, text)
+		}
+	}
+}
+
+// TestReplayOfRedactedAnswers crashes after the second call of a step. What the
+// journal has of the first answer is what the guest saw, so the step makes the
+// same request again.
+func TestReplayOfRedactedAnswers(t *testing.T) {
+	f := newFilm()
+	rt, _ := openLeaky(t, f, runtime.Options{})
+	want := carryOut(t, rt, passesOn, runtime.StartOptions{})
+	rt.Close()
+	acted := func(r *journal.Record) bool { return r.CallEnd != nil && r.CallEnd.Seq >= 2 }
+	db := f.until(t, f.after(t, 1, acted))
+	again, l := openLeaky(t, db.Memory, runtime.Options{})
+	if err := again.Resume(within(t), want.Run, runtime.ResumeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got := wait(t, again, want.Run)
+	if got.Status != sentinels.StatusCompleted || fmt.Sprint(got.Variables) != fmt.Sprint(want.Variables) {
+		t.Errorf("%s with %s: %v, want %s", got.Status, got.Variables["a"], got.Error, want.Variables["a"])
+	}
+	if len(l.given) != 0 {
+		t.Errorf("the recorded call was made again: %v", l.given)
+	}
+}
