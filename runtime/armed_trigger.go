@@ -74,7 +74,7 @@ func (t *armedTrigger) tryArm(def *sentinels.Definition, starting bool) error {
 	t.armed, err = kind.Arm(t.def, triggers.Env{
 		Sentinel: t.s.id, Name: t.name, Revision: t.s.revision, Workspace: dir,
 		Since: t.rec.Since, Position: t.rec.Position, Starting: starting, State: t.rec.State,
-		Now: time.Now, Events: t.reader, Secret: secret,
+		Now: t.s.a.rt.calendar.now, Events: t.reader, Secret: secret,
 		Logger: rt.log.With("sentinel", t.s.id, "trigger", t.name),
 	})
 	return err

@@ -50,6 +50,8 @@ var errDisarmed = errors.New("trigger is disarmed")
 // ones. Runs that are not over count as on, so resume them before.
 //
 // A trigger that cannot be armed is shown by [Runtime.Triggers] and is no error.
+// While the store takes no commits triggers are armed all the same: what they
+// begin with is held and committed before the first fire.
 // Arming again looks for definitions that could not be read before, as after a
 // plugin was loaded.
 func (rt *Runtime) Arm(ctx context.Context) error {
@@ -63,7 +65,7 @@ func (rt *Runtime) Arm(ctx context.Context) error {
 		return ErrClosed
 	}
 	for ; len(a.settling) > 0; a.settling = a.settling[1:] {
-		if err := a.settling[0].Wait(ctx); err != nil {
+		if err := rt.settled(ctx, a.settling[0]); err != nil {
 			return err
 		}
 	}
@@ -99,7 +101,7 @@ func (rt *Runtime) Arm(ctx context.Context) error {
 		}
 	}
 	if last != nil {
-		if err := last.Wait(ctx); err != nil {
+		if err := rt.settled(ctx, last); err != nil {
 			return err
 		}
 	}
@@ -207,7 +209,7 @@ func (a *arming) refresh(ctx context.Context, id sentinels.ID, again bool) error
 func (a *arming) rearm(ctx context.Context, stored Stored, again bool) error {
 	s, ticket, err := a.arm(ctx, stored, false, again)
 	if err == nil && ticket != nil {
-		err = ticket.Wait(ctx)
+		err = a.rt.settled(ctx, ticket)
 	}
 	if err == nil && s != nil {
 		s.run()
@@ -231,7 +233,7 @@ func (a *arming) forget(ctx context.Context, id sentinels.ID) error {
 	if err != nil || len(puts) == 0 {
 		return err
 	}
-	return a.rt.db.Enqueue(store.Batch{Puts: puts}).Wait(ctx)
+	return a.rt.settled(ctx, a.rt.db.Enqueue(store.Batch{Puts: puts}))
 }
 
 // forgetDeleted deletes what a crash left of triggers whose definition was

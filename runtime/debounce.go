@@ -14,14 +14,20 @@ import (
 // A keptFire is a fire that waits, as the store has it. Its state is kept with
 // the trigger and its count of missed occasions is counted already.
 type keptFire struct {
-	Key   string           `json:"key,omitempty"`
-	At    time.Time        `json:"at"`
-	Event *sentinels.Event `json:"event,omitempty"`
+	Key         string           `json:"key,omitempty"`
+	Replay      string           `json:"replay,omitempty"`
+	ReplayForMs int64            `json:"replayForMs,omitempty"`
+	At          time.Time        `json:"at"`
+	Event       *sentinels.Event `json:"event,omitempty"`
 }
 
-func keep(f triggers.Fire) keptFire { return keptFire{f.Key, f.At, f.Event} }
+func keep(f triggers.Firing) keptFire {
+	return keptFire{Key: f.Key, Replay: f.Replay, ReplayForMs: f.ReplayFor.Milliseconds(), At: f.At, Event: f.Event}
+}
 
-func (f keptFire) fire() triggers.Fire { return triggers.Fire{Key: f.Key, At: f.At, Event: f.Event} }
+func (f keptFire) fire() triggers.Firing {
+	return triggers.Firing{Key: f.Key, Replay: f.Replay, ReplayFor: time.Duration(f.ReplayForMs) * time.Millisecond, At: f.At, Event: f.Event}
+}
 
 // A pendingFire waits for quiet. Its times are calendar time, so what was due
 // while the host was down is due when the triggers are armed again.
@@ -33,7 +39,7 @@ type pendingFire struct {
 
 // debounce has a fire wait for quiet, in the place of the one that waits
 // already. However many come, it waits no longer than the longest wait.
-func (d *draft) debounce(f triggers.Fire) (triggers.Admission, *store.Ticket, error) {
+func (d *draft) debounce(f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	t := d.t
 	quiet, longest := t.common.Debounce()
 	next := &pendingFire{First: d.at, Due: d.at.Add(quiet), Fire: keep(f)}
@@ -46,7 +52,7 @@ func (d *draft) debounce(f triggers.Fire) (triggers.Admission, *store.Ticket, er
 	if latest := next.First.Add(longest); next.Due.After(latest) {
 		next.Due = latest
 	}
-	if err := d.writeKey(f.Key, keyRecord{Outcome: triggers.Debounced}); err != nil {
+	if err := d.remember(f, keyRecord{Outcome: triggers.Debounced}); err != nil {
 		return triggers.Admission{}, nil, err
 	}
 	// One pair for each trigger, so the earlier fire is gone with the same commit.

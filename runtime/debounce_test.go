@@ -104,17 +104,17 @@ func TestDebounceThenPolicy(t *testing.T) {
 		s := serve(t, store.NewMemory(), runtime.Options{Observer: runtime.Observer{Trigger: func(f runtime.TriggerFired) { told <- f }}})
 		defer s.Close()
 		s.save(t, "a", `"trigger":[{"type":"tap","debounceMs":100},{"type":"tap"}]`)
-		s.fire(t, "a", 0, triggers.Fire{Key: "k"})
+		s.fire(t, "a", 0, triggers.Firing{Key: "k"})
 		s.fire(t, "a", 1, fired(2))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if i := s.info(t, "a", 0); i.Skipped != 1 || i.Waiting != 0 {
 			t.Errorf("%+v", i)
 		}
-		if adm := s.fire(t, "a", 0, triggers.Fire{Key: "k"}); adm.Outcome != triggers.Duplicate || adm.Reason != "a fire with its key was skipped before" {
+		if adm := s.fire(t, "a", 0, triggers.Firing{Key: "k"}); adm.Outcome != triggers.Duplicate || adm.Reason != "a fire with its key was skipped before" {
 			t.Errorf("%+v", adm)
 		}
-		s.fire(t, "a", 0, triggers.Fire{Key: "l"})
+		s.fire(t, "a", 0, triggers.Firing{Key: "l"})
 		s.save(t, "a", `"trigger":{"type":"tap"}`)
 		synctest.Wait()
 		var got []triggers.Outcome

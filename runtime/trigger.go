@@ -20,7 +20,7 @@ const maxParallel = 1000
 
 // A firing is one fire while it is decided what becomes of it.
 type firing struct {
-	triggers.Fire
+	triggers.Firing
 	// trouble is why it starts nothing whatever else holds, "" for nothing;
 	// filtered says that this is what its author wanted.
 	trouble  string
@@ -35,8 +35,7 @@ type draft struct {
 	lazy   bool // nobody waits for the commit
 	rec    triggerRecord
 	puts   []store.Put
-	key    []byte    // place of the fire's key, nil if it has none
-	keyRec keyRecord // what is written there
+	names  []namedRecord // what is written of the fire's key and replay name
 	at     time.Time
 	// done changes what is in memory once the decision is on its way to disk.
 	done []func()
@@ -50,7 +49,7 @@ func (t *armedTrigger) draft() *draft {
 // for the disk only now and then, so that a storm of events is bound by what is
 // decided: outcome and progress are one commit, so a crash that forgets the one
 // forgets the other, and the fire comes again.
-func (t *armedTrigger) fire(ctx context.Context, f triggers.Fire) (triggers.Admission, error) {
+func (t *armedTrigger) fire(ctx context.Context, f triggers.Firing) (triggers.Admission, error) {
 	if err := t.s.a.rt.writable(); err != nil {
 		return triggers.Admission{}, err
 	}
@@ -72,7 +71,7 @@ const maxUnwaited = 64
 
 // admit decides what becomes of a fire. The ticket is that of the commit which
 // makes it so; lazy says that nobody waits for it.
-func (t *armedTrigger) admit(ctx context.Context, f triggers.Fire, lazy bool) (triggers.Admission, *store.Ticket, error) {
+func (t *armedTrigger) admit(ctx context.Context, f triggers.Firing, lazy bool) (triggers.Admission, *store.Ticket, error) {
 	now, err := t.judge(ctx, f) // outside the lock: a filter may take a second
 	if err != nil {
 		return triggers.Admission{}, nil, err
@@ -97,8 +96,8 @@ func (f *firing) problem() string {
 
 // judge looks at the fire itself: whether its chain of events ends here, and
 // what the filter says.
-func (t *armedTrigger) judge(ctx context.Context, f triggers.Fire) (*firing, error) {
-	now := &firing{Fire: f}
+func (t *armedTrigger) judge(ctx context.Context, f triggers.Firing) (*firing, error) {
+	now := &firing{Firing: f}
 	if now.At.IsZero() {
 		now.At = time.Now().UTC()
 	}
@@ -138,24 +137,24 @@ func (t *armedTrigger) decide(f *firing, lazy bool) (triggers.Admission, *store.
 	if f.State != nil {
 		d.rec.State = f.State
 	}
-	before, known, err := t.admitted(f.Key)
+	before, reason, err := d.repeated(f.Firing)
 	switch {
 	case err != nil:
 		return triggers.Admission{}, nil, err
-	case known:
-		return d.settle(triggers.Duplicate, before.Run, fmt.Sprintf("a fire with its key was %s before", before.Outcome), f.Fire)
+	case reason != "":
+		return d.settle(triggers.Duplicate, before.Run, reason, f.Firing)
 	case f.filtered:
-		return d.settle(triggers.Filtered, "", "", f.Fire)
+		return d.settle(triggers.Filtered, "", "", f.Firing)
 	case f.trouble != "":
-		return d.settle(triggers.Dropped, "", f.trouble, f.Fire)
+		return d.settle(triggers.Dropped, "", f.trouble, f.Firing)
 	case t.common.DebounceMs > 0:
-		return d.debounce(f.Fire)
+		return d.debounce(f.Firing)
 	}
-	return d.overlap(f.Fire)
+	return d.overlap(f.Firing)
 }
 
 // overlap is what becomes of a fire that is due now, be it new or debounced.
-func (d *draft) overlap(f triggers.Fire) (triggers.Admission, *store.Ticket, error) {
+func (d *draft) overlap(f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	s := d.t.s
 	on := s.a.runsOn(s.id)
 	free := len(on) == 0 && len(s.queue) == 0
@@ -167,7 +166,7 @@ func (d *draft) overlap(f triggers.Fire) (triggers.Admission, *store.Ticket, err
 		if len(on) > 0 {
 			reason = s.a.describe(on[0])
 		}
-		if err := d.writeKey(f.Key, keyRecord{Outcome: triggers.Skipped}); err != nil {
+		if err := d.remember(f, keyRecord{Outcome: triggers.Skipped}); err != nil {
 			return triggers.Admission{}, nil, err
 		}
 		return d.settle(triggers.Skipped, "", reason, f)
@@ -179,7 +178,7 @@ func (d *draft) overlap(f triggers.Fire) (triggers.Admission, *store.Ticket, err
 
 // start begins the run of a fire; its first record, the outcome and all counts
 // are one commit. A run that cannot be begun drops the fire and says why.
-func (d *draft) start(f triggers.Fire) (triggers.Admission, *store.Ticket, error) {
+func (d *draft) start(f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	rt, s := d.t.s.a.rt, d.t.s
 	trouble := func(err error) (triggers.Admission, *store.Ticket, error) {
 		e := abi.As(err)
@@ -211,7 +210,7 @@ func (d *draft) start(f triggers.Fire) (triggers.Admission, *store.Ticket, error
 		}
 	}
 	undo := *d // should the run not begin, the fire is dropped in its place
-	if err := d.writeKey(f.Key, keyRecord{Outcome: triggers.Started, Run: opt.id}); err != nil {
+	if err := d.remember(f, keyRecord{Outcome: triggers.Started, Run: opt.id}); err != nil {
 		return triggers.Admission{}, nil, err
 	}
 	d.count(triggers.Started, opt.id, "")
@@ -229,7 +228,7 @@ func (d *draft) start(f triggers.Fire) (triggers.Admission, *store.Ticket, error
 }
 
 // settle ends the draft with an outcome that starts nothing now.
-func (d *draft) settle(outcome triggers.Outcome, run sentinels.RunID, reason string, f triggers.Fire) (triggers.Admission, *store.Ticket, error) {
+func (d *draft) settle(outcome triggers.Outcome, run sentinels.RunID, reason string, f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	d.count(outcome, "", reason)
 	adm := triggers.Admission{Outcome: outcome, Run: run, Reason: reason}
 	lazy := d.lazy && outcome != triggers.Queued // what is in the queue is soon read from there
@@ -273,12 +272,12 @@ func (d *draft) all() []store.Put {
 
 // commit makes the decision what is in memory, now that it is on its way, and
 // has it told once it is durable.
-func (d *draft) commit(adm triggers.Admission, f triggers.Fire, ticket *store.Ticket) {
+func (d *draft) commit(adm triggers.Admission, f triggers.Firing, ticket *store.Ticket) {
 	// A commit that is refused, as when the store closes, leaves memory ahead of
 	// the disk; nothing is decided after that, and the next process reads the disk.
 	d.t.rec, d.t.s.newest = d.rec, ticket
-	if d.key != nil {
-		d.t.s.fresh.hold(d.key, d.keyRec, ticket)
+	for _, n := range d.names {
+		d.t.s.fresh.hold(n.place, n.rec, ticket)
 	}
 	for _, fn := range d.done {
 		fn()
@@ -293,7 +292,7 @@ func (d *draft) commit(adm triggers.Admission, f triggers.Fire, ticket *store.Ti
 	})
 }
 
-func (t *armedTrigger) told(adm triggers.Admission, f triggers.Fire) TriggerFired {
+func (t *armedTrigger) told(adm triggers.Admission, f triggers.Firing) TriggerFired {
 	return TriggerFired{
 		Sentinel: t.s.id, Trigger: t.name, Type: t.def.Type, At: f.At, Outcome: adm.Outcome, Run: adm.Run, Reason: adm.Reason, Event: f.Event,
 	}

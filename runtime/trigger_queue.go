@@ -81,7 +81,7 @@ func (s *armedSentinel) remove(i int) {
 // enqueue has the fire wait until the runs before it have ended. One that
 // restarts takes the place of another of its trigger that still waits for the
 // old runs to stop: the newest counts.
-func (d *draft) enqueue(f triggers.Fire, restart bool) (triggers.Admission, *store.Ticket, error) {
+func (d *draft) enqueue(f triggers.Firing, restart bool) (triggers.Admission, *store.Ticket, error) {
 	s, t := d.t.s, d.t
 	kept := keep(f)
 	q := queuedFire{Number: s.last + 1, Trigger: t.name, Since: t.rec.Since.UnixMicro(), Restart: restart, Fire: &kept}
@@ -109,7 +109,7 @@ func (d *draft) enqueue(f triggers.Fire, restart bool) (triggers.Admission, *sto
 	case s.bytes+q.bytes > maxQueuedBytes:
 		return d.settle(triggers.Dropped, "", fmt.Sprintf("the queue is full: the events in it have %d bytes", s.bytes), f)
 	}
-	if err := d.writeKey(f.Key, keyRecord{Outcome: triggers.Queued}); err != nil {
+	if err := d.remember(f, keyRecord{Outcome: triggers.Queued}); err != nil {
 		return triggers.Admission{}, nil, err
 	}
 	d.puts = append(d.puts, put)

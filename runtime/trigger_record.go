@@ -49,6 +49,7 @@ type triggerRecord struct {
 	LastRun     sentinels.RunID  `json:"lastRun,omitempty"`
 	LastReason  string           `json:"lastReason,omitempty"`
 	Keys        keyWindow        `json:"keys,omitzero"`
+	Replays     keyWindow        `json:"replays,omitzero"`
 	Read        readMark         `json:"read,omitzero"`
 }
 

@@ -203,18 +203,18 @@ func TestRestart(t *testing.T) {
 func TestFilter(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
 	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"concurrency":"parallel","trigger":{"type":"tap","filter":"$event.n.at(0) > 1"}`)
-	data := func(text string) triggers.Fire {
-		return triggers.Fire{Event: &sentinels.Event{Name: "x", Data: []byte(text)}}
+	data := func(text string) triggers.Firing {
+		return triggers.Firing{Event: &sentinels.Event{Name: "x", Data: []byte(text)}}
 	}
 	tests := []struct {
-		fire    triggers.Fire
+		fire    triggers.Firing
 		outcome triggers.Outcome
 		problem bool
 	}{
 		{data(`{"n":[2]}`), triggers.Started, false},
 		{data(`{"n":[1]}`), triggers.Filtered, false},
 		{data(`{"n":7}`), triggers.Dropped, true},
-		{triggers.Fire{}, triggers.Dropped, true},
+		{triggers.Firing{}, triggers.Dropped, true},
 		{data(`{"n":[0]}`), triggers.Filtered, false},
 	}
 	for i, tt := range tests {
@@ -238,7 +238,7 @@ func TestKeys(t *testing.T) {
 	s := serve(t, db, runtime.Options{})
 	const two = `"trigger":[{"type":"tap","tag":"x","allowConcurrent":true},{"type":"tap","tag":"y"}]`
 	s.save(t, "a", two)
-	key := func(k string) triggers.Fire { return triggers.Fire{Key: k} }
+	key := func(k string) triggers.Firing { return triggers.Firing{Key: k} }
 	first := s.fire(t, "a", 0, key("k"))
 	if first.Outcome != triggers.Started {
 		t.Fatalf("%+v", first)
@@ -278,14 +278,14 @@ func TestKeyWindow(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
 	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"trigger":{"type":"tap"}`)
-	first := s.fire(t, "a", 0, triggers.Fire{Key: "first"})
+	first := s.fire(t, "a", 0, triggers.Firing{Key: "first"})
 	wait(t, s.Runtime, first.Run)
 	start(t, s.Runtime, `{"id":"a","name":"a","loop":{"type":"once"},"steps":[{"type":"pause","event":"never"}]}`, runtime.StartOptions{})
 	for n := range 10_100 { // all skipped
-		s.fire(t, "a", 0, triggers.Fire{Key: fmt.Sprint(n), State: []byte("1")})
+		s.fire(t, "a", 0, triggers.Firing{Key: fmt.Sprint(n), State: []byte("1")})
 	}
 	pairs := 0
-	s.fire(t, "a", 0, triggers.Fire{Key: "last"}) // waits for the disk
+	s.fire(t, "a", 0, triggers.Firing{Key: "last"}) // waits for the disk
 	err := db.Scan("triggerkeys", nil, nil, false, func([]byte, []byte) bool { pairs++; return true })
 	if err != nil || pairs != 2*10_000 {
 		t.Errorf("%d pairs are kept, %v", pairs, err)
@@ -297,7 +297,7 @@ func TestKeyWindow(t *testing.T) {
 	if err := s.Stop(within(t), infos[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	if adm := s.fire(t, "a", 0, triggers.Fire{Key: "first"}); adm.Outcome != triggers.Duplicate || adm.Run != first.Run {
+	if adm := s.fire(t, "a", 0, triggers.Firing{Key: "first"}); adm.Outcome != triggers.Duplicate || adm.Run != first.Run {
 		t.Errorf("%+v", adm)
 	}
 }
@@ -402,8 +402,10 @@ func TestDisarm(t *testing.T) {
 	if _, err := s.tryFire(short(t), "a", 0, fired(3)); err == nil {
 		t.Error("a disarmed trigger fired")
 	}
-	if _, err := s.Receive(within(t), "a", "", triggers.Request{}); abi.CodeOf(err) != abi.Unavailable {
-		t.Errorf("a request: %v", err)
+	for _, id := range []sentinels.ID{"a", "none"} { // a stranger does not learn which ids there are
+		if _, err := s.Receive(within(t), id, "", triggers.Request{}); abi.CodeOf(err) != abi.Unavailable {
+			t.Errorf("a request for %q: %v", id, err)
+		}
 	}
 	s.end(t, run)
 	if order := s.order(t, "a"); len(order) != 1 {
@@ -438,8 +440,12 @@ func TestPauseTriggers(t *testing.T) {
 				t.Errorf("%+v", i)
 			}
 		}
-		if _, err := s.Receive(within(t), "a", "", triggers.Request{}); abi.CodeOf(err) != abi.Conflict {
+		good := triggers.Request{Header: map[string][]string{"Key": {"k"}}, Body: []byte("{}")}
+		if _, err := s.Receive(within(t), "a", "", good); abi.CodeOf(err) != abi.Conflict {
 			t.Errorf("a request: %v", err)
+		}
+		if _, err := s.Receive(within(t), "a", "", triggers.Request{Body: []byte("forged")}); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("a forged request: %v", err)
 		}
 	}
 	check(s)
@@ -490,7 +496,8 @@ func TestReceive(t *testing.T) {
 		code              abi.Code
 	}{
 		{"a", "", "forged", abi.Denied},
-		{"a", "0", "", abi.NotFound}, // a tap takes no requests
+		{"b", "", "forged", abi.Denied}, // with several, only a good request learns of them
+		{"a", "0", "", abi.NotFound},    // a tap takes no requests
 		{"b", "", "", abi.BadFields},
 		{"b", "hook", "", abi.NotFound},
 		{"c", "", "", abi.NotFound},
