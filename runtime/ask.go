@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -23,18 +24,22 @@ type Ask struct {
 	Since     time.Time `json:"since"`
 }
 
-// AskKind is approval or doubt.
+// AskKind is approval, doubt or quarantine.
 type AskKind string
 
 // The kinds of asks.
 const (
-	AskApproval AskKind = "approval" // approve or reject
-	AskDoubt    AskKind = "doubt"    // retry, skip or fail a call that a crash cut off
+	AskApproval   AskKind = "approval"   // approve or reject
+	AskDoubt      AskKind = "doubt"      // retry, skip or fail a call that a crash cut off
+	AskQuarantine AskKind = "quarantine" // retry or fail a step that was executing at too many crashes
 )
 
 func (k AskKind) choices() []string {
-	if k == AskDoubt {
+	switch k {
+	case AskDoubt:
 		return []string{"retry", "skip", "fail"}
+	case AskQuarantine:
+		return []string{"retry", "fail"}
 	}
 	return []string{"approve", "reject"}
 }
@@ -53,6 +58,7 @@ func askName(path string, seq int) string { return fmt.Sprintf("%s!%d", path, se
 // awaitVerdict asks a person and waits for the answer, the run being waiting
 // meanwhile. A decision that is in the journal already answers at once.
 func (a *attempt) awaitVerdict(ctx context.Context, c *call, what Ask) (*waitVerdict, error) {
+	a.giveTurn() // it may take days
 	sig, at, err := a.run.askFor(ctx, a.callName(c), what)
 	if err != nil {
 		return nil, err
@@ -67,12 +73,13 @@ func (r *run) askFor(ctx context.Context, name string, what Ask) (*journal.Signa
 		r.mu.Unlock()
 		return sig, time.Now().UTC(), nil
 	}
+	what.Prompt = r.rt.redactText(what.Prompt)
 	what.Call, what.Choices, what.Since = name, what.Kind.choices(), time.Now().UTC()
 	q := &ask{Ask: what, answer: make(chan *journal.SignalBody, 1)}
 	r.asks[name] = q
 	r.mu.Unlock()
 	r.asksChanged(&what)
-	if what.Kind == AskDoubt {
+	if what.Kind != AskApproval {
 		// Nobody may be there for days. A step that ran out of time meanwhile
 		// would be tried again, and its call made again undecided.
 		r.clock.hold()
@@ -108,8 +115,8 @@ func (r *run) answer(ctx context.Context, q *ask) (*journal.SignalBody, error) {
 	return nil, context.Cause(ctx)
 }
 
-// asksChanged makes the run waiting while there is something to decide. A
-// paused run stays so.
+// asksChanged makes the run waiting while there is something to decide, or
+// quarantined if that is about a quarantine. A paused run stays so.
 func (r *run) asksChanged(fresh *Ask) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
@@ -124,6 +131,8 @@ func (r *run) asksChanged(fresh *Ask) {
 	switch {
 	case r.info.Status == sentinels.StatusPaused:
 		body.Status, body.Reason, body.Limit, body.With = r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith
+	case slices.ContainsFunc(asks, func(q Ask) bool { return q.Kind == AskQuarantine }):
+		body.Status = sentinels.StatusQuarantined
 	case len(asks) > 0:
 		body.Status = sentinels.StatusWaiting
 	}
@@ -136,7 +145,7 @@ type Decision struct {
 	Call    string          // the ask; may be empty when there is only one
 	Verdict string          // one of the ask's choices
 	By      string          // who decided
-	Comment string          //
+	Comment string          // why; required to retry a step that is quarantined
 	Result  json.RawMessage // with skip: what the call is taken to have answered
 }
 
@@ -167,6 +176,9 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 		return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("%q is no answer to %s", d.Verdict, found.Call), Hint: "the choices are " + strings.Join(found.Choices, ", ")}
 	case len(found.Approvers) > 0 && !contains(found.Approvers, d.By):
 		return errf(abi.Denied, "%q may not decide %s: the approvers are %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
+	}
+	if found.Kind == AskQuarantine && d.Verdict == "retry" && strings.TrimSpace(d.Comment) == "" {
+		return needsComment(id)
 	}
 	if err := rt.writable(); err != nil {
 		return err
@@ -228,6 +240,9 @@ func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
 // startAgain writes the start of a call once more, before it is made again. If
 // that is cut off too it is a new doubt: the decision about this one is used up.
 func (a *attempt) startAgain(ctx context.Context, c *call) error {
+	if err := a.takeTurn(ctx); err != nil {
+		return err
+	}
 	t := a.write(false, a.n, &journal.Record{Kind: journal.CallStart, CallStart: c.start})
 	return t.Wait(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -111,6 +112,10 @@ func (r *run) summary() RunInfo {
 	info := r.info
 	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.iteration, r.usage, r.clock.elapsed().Milliseconds()
 	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.edits()
+	info.Retries = nil
+	for _, w := range r.retries {
+		info.Retries = append(info.Retries, *w)
+	}
 	return info
 }
 
@@ -300,13 +305,16 @@ func (r *run) setStatus(body journal.StatusBody, fresh *Ask) ticket {
 }
 
 // Room is what a resume adds to a run's limits.
-type Room = journal.Room
+type Room = journal.LimitExtension
 
 // ResumeOptions say how a run goes on.
 type ResumeOptions struct {
 	Room        Room
 	OnInterrupt sentinels.Interrupt // for calls in doubt where the definition says nothing
-	By          string
+	By          string              // who resumes it, for its history
+	// Comment says why. With one the run's quarantined steps may execute again.
+	// Default: none, and they stay quarantined.
+	Comment string
 	// Tree resumes also the runs below that were paused with their tree. One
 	// that was paused for itself stays so. Default: the run alone.
 	Tree bool
@@ -315,13 +323,28 @@ type ResumeOptions struct {
 	cut map[sentinels.RunID][]InterruptedExecution // nil: each run is asked for
 }
 
-// Resume lets a paused run go on, or takes over a run that no process carries
-// out, with every descendant that is not over. A run that was paused at a limit
-// needs more room.
+// Resume lets a paused run go on, or takes over a run that no process executes,
+// with every descendant that is not over. A run that was paused at a limit needs
+// a limit extension, a quarantined one a comment: it lifts the quarantine, and
+// the journal has who did that and why.
 func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOptions) error {
 	if r := rt.live(id); r != nil {
-		if err := r.resume(ctx, opt); err != nil || !opt.Tree {
+		if info := r.summary(); info.Status == sentinels.StatusQuarantined {
+			if strings.TrimSpace(opt.Comment) == "" {
+				return needsComment(id)
+			}
+			return rt.lift(ctx, info, opt)
+		}
+		if err := r.resume(ctx, opt); err != nil {
 			return err
+		}
+		if strings.TrimSpace(opt.Comment) != "" {
+			if err := rt.lift(ctx, r.summary(), opt); err != nil {
+				return err
+			}
+		}
+		if !opt.Tree {
+			return nil
 		}
 		return rt.resumeBelow(ctx, id, opt)
 	}
@@ -346,7 +369,15 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 				Hint: "resume run " + string(info.Parent)}
 		}
 	}
-	return rt.takeOver(ctx, info, rt.live(info.Parent), opt, nil)
+	if strings.TrimSpace(opt.Comment) != "" && len(quarantines(info)) > 0 {
+		if err := rt.lift(ctx, info, opt); err != nil {
+			return err
+		}
+		if info, err = rt.Status(id); err != nil {
+			return err
+		}
+	}
+	return rt.takeOver(ctx, info, rt.live(info.Parent), opt)
 }
 
 func needsRoom(id sentinels.RunID, limit string, room Room) error {
@@ -374,7 +405,7 @@ func (r *run) addRoom(opt ResumeOptions) ticket {
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	r.extend(opt.Room)
-	return r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Room: &opt.Room}})
+	return r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Extension: &opt.Room}})
 }
 
 func (r *run) extend(room Room) {

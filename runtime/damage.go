@@ -8,12 +8,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// ErrDamaged is matched by the error of [Open] for a store that is damaged. It
-// carries an [*abi.Error] whose hint names the way out. Nothing of the store
-// was changed.
-var ErrDamaged = errors.New("store is damaged")
+// ErrDamaged is matched by the error of [Open] for a store that is damaged, and
+// by those of reads that meet a damaged value. They carry an [*abi.Error] whose
+// hint names the way out. Nothing of the store was changed.
+var ErrDamaged = store.ErrDamaged
 
-// damaged is the error of a damaged store for whoever opened it.
+// damaged is the error of a damaged store for its callers.
 func damaged(dir string, err *store.DamagedError) error {
 	text := fmt.Sprintf("open state %q: the store %s is damaged", dir, err.Path)
 	if len(err.Places) > 0 {
@@ -48,6 +48,13 @@ func openError(dir string, err error) error {
 		return fmt.Errorf("open state %q: %w", dir, ErrHeld)
 	case errors.As(err, &bad):
 		return damaged(dir, bad)
+	case store.IsReadOnly(err):
+		return &abi.Error{
+			Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("open state %q: the folder cannot be written to: %v", dir, err),
+			Hint: "mount its disk writable, or give this user the right to write there (chmod u+rwx, chown); or choose another folder with --state",
+		}
+	case store.IsFull(err): // only making a new store needs space
+		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("open state %q: make a new store: %v", dir, err), Hint: hintRoom}
 	}
 	return fmt.Errorf("open state %q: %w", dir, err)
 }

@@ -350,6 +350,15 @@ func TestEditsAgainstAModel(t *testing.T) {
 	follows := startStored(t, rt, stored, runtime.StartOptions{})
 	pinned := startStored(t, rt, stored, runtime.StartOptions{Pinned: true})
 	alone := startStored(t, rt, stored, runtime.StartOptions{Pinned: true})
+	// Start returns once the first record is queued; a kill before it is durable
+	// would leave no run.
+	for _, id := range []sentinels.RunID{follows, pinned, alone} {
+		for begun := false; !begun; time.Sleep(time.Millisecond) {
+			if err := db.Journal(string(id), 1, func(uint64, []byte) error { begun = true; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for life := range lives {
 		l := &editingLife{rt: rt, shared: shared, own: own, run: alone, number: life}
 		var editors sync.WaitGroup

@@ -228,3 +228,9 @@ func ForgetSweep(rt *Runtime) {
 	defer rt.pruning.Unlock()
 	rt.swept = time.Time{}
 }
+
+// WithClock sets the wall clock of a runtime.
+func WithClock(opt Options, now func() time.Time) Options {
+	opt.now = now
+	return opt
+}

@@ -18,9 +18,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// fullDiskVar names the state folder in which a re-executed test binary carries
-// out runs until it is killed.
-const fullDiskVar = "RUNTIME_TEST_FULL_DISK"
+// fullDiskVar names the state folder in which a re-executed test binary executes
+// runs until it is killed, fullDiskCacheVar its compile cache.
+const (
+	fullDiskVar      = "RUNTIME_TEST_FULL_DISK"
+	fullDiskCacheVar = "RUNTIME_TEST_FULL_DISK_CACHE"
+)
 
 // fullDiskMain is the child's main: a few workers start runs and emit events and
 // print what was acknowledged. It never returns in the child.
@@ -37,7 +40,7 @@ func fullDiskMain() bool {
 	}
 	w := newWorld()
 	rt, err := runtime.Open(context.Background(), runtime.Options{
-		Dir: dir, CacheDir: os.TempDir(), Commands: w, Models: w, Executions: w, Limits: runtime.Limits{KeepEvents: 1 << 20},
+		Dir: dir, CacheDir: os.Getenv(fullDiskCacheVar), Commands: w, Models: w, Executions: w, Limits: runtime.Limits{KeepEvents: 1 << 20},
 		Observer: runtime.Observer{Health: func(h runtime.Health) { say("health %t %t %s", h.OK, h.ReadOnly, h.Reason) }},
 	})
 	if err != nil {
@@ -144,7 +147,7 @@ func (a *acked) count() int {
 func startFullDisk(t *testing.T, dir string, a *acked) *fullDiskChild {
 	t.Helper()
 	c := &fullDiskChild{cmd: exec.Command(os.Args[0]), lines: make(chan string, 1000), acked: a}
-	c.cmd.Env = append(os.Environ(), fullDiskVar+"="+dir)
+	c.cmd.Env = append(os.Environ(), fullDiskVar+"="+dir, fullDiskCacheVar+"="+cacheDir)
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {

@@ -245,3 +245,29 @@ func TestFickleGuestIsFoundOut(t *testing.T) {
 		}
 	}
 }
+
+// TestGuestIgnoresCheckpoint runs a step that starts from the beginning although
+// it was resumed from a checkpoint. The error must name the checkpoint and the
+// rule, and the step's first effect must not happen twice.
+func TestGuestIgnoresCheckpoint(t *testing.T) {
+	w := newWorld()
+	w.delay = 20 * time.Millisecond // long enough to be parked
+	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{Resident: -1}})
+	res := carryOut(t, rt, `{"name":"f","steps":[{"type":"restart","onError":{"retry":{"baseDelayMs":1}}}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	if res.Status != sentinels.StatusFailed || res.Error == nil || res.Error.Code != abi.Plugin || !res.Error.Permanent {
+		t.Fatalf("%s: %v", res.Status, res.Error)
+	}
+	for _, part := range []string{"plugin is not deterministic", "step 0, call 3", "resumed from its checkpoint, call 2"} {
+		if !strings.Contains(res.Error.Message, part) {
+			t.Errorf("message %q does not contain %q", res.Error.Message, part)
+		}
+	}
+	for _, part := range []string{"sentinel_checkpoint", "sdk/ABI.md, A6.17", "sentinel plugin test"} {
+		if !strings.Contains(res.Error.Hint, part) {
+			t.Errorf("hint %q does not contain %q", res.Error.Hint, part)
+		}
+	}
+	if len(w.made) != 2 {
+		t.Errorf("%d effects, want the 2 of the first run of the guest", len(w.made))
+	}
+}

@@ -105,13 +105,28 @@ func (rt *Runtime) writable() error {
 		if err == nil {
 			return nil
 		}
-		now.Reason, now.Hint = reasonOf(err), hintRoom
+		now.Reason, now.Hint = reasonOf(err), hintOf(err)
 	}
 	return readOnlyError(now.Reason, now.Hint)
 }
 
-// hintRoom is the way out of nearly everything that makes a runtime read-only.
-const hintRoom = "make room on the disk of the state folder; everything goes on by itself"
+// The ways out of what makes a runtime read-only.
+const (
+	hintRoom  = "make room on the disk of the state folder; everything goes on by itself"
+	hintWrite = "make the state folder writable again (mount, chmod, chown); everything goes on by itself"
+)
+
+// hintOf returns the way out of what makes commits fail.
+func hintOf(err error) string {
+	if store.IsReadOnly(err) {
+		return hintWrite
+	}
+	return hintRoom
+}
+
+// IsDiskFull reports whether err says that there is no space to write: the disk
+// or a quota is full, or a file may not grow.
+func IsDiskFull(err error) bool { return store.IsFull(err) }
 
 // readOnlyError refuses. Whoever gets it may come again after some seconds: that
 // is how long somebody takes to delete a file.
@@ -156,6 +171,20 @@ func heldError(what string) *abi.Error {
 	e.Permanent = true // the same once more is not what is wanted
 	e.RetryAfterMs = 0
 	return e
+}
+
+// settled waits until a commit is done, or the store stalls: then the batch is
+// held, and is committed before any that comes later. It is for what nobody was
+// promised and what must not keep a start waiting for a disk.
+func (rt *Runtime) settled(ctx context.Context, t ticket) error {
+	select {
+	case <-t.Done():
+		return t.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-rt.health.stall():
+		return nil
+	}
 }
 
 // stall is closed while commits fail.

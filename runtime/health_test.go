@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // told collects the changes of health.
@@ -162,7 +163,7 @@ func TestLargeValueWaitsForRoom(t *testing.T) {
 		id := start(t, rt, `{"name":"big","steps":[{"type":"pause","event":"go"},
 			{"type":"call","command":"world/look","value":"`+strings.Repeat("x", 100_000)+`","outputTo":"v"}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 		synctest.Wait()
-		db.set(store.ErrNoRoom)
+		db.set(store.ErrNoSpace)
 		if _, err := rt.Emit(t.Context(), sentinels.Event{Name: "go"}); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +184,7 @@ func TestLargeValueWaitsForRoom(t *testing.T) {
 		start(t, rt, `{"name":"big","steps":[{"type":"pause","event":"go2"},
 			{"type":"call","command":"world/look","value":"`+strings.Repeat("y", 100_000)+`"}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 		synctest.Wait()
-		db.set(store.ErrNoRoom)
+		db.set(store.ErrNoSpace)
 		if _, err := rt.Emit(t.Context(), sentinels.Event{Name: "go2"}); err != nil {
 			t.Fatal(err)
 		}
@@ -212,5 +213,23 @@ func TestLowWater(t *testing.T) {
 	}
 	if _, err := rt.Emit(within(t), sentinels.Event{Name: "x"}); abi.CodeOf(err) != abi.Unavailable {
 		t.Errorf("%v", err)
+	}
+}
+
+// Triggers are armed while the store takes no commits, else a process that starts
+// on a full disk would never be ready. They fire when it does again.
+func TestArmWhileCommitsFail(t *testing.T) {
+	db := store.NewMemory()
+	s := serving{taps: new(taps), w: newWorld()}
+	s.Runtime = open(t, s.w, db, runtime.Options{Triggers: s.set()})
+	s.save(t, "a", `"trigger":{"type":"tap"}`)
+	db.SetFault(errors.New("disk full"))
+	if err := s.Arm(within(t)); err != nil {
+		t.Fatalf("arm: %v", err)
+	}
+	db.SetFault(nil)
+	until(t, "commits to work", func() bool { return s.Health().OK })
+	if adm := s.fire(t, "a", 0, fired(1)); adm.Outcome != triggers.Started {
+		t.Errorf("%+v", adm)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // look takes a fresh view of store and disk.
@@ -24,6 +25,9 @@ func (rt *Runtime) look() {
 	failing := rt.storeHealth()
 
 	h.mu.Lock()
+	if bad := rt.damagedValue(); bad != nil && h.unsound == nil {
+		h.unsound = bad
+	}
 	was := h.now
 	next := Health{OK: true, Since: was.Since, FreeBytes: disk.Free, LowBytes: low}
 	enough := low
@@ -34,7 +38,7 @@ func (rt *Runtime) look() {
 	// room on the disk only explains it.
 	switch {
 	case failing != nil:
-		next.ReadOnly, next.Reason, next.Hint = true, reasonOf(failing), hintRoom
+		next.ReadOnly, next.Reason, next.Hint = true, reasonOf(failing), hintOf(failing)
 	case h.blob != nil:
 		next.ReadOnly, next.Reason, next.Hint = true, fmt.Sprintf("a large value cannot be written: %v", h.blob), hintRoom
 	case low > 0 && disk.Free < enough:
@@ -62,9 +66,23 @@ func (rt *Runtime) look() {
 	h.mu.Unlock()
 
 	rt.shift(next, disk, failing)
+	if next.OK && rt.plugins != nil {
+		rt.plugins.keepRest()
+	}
 	if changed {
 		rt.tellHealth(next)
 	}
+}
+
+// damagedValue returns the first damaged value that this process has read.
+func (rt *Runtime) damagedValue() *abi.Error {
+	if rt.file == nil {
+		return nil
+	}
+	if bad := rt.file.Damaged(); bad != nil {
+		return abi.As(bad)
+	}
+	return nil
 }
 
 // shift opens or shuts the gate that all steps pass, and sees to the ballast.

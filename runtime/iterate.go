@@ -66,6 +66,7 @@ func (r *run) nextIteration() (bool, error) {
 type passEvent struct {
 	event *sentinels.Event
 	seq   uint64 // outbox position; 0 if the event started the run
+	check string // value of a while loop's condition, for people
 }
 
 // another says whether the loop of next makes one more pass and waits until it
@@ -74,7 +75,7 @@ func (r *run) another(next chosen) (passEvent, bool, error) {
 	answers := passEvent{event: r.begin.Event}
 	def, n := next.def, r.passes()
 	if fork := r.forkedPass(); fork != nil { // the other run's loop had decided for it
-		return passEvent{fork.Event, fork.EventSeq}, true, nil
+		return passEvent{event: fork.Event, seq: fork.EventSeq}, true, nil
 	}
 	switch loop := def.Loop; loop.Type {
 	case sentinels.LoopOnce:
@@ -90,7 +91,8 @@ func (r *run) another(next chosen) (passEvent, bool, error) {
 			return answers, false, nil
 		}
 	case sentinels.LoopWhile:
-		ok, err := r.check(loop.Check, "loop.check")
+		ok, value, err := r.check(loop.Check, "loop.check")
+		answers.check = value
 		if err != nil || !ok {
 			return answers, false, err
 		}
@@ -128,7 +130,7 @@ func (r *run) await(next chosen, n int, answers *passEvent) error {
 	}
 	event, seq, err := r.nextEvent(ctx, loop.Event, n)
 	if err == nil {
-		*answers = passEvent{event, seq}
+		answers.event, answers.seq = event, seq
 	}
 	return err
 }
@@ -235,7 +237,7 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	if err != nil {
 		return false, err
 	}
-	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq}
+	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check}
 	// Said in every pass that does not use the first revision: records of older
 	// passes go, and recovery must find the one in use.
 	if body.Definition, err = r.said(next); err != nil {
@@ -251,7 +253,7 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	if rag != nil {
 		r.sc.unset("ragContext") // one that a step made holds until it is built anew
 	}
-	r.event, r.heard, r.ragContext, r.steps = answers.event, chain{}, rag, 0
+	r.event, r.heard, r.ragContext, r.steps, r.eventBytes = answers.event, chain{}, rag, 0, 0
 	if answers.seq != 0 {
 		r.cursors[def.Loop.Event] = answers.seq
 	}
@@ -304,12 +306,13 @@ func (r *run) oneIteration() (done bool, err error) {
 // endIteration asks the loop whether it is done and takes the snapshot. It is
 // no part of oneIteration, whose frame is there while steps wait.
 func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done bool, err error) {
+	var check string
 	if def.Loop.Type == sentinels.LoopUntil {
-		if done, err = r.check(def.Loop.Check, "loop.check"); err != nil {
+		if done, check, err = r.check(def.Loop.Check, "loop.check"); err != nil {
 			return false, err
 		}
 	}
-	body := &journal.IterationEndBody{Iteration: r.passes(), Done: done}
+	body := &journal.IterationEndBody{Iteration: r.passes(), Done: done, Check: check}
 	vars, err := json.Marshal(r.sc.snapshot())
 	if err != nil {
 		return false, fmt.Errorf("encode variables: %w", err)
@@ -330,11 +333,11 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 		return false, err
 	}
 	r.mu.Lock()
-	r.passEnded, r.info.Crashes = time.Now(), nil
+	r.passEnded, r.info.Crashes = r.rt.calendar.now(), nil
 	body.Usage, body.Steps = r.usage, r.steps
-	if r.room != (journal.Room{}) {
+	if r.room != (journal.LimitExtension{}) {
 		room := r.room
-		body.Room = &room
+		body.Extension = &room
 	}
 	body.Cursors = make(map[string]uint64, len(r.cursors))
 	for p, n := range r.cursors {
@@ -350,15 +353,15 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 }
 
 // check evaluates a condition of the run itself. Whatever goes wrong is an
-// error of the run, never false.
-func (r *run) check(source, field string) (bool, error) {
+// error of the run, never false. value is for people.
+func (r *run) check(source, field string) (truth bool, value string, err error) {
 	v, err := r.rt.cond.Eval(r.ctx, source, r.conditionVars(r.sc, nil))
 	if err != nil {
 		e := *asError(err, abi.Plugin)
 		e.Field, e.Message = field, field+": "+e.Message
-		return false, &e
+		return false, "", &e
 	}
-	return v.Truthy, nil
+	return v.Truthy, r.rt.conditionText(v), nil
 }
 
 func (r *run) countMax(loop sentinels.Loop) (int, error) {
@@ -382,14 +385,10 @@ func (r *run) lastPass() time.Time {
 }
 
 func (r *run) sleep(ctx context.Context, until time.Time) error {
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return r.pass(ctx)
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := r.rt.calendar.waitFor(ctx, until); err != nil {
+		return err
 	}
+	return r.pass(ctx)
 }
 
 // nextEvent waits for the event that the next pass answers. The event that

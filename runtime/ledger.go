@@ -27,7 +27,7 @@ type ledger struct {
 type account struct {
 	above  *account
 	budget sentinels.Budget
-	room   journal.Room
+	room   journal.LimitExtension
 	spent  sentinels.Usage // of the run and all below it
 	booked sentinels.Usage
 	open   bool
@@ -48,6 +48,13 @@ func (l *ledger) cap(r *run, budget sentinels.Budget) {
 	if r.parent != nil {
 		acc.above = l.accounts[r.parent.id]
 	}
+}
+
+// remove deletes the account of a run that did not begin.
+func (l *ledger) remove(r *run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.accounts, r.id)
 }
 
 // release closes the account of a run that ended; what it spent stays in the
@@ -187,7 +194,7 @@ func (l *ledger) total(id sentinels.RunID) sentinels.Usage {
 }
 
 // extend gives a run's budget more room.
-func (l *ledger) extend(id sentinels.RunID, room journal.Room) {
+func (l *ledger) extend(id sentinels.RunID, room journal.LimitExtension) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if acc := l.accounts[id]; acc != nil {

@@ -109,5 +109,6 @@ func (rt *Runtime) tell(p Progress) {
 		p.Time = time.Now()
 	}
 	p.Millis = float64(p.Duration.Microseconds()) / 1000
+	rt.redactProgress(&p)
 	rt.opt.Observer.Progress(p)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
@@ -25,6 +26,10 @@ type Options struct {
 	// Grants says what plugins that are not trusted may do. Default nil: those
 	// that ask for nothing are live, all others are refused.
 	Grants Grants
+	// CheckAsk returns why a name that a plugin asks for could never be compared with
+	// what it uses, such as a host that is none; it refuses the plugin. Default nil: of
+	// hosts all names are taken.
+	CheckAsk func(use abi.Use, name string) error
 	// Commands, Models, Executions, Contexts, HTTP and Folders are the outside
 	// world. Default nil: what needs one fails with code unavailable.
 	Commands   Commands
@@ -62,20 +67,26 @@ type Options struct {
 	// the state folder when it has changed; the newest three are kept. Default
 	// one hour; negative never.
 	SnapshotEvery time.Duration
-	// Redact removes secrets from text that is about to be kept. Default nil.
+	// Redact removes secrets from a JSON value: from results of host calls before
+	// guests see them, from outputs of steps, and from all that is kept or observed.
+	// Redacting twice is the same as once. Default nil.
 	Redact func([]byte) []byte
 	// Observer is told what happens. Default: nobody.
 	Observer Observer
 	// Logger takes what concerns the host rather than a run. Default discards.
 	Logger *slog.Logger
 
-	store store.Store // of engine tests, in place of Dir
+	store store.Store      // of engine tests, in place of Dir
+	now   func() time.Time // likewise, the wall clock
 }
 
 // A Plugin is one step plugin to load.
 type Plugin struct {
 	Name string                 // for messages: a file name or "builtin"
 	Wasm func() ([]byte, error) // called once
+	// Prepared is what [Runtime.PreparePlugin] made of the same bytes; it is used up.
+	// Default nil: the load compiles and executes the module.
+	Prepared *PreparedPlugin
 	// Replaces is the Name of another plugin whose place this one takes: its file
 	// was renamed. Default none; one of the same Name is always replaced.
 	Replaces string
@@ -87,11 +98,16 @@ type Plugin struct {
 // Limits bound what runs may use; each is named in the error that it causes.
 type Limits struct {
 	Runs           int           // runs executing at once; waiting ones do not count. Default 200
-	Children       int           // children alive at once a run. Default 50
+	Children       int           // active child runs of a run, with those that its ended children started. Default 50
 	Depth          int           // nesting depth of child sentinels. Default 8
 	Steps          int           // step executions an iteration. Default 10,000
 	Hops           int           // runs that a chain of events may pass through. Default 16
+	EventBytes     int64         // names and data of the events that an iteration emits. Default 16 MiB
 	Calls          int           // host calls of an attempt since its checkpoint. Default 10,000
+	CallBytes      int64         // and the bytes of their requests and results. Default 256 MiB
+	LogLines       int           // of an attempt; the others are dropped. Default 10,000
+	LogBytes       int64         // of an attempt's log lines; the others are dropped. Default 256 KiB
+	StoredBytes    int64         // that an attempt may set in variables and checkpoints. Default 256 MiB
 	StepTimeout    time.Duration // of a step that names none, waiting not counted. Default 30 minutes
 	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
 	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
@@ -101,7 +117,10 @@ type Limits struct {
 	KeepBytes      int64         // of a run's journal. Default 64 MiB
 	KeepRevisions  int           // of a definition. Default 50
 	KeepEvents     int           // in the log of events. Default 10,000
-	Crashes        int           // crashes in the same step until the run is quarantined. Default 3
+	KeepEventBytes int64         // of the log of events, as stored; the newest event is always kept. Default 64 MiB
+	Plugins        int           // that are not trusted and live; each takes 0.3 MB and what its file does. Default 256
+	PluginBytes    int64         // of their files together; as machine code they take up to four times as much. Default 256 MiB
+	Crashes        int           // crashes in the same step until it is quarantined; after one less it executes only alone among such steps. Default 3
 }
 
 func (l Limits) withDefaults() Limits {
@@ -120,7 +139,12 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Depth, 8)
 	def(&l.Steps, 10_000)
 	def(&l.Hops, 16)
+	def64(&l.EventBytes, 16<<20)
 	def(&l.Calls, 10_000)
+	def64(&l.CallBytes, 256<<20)
+	def(&l.LogLines, 10_000)
+	def64(&l.LogBytes, 256<<10)
+	def64(&l.StoredBytes, 256<<20)
 	if l.StepTimeout == 0 {
 		l.StepTimeout = 30 * time.Minute
 	}
@@ -134,6 +158,9 @@ func (l Limits) withDefaults() Limits {
 	def64(&l.KeepBytes, 64<<20)
 	def(&l.KeepRevisions, 50)
 	def(&l.KeepEvents, 10_000)
+	def64(&l.KeepEventBytes, 64<<20)
+	def(&l.Plugins, 256)
+	def64(&l.PluginBytes, 256<<20)
 	def(&l.Crashes, 3)
 	return l
 }

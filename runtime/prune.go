@@ -17,7 +17,7 @@ type Retention struct {
 	MaxRuns  int           // of each sentinel
 	MaxBytes int64         // of records and results in all; a value that was put aside counts for every run that has it
 	// KeepFailed is how many times as long, and how many times as many, failures
-	// are kept: runs that failed, ran into a limit or are quarantined. Of two
+	// are kept: runs that failed or ran into a limit. Of two
 	// runs beyond MaxBytes an ended one goes before a failure so many times as
 	// old. Values below 1 are 1. Default 3.
 	KeepFailed float64

@@ -54,7 +54,7 @@ func (p *pruner) read() error {
 				r.ended = info.UpdatedAt
 			}
 			switch info.Status {
-			case sentinels.StatusFailed, sentinels.StatusTimedOut, sentinels.StatusQuarantined:
+			case sentinels.StatusFailed, sentinels.StatusTimedOut:
 				r.failed = true
 			}
 			if info.Parent != "" {

@@ -37,6 +37,7 @@ func (a *attempt) restoreCalls(past *attemptHistory) error {
 			continue
 		}
 		a.calls[seq] = c
+		a.callBytes += int64(len(c.request) + len(result))
 	}
 	return nil
 }
@@ -85,7 +86,7 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	case abi.FuncLLM:
 		// The server may have counted the turn, so its worst case is spent,
 		// whatever is decided; making it again books it once more.
-		worst := *c.start.Worst
+		worst := *c.start.Reserved
 		a.run.ledger.charge(a.run.id, worst)
 		a.run.mu.Lock()
 		a.run.usage.Add(worst)
@@ -100,7 +101,7 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 		c.resumed = true
 		a.perform(ctx, c, nil, a.doBlock)
 	case abi.FuncWait:
-		c.until = c.timeAlone()
+		c.setTime()
 		a.perform(ctx, c, nil, a.doWait)
 	case abi.FuncHTTP:
 		if !c.start.Effect {

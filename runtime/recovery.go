@@ -9,6 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // recovery is what the records of a run come to, taken up one by one.
@@ -31,8 +32,9 @@ type recovery struct {
 	done       bool   // the loop reached its end with that iteration
 	rag        json.RawMessage
 	usage      sentinels.Usage
-	room       journal.Room
+	room       journal.LimitExtension
 	failedStep string
+	eventBytes int64 // of the events that the iteration has emitted
 	verdicts   map[string]*journal.SignalBody
 	cursors    map[string]uint64
 }
@@ -110,8 +112,8 @@ func (st *recovery) started(rec *journal.Record) *journal.CallStartBody {
 
 // doubted counts the worst case of a model call that was in doubt as spent.
 func (st *recovery) doubted(rec *journal.Record) {
-	if s := st.started(rec); s != nil && s.Worst != nil {
-		st.usage.Add(*s.Worst)
+	if s := st.started(rec); s != nil && s.Reserved != nil {
+		st.usage.Add(*s.Reserved)
 	}
 }
 
@@ -130,10 +132,10 @@ func (st *recovery) iterationEnd(b *journal.IterationEndBody) error {
 	}
 	st.scope.replace(vars, last)
 	st.iteration, st.usage, st.open, st.done, st.history = b.Iteration, b.Usage, false, b.Done, nil
-	st.room = journal.Room{}
+	st.room = journal.LimitExtension{}
 	clear(st.verdicts)
-	if b.Room != nil {
-		st.room = *b.Room
+	if b.Extension != nil {
+		st.room = *b.Extension
 	}
 	for p, n := range b.Cursors {
 		st.cursors[p] = n
@@ -150,17 +152,17 @@ func (st *recovery) iterationStart(b *journal.IterationStartBody) error {
 		st.scope.unset("ragContext")
 	}
 	st.iteration, st.event, st.rag, st.open, st.history = b.Iteration, b.Event, rag, true, newHistory()
-	st.eventSeq = b.EventSeq
+	st.eventSeq, st.eventBytes = b.EventSeq, 0
 	return nil
 }
 
 func (st *recovery) signal(b *journal.SignalBody) {
-	if b.Room != nil {
-		st.room.Iterations += b.Room.Iterations
-		st.room.TimeoutMs += b.Room.TimeoutMs
-		st.room.CostUSD += b.Room.CostUSD
-		st.room.Tokens += b.Room.Tokens
-		st.room.Calls += b.Room.Calls
+	if b.Extension != nil {
+		st.room.Iterations += b.Extension.Iterations
+		st.room.TimeoutMs += b.Extension.TimeoutMs
+		st.room.CostUSD += b.Extension.CostUSD
+		st.room.Tokens += b.Extension.Tokens
+		st.room.Calls += b.Extension.Calls
 	}
 	switch {
 	case b.Type == signalTaken:
@@ -190,6 +192,7 @@ func (st *recovery) apply(rec *journal.Record) error {
 		for name, v := range b.Sets {
 			sc.set(name, v)
 		}
+		st.eventBytes += b.Emitted
 		if b.Usage != nil {
 			st.usage.Add(*b.Usage)
 		}
@@ -209,7 +212,7 @@ func (st *recovery) blockStart(rec *journal.Record, sc *scope) error {
 		return err
 	}
 	var req blockRequest
-	if err := strict(raw, &req); err != nil {
+	if err := strictjson.Decode(raw, &req, requestLimits); err != nil {
 		return err
 	}
 	for i, b := range req.Blocks {

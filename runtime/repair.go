@@ -58,7 +58,7 @@ type RepairedBucket struct {
 	Name         string `json:"name"`
 	Salvaged     int    `json:"salvaged"`
 	FromSnapshot int    `json:"fromSnapshot,omitempty"` // as they were when it was taken; some may have been changed or deleted since
-	Unreadable   int    `json:"unreadable,omitempty"`   // values that were no longer what had been written
+	Unreadable   int    `json:"unreadable,omitempty"`   // values whose checksum does not match
 	Whole        bool   `json:"whole"`                  // nothing of it was lost
 }
 
@@ -80,7 +80,9 @@ type RepairedRuns struct {
 //   - A run's journal is wholly of one of the two, the one that reaches further,
 //     from its first record on without a hole.
 //   - A run that is not over and may have lost records is paused: it would repeat
-//     what it does not remember having done. Resuming it is somebody's decision.
+//     what it does not remember having done. A person decides to resume it.
+//   - A snapshot of another store that was in the folder is used only if
+//     [RepairOptions.From] names it, or if nothing says which store was there.
 //   - The result is read whole before it takes the place of the damaged file,
 //     which is kept beside it.
 func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err error) {
@@ -92,7 +94,7 @@ func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err er
 		return report, openError(opt.Dir, err)
 	}
 	defer hold.Close()
-	report.Store = hold.File()
+	report.Store = filepath.Join(opt.Dir, "store.db")
 	// Under the lock: a process that is just starting would change the file
 	// between what is found and what is done about it.
 	found, err := hold.Inspect()
@@ -100,16 +102,17 @@ func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err er
 		return report, openError(opt.Dir, err)
 	}
 	report.Damaged, report.Places = found.Damaged, found.Places
-	if found.Damaged == 0 && opt.From == "" && report.Store != "" {
+	if found.Damaged == 0 && opt.From == "" && found.Bytes > 0 {
 		report.Sound = true
 		return report, nil
 	}
-	base, err := chooseSnapshot(opt, &report)
+	base, err := chooseSnapshot(opt, found.Store, &report)
 	if err != nil {
 		return report, err
 	}
-	if report.Store == "" && base == "" {
-		return report, errf(abi.NotFound, "repair %q: there is neither a store nor a sound snapshot", opt.Dir)
+	if found.Bytes == 0 && base == "" {
+		return report, &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("repair %q: there is neither a store nor a sound snapshot", opt.Dir),
+			Hint: "put store.db back from a copy of yours; or move the state folder away, and the next start makes a new store"}
 	}
 	// In the state folder and not in that for temporary files: the result is
 	// renamed into place, which works within a file system only.
@@ -125,7 +128,7 @@ func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err er
 		return report, err
 	}
 	j := &repairs{report: &report, blobs: filepath.Join(opt.Dir, "blobs"), origin: map[sentinels.RunID]*journalOrigin{}}
-	if err := j.make(ctx, work, report.Store, base, opt.From != ""); err != nil {
+	if err := j.make(ctx, work, hold.File(), base, opt.From != ""); err != nil {
 		return report, fmt.Errorf("repair %q: %w", opt.Dir, err)
 	}
 	// A repair that made things worse must not be what replaces the store.
@@ -135,7 +138,7 @@ func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err er
 	if opt.DryRun {
 		return report, nil
 	}
-	// The name says why the file is there, for whoever finds it a year later.
+	// The name says why the file is kept.
 	why := "damaged"
 	if found.Damaged == 0 {
 		why = "replaced"
@@ -156,9 +159,9 @@ func enoughRoom(dir string, used int64, base string) error {
 	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("repair %q: it takes about %s, %s are free", dir, byteText(used+used/4), byteText(d.Free)), Hint: "make room on the disk of the state folder"}
 }
 
-// chooseSnapshot returns the file that fills in: the newest sound snapshot, or
-// the one that was asked for.
-func chooseSnapshot(opt RepairOptions, report *RepairReport) (string, error) {
+// chooseSnapshot returns the file that fills in: the one that was asked for, or
+// the newest sound snapshot of the store id; of any store where that is not known.
+func chooseSnapshot(opt RepairOptions, id string, report *RepairReport) (string, error) {
 	list, err := Snapshots(opt.Dir)
 	if err != nil {
 		return "", err
@@ -182,6 +185,9 @@ func chooseSnapshot(opt RepairOptions, report *RepairReport) (string, error) {
 		}
 		if err == nil {
 			err = found.Err(s.Path)
+		}
+		if err == nil && id != "" && found.Store != id && opt.From == "" {
+			err = errors.New("it is of another store that was here")
 		}
 		if err == nil {
 			// A file from elsewhere has no time in its name.

@@ -1,8 +1,6 @@
 package runtime
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,7 +43,7 @@ func (o *journalOrigin) goesOn() bool { return !o.hole || o.snapshot > 0 }
 func readPrefix(records []store.JournalRecord) (kept []store.JournalRecord, o *journalOrigin) {
 	for i, raw := range records {
 		rec, err := journal.Decode(raw.Record)
-		if err != nil || !intact(rec) {
+		if err != nil {
 			break
 		}
 		switch {
@@ -70,29 +68,6 @@ func readPrefix(records []store.JournalRecord) (kept []store.JournalRecord, o *j
 		kept = records[:i+1]
 	}
 	return kept, o
-}
-
-// intact reports whether the definition in a record is the one that its hash
-// was made of: a flipped bit may leave JSON that still decodes, and a run must
-// not go on with steps that nobody wrote. A value in a blob has its digest.
-func intact(rec *journal.Record) bool {
-	var def journal.Value
-	var hash string
-	switch {
-	case rec.RunStart != nil:
-		def, hash = rec.RunStart.Definition, rec.RunStart.Hash
-	case rec.IterationStart != nil:
-		def, hash = rec.IterationStart.Definition, rec.IterationStart.Hash
-	}
-	if def.JSON == nil {
-		return true
-	}
-	canonical, err := sentinels.Canonical(def.JSON)
-	if err != nil {
-		return false
-	}
-	sum := sha256.Sum256(canonical)
-	return hex.EncodeToString(sum[:]) == hash
 }
 
 // choose is the rule for journals: wholly from one source, the one that reaches

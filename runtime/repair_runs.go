@@ -40,23 +40,23 @@ func (j *repairs) make(ctx context.Context, work, damaged, base string, back boo
 		damaged = ""
 	}
 	done, err := store.Rebuild(ctx, filepath.Join(work, "store.db"), store.RebuildOptions{
-		Damaged: damaged, Base: base, Skip: []string{bucketRunIndex}, Sane: saneValue, Choose: j.choose,
+		Damaged: damaged, Base: base, Skip: []string{bucketRunIndex}, Choose: j.choose,
 	})
 	if err != nil {
 		return err
 	}
 	// With one head the newest commit may be missing as a whole, and no range of
 	// keys would show it.
-	j.wary = done.OneHead || damaged == ""
+	j.wary = done.OneMeta || damaged == ""
 	j.older = map[sentinels.RunID]bool{}
 	for name, b := range done.Buckets {
 		if name == bucketRuns {
-			for _, key := range b.Taken {
+			for _, key := range b.BaseKeys {
 				j.older[sentinels.RunID(key)] = true
 			}
 		}
 		if name != "journal" && name != "store" {
-			j.report.Buckets = append(j.report.Buckets, RepairedBucket{Name: name, Salvaged: b.Salvaged, FromSnapshot: b.FromBase, Unreadable: b.Insane, Whole: done.Whole(name)})
+			j.report.Buckets = append(j.report.Buckets, RepairedBucket{Name: name, Salvaged: b.Salvaged, FromSnapshot: b.FromBase, Unreadable: b.Damaged, Whole: done.Intact(name)})
 		}
 	}
 	slices.SortFunc(j.report.Buckets, func(a, b RepairedBucket) int { return strings.Compare(a.Name, b.Name) })
@@ -66,31 +66,6 @@ func (j *repairs) make(ctx context.Context, work, damaged, base string, back boo
 		return err
 	}
 	return errors.Join(j.mend(ctx), j.db.Close())
-}
-
-// saneValue reports whether a pair can be what this program wrote.
-func saneValue(bucket string, key, value []byte) bool {
-	// A key and the name in its value must agree where the value has one: this
-	// finds a flipped bit in either.
-	switch bucket {
-	case bucketRuns:
-		var info RunInfo
-		return json.Unmarshal(value, &info) == nil && string(info.ID) == string(key) && len(key) == 36
-	case bucketDefinitions:
-		s, err := readStored(value)
-		id, _, _ := bytes.Cut(key, []byte("/"))
-		return err == nil && string(s.ID) == string(id) && (s.Deleted || json.Valid(s.Definition))
-	case bucketEvents:
-		return len(key) == 8 && json.Valid(value)
-	case bucketRecords:
-		var doc sentinels.Document
-		return json.Unmarshal(value, &doc) == nil && bytes.Equal(key, recordKey(doc.Collection, doc.ID))
-	case bucketResults, bucketTriggers, bucketTriggerPending, bucketTriggerQueue:
-		return json.Valid(value)
-	case bucketStartKeys:
-		return len(value) == 36
-	}
-	return true
 }
 
 // mend makes summaries and journals agree, and notes what is missing.

@@ -19,7 +19,7 @@ type Recovery struct {
 	Waiting     int           `json:"waiting"`               // of them: for a person
 	Paused      int           `json:"paused"`                // of them: stay so
 	InDoubt     []Doubt       `json:"inDoubt,omitempty"`     // calls that were cut off
-	Quarantined []Quarantine  `json:"quarantined,omitempty"` // runs that end because a step crashed the host too often
+	Quarantined []Quarantine  `json:"quarantined,omitempty"` // runs that are held because a step was executing at too many crashes
 	Failed      []Unrestored  `json:"failed,omitempty"`      // stay as they are
 	Took        time.Duration `json:"-"`
 	Millis      float64       `json:"durationMs"`
@@ -93,16 +93,18 @@ func (rt *Runtime) resumeAll(ctx context.Context, opt ResumeOptions, log *recove
 	if err != nil {
 		return fmt.Errorf("resume all: %w", err)
 	}
+	over := &takeover{rt: rt, log: log}
 	each(tops, func(t top) {
 		if ctx.Err() != nil {
 			return
 		}
-		err := rt.takeOver(ctx, t.info, t.parent, opt, log)
+		err := over.restore(ctx, t.info, t.parent, opt)
 		if err != nil && rt.live(t.info.ID) == nil { // else somebody resumed it meanwhile
 			log.lost(rt, t.info, err)
 			rt.log.Error("run cannot go on", "run", t.info.ID, "sentinel", t.info.Sentinel, "error", err)
 		}
 	})
+	over.begin() // also of what was restored when ctx ended: it is this process's by now
 	return context.Cause(ctx)
 }
 

@@ -108,8 +108,8 @@ func TestResumeAll(t *testing.T) {
 	}
 }
 
-// A run that ends because its step crashed the host too often is named, and the
-// others are taken over all the same.
+// A run that is held because its step was executing at too many crashes is
+// named, and the others are taken over all the same.
 func TestResumeAllNamesTheQuarantined(t *testing.T) {
 	src := strings.ReplaceAll(oneAct, `"loop"`, `"safety":{"onInterrupt":"retry"},"loop"`)
 	db, id := cutOff(t, src, "world/act", runtime.StartOptions{})
@@ -126,9 +126,7 @@ func TestResumeAllNamesTheQuarantined(t *testing.T) {
 			if diff := cmp.Diff(want, rec.Quarantined); diff != "" {
 				t.Error(diff)
 			}
-			if res := wait(t, rt, id); res.Status != sentinels.StatusQuarantined {
-				t.Errorf("%s: %v", res.Status, res.Error)
-			}
+			untilStatus(t, rt, id, sentinels.StatusQuarantined)
 			return
 		}
 		if len(rec.Quarantined) != 0 {

@@ -32,6 +32,8 @@ type run struct {
 	gate    *gate   // closed while paused
 	parent  *run    // nil for a root, and when another process began the parent
 
+	children int // active runs of which this is the nearest active run above; guarded by rt.mu
+
 	log  journalLog // the run's place in its journal
 	snap sync.Mutex // held while the status or the room changes and that is written
 
@@ -57,17 +59,19 @@ type run struct {
 	event       *sentinels.Event // of the pass
 	heard       chain            // the longest of the events that a step of the pass waited for
 	ragContext  json.RawMessage
-	steps       int // step executions of the iteration
+	steps       int   // step executions of the iteration
+	eventBytes  int64 // of the events that the iteration has emitted, names and data
+	retries     []*RetryWait
 	hist        *history
-	room        journal.Room        // added by resumes
-	onInterrupt sentinels.Interrupt // said when the run was resumed
+	atCrash     []string               // paths of the steps that were executing at the crash, until it is counted
+	room        journal.LimitExtension // added by resumes
+	onInterrupt sentinels.Interrupt    // said when the run was resumed
 	cut         []InterruptedExecution
 	branches    map[string]*scope // of parallel blocks that a crash interrupted
 	asks        map[string]*ask
 	verdicts    map[string]*journal.SignalBody // decisions that came before they were asked for again
 	cursors     map[string]uint64              // outbox position by pattern
 	usage       sentinels.Usage
-	children    int
 	result      Result
 	failedStep  string
 	kept        []keptIteration // for retention
@@ -156,9 +160,6 @@ func (r *run) finish(err error) {
 		if limit.limit == "timeoutMs" {
 			end.Error.Code = abi.Timeout
 		}
-	case errors.As(err, new(*quarantineError)):
-		end.Status = sentinels.StatusQuarantined
-		end.Error = asError(err, abi.Limit)
 	default:
 		end.Status = sentinels.StatusFailed
 		end.Error = asError(err, abi.Internal)
@@ -175,6 +176,7 @@ func (r *run) finish(err error) {
 	r.work.Wait()
 	r.endExecutions()
 
+	end.Error = r.rt.redactError(end.Error)
 	result := r.makeResult(end)
 	r.snap.Lock()
 	defer r.snap.Unlock()
@@ -208,23 +210,13 @@ func (r *run) forget(result Result) {
 	r.result = result
 	r.mu.Unlock()
 	r.rt.mu.Lock()
-	delete(r.rt.runs, r.id)
+	r.rt.removeLocked(r)
 	r.rt.mu.Unlock()
-	if r.parent != nil {
-		r.parent.disown()
-	}
 	if !result.interrupted {
 		r.rt.arming.ended(r.begin.Sentinel, r.id)
 	}
 	close(r.done)
 	r.rt.wg.Done()
-}
-
-// disown counts a child less.
-func (r *run) disown() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.children--
 }
 
 func (r *run) endExecutions() {
@@ -315,15 +307,13 @@ type Result struct {
 func (r *run) makeResult(end *journal.RunEndBody) Result {
 	usage, iterations := r.ledger.total(r.id), r.passes()
 	elapsed := r.clock.elapsed()
+	variables := r.sc.snapshot()
+	for name, v := range variables { // inputs are not redacted for guests
+		variables[name] = r.rt.redact(v)
+	}
 	return Result{
 		Run: r.id, Sentinel: r.begin.Sentinel, Status: end.Status, Iterations: iterations,
 		Duration: elapsed, Millis: elapsed.Milliseconds(), Usage: usage, Output: r.sc.lastValue(),
-		Variables: r.sc.snapshot(), Limit: end.Limit, Step: end.Step, Error: end.Error,
+		Variables: variables, Limit: end.Limit, Step: end.Step, Error: end.Error,
 	}
 }
-
-// A quarantineError says that a step took the process down too often.
-type quarantineError struct{ err *abi.Error }
-
-func (e *quarantineError) Error() string { return e.err.Message }
-func (e *quarantineError) Unwrap() error { return e.err }

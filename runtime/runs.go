@@ -27,7 +27,7 @@ type RunFilter struct {
 
 // Unfinished returns the statuses of runs that are not over.
 func Unfinished() []sentinels.Status {
-	return []sentinels.Status{sentinels.StatusRunning, sentinels.StatusPaused, sentinels.StatusWaiting}
+	return []sentinels.Status{sentinels.StatusRunning, sentinels.StatusPaused, sentinels.StatusWaiting, sentinels.StatusQuarantined}
 }
 
 // Runs returns summaries, the newest first. A run is among them from the moment

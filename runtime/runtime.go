@@ -48,24 +48,26 @@ var buckets = []string{
 // All methods are safe for concurrent use. Close waits for everything the
 // runtime started; it may be called more than once.
 type Runtime struct {
-	opt     Options
-	limits  Limits
-	log     *slog.Logger
-	db      store.Store
-	wasm    *wasm.Host
-	cond    *cond.Evaluator
-	plugins *pluginSet
-	shapes  shapes
-	health  *healthState
-	file    *store.DB // db, if it is in a state folder
-	snaps   snapshots
-	records *Records
-	events  *eventLog
-	arming  *arming
-	waiting *residents
-	decoded *definitionCache
-	slots   chan struct{} // one token for each run that may execute
-	effects effects       // calls under way that a crash would leave in doubt
+	opt      Options
+	limits   Limits
+	log      *slog.Logger
+	db       store.Store
+	wasm     *wasm.Host
+	cond     *cond.Evaluator
+	plugins  *pluginSet
+	shapes   shapes
+	health   *healthState
+	file     *store.DB // db, if it is in a state folder
+	snaps    snapshots
+	records  *Records
+	events   *eventLog
+	arming   *arming
+	waiting  *residents
+	decoded  *definitionCache
+	calendar *calendar
+	slots    chan struct{} // one token for each run that may execute
+	effects  effects       // calls under way that a crash would leave in doubt
+	turns    turns         // of the steps that are suspected of crashing the host
 
 	ctx    context.Context // ends with errShutdown
 	cancel context.CancelCauseFunc
@@ -105,14 +107,19 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 		rt.opt.CacheDir = filepath.Join(opt.Dir, "cache")
 	}
 	rt.health = newHealthState()
+	rt.calendar = newCalendar(opt.now)
 	rt.slots = make(chan struct{}, rt.limits.Runs)
 	rt.ctx, rt.cancel = context.WithCancelCause(context.Background())
 	if err := rt.openParts(ctx); err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}
 	rt.look()
-	rt.wg.Add(1)
+	rt.wg.Add(2)
 	go rt.watchHealth()
+	go func() {
+		defer rt.wg.Done()
+		rt.calendar.watch(rt.ctx, rt.log)
+	}()
 	if rt.file != nil && rt.snaps.every > 0 {
 		rt.wg.Add(1)
 		go rt.watchSnapshots()
@@ -145,7 +152,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 			return err
 		}
 	}
-	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve()})
+	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve(), OnFileShortage: rt.heldCondition})
 	rt.records = newRecords(rt)
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
 	rt.decoded = newDefinitionCache()
@@ -154,18 +161,16 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if rt.events, err = openEventLog(rt.db, rt.limits.KeepEvents); err != nil {
+	if rt.events, err = openEventLog(rt.db, rt.limits.KeepEvents, rt.limits.KeepEventBytes); err != nil {
 		return err
 	}
 	rt.records.events, rt.records.hops = rt.events, rt.limits.Hops
-	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log}); err != nil {
+	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: MaxGuestMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}
 	rt.plugins = newPluginSet(rt)
-	for _, p := range rt.opt.Plugins {
-		if err := rt.plugins.load(ctx, p); err != nil {
-			return err
-		}
+	if err := rt.plugins.loadAll(ctx, rt.opt.Plugins); err != nil {
+		return err
 	}
 	rt.plugins.opened = true
 	return rt.noteTrusted()

@@ -21,7 +21,8 @@ const (
 type Snapshot struct {
 	Path  string    `json:"path"`
 	Taken time.Time `json:"taken"`
-	Why   string    `json:"why"` // "hourly", or what was about to be done
+	Why   string    `json:"why"`   // "hourly", or what was about to be done
+	Store string    `json:"store"` // tells the store that it is of from others that were in the folder
 	Bytes int64     `json:"bytes"`
 }
 
@@ -52,7 +53,7 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 	if d, err := store.DiskOf(rt.opt.Dir); err == nil && rt.opt.MinFree >= 0 {
 		spare = rt.lowWater(d) // it must not be what makes the runtime read-only
 	}
-	s, err := rt.file.Snapshot(ctx, store.SnapshotOptions{Why: why, Keep: snapshotKeep, Spare: spare})
+	s, err := rt.file.Snapshot(ctx, store.SnapshotOptions{Why: why, Keep: snapshotKeep, MinFree: spare})
 	var bad *store.DamagedError
 	switch {
 	case errors.As(err, &bad):
@@ -64,7 +65,7 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 		rt.health.mu.Unlock()
 		rt.look()
 		return Snapshot{}, err
-	case errors.Is(err, store.ErrNoRoom):
+	case errors.Is(err, store.ErrNoSpace):
 		return Snapshot{}, &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: hintRoom}
 	case err != nil:
 		return Snapshot{}, err
@@ -91,7 +92,7 @@ type snapshots struct {
 // openSnapshots finds out when the last one was taken, by whichever process:
 // many short ones are to take one an hour together, and not one each.
 func (rt *Runtime) openSnapshots() error {
-	rt.snaps = snapshots{every: rt.opt.SnapshotEvery, last: rt.file.Made()}
+	rt.snaps = snapshots{every: rt.opt.SnapshotEvery, last: rt.file.Created()}
 	if rt.snaps.every == 0 {
 		rt.snaps.every = snapshotEvery
 	}
@@ -99,9 +100,12 @@ func (rt *Runtime) openSnapshots() error {
 	if err != nil {
 		return err
 	}
-	if len(list) > 0 {
-		rt.snaps.last = list[0].Taken
-		rt.noteSnapshot(list[0].Taken)
+	for _, s := range list {
+		if s.Store == rt.file.ID() {
+			rt.snaps.last = s.Taken
+			rt.noteSnapshot(s.Taken)
+			break
+		}
 	}
 	return nil
 }

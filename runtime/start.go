@@ -76,7 +76,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		return "", err
 	}
 	if opt.parent != nil {
-		if err := opt.parent.admit(def); err != nil {
+		if err := opt.parent.checkNesting(def); err != nil {
 			return "", err
 		}
 	}
@@ -119,9 +119,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 	if first, err := rt.adoptNew(r, opt.Key); err != nil || first != id {
 		r.snap.Unlock()
 		r.cancel(errStopped) // or the runtime would hold it to its own end
-		if opt.parent != nil {
-			opt.parent.disown()
-		}
+		r.ledger.remove(r)
 		return first, err
 	}
 	rt.arming.began(r)
@@ -178,6 +176,9 @@ func (rt *Runtime) adoptNew(r *run, key string) (sentinels.RunID, error) {
 			return id, err
 		}
 	}
+	if err := rt.checkChildren(r); err != nil {
+		return "", err
+	}
 	if err := rt.adoptLocked(r); err != nil {
 		return "", err
 	}
@@ -209,6 +210,9 @@ func (rt *Runtime) adoptLocked(r *run) error {
 		r.clock.hold()
 	}
 	rt.runs[r.id] = r
+	if up := rt.activeAbove(r); up != nil {
+		up.children++
+	}
 	rt.wg.Add(1)
 	return nil
 }

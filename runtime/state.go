@@ -84,7 +84,7 @@ func CompactStore(ctx context.Context, dir string) (Compacted, error) {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return Compacted{}, errf(abi.NotFound, "compact %q: there is no store", dir)
-	case errors.Is(err, store.ErrNoRoom):
+	case errors.Is(err, store.ErrNoSpace):
 		return Compacted{}, &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: hintRoom}
 	}
 	return Compacted(done), openError(dir, err)

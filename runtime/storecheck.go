@@ -137,19 +137,11 @@ func CheckStore(ctx context.Context, dir string, child Child) error {
 func isVerifyChild() bool { return subprocess.Kind() == verifyChild }
 
 // openStore opens the store of the state folder. After an unclean end it is
-// checked first, also in a child if there can be one. On a full disk it lets
-// the ballast go: opening takes a few bytes.
+// checked first, also in a child if there can be one.
 func (rt *Runtime) openStore(ctx context.Context) (*store.DB, error) {
 	opt := store.Options{Logger: rt.log}
 	if child := rt.opt.Child.resolve(); child.Path != "" {
 		opt.Check = func(path string) error { return verifyInChild(ctx, child, path) }
-	}
-	db, err := store.Open(rt.opt.Dir, opt)
-	if err == nil || !store.IsFull(err) {
-		return db, err
-	}
-	if dropped, dropErr := store.DropBallast(rt.opt.Dir); !dropped {
-		return nil, errors.Join(err, dropErr)
 	}
 	return store.Open(rt.opt.Dir, opt)
 }

@@ -85,7 +85,7 @@ func (k tapKind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, err
 }
 
 type tapAsk struct {
-	fire  triggers.Fire
+	fire  triggers.Firing
 	reply chan<- tapAnswer
 }
 
@@ -103,7 +103,7 @@ type tapped struct {
 	asks    chan tapAsk
 }
 
-func (a *tapped) Run(ctx context.Context, fire triggers.Func) error {
+func (a *tapped) Run(ctx context.Context, fire triggers.FireFunc) error {
 	a.kind.mu.Lock()
 	a.kind.runs++
 	fail := a.kind.fail
@@ -129,7 +129,7 @@ func (a *tapped) Run(ctx context.Context, fire triggers.Func) error {
 }
 
 // runList fires n things with keys, as a schedule does.
-func (a *tapped) runList(ctx context.Context, fire triggers.Func) error {
+func (a *tapped) runList(ctx context.Context, fire triggers.FireFunc) error {
 	at := 0
 	if a.env.State != nil {
 		if err := json.Unmarshal(a.env.State, &at); err != nil {
@@ -137,7 +137,7 @@ func (a *tapped) runList(ctx context.Context, fire triggers.Func) error {
 		}
 	}
 	for ; at < a.opt.N; at++ {
-		f := triggers.Fire{Key: fmt.Sprint(at), State: fmt.Append(nil, at+1), Event: &sentinels.Event{Name: "list", Data: fmt.Appendf(nil, `{"n":%d}`, at)}}
+		f := triggers.Firing{Key: fmt.Sprint(at), State: fmt.Append(nil, at+1), Event: &sentinels.Event{Name: "list", Data: fmt.Appendf(nil, `{"n":%d}`, at)}}
 		if _, err := fire(ctx, f); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (a *tapped) runList(ctx context.Context, fire triggers.Func) error {
 	return nil
 }
 
-func (a *tapped) runEvents(ctx context.Context, fire triggers.Func) error {
+func (a *tapped) runEvents(ctx context.Context, fire triggers.FireFunc) error {
 	at := a.env.Position
 	if a.env.State != nil {
 		if err := json.Unmarshal(a.env.State, &at); err != nil {
@@ -162,7 +162,7 @@ func (a *tapped) runEvents(ctx context.Context, fire triggers.Func) error {
 			return err
 		}
 		at = n
-		if _, err := fire(ctx, triggers.Fire{Key: e.ID, Event: &e, State: fmt.Append(nil, n), Missed: lost}); err != nil {
+		if _, err := fire(ctx, triggers.Firing{Key: e.ID, Event: &e, State: fmt.Append(nil, n), Missed: lost}); err != nil {
 			return err
 		}
 	}
@@ -178,15 +178,15 @@ func (a *tapped) Next(now time.Time) time.Time {
 // hooked takes requests: their body is the data of an event, a header the key.
 type hooked struct{ *tapped }
 
-func (h hooked) Receive(r triggers.Request) ([]triggers.Fire, error) {
+func (h hooked) Receive(r triggers.Request) ([]triggers.Firing, error) {
 	if string(r.Body) == "forged" {
 		return nil, &abi.Error{Code: abi.Denied, Message: "the signature is wrong"}
 	}
-	return []triggers.Fire{{Key: r.Header["Key"][0], Event: &sentinels.Event{Name: "hook", Data: r.Body}}}, nil
+	return []triggers.Firing{{Key: r.Header["Key"][0], Event: &sentinels.Event{Name: "hook", Data: r.Body}}}, nil
 }
 
 // fire has the nth tap of a sentinel fire, waiting for it to be run.
-func (k *taps) fire(t testing.TB, id sentinels.ID, nth int, f triggers.Fire) triggers.Admission {
+func (k *taps) fire(t testing.TB, id sentinels.ID, nth int, f triggers.Firing) triggers.Admission {
 	t.Helper()
 	adm, err := k.tryFire(within(t), id, nth, f)
 	if err != nil {
@@ -195,7 +195,7 @@ func (k *taps) fire(t testing.TB, id sentinels.ID, nth int, f triggers.Fire) tri
 	return adm
 }
 
-func (k *taps) tryFire(ctx context.Context, id sentinels.ID, nth int, f triggers.Fire) (triggers.Admission, error) {
+func (k *taps) tryFire(ctx context.Context, id sentinels.ID, nth int, f triggers.Firing) (triggers.Admission, error) {
 	reply := make(chan tapAnswer, 1)
 	for {
 		k.mu.Lock()
@@ -221,8 +221,8 @@ func (k *taps) tryFire(ctx context.Context, id sentinels.ID, nth int, f triggers
 }
 
 // fired is a fire with a number for the run to wait for.
-func fired(n int) triggers.Fire {
-	return triggers.Fire{Event: &sentinels.Event{Name: "tap", Data: fmt.Appendf(nil, `{"n":%d}`, n)}}
+func fired(n int) triggers.Firing {
+	return triggers.Firing{Event: &sentinels.Event{Name: "tap", Data: fmt.Appendf(nil, `{"n":%d}`, n)}}
 }
 
 // A serving is a runtime whose triggers are armed.

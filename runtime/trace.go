@@ -27,26 +27,28 @@ type TraceIteration struct {
 	Duration time.Duration    `json:"-"` // 0 while it goes on
 	Millis   float64          `json:"durationMs,omitempty"`
 	Event    *sentinels.Event `json:"event,omitempty"`
-	Done     bool             `json:"done"` // it came to its end
+	Done     bool             `json:"done"`            // it came to its end
+	Check    string           `json:"check,omitempty"` // value of the loop's condition, as JSON, shortened: before a while pass, after an until pass
 	Steps    []*TraceStep     `json:"steps"`
 }
 
 // A TraceStep is one step execution.
 type TraceStep struct {
-	Address  string             `json:"address"`
-	Path     string             `json:"path"`
-	Type     sentinels.StepType `json:"type,omitempty"`
-	Name     string             `json:"name,omitempty"`
-	Start    time.Time          `json:"start"`
-	Duration time.Duration      `json:"-"`
-	Millis   float64            `json:"durationMs,omitempty"`
-	Skipped  string             `json:"skipped,omitempty"`
-	Error    *abi.Error         `json:"error,omitempty"`
-	Output   json.RawMessage    `json:"output,omitempty"`
-	OutputTo string             `json:"outputTo,omitempty"` // the variable that Output became, once it ended
-	Ended    bool               `json:"ended"`
-	Reused   bool               `json:"reused,omitempty"` // carried out by the run that this one was made from
-	Attempts []*TraceAttempt    `json:"attempts,omitempty"`
+	Address   string             `json:"address"`
+	Path      string             `json:"path"`
+	Type      sentinels.StepType `json:"type,omitempty"`
+	Name      string             `json:"name,omitempty"`
+	Start     time.Time          `json:"start"`
+	Duration  time.Duration      `json:"-"`
+	Millis    float64            `json:"durationMs,omitempty"`
+	Skipped   string             `json:"skipped,omitempty"`
+	Condition string             `json:"condition,omitempty"` // value of its condition, as JSON, shortened
+	Error     *abi.Error         `json:"error,omitempty"`
+	Output    json.RawMessage    `json:"output,omitempty"`
+	OutputTo  string             `json:"outputTo,omitempty"` // the variable that Output became, once it ended
+	Ended     bool               `json:"ended"`
+	Reused    bool               `json:"reused,omitempty"` // carried out by the run that this one was made from
+	Attempts  []*TraceAttempt    `json:"attempts,omitempty"`
 }
 
 // A TraceAttempt is one try of a step.
@@ -162,7 +164,7 @@ func (b *traceBuilder) add(rec *journal.Record) error {
 	case journal.IterationStart:
 		s := rec.IterationStart
 		b.trace.Iterations = append(b.trace.Iterations, TraceIteration{
-			Number: s.Iteration, Revision: s.Revision, Edit: s.Edit, Hash: s.Hash, Start: at, Event: s.Event, Steps: []*TraceStep{},
+			Number: s.Iteration, Revision: s.Revision, Edit: s.Edit, Hash: s.Hash, Start: at, Event: s.Event, Check: s.Check, Steps: []*TraceStep{},
 		})
 		b.steps, b.attempts, b.calls = map[string]*TraceStep{}, map[string]*TraceAttempt{}, map[string]*TraceCall{}
 		return nil
@@ -170,6 +172,9 @@ func (b *traceBuilder) add(rec *journal.Record) error {
 		if it := b.iteration(); it != nil {
 			it.Done, it.Duration = true, at.Sub(it.Start)
 			it.Millis = millis(it.Duration)
+			if check := rec.IterationEnd.Check; check != "" {
+				it.Check = check
+			}
 		}
 		return nil
 	}
@@ -194,6 +199,7 @@ func (b *traceBuilder) addStep(rec *journal.Record, at time.Time) error {
 		a := b.attempt(step, rec, at)
 		s := rec.StepStart
 		step.Type, step.Name, step.Address = s.Type, s.Name, s.Address
+		step.Condition = s.Condition
 		a.Module, a.Unknown = s.Module, s.Unknown
 		a.Fields, err = b.rt.load(s.Fields)
 	case journal.CallStart:
@@ -219,6 +225,9 @@ func (b *traceBuilder) addStep(rec *journal.Record, at time.Time) error {
 		}
 		step.Ended, step.Error, step.Skipped, step.Duration = true, s.Error, s.Skipped, at.Sub(step.Start)
 		step.Reused = s.Reused
+		if s.Condition != "" {
+			step.Condition = s.Condition
+		}
 		step.Millis, step.OutputTo = millis(step.Duration), s.OutputTo
 		if n := len(step.Attempts); n > 0 {
 			last := step.Attempts[n-1]

@@ -89,6 +89,8 @@ func (w *world) Lookup(name string) (runtime.CommandInfo, bool) {
 		return runtime.CommandInfo{Name: name, InStore: true}, true
 	case "world/hidden/act":
 		return runtime.CommandInfo{Name: name, Private: true}, true
+	case "world/execute":
+		return runtime.CommandInfo{Name: name, Private: true, ByName: true}, true
 	}
 	return runtime.CommandInfo{}, false
 }
@@ -112,7 +114,7 @@ func (w *world) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 		return nil, err
 	}
 	switch c.Command {
-	case "world/act", "world/hidden/act":
+	case "world/act", "world/hidden/act", "world/execute":
 		if err := w.act(ctx, c.Key); err != nil {
 			return nil, err
 		}
@@ -203,6 +205,7 @@ func steps() *runtime.GoModule {
 		{Type: "late", Fields: fields(`{"definition":{"x-sentinel":"definition"}}`)},
 		{Type: "say", Fields: fields(`{"event":{"type":"string"},"data":{}}`)},
 		{Type: "fickle", Fields: object},
+		{Type: "restart", Fields: object},
 		{Type: "stumble", Fields: object},
 		{Type: "spin", Fields: object},
 	}}
@@ -285,6 +288,10 @@ func step(g *runtime.GoGuest) (any, error) {
 		g.Call("sentinel_nothing", map[string]any{})
 		g.Call(abi.FuncCheckpoint, map[string]any{"stat": 1})
 		return pass(g.Call(abi.FuncCommand, map[string]any{"command": "world/act", "params": map[string]any{"value": 1}}))
+	case "restart": // ignores its state and starts from the beginning
+		g.Call(abi.FuncCommand, map[string]any{"command": "world/act", "params": map[string]any{"value": 1}})
+		g.Call(abi.FuncCheckpoint, map[string]any{"state": 1})
+		return pass(g.Call(abi.FuncCommand, map[string]any{"command": "world/act", "params": map[string]any{"value": 2}}))
 	case "fickle":
 		fickle++
 		return pass(g.Call(abi.FuncCommand, map[string]any{"command": "world/act", "params": map[string]any{"value": fickle}}))

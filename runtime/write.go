@@ -80,11 +80,12 @@ func (r *run) infoPut() store.Put {
 	return store.Put{Bucket: bucketRuns, Key: []byte(r.id), Value: value}
 }
 
-// value wraps v for a record; a large one becomes a blob, durable first.
-func (rt *Runtime) value(v json.RawMessage) (journal.Value, error) {
-	if rt.opt.Redact != nil && len(v) > 0 {
-		v = rt.opt.Redact(v)
-	}
+// value wraps v for a record, without secrets.
+func (rt *Runtime) value(v json.RawMessage) (journal.Value, error) { return rt.keep(rt.redact(v)) }
+
+// keep wraps v, which is redacted, for a record; a large one becomes a blob,
+// durable first.
+func (rt *Runtime) keep(v json.RawMessage) (journal.Value, error) {
 	if len(v) <= blobSize {
 		return journal.Value{JSON: v}, nil
 	}
@@ -101,6 +102,14 @@ func (rt *Runtime) load(v journal.Value) (json.RawMessage, error) {
 		return v.JSON, nil
 	}
 	return rt.db.Blob(v.Blob)
+}
+
+// A RetryWait is a step that failed and waits for its next attempt.
+type RetryWait struct {
+	Step    string     `json:"step"`    // address
+	Attempt int        `json:"attempt"` // that failed, from 1
+	At      time.Time  `json:"at"`      // when the next one begins
+	Error   *abi.Error `json:"error,omitempty"`
 }
 
 // RunInfo is the summary of a run as lists and status show it.
@@ -134,8 +143,11 @@ type RunInfo struct {
 	CreatedAt time.Time       `json:"createdAt"`
 	UpdatedAt time.Time       `json:"updatedAt"`
 	EndedAt   time.Time       `json:"endedAt,omitzero"`
-	Asks      []Ask           `json:"asks,omitempty"` // what a person has to decide
-	Crashes   map[string]int  `json:"crashes,omitempty"`
+	Asks      []Ask           `json:"asks,omitempty"`     // what a person has to decide
+	Retries   []RetryWait     `json:"retries,omitempty"`  // of an active run: steps that wait for their next attempt
 	Snapshot  uint64          `json:"snapshot,omitempty"` // journal place of the last iteration's end
 	Live      bool            `json:"live"`               // a process carries it out now
+
+	Crashes map[string]StepCrashes `json:"crashes,omitempty"` // of the host, by execution path of the steps that were executing
+	Turn    string                 `json:"turn,omitempty"`    // execution path of a suspected step that executes now, see [Limits]
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abitest"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
 // TestSDKs holds the conformance guest of every language with an SDK to the
@@ -79,14 +80,11 @@ func conformance(t *testing.T, lang string) []byte {
 	committed := filepath.Join(source(lang), "conformance.wasm")
 	l, err := toolchain.Lookup(lang)
 	if err == nil {
-		err = l.Missing()
+		err = toolchaintest.Probe(l)
 	}
 	if err != nil {
-		if required := os.Getenv("SENTINEL_TOOLCHAINS") == "required"; required {
-			t.Fatal(err)
-		}
-		if _, statErr := os.Stat(committed); statErr != nil {
-			t.Skipf("%v; and no module is committed beside the source (make toolchains installs what is missing)", err)
+		if _, statErr := os.Stat(committed); statErr != nil || toolchaintest.Required() {
+			toolchaintest.Missing(t, err)
 		}
 		t.Logf("the committed module is tested, for: %v", err)
 		return read(t, committed)
