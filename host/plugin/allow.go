@@ -3,6 +3,9 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -20,7 +23,7 @@ type allowIn struct {
 	Folders map[string]runtime.Folder `json:"folders,omitempty" jsonschema:"by the plugin's word for it the folder meant, absolute or relative to the run's workspace"`
 	Reuse   bool                      `json:"reuse,omitempty" jsonschema:"let instances of a stateless plugin serve several steps"`
 	Private bool                      `json:"private,omitempty" jsonschema:"let its requests go to addresses that are not public"`
-	Memory  int64                     `json:"memoryMb,omitempty" minimum:"1" maximum:"4096" jsonschema:"most memory of a step"`
+	Memory  int64                     `json:"memoryMb,omitempty" minimum:"1" maximum:"1024" jsonschema:"most memory of a step; default 64"`
 	Timeout int64                     `json:"timeoutMs,omitempty" minimum:"1" jsonschema:"most time of a step"`
 	Pin     bool                      `json:"pin,omitempty" jsonschema:"hold the grant to these very bytes"`
 	Follow  bool                      `json:"follow,omitempty" jsonschema:"let a changed file that asks for no more keep the grant, also one that reaches far"`
@@ -125,6 +128,9 @@ func (f family) grant(v version, in allowIn) (g runtime.Grant, notes []string, e
 	if g.Secrets, err = secrets(&g, in.Secrets, http); err != nil {
 		return g, nil, err
 	}
+	if err = f.checkNames(g); err != nil {
+		return g, nil, err
+	}
 	if g.Folders, notes, err = f.folders(&g, in.Folders); err != nil {
 		return g, nil, err
 	}
@@ -132,6 +138,40 @@ func (f family) grant(v version, in allowIn) (g runtime.Grant, notes []string, e
 		notes = append(notes, fmt.Sprintf("its steps end after %s, whatever a definition says", time.Duration(g.TimeoutMs)*time.Millisecond))
 	}
 	return g, notes, nil
+}
+
+// checkNames reads the names of a grant as the code will that compares them with a
+// request: one that it cannot read would fail every call.
+func (f family) checkNames(g runtime.Grant) error {
+	if f.opt.CheckAsk == nil {
+		return nil
+	}
+	check := func(field string, use abi.Use, name string) error {
+		err := f.opt.CheckAsk(use, name)
+		if err == nil {
+			return nil
+		}
+		message, hint := err.Error(), ""
+		if e := abi.As(err); e != nil {
+			message, hint = e.Message, e.Hint
+		}
+		return wrong(field, message, hint)
+	}
+	for _, a := range g.Allow {
+		for _, name := range a.Names {
+			if err := check("only", abi.Use(a.Use), name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, secret := range slices.Sorted(maps.Keys(g.Secrets)) {
+		for _, host := range g.Secrets[secret] {
+			if err := check("secrets", abi.UseHTTP, strings.TrimPrefix(host, "http://")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // wrong is the error of a parameter.

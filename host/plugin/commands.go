@@ -6,6 +6,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Plugins is what the commands need of the engine.
@@ -30,6 +31,9 @@ type Options struct {
 	Regrant func(ctx context.Context) error
 	// Lookup finds a command, to tell those that reach far. Default: none is known.
 	Lookup func(name string) (command.Command, bool)
+	// CheckAsk returns why a name of a use could never be compared with a request, such
+	// as a host that is none. Default: every name is taken.
+	CheckAsk func(use abi.Use, name string) error
 	// Keep are folders that no plugin may be given: the host's own. Default none.
 	Keep []string
 }

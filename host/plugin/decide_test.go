@@ -3,6 +3,7 @@ package plugin_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,12 @@ func world(t *testing.T, list ...runtime.PluginInfo) (*command.Registry, *engine
 	store := grant.New(grant.Options{File: filepath.Join(own, "grants.json"), Key: filepath.Join(dir, "key", "grants.key")})
 	r, err := command.NewRegistry(plugin.Commands(plugin.Options{
 		Plugins: e, Grants: store, Keep: []string{own, ""}, Regrant: func(context.Context) error { e.asked++; return nil },
+		CheckAsk: func(use abi.Use, name string) error {
+			if use == abi.UseHTTP && strings.Contains(name, "--") {
+				return abi.New(abi.BadFields, fmt.Sprintf("%q is not a host", name))
+			}
+			return nil
+		},
 		Lookup: func(name string) (command.Command, bool) {
 			return command.Command{Name: name, ReadOnly: name == "look/at"}, name == "look/at" || name == "world/act"
 		},
@@ -99,21 +106,24 @@ func TestAllowParts(t *testing.T) {
 		"secret of one host": {`{"name":"wide","deny":["command","llm","folder"],"secrets":{"TOKEN":["http://c.b.com"]}}`,
 			runtime.Grant{Allow: []runtime.PluginAsk{{Use: "http", Names: []string{"a.com", "*.b.com"}}, {Use: "secret", Names: []string{"TOKEN"}}},
 				Secrets: map[string][]string{"TOKEN": {"http://c.b.com"}}}, true, 1, ""},
-		"another use":            {params: `{"name":"wide","only":[{"use":"emit","names":["a"]}]}`, refuse: `does not ask for "emit"`},
-		"another name":           {params: `{"name":"wide","only":[{"use":"command","names":["world"]}]}`, refuse: `does not ask for command "world"`},
-		"a wider pattern":        {params: `{"name":"wide","only":[{"use":"command","names":["*"]}]}`, refuse: `does not ask for command "*"`},
-		"a host beside":          {params: `{"name":"wide","only":[{"use":"http","names":["xb.com"]}]}`, refuse: `does not ask for http "xb.com"`},
-		"a secret elsewhere":     {params: `{"name":"wide","secrets":{"TOKEN":["evil.com"]}}`, refuse: `may not send requests to "evil.com"`},
-		"a secret without hosts": {params: `{"name":"wide","deny":["http"]}`, refuse: "could go nowhere"},
-		"another secret":         {params: `{"name":"wide","secrets":{"OTHER":["a.com"]}}`, refuse: `does not ask for the secret "OTHER"`},
-		"write where it reads":   {params: `{"name":"wide","folders":{"in":{"path":"x","write":true}}}`, refuse: "does not ask to write"},
-		"another word":           {params: `{"name":"wide","folders":{"data":{"path":"x"}}}`, refuse: `does not ask for the folder "data"`},
-		"the host's own":         {params: `{"name":"wide","folders":{"in":{"path":"` + own + `/sub"}}}`, refuse: "a folder of this program"},
-		"private without hosts":  {params: `{"name":"wide","deny":["http","secret"],"private":true}`, refuse: "no host"},
-		"reuse":                  {params: `{"name":"wide","reuse":true}`, refuse: "stateless"},
-		"two answers":            {params: `{"name":"wide","pin":true,"follow":true}`, refuse: "two answers"},
-		"another digest":         {params: `{"name":"wide","digest":"abd"}`, refuse: "no version"},
-		"nobody":                 {params: `{"name":"wild"}`, refuse: "no plugin"},
+		"another use":              {params: `{"name":"wide","only":[{"use":"emit","names":["a"]}]}`, refuse: `does not ask for "emit"`},
+		"another name":             {params: `{"name":"wide","only":[{"use":"command","names":["world"]}]}`, refuse: `does not ask for command "world"`},
+		"a wider pattern":          {params: `{"name":"wide","only":[{"use":"command","names":["*"]}]}`, refuse: `does not ask for command "*"`},
+		"a host beside":            {params: `{"name":"wide","only":[{"use":"http","names":["xb.com"]}]}`, refuse: `does not ask for http "xb.com"`},
+		"a host that is none":      {params: `{"name":"wide","only":[{"use":"http","names":["x--.b.com"]}]}`, refuse: `"x--.b.com" is not a host`},
+		"a secret's host likewise": {params: `{"name":"wide","secrets":{"TOKEN":["x--.b.com"]}}`, refuse: `"x--.b.com" is not a host`},
+		"memory above the cap":     {params: `{"name":"wide","memoryMb":1025}`, refuse: "want 1,024"},
+		"a secret elsewhere":       {params: `{"name":"wide","secrets":{"TOKEN":["evil.com"]}}`, refuse: `may not send requests to "evil.com"`},
+		"a secret without hosts":   {params: `{"name":"wide","deny":["http"]}`, refuse: "could go nowhere"},
+		"another secret":           {params: `{"name":"wide","secrets":{"OTHER":["a.com"]}}`, refuse: `does not ask for the secret "OTHER"`},
+		"write where it reads":     {params: `{"name":"wide","folders":{"in":{"path":"x","write":true}}}`, refuse: "does not ask to write"},
+		"another word":             {params: `{"name":"wide","folders":{"data":{"path":"x"}}}`, refuse: `does not ask for the folder "data"`},
+		"the host's own":           {params: `{"name":"wide","folders":{"in":{"path":"` + own + `/sub"}}}`, refuse: "a folder of this program"},
+		"private without hosts":    {params: `{"name":"wide","deny":["http","secret"],"private":true}`, refuse: "no host"},
+		"reuse":                    {params: `{"name":"wide","reuse":true}`, refuse: "stateless"},
+		"two answers":              {params: `{"name":"wide","pin":true,"follow":true}`, refuse: "two answers"},
+		"another digest":           {params: `{"name":"wide","digest":"abd"}`, refuse: "no version"},
+		"nobody":                   {params: `{"name":"wild"}`, refuse: "no plugin"},
 	} {
 		asked := e.asked
 		got, err := allow(t, r, command.ByUser, c.params)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // describeTime bounds the check of a module: a compile and its describe.
@@ -42,7 +43,7 @@ func (p *Plugin) agrees(config []byte) error {
 	// Compared in one spelling: spaces and order of keys say nothing.
 	var said guest.Manifest
 	var again []byte
-	if json.Unmarshal(config, &said) == nil {
+	if strictjson.DecodeOpen(config, &said, strictjson.Limits{}) == nil {
 		again, err = json.Marshal(said)
 	}
 	if err != nil || !bytes.Equal(own, again) {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/wire"
+	"github.com/sentinel-runtime/sentinel/host/regular"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -137,25 +136,16 @@ func unpacked(a *oci.Artifact, source string) parcel {
 	return parcel{module: a.Module, signature: a.Signature, config: a.Config, source: source, artifact: a}
 }
 
-// readBounded reads a regular file; a pipe of that name would have us wait.
+// readBounded reads a regular file.
 func readBounded(name string, most int64) ([]byte, error) {
-	info, err := os.Stat(name)
+	b, err := regular.Read(name, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, abi.New(abi.NotFound, fmt.Sprintf("no file %q", name))
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, abi.New(abi.BadFields, fmt.Sprintf("%q is no file", name))
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = abi.New(abi.Limit, fmt.Sprintf("%q has more than %d bytes", name, most))
+	case errors.Is(err, regular.ErrKind):
+		return nil, abi.New(abi.BadFields, fmt.Sprintf("%q is no file: want a regular file", name))
+	case errors.Is(err, regular.ErrSize):
+		return nil, abi.New(abi.Limit, fmt.Sprintf("%q has more than %d bytes", name, most))
 	}
 	return b, err
 }

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // maxFile bounds grants.json in bytes, maxEntries its plugins.
@@ -19,38 +17,29 @@ const (
 	maxEntries = 1000
 )
 
+var limits = strictjson.Limits{Bytes: maxFile, Depth: 32, Keys: 200_000}
+
 // document is the whole file.
 type document struct {
 	Format  int              `json:"format"`
 	Plugins map[string]Entry `json:"plugins"`
 }
 
-// decode reads the file strictly: it says what programs may do, so nothing in it
-// is passed over.
+// decode reads the file strictly, because it grants permissions: nothing in it is
+// ignored.
 func decode(src []byte) (document, error) {
 	d := document{Format: format, Plugins: map[string]Entry{}}
-	if len(src) > maxFile {
-		return d, fmt.Errorf("it has %d bytes, at most %d are read", len(src), maxFile)
-	}
 	var number struct {
 		Format int `json:"format"`
 	}
-	if err := json.Unmarshal(src, &number); err != nil {
+	if err := strictjson.DecodeOpen(src, &number, limits); err != nil {
 		return d, err
 	}
 	if number.Format != format {
 		return d, fmt.Errorf("its format is %d, this release reads %d", number.Format, format)
 	}
-	if err := single(json.NewDecoder(bytes.NewReader(src)), 0); err != nil {
+	if err := strictjson.Decode(src, &d, limits); err != nil {
 		return d, err
-	}
-	in := json.NewDecoder(bytes.NewReader(src))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&d); err != nil {
-		return d, errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return d, errors.New("there is text behind the JSON value")
 	}
 	if d.Plugins == nil {
 		d.Plugins = map[string]Entry{}
@@ -65,41 +54,6 @@ func decode(src []byte) (document, error) {
 	return d, nil
 }
 
-// single refuses a key that is there twice, also in another case: of two words
-// on one thing nobody knows which one counts.
-func single(in *json.Decoder, depth int) error {
-	t, err := in.Token()
-	if err != nil {
-		return err
-	}
-	if depth > 32 {
-		return errors.New("it is nested too deeply")
-	}
-	open, ok := t.(json.Delim)
-	if !ok {
-		return nil
-	}
-	seen := map[string]bool{}
-	for in.More() {
-		if open == '{' {
-			key, err := in.Token()
-			if err != nil {
-				return err
-			}
-			folded := strings.ToLower(key.(string))
-			if seen[folded] {
-				return fmt.Errorf("the key %.80q is there twice", key)
-			}
-			seen[folded] = true
-		}
-		if err := single(in, depth+1); err != nil {
-			return err
-		}
-	}
-	_, err = in.Token()
-	return err
-}
-
 // encode writes the file as people read it: indented, plugins by name.
 func encode(d document) ([]byte, error) {
 	var b bytes.Buffer
@@ -112,18 +66,10 @@ func encode(d document) ([]byte, error) {
 
 // read returns the file's document, an empty one if there is no file.
 func (s *Store) read() (document, error) {
-	f, err := os.Open(s.opt.File)
+	src, err := s.opt.Trust.Read(s.opt.File, maxFile+1) // the decoder names the limit
 	if errors.Is(err, fs.ErrNotExist) {
 		return document{Format: format, Plugins: map[string]Entry{}}, nil
 	}
-	if err != nil {
-		return document{}, s.unreadable(err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return document{}, s.unreadable(errors.New("it is no regular file"))
-	}
-	src, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return document{}, s.unreadable(err)
 	}

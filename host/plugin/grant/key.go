@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/regular"
 	"github.com/sentinel-runtime/sentinel/host/wholefile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -24,19 +25,18 @@ func readKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.Open(path)
+	f, info, err := regular.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if errors.Is(err, regular.ErrKind) {
+		return nil, badKey(path, err.Error(), "delete it; the next `sentinel plugin allow` makes a new one")
 	}
 	if err != nil {
 		return nil, badKey(path, err.Error(), "see that you may read the file")
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil || !info.Mode().IsRegular():
-		return nil, badKey(path, "it is no regular file", "delete it; the next `sentinel plugin allow` makes a new one")
-	case othersMay(info):
+	if othersMay(info) {
 		return nil, badKey(path, "others may read or change it", "chmod 600 "+path+", or delete it and allow your plugins again")
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 4*keyBytes))

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/host/wholefile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -27,6 +28,9 @@ type Options struct {
 	// TrustUnsealed counts entries without a good seal too, for containers whose
 	// image was made elsewhere. Default false.
 	TrustUnsealed bool
+	// Trust decides whether the files are obeyed. Default: they and the folders above
+	// have to be the user's or root's alone.
+	Trust *trust.Policy
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger is told of grants that changed files took over. Default discards.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // CasesFile is where a project keeps its cases.
@@ -38,7 +39,7 @@ type Case struct {
 // ReadCases reads a list of cases.
 func ReadCases(text []byte) ([]Case, error) {
 	var list []Case
-	if err := strict(text, &list); err != nil {
+	if err := strictjson.Decode(text, &list, limits); err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Message: "read cases: " + err.Error(),
 			Hint: `it is a list: [{"name": "...", "step": {"type": "...", "fields": {}}, "output": {}}]`}
 	}
@@ -69,34 +70,42 @@ func ReadCases(text []byte) ([]Case, error) {
 	return list, nil
 }
 
-// A Result is what came of a case.
+// A Result is the result of one case.
 type Result struct {
 	Name       string   `json:"name"`
 	OK         bool     `json:"ok"`
 	Problems   []string `json:"problems,omitempty"`
-	Skipped    string   `json:"skipped,omitempty"` // why it was not carried out
+	Skipped    string   `json:"skipped,omitempty"` // why it was not executed
 	DurationMs float64  `json:"durationMs"`
+	// Checkpoints is how many checkpoints the step made, Resumed from how many of
+	// them it was executed again.
+	Checkpoints int `json:"checkpoints,omitempty"`
+	Resumed     int `json:"resumed,omitempty"`
 }
 
-// Try carries a case out, and a second time from its record.
+// Try executes a case, and then again from its record: see [Plugin.Replay].
 func (p *Plugin) Try(ctx context.Context, c Case) Result {
 	begin := time.Now()
-	problems, err := p.try(ctx, c)
+	r, err := p.try(ctx, c)
 	if err != nil {
-		problems = append(problems, err.Error())
+		r.Problems = append(r.Problems, err.Error())
 	}
-	return Result{Name: c.Name, OK: len(problems) == 0, Problems: problems, DurationMs: float64(time.Since(begin).Microseconds()) / 1000}
+	return Result{
+		Name: c.Name, OK: len(r.Problems) == 0, Problems: r.Problems, DurationMs: float64(time.Since(begin).Microseconds()) / 1000,
+		Checkpoints: r.Checkpoints, Resumed: r.Resumed,
+	}
 }
 
-func (p *Plugin) try(ctx context.Context, c Case) ([]string, error) {
+func (p *Plugin) try(ctx context.Context, c Case) (Replayed, error) {
 	if c.Problems != nil {
-		return p.validate(ctx, c)
+		problems, err := p.validate(ctx, c)
+		return Replayed{Problems: problems}, err
 	}
 	in := Input{Step: c.Step, Run: c.Run, Attempt: c.Attempt, Retry: c.Retry, State: c.State}
 	script := InOrder(c.Calls)
 	out, err := p.Run(ctx, in, script)
 	if err != nil {
-		return nil, err
+		return Replayed{}, err
 	}
 	problems := append(script.problems, c.ended(out)...)
 	problems = append(problems, c.logged(out.Logs)...)
@@ -105,7 +114,8 @@ func (p *Plugin) try(ctx context.Context, c Case) ([]string, error) {
 		problems = append(problems, "stderr: "+strings.TrimSpace(out.Stderr))
 	}
 	again, err := p.Replay(ctx, in, out)
-	return append(problems, again...), err
+	again.Problems = append(problems, again.Problems...)
+	return again, err
 }
 
 // validate compares what the plugin says of fields that are not resolved.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A Fake is an answer to a host call that a person wrote down.
@@ -22,7 +23,7 @@ type Fake struct {
 // ReadFakes reads a list of fakes.
 func ReadFakes(text []byte) ([]Fake, error) {
 	var list []Fake
-	if err := strict(text, &list); err != nil {
+	if err := strictjson.Decode(text, &list, limits); err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Message: "read fakes: " + err.Error(),
 			Hint: `it is a list: [{"function": "http", "ok": {"status": 200, "headers": {}, "body": ""}}]`}
 	}

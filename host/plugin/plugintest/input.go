@@ -1,10 +1,10 @@
 package plugintest
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // An Input is what a step begins with, clause A3 of ABI.md. All but the type may
@@ -37,21 +37,28 @@ type Run struct {
 	Key       string `json:"key,omitempty"`       // default "key"
 }
 
+// limits bound what a person gives: cases may hold whole files.
+var limits = strictjson.Limits{Bytes: 16 << 20, Depth: 256, Keys: 1_000_000, StringBytes: 16 << 20}
+
 // ReadInput reads what a person gives as the input of a step: its fields alone,
 // or a whole run input. Step is the type; an input that names one needs none,
 // and neither does a plugin that has only one.
 func (p *Plugin) ReadInput(text []byte, step string) (Input, error) {
 	var in Input
 	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(text, &keys); err != nil || keys == nil {
-		return in, &abi.Error{Code: abi.BadFields, Message: "read input: want a JSON object",
+	if err := strictjson.Decode(text, &keys, limits); err != nil || keys == nil {
+		e := &abi.Error{Code: abi.BadFields, Message: "read input: want a JSON object",
 			Hint: `give the step's fields, {"text": "hey"}, or a whole run input with "step"`}
+		if err != nil {
+			e.Message = "read input: " + err.Error()
+		}
+		return in, e
 	}
 	var whole struct {
 		Type string `json:"type"`
 	}
-	if json.Unmarshal(keys["step"], &whole) == nil && whole.Type != "" {
-		if err := strict(text, &in); err != nil {
+	if strictjson.DecodeOpen(keys["step"], &whole, limits) == nil && whole.Type != "" {
+		if err := strictjson.Decode(text, &in, limits); err != nil {
 			return in, abi.New(abi.BadFields, "read input: "+err.Error())
 		}
 	} else {
@@ -91,18 +98,4 @@ func put(s *string, fallback string) {
 	if *s == "" {
 		*s = fallback
 	}
-}
-
-// strict decodes one value and refuses keys that nothing reads: a misspelt one
-// would make a test that tests nothing.
-func strict(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.More() {
-		return abi.New(abi.BadFields, "there is more behind the value")
-	}
-	return nil
 }

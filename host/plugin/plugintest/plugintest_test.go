@@ -3,8 +3,10 @@ package plugintest_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -129,7 +131,7 @@ func TestReadInput(t *testing.T) {
 		t.Errorf("%+v %v", in, err)
 	}
 	for text, want := range map[string]string{
-		`[]`:           "want a JSON object",
+		`[]`:           "want an object, got an array",
 		`{"text":"a"}`: "several step types",
 		`{"step":{"type":"tricky_post"},"tries":1}`: "tries",
 	} {
@@ -161,7 +163,7 @@ func TestCases(t *testing.T) {
 		{`{"name":"n","step":{"type":"tricky_pages","fields":{"steps":[{},{}]}},"calls":[{"function":"emit","ok":{}},{"function":"emit","ok":{}}],"output":2}`, ""},
 		{`{"name":"n","step":{"type":"tricky_pages","fields":{"steps":[{},{}]}},"state":1,"calls":[{"function":"emit","request":{"data":1.0},"ok":{}}],"output":2}`, ""},
 		// It is right as long as nothing ends the process.
-		{`{"name":"n","step":{"type":"tricky_pages","fields":{"steps":[{}],"lost":true}},"calls":[{"function":"emit","ok":{}}],"output":1}`, "resume after checkpoint 1: a call more than before: sentinel_emit"},
+		{`{"name":"n","step":{"type":"tricky_pages","fields":{"steps":[{}],"lost":true}},"calls":[{"function":"emit","ok":{}}],"output":1}`, "resume from checkpoint 1, call 2: call 3 is new: sentinel_emit"},
 	} {
 		cases, err := plugintest.ReadCases([]byte("[" + test.text + "]"))
 		if err != nil {
@@ -176,10 +178,48 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// TestTryResumes checks a step that checkpoints after each of its pages: it is
+// resumed from every checkpoint, and where it ignores its state, the result names
+// the checkpoint, both calls and the rule.
+func TestTryResumes(t *testing.T) {
+	p := load(t)
+	emit := plugintest.Fake{Function: abi.FuncEmit, OK: json.RawMessage(`{}`)}
+	for _, test := range []struct {
+		pages, resumed int
+		lost           bool
+		problems       []string
+	}{
+		{pages: 0},
+		{pages: 3, resumed: 3},
+		{pages: 210, resumed: 200},
+		{pages: 5, resumed: 5, lost: true, problems: []string{
+			`resume from checkpoint 1, call 2: call 3 was sentinel_emit {"event":"page","data":1} and is now sentinel_emit {"event":"page","data":0}`,
+			`resume from checkpoint 2, call 4: call 5 was sentinel_emit {"event":"page","data":2} and is now sentinel_emit {"event":"page","data":0}`,
+			"resume from checkpoint 3, call 6: ",
+			"2 more of 5 diverge",
+		}},
+	} {
+		fields := fmt.Appendf(nil, `{"pages":%d,"lost":%t}`, test.pages, test.lost)
+		r := p.Try(t.Context(), plugintest.Case{
+			Name: "pages", Step: plugintest.Step{Type: "tricky_pages", Fields: fields},
+			Calls: slices.Repeat([]plugintest.Fake{emit}, test.pages), Output: fmt.Append(nil, test.pages),
+		})
+		if r.Checkpoints != test.pages || r.Resumed != test.resumed || len(r.Problems) != len(test.problems) || r.OK != (test.problems == nil) {
+			t.Errorf("%s: %+v", fields, r)
+			continue
+		}
+		for i, want := range test.problems {
+			if !strings.Contains(r.Problems[i], want) || (i == 0) != strings.Contains(r.Problems[i], "A6.17") {
+				t.Errorf("%s: problem %d is %q, want %q", fields, i, r.Problems[i], want)
+			}
+		}
+	}
+}
+
 func TestReadCasesRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:                                 "read cases",
-		`[] []`:                              "more behind",
+		`[] []`:                              "text after the JSON value",
 		`[{"nam":"x"}]`:                      "nam",
 		`[{"step":{"type":"a"}}]`:            "name of its own",
 		`[{"name":"x"}]`:                     "step.type",

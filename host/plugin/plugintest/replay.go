@@ -9,65 +9,163 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// mostResumes bounds how many checkpoints of a step are tried.
-const mostResumes = 20
+const (
+	// maxResumes bounds from how many checkpoints of one case the step is
+	// resumed: n checkpoints take about n*n/2 calls. Of more, that many are
+	// taken at equal distances, with the first and the last, and the result
+	// says so.
+	maxResumes = 200
+	// maxDivergences bounds how many divergent checkpoints are described; the
+	// others are counted.
+	maxDivergences = 3
+)
 
-// Replay does a step again from its record, as a host does after a crash: once
-// from its start and once from each of its first checkpoints. It returns where
-// the step asked for something else or ended otherwise; such a step cannot be
-// made durable.
-func (p *Plugin) Replay(ctx context.Context, in Input, first Outcome) ([]string, error) {
+// resumeRule tells an author what a step that diverges after a checkpoint gets
+// wrong.
+const resumeRule = "a step whose input has a state continues directly behind the sentinel_checkpoint call that saved it, " +
+	"and repeats no call from before it: sdk/ABI.md, A6.17"
+
+// A Replayed is what Replay found.
+type Replayed struct {
+	Problems    []string // one for each divergence, with the calls that differ
+	Checkpoints int      // that the step made
+	Resumed     int      // checkpoints from which it was resumed
+}
+
+// Replay executes a step again from its record, as a host does after a crash:
+// once from its start, and once from each of its checkpoints on a fresh
+// instance, with the state that the checkpoint saved and the recorded answers to
+// the calls after it. Each time the step must make the same calls and end with
+// the same output or error; one that does not cannot be made durable.
+func (p *Plugin) Replay(ctx context.Context, in Input, first Outcome) (Replayed, error) {
+	var r Replayed
 	text, err := in.text(p)
 	if err != nil {
-		return nil, nil // it did not begin the first time either
+		return r, nil // the step did not start the first time either
 	}
-	problems := p.again(ctx, "replay", text, first.Calls, first)
-	resumes := 0
-	for i, c := range first.Calls {
-		if c.Function != abi.FuncCheckpoint || resumes == mostResumes {
+	if d := p.again(ctx, text, first, 0); d != "" {
+		r.Problems = append(r.Problems, "replay from the start: "+d+" (a step's requests may depend only on its input and on answers: sdk/ABI.md, A6.2)")
+	}
+	saved, err := checkpoints(first.Calls)
+	if err != nil {
+		return r, err
+	}
+	r.Checkpoints = len(saved)
+	diverged := 0
+	for _, i := range spread(len(saved), maxResumes) {
+		if ctx.Err() != nil {
+			return r, ctx.Err()
+		}
+		in.State = saved[i].state
+		if text, err = in.text(p); err != nil {
+			return r, err
+		}
+		r.Resumed++
+		d := p.again(ctx, text, first, saved[i].calls)
+		if d == "" {
+			continue
+		}
+		if diverged++; diverged > maxDivergences {
+			continue
+		}
+		problem := fmt.Sprintf("resume from checkpoint %d, call %d: %s", i+1, saved[i].calls, d)
+		if diverged == 1 {
+			problem += " (" + resumeRule + ")"
+		}
+		r.Problems = append(r.Problems, problem)
+	}
+	if more := diverged - maxDivergences; more > 0 {
+		r.Problems = append(r.Problems, fmt.Sprintf("resume from checkpoints: %d more of %d diverge", more, r.Resumed))
+	}
+	return r, nil
+}
+
+// A saved is a checkpoint of a record: its state, and how many calls were made up
+// to and with it.
+type saved struct {
+	state json.RawMessage
+	calls int
+}
+
+// checkpoints returns the checkpoints of a record. One that was answered with an
+// error has saved nothing.
+func checkpoints(calls []Call) ([]saved, error) {
+	var list []saved
+	for i, c := range calls {
+		if c.Function != abi.FuncCheckpoint {
 			continue
 		}
 		var request struct {
 			State json.RawMessage `json:"state"`
 		}
+		var answer struct {
+			Error json.RawMessage `json:"error"`
+		}
+		if err := json.Unmarshal(c.Answer, &answer); err != nil {
+			return nil, fmt.Errorf("read answer of call %d: %w", i+1, err)
+		}
+		if answer.Error != nil {
+			continue
+		}
 		if err := json.Unmarshal(c.Request, &request); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read request of call %d: %w", i+1, err)
 		}
-		resumes++
-		in.State = request.State
-		if text, err = in.text(p); err != nil {
-			return nil, err
-		}
-		problems = append(problems, p.again(ctx, fmt.Sprintf("resume after checkpoint %d", resumes), text, first.Calls[i+1:], first)...)
+		list = append(list, saved{request.State, i + 1})
 	}
-	return problems, nil
+	return list, nil
 }
 
-// again runs the step on recorded calls and compares.
-func (p *Plugin) again(ctx context.Context, what string, input []byte, calls []Call, first Outcome) []string {
+// spread returns at most m of the numbers below n at equal distances, with the
+// first and the last.
+func spread(n, m int) []int {
+	var out []int
+	for i := range min(n, m) {
+		if n > m {
+			i = i * (n - 1) / (m - 1)
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// again executes the step with the recorded answers to the calls behind the first
+// done ones. It returns the first difference in calls or end, "" for none. Calls
+// have the numbers of the whole record.
+func (p *Plugin) again(ctx context.Context, input []byte, first Outcome, done int) string {
+	calls := first.Calls[done:]
 	stop := abi.New(abi.Plugin, "plugin is not deterministic")
-	var problem string
+	var difference string
 	out := p.run(ctx, input, func(n int, function string, request json.RawMessage) (Call, error) {
 		if n > len(calls) {
-			problem = fmt.Sprintf("%s: a call more than before: %s %s", what, function, request)
+			difference = fmt.Sprintf("call %d is new: %s %s", done+n, function, clip(request))
 			return Call{}, stop
 		}
 		c := calls[n-1]
 		if c.Function != function || !same(c.Request, request) {
-			problem = fmt.Sprintf("%s: call %d was %s %s and now is %s %s", what, n, c.Function, c.Request, function, request)
+			difference = fmt.Sprintf("call %d was %s %s and is now %s %s", done+n, c.Function, clip(c.Request), function, clip(request))
 			return Call{}, stop
 		}
 		return c, nil
 	})
 	switch {
-	case problem != "":
-		return []string{problem + " (a step's requests may depend only on its input and on answers)"}
+	case difference != "":
+		return difference
 	case len(out.Calls) < len(calls):
-		return []string{fmt.Sprintf("%s: %d calls, before it were %d", what, len(out.Calls), len(calls))}
+		c := calls[len(out.Calls)]
+		return fmt.Sprintf("call %d was %s %s and is now not made", done+len(out.Calls)+1, c.Function, clip(c.Request))
 	case !same(ending(first), ending(out)):
-		return []string{fmt.Sprintf("%s: ended with %s, before with %s", what, ending(out), ending(first))}
+		return fmt.Sprintf("it ended with %s and ends now with %s", clip(ending(first)), clip(ending(out)))
 	}
-	return nil
+	return ""
+}
+
+// clip shortens a JSON text for a message.
+func clip(text json.RawMessage) string {
+	const most = 200
+	if r := []rune(string(text)); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return string(text)
 }
 
 // ending is output or error as one JSON value.

@@ -7,9 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // FileName is the lock's name in the folder of the plugins.
@@ -25,6 +26,10 @@ const (
 	maxFile    = 4 << 20
 	maxEntries = 1000
 )
+
+// limits bound a lock's text. Eight levels are more than any lock has: file,
+// plugins, entry, next, asks, ask, names.
+var limits = strictjson.Limits{Bytes: maxFile, Depth: 8, Keys: 200_000}
 
 // A File is the contents of a lock.
 type File struct {
@@ -87,23 +92,18 @@ func ValidName(name string) bool { return nameForm.MatchString(name) }
 // Decode reads a lock. It is strict: what another program understands differently
 // is refused.
 func Decode(src []byte) (File, error) {
-	if len(src) > maxFile {
-		return File{}, fmt.Errorf("it has %d bytes, at most %d are allowed", len(src), maxFile)
+	var number struct {
+		Format int `json:"format"`
 	}
-	if err := checkKeys(src); err != nil {
+	if err := strictjson.DecodeOpen(src, &number, limits); err != nil {
 		return File{}, err
+	}
+	if number.Format != format { // another format may have other keys
+		return File{}, fmt.Errorf("it has format %d, this program reads %d", number.Format, format)
 	}
 	var f File
-	d := json.NewDecoder(bytes.NewReader(src))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
+	if err := strictjson.Decode(src, &f, limits); err != nil {
 		return File{}, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return File{}, errors.New("text behind the JSON value")
-	}
-	if f.Format != format {
-		return File{}, fmt.Errorf("it has format %d, this program knows %d", f.Format, format)
 	}
 	if len(f.Plugins) > maxEntries {
 		return File{}, fmt.Errorf("it has %d entries, at most %d are allowed", len(f.Plugins), maxEntries)

@@ -3,11 +3,11 @@ package lock
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/sentinel-runtime/sentinel/host/regular"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -79,23 +79,11 @@ func (f Folder) Modules() ([]string, error) {
 	return names, err
 }
 
-// readBounded reads a regular file: a pipe of that name would have us wait.
+// readBounded reads a regular file.
 func readBounded(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is no file", path)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("read %q: more than %d bytes", path, most)}
+	b, err := regular.Read(path, most)
+	if errors.Is(err, regular.ErrSize) {
+		return nil, &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("read %q: more than %d bytes", path, most)}
 	}
 	return b, err
 }

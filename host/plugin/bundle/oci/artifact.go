@@ -10,6 +10,7 @@ import (
 	spec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // The types of an artifact and of its parts.
@@ -141,10 +142,9 @@ func readManifest(text []byte) (spec.Manifest, error) {
 	if len(text) > maxManifest {
 		return m, abi.New(abi.Limit, fmt.Sprintf("read manifest: %d bytes, at most %d are allowed", len(text), maxManifest))
 	}
-	// Unknown keys are the format's way to grow, and are let pass; the decoder itself
-	// bounds how deep it goes.
-	if err := json.Unmarshal(text, &m); err != nil {
-		return m, wrong("it is no JSON of the known shape: %v", err)
+	// Unknown keys are how the format grows, so they are ignored.
+	if err := strictjson.DecodeOpen(text, &m, strictjson.Limits{Bytes: maxManifest}); err != nil {
+		return m, wrong("%v", err)
 	}
 	switch {
 	case m.SchemaVersion != 2:

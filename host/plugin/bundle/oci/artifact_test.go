@@ -148,7 +148,7 @@ func TestHostileTar(t *testing.T) {
 		{"huge blob", layout(marker, entry{name: "blobs/sha256/" + module, content: []byte("x"), size: 1 << 40}), abi.Limit, "at most"},
 		{"huge index", layout(marker, entry{name: "index.json", content: []byte("x"), size: 1 << 20}), abi.Limit, "at most"},
 		{"changed byte", swapped, abi.Denied, "in truth"},
-		{"no index", layout(marker), abi.BadFields, "no JSON"},
+		{"no index", layout(marker), abi.BadFields, "the text ends before the value does"},
 		{"two things", layout(marker, entry{name: "index.json", content: []byte(`{"manifests":[{},{}]}`)}), abi.BadFields, "2 things"},
 		{"an index inside", layout(marker, entry{name: "index.json", content: []byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json","size":9}]}`)}), abi.BadFields, "no plugin's manifest"},
 		{"missing blob", layout(marker, entry{name: "index.json", content: []byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:` + module + `","size":9}]}`)}), abi.BadFields, "is missing"},
@@ -163,7 +163,7 @@ func TestHostileTar(t *testing.T) {
 		{"size bomb", rebuild(`"size":11`, `"size":4611686018427387904`), abi.Limit, "1 to"},
 		{"old schema", rebuild(`"schemaVersion":2`, `"schemaVersion":1`), abi.BadFields, "schema version 1"},
 		{"other digest", rebuild(`"sha256:`+module, `"sha512:`+module), abi.BadFields, "no sha256 digest"},
-		{"deep", rebuild(`"layers":[`, `"x":`+strings.Repeat("[", 20_000)+`,"layers":[`), abi.BadFields, "no JSON"},
+		{"deep", rebuild(`"layers":[`, `"x":`+strings.Repeat("[", 20_000)+`,"layers":[`), abi.BadFields, "nested more than 64 deep"},
 		{"manifest bomb", rebuild(`"layers":[`, `"x":"`+strings.Repeat("a", 70_000)+`","layers":[`), abi.BadFields, "no plugin's manifest"},
 		{"annotation bomb", rebuild(`"layers":[`, `"annotations":{`+annotations(100)+`},"layers":[`), abi.Limit, "annotations"},
 	}

@@ -16,6 +16,7 @@ import (
 	spec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // MaxTar bounds a tar file in bytes: the parts and what tar adds to them.
@@ -172,12 +173,12 @@ func bound(h *tar.Header) (int64, error) {
 // hold several, and there is no way to say here which one is meant.
 func findManifest(files map[string][]byte) ([]byte, error) {
 	var layout spec.ImageLayout
-	if err := json.Unmarshal(files[spec.ImageLayoutFile], &layout); err != nil || layout.Version != spec.ImageLayoutVersion {
+	if err := strictjson.DecodeOpen(files[spec.ImageLayoutFile], &layout, strictjson.Limits{}); err != nil || layout.Version != spec.ImageLayoutVersion {
 		return nil, &abi.Error{Code: abi.BadFields, Message: "it is no image layout of version " + spec.ImageLayoutVersion, Hint: "make one with: sentinel plugin pack FILE"}
 	}
 	var index spec.Index
-	if err := json.Unmarshal(files[spec.ImageIndexFile], &index); err != nil {
-		return nil, abi.New(abi.BadFields, "its index is no JSON of the known shape")
+	if err := strictjson.DecodeOpen(files[spec.ImageIndexFile], &index, strictjson.Limits{}); err != nil {
+		return nil, abi.New(abi.BadFields, "read index: "+err.Error())
 	}
 	if len(index.Manifests) != 1 {
 		return nil, abi.New(abi.BadFields, fmt.Sprintf("it holds %d things, a plugin is one", len(index.Manifests)))

@@ -21,7 +21,7 @@ var plugin = sdk.Plugin{
 		},
 		{
 			Type: "tricky_pages", Summary: "Emits an event a page.",
-			Fields: `{"type":"object","properties":{"steps":{"x-sentinel":"steps"},"lost":{"type":"boolean"}}}`,
+			Fields: `{"type":"object","properties":{"steps":{"x-sentinel":"steps"},"pages":{"type":"integer"},"lost":{"type":"boolean"}}}`,
 			Run:    pages,
 		},
 	},
@@ -49,9 +49,14 @@ func post(c *sdk.Context) (sdk.Value, error) {
 	return sdk.Object(sdk.F("id", sdk.String(id)), sdk.F("attempt", sdk.Int(int64(c.Attempt)))), err
 }
 
-// pages checkpoints after each page; with lost it forgets to go on from there.
+// pages checkpoints after each page. With lost it ignores its state and starts
+// from the beginning.
 func pages(c *sdk.Context) (sdk.Value, error) {
 	lost, err := c.BoolField("lost", false)
+	if err != nil {
+		return sdk.Value{}, err
+	}
+	count, err := c.IntField("pages", 0, c.Steps("steps"))
 	if err != nil {
 		return sdk.Value{}, err
 	}
@@ -59,7 +64,7 @@ func pages(c *sdk.Context) (sdk.Value, error) {
 	if lost {
 		next = 0
 	}
-	for ; next < c.Steps("steps"); next++ {
+	for ; next < count; next++ {
 		if _, err := c.Emit("page", sdk.Int(next)); err != nil {
 			return sdk.Value{}, err
 		}
