@@ -3,8 +3,10 @@ package code_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -385,5 +387,65 @@ func TestVerify(t *testing.T) {
 	}
 	if _, err := newBench(t, code.Options{Run: run}, map[string]string{"package.json": "{"}).try(command.ByStep, "code/verify", nil); abi.CodeOf(err) != abi.BadFields {
 		t.Errorf("broken package.json: %v", err)
+	}
+}
+
+// TestModelsDoNotReadSecretFiles holds a model's calls, and only those, to the
+// list, also through a link and for a key under another name.
+func TestModelsDoNotReadSecretFiles(t *testing.T) {
+	const key = "-----BEGIN PRIVATE KEY-----\nneedle\n-----END PRIVATE KEY-----\n"
+	files := map[string]string{
+		".env": "TOKEN=needle\n", "sub/.env.local": "needle\n", "certs/server.pem": "needle\n", "certs/other.pem": "needle\n", "notes.txt": key,
+		"token/list.txt": "needle\n", "main.go": "needle\n", ".env.example": "needle\n",
+	}
+	b := newBench(t, code.Options{SecretFiles: command.SecretFiles{Readable: []string{"certs/other.pem"}}}, files)
+	if err := os.Symlink(".env", filepath.Join(b.dir, "innocent.md")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".env", "sub/.env.local", "certs/server.pem", "notes.txt", "innocent.md"} {
+		for _, c := range []struct {
+			command string
+			p       params
+		}{{"code/read", params{"path": name}}, {"code/edit", params{"path": name, "old": "needle", "new": "x"}}} {
+			out, err := b.try(command.ByModel, c.command, c.p)
+			e := abi.As(err)
+			if e == nil || e.Code != abi.Denied || strings.Contains(fmt.Sprint(out, e.Message), "needle") {
+				t.Errorf("%s %q by a model: %v, %v", c.command, name, out, err)
+			} else if c.command == "code/read" && !strings.Contains(e.Hint, "models.secretFiles") {
+				t.Errorf("%s %q: the hint names no setting: %q", c.command, name, e.Hint)
+			}
+		}
+		if out, err := b.try(command.ByStep, "code/read", params{"path": name}); err != nil || !strings.Contains(fmt.Sprint(out), "needle") {
+			t.Errorf("code/read %q by a step: %v, %v", name, out, err)
+		}
+	}
+	for _, name := range []string{"certs/other.pem", "token/list.txt", "main.go", ".env.example"} {
+		if _, err := b.try(command.ByModel, "code/read", params{"path": name}); err != nil {
+			t.Errorf("code/read %q by a model: %v", name, err)
+		}
+	}
+	found := func(by command.By) (paths []string, skipped any) {
+		out, err := b.try(by, "code/search", params{"pattern": "needle", "all": true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range out["matches"].([]any) {
+			paths = append(paths, m.(map[string]any)["path"].(string))
+		}
+		slices.Sort(paths)
+		return paths, out["skipped"]
+	}
+	got, skipped := found(command.ByModel)
+	if diff := cmp.Diff([]string{".env.example", "certs/other.pem", "main.go", "token/list.txt"}, got); diff != "" || fmt.Sprint(skipped) != "4" {
+		t.Errorf("a model finds (-want +got):\n%s\nskipped %v, want 4", diff, skipped)
+	}
+	if got, _ := found(command.ByStep); len(got) != len(files) {
+		t.Errorf("a step finds %v", got)
+	}
+	if _, err := b.try(command.ByModel, "code/search", params{"pattern": "needle", "path": ".env"}); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("a search in .env: %v", err)
+	}
+	if out, err := b.try(command.ByModel, "code/tree", params{"path": "token"}); err != nil {
+		t.Errorf("a folder with such a name: %v, %v", out, err)
 	}
 }

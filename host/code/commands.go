@@ -18,7 +18,12 @@ type Options struct {
 	// VerifyTimeout limits one code/verify that has no deadline: default 30
 	// minutes.
 	VerifyTimeout time.Duration
+	// SecretFiles are files that models do not read. The zero value goes by names.
+	SecretFiles command.SecretFiles
 }
+
+// files are the commands that work on files.
+type files struct{ secrets command.SecretFiles }
 
 // Commands returns the family.
 func Commands(opt Options) []command.Command {
@@ -33,13 +38,14 @@ func Commands(opt Options) []command.Command {
 	maps.Copy(edits, file)
 	find := read
 	find.Aliases = map[string]string{"query": "pattern", "regex": "pattern"}
+	f := files{opt.SecretFiles}
 	list := []command.Command{
-		command.New("code/read", "Read a text file, whole or from a line on.", readOne, readFile),
-		command.New("code/write", "Write a whole text file, new or over what is there.", command.Options{Idempotent: true, Aliases: file}, writeFile),
+		command.New("code/read", "Read a text file, whole or from a line on.", readOne, f.read),
+		command.New("code/write", "Write a whole text file, new or over what is there.", command.Options{Idempotent: true, Aliases: file}, f.write),
 		command.New("code/edit", "Replace exact text in a file. The text to replace must occur exactly once unless replaceAll is set.",
-			command.Options{Aliases: edits}, editFile),
-		command.New("code/search", "Find lines that match a regular expression, in all files of the workspace or some.", find, search),
-		command.New("code/tree", "List the files and folders of the workspace.", read, tree),
+			command.Options{Aliases: edits}, f.edit),
+		command.New("code/search", "Find lines that match a regular expression, in all files of the workspace or some.", find, f.search),
+		command.New("code/tree", "List the files and folders of the workspace.", read, f.tree),
 	}
 	if opt.Run == nil {
 		return list
@@ -47,8 +53,8 @@ func Commands(opt Options) []command.Command {
 	if opt.VerifyTimeout == 0 {
 		opt.VerifyTimeout = 30 * time.Minute
 	}
-	v := verifier{run: opt.Run}
+	v := verifier{files: f, run: opt.Run}
 	return append(list, command.New("code/verify",
 		"Build the project as its kind is built (Go, Node, Rust, Make); with fullTest run its tests too. Red tests are a result with success false.",
-		command.Options{Idempotent: true, Timeout: opt.VerifyTimeout}, v.verify))
+		command.Options{Idempotent: true, Executes: true, Timeout: opt.VerifyTimeout}, v.verify))
 }

@@ -44,14 +44,14 @@ type change struct {
 
 const maxChanges = 50
 
-// editFile holds to the file it read: the new text is put in place by name, so a
+// edit holds to the file it read: the new text is put in place by name, so a
 // writer in between loses unless ifHash was given.
-func editFile(_ context.Context, call *command.Call, in editIn) (editOut, error) {
+func (f files) edit(_ context.Context, call *command.Call, in editIn) (editOut, error) {
 	edits, err := in.replacements()
 	if err != nil {
 		return editOut{}, err
 	}
-	w, err := openWorkspace(call)
+	w, err := f.open(call)
 	if err != nil {
 		return editOut{}, err
 	}

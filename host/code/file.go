@@ -34,6 +34,9 @@ func (w *workspace) load(p *place.Place) ([]byte, error) {
 	if len(data) > maxFile {
 		return nil, tooLarge(p.Path, int64(len(data)))
 	}
+	if w.model && w.secrets.MatchContent(p.Path, data) {
+		return nil, w.secrets.Refuse(p.Path)
+	}
 	return data, nil
 }
 

@@ -3,10 +3,13 @@ package code
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
 	"path"
 	"regexp"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -15,6 +18,26 @@ type stage struct {
 	name string // go build, npm test
 	argv []string
 	test bool // runs with fullTest, or when the project has nothing else
+	// env are variables for the program. The host's and the step's own values of
+	// them take precedence.
+	env map[string]string
+}
+
+// callFor returns call with the stage's variables.
+func (s stage) callFor(call *command.Call) *command.Call {
+	env := maps.Clone(s.env)
+	for name := range s.env {
+		if value, ok := os.LookupEnv(name); ok {
+			env[name] = value
+		}
+	}
+	if len(env) == 0 {
+		return call
+	}
+	maps.Copy(env, call.Env)
+	own := *call
+	own.Env = env
+	return &own
 }
 
 // kinds are the projects we know, by the file that marks one. Make comes last
@@ -59,11 +82,16 @@ func (w *workspace) stagesOf(dir string) ([]stage, error) {
 }
 
 // goStages vets too: go test would find the same, but it only runs with fullTest.
+//
+// GOTOOLCHAIN=local because go.mod and go.work are not among the files that a model
+// may not write: their toolchain line would choose another program named go1.x on
+// PATH, or one to download. An operator who wants that sets GOTOOLCHAIN for the host.
 func goStages([]byte, func(string) bool) ([]stage, error) {
+	local := map[string]string{"GOTOOLCHAIN": "local"}
 	return []stage{
-		{name: "go build", argv: []string{"go", "build", "./..."}},
-		{name: "go vet", argv: []string{"go", "vet", "./..."}},
-		{name: "go test", argv: []string{"go", "test", "./..."}, test: true},
+		{name: "go build", argv: []string{"go", "build", "./..."}, env: local},
+		{name: "go vet", argv: []string{"go", "vet", "./..."}, env: local},
+		{name: "go test", argv: []string{"go", "test", "./..."}, test: true, env: local},
 	}, nil
 }
 

@@ -37,10 +37,10 @@ type readOut struct {
 	Lossy      bool   `json:"lossy,omitempty" jsonschema:"the file is not UTF-8 and bytes were replaced"`
 }
 
-// readFile reads the whole file for its hash and number of lines, which is why
+// read reads the whole file for its hash and number of lines, which is why
 // its size is limited; the answer is limited by itself and can be paged.
-func readFile(_ context.Context, call *command.Call, in readIn) (readOut, error) {
-	w, err := openWorkspace(call)
+func (f files) read(_ context.Context, call *command.Call, in readIn) (readOut, error) {
+	w, err := f.open(call)
 	if err != nil {
 		return readOut{}, err
 	}

@@ -32,7 +32,7 @@ type searchIn struct {
 type searchOut struct {
 	Matches   []match `json:"matches"`
 	Files     int     `json:"files" jsonschema:"how many files were searched"`
-	Skipped   int     `json:"skipped" jsonschema:"files that were binary, too large or unreadable"`
+	Skipped   int     `json:"skipped" jsonschema:"files that were binary, too large or unreadable, or hold secrets and a model asked"`
 	Truncated bool    `json:"truncated" jsonschema:"there are more matches"`
 	Text      string  `json:"text" jsonschema:"the matches as path:line: text"`
 }
@@ -48,12 +48,12 @@ type match struct {
 
 // search goes through files one by one and stops at the first match too many, so
 // its memory is that of one file and one answer.
-func search(ctx context.Context, call *command.Call, in searchIn) (searchOut, error) {
+func (f files) search(ctx context.Context, call *command.Call, in searchIn) (searchOut, error) {
 	s, err := newSearcher(in)
 	if err != nil {
 		return searchOut{}, err
 	}
-	w, err := openWorkspace(call)
+	w, err := f.open(call)
 	if err != nil {
 		return searchOut{}, err
 	}
@@ -130,12 +130,12 @@ func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return nil
 	}
-	if info.Size() > maxSearchFile {
+	if info.Size() > maxSearchFile || w.model && w.secrets.Match(name) {
 		s.out.Skipped++
 		return nil
 	}
 	data, err := w.slurp(name, info, maxSearchFile)
-	if err != nil || isBinary(data) {
+	if err != nil || isBinary(data) || w.model && w.secrets.MatchContent(name, data) {
 		s.out.Skipped++
 		return nil
 	}

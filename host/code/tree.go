@@ -33,8 +33,8 @@ type entry struct {
 }
 
 // tree lists the workspace level by level.
-func tree(ctx context.Context, call *command.Call, in treeIn) (treeOut, error) {
-	w, err := openWorkspace(call)
+func (f files) tree(ctx context.Context, call *command.Call, in treeIn) (treeOut, error) {
+	w, err := f.open(call)
 	if err != nil {
 		return treeOut{}, err
 	}

@@ -37,13 +37,14 @@ type verifyStep struct {
 
 // verifier runs the stages of a project through the host's way of running programs.
 type verifier struct {
+	files
 	run func(ctx context.Context, call *command.Call, dir string, argv []string) (int, string, error)
 }
 
 // verify stops at the first stage that ends badly: what follows would only repeat
 // its complaint. A project with tests alone is tested without being asked.
 func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (verifyOut, error) {
-	w, err := openWorkspace(call)
+	w, err := v.open(call)
 	if err != nil {
 		return verifyOut{}, err
 	}
@@ -71,7 +72,7 @@ func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (
 		step := verifyStep{Name: s.name, Argv: s.argv, Skipped: !out.Success}
 		if out.Success {
 			begin := time.Now()
-			code, text, err := v.run(ctx, call, dir, s.argv)
+			code, text, err := v.run(ctx, s.callFor(call), dir, s.argv)
 			if err != nil {
 				return verifyOut{}, err
 			}

@@ -100,8 +100,11 @@ func (w *workspace) folder(name string) (string, fs.FileInfo, error) {
 	if p.Info == nil {
 		return "", nil, w.notFound(name)
 	}
-	if err := w.mayRead(p.Path); err != nil {
-		return "", nil, err
+	// A folder is listed whatever its name is; its files are looked at one by one.
+	if command.Secluded(p.Path) || !p.Info.IsDir() {
+		if err := w.mayRead(p.Path); err != nil {
+			return "", nil, err
+		}
 	}
 	return p.Path, p.Info, nil
 }

@@ -14,16 +14,18 @@ import (
 // workspace is the folder tree that one call may touch. Close it.
 type workspace struct {
 	*place.Tree
-	root  *os.Root // the tree's, for walks
-	model bool     // a model asked
+	root     *os.Root // the tree's, for walks
+	model    bool     // the caller is a model
+	executes bool     // the caller may execute code
+	secrets  command.SecretFiles
 }
 
-// openWorkspace opens the folder once for the whole call.
-func openWorkspace(call *command.Call) (*workspace, error) {
+// open opens the folder once for the whole call.
+func (f files) open(call *command.Call) (*workspace, error) {
 	if !filepath.IsAbs(call.Workspace) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", call.Workspace))
 	}
-	w := &workspace{model: call.By == command.ByModel}
+	w := &workspace{model: call.By == command.ByModel, executes: call.By != command.ByModel || call.MayExecute, secrets: f.secrets}
 	tree, err := place.Open(call.Workspace, place.Rules{
 		Outside: "outside the workspace", Hint: "paths are relative to the workspace", Missing: w.notFound, Folder: "code/tree lists folders", Write: w.mayWrite,
 	})
@@ -34,17 +36,28 @@ func openWorkspace(call *command.Call) (*workspace, error) {
 	return w, nil
 }
 
-// mayRead refuses a model's look at what is ours alone.
+// mayRead refuses a model the state folder of this program, and files that hold
+// secrets. name is where the file really is, links followed.
 func (w *workspace) mayRead(name string) error {
-	if w.model && command.Secluded(name) {
+	switch {
+	case w.model && command.Secluded(name):
 		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: not for models", name)}
+	case w.model && w.secrets.Match(name):
+		return w.secrets.Refuse(name)
 	}
 	return nil
 }
 
-// mayWrite refuses a model's write to what steers tools. name is where the
-// file really is, links followed.
+// mayWrite refuses a model's write to files that steer tools. name is the path of
+// the file with its links resolved.
 func (w *workspace) mayWrite(name string) error {
+	if !w.executes && command.SteersBuild(name) {
+		return &abi.Error{
+			Code: abi.Denied, Field: "path", Permanent: true,
+			Message: fmt.Sprintf("write %q: the file says what a build runs, and this model may not execute code", name),
+			Hint:    "name code/verify or code/shell/execute in the step's tools, or write the file in a command step",
+		}
+	}
 	if w.model && (command.Steering(name) || command.Secluded(name)) {
 		return &abi.Error{
 			Code: abi.Denied, Field: "path", Permanent: true,

@@ -22,10 +22,10 @@ type writeOut struct {
 	Hash    string `json:"hash" jsonschema:"SHA-256 of the file as written"`
 }
 
-// writeFile is idempotent: made again after a crash it finds its own text in
+// write is idempotent: made again after a crash it finds its own text in
 // place, with ifHash too.
-func writeFile(_ context.Context, call *command.Call, in writeIn) (writeOut, error) {
-	w, err := openWorkspace(call)
+func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOut, error) {
+	w, err := f.open(call)
 	if err != nil {
 		return writeOut{}, err
 	}

@@ -74,8 +74,10 @@ func (c *Client) headerTexts(h http.Header) map[string]string {
 			}
 			value = string(runes)
 		}
-		name = string(c.opt.Secrets.Hide([]byte(name), false))
-		out[strings.ToLower(name)] = string(c.opt.Secrets.Hide([]byte(value), false))
+		// In lower case first: net/http has changed the case of what was sent, and the
+		// redactor knows secrets in lower case too.
+		name = string(c.opt.Secrets.Hide([]byte(strings.ToLower(name)), false))
+		out[name] = string(c.opt.Secrets.Hide([]byte(value), false))
 	}
 	return out
 }

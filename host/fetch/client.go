@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"syscall"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -70,7 +72,12 @@ func (c *Client) exchange(ctx context.Context, allowed *allowance, req *request)
 	asked := req.to.String() // errors name what the guest named, wherever a redirect led
 	response, err := c.follow(limited, allowed, req)
 	if err != nil {
-		return nil, failure(ctx, limited, asked, req.timeout, err)
+		failed := failure(ctx, limited, asked, req.timeout, err)
+		if errno := outOfFiles(err); errno != nil && (!req.redirected || !unsafe(req.method)) {
+			// Nothing was done that must not be done twice, so the engine asks again.
+			return nil, fmt.Errorf("%w: %w", failed, errno)
+		}
+		return nil, failed
 	}
 	defer response.Body.Close()
 	b, cut, err := c.read(response)
@@ -85,6 +92,17 @@ func (c *Client) exchange(ctx context.Context, allowed *allowance, req *request)
 		return nil, failure(ctx, limited, asked, req.timeout, err)
 	}
 	return out, nil
+}
+
+// outOfFiles returns the errno of a connection that could not be opened because
+// no file descriptor was left, nil for every other error.
+func outOfFiles(err error) error {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) {
+			return errno
+		}
+	}
+	return nil
 }
 
 // cleaned takes secrets out of an error. Ours have none in them; this is for the

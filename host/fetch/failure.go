@@ -78,6 +78,8 @@ func describe(err error) (abi.Code, string) {
 		return abi.Limit, errHeaders.Error()
 	case errors.Is(err, errProtocol):
 		return abi.Unavailable, errProtocol.Error()
+	case outOfFiles(err) != nil:
+		return abi.Unavailable, "no file descriptor is left for a connection"
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return abi.Unavailable, "no such host"
 	case errors.As(err, &dns):

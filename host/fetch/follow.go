@@ -12,7 +12,7 @@ import (
 // follow makes the request and goes where redirects lead, as far as the grant
 // goes. The response's body is open.
 func (c *Client) follow(ctx context.Context, allowed *allowance, r *request) (*http.Response, error) {
-	asked := r.to
+	asked, first := r.to, r
 	if !allowed.hosts.allows(r.to) {
 		return nil, notGranted(r.to)
 	}
@@ -26,6 +26,7 @@ func (c *Client) follow(ctx context.Context, allowed *allowance, r *request) (*h
 			return response, nil
 		}
 		response.Body.Close() // unread: what a redirect says beside is of no use
+		first.redirected = true
 		if hops >= c.opt.MaxRedirects {
 			return nil, refuse(abi.Limit, fmt.Sprintf("fetch %q: more than %d redirects", asked, max(c.opt.MaxRedirects, 0)), "")
 		}

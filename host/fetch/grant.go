@@ -52,6 +52,12 @@ func parseSecretHosts(name string, hosts []string) (grant, error) {
 	return list, nil
 }
 
+// CheckHost returns why an entry of a grant for http cannot be read, nil if it can.
+func CheckHost(entry string) error {
+	_, err := parseGrant([]string{entry})
+	return err
+}
+
 // parseEntry reads "host", "*.host", "address" or one of them with a port. A bare
 // "*" is none: a plugin that may go anywhere is not granted hosts.
 func parseEntry(entry string) (granted, error) {

@@ -2,12 +2,14 @@ package fetch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	ask "github.com/sentinel-runtime/sentinel/host/request"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // What a request may have of headers.
@@ -41,7 +43,7 @@ func decodeHeaders(raw json.RawMessage) (http.Header, error) {
 	if string(raw) == "null" {
 		return h, nil
 	}
-	list, err := ask.Members(raw)
+	list, err := strictjson.Members(raw, ask.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -52,14 +54,14 @@ func decodeHeaders(raw json.RawMessage) (http.Header, error) {
 	for _, m := range list {
 		value, err := ask.Text(m.Value)
 		if err == nil {
-			err = checkHeader(m.Name, value)
+			err = checkHeader(m.Key, value)
 		}
-		name := http.CanonicalHeaderKey(m.Name)
+		name := http.CanonicalHeaderKey(m.Key)
 		if err == nil && h[name] != nil {
-			err = fmt.Errorf("is there twice")
+			err = errors.New("duplicate header")
 		}
 		if err != nil {
-			return nil, bad("headers."+m.Name, err.Error())
+			return nil, bad("headers."+m.Key, err.Error())
 		}
 		if size += len(name) + len(value); size > maxHeaderBytes {
 			return nil, fmt.Errorf("more than %d KiB of headers", maxHeaderBytes>>10)

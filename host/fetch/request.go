@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,15 +12,17 @@ import (
 
 	ask "github.com/sentinel-runtime/sentinel/host/request"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A request is one that was read and checked; only the grant was not asked yet.
 type request struct {
-	method string
-	url    *url.URL // without user and fragment, its host as in to
-	to     authority
-	header http.Header
-	body   string
+	redirected bool // it was sent, and a server sent it on
+	method     string
+	url        *url.URL // without user and fragment, its host as in to
+	to         authority
+	header     http.Header
+	body       string
 	// bodySecrets says that places for secrets in the body are meant as such.
 	bodySecrets bool
 	marks       []mark        // in url
@@ -40,7 +43,7 @@ func decode(raw []byte) (*request, error) {
 	if len(raw) > maxRequest {
 		return nil, refuse(abi.Limit, fmt.Sprintf("%s: the request has more than %d KiB", abi.FuncHTTP, maxRequest>>10), "")
 	}
-	list, err := ask.Members(raw)
+	list, err := strictjson.Members(raw, ask.Limits)
 	if err != nil {
 		return nil, bad("", err.Error())
 	}
@@ -48,7 +51,7 @@ func decode(raw []byte) (*request, error) {
 	address := ""
 	for _, m := range list {
 		var err error
-		switch m.Name {
+		switch m.Key {
 		case "method":
 			err = r.setMethod(m.Value)
 		case "url":
@@ -62,13 +65,13 @@ func decode(raw []byte) (*request, error) {
 		case "timeoutMs":
 			err = r.setTimeout(m.Value)
 		default:
-			err = fmt.Errorf("there is no such field, only method, url, headers, body, bodySecrets and timeoutMs")
+			err = errors.New("unknown field; want method, url, headers, body, bodySecrets or timeoutMs")
 		}
 		if err != nil {
 			if e := abi.As(err); e != nil {
 				return nil, e
 			}
-			return nil, bad(m.Name, err.Error())
+			return nil, bad(m.Key, err.Error())
 		}
 	}
 	// Servers and proxies disagree about such a body, and may take it for the

@@ -237,6 +237,35 @@ func TestSecretsAreNotRepeated(t *testing.T) {
 	}
 }
 
+// TestSecretsAsHeaderNames has a server send the secret back as the name of a
+// header, whose case net/http changes, and percent-encoded byte by byte.
+func TestSecretsAsHeaderNames(t *testing.T) {
+	const key = "xoxb-S3cretTOKEN_9z"
+	var encoded strings.Builder
+	for i := range len(key) {
+		fmt.Fprintf(&encoded, "%%%02x", key[i])
+	}
+	w := newWorld(t, func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("X-"+key, "1")
+		out.Header().Set(key, "2")
+		out.Header().Set("X-Encoded", encoded.String())
+		_, _ = io.WriteString(out, "body "+encoded.String())
+	})
+	answer, err := w.ask(t, map[string]string{"KEY": key}, `{"url":"https://example.com:TLS/","headers":{"authorization":"{{secret.KEY}}"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ToLower(string(answer))
+	if strings.Contains(text, "s3cret") || strings.Contains(text, "%53") {
+		t.Errorf("the answer holds the secret: %s", answer)
+	}
+	for _, want := range []string{`"x-***":"1"`, `"***":"2"`, `"x-encoded":"***"`, `"body ***"`} {
+		if !strings.Contains(string(answer), want) {
+			t.Errorf("%s is not in the answer: %s", want, answer)
+		}
+	}
+}
+
 func TestSecretsAndRedirects(t *testing.T) {
 	var w *world
 	w = newWorld(t, func(out http.ResponseWriter, r *http.Request) {

@@ -74,13 +74,18 @@ func coded(err error) error {
 	if e := abi.As(err); e != nil {
 		return e
 	}
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) { // every operation may be made again, so the engine does
+			return fmt.Errorf("%w: %w", abi.New(abi.Unavailable, err.Error()), errno)
+		}
+	}
 	// What is not known below is worth a look at the host, hence internal.
 	e := &abi.Error{Code: abi.Internal, Message: err.Error()}
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		e.Code, e.Permanent = abi.Denied, true
 		e.Hint = "the host's user has no right to it; see modes and owner"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		e.Code = abi.Unavailable // it may be otherwise later
 	// A name that this file system does not take; another may.
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):

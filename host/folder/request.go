@@ -12,6 +12,7 @@ import (
 
 	ask "github.com/sentinel-runtime/sentinel/host/request"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 const (
@@ -51,7 +52,7 @@ func decode(raw []byte) (*request, error) {
 	if len(raw) > maxMessage {
 		return nil, &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s: the request has more than %d KiB", abi.FuncFile, maxMessage>>10)}
 	}
-	members, err := ask.Members(raw)
+	members, err := strictjson.Members(raw, ask.Limits)
 	if err != nil {
 		return nil, bad("", err.Error())
 	}
@@ -64,7 +65,7 @@ func decode(raw []byte) (*request, error) {
 			continue // as an SDK may write what is absent
 		}
 		var err error
-		switch m.Name {
+		switch m.Key {
 		case "folder":
 			r.folder, err = ask.Text(m.Value)
 		case "op":
@@ -80,15 +81,15 @@ func decode(raw []byte) (*request, error) {
 		case "length":
 			r.length, err = ask.Number(m.Value)
 		default:
-			err = errors.New("there is no such field, only folder, op, path, text, encoding, offset and length")
+			err = errors.New("unknown field; want folder, op, path, text, encoding, offset or length")
 		}
 		if err != nil {
 			if e := abi.As(err); e != nil {
 				return nil, e
 			}
-			return nil, bad(m.Name, err.Error())
+			return nil, bad(m.Key, err.Error())
 		}
-		given = append(given, m.Name)
+		given = append(given, m.Key)
 	}
 	return r, r.check(given, text, encoding)
 }

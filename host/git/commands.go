@@ -16,6 +16,9 @@ type Options struct {
 	Program string
 	// Timeout limits a call that has no deadline: default 5 minutes.
 	Timeout time.Duration
+	// SecretFiles are files whose changes models do not see. The zero value goes by
+	// names.
+	SecretFiles command.SecretFiles
 }
 
 // Commands returns the family. Without a git on the machine its calls fail
@@ -24,13 +27,14 @@ func Commands(opt Options) []command.Command {
 	if opt.Timeout == 0 {
 		opt.Timeout = 5 * time.Minute
 	}
-	g := &runner{program: opt.Program}
+	g := &runner{program: opt.Program, secrets: opt.SecretFiles}
 	if g.program == "" {
 		g.program = lookPath()
 	}
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
-			command.Options{Private: true, Timeout: opt.Timeout, Reads: map[string][]string{"operation": {"status", "diff", "log", "show"}}}, g.run),
+			// ByName: checkout and pull write any file of a commit, those that models may not write included.
+			command.Options{ByName: true, Timeout: opt.Timeout, Reads: map[string][]string{"operation": {"status", "diff", "log", "show"}}}, g.run),
 		command.New("code/diff", "Show what was changed in the workspace since the last commit or since base.",
 			command.Options{ReadOnly: true, Idempotent: true, Timeout: opt.Timeout},
 			func(ctx context.Context, call *command.Call, in diffIn) (Result, error) {
@@ -82,6 +86,7 @@ type Result struct {
 	Commits   []Commit `json:"commits,omitempty"`
 	Branches  []string `json:"branches,omitempty"`
 	Truncated bool     `json:"truncated,omitempty" jsonschema:"there is more than fits: name paths"`
+	Hidden    []string `json:"hidden,omitempty" jsonschema:"files with changes that models do not see, since they hold secrets"`
 }
 
 // File is one changed file.
@@ -113,6 +118,9 @@ func (g *runner) run(ctx context.Context, call *command.Call, in request) (Resul
 	r, err := g.open(ctx, call.Workspace, in.Operation)
 	if err != nil {
 		return Result{}, err
+	}
+	if call.By == command.ByModel {
+		r.hides = g.secrets.Match
 	}
 	out := Result{Operation: in.Operation, Success: true}
 	switch in.Operation {

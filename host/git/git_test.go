@@ -245,6 +245,26 @@ func TestPushAndPull(t *testing.T) {
 	}
 }
 
+// TestPathsAreNames: a path is the name of one file, also where git would take it
+// for a pattern.
+func TestPathsAreNames(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	for _, text := range []string{"committed\n", "changed\n"} {
+		for _, name := range []string{"a[bc].txt", "ab.txt", "st*r.txt", "star.txt"} {
+			b.put(name, text)
+		}
+		if text == "committed\n" {
+			b.raw(b.dir, "add", ".")
+			b.raw(b.dir, "commit", "-q", "-m", "four files")
+		}
+	}
+	b.do(params{"operation": "add", "paths": []string{"a[bc].txt", "st*r.txt"}})
+	if got := b.raw(b.dir, "diff", "--cached", "--name-only"); got != "a[bc].txt\nst*r.txt" {
+		t.Errorf("staged %q", got)
+	}
+}
+
 func TestRequestsAreChecked(t *testing.T) {
 	b := newBench(t)
 	b.repo()
@@ -309,5 +329,56 @@ func TestWorkTreeMustHoldTheWorkspace(t *testing.T) {
 	}
 	if _, err := b.try(params{"operation": "checkout", "branch": "main"}); abi.CodeOf(err) != abi.Denied {
 		t.Errorf("checkout below the top: %v", err)
+	}
+}
+
+// TestModelsDoNotSeeChangesOfSecretFiles shows a model the changes of all files
+// but those that hold secrets, whose names it is told.
+func TestModelsDoNotSeeChangesOfSecretFiles(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	odd := "od\xffd.pem"
+	for _, name := range []string{".env", "sub/prod.env", "notes.txt", odd} {
+		b.put(name, "needle one\n")
+	}
+	b.raw(b.dir, "add", ".")
+	b.raw(b.dir, "commit", "-q", "-m", "second")
+	for _, name := range []string{".env", "sub/prod.env", "notes.txt", odd} {
+		b.put(name, "needle two\n")
+	}
+	ask := func(by command.By, name string, p params) git.Result {
+		t.Helper()
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := b.reg.Call(t.Context(), &command.Call{Command: name, Params: text, By: by, Workspace: b.dir, Tools: []string{"code/git", "code/diff"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r git.Result
+		if err := json.Unmarshal(answer, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		command string
+		p       params
+	}{
+		{"code/diff", params{}}, {"code/diff", params{"base": "HEAD~1"}}, {"code/git", params{"operation": "show"}}, {"code/git", params{"operation": "diff", "paths": []string{"sub", "notes.txt", ".env"}}},
+	} {
+		all, some := ask(command.ByStep, tt.command, tt.p), ask(command.ByModel, tt.command, tt.p)
+		if len(all.Hidden) != 0 || !strings.Contains(all.Diff, "b/sub/prod.env") || !strings.Contains(all.Diff, "b/.env") {
+			t.Errorf("%v by a step: hidden %q\n%s", tt, all.Hidden, all.Diff)
+		}
+		if strings.Count(some.Diff, "diff --git") != 1 || !strings.Contains(some.Diff, "b/notes.txt") || len(some.Hidden) < 2 {
+			t.Errorf("%v by a model: hidden %q\n%s", tt, some.Hidden, some.Diff)
+		}
+	}
+	b.raw(b.dir, "commit", "-q", "-a", "-m", "third")
+	b.put("sub/prod.env", "needle three\n") // alone
+	if r := ask(command.ByModel, "code/diff", params{}); r.Diff != "" || len(r.Hidden) != 1 || r.Hidden[0] != "sub/prod.env" {
+		t.Errorf("a secret file alone: %+v", r)
 	}
 }

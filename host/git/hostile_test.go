@@ -24,8 +24,8 @@ var operations = []params{
 // repository that git would run one from, then does everything.
 func TestHostileRepositoriesRunNothing(t *testing.T) {
 	b := newBench(t)
-	canary := filepath.Join(t.TempDir(), "canary")
-	evil := filepath.Join(t.TempDir(), "evil.sh")
+	canary := filepath.Join(commandDir(t), "canary")
+	evil := filepath.Join(commandDir(t), "evil.sh")
 	if err := os.WriteFile(evil, []byte("#!/bin/sh\ntouch "+canary+"\ncat\nexit 0\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +166,28 @@ func TestHostileRepositoriesRunNothing(t *testing.T) {
 	}
 }
 
+// commandDir returns a folder whose path a shell takes as one word. The configured
+// programs are shell lines, so a path with a space would make them harmless and the
+// tests above would pass for nothing.
+func commandDir(t *testing.T) string {
+	t.Helper()
+	if dir := t.TempDir(); !strings.ContainsAny(dir, " '\"$[]*?") {
+		return dir
+	}
+	dir, err := os.MkdirTemp("/tmp", "canary-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // TestPlantedProgramsWouldRun shows that the canary of the test above is real:
 // plain git does run it.
 func TestPlantedProgramsWouldRun(t *testing.T) {
 	b := newBench(t)
 	b.repo()
-	canary := filepath.Join(t.TempDir(), "canary")
+	canary := filepath.Join(commandDir(t), "canary")
 	b.raw(b.dir, "config", "core.fsmonitor", "touch "+canary+";")
 	b.raw(b.dir, "status")
 	if _, err := os.Stat(canary); err != nil {

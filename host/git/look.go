@@ -133,7 +133,7 @@ func (r *repository) diff(ctx context.Context, in request, out *Result) error {
 	if err := r.patch(ctx, what, in.Paths, out); err != nil {
 		return err
 	}
-	if out.Diff != "" || in.Staged || in.Base != "" || hash == "" {
+	if out.Diff != "" || len(out.Hidden) > 0 || in.Staged || in.Base != "" || hash == "" {
 		return nil
 	}
 	parent, err := r.line(ctx, "rev-parse", "--quiet", "--verify", "HEAD^1")
@@ -153,22 +153,64 @@ func (r *repository) diff(ctx context.Context, in request, out *Result) error {
 // patch fills in Diff, Files and Output.
 func (r *repository) patch(ctx context.Context, what, paths []string, out *Result) error {
 	args := slices.Concat([]string{"diff"}, patch)
-	text, err := r.must(ctx, pathspec(slices.Concat(args, []string{"-p"}, what), paths)...)
+	files, added, removed, err := r.numstat(ctx, pathspec(slices.Concat(args, []string{"--numstat", "-z"}, what), paths)...)
 	if err != nil {
 		return err
 	}
-	numbers, err := r.must(ctx, pathspec(slices.Concat(args, []string{"--numstat", "-z"}, what), paths)...)
+	out.Hidden = r.hidden(files)
+	text, err := r.must(ctx, without(pathspec(slices.Concat(args, []string{"-p"}, what), paths), out.Hidden)...)
 	if err != nil {
 		return err
 	}
 	out.Diff, out.Truncated = fit(text, maxText)
-	files, added, removed := readNumstat(numbers)
-	out.Files = files
-	out.Output = fmt.Sprintf("%d files changed, %d lines added, %d removed", len(out.Files), added, removed)
-	if len(out.Files) > maxFiles {
-		out.Files, out.Truncated = out.Files[:maxFiles], true
+	out.Output = fmt.Sprintf("%d files changed, %d lines added, %d removed", len(files), added, removed)
+	if len(files) > maxFiles {
+		files, out.Truncated = files[:maxFiles], true
 	}
+	for i := range files { // an answer is UTF-8, which names need not be
+		f := &files[i]
+		f.Path, f.From = strings.ToValidUTF8(f.Path, "\uFFFD"), strings.ToValidUTF8(f.From, "\uFFFD")
+	}
+	out.Files = files
 	return nil
+}
+
+// numstat runs a git that lists changed files with --numstat -z.
+func (r *repository) numstat(ctx context.Context, args ...string) (files []File, added, removed int, err error) {
+	a, err := r.git(ctx, args...)
+	switch {
+	case err != nil:
+		return nil, 0, 0, err
+	case a.code != 0:
+		return nil, 0, 0, fatal(r.operation, a)
+	case a.cut && r.hides != nil:
+		return nil, 0, 0, refuse("too many files changed to see which of them models may read", "name paths")
+	}
+	files, added, removed = readNumstat(a.out)
+	return files, added, removed, nil
+}
+
+// hidden returns the names of changed files, old and new, that the caller does
+// not see, relative to the top of the work tree.
+func (r *repository) hidden(files []File) []string {
+	var names []string
+	for _, f := range files {
+		for _, name := range []string{f.From, f.Path} {
+			if name != "" && r.hides != nil && r.hides(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// without excludes names, relative to the top of the work tree, from a command
+// that ends with paths.
+func without(args, names []string) []string {
+	for _, name := range names {
+		args = append(args, ":(exclude,top,literal)"+name)
+	}
+	return args
 }
 
 // readNumstat parses --numstat -z: added, removed and path between tabs; a
@@ -187,7 +229,6 @@ func readNumstat(text string) (files []File, added, removed int) {
 			f.From, f.Path = entries[i+1], entries[i+2]
 			i += 2
 		}
-		f.Path, f.From = strings.ToValidUTF8(f.Path, "\uFFFD"), strings.ToValidUTF8(f.From, "\uFFFD")
 		added, removed = added+f.Added, removed+f.Removed
 		files = append(files, f)
 	}
@@ -241,7 +282,16 @@ func (r *repository) show(ctx context.Context, in request, out *Result) error {
 	if err != nil {
 		return err
 	}
-	text, err := r.must(ctx, append(slices.Concat([]string{"show", "--format=", "-p"}, patch), out.Hash)...)
+	files, _, _, err := r.numstat(ctx, append(slices.Concat([]string{"show", "--format=", "--numstat", "-z"}, patch), out.Hash)...)
+	if err != nil {
+		return err
+	}
+	out.Hidden = r.hidden(files)
+	args := append(slices.Concat([]string{"show", "--format=", "-p"}, patch), out.Hash)
+	if len(out.Hidden) > 0 { // without a path git shows merges in another way
+		args = without(append(args, "--", ":(top)"), out.Hidden)
+	}
+	text, err := r.must(ctx, args...)
 	if err != nil {
 		return err
 	}

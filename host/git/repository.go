@@ -17,6 +17,7 @@ type repository struct {
 	top       string // folder of the work tree
 	ssh       string // the person's own ssh command
 	operation string
+	hides     func(name string) bool // files that the caller does not see; nil hides none
 }
 
 // outsiders are operations that change files wherever the work tree has them,
@@ -137,6 +138,11 @@ func (r *repository) head(ctx context.Context) (branch, hash string, err error) 
 	return branch, hash, err
 }
 
+// literal makes a pathspec that matches one path: brackets and stars in it match
+// themselves. --literal-pathspecs would do the same for all, and leave no way to
+// exclude a path.
+const literal = ":(literal)"
+
 // pathspec appends paths after the mark that ends options; none means all of
 // the workspace.
 func pathspec(args, paths []string) []string {
@@ -144,5 +150,8 @@ func pathspec(args, paths []string) []string {
 	if len(paths) == 0 {
 		return append(args, ".")
 	}
-	return append(args, paths...)
+	for _, path := range paths {
+		args = append(args, literal+path)
+	}
+	return args
 }

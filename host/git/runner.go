@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -20,7 +21,10 @@ const (
 )
 
 // runner starts git.
-type runner struct{ program string }
+type runner struct {
+	program string
+	secrets command.SecretFiles
+}
 
 // lookPath finds git in the absolute folders of PATH, so that no file of a
 // workspace is taken for it.
@@ -140,6 +144,7 @@ func fatal(operation string, a answer) error {
 	if text == "" {
 		text = strings.TrimSpace(a.out)
 	}
+	text = strings.ReplaceAll(text, literal, "") // the caller gave a path
 	e := &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("git %s: exit code %d: %s", operation, a.code, clip(text, 2<<10))}
 	lower := strings.ToLower(text)
 	for _, c := range causes {
