@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -100,6 +101,37 @@ func TestChatToolCalls(t *testing.T) {
 	}
 	if got := messages[2].(map[string]any)["content"]; got != "error: no such tool" {
 		t.Errorf("the failed result was sent as %v", got)
+	}
+}
+
+// Arguments that readers disagree about are handed on as text, for the command to
+// refuse with the place; see host/command.
+func TestArgumentsAreReadStrictly(t *testing.T) {
+	for name, arguments := range map[string]string{
+		"duplicate key":  `{"path":"a","path":"b"}`,
+		"nested":         `{"path":{"x":1,"\u0078":2}}`,
+		"lone surrogate": `{"path":"\ud800"}`,
+		"number":         `{"path":1e999}`,
+		"depth":          strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65),
+	} {
+		t.Run(name, func(t *testing.T) {
+			quoted, err := json.Marshal(arguments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			native := sse(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"code_read","arguments":`+string(quoted)+`}}]}}]}`,
+				`{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`, "[DONE]")
+			text := chat("<tool_call>{\"name\":\"code_read\",\"arguments\":" + arguments + "}</tool_call>")
+			for form, answer := range map[string]http.HandlerFunc{"native": native, "text": text} {
+				reply, err := openAI(t, newFake(t, answer)).Turn(t.Context(), withTools(ask("read"), "code/read"), nil)
+				if err != nil || len(reply.ToolCalls) != 1 {
+					t.Fatalf("%s: %d calls, %v", form, len(reply.ToolCalls), err)
+				}
+				if got := string(reply.ToolCalls[0].Arguments); got != string(quoted) {
+					t.Errorf("%s: arguments %s, want the string %s", form, got, quoted)
+				}
+			}
+		})
 	}
 }
 

@@ -15,6 +15,16 @@
 // asked again without that part, once for each, and the refusal is remembered
 // for the model. The report of the turn says so.
 //
+// # Answers that are no stream
+//
+// Every turn asks for a stream. A server that answers with a JSON object is read
+// as if that were the whole reply, if it is a completion with a finish reason, and
+// the report says so: several compatible servers do not know the parameter, and
+// asking again would pay twice. Any other JSON object and every HTML page is an
+// error marked permanent, with the base URL as hint. An answer has at most 16 MiB
+// of text and arguments and 128 tool calls or content blocks; more is the error
+// limit, however the server numbers them.
+//
 // # Choosing
 //
 // A turn's model is "provider/name", a bare name, or "auto". Bare names are

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
@@ -58,8 +59,19 @@ func (m *Models) fault(ctx context.Context, c chosen, err error) error {
 		return eventFault(who, f)
 	case wire.TooLarge:
 		return &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s: the answer is larger than %d bytes", who, wire.MaxAnswer)}
+	case wire.TooMany:
+		return &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s: the answer has more than %d tool calls or blocks", who, wire.MaxCalls)}
+	case wire.NotReply:
+		return &abi.Error{Code: abi.Unavailable, Permanent: true, Message: who + ": " + f.Error(),
+			Hint: "check the base URL " + c.provider.BaseURL + " and the kind of the provider"}
 	case wire.Broken:
 		return &abi.Error{Code: abi.Unavailable, Message: who + ": broken stream: " + f.Error()}
+	}
+	if err := tlsFault(c, who, f.Err); err != nil {
+		return err
+	}
+	if errno := outOfFiles(f.Err); errno != nil {
+		return fmt.Errorf("%w: %w", &abi.Error{Code: abi.Unavailable, Message: who + ": no file descriptor is left for a connection"}, errno)
 	}
 	if timeout, ok := errors.AsType[net.Error](f.Err); ok && timeout.Timeout() {
 		return &abi.Error{Code: abi.Timeout, Message: who + ": " + f.Error()}
@@ -98,6 +110,9 @@ func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
 		out.Code = abi.Timeout
 	case f.Status == 409 || f.Status == 425 || f.Status >= 500:
 		out.Code, out.RetryAfterMs = abi.Unavailable, retryAfter(f.Header, m.config.Clock())
+	case f.Status == 400 && wantsTLS.MatchString(about):
+		out.Message = fmt.Sprintf("%s: TLS: the server speaks TLS on this port and got plain HTTP", who)
+		return fixed(abi.Unavailable, "write https:// in the base URL, now "+c.provider.BaseURL)
 	case f.Status >= 400:
 		return fixed(abi.BadFields, "")
 	default: // a redirect
@@ -167,5 +182,20 @@ func (m *Models) clean(err error) error {
 		out = *e
 	}
 	out.Message, out.Hint = m.redact.String(out.Message), m.redact.String(out.Hint)
+	if errno := outOfFiles(err); errno != nil {
+		return fmt.Errorf("%w: %w", &out, errno)
+	}
 	return &out
+}
+
+// outOfFiles returns the errno of a connection that could not be opened because
+// no file descriptor was left, nil for every other error. The engine makes such a
+// turn again.
+func outOfFiles(err error) error {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) {
+			return errno
+		}
+	}
+	return nil
 }

@@ -93,6 +93,8 @@ func TestStructuredOutput(t *testing.T) {
 		{"in prose", "Here:\n```json\n{\"a\":1}\n```\nDone.", `{"a":1}`, ""},
 		{"invalid", `{"b":1}`, `{"b":1}`, "a is missing"},
 		{"no JSON", `a is 1`, "", "the reply is not JSON"},
+		{"duplicate key", `{"a":1,"a":2}`, "", `the reply is not JSON: line 1, column 8: a: duplicate key "a", first at line 1, column 2`},
+		{"lone surrogate", `{"a":"\ud800"}`, "", "the reply is not JSON: line 1, column 7: a: text that is not UTF-8"},
 		{"two blocks", "```json\n{\"a\":1}\n```\n```json\n{\"a\":2}\n```", "", "not JSON"},
 	}
 	for _, tt := range tests {

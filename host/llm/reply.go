@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // thought matches the reasoning that open models write before their answer.
@@ -74,7 +75,7 @@ func (m *Models) textCalls(out *sentinels.Reply, a wire.Answer, n names, turn se
 	}
 	out.Text = rest
 	for _, call := range calls {
-		out.ToolCalls = append(out.ToolCalls, sentinels.ToolCall{Name: n.back(call.Name), Arguments: call.Arguments})
+		out.ToolCalls = append(out.ToolCalls, sentinels.ToolCall{Name: n.back(call.Name), Arguments: readArguments(string(call.Arguments))})
 	}
 	if out.Finish == "stop" {
 		out.Finish = "tools"
@@ -90,7 +91,7 @@ func (m *Models) misfits(turn sentinels.Turn, out sentinels.Reply) []string {
 	case out.JSON == nil && out.Finish == "length":
 		problem = fmt.Sprintf("the reply was cut off at %d tokens", out.Usage.OutputTokens)
 	case out.JSON == nil:
-		problem = "the reply is not JSON"
+		problem = "the reply is not JSON" + placeOf(strings.TrimSpace(out.Text))
 	case m.config.Validate != nil:
 		if err := m.config.Validate(turn.Schema, out.JSON); err != nil {
 			problem = err.Error()
@@ -100,6 +101,18 @@ func (m *Models) misfits(turn sentinels.Turn, out sentinels.Reply) []string {
 		return nil
 	}
 	return []string{problem}
+}
+
+// placeOf says where a text that starts as JSON goes wrong; of any other text
+// that is of no help.
+func placeOf(text string) string {
+	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
+		return ""
+	}
+	if err := strictjson.Check([]byte(text), jsonLimits); err != nil {
+		return ": " + err.Error()
+	}
+	return ""
 }
 
 // spent is a reply reduced to what it cost.
@@ -130,9 +143,15 @@ func (m *Models) guess(c chosen, turn sentinels.Turn, a wire.Answer) wire.Usage 
 	return wire.Usage{Input: estimateTurn(turn, row.CharsPerToken), Output: int64(math.Ceil(output))}
 }
 
-// readArguments returns the arguments of a call as JSON. Text that is no
-// object stays: as a JSON string, which no command's schema accepts, so the
-// model is told what was wrong.
+// jsonLimits bound JSON that a model wrote. The depth is that of definitions and
+// parameters; a guest reads at most 256 levels of a whole reply.
+var jsonLimits = strictjson.Limits{Bytes: wire.MaxAnswer, Depth: strictjson.DefaultDepth, Keys: 100_000, StringBytes: wire.MaxAnswer}
+
+// readArguments returns the arguments of a call as JSON. Text that is not a JSON
+// object, or that readers disagree about (duplicate keys, lone surrogates),
+// becomes a JSON string. The command's registry answers such a call with the
+// place of the mistake, so that the model can correct it; as an object it would
+// fail the step, whose guest refuses it.
 func readArguments(text string) json.RawMessage {
 	trimmed := bytes.TrimSpace([]byte(text))
 	if len(trimmed) == 0 || string(trimmed) == "null" {
@@ -145,7 +164,7 @@ func readArguments(text string) json.RawMessage {
 	if isObject(trimmed) {
 		return trimmed
 	}
-	// Valid JSON that is no object, and no JSON at all, are kept word for word.
+	// Everything else is kept word for word.
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		return json.RawMessage(`""`)
@@ -155,7 +174,7 @@ func readArguments(text string) json.RawMessage {
 
 func isObject(text []byte) bool {
 	trimmed := bytes.TrimSpace(text)
-	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
+	return len(trimmed) > 0 && trimmed[0] == '{' && strictjson.Check(trimmed, jsonLimits) == nil
 }
 
 // giveIDs gives every call an id of its own in the conversation. They depend
@@ -202,7 +221,7 @@ func readJSON(text string, schema bool) json.RawMessage {
 }
 
 func asJSON(text string, scalar bool) json.RawMessage {
-	if text == "" || !scalar && text[0] != '{' && text[0] != '[' || !json.Valid([]byte(text)) {
+	if text == "" || !scalar && text[0] != '{' && text[0] != '[' || strictjson.Check([]byte(text), jsonLimits) != nil {
 		return nil
 	}
 	return json.RawMessage(text)

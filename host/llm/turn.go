@@ -75,6 +75,9 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 		return reply, m.fault(ctx, c, err)
 	}
 	report.Served = answer.Model
+	if answer.Note != "" {
+		report.note(answer.Note)
+	}
 	return m.reply(c, h, n, turn, answer, report)
 }
 

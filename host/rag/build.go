@@ -81,7 +81,7 @@ func (b *Builder) Build(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	w, err := openWorkspace(req.Workspace)
+	w, err := openWorkspace(req.Workspace, b.opt.SecretFiles)
 	if err != nil {
 		return Result{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -16,6 +17,9 @@ type Options struct {
 	Failures Failures // source "failures"; default nil
 	Activity Activity // source "activity"; default nil
 	Recipes  Recipes  // recipes beside the built-in ones; default nil
+
+	// SecretFiles are left out of every context. The zero value goes by names.
+	SecretFiles command.SecretFiles
 }
 
 // Git reads the repository that a workspace lies in.

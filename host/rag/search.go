@@ -49,7 +49,7 @@ func (b *Builder) search(ctx context.Context, call *command.Call, in searchIn) (
 	if in.Limit == 0 {
 		in.Limit = 10
 	}
-	w, err := openWorkspace(call.Workspace)
+	w, err := openWorkspace(call.Workspace, b.opt.SecretFiles)
 	if err != nil {
 		return out, err
 	}

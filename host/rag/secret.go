@@ -1,8 +1,6 @@
 package rag
 
 import (
-	"bytes"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,9 +8,7 @@ import (
 
 // hiddenFolders are never shown, whoever asks: version control keeps remotes
 // with tokens, and our own state is not for models.
-var hiddenFolders = []string{
-	".git", ".hg", ".svn", ".sentinel", ".continuum", ".ssh", ".aws", ".azure", ".gcloud", ".gnupg", ".kube", ".docker", ".password-store",
-}
+var hiddenFolders = []string{".git", ".hg", ".svn", ".sentinel", ".continuum"}
 
 // dullFolders are passed over in lists and searches, but a file in one can be
 // named: they hold what others wrote or what machines made.
@@ -21,55 +17,14 @@ var dullFolders = []string{
 	".next", ".nuxt", ".idea", ".vscode",
 }
 
-// secretFiles are names and patterns of files that hold secrets by custom.
-var secretFiles = []string{
-	".env", ".env.*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.asc", "*.gpg",
-	"id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc",
-	".git-credentials", ".gitconfig", ".htpasswd", ".dockercfg", ".dockerconfigjson", ".vault-token", ".s3cfg", ".boto", ".terraformrc",
-	"credentials", "credentials.*", "*.credentials", "secret.*", "secrets.*", "*.secret", "*.secrets", "service-account*.json",
-	"service_account*.json", "client_secret*.json", "*.tfstate", "*.tfstate.*", "*.tfvars", "*.ovpn", "kubeconfig", "*.kubeconfig",
-	".bash_history", ".zsh_history", ".python_history", "*.keytab", "wallet.dat", "token", "token.*", "tokens.json", "auth.json",
-}
-
-// harmless are exceptions: templates that are made to be shared, and source
-// code that is merely about secrets.
-var harmless = []string{".env.example", ".env.sample", ".env.template", ".env.dist", "*.pub"}
-
-var sourceCode = []string{
-	".go", ".rs", ".c", ".h", ".cc", ".cpp", ".hpp", ".py", ".rb", ".php", ".java", ".kt", ".scala", ".swift", ".cs", ".ts", ".tsx", ".js",
-	".jsx", ".mjs", ".vue", ".svelte", ".ex", ".exs", ".erl", ".hs", ".ml", ".lua", ".md", ".html", ".css", ".proto", ".zig", ".dart",
-}
-
 // secret reports whether a path must not be part of any context, by its name.
-func secret(name string) bool {
-	parts := strings.Split(strings.ReplaceAll(name, `\`, "/"), "/")
-	for i, p := range parts {
-		p = plain(p)
-		if slices.Contains(hiddenFolders, p) {
-			return true
-		}
-		if i == len(parts)-1 && secretFile(p) {
+func (w *workspace) secret(name string) bool {
+	for p := range strings.SplitSeq(strings.ReplaceAll(name, `\`, "/"), "/") {
+		if slices.Contains(hiddenFolders, plain(p)) {
 			return true
 		}
 	}
-	return false
-}
-
-func secretFile(base string) bool {
-	if anyMatch(harmless, base) {
-		return false
-	}
-	if slices.Contains(sourceCode, path.Ext(base)) {
-		return false
-	}
-	return anyMatch(secretFiles, base)
-}
-
-func anyMatch(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, _ := path.Match(p, name) // the patterns are constants, tested to be valid
-		return ok
-	})
+	return w.secrets.Match(name)
 }
 
 // plain is a name as the laxest file system takes it: without case, invisible
@@ -83,10 +38,4 @@ func plain(name string) string {
 	}, strings.ToLower(name))
 	name, _, _ = strings.Cut(name, ":")
 	return strings.TrimRight(name, ". ")
-}
-
-// holdsKey reports whether a file holds a private key, whatever it is called.
-// A line that merely mentions one goes on behind the dashes.
-func holdsKey(data []byte) bool {
-	return bytes.Contains(data, []byte("PRIVATE KEY-----\n")) || bytes.Contains(data, []byte("PRIVATE KEY-----\r\n"))
 }

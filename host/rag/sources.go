@@ -91,7 +91,7 @@ func (g *gathering) git(ctx context.Context, n int) (string, bool, error) {
 		b.WriteString("changed since the last commit:\n")
 	}
 	for _, c := range s.Changes[:min(len(s.Changes), maxChanges)] {
-		if !secret(c.Path) {
+		if !g.workspace.secret(c.Path) {
 			fmt.Fprintf(&b, "  %-2s %s\n", c.Status, c.Path)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -27,12 +28,13 @@ const (
 // workspace is the folder that one context is built from. It is for one
 // goroutine. Close it.
 type workspace struct {
-	root   *os.Root
-	base   string
-	walked bool
-	list   []item // sorted by path
-	more   bool   // the walk ended at a bound
-	rules  int    // ignore rules read so far
+	root    *os.Root
+	base    string
+	secrets command.SecretFiles
+	walked  bool
+	list    []item // sorted by path
+	more    bool   // the walk ended at a bound
+	rules   int    // ignore rules read so far
 }
 
 // An item is a file or folder a walk came upon. Links and all that is neither
@@ -42,7 +44,7 @@ type item struct {
 	folder bool
 }
 
-func openWorkspace(dir string) (*workspace, error) {
+func openWorkspace(dir string, secrets command.SecretFiles) (*workspace, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", dir))
 	}
@@ -50,7 +52,7 @@ func openWorkspace(dir string) (*workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	return &workspace{root: root, base: dir}, nil
+	return &workspace{root: root, base: dir, secrets: secrets}, nil
 }
 
 // Close gives up the folder.
@@ -100,7 +102,7 @@ func (w *workspace) enter(ctx context.Context, dir string, rules ignoreRules) (f
 		}
 		name := path.Join(dir, e.Name())
 		folder := e.IsDir()
-		if !folder && !e.Type().IsRegular() || secret(name) || rules.ignored(name, folder) {
+		if !folder && !e.Type().IsRegular() || w.secret(name) || rules.ignored(name, folder) {
 			continue
 		}
 		if folder && slices.Contains(dullFolders, plain(e.Name())) {
@@ -135,7 +137,7 @@ var (
 
 // text reads a file that may be shown, by its path in the workspace.
 func (w *workspace) text(name string) (string, error) {
-	if secret(name) {
+	if w.secret(name) {
 		return "", errSecret
 	}
 	data, err := w.read(name, maxFile)
@@ -144,7 +146,7 @@ func (w *workspace) text(name string) (string, error) {
 		return "", err
 	case isBinary(data):
 		return "", errBinary
-	case holdsKey(data):
+	case w.secrets.MatchContent(name, data):
 		return "", errSecret
 	}
 	return clean(string(data)), nil

@@ -65,6 +65,9 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 // failure turns an error of the SDK into ours. The SDK reports an error event
 // inside a stream as an error with the status of the stream, 200.
 func failure(err error) *wire.Failure {
+	if own, ok := errors.AsType[*wire.Failure](err); ok { // of our middleware
+		return own
+	}
 	api, ok := errors.AsType[*sdk.Error](err)
 	if !ok {
 		return &wire.Failure{Kind: wire.Transport, Err: err}

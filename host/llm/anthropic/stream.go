@@ -17,10 +17,14 @@ import (
 // thinking is not part of it. The error, if any, is a *wire.Failure.
 func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string)) (wire.Answer, error) {
 	var response *http.Response
-	stream := c.messages.NewStreaming(ctx, params(r), option.WithResponseInto(&response))
+	var whole []byte
+	stream := c.messages.NewStreaming(ctx, params(r), option.WithResponseInto(&response), option.WithMiddleware(wire.WholeTaker(&whole, r.Alive)))
 	defer stream.Close()
 	if err := stream.Err(); err != nil {
 		return wire.Answer{}, failure(err)
+	}
+	if whole != nil {
+		return readWhole(whole, response, delta)
 	}
 	if response != nil && response.StatusCode >= 300 {
 		return wire.Answer{}, &wire.Failure{
@@ -46,6 +50,9 @@ func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string))
 		return wire.Answer{}, f
 	}
 	if !a.stopped || a.finish == "" {
+		if wire.IsPage(response) {
+			return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
+		}
 		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: early(response), Usage: a.usage}
 	}
 	return a.result()
@@ -89,6 +96,9 @@ func (a *answer) add(event sdk.MessageStreamEventUnion, delta func(string)) erro
 			b.call = &wire.Call{ID: event.ContentBlock.ID, Name: event.ContentBlock.Name}
 		case "text":
 			b.text.WriteString(event.ContentBlock.Text)
+		}
+		if len(a.order) == wire.MaxCalls {
+			return &wire.Failure{Kind: wire.TooMany, Usage: a.usage}
 		}
 		a.blocks[event.Index] = b
 		a.order = append(a.order, b)

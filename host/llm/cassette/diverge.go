@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -62,36 +63,38 @@ func (p *Player) Unused() []int {
 	return out
 }
 
-// WriteReport says for people how the replay differed from the recording.
+// WriteReport writes for people how the replay differed from the recording. What
+// requests hold is escaped.
 func (p *Player) WriteReport(w io.Writer) error {
 	divergences, unused := p.Divergences(), p.Unused()
 	p.mu.Lock()
 	asked := p.asked
 	p.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "cassette %s: %d requests, %d recorded turns", p.name, asked, len(p.entries))
+	add := func(format string, args ...any) { b.WriteString(string(termtext.Sprintf(format, args...))) }
+	add("cassette %s: %d requests, %d recorded turns", p.name, asked, len(p.entries))
 	if len(divergences) == 0 && len(unused) == 0 {
-		b.WriteString(", no divergence\n")
+		add(", no divergence\n")
 	} else {
-		fmt.Fprintf(&b, ", %d diverged, %d turns not asked for\n", len(divergences), len(unused))
+		add(", %d diverged, %d turns not asked for\n", len(divergences), len(unused))
 	}
 	if p.torn {
-		b.WriteString("  the file ends in the middle of a turn, which is ignored\n")
+		add("  the file ends in the middle of a turn, which is ignored\n")
 	}
 	for _, d := range divergences {
-		fmt.Fprintf(&b, "  %s\n", d)
+		add("  %s\n", d)
 		for _, c := range d.Changes {
-			fmt.Fprintf(&b, "    %s\n", c.Path)
+			add("    %s\n", c.Path)
 			if c.Was != "" {
-				fmt.Fprintf(&b, "      was %s\n", c.Was)
+				add("      was %s\n", c.Was)
 			}
 			if c.Now != "" {
-				fmt.Fprintf(&b, "      now %s\n", c.Now)
+				add("      now %s\n", c.Now)
 			}
 		}
 	}
 	if len(unused) > 0 {
-		fmt.Fprintf(&b, "  not asked for: %s\n", numbers(unused))
+		add("  not asked for: %s\n", numbers(unused))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -2,14 +2,13 @@ package cassette
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Version is the format of the file and of keys.
@@ -20,6 +19,9 @@ const (
 	maxLine    = 64 << 20
 	maxEntries = 100_000
 )
+
+// lineLimits bound a line: requests hold schemas and whole conversations.
+var lineLimits = strictjson.Limits{Bytes: maxLine, Depth: 256, Keys: 4_000_000, StringBytes: maxLine}
 
 // header is the first line.
 type header struct {
@@ -104,7 +106,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // nothing, and every request would diverge.
 func checkHeader(line []byte) error {
 	var h header
-	if json.Unmarshal(line, &h) != nil || h.Cassette != "sentinel" {
+	if strictjson.DecodeOpen(line, &h, lineLimits) != nil || h.Cassette != "sentinel" {
 		return errors.New("no header: this is no cassette")
 	}
 	if h.Version != Version {
@@ -114,12 +116,11 @@ func checkHeader(line []byte) error {
 }
 
 func readEntry(line []byte) (Entry, error) {
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	// A field nobody knows may be one that decides the answer.
-	decoder.DisallowUnknownFields()
+	// An unknown field may be one that decides the answer, so it is an error.
 	var e Entry
-	if err := decoder.Decode(&e); err != nil {
-		return Entry{}, err
+	err := strictjson.Decode(line, &e, lineLimits)
+	if bad := (*strictjson.Error)(nil); errors.As(err, &bad) { // the line is that of the file
+		return Entry{}, fmt.Errorf("column %d: %s: %s", bad.Column, bad.Path, bad.Reason)
 	}
 	if (e.Reply == nil) == (e.Error == nil) {
 		return Entry{}, errors.New("a turn has either a reply or an error")

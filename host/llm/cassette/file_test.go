@@ -75,6 +75,7 @@ func TestFilesThatAreNoCassettes(t *testing.T) {
 	const head = `{"cassette":"sentinel","version":1}` + "\n"
 	const turn = `{"n":1,"key":"k","request":{"messages":[]},"reply":{"text":"x","toolCalls":null,"finish":"stop","usage":{},"provider":"p","model":"m"},"ms":1}` + "\n"
 	tests := map[string]struct{ text, says string }{
+		"duplicate key":  {head + strings.Replace(turn, `"n":1`, `"n":1,"n":2`, 1), `line 2: column 8: n: duplicate key "n"`},
 		"empty":          {"", "line 1: no header"},
 		"no header":      {turn, "line 1: no header"},
 		"later version":  {`{"cassette":"sentinel","version":2}` + "\n", "version 2, this program reads 1"},

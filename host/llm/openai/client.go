@@ -1,10 +1,14 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"strings"
+	"unicode/utf8"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -62,6 +66,9 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 
 // failure turns an error of the SDK into ours.
 func failure(err error) error {
+	if own, ok := errors.AsType[*wire.Failure](err); ok { // of our middleware
+		return own
+	}
 	if api, ok := errors.AsType[*sdk.Error](err); ok {
 		f := &wire.Failure{
 			Kind: wire.Status, Status: api.StatusCode,
@@ -71,11 +78,24 @@ func failure(err error) error {
 			f.Header = api.Response.Header
 		}
 		if f.Message == "" {
-			f.Message = plainMessage(api.RawJSON())
+			f.Message = plainMessage(cmp.Or(api.RawJSON(), textOf(api.Response)))
 		}
 		return f
 	}
 	return &wire.Failure{Kind: wire.Transport, Err: err}
+}
+
+// textOf returns the beginning of a body that is no JSON. The SDK has read it and
+// put it back.
+func textOf(response *http.Response) string {
+	if response == nil || response.Body == nil {
+		return ""
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	if err != nil || !utf8.Valid(text) {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // plainMessage reads the error bodies of servers that do not nest it as OpenAI

@@ -20,10 +20,14 @@ import (
 // The error, if any, is a *wire.Failure.
 func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string)) (wire.Answer, error) {
 	var response *http.Response
-	stream := c.chat.NewStreaming(ctx, params(r), option.WithResponseInto(&response))
+	var whole []byte
+	stream := c.chat.NewStreaming(ctx, params(r), option.WithResponseInto(&response), option.WithMiddleware(wire.WholeTaker(&whole, r.Alive)))
 	defer stream.Close()
 	if err := stream.Err(); err != nil {
 		return wire.Answer{}, failure(err)
+	}
+	if whole != nil {
+		return readWhole(whole, response, delta)
 	}
 	// The SDK takes any status below 400 for an answer. Redirects are not
 	// followed, so one would otherwise look like an empty stream.
@@ -46,6 +50,9 @@ func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string))
 		return wire.Answer{}, a.broken(err)
 	}
 	if a.finish == "" {
+		if wire.IsPage(response) {
+			return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
+		}
 		return wire.Answer{}, a.broken(early(response))
 	}
 	return a.result(), nil
@@ -88,7 +95,9 @@ func (a *answer) add(chunk sdk.ChatCompletionChunk, delta func(string)) error {
 		a.text.WriteString(d.Content)
 		a.refusal.WriteString(d.Refusal)
 		for _, call := range d.ToolCalls {
-			a.call(call)
+			if !a.call(call) {
+				return &wire.Failure{Kind: wire.TooMany, Usage: a.usage}
+			}
 		}
 		if a.size > wire.MaxAnswer {
 			return &wire.Failure{Kind: wire.TooLarge, Usage: a.usage}
@@ -103,15 +112,18 @@ func (a *answer) add(chunk sdk.ChatCompletionChunk, delta func(string)) error {
 	return nil
 }
 
-// call adds a piece of a tool call. Some servers give every call the index 0
-// and tell them apart by id alone.
-func (a *answer) call(piece sdk.ChatCompletionChunkChoiceDeltaToolCall) {
+// call adds a piece of a tool call, and reports false if that would be one call
+// too many. Some servers give every call the index 0 and tell them apart by id
+// alone.
+func (a *answer) call(piece sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	if a.index == nil {
 		a.index = map[int64]int{}
 	}
 	at, ok := a.index[piece.Index]
 	if !ok || piece.ID != "" && a.calls[at].ID != "" && piece.ID != a.calls[at].ID {
-		at = len(a.calls)
+		if at = len(a.calls); at == wire.MaxCalls {
+			return false
+		}
 		a.index[piece.Index] = at
 		a.calls = append(a.calls, wire.Call{})
 	}
@@ -124,6 +136,7 @@ func (a *answer) call(piece sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	}
 	call.Arguments += piece.Function.Arguments
 	a.size += len(piece.Function.Name) + len(piece.Function.Arguments)
+	return true
 }
 
 // result maps the finish reason. Servers disagree on it where there are calls,
@@ -149,7 +162,7 @@ func (a *answer) result() wire.Answer {
 }
 
 // broken names what ended a stream before its finish reason came.
-func (a *answer) broken(err error) error {
+func (a *answer) broken(err error) *wire.Failure {
 	f := &wire.Failure{Kind: wire.Broken, Err: err, Usage: a.usage}
 	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		// The error is an object with OpenAI and a plain text with others.

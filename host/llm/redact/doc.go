@@ -2,10 +2,13 @@
 // errors, logs, the journal, the trace and cassettes.
 //
 // A [Redactor] knows secrets by value and looks for each in the forms in which
-// they turn up: as it is, escaped for JSON (once and twice), URLs and HTML, in
-// hex, and in base64 at each of the three alignments a neighbour can shift it
-// to. A secret of several lines is also known by each line, and a structured
-// one (JSON, KEY=value, a URL with a password) by each of its leaves.
+// they turn up: as it is, escaped for JSON (once and twice) and HTML,
+// percent-encoded (whichever characters the encoder chose, once and twice), in
+// hex, in base64 at each of the three alignments a neighbour can shift it to,
+// and each of these in lower case, as names of HTTP headers are. A secret of
+// several lines is also known by each line, and a structured one (JSON,
+// KEY=value, a URL with a password) by each of its leaves.
 //
-// It does not guess: a secret that nobody registered is not found.
+// It does not guess: a secret that was not registered is not found, and neither
+// is one that somebody reversed, split, encrypted or otherwise encoded.
 package redact

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"html"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -32,6 +33,7 @@ func forms(secret string) []string {
 		add(lowerEscapes(form))
 	}
 	add(html.EscapeString(secret))
+	add(strings.ReplaceAll(secret, " ", "+")) // of a form, once its escapes are decoded
 	digits := hex.EncodeToString([]byte(secret))
 	add(digits)
 	add(strings.ToUpper(digits))
@@ -39,6 +41,10 @@ func forms(secret string) []string {
 		for shift := range 3 {
 			add(base64At(encoding, secret, shift))
 		}
+	}
+	// Names of HTTP headers come in lower case, whatever was sent.
+	for _, form := range slices.Clone(out) {
+		add(strings.ToLower(form))
 	}
 	return out
 }

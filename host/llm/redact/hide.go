@@ -31,9 +31,8 @@ func (r *Redactor) Hide(data []byte, mark string, more bool) []byte {
 	return without(data, spans, mark)
 }
 
-// begun returns where the longest end of data begins that is the beginning of a
-// form, but not the whole of one; len(data) if there is none.
-func (t *table) begun(data []byte) int {
+// begunExactly is begun for forms as they are.
+func (t *table) begunExactly(data []byte) int {
 	for i := max(0, len(data)-t.longest+1); i < len(data); i++ {
 		if !t.first[data[i]] {
 			continue

@@ -138,9 +138,8 @@ func newTable(set map[string]struct{}) *table {
 
 type span struct{ from, to int }
 
-// find returns where forms occur, merged: overlapping secrets must not leave
-// the tail of one behind.
-func (t *table) find(data []byte) []span {
+// exact returns where forms occur as they are, merged.
+func (t *table) exact(data []byte) []span {
 	var spans []span
 	for i := 0; i+indexLength <= len(data); i++ {
 		if !t.first[data[i]] {

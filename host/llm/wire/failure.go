@@ -12,6 +12,8 @@ const (
 	Event                 // an error inside the stream
 	Broken                // the stream ended early or made no sense
 	TooLarge              // more than MaxAnswer
+	TooMany               // more than MaxCalls
+	NotReply              // an answer that is none of the protocol
 )
 
 // A Failure is a turn that got no complete answer. Message is the provider's

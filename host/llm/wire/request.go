@@ -10,6 +10,10 @@ import (
 // arguments together, in bytes.
 const MaxAnswer = 16 << 20
 
+// MaxCalls bounds the tool calls of one answer, which is as many as providers
+// accept tools, and its content blocks where the protocol has them.
+const MaxCalls = 128
+
 // A Request is one turn, ready to send. Names of tools are already such that
 // every provider accepts them.
 type Request struct {
@@ -41,6 +45,7 @@ type Answer struct {
 	Finish string // stop, tools, length, refused
 	Model  string // as the server names it, often with a date
 	Usage  Usage
+	Note   string // what was read differently than asked, "" for nothing
 }
 
 // A Call is a native tool call. Arguments is the text as it came: it may be
