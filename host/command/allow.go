@@ -2,29 +2,41 @@ package command
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
 // Allowed reports whether a model whose step has the allow-list tools may call
 // c. nil allows every public command, an empty list none. An entry is a name
-// ("code/read"), a family with all below it ("code/*"), or "*" for all. A
-// private command must be named by itself or by its own family: "code/*" does
-// not give a model the shell, "code/shell/*" does.
+// ("code/read"), a family with all below it ("code/*"), or "*" for all.
+//
+// A private command must be named by itself or by its own family: "code/*" does
+// not give a model "sentinel/start", "sentinel/*" does. A command that is ByName,
+// as all are that execute code, must be named by itself: neither "*" nor "code/*"
+// gives a model code/verify or code/git, nor "code/shell/*" code/shell/execute.
 func Allowed(tools []string, c Command) bool {
 	if tools == nil {
-		return !c.Private
+		return !c.Private && !c.ByName
 	}
 	for _, pattern := range tools {
-		if pattern == c.Name || (pattern == "*" && !c.Private) {
+		switch {
+		case pattern == c.Name:
 			return true
-		}
-		family, ok := strings.CutSuffix(pattern, "/*")
-		if !ok || family == "" || !strings.HasPrefix(c.Name, family+"/") {
-			continue
-		}
-		if !c.Private || path.Dir(c.Name) == family {
+		case c.ByName || !matches(pattern, c.Name):
+		case !c.Private || pattern == path.Dir(c.Name)+"/*":
 			return true
 		}
 	}
 	return false
+}
+
+// matches reports whether a pattern, "*" or "family/*", holds a name.
+func matches(pattern, name string) bool {
+	family, ok := strings.CutSuffix(pattern, "/*")
+	return pattern == "*" || ok && family != "" && strings.HasPrefix(name, family+"/")
+}
+
+// matchedByPattern reports whether one of the patterns holds a name.
+func matchedByPattern(tools []string, name string) bool {
+	return slices.ContainsFunc(tools, func(pattern string) bool { return matches(pattern, name) })
 }

@@ -9,13 +9,15 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Call runs the command that call names and returns its result as JSON. Every
-// error is an *abi.Error. The call itself is not changed; the command sees a
+// error is or wraps an *abi.Error. The call itself is not changed; the command sees a
 // copy with its final parameters. ctx cancels it, and so does call.Deadline.
 func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error) {
 	e := r.find(call.Command)
@@ -26,7 +28,7 @@ func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error
 		return nil, &abi.Error{
 			Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("call %q: not among the tools of this step", e.Name),
-			Hint:    r.offered(call.Tools),
+			Hint:    r.offered(call.Tools, e.Command),
 		}
 	}
 	params, err := e.prepare(call)
@@ -35,6 +37,7 @@ func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error
 	}
 	own := *call
 	own.Params = params
+	own.MayExecute = call.By == ByModel && r.mayExecute(call.Tools)
 	switch {
 	case !call.Deadline.IsZero():
 		var cancel context.CancelFunc
@@ -50,7 +53,7 @@ func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error
 	}
 	out, err := e.guarded(ctx, &own)
 	if err != nil {
-		return nil, crossing(e.Name, err)
+		return nil, e.failed(err)
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
@@ -73,19 +76,14 @@ func (e *entry) guarded(ctx context.Context, call *Call) (out any, err error) {
 // prepare renames aliases, coerces what a model gave, validates, and returns
 // the parameters the command decodes.
 func (e *entry) prepare(call *Call) (json.RawMessage, error) {
-	value, err := decodeParams(call.Params)
-	if err != nil {
-		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("call %q: parameters: %v", e.Name, err)}
-	}
 	model := call.By == ByModel
-	if text, ok := value.(string); ok && model {
-		if inner, err := decodeParams(json.RawMessage(text)); err == nil {
-			value = inner
+	params, err := decodeObject(call.Params, model)
+	if err != nil {
+		bad := &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("call %q: parameters: %v", e.Name, err)}
+		if place := (*strictjson.Error)(nil); errors.As(err, &place) {
+			bad.Field = place.Path
 		}
-	}
-	params, ok := value.(map[string]any)
-	if !ok {
-		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("call %q: parameters: must be an object", e.Name)}
+		return nil, bad
 	}
 	for alias, name := range e.Aliases {
 		v, given := params[alias]
@@ -113,11 +111,58 @@ func (e *entry) prepare(call *Call) (json.RawMessage, error) {
 	return text, nil
 }
 
+// decodeObject reads parameters. A model may write its arguments as a string that
+// holds the object. Arguments that could not be read as JSON arrive as a string
+// too, and the error then says where they are wrong, so that the model can repeat
+// the call.
+func decodeObject(text json.RawMessage, model bool) (map[string]any, error) {
+	value, err := decodeParams(text)
+	for range 2 { // a string of a string is the most that models write
+		inner, ok := value.(string)
+		if !ok || !model || err != nil {
+			break
+		}
+		value, err = decodeParams(json.RawMessage(inner))
+	}
+	if err != nil {
+		return nil, err
+	}
+	params, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("must be an object")
+	}
+	return params, nil
+}
+
+// failed is the error of a call that ran. Where the command did nothing because no
+// file could be opened, syscall.EMFILE or ENFILE stays in the chain, and the
+// engine makes the call again. A command says so by wrapping both an *abi.Error
+// and the errno; of one that may be repeated anyway the errno alone is enough.
+func (e *entry) failed(err error) error {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		if !errors.Is(err, errno) {
+			continue
+		}
+		coded := abi.As(err)
+		if coded == nil && !e.ReadOnly && !e.Idempotent {
+			break
+		}
+		if coded == nil {
+			coded = &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("call %q: %v", e.Name, err), Hint: "raise the limit of open files: ulimit -n"}
+		}
+		return fmt.Errorf("%w: %w", coded, errno)
+	}
+	return crossing(e.Name, err)
+}
+
 // crossing gives an error the code it is reported with. Errors of the standard
 // library that have an obvious code get it; all else is a fault of the host.
 func crossing(name string, err error) error {
 	if known := abi.As(err); known != nil {
 		return known
+	}
+	if bad := badPath(name, err); bad != nil {
+		return bad
 	}
 	code := abi.Internal
 	switch {
@@ -131,6 +176,27 @@ func crossing(name string, err error) error {
 		code = abi.Denied
 	}
 	return abi.New(code, fmt.Sprintf("call %q: %v", name, err))
+}
+
+// badPath is the error of a path that the file system cannot have, nil for every
+// other error: the caller named it, so it is no fault of the host.
+func badPath(name string, err error) error {
+	path := (*fs.PathError)(nil)
+	code := abi.BadFields
+	switch {
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EISDIR):
+	case errors.Is(err, syscall.EINVAL) && errors.As(err, &path): // a zero byte in it
+	case errors.Is(err, syscall.ENOTDIR):
+		code = abi.NotFound // a file where the path has a folder
+	default:
+		return nil
+	}
+	const most = 200 // bytes; the path is in the middle, its cause at the end
+	text := err.Error()
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most/2]+"..."+text[len(text)-most/2:], "")
+	}
+	return &abi.Error{Code: code, Permanent: true, Message: fmt.Sprintf("call %q: %s", name, text)}
 }
 
 // unknown is the error for a name that is not here. A model is told only of
@@ -168,8 +234,20 @@ func nearest(want string, candidates []string) string {
 	return ""
 }
 
-// offered lists the allowed commands for a hint, at most twenty.
-func (r *Registry) offered(tools []string) string {
+// mayExecute reports whether tools names a command that executes code.
+func (r *Registry) mayExecute(tools []string) bool {
+	return slices.ContainsFunc(tools, func(name string) bool {
+		e := r.find(name)
+		return e != nil && e.Executes
+	})
+}
+
+// offered returns the hint for a call of c that tools does not allow: how to
+// allow it, or at most twenty commands that are allowed.
+func (r *Registry) offered(tools []string, c Command) string {
+	if c.ByName && matchedByPattern(tools, c.Name) {
+		return fmt.Sprintf("no pattern matches this command: name %q itself in the step's tools", c.Name)
+	}
 	list := r.Offer(tools)
 	if len(list) == 0 {
 		return "this step has no tools"

@@ -3,35 +3,23 @@ package command
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"math/big"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// maxParams bounds the parameters of one call in bytes; sdk/ABI.md A8 bounds
-// those of a step lower.
-const maxParams = 4 << 20
+// paramLimits bound the parameters of one call. sdk/ABI.md A8 bounds those of a
+// step lower.
+var paramLimits = strictjson.Limits{Bytes: 4 << 20, Depth: maxParamDepth, Keys: 100_000, StringBytes: 4 << 20}
 
-// decodeParams reads one JSON value, keeping numbers as written. Nothing given
-// is an empty object.
+// decodeParams reads one JSON value, keeping numbers as written. An empty text
+// and null are an empty object. The error is a *strictjson.Error.
 func decodeParams(text json.RawMessage) (any, error) {
-	if len(text) > maxParams {
-		return nil, errors.New("larger than 4 MiB")
-	}
-	if len(bytes.TrimSpace(text)) == 0 || string(bytes.TrimSpace(text)) == "null" {
+	if trimmed := bytes.TrimSpace(text); len(trimmed) == 0 || string(trimmed) == "null" {
 		return map[string]any{}, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("more than one JSON value")
-	}
-	return v, nil
+	return strictjson.Any(text, paramLimits)
 }
 
 // coercer brings values closer to their schema. For every caller it rewrites a
@@ -44,8 +32,12 @@ type coercer struct {
 	lenient bool
 }
 
-// maxCoerceDepth ends schemas and values that nest without end.
+// maxCoerceDepth ends schemas that refer to themselves.
 const maxCoerceDepth = 64
+
+// maxParamDepth bounds the nesting of parameters. A definition of the greatest
+// depth fits in as one of them.
+const maxParamDepth = strictjson.DefaultDepth + 8
 
 // coerce returns value, changed where that helps. It changes lists and objects in
 // place: they were decoded for this call alone.

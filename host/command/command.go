@@ -27,6 +27,13 @@ type Command struct {
 	// Private commands are not offered to models by default: a step that wants
 	// its model to have one names it, or its own family ("sentinel/*"), in tools.
 	Private bool
+	// ByName commands are private, and no pattern matches them, not even that of
+	// their own family: tools must hold the exact name.
+	ByName bool
+	// Executes marks a command that runs programs or files of the project. It
+	// implies ByName, because a caller that can write a file decides what such a
+	// command does.
+	Executes bool
 	// Aliases are further accepted names of parameters, alias to real name.
 	// They are renamed before validation. A shell line cannot have one: the
 	// engine treats it by its name.
@@ -53,6 +60,9 @@ type Call struct {
 	Deadline  time.Time         // zero is none; ctx has it too
 	Records   Records           // nil unless the command needs the store
 	Tools     []string          // with ByModel: the step's allow-list; nil allows every public command
+	// MayExecute says, with ByModel, that Tools holds a command which executes
+	// code. [Registry.Call] sets it.
+	MayExecute bool
 }
 
 // By says who wants a call.

@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,10 +68,13 @@ func TestCallValidates(t *testing.T) {
 		{"null", `{"path":null}`, "path", `must be string, not null`, ""},
 		{"case", `{"Path":"a","path":"b"}`, "Path", `is unknown`, `did you mean "path"?`},
 		{"no object", `[1]`, "", `must be an object`, ""},
-		{"two values", `{"path":"a"}{}`, "", `more than one JSON value`, ""},
+		{"two values", `{"path":"a"}{}`, "", `line 1, column 13: text after the JSON value`, ""},
+		{"duplicate key", `{"path":"a","env":{"A":"1","\u0041":"2"}}`, "env.A", `line 1, column 28: env.A: duplicate key "A", first at line 1, column 20`, ""},
+		{"lone surrogate", `{"path":"\ud800"}`, "path", `line 1, column 10: path: text that is not UTF-8`, ""},
+		{"number out of range", `{"path":"a","limit":1e999}`, "limit", `line 1, column 21: limit: the number 1e999 is out of range`, ""},
 		{"syntax", `{`, "", `parameters: `, ""},
 		{"alias and name", `{"path":"a","file":"b"}`, "file", `is another name for "path"`, ""},
-		{"huge integer", `{"path":"a","limit":1e400}`, "limit", `field "limit"`, ""},
+		{"huge integer", `{"path":"a","limit":1e400}`, "limit", "limit: the number 1e400 is out of range", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,6 +95,28 @@ func TestCallNamesEveryProblem(t *testing.T) {
 	for _, want := range []string{`"limit"`, `"mode"`, `"path"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("message %q does not name %s", err, want)
+		}
+	}
+}
+
+// Arguments that cannot be read arrive as a string, as a model wrote them. The
+// error says where they are wrong.
+func TestModelArgumentsAreReadStrictly(t *testing.T) {
+	r := sample(t)
+	for name, c := range map[string]struct{ arguments, want string }{
+		"duplicate key": {`{"path": "a", "path": "b"}`, `parameters: line 1, column 15: path: duplicate key "path", first at line 1, column 2`},
+		"cut off":       {`{"path": "a`, "parameters: line 1, column 12: path: the text ends before the value does"},
+		"too deep":      {`{"path": ` + strings.Repeat("[", 72) + strings.Repeat("]", 72) + `}`, "nested more than 72 deep"},
+		"words":         {`the file`, "parameters: line 1, column 2: invalid character"},
+		"a number":      {`12`, "parameters: must be an object"},
+	} {
+		quoted, err := json.Marshal(c.arguments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Call(t.Context(), &command.Call{Command: "code/sample", Params: quoted, By: command.ByModel})
+		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want bad_fields with %q", name, err, c.want)
 		}
 	}
 }
@@ -165,12 +194,38 @@ func TestAllowed(t *testing.T) {
 }
 
 func TestWideFamilyLeavesPrivateCommandsOut(t *testing.T) {
-	shell := command.Command{Name: "code/shell/execute", Private: true}
-	if command.Allowed([]string{"code/*", "*"}, shell) {
-		t.Error("code/* gave the shell")
+	status := command.Command{Name: "code/shell/status", Private: true}
+	if command.Allowed([]string{"code/*", "*"}, status) {
+		t.Error("code/* matched a private command of a family below")
 	}
-	if !command.Allowed([]string{"code/shell/*"}, shell) {
-		t.Error("code/shell/* did not give the shell")
+	if !command.Allowed([]string{"code/shell/*"}, status) {
+		t.Error("code/shell/* did not match")
+	}
+}
+
+// TestNoPatternMatchesWhatExecutes: an author who lists code/* or * for a model has
+// not granted the execution of code.
+func TestNoPatternMatchesWhatExecutes(t *testing.T) {
+	run := func(_ context.Context, _ *command.Call, _ struct{}) (struct{}, error) { return struct{}{}, nil }
+	for name, opt := range map[string]command.Options{
+		"code/verify": {Executes: true}, "code/shell/execute": {Executes: true}, "code/git": {ByName: true},
+	} {
+		r, err := command.NewRegistry(command.New(name, "x", opt, run))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tools := range [][]string{nil, {}, {"*"}, {"code/*"}, {"code/shell/*"}, {"*", "code/*", "code/shell/*"}, {name + "/*"}} {
+			_, err := r.Call(t.Context(), &command.Call{Command: name, By: command.ByModel, Tools: tools, Params: json.RawMessage(`{}`)})
+			if abi.CodeOf(err) != abi.Denied || len(r.Offer(tools)) > 0 {
+				t.Errorf("%q: %s: got %v, offered %d", tools, name, err, len(r.Offer(tools)))
+			}
+			if e := abi.As(err); slices.Contains(tools, "*") && !strings.Contains(e.Hint, `name "`+name+`" itself`) {
+				t.Errorf("%q: %s: the hint is %q", tools, name, e.Hint)
+			}
+		}
+		if _, err := r.Call(t.Context(), &command.Call{Command: name, By: command.ByModel, Tools: []string{name}, Params: json.RawMessage(`{}`)}); err != nil {
+			t.Errorf("%s by its name: %v", name, err)
+		}
 	}
 }
 
@@ -394,6 +449,76 @@ func TestSteering(t *testing.T) {
 	for _, name := range []string{"main.go", ".gitignore", "Makefile", "docs/git/hooks.md", "a.git/x", "github/workflows/ci.yml", ".", "config"} {
 		if command.Steering(name) {
 			t.Errorf("%q is seen as steering", name)
+		}
+	}
+}
+
+// An errno that says that no file could be opened stays in the chain where the
+// call may be made again: the engine does that.
+func TestOutOfFilesCrosses(t *testing.T) {
+	raw := fmt.Errorf("open: %w", &fs.PathError{Op: "open", Path: "x", Err: syscall.EMFILE})
+	said := fmt.Errorf("%w: %w", abi.New(abi.Unavailable, "not started"), syscall.ENFILE)
+	for name, c := range map[string]struct {
+		opt   command.Options
+		err   error
+		again bool
+		code  abi.Code
+	}{
+		"reads":             {command.Options{ReadOnly: true}, raw, true, abi.Unavailable},
+		"idempotent":        {command.Options{Idempotent: true}, raw, true, abi.Unavailable},
+		"changes something": {command.Options{}, raw, false, abi.Internal},
+		"says it did not":   {command.Options{}, said, true, abi.Unavailable},
+		"another error":     {command.Options{ReadOnly: true}, fs.ErrNotExist, false, abi.NotFound},
+		"a code of its own": {command.Options{}, abi.New(abi.Conflict, "x"), false, abi.Conflict},
+	} {
+		r := sample(t, command.NewDynamic("test/it", "A fake.", nil, nil, c.opt, func(context.Context, *command.Call) (json.RawMessage, error) {
+			return nil, c.err
+		}))
+		_, err := r.Call(t.Context(), &command.Call{Command: "test/it"})
+		again := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+		if again != c.again || abi.CodeOf(err) != c.code {
+			t.Errorf("%s: %v with code %s, again %v", name, err, abi.CodeOf(err), again)
+		}
+	}
+}
+
+// A path that no file system has is the caller's mistake, and is not repeated
+// whole.
+func TestBadPathsCross(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]abi.Code{
+		strings.Repeat("a", 5000):        abi.BadFields,
+		strings.Repeat("a/", 2500) + "a": abi.BadFields,
+		"a\x00b":                         abi.BadFields,
+		"file/x":                         abi.NotFound,
+		"none":                           abi.NotFound,
+	} {
+		r := sample(t, command.NewDynamic("test/open", "A fake.", nil, nil, command.Options{}, func(context.Context, *command.Call) (json.RawMessage, error) {
+			_, err := os.ReadFile(filepath.Join(dir, path))
+			return nil, fmt.Errorf("test: %w", err)
+		}))
+		_, err := r.Call(t.Context(), &command.Call{Command: "test/open"})
+		if abi.CodeOf(err) != want || len(err.Error()) > 500 {
+			t.Errorf("%.20q: %s: %v, want %s", path, abi.CodeOf(err), err, want)
+		}
+	}
+}
+
+func TestSteersBuild(t *testing.T) {
+	for _, name := range []string{
+		"Makefile", "sub/makefile", "GNUmakefile", "rules.mk", "MAKEFILE. ", "package.json", "a/package.json", "node_modules/.bin/tsc", ".yarn/releases/yarn.cjs",
+		".pnp.cjs", "pnpm-workspace.yaml", "bunfig.toml", "Cargo.toml", "build.rs", "rust-toolchain.toml", "./x/../Cargo.toml", `sub\package.json`, "build.rs::$DATA",
+	} {
+		if !command.SteersBuild(name) {
+			t.Errorf("%q: got false, want true", name)
+		}
+	}
+	for _, name := range []string{"main.go", "go.mod", "go.sum", "package-lock.json", "src/build/rs", "docs/Makefile.md", "mk", ".", "src/lib.rs"} {
+		if command.SteersBuild(name) {
+			t.Errorf("%q: got true, want false", name)
 		}
 	}
 }

@@ -1,13 +1,18 @@
 package command
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
+
+// valueLimits bound a value that is validated: a model's reply, the largest there
+// is, has at most 16 MiB.
+var valueLimits = strictjson.Limits{Bytes: 16 << 20, Depth: maxParamDepth, Keys: 100_000, StringBytes: 16 << 20}
 
 // ValidateJSON reports how a value violates a JSON Schema, in one line; nil if
 // it does not. A schema that cannot be used is an error too.
@@ -16,7 +21,7 @@ func ValidateJSON(schema, value json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
+	v, err := strictjson.Any(value, valueLimits)
 	if err != nil {
 		return err
 	}

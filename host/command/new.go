@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -19,10 +20,15 @@ type Options struct {
 	Reads      map[string][]string // default none
 	InStore    bool                // default false
 	Private    bool                // default false: offered to models
+	ByName     bool                // default false: patterns match it
+	Executes   bool                // default false: runs nothing of the project
 	Shell      []string            // default none
 	Raw        []string            // default none
 	Aliases    map[string]string   // default none
 	Timeout    time.Duration       // default none
+	// Recursive are the struct types of the result that contain lists of
+	// themselves; its schema has a definition of each. Default none.
+	Recursive []reflect.Type
 }
 
 // New makes a command of fn. In is a struct; its JSON tags name the parameters,
@@ -36,7 +42,7 @@ type Options struct {
 func New[In, Out any](name, summary string, opt Options, fn func(ctx context.Context, call *Call, in In) (Out, error)) Command {
 	c := opt.command(name, summary)
 	c.Input = mustSchema[In](name, input)
-	c.Output = mustSchema[Out](name, output)
+	c.Output = mustSchema[Out](name, output, opt.Recursive...)
 	c.run = func(ctx context.Context, call *Call) (any, error) {
 		var in In
 		if err := json.Unmarshal(call.Params, &in); err != nil {
@@ -65,7 +71,8 @@ func NewDynamic(name, summary string, in, out json.RawMessage, opt Options, fn f
 func (o Options) command(name, summary string) Command {
 	return Command{
 		Name: name, Summary: summary,
-		ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, Reads: o.Reads, InStore: o.InStore, Private: o.Private,
+		ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, Reads: o.Reads, InStore: o.InStore,
+		Private: o.Private || o.ByName || o.Executes, ByName: o.ByName || o.Executes, Executes: o.Executes,
 		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, Timeout: o.Timeout,
 	}
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -26,18 +27,30 @@ var typeSchemas = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 }
 
-// mustSchema generates the schema of T and panics if there is none.
-func mustSchema[T any](name string, dir direction) json.RawMessage {
+// A generator makes the schemas of one side of one command.
+type generator struct {
+	dir   direction
+	types map[reflect.Type]*jsonschema.Schema // schemas that are not generated
+}
+
+// mustSchema generates the schema of T and panics if there is none. Lists of a
+// recursive type refer to its definition in $defs.
+func mustSchema[T any](name string, dir direction, recursive ...reflect.Type) json.RawMessage {
 	t := reflect.TypeFor[T]()
 	if t == reflect.TypeFor[json.RawMessage]() || t.Kind() == reflect.Interface {
 		return json.RawMessage(`{}`)
 	}
-	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: typeSchemas})
-	if err != nil {
-		panic(fmt.Sprintf("command %q: schema of %s: %v", name, t, err))
+	g := generator{dir: dir, types: maps.Clone(typeSchemas)}
+	for _, r := range recursive {
+		list := &jsonschema.Schema{Types: []string{"null", "array"}, Items: &jsonschema.Schema{Ref: "#/$defs/" + r.Name()}}
+		g.types[reflect.SliceOf(r)], g.types[reflect.SliceOf(reflect.PointerTo(r))] = list, list
 	}
-	if err := refine(s, t, dir); err != nil {
-		panic(fmt.Sprintf("command %q: schema of %s: %v", name, t, err))
+	s := g.must(name, t)
+	for _, r := range recursive {
+		if s.Defs == nil {
+			s.Defs = map[string]*jsonschema.Schema{}
+		}
+		s.Defs[r.Name()] = g.must(name, r)
 	}
 	if dir == input && s.Type != "object" {
 		panic(fmt.Sprintf("command %q: parameters must be a struct, not %s", name, t))
@@ -49,26 +62,38 @@ func mustSchema[T any](name string, dir direction) json.RawMessage {
 	return text
 }
 
+// must generates the schema of one type.
+func (g generator) must(name string, t reflect.Type) *jsonschema.Schema {
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: g.types})
+	if err == nil {
+		err = g.refine(s, t)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("command %q: schema of %s: %v", name, t, err))
+	}
+	return s
+}
+
 // refine applies the tags that the generator does not know, and forbids null
 // on the way in. It follows the same types the generator followed, so it ends.
-func refine(s *jsonschema.Schema, t reflect.Type, dir direction) error {
+func (g generator) refine(s *jsonschema.Schema, t reflect.Type) error {
 	if s == nil {
 		return nil
 	}
-	if dir == input && len(s.Types) == 2 && s.Types[0] == "null" {
+	if g.dir == input && len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if _, fixed := typeSchemas[t]; fixed {
+	if _, fixed := g.types[t]; fixed {
 		return nil
 	}
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
-		return refine(s.Items, t.Elem(), dir)
+		return g.refine(s.Items, t.Elem())
 	case reflect.Map:
-		return refine(s.AdditionalProperties, t.Elem(), dir)
+		return g.refine(s.AdditionalProperties, t.Elem())
 	case reflect.Struct:
 		for _, f := range reflect.VisibleFields(t) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -79,7 +104,7 @@ func refine(s *jsonschema.Schema, t reflect.Type, dir direction) error {
 			if !f.IsExported() || p == nil {
 				continue
 			}
-			if err := refine(p, f.Type, dir); err != nil {
+			if err := g.refine(p, f.Type); err != nil {
 				return err
 			}
 			if err := applyTags(p, f.Tag); err != nil {

@@ -22,14 +22,37 @@ var steeringFiles = []string{
 	".windsurfrules", ".aider.conf.yml", "claude.md", "agents.md", "gemini.md", ".clinerules", ".goreleaser.yml",
 }
 
+// A buildTool is a program that a command of this host starts in a project, with
+// the files of the project that say what the program runs.
+type buildTool struct {
+	name     string
+	folders  []string // all that is below
+	files    []string // in any folder
+	suffixes []string
+}
+
+// buildTools are the programs that code/verify starts. Source code is not listed:
+// tests, build scripts and macros of a project run whatever they are written to do.
+// go is there without files: neither "go build" nor "go vet" runs code of the
+// project, and code/verify keeps go.mod and go.work from choosing the toolchain.
+var buildTools = []buildTool{
+	{name: "go"},
+	{name: "make", files: []string{"makefile", "gnumakefile"}, suffixes: []string{".mk"}},
+	{name: "npm", folders: []string{"node_modules"}, files: []string{"package.json"}}, // and .npmrc, above
+	{name: "pnpm", files: []string{"package.json5", "package.yaml", "pnpm-workspace.yaml"}},
+	{name: "yarn", folders: []string{".yarn"}, files: []string{".pnp.cjs", ".pnp.js", ".pnp.loader.mjs"}},
+	{name: "bun", files: []string{"bunfig.toml"}},
+	{name: "cargo", files: []string{"cargo.toml", "build.rs", "rust-toolchain", "rust-toolchain.toml"}}, // and .cargo, above
+}
+
 // Steering reports whether a path, relative to a workspace, names a file that
-// steers tools rather than being worked on: what git, shells, editors, package
-// managers, coding agents or this program run or obey. A model may not write
-// such a file, also when it does not exist yet. Case does not count, nor do
+// configures tools instead of being worked on: what git, shells, editors, package
+// managers, coding agents or this program execute or obey. A model may not write
+// such a file, not even one that does not exist yet. Case does not count, nor do
 // the trailing dots and spaces and the invisible characters that some file
 // systems drop.
 //
-// It looks at the name alone; whoever opens the file must resolve links first.
+// It looks at the name alone: resolve links first.
 func Steering(name string) bool {
 	parts := plainParts(name)
 	for i, p := range parts {
@@ -41,6 +64,21 @@ func Steering(name string) bool {
 		}
 	}
 	return false
+}
+
+// SteersBuild reports whether a path, relative to a workspace, names a file that
+// says what building or testing the project runs, such as a Makefile or a
+// package.json. A model may write one only if its step's tools name a command that
+// executes code (see [Call]): any other model could run code through the next
+// build, without a grant for it. Names are compared as by [Steering].
+func SteersBuild(name string) bool {
+	parts := plainParts(name)
+	last := parts[len(parts)-1]
+	return slices.ContainsFunc(buildTools, func(t buildTool) bool {
+		return slices.Contains(t.files, last) ||
+			slices.ContainsFunc(t.suffixes, func(suffix string) bool { return strings.HasSuffix(last, suffix) }) ||
+			slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(t.folders, p) })
+	})
 }
 
 // plainParts splits a path into its parts as the most careless file system

@@ -2,7 +2,9 @@ package sentinel
 
 import (
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"reflect"
 )
 
 // Options say what the commands steer.
@@ -19,6 +21,9 @@ type Options struct {
 	// Definitions are told before a definition is edited and after, so that its
 	// file and the store say the same. Default nil: definitions live in no files.
 	Definitions Definitions
+	// Trust decides which files are obeyed. Default: those that are the user's or
+	// root's alone, with the folders above.
+	Trust *trust.Policy
 }
 
 type family struct {
@@ -33,6 +38,8 @@ func Commands(opt Options) []command.Command {
 	read := command.Options{ReadOnly: true, Idempotent: true, Private: true}
 	write := command.Options{Idempotent: true, Private: true}
 	change := command.Options{Private: true}
+	trace := read
+	trace.Recursive = []reflect.Type{reflect.TypeFor[runtime.TraceStep]()}
 	return []command.Command{
 		command.New("sentinel/create", "Define a sentinel, from a file or from its parts.", write, f.create),
 		command.New("sentinel/load", "Define the sentinels of a file or folder, or of the project.", write, f.load),
@@ -50,7 +57,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/result", "Show how a run, or the newest run of a sentinel, ended.", read, f.result),
 		command.New("sentinel/list", "List defined sentinels and runs.", read, f.list),
 		command.New("sentinel/triggers", "Show what triggers wait for, and what became of what they fired.", read, f.triggers),
-		command.New("sentinel/trace", "Show what a run did: iterations, steps, attempts and host calls.", read, f.trace),
+		command.New("sentinel/trace", "Show what a run did: iterations, steps, attempts and host calls.", trace, f.trace),
 		command.New("sentinel/update", "Put another definition in the place of a sentinel's.", write, f.update),
 		command.New("sentinel/delete", "Delete a sentinel; its runs go on, its revisions stay readable.", change, f.remove),
 		command.New("sentinel/revisions", "List the revisions of a sentinel: when, by whom, why.", read, f.revisions),

@@ -42,19 +42,26 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 	if in.Revision != nil {
 		expect = *in.Revision
 	}
-	return f.save(ctx, call, src, file, expect)
-}
-
-func (f family) save(ctx context.Context, call *command.Call, src []byte, file string, expect int) (saved, error) {
 	def, problems := f.rt.Decode(src, file)
 	if len(problems) > 0 {
-		return saved{}, refused(problems)
+		return saved{}, in.refused(problems)
 	}
-	return f.saveRead(ctx, call, def, expect)
+	return f.save(ctx, call, def, expect)
 }
 
-// saveRead is save for a definition that is read already.
-func (f family) saveRead(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int) (saved, error) {
+// refused is the error for problems of the definition that the parameters name.
+func (in createIn) refused(problems sentinels.Problems) error {
+	switch {
+	case in.File != "":
+		return refused(problems)
+	case in.Definition != nil:
+		return refusedParam("definition", in.Definition, problems)
+	}
+	return refusedParam("", nil, problems)
+}
+
+// save stores a definition as a new revision and writes it back to its file.
+func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int) (saved, error) {
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err
 	}
@@ -73,7 +80,7 @@ func (f family) source(call *command.Call, in createIn) ([]byte, string, error) 
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(call.Workspace, path)
 		}
-		src, err := os.ReadFile(path)
+		src, err := f.opt.Trust.Read(path, sentinels.MaxBytes)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, "", &abi.Error{Code: abi.NotFound, Field: "file", Message: fmt.Sprintf("read definition: no file %q", path)}
 		}

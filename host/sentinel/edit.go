@@ -1,9 +1,12 @@
 package sentinel
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -83,6 +86,27 @@ func who(call *command.Call) string {
 // refused is the error for problems of a definition.
 func refused(problems sentinels.Problems) error {
 	return &abi.Error{Code: abi.BadFields, Permanent: true, Message: problems.Error()}
+}
+
+// refusedParam is the error for problems of a definition or step that was given as
+// the parameter name, "" for all parameters together. A parameter that is a value
+// was encoded again on its way, so lines and columns of the text that was read
+// mean nothing to the caller; paths do. In a string the caller's own lines are
+// still there.
+func refusedParam(name string, raw json.RawMessage, problems sentinels.Problems) error {
+	shown := slices.Clone(problems)
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte{'"'}) {
+		for i := range shown {
+			shown[i].Line, shown[i].Column = 0, 0
+		}
+	}
+	field := problems[0].Path
+	if name != "" && (field == "" || field[0] == '[') {
+		field = name + field
+	} else if name != "" {
+		field = name + "." + field
+	}
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: shown.Error()}
 }
 
 // sync has the file of a definition taken up before it is edited; a host

@@ -2,7 +2,6 @@ package sentinel
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -141,16 +140,11 @@ func has(list []string, s string) bool {
 	return false
 }
 
-// trace answers with JSON of its own: a trace nests, which a schema generated
-// from the types cannot say.
-func (f family) trace(_ context.Context, _ *command.Call, in targetIn) (json.RawMessage, error) {
+// trace returns what the journal has of a run.
+func (f family) trace(_ context.Context, _ *command.Call, in targetIn) (*runtime.Trace, error) {
 	info, err := f.target(in, true)
 	if err != nil {
 		return nil, err
 	}
-	tr, err := f.rt.Trace(info.ID)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(tr)
+	return f.rt.Trace(info.ID)
 }

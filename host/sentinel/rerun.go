@@ -128,7 +128,7 @@ func (f family) changed(d *sentinels.Definition, in stepIn, whole, params json.R
 	}
 	var step *sentinels.Step
 	if whole != nil {
-		step, err = f.step(whole)
+		step, err = f.step(whole, "step")
 	} else {
 		var old *sentinels.Step
 		if old, err = d.StepAt(at); err != nil {

@@ -79,7 +79,7 @@ func (f family) startable(call *command.Call, in startIn) (*sentinels.Definition
 	}
 	def, problems := f.rt.Decode(src, file)
 	if len(problems) > 0 {
-		return nil, 0, refused(problems)
+		return nil, 0, createIn{File: in.File, Definition: in.Definition}.refused(problems)
 	}
 	return def, 0, nil
 }

@@ -88,6 +88,8 @@ type resumeIn struct {
 	BudgetCalls   int64   `json:"budgetCalls,omitempty" jsonschema:"this many more model calls" minimum:"0"`
 	OnInterrupt   string  `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt" enum:"retry,fail,ask"`
 	Tree          *bool   `json:"tree,omitempty" jsonschema:"also the runs below it that were paused with it; true if not given"`
+	By            string  `json:"by,omitempty" jsonschema:"who resumes it; the user if not given"`
+	Comment       string  `json:"comment,omitempty" jsonschema:"why; a quarantined run needs it, and goes on"`
 }
 
 func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (runtime.RunInfo, error) {
@@ -103,12 +105,24 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	}
 	err = f.rt.Resume(ctx, info.ID, runtime.ResumeOptions{
 		Room:        runtime.Room{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls},
-		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: string(call.By), Tree: in.Tree == nil || *in.Tree,
+		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: author(call, in.By), Comment: in.Comment, Tree: in.Tree == nil || *in.Tree,
 	})
 	if err != nil {
 		return info, err
 	}
 	return f.rt.Status(info.ID)
+}
+
+// author returns who a call is made for: a person, by the name that is given. A
+// step or a model cannot pass for one.
+func author(call *command.Call, name string) string {
+	switch {
+	case call.By != command.ByUser:
+		return string(call.By) + " of " + string(call.Sentinel)
+	case name == "":
+		return "user"
+	}
+	return name
 }
 
 type decideIn struct {
@@ -117,7 +131,7 @@ type decideIn struct {
 	Call       string          `json:"call,omitempty" jsonschema:"what is decided; may be left out when there is one question"`
 	Verdict    string          `json:"verdict" jsonschema:"the answer" enum:"retry,skip,fail,approve,reject"`
 	By         string          `json:"by,omitempty" jsonschema:"who decides; the user if not given"`
-	Comment    string          `json:"comment,omitempty"`
+	Comment    string          `json:"comment,omitempty" jsonschema:"why; to retry a step that is quarantined it is needed"`
 	Result     json.RawMessage `json:"result,omitempty" jsonschema:"with skip: what the call is taken to have answered"`
 }
 
@@ -126,14 +140,7 @@ func (f family) decide(ctx context.Context, call *command.Call, in decideIn) (ru
 	if err != nil {
 		return info, err
 	}
-	by := in.By
-	if call.By != command.ByUser {
-		// A step or a model cannot pass for a person.
-		by = string(call.By) + " of " + string(call.Sentinel)
-	} else if by == "" {
-		by = "user"
-	}
-	err = f.rt.Decide(ctx, info.ID, runtime.Decision{Call: in.Call, Verdict: in.Verdict, By: by, Comment: in.Comment, Result: in.Result})
+	err = f.rt.Decide(ctx, info.ID, runtime.Decision{Call: in.Call, Verdict: in.Verdict, By: author(call, in.By), Comment: in.Comment, Result: in.Result})
 	if err != nil {
 		return info, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A stepIn names one step.
@@ -30,7 +31,7 @@ type addIn struct {
 // stepAdd puts a step before the one at a place; the place behind the last one,
 // or none, appends.
 func (f family) stepAdd(ctx context.Context, call *command.Call, in addIn) (edited, error) {
-	step, err := f.step(in.Step)
+	step, err := f.step(in.Step, "step")
 	if err != nil {
 		return edited{}, err
 	}
@@ -62,7 +63,7 @@ func (f family) stepUpdate(ctx context.Context, call *command.Call, in updateSte
 	var whole *sentinels.Step
 	var err error
 	if in.Step != nil {
-		if whole, err = f.step(in.Step); err != nil {
+		if whole, err = f.step(in.Step, "step"); err != nil {
 			return edited{}, err
 		}
 	}
@@ -102,11 +103,12 @@ func (f family) stepRemove(ctx context.Context, call *command.Call, in stepIn) (
 	return out, err
 }
 
-// step reads a step alone; what it means among the others is checked with them.
-func (f family) step(raw json.RawMessage) (*sentinels.Step, error) {
+// step reads a step that was given as the parameter name. What depends on the
+// other steps is checked together with them.
+func (f family) step(raw json.RawMessage, name string) (*sentinels.Step, error) {
 	step, problems := sentinels.DecodeStep(unquoted(raw), f.rt.DecodeOptions("step"))
 	if len(problems) > 0 {
-		return nil, refused(problems)
+		return nil, refusedParam(name, raw, problems)
 	}
 	return step, nil
 }
@@ -116,10 +118,12 @@ func (f family) step(raw json.RawMessage) (*sentinels.Step, error) {
 // command's parameters.
 func (f family) patched(old *sentinels.Step, params json.RawMessage) (*sentinels.Step, error) {
 	patch := unquoted(params)
-	if !bytes.HasPrefix(patch, []byte("{")) || !json.Valid(patch) {
-		return nil, &abi.Error{Code: abi.BadFields, Field: "params", Message: "update step: params is no JSON object"}
+	if _, err := strictjson.Members(patch, strictjson.Limits{}); err != nil {
+		return nil, &abi.Error{Code: abi.BadFields, Field: "params", Message: fmt.Sprintf("update step: params: %v", err)}
 	}
+	name := "params"           // of the parameter, in front of the paths in the step
 	if old.Type == "command" { // its other fields are changed by step
+		name = ""
 		patch = append(append([]byte(`{"params":`), patch...), '}')
 	}
 	text, err := old.MarshalJSON()
@@ -129,7 +133,7 @@ func (f family) patched(old *sentinels.Step, params json.RawMessage) (*sentinels
 	if text, err = mergePatch(text, patch); err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Field: "params", Message: fmt.Sprintf("update step: %v", err)}
 	}
-	return f.step(text)
+	return f.step(text, name)
 }
 
 // unquoted takes JSON out of a string, which is how models and shells hand over

@@ -1,7 +1,6 @@
 package sentinel
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // bundleFormat is the form of a bundle that this program writes. One with a
@@ -23,6 +23,12 @@ const bundleFormat = 1
 // maxBundle bounds a bundle in bytes. It is held in memory whole, as is the
 // commit that takes it in.
 const maxBundle = 64 << 20
+
+// bundleLimits bound a bundle. Its definitions have limits of their own.
+var bundleLimits = strictjson.Limits{Bytes: maxBundle, Depth: strictjson.DefaultDepth + 8, Keys: 4_000_000}
+
+// maxModule bounds the file of a plugin, in bytes: the limit of the engine.
+const maxModule = 32 << 20
 
 // A bundle is what definitions travel in from store to store. Unlike a
 // definition it is written by programs alone, so it is plain JSON.
@@ -67,8 +73,9 @@ func readBundle(src []byte, file string) (bundle, error) {
 	}
 	// Two keys tell the kinds apart: no definition has them, since unknown keys
 	// are problems there.
-	// What is no plain JSON may still be a definition, which can have comments,
-	// and whose own reader says where it is wrong.
+	// Text that is not plain JSON may still be a definition, which can have
+	// comments, and whose own reader says where it is wrong. The probe is not
+	// strict: a bundle with a duplicate key is still a bundle.
 	if json.Unmarshal(src, &probe) != nil || probe.Sentinels == nil {
 		return bundle{Format: bundleFormat, Sentinels: []traveller{{Definition: src}}}, nil
 	}
@@ -84,13 +91,9 @@ func readBundle(src []byte, file string) (bundle, error) {
 		return bad("a newer release made it: use that, or export it there again for this one", "its format is %d, the newest that is known is %d", format, bundleFormat)
 	}
 	var b bundle
-	d := json.NewDecoder(bytes.NewReader(src))
-	d.DisallowUnknownFields() // what is not understood would be lost on the way
-	if err := d.Decode(&b); err != nil {
+	// An unknown key would be lost on the way, so it is an error.
+	if err := strictjson.Decode(src, &b, bundleLimits); err != nil {
 		return bad("", "%v", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return bad("", "there is more after its end")
 	}
 	if len(b.Sentinels) == 0 {
 		return bad("", "it holds no sentinel")
@@ -100,21 +103,21 @@ func readBundle(src []byte, file string) (bundle, error) {
 
 // readTravel reads a file of a person, below the caller's workspace unless its
 // path is absolute.
-func readTravel(call *command.Call, path string) ([]byte, error) {
+func (f family) readTravel(call *command.Call, path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(call.Workspace, path)
 	}
-	f, err := os.Open(path)
+	in, _, err := f.opt.Trust.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, &abi.Error{Code: abi.NotFound, Field: "file", Message: fmt.Sprintf("import sentinels: no file %q", path)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("import sentinels: %w", err)
 	}
-	defer f.Close()
+	defer in.Close()
 	// One byte more than is allowed tells a file that is too large from one that
-	// just fits, also when its size is not known before, as with a pipe.
-	src, err := io.ReadAll(io.LimitReader(f, maxBundle+1))
+	// just fits, even if it grows meanwhile.
+	src, err := io.ReadAll(io.LimitReader(in, maxBundle+1))
 	if err != nil {
 		return nil, fmt.Errorf("import sentinels: %w", err)
 	}

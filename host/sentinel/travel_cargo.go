@@ -43,7 +43,7 @@ func (f family) cargo(call *command.Call, root *os.Root, n *needs) ([]deployed, 
 		if string(sentinels.Slug(name)) != name {
 			continue // no file has such a name
 		}
-		text, err := os.ReadFile(filepath.Join(dir, "recipes", name+".json"))
+		text, err := f.opt.Trust.Read(filepath.Join(dir, "recipes", name+".json"), sentinels.MaxBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // one that every host has
 		}
@@ -126,7 +126,7 @@ func (f family) text(call *command.Call, dir string, s runtime.Stored, def *sent
 		if !filepath.IsAbs(file) {
 			continue
 		}
-		src, err := os.ReadFile(file)
+		src, err := f.opt.Trust.Read(file, sentinels.MaxBytes)
 		if err != nil {
 			continue // it need not be there: the store has it
 		}
@@ -147,7 +147,7 @@ func (f family) pluginFile(dir string, p runtime.PluginInfo) ([]byte, error) {
 		folders = append(folders, f.opt.Plugins)
 	}
 	for _, folder := range folders {
-		code, err := os.ReadFile(filepath.Join(folder, filepath.Base(p.Source)))
+		code, err := f.opt.Trust.Read(filepath.Join(folder, filepath.Base(p.Source)), maxModule)
 		// A file that was replaced since is another plugin, which nobody has tried
 		// with this sentinel.
 		if err == nil && sum(code) == p.Digest {

@@ -45,7 +45,7 @@ type imported struct {
 // checks of a history come last, within the import.
 func (f family) take(ctx context.Context, call *command.Call, in importIn) (importOut, error) {
 	// A step may import too, and then it says so in the history: see who.
-	b, source, err := readGiven(call, in)
+	b, source, err := f.readGiven(call, in)
 	if err != nil {
 		return importOut{}, err
 	}
@@ -100,7 +100,7 @@ func (f family) take(ctx context.Context, call *command.Call, in importIn) (impo
 }
 
 // readGiven reads the one of the three forms that is given.
-func readGiven(call *command.Call, in importIn) (bundle, string, error) {
+func (f family) readGiven(call *command.Call, in importIn) (bundle, string, error) {
 	// A second form would be ignored without a word.
 	given := 0
 	for _, is := range []bool{in.File != "", in.Bundle != nil, in.Definition != nil} {
@@ -116,7 +116,7 @@ func readGiven(call *command.Call, in importIn) (bundle, string, error) {
 	case in.File != "":
 		source = in.File
 		var err error
-		if src, err = readTravel(call, in.File); err != nil {
+		if src, err = f.readTravel(call, in.File); err != nil {
 			return bundle{}, "", err
 		}
 	case in.Definition != nil:

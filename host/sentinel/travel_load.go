@@ -50,7 +50,7 @@ func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOu
 // loadFile loads one file, unless another one was loaded for the same sentinel:
 // the two would take turns at each load. from has those that were.
 func (f family) loadFile(ctx context.Context, call *command.Call, file string, from map[sentinels.ID]string) (saved, error) {
-	src, err := os.ReadFile(file)
+	src, err := f.opt.Trust.Read(file, sentinels.MaxBytes)
 	if err != nil {
 		return saved{}, err
 	}
@@ -64,7 +64,7 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, f
 		return saved{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s: sentinel %q is in %s already, which counts", file, def.ID, other)}
 	}
 	// Whatever revision is there: a file that is loaded is meant to count.
-	s, err := f.saveRead(ctx, call, def, runtime.AnyRevision)
+	s, err := f.save(ctx, call, def, runtime.AnyRevision)
 	if err == nil {
 		from[def.ID] = file
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // renames reads the two forms of the parameter: a new id for the only sentinel,
@@ -30,8 +31,8 @@ func renames(raw json.RawMessage, b bundle) (map[sentinels.ID]sentinels.ID, erro
 			return bad("there are %d sentinels: give an object of old ids and new ones", len(b.Sentinels))
 		}
 		names[""] = one // whatever its id is
-	} else if err := json.Unmarshal(unquoted(raw), &names); err != nil {
-		return bad("an id is wanted, or an object of old ids and new ones")
+	} else if err := strictjson.Decode(unquoted(raw), &names, strictjson.Limits{}); err != nil {
+		return bad("want an id, or an object of old ids and new ones: %v", err)
 	}
 	// An id that no sentinel has is most likely misspelt. A definition alone has
 	// no id beside it, so whether it is meant shows later.

@@ -33,7 +33,7 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ed
 	// Read as it was given, so that problems are placed in the caller's own text.
 	def, problems := f.rt.Decode(src, file)
 	if len(problems) > 0 {
-		return edited{}, refused(problems)
+		return edited{}, createIn{File: in.File, Definition: in.Definition}.refused(problems)
 	}
 	return f.edit(ctx, call, in.editIn, in.Note, func(old *sentinels.Definition) (*sentinels.Definition, error) {
 		if def.ID == old.ID {
