@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/problem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // readTime bounds how long a body may take to arrive.
@@ -60,7 +63,9 @@ func (a *API) readBody(r *http.Request, route *Route) (body []byte, release func
 	if err != nil {
 		return nil, nil, err
 	}
+	arrived := connOf(r.Context()).waitForBody()
 	body, err = io.ReadAll(r.Body)
+	arrived()
 	if err != nil {
 		release()
 		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
@@ -71,28 +76,65 @@ func (a *API) readBody(r *http.Request, route *Route) (body []byte, release func
 	return body, release, nil
 }
 
-// readJSON is readBody for a JSON value; an empty body is nil.
+// readJSON is readBody for a JSON value; a body without one is nil.
 func (a *API) readJSON(r *http.Request, route *Route) (json.RawMessage, func(), error) {
 	body, release, err := a.readBody(r, route)
 	if err != nil {
 		return nil, nil, err
 	}
-	body = bytes.TrimSpace(body)
-	if len(body) > 0 && !json.Valid(body) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, release, nil
+	}
+	if err := strictjson.Check(body, route.jsonLimits()); err != nil {
 		release()
-		return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: "the body is no JSON"}
+		return nil, nil, problem.BadJSON("body", err)
 	}
 	return body, release, nil
 }
 
-// members decodes an object; nil is an empty one.
-func members(body json.RawMessage) (map[string]json.RawMessage, error) {
-	if len(body) == 0 {
+// wrapping is how deep parameters put a definition, which may have the full depth
+// itself.
+const wrapping = 8
+
+// jsonLimits bound a body besides its bytes. A definition has limits of its own.
+func (r *Route) jsonLimits() strictjson.Limits {
+	limits := strictjson.Limits{Bytes: int(r.limit())}
+	if r.body == "*" {
+		limits.Depth, limits.Keys, limits.StringBytes = strictjson.DefaultDepth+wrapping, 100_000, limits.Bytes
+	}
+	return limits
+}
+
+// place adds to an error about a field where in the body it is. body is what the
+// route's parameters were made of.
+func (r *Route) place(body json.RawMessage, err error) error {
+	bad := abi.As(err)
+	if bad == nil || bad.Code != abi.BadFields || bad.Field == "" || bad.Field == keyHeader || len(body) == 0 {
+		return err
+	}
+	if own := (*problem.Error)(nil); errors.As(err, &own) {
+		return err // its place is known, or it is about something else
+	}
+	path := bad.Field
+	if r.body != "*" {
+		rest, inside := strings.CutPrefix(path, r.body)
+		if !inside {
+			return err
+		}
+		path = strings.TrimPrefix(rest, ".")
+	}
+	_, line, column := strictjson.Find(body, path)
+	return &problem.Error{Line: line, Column: column, Path: path, Err: err}
+}
+
+// members decodes an object that was checked; an empty text is an empty object.
+func members(text json.RawMessage) (map[string]json.RawMessage, error) {
+	if len(text) == 0 {
 		return map[string]json.RawMessage{}, nil
 	}
 	var m map[string]json.RawMessage
-	if err := json.Unmarshal(body, &m); err != nil || m == nil {
-		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: "the body is no JSON object"}
+	if err := json.Unmarshal(text, &m); err != nil || m == nil {
+		return nil, &problem.Error{Line: 1, Column: 1, Err: &abi.Error{Code: abi.BadFields, Permanent: true, Message: "body: line 1, column 1: want a JSON object"}}
 	}
 	return m, nil
 }

@@ -30,7 +30,9 @@ func TestBodyLimits(t *testing.T) {
 		{"/v1/commands/code/write", 3 * mb, true}, {"/v1/commands/code/write", 4*mb + 1, false},
 		{"/v1/sentinels/a/runs", 2 * mb, true},
 	} {
-		body := `{"a":"` + strings.Repeat("x", tt.size-8) + `"}`
+		// No single string is beyond its own limit.
+		body := `{"a":[` + strings.Repeat(`"`+strings.Repeat("x", 100_000)+`",`, tt.size/100_003-1)
+		body += `"` + strings.Repeat("x", tt.size-len(body)-4) + `"]}`
 		for _, told := range []bool{true, false} {
 			var in io.Reader = strings.NewReader(body)
 			if !told {

@@ -72,7 +72,8 @@ func (a *API) describeCommand(w http.ResponseWriter, r *http.Request) error {
 // callCommand hands the body to the registry as it came: the registry validates
 // it against the command's schema, and nobody else knows that schema better.
 func (a *API) callCommand(w http.ResponseWriter, r *http.Request) error {
-	body, release, err := a.readJSON(r, a.byPattern["POST /v1/commands/{name...}"])
+	route := a.byPattern["POST /v1/commands/{name...}"]
+	body, release, err := a.readJSON(r, route)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (a *API) callCommand(w http.ResponseWriter, r *http.Request) error {
 	}
 	result, err := a.call(r, r.PathValue("name"), body)
 	if err != nil {
-		return err
+		return route.place(body, err)
 	}
 	// A command may have nothing to say; the answer is JSON all the same.
 	if len(result) == 0 {

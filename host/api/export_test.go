@@ -1,6 +1,8 @@
 package api
 
 import (
+	"log/slog"
+	"net"
 	"net/http"
 	"time"
 )
@@ -18,10 +20,12 @@ func (a *API) Pattern(r *http.Request) string {
 func (t *TokenFile) SetNow(now func() time.Time) { t.now = now }
 
 // LimitConns is the listener that bounds connections.
-var LimitConns = limitConns
+func LimitConns(l net.Listener, n int) net.Listener {
+	return limitConns(l, n, slog.New(slog.DiscardHandler))
+}
 
 // ReadToken reads without making one.
-var ReadToken = readToken
+var ReadToken = func(state string) (string, error) { return TokenStore{State: state}.read() }
 
 // Window reads lines as the logs route does.
 type Window = window
@@ -31,3 +35,6 @@ func NewWindow(offset, limit, tail int) Window { return window{offset, limit, ta
 
 // Read reads the lines of a window.
 var Read = Window.read
+
+// ConnsFor is the limit of connections that goes with a limit of open files.
+var ConnsFor = connsFor

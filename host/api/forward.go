@@ -21,18 +21,22 @@ var inCommand = map[string]string{"id": "sentinelId", "run": "run", "address": "
 func (a *API) forward(w http.ResponseWriter, r *http.Request, route *Route) error {
 	// The body stays in memory until the command has answered: its bytes are
 	// those of the parameters.
-	params, release, err := a.params(r, route)
+	body, release, err := a.readJSON(r, route)
 	if err != nil {
 		return err
 	}
 	defer release()
+	params, err := a.params(r, route, body)
+	if err != nil {
+		return err
+	}
 	on, err := a.precondition(r, route, params)
 	if err != nil {
 		return err
 	}
 	result, err := a.call(r, route.Command, params)
 	if err != nil {
-		return a.stale(r, params, on, err)
+		return route.place(body, a.stale(r, params, on, err))
 	}
 	if route.answer != nil {
 		return route.answer(a, w, r, route, result)
@@ -42,15 +46,11 @@ func (a *API) forward(w http.ResponseWriter, r *http.Request, route *Route) erro
 
 // params joins body, path, query and what the route fixes. The path counts: a
 // body that names another object is refused rather than overruled.
-func (a *API) params(r *http.Request, route *Route) (map[string]json.RawMessage, func(), error) {
-	body, release, err := a.readJSON(r, route)
-	if err != nil {
-		return nil, nil, err
-	}
+func (a *API) params(r *http.Request, route *Route, body json.RawMessage) (map[string]json.RawMessage, error) {
 	params, err := bodyParams(route, body)
 	// In this order, so that what the table fixes has the last word.
 	if err == nil {
-		err = pathParams(r, route, params)
+		err = route.place(body, pathParams(r, route, params))
 	}
 	if err == nil {
 		err = queryParams(r.URL, route, params)
@@ -60,11 +60,7 @@ func (a *API) params(r *http.Request, route *Route) (map[string]json.RawMessage,
 			params[name], err = json.Marshal(v)
 		}
 	}
-	if err != nil {
-		release()
-		return nil, nil, err
-	}
-	return params, release, nil
+	return params, err
 }
 
 // bodyParams makes parameters of a body. A route that takes none refuses one:
@@ -78,10 +74,13 @@ func bodyParams(route *Route, body json.RawMessage) (map[string]json.RawMessage,
 	case route.body == "":
 		return map[string]json.RawMessage{}, nil
 	}
-	// The command's schema says what has to be in it; that it is an object is
-	// said here, where the answer can name the body.
-	if _, err := members(body); err != nil || len(body) == 0 {
-		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("the body is not the JSON object of a %s", route.body)}
+	// The command's schema says what the object has to hold. That it is an object
+	// is checked here, where the error can name the body.
+	if len(body) == 0 {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("the body is empty: want the JSON object of a %s", route.body)}
+	}
+	if _, err := members(body); err != nil {
+		return nil, err
 	}
 	return map[string]json.RawMessage{route.body: body}, nil
 }

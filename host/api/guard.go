@@ -158,6 +158,7 @@ func (a *API) checkAccess(r *http.Request, route *Route) error {
 	// which it was.
 	token, ok := presented(r, route)
 	if ok && a.opt.Tokens != nil && a.opt.Tokens.Valid(token) {
+		connOf(r.Context()).trusted()
 		return nil
 	}
 	e := &abi.Error{Code: abi.Denied, Message: "no token was given", Hint: "send the header Authorization: Bearer TOKEN; `sentinel token` prints the token"}

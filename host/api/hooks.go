@@ -39,9 +39,8 @@ type admissions struct {
 // hook hands a request to its trigger, which checks the secret.
 func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 	id, trigger := sentinels.ID(r.PathValue("sentinel")), r.PathValue("trigger")
-	none := &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("there is no webhook %q", r.URL.Path)}
 	if a.opt.Hooks == nil {
-		return none
+		return refusedHook()
 	}
 	body, release, err := a.readBody(r, &Route{Access: AccessHook, maxBody: triggers.MaxBody})
 	if err != nil {
@@ -51,23 +50,41 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 	list, err := a.opt.Hooks.Receive(r.Context(), id, trigger, triggers.Request{
 		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
 	})
-	// A sender is a stranger until its secret was found good, and its trigger says
-	// only in the end whether it was.
+	// A sender is a stranger until its trigger accepts its secret. Until then the
+	// answer is the same whether there is such a webhook or not.
 	switch code := abi.CodeOf(err); code {
 	case "":
 		if list == nil {
 			list = []triggers.Admission{}
 		}
-		return writeJSON(w, http.StatusAccepted, admissions{list})
-	case abi.NotFound:
-		return none // a sentinel without a webhook and no sentinel look alike to a stranger
-	case abi.Denied:
+		return writeJSON(w, hookStatus(list), admissions{list})
+	case abi.NotFound, abi.Denied:
 		a.log.Warn("webhook refused", "sentinel", id, "trigger", trigger, "error", err)
-		return &problem.Error{Status: http.StatusUnauthorized, Err: abi.New(abi.Denied, "the webhook's secret or signature is missing or wrong")}
+		return refusedHook()
 	case abi.Internal:
 		return fmt.Errorf("receive webhook: %w", hidden{err})
 	}
 	return err
+}
+
+// refusedHook is the answer to a request that no webhook accepts.
+func refusedHook() error {
+	return &problem.Error{Status: http.StatusUnauthorized,
+		Err: abi.New(abi.Denied, "there is no such webhook, or its secret or signature is missing or wrong")}
+}
+
+// hookStatus is 202, or 200 if all that the request fired had been admitted before:
+// nothing new will happen.
+func hookStatus(list []triggers.Admission) int {
+	for _, adm := range list {
+		if adm.Outcome != triggers.Duplicate {
+			return http.StatusAccepted
+		}
+	}
+	if len(list) == 0 {
+		return http.StatusAccepted
+	}
+	return http.StatusOK
 }
 
 // hidden keeps a fault of the host from strangers: the log gets it, they get

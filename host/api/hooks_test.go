@@ -44,13 +44,28 @@ func TestHook(t *testing.T) {
 	}
 }
 
+// H1: 200 says that everything was admitted before.
+func TestHookRepeated(t *testing.T) {
+	again := triggers.Admission{Outcome: triggers.Duplicate, Run: "r1"}
+	for want, list := range map[int][]triggers.Admission{
+		http.StatusOK:       {again, again},
+		http.StatusAccepted: {again, {Outcome: triggers.Started, Run: "r2"}},
+	} {
+		s := open(t, api.Options{Hooks: hooksFunc(func(sentinels.ID, string, triggers.Request) ([]triggers.Admission, error) { return list, nil })})
+		s.auth = ""
+		if got := s.do("POST", "/v1/hooks/nightly", "{}"); got.status != want || !strings.Contains(got.body, `"run":"r1"`) {
+			t.Errorf("%d %s, want %d", got.status, got.body, want)
+		}
+	}
+}
+
 // H2: a stranger learns nothing of what is behind a webhook.
 func TestHookSecrets(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err    error
 		status int
 	}{
-		"no such":     {notFound("sentinel secret-name is unknown"), 404},
+		"no such":     {notFound("sentinel secret-name is unknown"), 401},
 		"bad secret":  {abi.New(abi.Denied, "signature secret-name"), 401},
 		"host fault":  {errors.New("open secret-name"), 500},
 		"bad body":    {abi.New(abi.BadFields, "no JSON"), 400},
@@ -65,7 +80,7 @@ func TestHookSecrets(t *testing.T) {
 	}
 	s := open(t, api.Options{})
 	s.auth = ""
-	if got := s.do("POST", "/v1/hooks/nightly", "{}"); got.status != 404 {
+	if got := s.do("POST", "/v1/hooks/nightly", "{}"); got.status != 401 {
 		t.Errorf("no webhooks: %d", got.status)
 	}
 }

@@ -28,8 +28,8 @@ type ListenOptions struct {
 	// TLSElsewhere says that a proxy in front speaks TLS, so that plain HTTP may
 	// be public. Tokens are asked for all the same. Default false.
 	TLSElsewhere bool
-	// MaxConns bounds the connections open at once; others wait to be accepted.
-	// Default 1,024.
+	// MaxConns bounds the connections open at once. At the limit a new connection
+	// takes the place of one that does nothing. Default [MaxConns].
 	MaxConns int
 	// Grace is how long requests may go on when the server ends. Default 10 s.
 	Grace time.Duration
@@ -41,6 +41,7 @@ const (
 	idleTime   = 2 * time.Minute  // between requests
 	maxHeader  = 32 << 10         // bytes
 	maxConns   = 1024
+	minConns   = 16
 	graceTime  = 10 * time.Second
 )
 
@@ -71,7 +72,7 @@ type Server struct {
 // them. ctx counts for opening only.
 func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 	opt.Addr = cmp.Or(opt.Addr, DefaultAddr)
-	opt.MaxConns = cmp.Or(opt.MaxConns, maxConns)
+	opt.MaxConns = cmp.Or(opt.MaxConns, MaxConns())
 	opt.Grace = cmp.Or(opt.Grace, graceTime)
 	config, err := opt.config()
 	if err != nil {
@@ -87,7 +88,7 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 		return nil, &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("listen on %q: %v", opt.Addr, err), Hint: "choose another address with --listen HOST:PORT"}
 	}
 	// Below TLS, so that handshakes count as well.
-	l = limitConns(l, opt.MaxConns)
+	l = limitConns(l, opt.MaxConns, a.log)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
@@ -101,6 +102,7 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       withConn,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // broken handshakes and the like: anybody can cause them
 	}
 	return s, nil
@@ -212,7 +214,8 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-// counted has Close wait for a handler also when its connection was hijacked.
+// counted makes Close wait for a handler also when its connection was hijacked,
+// and the limit of connections know of it.
 func (s *Server) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -224,6 +227,9 @@ func (s *Server) counted(h http.Handler) http.Handler {
 		s.requests.Add(1)
 		s.mu.Unlock()
 		defer s.requests.Done()
+		c := connOf(r.Context())
+		c.begin()
+		defer c.end()
 		h.ServeHTTP(w, r)
 	})
 }

@@ -187,11 +187,14 @@ func TestReferencesResolve(t *testing.T) {
 		if !component.MatchString(name) {
 			t.Errorf("component %q", name)
 		}
+		// A relative name would be joined to the working directory, whose path need
+		// not be a valid URL.
+		const resource = "https://sentinel.example/openapi.json"
 		c := jsonschema.NewCompiler()
-		if err := c.AddResource("openapi.json", root); err != nil {
+		if err := c.AddResource(resource, root); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Compile("openapi.json#/components/schemas/" + name); err != nil {
+		if _, err := c.Compile(resource + "#/components/schemas/" + name); err != nil {
 			t.Errorf("schema %s: %v", name, err)
 		}
 	}

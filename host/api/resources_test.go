@@ -97,7 +97,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"POST", "/v1/runs/r1/stop", `{"run":"r2"}`, ``, 400, "run"},
 		{"POST", "/v1/sentinels/a/runs", `{"sentinelId":"b"}`, ``, 400, "sentinelId"},
 		{"POST", "/v1/sentinels/a/runs", `[1]`, ``, 400, ""},
-		{"POST", "/v1/sentinels/a/runs", `{"a":`, ``, 400, ""},
+		{"POST", "/v1/sentinels/a/runs", `{"a":`, ``, 400, "a"},
 		{"POST", "/v1/sentinels", ``, ``, 400, ""},
 		{"POST", "/v1/sentinels", `null`, ``, 400, ""},
 		{"POST", "/v1/commands/sentinel/stop", `{"a":1}}`, ``, 400, ""},

@@ -23,6 +23,9 @@ func problemSchema() object {
 			"title": text, "status": number, "detail": text, "instance": text, "hint": text, "field": text,
 			"code":         object{"type": "string", "enum": codes},
 			"retryAfterMs": number, "permanent": object{"type": "boolean"}, "revision": number,
+			"line":    object{"type": "integer", "description": "where in the body the mistake is, from 1"},
+			"column":  object{"type": "integer", "description": "in characters, from 1"},
+			"path":    object{"type": "string", "description": "the place in the body's value, such as steps[2].command"},
 			"changes": object{"description": "with 412: what changed since the revision that the edit was made on"},
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/api"
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -73,10 +74,97 @@ func TestBadTokenFiles(t *testing.T) {
 	}
 }
 
+// A token that cannot be written keeps nobody from starting: none is good until
+// there is space, and then one is made.
+func TestTokenWithoutSpace(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "away") // stands for a disk without space
+	var learned []string
+	tokens, err := api.OpenTokens(state, nil, func(token string) { learned = append(learned, token) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	tokens.SetNow(func() time.Time { return now })
+	if tokens.Valid("") || len(learned) > 0 {
+		t.Error("there is a token")
+	}
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	tokens.Valid("x")
+	token, err := os.ReadFile(filepath.Join(state, api.TokenName))
+	if err != nil {
+		t.Fatalf("no token was made: %v", err)
+	}
+	own := strings.TrimSpace(string(token))
+	if !tokens.Valid(own) || len(learned) != 1 || learned[0] != own {
+		t.Errorf("token %q is not good, or was not learned: %q", own, learned)
+	}
+}
+
+// TestTokenOfOthers: a token that another user has put there, or can, would be known
+// to that user.
+func TestTokenOfOthers(t *testing.T) {
+	if !trust.Supported {
+		t.Skip("files have no owners and modes here")
+	}
+	state := t.TempDir()
+	token, err := api.Token(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := api.OpenTokens(state, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	tokens.SetNow(func() time.Time { return now })
+	check := func(what string, good bool) {
+		t.Helper()
+		now = now.Add(time.Second)
+		if tokens.Valid(token) != good {
+			t.Errorf("%s: the token is good: %v", what, !good)
+		}
+		_, err := api.Token(state)
+		if (err == nil) != good || !good && (abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "is not trusted")) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	check("as it was made", true)
+	for _, mode := range []os.FileMode{0o777, 0o707} {
+		if err := os.Chmod(state, mode); err != nil {
+			t.Fatal(err)
+		}
+		check("in a folder that others may write to", false)
+		if _, err := api.RotateToken(state); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("rotate: %v", err)
+		}
+	}
+	trusting, err := trust.New(trust.Options{Paths: []string{state}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (api.TokenStore{State: state, Trust: trusting}).Token(); err != nil || got != token {
+		t.Errorf("in a trusted folder: %q, %v", got, err)
+	}
+	if err := os.Chmod(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	check("mended", true)
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files to other users")
+	}
+	if err := os.Chown(filepath.Join(state, api.TokenName), 54321, -1); err != nil {
+		t.Fatal(err)
+	}
+	check("of another user", false)
+}
+
 // A rotated token is good within a second, and the old one no longer.
 func TestRotate(t *testing.T) {
 	state := t.TempDir()
-	tokens, err := api.OpenTokens(state, nil)
+	tokens, err := api.OpenTokens(state, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,234 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/api"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// patience is after which a test takes what it waits for to hang.
+const patience = 30 * time.Second
+
+// flood opens connections that send the beginning of a request and nothing more.
+// They stay open until the test ends.
+func flood(t *testing.T, addr string, n int, begin string) {
+	t.Helper()
+	for range n {
+		c, err := net.DialTimeout("tcp", addr, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if _, err := io.WriteString(c, begin); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// probe asks for /health on a new connection.
+func probe(t *testing.T, url string, config *tls.Config) {
+	t.Helper()
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}, Timeout: patience}
+	res, err := c.Get(url + "/health")
+	if err != nil {
+		t.Fatal("a probe is not answered:", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Fatal("a probe is answered with", res.Status)
+	}
+}
+
+// client is one that keeps its connection, with a token.
+type client struct {
+	http.Client
+	url string
+}
+
+func (c *client) get(t *testing.T, path string) (reused bool) {
+	t.Helper()
+	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, c.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+goodToken)
+	res, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %s", path, res.Status)
+	}
+	return reused
+}
+
+// G6: at the limit a new connection takes the place of one that does nothing, the
+// oldest without a token first; one with a token is the last to go.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	s := listen(t, api.Options{}, api.ListenOptions{MaxConns: 4})
+	known := &client{url: s.URL(), Client: http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	defer known.CloseIdleConnections()
+	known.get(t, "/v1/commands")
+	addr := s.Addr().String()
+	for name, begin := range map[string]string{
+		"nothing":        "",
+		"half a header":  "GET /health HTTP/1.1\r\nHost: " + addr + "\r\nX-",
+		"a wrong token":  "GET /v1/runs HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer wrong\r\n\r\n",
+		"an open route":  "GET /health HTTP/1.1\r\nHost: " + addr + "\r\n\r\n",
+		"half a refusal": "POST /v1/runs HTTP/1.1\r\nHost: " + addr + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+	} {
+		t.Run(name, func(t *testing.T) {
+			flood(t, addr, 40, begin)
+			probe(t, s.URL(), nil)
+			if !known.get(t, "/v1/commands") {
+				t.Error("the connection with a token was closed for those without")
+			}
+		})
+	}
+}
+
+// Connections with a token give way too when there are no others.
+func TestIdleConnectionsWithToken(t *testing.T) {
+	s := listen(t, api.Options{}, api.ListenOptions{MaxConns: 3})
+	for range 8 {
+		c := &client{url: s.URL(), Client: http.Client{Transport: &http.Transport{}, Timeout: patience}}
+		defer c.CloseIdleConnections()
+		c.get(t, "/v1/commands")
+	}
+	probe(t, s.URL(), nil)
+}
+
+// A webhook whose body does not arrive holds no connection against others.
+func TestSlowWebhooksGiveWay(t *testing.T) {
+	s := listen(t, api.Options{Hooks: hooksFunc(func(sentinels.ID, string, triggers.Request) ([]triggers.Admission, error) {
+		return nil, nil
+	})}, api.ListenOptions{MaxConns: 3})
+	flood(t, s.Addr().String(), 20, "POST /v1/hooks/nightly HTTP/1.1\r\nHost: "+s.Addr().String()+"\r\nContent-Length: 100\r\n\r\n{")
+	probe(t, s.URL(), nil)
+}
+
+func TestIdleTLSConnectionsGiveWay(t *testing.T) {
+	cert, key, pool := certificate(t)
+	s := listen(t, api.Options{}, api.ListenOptions{CertFile: cert, KeyFile: key, MaxConns: 3})
+	config := &tls.Config{RootCAs: pool}
+	known := &client{url: s.URL(), Client: http.Client{Transport: &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}, Timeout: patience}}
+	defer known.CloseIdleConnections()
+	known.get(t, "/v1/commands")
+	flood(t, s.Addr().String(), 20, "") // no handshake
+	probe(t, s.URL(), config)
+	if !known.get(t, "/v1/commands") {
+		t.Error("the connection with a token was closed for those without")
+	}
+}
+
+// A request under way is never cut off for a new connection, which waits.
+func TestBusyConnectionsStay(t *testing.T) {
+	began, finish := make(chan struct{}, 2), make(chan struct{})
+	reg := commands(t, map[string]any{"code/slow": reply(func(ctx context.Context, _ *command.Call) (json.RawMessage, error) {
+		began <- struct{}{}
+		<-finish
+		return json.RawMessage(`"done"`), ctx.Err()
+	})})
+	s := listen(t, api.Options{Commands: reg}, api.ListenOptions{MaxConns: 2})
+	request := "POST /v1/commands/code/slow HTTP/1.1\r\nHost: " + s.Addr().String() + "\r\nAuthorization: Bearer " + goodToken +
+		"\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+	var busy []net.Conn
+	for range 2 {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, request); err != nil {
+			t.Fatal(err)
+		}
+		<-began
+		busy = append(busy, c)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		res, err := c.Get(s.URL() + "/health")
+		if err == nil {
+			res.Body.Close()
+		}
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Fatalf("the third connection was answered: %v", err)
+	case <-time.After(20 * time.Millisecond): // longer would prove no more
+	}
+	close(finish)
+	for i, c := range busy {
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		if text, err := io.ReadAll(res.Body); err != nil || strings.TrimSpace(string(text)) != `"done"` {
+			t.Errorf("request %d: %q, %v", i, text, err)
+		}
+	}
+	select {
+	case err := <-answered:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("the third connection got no room")
+	}
+}
+
+// Close ends an Accept that waits for room.
+func TestCloseWithoutRoom(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := api.LimitConns(inner, 0)
+	c, err := net.Dial("tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.Accept()
+		done <- err
+	}()
+	l.Close()
+	l.Close()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("a connection was accepted without room")
+		}
+	case <-time.After(patience):
+		t.Error("Accept hangs")
+	}
+}
+
+// The default limit leaves three quarters of the open files to the rest.
+func TestConnsFollowFileLimit(t *testing.T) {
+	for files, want := range map[uint64]int{64: 16, 256: 64, 1024: 256, 4096: 1024, 1 << 20: 1024} {
+		if got := api.ConnsFor(files); got != want {
+			t.Errorf("%d files: %d connections, want %d", files, got, want)
+		}
+	}
+}
