@@ -18,15 +18,15 @@ type slowly struct {
 	fault      error
 }
 
-func (s *slowly) PreparePlugin(ctx context.Context, code []byte) error {
+func (s *slowly) PreparePlugin(ctx context.Context, code []byte) (*runtime.PreparedPlugin, error) {
 	s.begun <- struct{}{}
 	select {
 	case <-s.let:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if s.fault != nil {
-		return s.fault
+		return nil, s.fault
 	}
 	return s.Runtime.PreparePlugin(ctx, code)
 }
@@ -75,5 +75,42 @@ func TestACompileThatFails(t *testing.T) {
 	s.invalid("plugins/count.wasm", "it is too big")
 	if list := s.rt.Plugins(); list[len(list)-1].State != runtime.PluginRefused || !strings.Contains(list[len(list)-1].Problem, "too big") {
 		t.Errorf("the engine says %+v", list)
+	}
+}
+
+// TestStartWaitsNotForEver: what is still being compiled after StartWait does not hold
+// up the start, and is live later, with the definitions that need it.
+func TestStartWaitsNotForEver(t *testing.T) {
+	s := newScene(t)
+	slow := &slowly{Runtime: s.rt, begun: make(chan struct{}, 9), let: make(chan struct{})}
+	s.write("sentinels/a.json", `{"id":"a","name":"a","steps":[{"type":"echo"}]}`)
+	s.write("sentinels/b.json", `{"id":"b","name":"b","steps":[{"type":"count"}]}`)
+	s.writePlugin("count.wasm", other(t))
+	s.beginWith(reload.Options{Plugins: slow, StartWait: time.Millisecond})
+	s.live("sentinels/a.json", "a", 1)
+	s.invalid("sentinels/b.json", `"count"`)
+	if i := s.info("plugins/count.wasm"); i.State != reload.Compiling {
+		t.Errorf("the plugin is %+v", i)
+	}
+	close(slow.let)
+	s.live("sentinels/b.json", "b", 1)
+}
+
+// TestPreparedSideBySide: plugins are prepared at the same time, and loaded in the
+// order of their names.
+func TestPreparedSideBySide(t *testing.T) {
+	s := newScene(t)
+	slow := &slowly{Runtime: s.rt, begun: make(chan struct{}, 9), let: make(chan struct{})}
+	s.writePlugin("b.wasm", other(t))
+	s.writePlugin("a.wasm", []byte(strings.Replace(string(other(t)), `"version":"1"`, `"version":"2"`, 1)))
+	go func() {
+		<-slow.begun
+		<-slow.begun // while the first has not ended
+		close(slow.let)
+	}()
+	s.beginWith(reload.Options{Plugins: slow})
+	s.invalid("plugins/b.wasm", "already provided")
+	if i := s.info("plugins/a.wasm"); i.State != reload.Live {
+		t.Errorf("the first by name is %+v", i)
 	}
 }

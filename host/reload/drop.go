@@ -65,11 +65,24 @@ func (r *Reload) endFile(ctx context.Context, f *file) (dirty []*file) {
 	return nil
 }
 
-// keepLine writes one line of marks. An error costs a reading at the next start
-// at worst, and everything is written again with the next change.
+// keepLine writes lines of marks. An error costs a reading at the next start at
+// worst; all marks are written when they are tried again.
 func (r *Reload) keepLine(l ...line) {
-	if err := r.marks.write(l...); err != nil {
-		r.opt.Logger.Warn("marks of files cannot be written", "file", r.opt.Marks, "error", err)
+	err := r.marks.write(l...)
+	if err != nil {
+		r.tryAgain()
+		if !r.unmarked {
+			r.opt.Logger.Warn("marks of files cannot be written; trying again", "file", r.opt.Marks, "error", err)
+		}
+	}
+	r.unmarked = err != nil
+}
+
+// tryAgain has what failed for no fault of a file tried again after a while.
+func (r *Reload) tryAgain() {
+	if r.again.IsZero() {
+		r.again = time.Now().Add(r.opt.Retry)
+		r.rouse()
 	}
 }
 

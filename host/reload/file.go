@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -72,8 +73,16 @@ type file struct {
 	lost  bool // the claim is that of another file before it, so nothing of this one was ever live
 	mark  mark // what was last the same in file and store
 
-	plugin string // the plugin's own name
-	told   told   // what was told of it last
+	// failing: it could not be stored or loaded for no fault of its own, which was
+	// logged, and is tried again.
+	failing bool
+	// untrusted: the last reading was refused because others could have written it.
+	untrusted bool
+
+	plugin     string // the plugin's own name
+	size       int64  // of a plugin's content that was last read, bytes
+	unreadable string // why a plugin could not be read the last time
+	told       told   // what was told of it last
 }
 
 func (r *Reload) newFile(root *root, rel string) *file {
@@ -96,6 +105,20 @@ func (r *Reload) newFile(root *root, rel string) *file {
 	}
 	f.mark = r.marks.get(f.origin)
 	return f
+}
+
+// distrust returns why a file may not be obeyed, nil if it may.
+func (r *Reload) distrust(f *file) *sentinels.Problem {
+	err := r.opt.Trust.Check(f.origin)
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	if e := abi.As(err); e != nil {
+		hint = e.Hint
+	}
+	p := f.problem("file", err.Error(), hint)
+	return &p
 }
 
 // source is what the engine calls a plugin's file.

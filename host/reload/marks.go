@@ -27,7 +27,8 @@ type mark struct {
 // marks are kept in a file of JSON lines, each the newest word about one file: a
 // change is one line more, synced, so that it costs the same however many files
 // there are. A line that a crash cut short is left out: then that file is read
-// again.
+// again. A write that fails, as on a full disk, costs no more than that: the
+// marks stay in memory, and all of them are written with the next write.
 type marks struct {
 	path  string   // "" keeps them in memory
 	file  *os.File // open for appending; nil before the first compact
@@ -44,8 +45,9 @@ type line struct {
 	Types string `json:"types,omitempty"`
 }
 
+// openMarks reads the file. The first write compacts it.
 func openMarks(path string) (*marks, error) {
-	m := &marks{path: path, byKey: map[string]mark{}}
+	m := &marks{path: path, byKey: map[string]mark{}, stale: true}
 	if path == "" {
 		return m, nil
 	}
@@ -54,7 +56,7 @@ func openMarks(path string) (*marks, error) {
 		return nil, fmt.Errorf("read marks of files: %w", err)
 	}
 	m.read(raw)
-	return m, m.compact()
+	return m, nil
 }
 
 // read takes up lines; those that are none are left out.
@@ -113,8 +115,8 @@ func (m *marks) write(lines ...line) error {
 	return nil
 }
 
-// compact writes the file anew with one line for each mark. It happens at each
-// start and whenever the file has four times the lines it needs, so the file
+// compact writes the file anew with one line for each mark. It happens with the
+// first write, after a write that failed, and whenever the file has four times the lines it needs, so the file
 // stays within a few hundred bytes for each watched one.
 func (m *marks) compact() error {
 	m.stale = true // until it is done

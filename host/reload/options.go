@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/files"
@@ -25,7 +26,8 @@ type Definitions interface {
 
 // Plugins are the step plugins. [*runtime.Runtime] is one.
 type Plugins interface {
-	PreparePlugin(ctx context.Context, module []byte) error
+	PreparePlugin(ctx context.Context, module []byte) (*runtime.PreparedPlugin, error)
+	CheckPluginTotals(count int, size int64) error
 	LoadPlugin(ctx context.Context, p runtime.Plugin) (runtime.PluginInfo, error)
 	UnloadPlugin(ctx context.Context, source string) error
 	Regrant(ctx context.Context) error
@@ -60,6 +62,10 @@ type Options struct {
 	// all is read anew at each start, and the file is taken for the newer one.
 	Marks string
 
+	// Trust decides which files are obeyed, each time one is read. Default: those that
+	// are the user's or root's alone, with the folders above.
+	Trust *trust.Policy
+
 	Definitions Definitions
 	Plugins     Plugins
 	// Lock is asked before a plugin's file is loaded, and again about those that
@@ -75,6 +81,10 @@ type Options struct {
 	// Retry is the time until something that failed for no fault of a file, such
 	// as a full disk, is tried again. Default 5 s.
 	Retry time.Duration
+	// StartWait is how long a start waits for plugins that are being compiled: the
+	// definitions are checked against their step types. What is not ready by then is
+	// loaded later. Default 2 min, which is what one compile may take.
+	StartWait time.Duration
 	// Changed is told of every file that is not as it was last told. It is called
 	// in between: it must not block, nor call back. Default nobody.
 	Changed func(FileInfo)
@@ -90,6 +100,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Retry == 0 {
 		o.Retry = 5 * time.Second
+	}
+	if o.StartWait == 0 {
+		o.StartWait = 2 * time.Minute
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

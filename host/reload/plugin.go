@@ -32,35 +32,31 @@ func (r *Reload) loadPlugins(ctx context.Context, list []*file) bool {
 }
 
 func (r *Reload) loadPlugin(ctx context.Context, f *file) {
+	if p := r.distrust(f); p != nil {
+		if !f.untrusted {
+			r.opt.Logger.Warn("plugin file is refused", "file", f.shown, "reason", p.Message)
+		}
+		f.digest, f.untrusted = "", true
+		f.invalid(*p)
+		r.tryAgain()
+		return
+	}
+	f.untrusted = false
 	code, err := f.root.watcher.ReadFile(f.rel, maxPlugin)
-	if err != nil {
-		if !f.root.watcher.Exists(f.rel) {
-			r.miss(f)
-			return
-		}
-		f.invalid(f.problem("file", "cannot be read: "+err.Error(), ""))
+	if err != nil && !f.root.watcher.Exists(f.rel) {
+		r.miss(f)
 		return
 	}
-	// A half-written module is refused by its sections, so it needs no rule of its
-	// own: the rest of it is another change.
-	f.digest, f.missing = digest(code), time.Time{}
-	if info, ok := r.pluginOf(f.source()); ok && info.State != runtime.PluginRefused && r.matches(f, info) {
-		return // the host's start did it, or the file is as it was
-	}
-	through, fault := r.prepared(ctx, f, code)
-	if !through {
-		f.state, f.problems = Compiling, nil
+	p := runtime.Plugin{Name: f.source()}
+	if fault := err; fault != nil {
+		if f.state == Invalid && f.unreadable == fault.Error() {
+			return // as before
+		}
+		f.digest, f.unreadable = "", fault.Error()
+		p.Wasm = func() ([]byte, error) { return nil, fault }
+	} else if p.Wasm = r.moduleOf(ctx, f, code, &p); p.Wasm == nil {
 		return
 	}
-	p := runtime.Plugin{Name: f.source(), Wasm: func() ([]byte, error) {
-		// Here and not before, so that the engine's list of plugins has the reason too.
-		if r.opt.Lock != nil {
-			if err := r.opt.Lock.Check(f.source(), f.digest); err != nil {
-				return nil, err
-			}
-		}
-		return code, fault
-	}}
 	info, err := r.opt.Plugins.LoadPlugin(ctx, p)
 	if abi.CodeOf(err) == abi.Conflict {
 		// A file that was renamed: the one that it was called before is gone.
@@ -81,12 +77,70 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 		if e := abi.As(err); e != nil {
 			hint = e.Hint
 		}
-		r.opt.Logger.Warn("plugin file is refused", "file", f.shown, "reason", err)
+		if !f.failing {
+			r.opt.Logger.Warn("plugin file is refused", "file", f.shown, "reason", err)
+		}
+		// No fault of the file: the disk has no space for its code, or the machine was
+		// busy, as a rule.
+		if f.failing = passes(err); f.failing {
+			r.tryAgain()
+		}
 		f.invalid(f.problem(kindOfPlugin, err.Error(), hint))
 		return
 	}
-	f.state, f.plugin, f.problems = Live, info.Name, nil
+	f.state, f.plugin, f.problems, f.failing = Live, info.Name, nil, false
 	r.opt.Logger.Info("plugin is live", "file", f.shown, "plugin", info.Name, "version", info.Version, "digest", info.Digest)
+}
+
+// moduleOf returns the bytes of a file's module, or why they are not loaded, once
+// they are prepared. It returns nil while they are not, and if the module is live.
+func (r *Reload) moduleOf(ctx context.Context, f *file, code []byte, p *runtime.Plugin) func() ([]byte, error) {
+	// A half-written module is refused by its sections, so it needs no rule of its
+	// own: the rest of it is another change.
+	f.digest, f.size, f.missing, f.unreadable = digest(code), int64(len(code)), time.Time{}, ""
+	if info, ok := r.pluginOf(f.source()); ok && info.State != runtime.PluginRefused && r.matches(f, info) {
+		return nil // the host's start did it, or the file is as it was
+	}
+	fault := r.checkTotals(f)
+	if hidden(f.source()) {
+		fault = errHidden
+	}
+	if fault == nil {
+		end := r.prepared(ctx, f, code)
+		if end == nil {
+			f.state, f.problems = Compiling, nil
+			return nil
+		}
+		p.Prepared, fault = end.module, end.fault
+	}
+	return func() ([]byte, error) {
+		// Here and not before, so that the engine's list of plugins has the reason too.
+		if r.opt.Lock != nil {
+			if err := r.opt.Lock.Check(f.source(), f.digest); err != nil {
+				return nil, err
+			}
+		}
+		return code, fault
+	}
+}
+
+// checkTotals returns why a file is one plugin too many, before it is compiled. Which
+// ones are depends on the order of names at a start, later on which came first.
+func (r *Reload) checkTotals(f *file) error {
+	count, size := 1, f.size
+	for _, other := range r.files {
+		if other != f && other.kind == KindPlugin && (other.state == Live || other.state == Waiting || other.state == Compiling) {
+			count++
+			size += other.size
+		}
+	}
+	return r.opt.Plugins.CheckPluginTotals(count, size)
+}
+
+// passes reports whether the cause of a refusal may pass by itself.
+func passes(err error) bool {
+	e := abi.As(err)
+	return e != nil && !e.Permanent && (e.Code == abi.Unavailable || e.Code == abi.Timeout)
 }
 
 // matches makes a file's state that of the plugin that was loaded from it, and

@@ -1,12 +1,17 @@
 package reload_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/reload"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
@@ -90,4 +95,85 @@ func TestPluginsAtStart(t *testing.T) {
 	s.must(os.Remove(s.path("plugins/count.wasm")))
 	s.begin()
 	s.invalid("sentinels/a.json", `"count"`) // though the file is as it was
+}
+
+// bounded is an engine that takes few plugins.
+type bounded struct {
+	*runtime.Runtime
+	most     int
+	prepared atomic.Int32
+}
+
+func (b *bounded) CheckPluginTotals(count int, _ int64) error {
+	if count > b.most {
+		return abi.New(abi.Limit, fmt.Sprintf("there are %d plugins, the limit is %d", count, b.most))
+	}
+	return nil
+}
+
+func (b *bounded) PreparePlugin(ctx context.Context, code []byte) (*runtime.PreparedPlugin, error) {
+	b.prepared.Add(1)
+	return b.Runtime.PreparePlugin(ctx, code)
+}
+
+// TestPluginsAboveTheLimit are listed with the reason, not compiled, and loaded when
+// another one is gone.
+func TestPluginsAboveTheLimit(t *testing.T) {
+	s := newScene(t)
+	engine := &bounded{Runtime: s.rt, most: 1}
+	s.writePlugin("a.wasm", other(t))
+	s.writePlugin("b.wasm", []byte(strings.ReplaceAll(string(other(t)), "count", "coun7")))
+	s.beginWith(reload.Options{Plugins: engine})
+	s.invalid("plugins/b.wasm", "there are 2 plugins, the limit is 1")
+	if p := s.plugin("b.wasm"); p.State != runtime.PluginRefused || !strings.Contains(p.Problem, "the limit is 1") {
+		t.Errorf("the engine lists %+v", p)
+	}
+	if n := engine.prepared.Load(); n != 1 {
+		t.Errorf("%d plugins were compiled, want 1", n)
+	}
+	s.must(os.Remove(s.path("plugins/a.wasm")))
+	s.eventually("the other one is live", func() bool { return s.info("plugins/b.wasm").State == reload.Live })
+}
+
+// plugin returns what the engine lists of a file.
+func (s *scene) plugin(source string) runtime.PluginInfo {
+	for _, p := range s.rt.Plugins() {
+		if p.Source == source {
+			return p
+		}
+	}
+	return runtime.PluginInfo{}
+}
+
+// TestNoPluginFiles: what is called like a plugin's file and is none is listed with the
+// reason, and goes with it.
+func TestNoPluginFiles(t *testing.T) {
+	s := newScene(t)
+	s.writePlugin(".hidden.wasm", other(t))
+	s.must(os.Mkdir(s.path("plugins/folder.wasm"), 0o755))
+	s.must(os.Symlink("nowhere", s.path("plugins/link.wasm")))
+	s.must(os.WriteFile(s.path("plugins/sparse.wasm"), nil, 0o644))
+	s.must(os.Truncate(s.path("plugins/sparse.wasm"), 1<<40))
+	if err := mkfifo(s.path("plugins/pipe.wasm")); err != nil {
+		t.Logf("without a named pipe: %v", err)
+	} else {
+		defer s.eventuallyListed("pipe.wasm", "a named pipe")
+	}
+	s.begin()
+	s.eventuallyListed(".hidden.wasm", "begins with a dot")
+	s.eventuallyListed("folder.wasm", "a folder")
+	s.eventuallyListed("link.wasm", "no such file")
+	s.eventuallyListed("sparse.wasm", "larger than")
+	s.must(os.Remove(s.path("plugins/folder.wasm")))
+	s.writePlugin("folder.wasm", other(t)) // a file takes its place
+	s.eventually("the file is live", func() bool { return s.plugin("folder.wasm").State == runtime.PluginLive })
+}
+
+// eventuallyListed waits until the engine lists a source as refused for a reason.
+func (s *scene) eventuallyListed(source, words string) {
+	s.t.Helper()
+	s.eventually(source+" is listed: "+words, func() bool {
+		p := s.plugin(source)
+		return p.State == runtime.PluginRefused && strings.Contains(p.Problem, words)
+	})
 }

@@ -40,11 +40,14 @@ type Reload struct {
 	// With the lock.
 	started bool
 	roots   []*root
-	files   map[string]*file // by origin
+	files   map[string]*file  // by origin
+	others  map[string]string // by name, what is called like a plugin's file and is none, with the reason
 	marks   *marks
 	again   time.Time // when what failed is tried again, zero for never
-	granted string    // digest of the file of grants that was last asked about
-	compare time.Time // when what is believed is compared with what the watchers see
+
+	unmarked bool      // the marks could not be written, and that was logged
+	granted  string    // digest of the file of grants that was last asked about
+	compare  time.Time // when what is believed is compared with what the watchers see
 }
 
 // New makes a Reload; Run sets it to work.
@@ -98,7 +101,7 @@ func (r *Reload) Run(ctx context.Context) error {
 	// have ended before it returns.
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	defer r.compiles.work.Wait()
+	defer r.compiles.close()
 	defer wg.Wait()
 	defer cancel()
 	if err := r.begin(); err != nil {
@@ -195,8 +198,11 @@ func (r *Reload) begin() (err error) {
 	for _, dir := range []string{sentinelsDir, recipesDir, pluginsDir} {
 		sweep(filepath.Join(r.opt.Dir, dir))
 	}
-	r.marks, err = openMarks(r.opt.Marks)
-	return err
+	if r.marks, err = openMarks(r.opt.Marks); err != nil {
+		return err
+	}
+	r.keepLine() // compacts
+	return nil
 }
 
 // first loads what is there at the start: plugins, then definitions, because
@@ -237,6 +243,7 @@ func (r *Reload) first(ctx context.Context) error {
 	plugins := kindOf(found, KindPlugin)
 	r.loadPlugins(ctx, plugins)
 	r.compileAll(ctx, plugins)
+	r.listNonPlugins(ctx)
 	types := r.typesKey()
 	var dirty []*file
 	for _, f := range found {
@@ -438,16 +445,23 @@ func (r *Reload) tick(ctx context.Context) {
 	if again {
 		r.again = time.Time{} // a failure sets it anew
 	}
-	var dirty, gone []*file
+	var dirty, gone, refused []*file
 	for _, f := range r.files {
 		switch {
 		case !f.missing.IsZero() && now.Sub(f.missing) >= r.opt.Grace:
 			gone = append(gone, f)
-		case again && f.missing.IsZero() && f.state == Invalid && f.kind != KindPlugin:
+		case !again || !f.missing.IsZero() || f.state != Invalid:
+		case f.kind != KindPlugin:
 			dirty = append(dirty, f)
+		case f.failing || f.untrusted:
+			refused = append(refused, f)
 		}
 	}
+	if r.loadPlugins(ctx, refused) {
+		dirty = r.definitionsAnd(dirty)
+	}
 	if !now.Before(r.compare) {
+		r.listNonPlugins(ctx)
 		more, plugins, grants := r.differing()
 		for _, f := range more {
 			if !slices.Contains(dirty, f) && !slices.Contains(gone, f) {

@@ -91,7 +91,10 @@ func (s *scene) begin() *scene {
 func (s *scene) beginWith(opt reload.Options) *scene {
 	s.t.Helper()
 	s.defs = &counted{Runtime: s.rt}
-	opt.Dir, opt.Workspace, opt.Marks = s.dir, s.workspace, filepath.Join(s.workspace, "files.jsonl")
+	opt.Dir, opt.Workspace = s.dir, s.workspace
+	if opt.Marks == "" {
+		opt.Marks = filepath.Join(s.workspace, "files.jsonl")
+	}
 	opt.Definitions = s.defs
 	if opt.Plugins == nil {
 		opt.Plugins = s.rt
@@ -390,6 +393,54 @@ func TestFullDisk(t *testing.T) {
 	s.invalid("sentinels/a.json", "no space left")
 	s.defs.full.Store(false)
 	s.live("sentinels/a.json", "a", 1)
+}
+
+// TestMarksCannotBeWritten: a start does not need them. They are written by
+// themselves as soon as they can be, and the next start reads nothing twice.
+func TestMarksCannotBeWritten(t *testing.T) {
+	s := newScene(t)
+	away := filepath.Join(s.workspace, "away")
+	marks := filepath.Join(away, "files.jsonl") // its folder is not there
+	s.write("sentinels/a.json", definition("a", "1"))
+	s.beginWith(reload.Options{Marks: marks})
+	s.live("sentinels/a.json", "a", 1)
+	s.edit("a", "2") // writes the file back, and fails for no mark
+	s.must(os.Mkdir(away, 0o700))
+	s.eventually("the marks are written", func() bool {
+		text, err := os.ReadFile(marks)
+		return err == nil && strings.Contains(string(text), `"revision":2`)
+	})
+	s.stop()
+	s.beginWith(reload.Options{Marks: marks})
+	if got := s.defs.decodes.Load(); got != 0 {
+		t.Errorf("the next start decoded %d files, want none", got)
+	}
+}
+
+// fullPlugins is an engine that finds no space for the code of plugins.
+type fullPlugins struct {
+	*runtime.Runtime
+	full atomic.Bool
+}
+
+func (p *fullPlugins) PreparePlugin(ctx context.Context, code []byte) (*runtime.PreparedPlugin, error) {
+	if p.full.Load() {
+		return nil, &abi.Error{Code: abi.Unavailable, Message: "open compile cache: no space left on device"}
+	}
+	return p.Runtime.PreparePlugin(ctx, code)
+}
+
+// TestPluginWithoutSpace: a plugin that cannot be compiled for want of space is
+// shown as refused, and loaded by itself when there is space.
+func TestPluginWithoutSpace(t *testing.T) {
+	s := newScene(t)
+	plugins := &fullPlugins{Runtime: s.rt}
+	plugins.full.Store(true)
+	s.write("plugins/p.wasm", strings.ReplaceAll(string(echo(t, 2)), "echo", "ecno"))
+	s.beginWith(reload.Options{Plugins: plugins})
+	s.invalid("plugins/p.wasm", "no space left")
+	plugins.full.Store(false)
+	s.eventually("the plugin is live", func() bool { return s.info("plugins/p.wasm").State == reload.Live })
 }
 
 // TestChanged: observers hear of each new state of a file once, of its end too.

@@ -33,6 +33,7 @@ type reading struct {
 	def      *sentinels.Definition
 	problems sentinels.Problems
 	gone     bool
+	distrust bool // it was not read
 	context  bool // a list of context sources, nothing to run
 }
 
@@ -105,6 +106,10 @@ func (r *Reload) readAll(list []*file) []reading {
 // told of. It changes nothing, so that many can be read at once.
 func (r *Reload) read(f *file) reading {
 	one := reading{file: f}
+	if p := r.distrust(f); p != nil {
+		one.distrust, one.problems = true, sentinels.Problems{*p}
+		return one
+	}
 	src, err := f.root.watcher.ReadFile(f.rel, sentinels.MaxBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -136,7 +141,10 @@ func digest(b []byte) string {
 // good content is what is live.
 func (r *Reload) judge(one *reading) bool {
 	f := one.file
-	f.digest = one.digest
+	f.digest, f.untrusted = one.digest, one.distrust
+	if f.untrusted {
+		r.tryAgain() // a mode that is mended changes no content
+	}
 	switch {
 	case one.gone:
 		r.miss(f)
@@ -220,8 +228,8 @@ func (r *Reload) saveAll(ctx context.Context, list []*reading) {
 	}
 	wg.Wait()
 	for _, one := range list {
-		if one.file.state == Invalid && r.again.IsZero() && ctx.Err() == nil {
-			r.again = time.Now().Add(r.opt.Retry)
+		if one.file.state == Invalid && ctx.Err() == nil {
+			r.tryAgain()
 		}
 	}
 }
@@ -234,12 +242,13 @@ func (r *Reload) save(ctx context.Context, one *reading) {
 	s, err := r.opt.Definitions.SaveWith(ctx, one.def, runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile})
 	if err != nil {
 		f.invalid(f.problem("file", "cannot be stored: "+err.Error(), ""))
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !f.failing {
 			r.opt.Logger.Warn("definition of a file cannot be stored; trying again", "file", f.shown, "error", err)
 		}
+		f.failing = true
 		return
 	}
-	f.state, f.problems, f.lost = Live, nil, false
+	f.state, f.problems, f.lost, f.failing = Live, nil, false, false
 	f.mark = mark{ID: s.ID, Digest: one.digest, Revision: s.Revision, Hash: s.Hash}
 }
 

@@ -68,6 +68,8 @@ func (r *Reload) resume(f *file, heads map[sentinels.ID]runtime.Stored) bool {
 	f.digest = f.mark.Digest
 	head, there := heads[f.mark.ID]
 	switch {
+	case r.opt.Trust.Check(f.origin) != nil: // reading it says why
+		return false
 	case !there: // deleted, or a store that is not the one the marks belong to
 		return r.removed(f)
 	case head.Origin != f.origin || head.Revision < f.mark.Revision:

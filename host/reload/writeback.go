@@ -120,7 +120,8 @@ func (r *Reload) writeFile(f *file, s runtime.Stored) error {
 	f.mark = mark{ID: s.ID, Digest: f.digest, Revision: s.Revision, Hash: s.Hash}
 	// The mark last: without it the next start reads the file, finds this very
 	// revision and makes the mark.
-	return r.marks.write(line{File: f.origin, Mark: &f.mark})
+	r.keepLine(line{File: f.origin, Mark: &f.mark})
+	return nil
 }
 
 func writeError(id sentinels.ID, err error) error {
@@ -132,6 +133,9 @@ func writeError(id sentinels.ID, err error) error {
 
 // unchanged returns a file's text if it is what was last the same as the store.
 func (r *Reload) unchanged(f *file) ([]byte, error) {
+	if err := r.opt.Trust.Check(f.origin); err != nil {
+		return nil, writeError(f.claim, err) // written anew it would be this user's
+	}
 	src, err := f.root.watcher.ReadFile(f.rel, sentinels.MaxBytes)
 	if err == nil && digest(src) == f.mark.Digest {
 		return src, nil
@@ -163,5 +167,6 @@ func (r *Reload) removeFile(f *file) error {
 	f.claim, f.state = "", Gone
 	delete(r.files, f.origin)
 	r.tell(f)
-	return r.marks.write(line{File: f.origin})
+	r.keepLine(line{File: f.origin})
+	return nil
 }
