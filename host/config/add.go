@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/regular"
 	"github.com/sentinel-runtime/sentinel/host/wholefile"
 )
 
@@ -22,7 +23,7 @@ func Add(file, key string, item any) error {
 	if err != nil {
 		return fmt.Errorf("add to %s: %w", key, err)
 	}
-	src, err := os.ReadFile(file)
+	src, err := regular.Read(file, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		src, err = []byte("{}\n"), nil
 	}

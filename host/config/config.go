@@ -18,6 +18,7 @@ type Config struct {
 	Logs      Logs      `json:"logs" doc:"what the host process says"`
 	Snapshots Snapshots `json:"snapshots" doc:"copies of the store, for recovery"`
 	Tracing   Tracing   `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
+	Trust     Trust     `json:"trust" doc:"which files are obeyed although others could have written them"`
 
 	Secrets secret.Places `json:"secrets" doc:"where the values are that plugins' requests carry by name: {\"env\": VARIABLE} or {\"file\": PATH}"`
 }
@@ -29,6 +30,8 @@ type Models struct {
 	Auto      []string       `json:"auto" doc:"candidates for auto, best first"`
 	Providers []llm.Provider `json:"providers" doc:"added to those of the environment"`
 	Known     []llm.Model    `json:"known" doc:"added to, and overriding, the built-in table of models and prices"`
+
+	SecretFiles []string `json:"secretFiles" doc:"files that models read though their names say that they hold secrets: patterns of names such as .env.test, or of paths such as certs/*.pem"`
 }
 
 // Serve settles how the host process is reached and how it ends.
@@ -82,6 +85,14 @@ type Logs struct {
 type Plugins struct {
 	Keys        []PluginKey `json:"keys" doc:"public keys whose signatures count; with any, what is not signed is not installed"`
 	TrustGrants bool        `json:"trustGrants" doc:"count grants that somebody else made, such as those in a container's image"`
+}
+
+// Trust widens whose files are obeyed; see package trust. It is read from the user's
+// own file, the environment and the command line, never from a project. What holds for
+// the configuration file itself comes from the latter two.
+type Trust struct {
+	Paths  []string `json:"paths" doc:"absolute paths; owners and modes of what is at or below one do not count"`
+	Groups []string `json:"groups" doc:"names or numbers of groups whose members may write files that are obeyed"`
 }
 
 // A PluginKey is a public key of the minisign kind.

@@ -78,20 +78,37 @@ func TestEveryProblemIsPlaced(t *testing.T) {
 	path := file(t, `{
   "servee": 1,
   "serve": {"lisen": "x", "drain": "soon", "noAuth": "yes"},
-  "logs": {"level": "loud", "keep": -1},
-  "serve": {"drain": "1s", "drain": "2s"}
+  "logs": {"level": "loud", "keep": -1}
 }`)
-	_, err := config.Load(config.Options{File: path, Getenv: env(map[string]string{"SENTINEL_RETENTION_SIZE": "much"})})
+	_, err := config.Load(config.Options{File: path, Getenv: env(map[string]string{"SENTINEL_RETENTION_SIZE": "much", "SENTINEL_MODELS_SECRET_FILES": ".env.test,[a"})})
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
-		`:2:3: there is no setting "servee"`, `:3:13: there is no setting "serve.lisen", did you mean "serve.listen"?`,
-		`:3:27: serve.drain: "soon" is no duration`, `:3:44: serve.noAuth: a string cannot stand here`,
-		`:4:29: logs.keep: -1 is negative`, `serve.drain is set twice`, `SENTINEL_RETENTION_SIZE: "much" is no size`, `logs.level: "loud" is none of`,
+		`:2:3: unknown setting "servee"`, `:3:13: unknown setting "serve.lisen", did you mean "serve.listen"?`,
+		`:3:27: serve.drain: "soon" is no duration`, `:3:44: serve.noAuth: want a boolean, got a string`,
+		`:4:29: logs.keep: -1 is negative`, `SENTINEL_RETENTION_SIZE: "much" is no size`, `logs.level: "loud" is none of`,
+		`SENTINEL_MODELS_SECRET_FILES: models.secretFiles: "[a" is not a pattern`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no problem %q in\n%v", want, err)
+		}
+	}
+}
+
+// TestStrictFile: a file that readers could understand differently sets nothing.
+func TestStrictFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n \"serve\": {\"drain\": \"1s\",\n  \"drain\": \"2s\"}}":       `:3:3: serve.drain: duplicate key "drain", first at line 2, column 12`,
+		"{\"serve\": {},\n \"\\u0073erve\": {}}":                          `:2:2: serve: duplicate key "serve", first at line 1, column 2`,
+		"{\"logs\": {\"level\": \"\xff\"}}":                               ":1:21: logs.level: text that is not UTF-8",
+		`{"Serve": {}}`:                                                   `:1:2: unknown setting "Serve"`,
+		`{"models": {"providers": [{"name": "a", "Key": "x"}]}}`:          `:1:13: models.providers: [0].Key: unknown key "Key"`,
+		`{"secrets": {"A": {"env": "hunter2"}, "A": {"env": "hunter2"}}}`: `:1:39: secrets.A: duplicate key "A"`,
+	} {
+		_, err := config.Load(config.Options{File: file(t, text), Getenv: env(nil)})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -5,75 +5,56 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// readFile sets what the file sets, notes where, and returns every problem.
+// maxFile is the largest configuration file, in bytes.
+const maxFile = 1 << 20
+
+// readFile sets what the file sets, notes where, and returns every problem of its
+// settings. A file that is not strict JSON has one problem, the first.
 func readFile(path string, src []byte, leaves []leaf, origins map[string]string) (problems []string) {
-	r := &reader{path: path, src: src, leaves: leaves, origins: origins, d: json.NewDecoder(bytes.NewReader(src))}
-	if err := r.object(""); err != nil {
-		return append(r.problems, r.at(r.d.InputOffset(), syntax(err)))
-	}
-	if _, err := r.d.Token(); !errors.Is(err, io.EOF) {
-		r.problems = append(r.problems, r.at(r.d.InputOffset(), "text behind the JSON value"))
-	}
+	r := &reader{path: path, src: src, leaves: leaves, origins: origins}
+	r.object("", src, 0)
 	return r.problems
 }
 
-// A reader walks the file's objects, so that it knows the place of every key.
+// reader walks the file's objects and knows the place of every key.
 type reader struct {
 	path     string
 	src      []byte
-	d        *json.Decoder
 	leaves   []leaf
 	origins  map[string]string
 	problems []string
 }
 
-func syntax(err error) string {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return "the file ends in the middle"
+// object reads one object whose members are settings below prefix. at is its
+// offset in the file.
+func (r *reader) object(prefix string, text []byte, at int) {
+	members, err := strictjson.Members(text, strictjson.Limits{})
+	if bad := (*strictjson.Error)(nil); errors.As(err, &bad) {
+		reason := bad.Reason
+		if bad.Path != "" {
+			reason = bad.Path + ": " + reason
+		}
+		r.problems = append(r.problems, r.at(at+bad.Offset, reason))
+		return
 	}
-	return strings.TrimPrefix(err.Error(), "json: ")
+	for _, m := range members {
+		key, place := prefix+m.Key, at+m.Offset
+		switch {
+		case r.section(key):
+			r.object(key+".", m.Value, at+m.ValueOffset)
+		case m.Key != "$schema" || prefix != "":
+			r.member(key, m.Value, place)
+		}
+	}
 }
 
-// object reads one object whose members are settings below prefix.
-func (r *reader) object(prefix string) error {
-	t, err := r.d.Token()
-	if err != nil {
-		return err
-	}
-	if t != json.Delim('{') {
-		return errors.New("an object must stand here")
-	}
-	for r.d.More() {
-		t, err := r.d.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := t.(string)                                           // the decoder allows nothing else here
-		key, place := prefix+name, r.d.InputOffset()-int64(len(name))-2 // with both quotes
-		if r.section(key) {
-			if err := r.object(key + "."); err != nil {
-				return err
-			}
-			continue
-		}
-		var raw json.RawMessage
-		if err := r.d.Decode(&raw); err != nil {
-			return err
-		}
-		if name != "$schema" || prefix != "" {
-			r.member(key, raw, place)
-		}
-	}
-	_, err = r.d.Token()
-	return err
-}
-
-func (r *reader) member(key string, raw json.RawMessage, place int64) {
+func (r *reader) member(key string, raw json.RawMessage, place int) {
 	i := slices.IndexFunc(r.leaves, func(f leaf) bool { return f.key == key })
 	switch {
 	case i < 0:
@@ -81,9 +62,7 @@ func (r *reader) member(key string, raw json.RawMessage, place int64) {
 		for n, f := range r.leaves {
 			known[n] = f.key
 		}
-		r.problems = append(r.problems, r.at(place, fmt.Sprintf("there is no setting %q%s", key, suggestion(key, known))))
-	case strings.HasPrefix(r.origins[key], r.path):
-		r.problems = append(r.problems, r.at(place, fmt.Sprintf("%s is set twice", key)))
+		r.problems = append(r.problems, r.at(place, fmt.Sprintf("unknown setting %q%s", key, suggestion(key, known))))
 	default:
 		r.origins[key] = fmt.Sprintf("%s:%d", r.path, 1+bytes.Count(r.src[:place], []byte("\n")))
 		if err := r.leaves[i].decode(raw); err != nil {
@@ -97,10 +76,8 @@ func (r *reader) section(key string) bool {
 	return slices.ContainsFunc(r.leaves, func(f leaf) bool { return strings.HasPrefix(f.key, key+".") })
 }
 
-// at puts the place in front of what is said of it.
-func (r *reader) at(offset int64, text string) string {
-	before := r.src[:min(int(offset), len(r.src))]
-	line := 1 + bytes.Count(before, []byte("\n"))
-	column := len(before) - bytes.LastIndexByte(before, '\n')
+// at prefixes a text with the place it is about.
+func (r *reader) at(offset int, text string) string {
+	line, column := strictjson.Position(r.src, offset)
 	return fmt.Sprintf("%s:%d:%d: %s", r.path, line, column, text)
 }

@@ -2,18 +2,20 @@ package config
 
 import (
 	"encoding"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Options say where settings come from. The zero value reads the user's file
@@ -41,6 +43,7 @@ type Loaded struct {
 	Config
 	File     string // that was read or would be
 	Settings []Setting
+	Policy   *trust.Policy // of the settings trust.paths and trust.groups
 }
 
 // Path is sentinel/config.json in the user's configuration folder, empty where
@@ -73,8 +76,9 @@ func EnvName(key string) string {
 	return b.String()
 }
 
-// Load reads all settings. Every problem is reported, with file, line and
-// column or the name of the variable or flag.
+// Load reads all settings. Every problem is reported, with file, line and column
+// or the name of the variable or flag. Of a file that is not strict JSON that is
+// the first mistake.
 func Load(opt Options) (*Loaded, error) {
 	if opt.Getenv == nil {
 		opt.Getenv = os.Getenv
@@ -87,7 +91,14 @@ func Load(opt Options) (*Loaded, error) {
 	origins := map[string]string{}
 	var problems []string
 	if opt.File != "" {
-		src, err := os.ReadFile(opt.File)
+		early, err := opt.early()
+		if err != nil {
+			return nil, err
+		}
+		src, err := early.Read(opt.File, maxFile)
+		if e := abi.As(err); e != nil {
+			return nil, e
+		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read configuration: %w", err)
 		}
@@ -110,6 +121,10 @@ func Load(opt Options) (*Loaded, error) {
 		}
 	}
 	problems = append(problems, l.check(origins)...)
+	var err error
+	if l.Policy, err = l.Trust.policy(); err != nil {
+		problems = append(problems, err.Error())
+	}
 	if len(problems) > 0 {
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: strings.Join(problems, "\n"),
 			Hint: "`sentinel config schema` shows what there is to set"}
@@ -122,6 +137,34 @@ func Load(opt Options) (*Loaded, error) {
 		l.Settings = append(l.Settings, Setting{f.key, f.value.Interface(), origin, f.doc})
 	}
 	return l, nil
+}
+
+// early returns the policy for the configuration file, from what does not depend on
+// the file.
+func (o Options) early() (*trust.Policy, error) {
+	var c Config
+	for _, f := range leavesOf(&c) {
+		if !strings.HasPrefix(f.key, "trust.") {
+			continue
+		}
+		name, text := "--"+f.key, o.Flags[f.key]
+		if _, ok := o.Flags[f.key]; !ok {
+			name, text = EnvName(f.key), o.Getenv(EnvName(f.key))
+		}
+		if err := f.set(text); err != nil {
+			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%s: %v", name, err)}
+		}
+	}
+	p, err := c.Trust.policy()
+	if err != nil {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: err.Error()}
+	}
+	return p, nil
+}
+
+// policy returns what the settings mean.
+func (t Trust) policy() (*trust.Policy, error) {
+	return trust.New(trust.Options{Paths: t.Paths, Groups: t.Groups})
 }
 
 // check finds values that each setting alone would allow.
@@ -141,6 +184,11 @@ func (l *Loaded) check(origins map[string]string) []string {
 			}
 		}
 		say(key, "%q is none of %s", value, strings.Join(choices, ", "))
+	}
+	for _, pattern := range l.Models.SecretFiles {
+		if _, err := path.Match(pattern, ""); err != nil {
+			say("models.secretFiles", "%q is not a pattern of file names: %v", pattern, err)
+		}
 	}
 	oneOf("logs.level", l.Logs.Level, "debug", "info", "warn", "error")
 	oneOf("logs.format", l.Logs.Format, "text", "json")
@@ -211,15 +259,12 @@ func (f leaf) set(text string) error {
 
 // decode reads a value as the file has it.
 func (f leaf) decode(raw []byte) error {
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.DisallowUnknownFields()
 	fresh := reflect.New(f.value.Type())
-	if err := d.Decode(fresh.Interface()); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return fmt.Errorf("a %s cannot stand here", wrong.Value)
-		}
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	err := strictjson.Decode(raw, fresh.Interface(), strictjson.Limits{})
+	if bad := (*strictjson.Error)(nil); errors.As(err, &bad) && bad.Path != "" {
+		return fmt.Errorf("%s: %s", bad.Path, bad.Reason)
+	} else if bad != nil {
+		return errors.New(bad.Reason)
 	}
 	if n, ok := fresh.Elem().Interface().(int); ok && n < 0 {
 		return fmt.Errorf("%d is negative", n)

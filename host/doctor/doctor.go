@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -47,6 +48,12 @@ type Options struct {
 	State string
 	// Plugins is the folder of plugins of others. Default: there is none.
 	Plugins string
+	// Obeyed are further files and folders that the host obeys, such as its
+	// configuration and definitions. With State and Plugins they are held to Trust.
+	Obeyed []string
+	// Trust decides which files are obeyed. Default: those that are the user's or
+	// root's alone, with the folders above.
+	Trust *trust.Policy
 	// Cache is the folder of compiled plugins, of all state folders of the user
 	// or of this one. Default: State/cache.
 	Cache string
@@ -56,9 +63,10 @@ type Options struct {
 	Child runtime.Child
 	// Config reports whether the configuration is valid, Model whether a model
 	// is configured and its key there, Secrets whether those that plugins may
-	// send have values, Server whether a server answers. None may reach out of
-	// this machine. Default: not looked at.
-	Config, Model, Secrets, Server Probe
+	// send have values, Environment whether other processes cannot read the
+	// variables of the host, Server whether a server answers. None may reach out
+	// of this machine. Default: not looked at.
+	Config, Model, Secrets, Environment, Server Probe
 	// Only names the checks to make; the others are left out. Default: all.
 	Only []string
 	// Limit is the time for each check. Default 40 s.
@@ -101,6 +109,9 @@ func Run(ctx context.Context, opt Options) []Check {
 			named{"state folder", x.folder}, named{"disk", x.disk}, named{"store owner", x.owner}, named{"store closed", x.closed},
 			named{"store", x.store}, named{"snapshots", x.snapshots}, named{"cache folder", x.cache})
 	}
+	if opt.State != "" || opt.Plugins != "" || len(opt.Obeyed) > 0 {
+		all = append(all, named{"trust", x.trust})
+	}
 	all = append(all, named{"child processes", x.child}, named{"open files", x.openFiles}, named{"file watches", x.watches},
 		named{"clock", x.clock}, named{"time zones", x.zones}, named{"shell", x.shell}, named{"git", x.git})
 	if opt.Plugins != "" {
@@ -114,6 +125,7 @@ func Run(ctx context.Context, opt Options) []Check {
 		{"configuration", opt.Config, "mend the configuration file; sentinel config show --origin says where each value comes from"},
 		{"model", opt.Model, "configure a model, and set the variable of its key"},
 		{"secrets", opt.Secrets, "set SENTINEL_SECRET_NAME, or mend what the configuration says under secrets"},
+		{"environment", opt.Environment, "keep secrets in files of mode 0600 and name those under secrets in the configuration"},
 		{"server", opt.Server, "start one with sentinel serve"},
 	} {
 		if p.probe != nil {

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/doctor"
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -135,6 +137,32 @@ func TestDamagedAndUnclean(t *testing.T) {
 	}
 }
 
+// A flipped bit in a value is found although every page is in order, and the
+// finding names where; so is a store that is gone.
+func TestFlippedAndMissing(t *testing.T) {
+	state, rt := keep(t)
+	if err := rt.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(state, "store.db")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []byte(`"id":"17"`) // of an event; freed pages hold older copies
+	for at := bytes.Index(b, text); at >= 0; at = bytes.Index(b, text) {
+		b[at+6] ^= 1
+	}
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(t, examine(t, doctor.Options{State: state}), "store", doctor.Fail, `table "events" key`, "checksum", "sentinel recover")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	want(t, examine(t, doctor.Options{State: state}), "store", doctor.Fail, "missing", "blobs", "sentinel recover")
+}
+
 func TestOpenToOthers(t *testing.T) {
 	if os.PathSeparator != '/' {
 		t.Skip("modes keep nobody out here")
@@ -169,6 +197,42 @@ func TestOpenToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, examine(t, doctor.Options{Plugins: plugins}), "plugins folder", doctor.Fail, "x.wasm is empty")
+}
+
+// TestTrust: what the host would refuse to obey is named, with the mend.
+func TestTrust(t *testing.T) {
+	if !trust.Supported {
+		t.Skip("files have no owners and modes here")
+	}
+	state, rt := keep(t)
+	rt.Close()
+	dir := t.TempDir()
+	definition, module := filepath.Join(dir, "a.json"), filepath.Join(dir, "x.wasm")
+	for _, path := range []string{definition, module} {
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opt := doctor.Options{State: state, Plugins: dir, Obeyed: []string{definition}, Only: []string{"trust"}}
+	want(t, examine(t, opt), "trust", doctor.OK, "root's alone")
+	for _, path := range []string{filepath.Join(state, "store.db"), definition, module, dir} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, info.Mode().Perm()|0o002); err != nil {
+			t.Fatal(err)
+		}
+		want(t, examine(t, opt), "trust", doctor.Fail, path, "every user may write", "chmod go-w")
+		trusting := opt
+		if trusting.Trust, err = trust.New(trust.Options{Paths: []string{path}}); err != nil {
+			t.Fatal(err)
+		}
+		want(t, examine(t, trusting), "trust", doctor.OK, "not looked at", path)
+		if err := os.Chmod(path, info.Mode().Perm()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestMachineNotWell(t *testing.T) {

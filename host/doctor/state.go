@@ -88,20 +88,20 @@ func (x *examination) closed(context.Context) Check {
 	return warn("nothing to do: the next start checks the store and says which runs can go on", "the last process ended without closing the store")
 }
 
-// store reads it whole if nobody has it open.
+// store reads it whole, with the checksum of every value, if no process has it
+// open. One that is missing beside what it left is damaged too.
 func (x *examination) store(ctx context.Context) Check {
 	s := x.state
-	switch {
-	case s.Bytes < 0:
-		return ok("there is none yet")
-	case s.Held:
+	if s.Held {
 		return ok("not read, because a process has it open; that one reads every snapshot it takes")
 	}
 	began := time.Now()
 	err := runtime.CheckStore(ctx, x.opt.State, x.opt.Child)
 	switch e := abi.As(err); {
+	case err == nil && s.Bytes <= 0:
+		return ok("there is none yet")
 	case err == nil:
-		return ok("sound: %s read in %s", size(s.Bytes), time.Since(began).Round(time.Millisecond))
+		return ok("sound: %s read in %s, every checksum matches", size(s.Bytes), time.Since(began).Round(time.Millisecond))
 	case errors.Is(err, runtime.ErrHeld):
 		return ok("not read, because a process has opened it this moment")
 	case errors.Is(err, runtime.ErrDamaged) && e != nil:

@@ -39,7 +39,7 @@ exec sleep 600
 `,
 	// poison NAME - ITERATION kills the host.
 	"poison.sh": `echo "start $VIRTUAL_ENV $SENTINEL_RUN $SENTINEL_STEP $SENTINEL_IDEMPOTENCY_KEY $SENTINEL_COOKIE $1 $3" >> "$SENTINEL_WORKSPACE/effects"
-kill -9 $PPID
+kill -9 $(cut -d " " -f 4 /proc/$PPID/stat) # the host, above the supervisor
 sleep 600
 `,
 	// hang NAME - ITERATION acts at once and then stays, until the file go is there.

@@ -25,6 +25,10 @@ const orderVar = "KILLTEST_ORDER"
 func TestMain(m *testing.M) {
 	runtime.ServeChild()
 	if text := os.Getenv(orderVar); text != "" {
+		if err := forbidWrites(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
 		var o order
 		if err := json.Unmarshal([]byte(text), &o); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -1,17 +1,16 @@
-// Package repair is how a host gets its MEMORY back: it rebuilds a damaged
-// store, goes back to a snapshot and makes a store small again, and says in
-// words what came of it.
+// Package repair rebuilds a damaged store, goes back to a snapshot, compacts a
+// store, and reports in words what came of it.
 //
 // The rules of a repair are those of [runtime.Repair].
 package repair
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -49,22 +48,19 @@ func Compact(ctx context.Context, state string) (runtime.Compacted, error) {
 // maxNames bounds how many of a kind the text names; the JSON form has all.
 const maxNames = 10
 
-// WriteText writes the report for people.
+// WriteText writes the report for people. File and run names are escaped.
 func (r Report) WriteText(w io.Writer) error {
 	t := &text{to: w}
 	if r.Sound {
 		t.line("The store %s is sound. Nothing was changed.", r.Store)
 		return t.err
 	}
-	switch {
-	case r.Damaged > 0:
+	if r.Damaged > 0 {
 		t.line("The store %s is damaged in %d places:", r.Store, r.Damaged)
 		for _, place := range r.Places[:min(len(r.Places), maxNames)] {
 			t.line("  %s", place)
 		}
 		t.rest(r.Damaged - min(len(r.Places), maxNames))
-	case r.Store == "":
-		t.line("There was no store.")
 	}
 	for _, s := range r.Unusable {
 		t.line("A snapshot cannot be used: %s", s)
@@ -113,7 +109,7 @@ type text struct {
 
 func (t *text) line(format string, args ...any) {
 	if t.err == nil {
-		_, t.err = fmt.Fprintf(t.to, format+"\n", args...)
+		_, t.err = io.WriteString(t.to, string(termtext.Sprintf(format, args...)+"\n"))
 	}
 }
 

@@ -1,6 +1,7 @@
 package repair_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ func TestRecover(t *testing.T) {
 	if r, err = repair.Recover(t.Context(), repair.Options{State: state, DryRun: true}); err != nil {
 		t.Fatal(err)
 	}
-	holds(t, told(t, r), "is damaged in 1 places", "head pages", "fills in", "trial", "51 from the snapshot")
+	holds(t, told(t, r), "is damaged in 1 places", "meta pages", "fills in", "trial", "51 from the snapshot")
 	if r, err = repair.Recover(t.Context(), repair.Options{State: state}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +102,116 @@ func TestRecover(t *testing.T) {
 	}
 	if _, err := repair.Compact(t.Context(), state); !errors.Is(err, runtime.ErrHeld) {
 		t.Errorf("compact while it is open: %v", err)
+	}
+}
+
+// Of a value with a flipped bit the snapshot's is taken, and the report says so.
+func TestRecoverAFlippedValue(t *testing.T) {
+	state := fill(t)
+	file := filepath.Join(state, "store.db")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []byte(`"id":"17"`)
+	for at := bytes.Index(b, text); at >= 0; at = bytes.Index(b, text) {
+		b[at+6] ^= 1
+	}
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runtime.Open(t.Context(), runtime.Options{Dir: state}); !errors.Is(err, runtime.ErrDamaged) || !strings.Contains(err.Error(), `table "events" key`) {
+		t.Errorf("open: %v", err)
+	}
+	r, err := repair.Recover(t.Context(), repair.Options{State: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, told(t, r), "is damaged in 1 places", `table "events" key`, "99 kept, 1 from the snapshot, 1 unreadable")
+	rt, err := runtime.Open(t.Context(), runtime.Options{Dir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close()
+	events, err := rt.Events("", 1000)
+	if err != nil || len(events) != 100 {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+	for i, e := range events {
+		if e.ID != fmt.Sprint(i) {
+			t.Errorf("event %d has the id %q", i, e.ID)
+		}
+	}
+}
+
+// A store that is gone, or empty, is not replaced by a new one: its newest
+// snapshot is, and without one nothing is.
+func TestRecoverAMissingStore(t *testing.T) {
+	for _, empty := range []bool{false, true} {
+		t.Run(fmt.Sprintf("empty %t", empty), func(t *testing.T) {
+			state := fill(t)
+			file := filepath.Join(state, "store.db")
+			lose := func() {
+				t.Helper()
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+				if !empty {
+					return
+				}
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lose()
+			if _, err := runtime.Open(t.Context(), runtime.Options{Dir: state}); !errors.Is(err, runtime.ErrDamaged) || !strings.Contains(abi.As(err).Hint, "sentinel recover") {
+				t.Fatalf("open: %v", err)
+			}
+			r, err := repair.Recover(t.Context(), repair.Options{State: state})
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds(t, told(t, r), "blobs", "fills in", "51 from the snapshot", "in place again")
+			lose()
+			if err := os.RemoveAll(filepath.Join(state, "snapshots")); err != nil {
+				t.Fatal(err)
+			}
+			_, err = repair.Recover(t.Context(), repair.Options{State: state})
+			if e := abi.As(err); e == nil || e.Code != abi.NotFound || !strings.Contains(e.Hint, "store.db") {
+				t.Errorf("without a snapshot: %v", err)
+			}
+		})
+	}
+}
+
+// What fills in is of the same store. A snapshot of another one that was here is
+// used only when it is asked for.
+func TestRecoverPassesOverAnotherStore(t *testing.T) {
+	older, younger := fill(t), fill(t)
+	list, err := runtime.Snapshots(older)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	name := filepath.Base(list[0].Path)
+	newest := strings.Replace(name, name[:4], "2099", 1)
+	if err := os.Rename(list[0].Path, filepath.Join(younger, "snapshots", newest)); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(younger, "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(younger, "store.db"), bytes.ReplaceAll(b, []byte(`"id":"17"`), []byte(`"id":"16"`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := repair.Recover(t.Context(), repair.Options{State: younger, DryRun: true})
+	if err != nil || r.Snapshot == nil || filepath.Base(r.Snapshot.Path) == newest {
+		t.Fatalf("%+v, %v; want its own snapshot", r.Snapshot, err)
+	}
+	holds(t, told(t, r), newest, "another store")
+	r, err = repair.Recover(t.Context(), repair.Options{State: younger, DryRun: true, From: newest})
+	if err != nil || r.Snapshot == nil || filepath.Base(r.Snapshot.Path) != newest {
+		t.Errorf("asked for: %+v, %v", r.Snapshot, err)
 	}
 }
 

@@ -46,9 +46,7 @@ func (s *Server) figures() metrics.Options {
 
 // live are the runs that this process carries out.
 func (s *Server) live() []runtime.RunInfo {
-	runs, err := s.host.Runtime().Runs(runtime.RunFilter{Statuses: []sentinels.Status{
-		sentinels.StatusRunning, sentinels.StatusPaused, sentinels.StatusWaiting,
-	}})
+	runs, err := s.host.Runtime().Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
 	if err != nil {
 		s.log.Warn("runs cannot be listed", "error", err)
 	}

@@ -33,8 +33,7 @@ func (s *Server) observer() runtime.Observer {
 		Health: func(h runtime.Health) {
 			kind := "ok"
 			if !h.OK {
-				kind = "unwell"
-				s.log.Error("the store takes no writes", "reason", h.Reason, "hint", h.Hint)
+				kind = "unwell" // the engine has logged it
 			}
 			s.feed.Publish(feed.TopicHealth, kind, h)
 			if told.Health != nil {

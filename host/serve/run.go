@@ -75,6 +75,7 @@ func (s *Server) run(ctx context.Context) error {
 		work.Go(func() { fail("listen", port.Run(beside)) })
 	}
 	work.Go(func() { s.tellEvents(beside) })
+	work.Go(func() { s.retrySocket(beside) })
 	folder, unwatch := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { fail("watch folder", s.folder.Run(folder)) })

@@ -19,8 +19,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/metrics"
 	"github.com/sentinel-runtime/sentinel/host/owner"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/regular"
 	"github.com/sentinel-runtime/sentinel/host/reload"
 	"github.com/sentinel-runtime/sentinel/host/tracing"
+	"github.com/sentinel-runtime/sentinel/host/trust"
+	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	watch "github.com/sentinel-runtime/sentinel/triggers/files"
 )
@@ -42,8 +45,10 @@ type Server struct {
 	tracer  *tracing.Tracer // nil unless traces are wanted
 	folder  *reload.Reload
 	api     *api.API
-	door    *owner.Server
 	state   state
+
+	socketMu sync.Mutex
+	socket   *owner.Server // nil until there is space for it, and once it is closed
 
 	life  context.Context // of Run; ended by Close
 	stop  context.CancelFunc
@@ -88,6 +93,9 @@ func (s *Server) open(ctx context.Context) (err error) {
 	opt.Logger, opt.Observer, opt.Kinds = s.log, s.observer(), append(opt.Kinds, s.opt.Kinds...)
 	opt.Watched, opt.Regrant = true, s.regrant
 	opt.Files, opt.Snapshots = (*files)(s), opt.Settings.Snapshots.Every.Std()
+	if !trust.Supported {
+		s.log.Warn("who may write definitions, plugins and the state is not checked: this system has no Unix modes")
+	}
 	if s.host, err = host.Open(ctx, opt); err != nil {
 		return err
 	}
@@ -95,17 +103,65 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.sockets = feed.Handler(feed.HandlerOptions{
-		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: watchers,
+		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: watchers(),
 		AllowedOrigins: func(*http.Request) bool { return true }, // the API's guard has judged already
 	})
 	if s.api, err = s.openAPI(); err != nil {
 		return err
 	}
-	s.door, err = owner.Listen(owner.ServerOptions{
+	err = s.openSocket()
+	if runtime.IsDiskFull(err) {
+		s.log.Error("other processes of this user cannot reach this one until there is space for its socket", "error", err)
+		return nil
+	}
+	return err
+}
+
+// openSocket puts the control socket into the state folder.
+func (s *Server) openSocket() error {
+	s.socketMu.Lock()
+	defer s.socketMu.Unlock()
+	socket, err := owner.Listen(owner.ServerOptions{
 		State: s.host.State(), Version: s.opt.Version, Logger: s.log, Serves: true,
 		Runs: s.runs, Handler: s.api.Local(),
 	})
+	if err != nil {
+		return err
+	}
+	s.socket = socket
+	return nil
+}
+
+// closeSocket takes the control socket away.
+func (s *Server) closeSocket() error {
+	s.socketMu.Lock()
+	defer s.socketMu.Unlock()
+	if s.socket == nil {
+		return nil
+	}
+	err := s.socket.Close()
+	s.socket = nil
 	return err
+}
+
+// socketRetry is the time between two tries to make the socket.
+const socketRetry = time.Second
+
+// retrySocket makes the socket once there is space, until ctx ends.
+func (s *Server) retrySocket(ctx context.Context) {
+	for {
+		s.socketMu.Lock()
+		there := s.socket != nil
+		s.socketMu.Unlock()
+		if there || s.openSocket() == nil {
+			return
+		}
+		select {
+		case <-time.After(socketRetry):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // openAPI makes the API over this server's parts.
@@ -131,7 +187,11 @@ func (s *Server) Handler() http.Handler { return s.api.Handler() }
 func (s *Server) Host() *host.Host { return s.host }
 
 // Token returns the bearer token of the API.
-func (s *Server) Token() (string, error) { return api.Token(s.host.State()) }
+func (s *Server) Token() (string, error) { return s.tokenStore().Token() }
+
+func (s *Server) tokenStore() api.TokenStore {
+	return api.TokenStore{State: s.host.State(), Trust: s.host.Trust()}
+}
 
 // Close ends Run, if it is on, as a context that ends does, and lets go of the
 // store. It is idempotent.
@@ -141,9 +201,7 @@ func (s *Server) Close() error {
 	<-s.ended
 	s.close.Do(func() {
 		var errs []error
-		if s.door != nil {
-			errs = append(errs, s.door.Close())
-		}
+		errs = append(errs, s.closeSocket())
 		if s.host != nil {
 			errs = append(errs, s.host.Close())
 		}
@@ -163,12 +221,13 @@ func (s *Server) Close() error {
 
 // openLog opens what a run told.
 func (s *Server) openLog(run sentinels.RunID) (io.ReadCloser, error) {
-	return os.Open(s.host.RunLog(run))
+	f, _, err := regular.Open(s.host.RunLog(run))
+	return f, err
 }
 
-// watchers is how many may watch at once: three quarters of the connections that
-// the API's port takes, so that requests always find one.
-const watchers = 768
+// watchers is how many clients may follow the live feed at once: three quarters of
+// the connections that the API's port takes, so that requests always find one.
+func watchers() int { return api.MaxConns() * 3 / 4 }
 
 // flushTime is how long the last traces may take to their collector.
 const flushTime = 3 * time.Second
@@ -194,13 +253,15 @@ func (s *Server) openTracer(endpoint string) (*tracing.Tracer, error) {
 
 // openFolder makes what follows the folders with definitions and plugins.
 func (s *Server) openFolder() (*reload.Reload, error) {
-	if err := os.MkdirAll(filepath.Join(s.host.Dir(), "sentinels"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.host.Dir(), "sentinels"), 0o755); runtime.IsDiskFull(err) {
+		s.log.Warn("there is no folder of definitions yet", "error", err) // one that is made later is watched
+	} else if err != nil {
 		return nil, fmt.Errorf("make folder of definitions: %w", err)
 	}
 	rt := s.host.Runtime()
 	return reload.New(reload.Options{
 		Dir: s.host.Dir(), Workspace: s.host.Workspace(), Marks: filepath.Join(s.host.State(), "files.json"),
-		Definitions: rt, Plugins: rt, Lock: lock.Folder{Dir: filepath.Join(s.host.Dir(), "plugins")}, Logger: s.log,
+		Trust: s.host.Trust(), Definitions: rt, Plugins: rt, Lock: lock.Folder{Dir: filepath.Join(s.host.Dir(), "plugins")}, Logger: s.log,
 		Watch: watch.Options{Rescan: s.host.Settings().Serve.Rescan.Std()},
 		Changed: func(f reload.FileInfo) {
 			topic := feed.TopicSentinels

@@ -14,16 +14,16 @@ type tokens struct {
 }
 
 func (s *Server) tokens() (api.Tokens, error) {
-	file, err := api.OpenTokens(s.host.State(), s.log)
-	if err != nil {
-		return nil, err
-	}
 	// Commands of models can read much; the key to everything is not among it.
-	own, err := s.Token()
+	file, err := s.tokenStore().Open(s.log, func(token string) {
+		if err := s.host.Redact(token); err != nil {
+			s.log.Error("the token cannot be kept out of what is written", "error", err)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.host.Redact(append([]string{own}, s.opt.Tokens...)...); err != nil {
+	if err := s.host.Redact(s.opt.Tokens...); err != nil {
 		return nil, err
 	}
 	t := tokens{file: file}
