@@ -26,15 +26,15 @@ func (a *app) versionCommand() *cobra.Command {
 				}
 				return a.writeJSON(about)
 			}
-			_, err := fmt.Fprintf(a.env.Stdout, "sentinel %s  plugin ABI %v  %s  %s/%s\n", a.env.Version, abi.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			err := a.out.printf("sentinel %s  plugin ABI %v  %s  %s/%s\n", a.env.Version, abi.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			if !a.flags.verbose || err != nil {
 				return err
 			}
-			var rows [][]string
+			var rows []row
 			for _, s := range built {
-				rows = append(rows, []string{a.paintOut.dim(s.name), s.value})
+				rows = append(rows, row{a.paintOut.dim(escaped(s.name)), escaped(s.value)})
 			}
-			return table(a.env.Stdout, rows)
+			return a.table(rows)
 		},
 	}
 }
@@ -68,7 +68,7 @@ func (a *app) benchCommand() *cobra.Command {
 			if a.env.Bench == nil {
 				return &abi.Error{Code: abi.Unavailable, Message: "bench: this program was built without its measurements"}
 			}
-			return a.env.Bench(cmd.Context(), a.env.Stdout, a.flags.output)
+			return a.env.Bench(cmd.Context(), a.out.stream(), a.flags.output)
 		},
 	}
 }
@@ -77,10 +77,10 @@ func (a *app) benchCommand() *cobra.Command {
 // the other verbs do.
 func (a *app) completionCommand(root *cobra.Command) *cobra.Command {
 	shells := map[string]func() error{
-		"bash":       func() error { return root.GenBashCompletionV2(a.env.Stdout, true) },
-		"zsh":        func() error { return root.GenZshCompletion(a.env.Stdout) },
-		"fish":       func() error { return root.GenFishCompletion(a.env.Stdout, true) },
-		"powershell": func() error { return root.GenPowerShellCompletionWithDesc(a.env.Stdout) },
+		"bash":       func() error { return root.GenBashCompletionV2(a.out.stream(), true) },
+		"zsh":        func() error { return root.GenZshCompletion(a.out.stream()) },
+		"fish":       func() error { return root.GenFishCompletion(a.out.stream(), true) },
+		"powershell": func() error { return root.GenPowerShellCompletionWithDesc(a.out.stream()) },
 	}
 	return &cobra.Command{
 		Use: "completion bash|zsh|fish|powershell", Short: "Write the completion script of a shell",

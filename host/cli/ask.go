@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A prompt is a question on the terminal that is not answered yet. Methods of a
@@ -97,17 +99,20 @@ func (f *follower) askNext() {
 // question writes a prompt below what has scrolled by. What a call in doubt may be
 // taken for is said, since nobody knows these words by heart.
 func (a *app) question(p prompt) {
-	words := map[string]string{
+	words := map[string]termtext.Text{
 		"retry": "make the call again", "skip": "take it as done (JSON behind it is its result)", "fail": "take it as failed",
 		"approve": "", "reject": "",
 	}
-	fmt.Fprintf(a.env.Stderr, "%s %s  %s\n", a.paint.strong("?"), printable(p.ask.Prompt), a.paint.dim("run "+shortID(p.run)+" call "+p.ask.Call))
+	if p.ask.Kind == runtime.AskQuarantine {
+		words = map[string]termtext.Text{"retry": "let the step execute again; write why behind it", "fail": "let the step fail"}
+	}
+	a.note("%s %s  %s\n", a.paint.strong("?"), block(p.ask.Prompt), a.paint.dim(termtext.Sprintf("run %s call %s", shortID(p.run), p.ask.Call)))
 	for _, c := range p.ask.Choices {
 		if w := words[c]; w != "" {
-			fmt.Fprintf(a.env.Stderr, "  %-7s %s\n", c, a.paint.dim(w))
+			a.note("  %-7s %s\n", c, a.paint.dim(w))
 		}
 	}
-	fmt.Fprintf(a.env.Stderr, "%s: ", strings.Join(p.ask.Choices, " / "))
+	a.note("%s: ", strings.Join(p.ask.Choices, " / "))
 }
 
 // endPrompt gives the terminal back to the view.
@@ -153,11 +158,14 @@ func decisionOf(line string, q runtime.Ask) (runtime.Decision, error) {
 		return runtime.Decision{}, &usageError{fmt.Sprintf("%q is no answer", word), "the choices are " + strings.Join(q.Choices, ", ")}
 	}
 	d := runtime.Decision{Call: q.Call, Verdict: verdict}
-	if verdict == "skip" && rest != "" && json.Valid([]byte(rest)) {
-		d.Result = json.RawMessage(rest)
-	} else {
+	if verdict != "skip" || !json.Valid([]byte(rest)) {
 		d.Comment = rest
+		return d, nil
 	}
+	if err := strictjson.Check([]byte(rest), typedLimits); err != nil {
+		return runtime.Decision{}, &usageError{"result: " + err.Error(), ""}
+	}
+	d.Result = json.RawMessage(rest)
 	return d, nil
 }
 

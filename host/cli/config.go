@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,7 @@ func (a *app) configCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show [KEY]", Short: "Show every setting, and with --origin where it comes from", Args: between(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			l, err := config.Load(config.Options{Getenv: a.env.Getenv})
+			l, err := a.settings()
 			if err != nil {
 				return err
 			}
@@ -32,21 +31,19 @@ func (a *app) configCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "schema", Short: "Write the JSON Schema of the configuration file", Args: exactly(),
 			RunE: func(*cobra.Command, []string) error {
-				_, err := a.env.Stdout.Write(config.Schema())
-				return err
+				return a.out.json(config.Schema())
 			},
 		},
 		&cobra.Command{
 			Use: "path", Short: "Say which file is read", Args: exactly(),
 			RunE: func(*cobra.Command, []string) error {
-				_, err := fmt.Fprintln(a.env.Stdout, config.Path(a.env.Getenv))
-				return err
+				return a.out.printf("%s\n", config.Path(a.env.Getenv))
 			},
 		},
 		&cobra.Command{
 			Use: "check [FILE]", Short: "Report what is wrong with a configuration file", Args: between(0, 1),
 			RunE: func(_ *cobra.Command, args []string) error {
-				opt := config.Options{Getenv: a.env.Getenv}
+				opt := config.Options{Getenv: a.env.Getenv, Flags: a.set(nil)}
 				if len(args) > 0 {
 					opt.File = a.path(args[0])
 					if _, err := os.Stat(opt.File); err != nil {
@@ -77,17 +74,17 @@ func (a *app) showSettings(l *config.Loaded, only []string, origin bool) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(l.Settings)
 	}
-	var rows [][]string
+	var rows []row
 	for _, s := range l.Settings {
 		value, err := json.Marshal(s.Value)
 		if err != nil {
 			return err
 		}
-		row := []string{s.Key, clip(string(value), 60)}
+		r := row{escaped(s.Key), clipJSON(value, 60)}
 		if origin {
-			row = append(row, a.paintOut.dim(s.Origin))
+			r = append(r, a.paintOut.dim(escaped(s.Origin)))
 		}
-		rows = append(rows, append(row, a.paintOut.dim(s.Doc)))
+		rows = append(rows, append(r, a.paintOut.dim(escaped(s.Doc))))
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }

@@ -140,8 +140,7 @@ func (a *app) keep(ctx context.Context, s *session, params map[string]any) error
 	if a.flags.output != asTable {
 		return a.writeJSON(out)
 	}
-	_, err := fmt.Fprintf(a.env.Stdout, "%s  revision %d\n", out.SentinelID, out.Revision)
-	return err
+	return a.out.printf("%s  revision %d\n", out.SentinelID, out.Revision)
 }
 
 // invalidError is a definition that the store's process refused.

@@ -73,11 +73,11 @@ func (a *app) showDeployed(out deployed) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(out)
 	}
-	rows := [][]string{head(a.paintOut, "FILE", "KIND", "CHANGE")}
+	rows := []row{head(a.paintOut, "FILE", "KIND", "CHANGE")}
 	for _, f := range out.Files {
-		rows = append(rows, []string{a.relative(filepath.Join(out.To, f.File)), f.Kind, f.Change})
+		rows = append(rows, row{escaped(a.relative(filepath.Join(out.To, f.File))), escaped(f.Kind), escaped(f.Change)})
 	}
-	if err := table(a.env.Stdout, rows); err != nil {
+	if err := a.table(rows); err != nil {
 		return err
 	}
 	// No error: the other project may have them already, under the same names.

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -78,26 +77,24 @@ func revisionNumber(text string) (int, error) {
 
 // writeDiff writes a difference in the unified form, coloured as people know it.
 func (a *app) writeDiff(text string) error {
-	if text = strings.TrimRight(printable(text), "\n"); text == "" {
+	if text = strings.TrimRight(text, "\n"); text == "" {
 		return nil
 	}
-	// Colours are put around lines that are printable by now: a definition could
-	// otherwise bring its own.
 	p := a.paintOut
-	var b strings.Builder
-	for line := range strings.SplitSeq(text, "\n") {
+	var b page
+	for part := range strings.SplitSeq(text, "\n") {
+		line := escaped(part)
 		switch {
-		case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
+		case strings.HasPrefix(part, "---"), strings.HasPrefix(part, "+++"):
 			line = p.strong(line)
-		case strings.HasPrefix(line, "@@"), strings.HasPrefix(line, "("):
+		case strings.HasPrefix(part, "@@"), strings.HasPrefix(part, "("):
 			line = p.dim(line)
-		case strings.HasPrefix(line, "+"):
+		case strings.HasPrefix(part, "+"):
 			line = p.good(line)
-		case strings.HasPrefix(line, "-"):
+		case strings.HasPrefix(part, "-"):
 			line = p.bad(line)
 		}
-		b.WriteString(line + "\n")
+		b.add(line + "\n")
 	}
-	_, err := io.WriteString(a.env.Stdout, b.String())
-	return err
+	return a.out.write(b.text())
 }

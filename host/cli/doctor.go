@@ -22,6 +22,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/owner"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/host/secret"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -56,8 +57,11 @@ func (a *app) doctorCommand() *cobra.Command {
 // examine says where the doctor looks.
 func (a *app) examine(ctx context.Context, only []string) doctor.Options {
 	opt := doctor.Options{
-		State: a.state(), Plugins: a.path(a.flags.plugins), Cache: a.cache(), Only: only,
-		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets,
+		State: a.state(), Plugins: a.path(a.flags.plugins), Cache: a.cache(), Only: only, Obeyed: a.obeyed(),
+		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets, Environment: a.probeEnvironment,
+	}
+	if settled, err := a.settings(); err == nil { // else the check of the configuration reports it
+		opt.Trust = settled.Policy
 	}
 	// Every verb takes these without being told.
 	if own := filepath.Join(a.dir(), "plugins"); opt.Plugins == "" && isDir(own) {
@@ -71,10 +75,27 @@ func (a *app) examine(ctx context.Context, only []string) doctor.Options {
 	return opt
 }
 
+// obeyed are the files and folders that a host obeys, beside its state and plugins.
+func (a *app) obeyed() []string {
+	list := []string{config.Path(a.env.Getenv), a.dir(), filepath.Join(a.dir(), "recipes")}
+	for _, dir := range a.folders() {
+		list = append(append(list, dir), a.definitionFiles(dir)...)
+	}
+	if settled, err := a.settings(); err == nil { // else the check of the configuration reports it
+		for _, place := range settled.Secrets {
+			list = append(list, place.File)
+		}
+	}
+	return slices.DeleteFunc(list, func(path string) bool { // what is not there is not read
+		_, err := os.Stat(path)
+		return err != nil
+	})
+}
+
 // probeConfig reads the configuration as every verb does, so it finds what would
 // stop them.
 func (a *app) probeConfig(context.Context) (string, error) {
-	l, err := config.Load(config.Options{Getenv: a.env.Getenv})
+	l, err := a.settings()
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +109,7 @@ func (a *app) probeConfig(context.Context) (string, error) {
 // probeModel looks for a model as a host would, but asks no server: that would
 // send a key somewhere, and take as long as it likes.
 func (a *app) probeModel(context.Context) (string, error) {
-	l, err := config.Load(config.Options{Getenv: a.env.Getenv})
+	l, err := a.settings()
 	if err != nil {
 		// The check of the configuration says what; once is enough.
 		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
@@ -124,7 +145,7 @@ func (a *app) probeModel(context.Context) (string, error) {
 // probeSecrets looks for the value of every secret that the configuration has or
 // a plugin was granted. It says names alone.
 func (a *app) probeSecrets(context.Context) (string, error) {
-	l, err := config.Load(config.Options{Getenv: a.env.Getenv})
+	l, err := a.settings()
 	if err != nil {
 		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
 	}
@@ -151,6 +172,14 @@ func (a *app) probeSecrets(context.Context) (string, error) {
 		return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: strings.Join(bad, "; "), Hint: strings.Join(hints, "; ")})
 	}
 	return strings.Join(names, ", ") + " can be used", nil
+}
+
+// probeEnvironment reports whether steps could read this process's environment.
+func (a *app) probeEnvironment(context.Context) (string, error) {
+	if a.env.Exposed != nil {
+		return "", doctor.Minor(fmt.Errorf("other processes of this user can read the variables of the host: %w", a.env.Exposed))
+	}
+	return "other processes cannot read the variables of the host", nil
 }
 
 // grantedSecrets returns the names of the secrets that plugins of this project may
@@ -219,10 +248,10 @@ func (a *app) showChecks(checks []doctor.Check) error {
 			width = max(width, len(c.Name))
 		}
 		for _, c := range checks {
-			paint := map[doctor.Status]func(string) string{doctor.OK: a.paintOut.good, doctor.Warn: a.paintOut.warn, doctor.Fail: a.paintOut.bad}[c.Status]
-			_, err := fmt.Fprintf(a.env.Stdout, "%s  %-*s  %s\n", paint(fmt.Sprintf("%-4s", c.Status)), width, c.Name, printable(c.Detail))
+			paint := map[doctor.Status]func(termtext.Text) termtext.Text{doctor.OK: a.paintOut.good, doctor.Warn: a.paintOut.warn, doctor.Fail: a.paintOut.bad}[c.Status]
+			err := a.out.printf("%s  %-*s  %s\n", paint(termtext.Sprintf("%-4s", c.Status)), width, c.Name, block(c.Detail))
 			if err == nil && c.Fix != "" {
-				_, err = fmt.Fprintf(a.env.Stdout, "      %-*s  %s %s\n", width, "", a.paintOut.dim("mend:"), printable(c.Fix))
+				err = a.out.printf("      %-*s  %s %s\n", width, "", a.paintOut.dim("mend:"), block(c.Fix))
 			}
 			if err != nil {
 				return err

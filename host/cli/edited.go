@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -78,14 +79,14 @@ func (a *app) showEdit(ctx context.Context, s *session, e edited) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(e)
 	}
-	line := fmt.Sprintf("%s  revision %d", e.SentinelID, e.Revision)
+	line := termtext.Sprintf("%s  revision %d", e.SentinelID, e.Revision)
 	if e.Run != "" {
-		line = fmt.Sprintf("%s  run %s  edit %d", e.SentinelID, e.Run, e.Edit)
+		line = termtext.Sprintf("%s  run %s  edit %d", e.SentinelID, e.Run, e.Edit)
 	}
 	if e.Address != "" {
-		line += "  step " + e.Address
+		line += "  step " + escaped(e.Address)
 	}
-	if _, err := fmt.Fprintln(a.env.Stdout, line); err != nil {
+	if err := a.out.printf("%s\n", line); err != nil {
 		return err
 	}
 	if e.Note != "" {
@@ -124,7 +125,7 @@ func (a *app) showChange(ctx context.Context, s *session, e edited) error {
 	return a.writeDiff(strings.Join(lines, "\n"))
 }
 
-// warn says what did not work beside what was asked for.
+// warn prints what did not work beside what was asked for.
 func (a *app) warn(text string) {
-	_, _ = fmt.Fprintln(a.env.Stderr, a.paint.warn("warning: ")+printable(text))
+	a.note("%s\n", a.paint.warn("warning: ")+block(text))
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sentinel-runtime/sentinel/host/bench"
+	"github.com/sentinel-runtime/sentinel/host/procenv"
 )
 
 // Env is the world of one invocation. Zero functions take the defaults named
@@ -33,6 +34,7 @@ type Env struct {
 	Password   func() (string, error)                                      // reads a line of the terminal without showing it. Default: there is none
 	Exit       func(code int)                                              // for that second one. Default os.Exit
 	Version    string                                                      // default "devel"
+	Exposed    error                                                       // why other processes can read this one's environment. Default: they cannot
 	Bench      func(ctx context.Context, w io.Writer, format string) error // default: the verb says that it is not built in
 }
 
@@ -56,8 +58,10 @@ func (e *Env) fill() {
 }
 
 // Main runs the program with the process's own streams and returns its exit
-// code. args begins with the program's name.
+// code. args begins with the program's name. It hides the environment of the
+// process from other processes, see package procenv, so call it first in main.
 func Main(ctx context.Context, args ...string) int {
+	exposed := procenv.Hide()
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // else it is nohup that wants it so
@@ -88,6 +92,7 @@ func Main(ctx context.Context, args ...string) int {
 		Getenv:     os.Getenv,
 		Interrupts: interrupts,
 		Version:    buildVersion(),
+		Exposed:    exposed,
 		Bench: func(ctx context.Context, w io.Writer, format string) error {
 			return bench.Run(ctx, w, bench.Options{Format: format})
 		},

@@ -41,7 +41,7 @@ func (a *app) emitCommand() *cobra.Command {
 			if a.flags.output != asTable {
 				return a.writeJSON(out)
 			}
-			_, err = fmt.Fprintf(a.env.Stdout, "%s  %s\n", out.Event, out.ID)
+			err = a.out.printf("%s  %s\n", out.Event, out.ID)
 			return err
 		},
 	}
@@ -89,7 +89,7 @@ func (a *app) showEvents(events []json.RawMessage) error {
 	if done, err := writeItems(a, events, events); done {
 		return err
 	}
-	rows := [][]string{head(a.paintOut, "TIME", "EVENT", "SOURCE", "DATA")}
+	rows := []row{head(a.paintOut, "TIME", "EVENT", "SOURCE", "DATA")}
 	for _, raw := range events {
 		var e struct {
 			Name   string          `json:"type"`
@@ -101,11 +101,11 @@ func (a *app) showEvents(events []json.RawMessage) error {
 		if err := json.Unmarshal(raw, &e); err != nil {
 			return fmt.Errorf("read event: %w", err)
 		}
-		rows = append(rows, []string{e.Time.Local().Format(time.DateTime), printable(e.Name + e.Event), clip(e.Source, 40), clip(string(e.Data), 80)})
+		rows = append(rows, row{escaped(e.Time.Local().Format(time.DateTime)), escaped(e.Name + e.Event), clip(e.Source, 40), clipJSON(e.Data, 80)})
 	}
 	if len(events) == 0 {
 		a.say("there is no event")
 		return nil
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }

@@ -110,11 +110,11 @@ func (a *app) execList(ctx context.Context) (err error) {
 	if done, err := writeItems(a, list, list); done {
 		return err
 	}
-	rows := [][]string{head(a.paintOut, "COMMAND", "", "WHAT IT DOES")}
+	rows := []row{head(a.paintOut, "COMMAND", "", "WHAT IT DOES")}
 	for _, c := range list {
-		rows = append(rows, []string{c.Name, access(c.ReadOnly), printable(c.Summary)})
+		rows = append(rows, row{escaped(c.Name), escaped(access(c.ReadOnly)), escaped(c.Summary)})
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }
 
 // access is what a command does to the world, in a word.

@@ -90,7 +90,7 @@ func statusCode(status sentinels.Status) int {
 		return ExitOK
 	case sentinels.StatusTimedOut:
 		return ExitTimedOut
-	case sentinels.StatusWaiting, sentinels.StatusPaused:
+	case sentinels.StatusWaiting, sentinels.StatusQuarantined, sentinels.StatusPaused:
 		return ExitWaiting
 	}
 	return ExitFailed

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/host/wholefile"
 )
 
@@ -38,8 +39,7 @@ func (a *app) exportCommand() *cobra.Command {
 				return err
 			}
 			if file == "" || file == "-" {
-				_, err := a.env.Stdout.Write(text)
-				return err
+				return a.out.json(text)
 			}
 			return a.writeNew(file, text, force)
 		},
@@ -92,7 +92,7 @@ func (a *app) export(ctx context.Context, word string, history bool) (text []byt
 	if text, err = json.MarshalIndent(v, "", "  "); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	return append(text, '\n'), nil
+	return termtext.JSON(append(text, '\n')), nil // also in a file: < stays <
 }
 
 // writeNew writes a file that is not there yet. With force it may be; then it is

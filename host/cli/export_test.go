@@ -1,22 +1,53 @@
 package cli
 
-import "github.com/sentinel-runtime/sentinel/host/owner"
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/owner"
+)
 
 var (
-	Clip      = clip
-	Duration  = duration
+	Clip      = clip[string]
+	Duration  = durationText
 	Grouped   = grouped
 	Quoted    = quoted
-	Printable = printable
 	Choose    = choose
 	ValueOf   = valueOf
 	EventOf   = eventOf
 	ReadEvent = readEvent
-	Table     = table
 	FieldLess = compareFields
+	Recovered = recovered
 )
+
+// A Row is a line of a table.
+type Row = row
+
+// Table writes rows as verbs do.
+func Table(to io.Writer, rows []Row) error { return table(printer{to}, rows) }
 
 // Params makes a command's parameters of a command line.
 func Params(schema []byte, args ...string) ([]byte, error) {
 	return (&app{}).params(owner.Command{Name: "c", Input: schema}, args)
+}
+
+// Verbs returns the path of every verb that can be run, without the program's name.
+func Verbs() []string {
+	var list []string
+	var walk func(c *cobra.Command, path string)
+	walk = func(c *cobra.Command, path string) {
+		for _, sub := range c.Commands() {
+			name := strings.TrimSpace(path + " " + sub.Name())
+			if sub.Runnable() {
+				list = append(list, name)
+			}
+			walk(sub, name)
+		}
+	}
+	root := (&app{}).rootCommand()
+	root.InitDefaultHelpCmd()
+	walk(root, "")
+	return list
 }

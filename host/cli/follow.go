@@ -54,7 +54,7 @@ func (a *app) carryOut(ctx context.Context, s *session, told *feed, begin func()
 		return err
 	}
 	if s.host.Replaying() {
-		if err := s.host.WriteDivergences(a.env.Stderr); err != nil {
+		if err := s.host.WriteDivergences(a.errs.stream()); err != nil {
 			return err
 		}
 	}

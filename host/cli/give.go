@@ -38,11 +38,10 @@ func (a *app) give(s *session, src *source, params map[string]any) (undo func(),
 	return undo, errors.Join(err, f.Close())
 }
 
-// sentPlace is where a problem is in a definition that was sent as text.
-var sentPlace = regexp.MustCompile(`(?m)^definition:\d+:\d+: `)
+// sentPlace begins a problem of a definition that was sent as a value.
+var sentPlace = regexp.MustCompile(`(?m)^definition: `)
 
-// ofFile names the file in problems of a definition that was sent as text. The
-// lines of that text are not those of the file, so they are left out.
+// ofFile names the file in problems of a definition that was sent as a value.
 func ofFile(err error, src *source) error {
 	e := abi.As(err)
 	if e == nil || e.Code != abi.BadFields || !sentPlace.MatchString(e.Message) {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -121,7 +121,7 @@ func (a *app) bundleFile(name string) (*source, error) {
 	in, src := a.env.Stdin, &source{file: "-"}
 	if name != "-" {
 		path := a.path(name)
-		f, err := os.Open(path)
+		f, err := openArgument(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, notFound("", "no file %q", name)
 		}
@@ -150,13 +150,13 @@ func (a *app) showImported(out imported) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(out)
 	}
-	rows := [][]string{head(a.paintOut, "SENTINEL", "REVISION", "CHANGE", "")}
+	rows := []row{head(a.paintOut, "SENTINEL", "REVISION", "CHANGE", "")}
 	for _, d := range out.Imported {
-		note := d.Note
+		note := clip(d.Note, 80)
 		if d.Revisions > 1 {
-			note = plural(d.Revisions, "revision", "revisions")
+			note = escaped(plural(d.Revisions, "revision", "revisions"))
 		}
-		rows = append(rows, []string{string(d.SentinelID), fmt.Sprint(d.Revision), d.Change, a.paintOut.dim(clip(note, 80))})
+		rows = append(rows, row{escaped(d.SentinelID), termtext.Sprintf("%d", d.Revision), escaped(d.Change), a.paintOut.dim(note)})
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }

@@ -63,7 +63,7 @@ func (a *app) init(dir, name string) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(map[string]string{"file": file, "sentinel": string(sentinels.Slug(name))})
 	}
-	if _, err := fmt.Fprintln(a.env.Stdout, a.relative(file)); err != nil {
+	if err := a.out.printf("%s\n", a.relative(file)); err != nil {
 		return err
 	}
 	a.say("next: sentinel validate %s, then sentinel run %s", quoted(a.relative(file)), sentinels.Slug(name))

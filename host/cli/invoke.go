@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -19,7 +19,8 @@ func Run(ctx context.Context, env Env) int {
 	env.fill()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := &app{env: env}
+	a := &app{env: env, out: printer{env.Stdout}, errs: printer{env.Stderr}}
+	a.env.Stdout, a.env.Stderr = nil, nil // from here on there are only the printers
 	a.paint = palette(env.StderrTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
 	a.paintOut = palette(env.StdoutTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
 	defer a.watchInterrupts(cancel)()
@@ -27,8 +28,8 @@ func Run(ctx context.Context, env Env) int {
 	root := a.rootCommand()
 	root.SetArgs(asExec(env.Args))
 	root.SetIn(env.Stdin)
-	root.SetOut(env.Stdout)
-	root.SetErr(env.Stderr)
+	root.SetOut(a.out.stream())
+	root.SetErr(a.errs.stream())
 	err := root.ExecuteContext(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && !errors.As(err, new(exitError)) {
 		err = errInterrupted
@@ -40,6 +41,8 @@ func Run(ctx context.Context, env Env) int {
 // An app is one invocation on its way through a verb.
 type app struct {
 	env      Env
+	out      printer // standard output
+	errs     printer // standard error
 	flags    globalFlags
 	served   string  // folder given to serve; absolute
 	paint    palette // of standard error
@@ -117,35 +120,44 @@ func (a *app) report(err error) {
 	}
 }
 
-// complain says what is wrong. It is said with -q too.
+// complain prints an error and its hint, also with -q. Lines of text after the
+// first are indented, as foreign text may bring its own.
 func (a *app) complain(text, hint string) {
-	fmt.Fprintf(a.env.Stderr, "%s %s\n", a.paint.bad("sentinel:"), printable(text))
+	a.note("%s %s\n", a.paint.bad("sentinel:"), block(text))
 	a.hint(hint)
 }
 
-// hint says what to do about it, on a line of its own, so that scripts and people
-// find it.
+// hint prints what to do about an error on a line of its own, so that scripts and
+// people find it.
 func (a *app) hint(hint string) {
 	if hint != "" {
-		fmt.Fprintf(a.env.Stderr, "%s %s\n", a.paint.dim("hint:"), printable(hint))
+		a.note("%s %s\n", a.paint.dim("hint:"), hint)
 	}
 }
 
-// say tells the person something that is no error.
+// say prints a message that is no error, unless -q is given. It escapes arguments
+// that are not Text.
 func (a *app) say(format string, args ...any) {
 	if !a.flags.quiet {
-		fmt.Fprintln(a.env.Stderr, printable(fmt.Sprintf(format, args...)))
+		a.note("%s\n", termtext.Sprintf(format, args...))
 	}
 }
 
-// problems writes each problem on a line of its own, with its hint below.
+// note prints to standard error. Nothing can be done about a stream that nobody
+// reads, so its error is dropped.
+func (a *app) note(format string, args ...any) { _ = a.errs.printf(format, args...) }
+
+// block is foreign text that may have several lines.
+func block(text string) termtext.Text { return termtext.Block(text, "  ") }
+
+// problems prints each problem on a line of its own, with its hint below.
 func (a *app) problems(list sentinels.Problems) {
 	for _, p := range list {
-		text := printable(p.String())
+		text := escaped(p.String())
 		if p.Kind == sentinels.KindWarning {
 			text = a.paint.warn("warning: ") + text
 		}
-		fmt.Fprintln(a.env.Stderr, text)
+		a.note("%s\n", text)
 		a.hint(p.Hint)
 	}
 }
@@ -167,15 +179,4 @@ func between(least, most int, names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// printable takes control characters out of text that comes from elsewhere, so
-// that it cannot steer the terminal. Line ends and tabs stay.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r >= 0xa0) {
-			return r
-		}
-		return -1
-	}, s)
 }

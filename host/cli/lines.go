@@ -2,9 +2,9 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -19,24 +19,24 @@ type lines struct {
 // of returns the lines that p is worth, without line ends. The first are
 // preceded by the run's own: what a run tells at once may overtake its start,
 // and one that is taken up has no start.
-func (l *lines) of(p runtime.Progress) []string {
+func (l *lines) of(p runtime.Progress) []termtext.Text {
 	out := l.worth(p)
 	if !l.head && (len(out) > 0 || p.Event == runtime.OnRunStart) {
 		l.head = true
-		out = append([]string{l.app.paint.strong(string(p.Sentinel)) + l.app.paint.dim("  run "+string(l.root))}, out...)
+		out = append([]termtext.Text{l.app.paint.strong(escaped(p.Sentinel)) + l.app.paint.dim("  run "+escaped(l.root))}, out...)
 	}
 	return out
 }
 
 // worth is what p is worth by itself. The start of a step is nothing: its end says
 // the same and how it went.
-func (l *lines) worth(p runtime.Progress) []string {
+func (l *lines) worth(p runtime.Progress) []termtext.Text {
 	paint := l.app.paint
 	who := l.who(p)
 	switch p.Event {
 	case runtime.OnRunStart:
 		if p.Run != l.root {
-			return []string{who + paint.dim("started as run "+string(p.Run))}
+			return []termtext.Text{who + paint.dim("started as run "+escaped(p.Run))}
 		}
 	case runtime.OnRunEnd:
 		if p.Run != l.root {
@@ -45,7 +45,7 @@ func (l *lines) worth(p runtime.Progress) []string {
 	case runtime.OnStepEnd:
 		return l.step(who, p)
 	case runtime.OnRetry:
-		line := fmt.Sprintf("%s%s  %s", who, l.stepName(p), paint.warn(fmt.Sprintf("attempt %d failed", p.Attempt)))
+		line := termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.warn(termtext.Sprintf("attempt %d failed", p.Attempt)))
 		if wait := p.RetryAt.Sub(p.Time); wait > 0 {
 			line += paint.dim(", next in " + duration(wait))
 		}
@@ -59,13 +59,13 @@ func (l *lines) worth(p runtime.Progress) []string {
 				return nil
 			}
 		}
-		return []string{fmt.Sprintf("%s%s  %s", who, l.stepName(p), printable(p.Level+": "+p.Message))}
+		return indented(termtext.Sprintf("%s%s  %s: ", who, l.stepName(p), p.Level), p.Message)
 	case runtime.OnCallEnd:
 		if p.ByModel {
-			return l.failure(fmt.Sprintf("    %s %s  %s", paint.dim("model:"), printable(p.Label+" "+about(p.Params)), paint.dim(duration(p.Duration))), p)
+			return l.failure(termtext.Sprintf("    %s %s %s  %s", paint.dim("model:"), p.Label, about(p.Params), paint.dim(duration(p.Duration))), p)
 		}
 		if l.app.flags.verbose {
-			return l.failure(fmt.Sprintf("%s%s  %s", who, l.stepName(p), paint.dim(strings.TrimPrefix(p.Function, "sentinel_")+" "+printable(p.Label)+" "+duration(p.Duration))), p)
+			return l.failure(termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.dim(termtext.Sprintf("%s %s %s", strings.TrimPrefix(p.Function, "sentinel_"), p.Label, duration(p.Duration)))), p)
 		}
 	}
 	return nil
@@ -73,18 +73,18 @@ func (l *lines) worth(p runtime.Progress) []string {
 
 // step is the line of a step that ended. One whose condition did not hold has no
 // time: it took none.
-func (l *lines) step(who string, p runtime.Progress) []string {
+func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 	paint := l.app.paint
 	mark := paint.good("ok")
 	switch {
 	case p.Skipped == "condition":
-		return []string{fmt.Sprintf("%s%s  %s", who, l.stepName(p), paint.dim("not needed"))}
+		return []termtext.Text{termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.dim("not needed"))}
 	case p.Skipped != "":
 		mark = paint.warn("skipped")
 	case p.Error != nil:
 		mark = paint.bad("failed")
 	}
-	line := fmt.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.dim(duration(p.Duration)))
+	line := termtext.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.dim(duration(p.Duration)))
 	if said := saying(p); said != "" {
 		line += "  " + paint.dim(clip(said, 72))
 	}
@@ -99,51 +99,59 @@ func saying(p runtime.Progress) string {
 		return ""
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(out.Text), "\n")
-	return printable(first)
+	return first
 }
 
 // failure adds the error of p, if it has one, and its hint.
-func (l *lines) failure(line string, p runtime.Progress) []string {
-	out := []string{line}
+func (l *lines) failure(line termtext.Text, p runtime.Progress) []termtext.Text {
+	out := []termtext.Text{line}
 	if p.Error != nil {
-		for s := range strings.SplitSeq(strings.TrimRight(printable(p.Error.Message), "\n"), "\n") {
-			out = append(out, "    "+s)
-		}
+		out = append(out, indented("    ", p.Error.Message)...)
 		if p.Error.Hint != "" {
-			out = append(out, "    "+l.app.paint.dim("hint: "+printable(p.Error.Hint)))
+			out = append(out, "    "+l.app.paint.dim("hint: "+escaped(p.Error.Hint)))
 		}
 	}
 	return out
 }
 
+// indented returns the lines of foreign text: the first behind head, the others
+// indented, so that none looks like a line of a run.
+func indented(head termtext.Text, message string) []termtext.Text {
+	var out []termtext.Text
+	for part := range strings.SplitSeq(string(termtext.Block(message, "    ")), "\n") {
+		out, head = append(out, head+termtext.Text(part)), ""
+	}
+	return out
+}
+
 // statusLine tells what a person may have to know; that a run goes on is seen.
-func (l *lines) statusLine(who string, p runtime.Progress) []string {
+func (l *lines) statusLine(who termtext.Text, p runtime.Progress) []termtext.Text {
 	switch {
 	case p.Ask != nil && l.app.canAsk():
 		return nil // it is asked below
 	case p.Ask != nil:
-		return []string{fmt.Sprintf("%s%s  %s", who, l.app.paint.warn("waiting for a person"), printable(p.Ask.Prompt))}
+		return indented(who+l.app.paint.warn("waiting for a person")+"  ", p.Ask.Prompt)
 	case p.Status == sentinels.StatusPaused:
-		return []string{who + l.app.paint.warn("paused") + "  " + printable(p.Message)}
+		return indented(who+l.app.paint.warn("paused")+"  ", p.Message)
 	}
 	return nil
 }
 
 // who is the beginning of a line: which pass, and of a child which one.
-func (l *lines) who(p runtime.Progress) string {
-	s := ""
+func (l *lines) who(p runtime.Progress) termtext.Text {
+	var s termtext.Text
 	if p.Run != l.root {
-		s = string(p.Sentinel) + " " + shortID(p.Run) + " "
+		s = escaped(p.Sentinel) + " " + shortID(p.Run) + " "
 	}
 	if p.Iteration > 0 {
-		s += fmt.Sprintf("#%d ", p.Iteration)
+		s += termtext.Sprintf("#%d ", p.Iteration)
 	}
 	return l.app.paint.dim(s)
 }
 
 // stepName is the address of a step, its type and what its author calls it.
-func (l *lines) stepName(p runtime.Progress) string {
-	s := fmt.Sprintf("%-3s %s", p.Address, p.Type)
+func (l *lines) stepName(p runtime.Progress) termtext.Text {
+	s := termtext.Sprintf("%-3s %s", p.Address, p.Type)
 	switch {
 	case p.Step != "":
 		s += " " + l.app.paint.strong(clip(p.Step, 40))
@@ -158,7 +166,7 @@ type plainView struct{ lines }
 
 func (v *plainView) show(p runtime.Progress) {
 	for _, s := range v.of(p) {
-		fmt.Fprintln(v.app.env.Stderr, s)
+		v.app.note("%s\n", s)
 	}
 }
 

@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -111,42 +114,46 @@ func (a *app) withFiles(stored []listedSentinel, tag string) []listedSentinel {
 		known[s.SentinelID] = i
 	}
 	all := stored
+	var policy *trust.Policy // the strictest, where the configuration says nothing valid
+	if settled, err := a.settings(); err == nil {
+		policy = settled.Policy
+	}
 	for _, dir := range a.folders() {
-		for _, pattern := range []string{"*.json", "*.jsonc"} {
-			files, err := filepath.Glob(filepath.Join(dir, pattern))
-			if err != nil {
-				continue // the pattern is ours: only a folder with odd signs in its name
+		for _, file := range a.definitionFiles(dir) {
+			l := listFile(policy, file, a.relative(file))
+			if i, is := known[l.SentinelID]; is {
+				if all[i].Problem == "" && i < len(stored) {
+					all[i].Problem = l.Problem
+				}
+				continue
 			}
-			for _, file := range files {
-				l := listFile(file, a.relative(file))
-				if i, is := known[l.SentinelID]; is {
-					if all[i].Problem == "" && i < len(stored) {
-						all[i].Problem = l.Problem
-					}
-					continue
-				}
-				if tag == "" || slices.Contains(l.Tags, tag) {
-					known[l.SentinelID] = len(all)
-					all = append(all, l)
-				}
+			if tag == "" || slices.Contains(l.Tags, tag) {
+				known[l.SentinelID] = len(all)
+				all = append(all, l)
 			}
 		}
 	}
 	return all
 }
 
-// listFile reads one file as far as that goes without its step types.
-func listFile(file, name string) listedSentinel {
+// listFile reads one file as far as that goes without its step types. One that may not
+// be obeyed is listed with the reason.
+func listFile(policy *trust.Policy, file, name string) listedSentinel {
 	l := listedSentinel{File: name, Status: "idle"}
-	text, err := os.ReadFile(file)
+	base := filepath.Base(file)
+	named := sentinels.ID(strings.TrimSuffix(base, filepath.Ext(base)))
+	text, err := policy.Read(file, sentinels.MaxBytes)
 	if err != nil {
-		l.Problem = err.Error()
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			err = p.Err // the path has a column of its own
+		}
+		l.SentinelID, l.Problem = named, err.Error()
 		return l
 	}
 	def, problems := sentinels.Decode(text, sentinels.DecodeOptions{File: name})
 	if len(problems) > 0 {
-		base := filepath.Base(file)
-		l.SentinelID = sentinels.ID(base[:len(base)-len(filepath.Ext(base))])
+		l.SentinelID = named
 		l.Problem = problems[0].String()
 		return l
 	}
@@ -178,13 +185,15 @@ func (a *app) showList(all listed) error {
 	}
 	if len(all.Sentinels) > 0 {
 		rows := a.sentinelRows(all.Sentinels)
-		if err := table(a.env.Stdout, rows); err != nil {
+		if err := a.table(rows); err != nil {
 			return err
 		}
 	}
 	if len(all.Runs) > 0 {
 		if len(all.Sentinels) > 0 {
-			fmt.Fprintln(a.env.Stdout)
+			if err := a.out.write("\n"); err != nil {
+				return err
+			}
 		}
 		if err := a.showRuns(all.Runs); err != nil {
 			return err
@@ -202,18 +211,18 @@ func (a *app) showList(all listed) error {
 
 // sentinelRows are the table of sentinels. What triggers wait for has columns only
 // where there are triggers: the table is wide as it is.
-func (a *app) sentinelRows(list []listedSentinel) [][]string {
+func (a *app) sentinelRows(list []listedSentinel) []row {
 	p := a.paintOut
 	fired := slices.ContainsFunc(list, func(s listedSentinel) bool { return len(s.Triggers) > 0 })
-	titles := []string{"SENTINEL", "STATUS", "TRIGGER", "NEXT", "LOOP", "STEPS", "RUNS", "LAST", "REVISION", "NAME"}
+	titles := row{"SENTINEL", "STATUS", "TRIGGER", "NEXT", "LOOP", "STEPS", "RUNS", "LAST", "REVISION", "NAME"}
 	if !fired {
 		titles = slices.Delete(titles, 2, 4)
 	}
-	rows := [][]string{head(p, titles...)}
+	rows := []row{head(p, titles...)}
 	for _, s := range list {
-		where, name, last := strconv.Itoa(s.Revision), clip(s.Name, 50), ""
+		where, name, last := number(s.Revision), clip(s.Name, 50), termtext.Text("")
 		if s.File != "" {
-			where = s.File
+			where = escaped(s.File)
 		}
 		if text := s.problem(); text != "" {
 			name = p.bad(clip("problem: "+text, 90))
@@ -221,12 +230,12 @@ func (a *app) sentinelRows(list []listedSentinel) [][]string {
 		if s.LastRunAt != nil {
 			last = ago(a.env.Now(), *s.LastRunAt)
 		}
-		row := []string{string(s.SentinelID), a.status(p, s.Status)}
+		r := row{escaped(s.SentinelID), a.status(p, s.Status)}
 		if fired {
 			trigger, next := a.waitsFor(s)
-			row = append(row, trigger, next)
+			r = append(r, trigger, next)
 		}
-		rows = append(rows, append(row, s.Loop, strconv.Itoa(s.Steps), strconv.Itoa(s.RunCount), last, where, name))
+		rows = append(rows, append(r, escaped(s.Loop), number(s.Steps), number(s.RunCount), last, where, name))
 	}
 	return rows
 }
@@ -234,14 +243,14 @@ func (a *app) sentinelRows(list []listedSentinel) [][]string {
 // showRuns names runs by the ends of their ids, which every verb takes.
 func (a *app) showRuns(runs []runtime.RunInfo) error {
 	p := a.paintOut
-	rows := [][]string{head(p, "RUN", "SENTINEL", "STATUS", "ITERATION", "TIME", "STARTED", "")}
+	rows := []row{head(p, "RUN", "SENTINEL", "STATUS", "ITERATION", "TIME", "STARTED", "")}
 	for _, r := range runs {
-		rows = append(rows, []string{
-			shortID(r.ID), string(r.Sentinel), a.status(p, r.Status), strconv.Itoa(r.Iteration),
+		rows = append(rows, row{
+			shortID(r.ID), escaped(r.Sentinel), a.status(p, r.Status), number(r.Iteration),
 			duration(time.Duration(r.Elapsed) * time.Millisecond), ago(a.env.Now(), r.CreatedAt), p.dim(clip(reason(r), 70)),
 		})
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }
 
 // reason says in a few words why a run stands where it stands.
@@ -260,7 +269,7 @@ func reason(r runtime.RunInfo) string {
 }
 
 // head is the first row of a table.
-func head(p palette, titles ...string) []string {
+func head(p palette, titles ...termtext.Text) row {
 	for i := range titles {
 		titles[i] = p.dim(titles[i])
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -44,11 +45,12 @@ type listedTrigger struct {
 
 // waitsFor is what starts a sentinel by itself, and when that is next: of several
 // triggers, the first that nobody has to cause.
-func (a *app) waitsFor(s listedSentinel) (trigger, next string) {
+func (a *app) waitsFor(s listedSentinel) (trigger, next termtext.Text) {
 	var at time.Time
+	var all string
 	for i, t := range s.Triggers {
 		if i > 0 {
-			trigger += ", "
+			all += ", "
 		}
 		text := t.Type
 		if t.Detail != "" {
@@ -57,12 +59,12 @@ func (a *app) waitsFor(s listedSentinel) (trigger, next string) {
 		if t.Paused {
 			text += " (paused)"
 		}
-		trigger += text
+		all += text
 		if t.Next != nil && (at.IsZero() || t.Next.Before(at)) {
 			at = *t.Next
 		}
 	}
-	return clip(trigger, 40), a.when(at)
+	return clip(all, 40), a.when(at)
 }
 
 // problem is why a sentinel cannot be started, or else why it does not start by

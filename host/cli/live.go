@@ -1,10 +1,11 @@
 package cli
 
 import (
-	"fmt"
+	"math"
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -28,7 +29,7 @@ type liveView struct {
 	paused    bool
 
 	held    bool // a question is on the terminal
-	waiting []string
+	waiting []termtext.Text
 	drawn   bool
 	stale   bool // the line is not what it should be
 	last    time.Time
@@ -49,7 +50,7 @@ func (v *liveView) show(p runtime.Progress) {
 	}
 	if len(more) > 0 {
 		v.clear()
-		fmt.Fprintln(v.app.env.Stderr, strings.Join(more, "\n"))
+		v.app.note("%s\n", termtext.Join(more, "\n"))
 	}
 	v.stale = true
 }
@@ -92,7 +93,7 @@ func (v *liveView) note(p runtime.Progress) {
 	case runtime.OnText:
 		v.text += p.Message
 		if n := len(v.text) - 400; n > 0 {
-			v.text = v.text[n:]
+			v.text = strings.ToValidUTF8(v.text[n:], "") // the cut may be inside a character
 		}
 	case runtime.OnStatus:
 		if p.Run == v.root {
@@ -125,7 +126,7 @@ func (v *liveView) hold(on bool) {
 	v.held = on
 	if !on {
 		for _, s := range v.waiting {
-			fmt.Fprintln(v.app.env.Stderr, s)
+			v.app.note("%s\n", s)
 		}
 		v.waiting = nil
 		v.draw()
@@ -141,7 +142,7 @@ func (v *liveView) close() {
 // clear takes the line away, if it is there.
 func (v *liveView) clear() {
 	if v.drawn {
-		fmt.Fprint(v.app.env.Stderr, clearLine)
+		v.app.note(clearLine)
 		v.drawn = false
 	}
 }
@@ -150,9 +151,9 @@ func (v *liveView) clear() {
 // wraps could not be taken away again.
 func (v *liveView) draw() {
 	v.last, v.stale = v.app.env.Now(), false
-	parts := []string{}
+	parts := []termtext.Text{}
 	if v.iteration > 0 {
-		parts = append(parts, fmt.Sprintf("iteration %d", v.iteration))
+		parts = append(parts, termtext.Sprintf("iteration %d", v.iteration))
 	}
 	if n := len(v.open); n > 0 {
 		s := v.open[n-1]
@@ -160,10 +161,10 @@ func (v *liveView) draw() {
 		if s.Step != "" {
 			name = s.Step
 		}
-		parts = append(parts, s.Address+" "+name)
+		parts = append(parts, escaped(s.Address+" "+name))
 	}
 	if v.call.Label != "" {
-		parts = append(parts, v.call.Label)
+		parts = append(parts, escaped(v.call.Label))
 	}
 	if v.paused {
 		parts = append(parts, "paused")
@@ -172,12 +173,12 @@ func (v *liveView) draw() {
 	if s := spent(v.usage); s != "" {
 		parts = append(parts, s)
 	}
-	line := strings.Join(parts, " · ")
+	line := termtext.Join(parts, " · ")
 	width := max(10, v.app.env.Width()-1)
 	if room := width - len([]rune(line)) - 3; v.text != "" && room > 20 {
-		text := []rune(strings.Join(strings.Fields(printable(v.text)), " "))
-		line += " · " + string(text[max(0, len(text)-room):])
+		text := []rune(clip(v.text, math.MaxInt))
+		line += " · " + termtext.Text(text[max(0, len(text)-room):])
 	}
-	fmt.Fprint(v.app.env.Stderr, clearLine+v.app.paint.dim(clip(line, width)))
+	v.app.note("%s", clearLine+v.app.paint.dim(cut(line, width)))
 	v.drawn = true
 }

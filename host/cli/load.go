@@ -3,10 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -77,11 +74,7 @@ func (a *app) sendFiles(ctx context.Context, s *session, paths []string) error {
 	for _, path := range paths {
 		files := []string{path}
 		if isDir(path) {
-			files = nil
-			for _, pattern := range []string{"*.json", "*.jsonc"} {
-				found, _ := filepath.Glob(filepath.Join(path, pattern)) // the pattern is ours
-				files = append(files, found...)
-			}
+			files = a.definitionFiles(path)
 		}
 		for _, file := range files {
 			out, err := a.send(ctx, s, file)
@@ -123,16 +116,16 @@ func (a *app) showLoaded(all loaded, first string) error {
 			return err
 		}
 	} else if len(all.Loaded) > 0 {
-		rows := [][]string{head(a.paintOut, "SENTINEL", "REVISION", "NAME")}
+		rows := []row{head(a.paintOut, "SENTINEL", "REVISION", "NAME")}
 		for _, l := range all.Loaded {
-			rows = append(rows, []string{string(l.SentinelID), strconv.Itoa(l.Revision), clip(l.Name, 60)})
+			rows = append(rows, row{escaped(l.SentinelID), number(l.Revision), clip(l.Name, 60)})
 		}
-		if err := table(a.env.Stdout, rows); err != nil {
+		if err := a.table(rows); err != nil {
 			return err
 		}
 	}
 	for _, p := range all.Problems {
-		fmt.Fprintln(a.env.Stderr, printable(p.Problem))
+		a.note("%s\n", block(p.Problem))
 	}
 	if len(all.Problems) > 0 {
 		a.complain(plural(len(all.Problems), "file is", "files are")+" not loaded", "")

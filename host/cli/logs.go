@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/regular"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -97,13 +98,16 @@ func (a *app) logs(ctx context.Context, word string, follow bool, limit int) err
 			return err
 		}
 		if len(events) == 0 && a.abandoned(ctx, info.ID) {
-			a.say("the process that carried the run out is gone")
+			if ctx.Err() != nil { // an interrupted connection says nothing about the run
+				return context.Cause(ctx)
+			}
+			a.say("the process that executed the run has ended")
 			return nil
 		}
 	}
 }
 
-// abandoned reports whether nobody carries the run out any more.
+// abandoned reports whether no process executes the run any more.
 func (a *app) abandoned(ctx context.Context, id sentinels.RunID) bool {
 	s, err := a.dial(ctx)
 	if err != nil {
@@ -119,21 +123,22 @@ func (a *app) abandoned(ctx context.Context, id sentinels.RunID) bool {
 func (a *app) logShower(id sentinels.RunID) func(loggedEvent) error {
 	if a.flags.output != asTable {
 		return func(e loggedEvent) error {
-			_, err := a.env.Stdout.Write(append(e.raw, '\n'))
-			return err
+			return a.out.json(append(e.raw, '\n'))
 		}
 	}
-	out := &app{env: a.env, flags: a.flags, paint: a.paintOut}
+	out := &app{env: a.env, out: a.out, errs: a.errs, flags: a.flags, paint: a.paintOut}
 	l := lines{app: out, root: id}
+	at := func(e loggedEvent) termtext.Text {
+		return a.paintOut.dim(escaped(e.Time.Local().Format("15:04:05.000")))
+	}
 	return func(e loggedEvent) error {
 		for _, s := range l.of(e.Progress) {
-			if _, err := fmt.Fprintf(a.env.Stdout, "%s %s\n", a.paintOut.dim(e.Time.Local().Format("15:04:05.000")), s); err != nil {
+			if err := a.out.printf("%s %s\n", at(e), s); err != nil {
 				return err
 			}
 		}
 		if e.Event == runtime.OnRunEnd && e.Run == id {
-			_, err := fmt.Fprintf(a.env.Stdout, "%s %s\n", a.paintOut.dim(e.Time.Local().Format("15:04:05.000")), a.status(a.paintOut, e.Status))
-			return err
+			return a.out.printf("%s %s\n", at(e), a.status(a.paintOut, e.Status))
 		}
 		return nil
 	}
@@ -153,7 +158,7 @@ type logReader struct {
 // more returns the events of the whole lines that were not read yet. A line
 // that is no event, as a crash may leave one, is passed over.
 func (r *logReader) more() ([]loggedEvent, error) {
-	f, err := os.Open(r.path)
+	f, _, err := regular.Open(r.path)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -43,8 +44,11 @@ func (a *app) waitingFor(out outcome) []waiting {
 	var list []waiting
 	for _, r := range out.open {
 		for _, q := range r.Asks {
-			list = append(list, waiting{r.ID, q.Call, string(q.Kind), q.Prompt, q.Choices,
-				fmt.Sprintf("sentinel decide%s %s %s %s", a.sameStore(), r.ID, quoted(q.Call), strings.Join(q.Choices, "|"))})
+			line := fmt.Sprintf("sentinel decide%s %s %s %s", a.sameStore(), r.ID, quoted(q.Call), strings.Join(q.Choices, "|"))
+			if q.Kind == runtime.AskQuarantine {
+				line += " --comment WHY"
+			}
+			list = append(list, waiting{r.ID, q.Call, string(q.Kind), q.Prompt, q.Choices, line})
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
 			list = append(list, waiting{Run: r.ID, Kind: "limit", Prompt: "the run reached its limit " + r.Limit,
@@ -115,36 +119,36 @@ func (a *app) ended(out outcome) error {
 // resultTable writes a result for people.
 func (a *app) resultTable(r runtime.Result) error {
 	p := a.paintOut
-	parts := []string{p.strong(a.status(p, r.Status)), string(r.Sentinel), "run " + string(r.Run),
-		plural(r.Iterations, "iteration", "iterations"), duration(time.Duration(r.Millis) * time.Millisecond)}
+	parts := []termtext.Text{p.strong(a.status(p, r.Status)), escaped(r.Sentinel), "run " + escaped(r.Run),
+		escaped(plural(r.Iterations, "iteration", "iterations")), duration(time.Duration(r.Millis) * time.Millisecond)}
 	if s := spent(r.Usage); s != "" {
 		parts = append(parts, s)
 	}
 	if r.Limit != "" {
-		parts = append(parts, "limit "+r.Limit)
+		parts = append(parts, "limit "+escaped(r.Limit))
 	}
-	if _, err := fmt.Fprintln(a.env.Stdout, strings.Join(parts, "  ")); err != nil {
+	if err := a.out.printf("%s\n", termtext.Join(parts, "  ")); err != nil {
 		return err
 	}
 	width := 0
 	for name := range r.Variables {
-		width = max(width, visible(name))
+		width = max(width, visible(escaped(name)))
 	}
 	room := math.MaxInt // whoever reads from a pipe wants all of it
 	if a.env.StdoutTerminal {
 		room = max(20, a.env.Width()-width-4)
 	}
-	var rows [][]string
+	var rows []row
 	for _, name := range names(r.Variables) {
-		rows = append(rows, []string{"  " + p.dim(printable(name)), clip(gist(r.Variables[name]), room)})
+		rows = append(rows, row{"  " + p.dim(escaped(name)), cut(gist(r.Variables[name]), room)})
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }
 
 // gist is what a person wants to know of a value: the text of one that has a
 // text, such as a model's reply or a program's output, else its JSON. -o json
 // has all of it.
-func gist(value json.RawMessage) string {
+func gist(value json.RawMessage) termtext.Text {
 	var text string
 	var fields struct{ Text, Output string }
 	switch {
@@ -154,26 +158,27 @@ func gist(value json.RawMessage) string {
 	case fields.Output != "":
 		text = fields.Output
 	default:
-		return string(value)
+		return escaped(string(termtext.JSON(value)))
 	}
 	first, rest, more := strings.Cut(strings.TrimSpace(text), "\n")
+	first = strings.Join(strings.Fields(first), " ")
 	if more {
 		first += fmt.Sprintf("  (and %s)", plural(strings.Count(rest, "\n")+1, "more line", "more lines"))
 	}
-	return printable(first)
+	return escaped(first)
 }
 
 // status is a status in its colour.
-func (a *app) status(p palette, s sentinels.Status) string {
+func (a *app) status(p palette, s sentinels.Status) termtext.Text {
 	switch s {
 	case sentinels.StatusCompleted:
-		return p.good(string(s))
+		return p.good(escaped(s))
 	case sentinels.StatusRunning, "idle":
-		return string(s)
+		return escaped(s)
 	case sentinels.StatusPaused, sentinels.StatusWaiting:
-		return p.warn(string(s))
+		return p.warn(escaped(s))
 	}
-	return p.bad(string(s))
+	return p.bad(escaped(s))
 }
 
 // names are the keys in order: output must not depend on the order of a map.

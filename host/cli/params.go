@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/owner"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -22,10 +22,7 @@ type inputSchema struct {
 }
 
 type property struct {
-	Type        json.RawMessage   `json:"type"` // a name or a list of names
-	Description string            `json:"description"`
-	Enum        []json.RawMessage `json:"enum"`
-	Default     json.RawMessage   `json:"default"`
+	Type json.RawMessage `json:"type"` // a name or a list of names
 }
 
 // types are the JSON types that a parameter may have; none is any.
@@ -77,9 +74,12 @@ func (a *app) params(c owner.Command, args []string) (json.RawMessage, error) {
 			}
 			continue
 		}
-		value := p.value(text)
+		value, err := p.value(text)
+		if err != nil {
+			return nil, &usageError{fmt.Sprintf("exec %s: --%s: %v", c.Name, name, err), ""}
+		}
 		if old, twice := out[name]; twice {
-			return nil, &usageError{fmt.Sprintf("exec %s: --%s is given twice, %s and %s", c.Name, name, clip(string(old), 40), clip(string(value), 40)), "a list is JSON: --" + name + "='[...]'"}
+			return nil, &usageError{fmt.Sprintf("exec %s: --%s is given twice, %s and %s", c.Name, name, clipJSON(old, 40), clipJSON(value, 40)), "a list is JSON: --" + name + "='[...]'"}
 		}
 		out[name] = value
 	}
@@ -100,7 +100,7 @@ func (a *app) allParams(text string, out map[string]json.RawMessage) error {
 
 // value reads what was typed for a parameter: a string where only a string will
 // do, else JSON where it is JSON.
-func (p property) value(text string) json.RawMessage {
+func (p property) value(text string) (json.RawMessage, error) {
 	types := p.types()
 	if slices.Contains(types, "string") {
 		if len(types) == 1 || !json.Valid([]byte(text)) {
@@ -123,7 +123,8 @@ func (s inputSchema) unknown(command, name string) error {
 	return e
 }
 
-// execHelp shows a command as its schema describes it.
+// execHelp shows a command, its parameters and the shape of its result, as its
+// schemas describe them.
 func (a *app) execHelp(ctx context.Context, name string) (err error) {
 	s, err := a.connect(ctx, true)
 	if err != nil {
@@ -137,48 +138,61 @@ func (a *app) execHelp(ctx context.Context, name string) (err error) {
 	if a.flags.output != asTable {
 		return a.writeJSON(c)
 	}
-	var schema inputSchema
-	if err := json.Unmarshal(c.Input, &schema); err != nil {
-		return fmt.Errorf("read the schema of %q: %w", c.Name, err)
-	}
 	p := a.paintOut
-	fmt.Fprintf(a.env.Stdout, "%s  %s\n%s\n\n", p.strong(c.Name), p.dim(access(c.ReadOnly)), printable(c.Summary))
-	var rows [][]string
-	params := slices.SortedFunc(maps.Keys(schema.Properties), func(x, y string) int {
-		return cmp.Or(-compareBool(slices.Contains(schema.Required, x), slices.Contains(schema.Required, y)), cmp.Compare(x, y))
-	})
-	for _, name := range params {
-		prop := schema.Properties[name]
-		kind := cmp.Or(strings.Join(prop.types(), "|"), "any")
-		if slices.Contains(schema.Required, name) {
-			kind += ", required"
-		}
-		text := prop.Description
-		if len(prop.Enum) > 0 {
-			var words []string
-			for _, e := range prop.Enum {
-				words = append(words, sentinels.Text(e))
-			}
-			text += " (" + strings.Join(words, ", ") + ")"
-		}
-		if prop.Default != nil {
-			text += " (default " + string(prop.Default) + ")"
-		}
-		rows = append(rows, []string{"  --" + name, p.dim(kind), printable(strings.TrimSpace(text))})
+	if err := a.out.printf("%s  %s\n%s\n\n", p.strong(escaped(c.Name)), p.dim(escaped(access(c.ReadOnly))), c.Summary); err != nil {
+		return err
 	}
-	if len(rows) == 0 {
-		rows = [][]string{{"  no parameters"}}
+	params, err := a.memberRows(c.Input, "--")
+	if err != nil {
+		return fmt.Errorf("read parameters of %q: %w", c.Name, err)
 	}
-	return table(a.env.Stdout, rows)
+	if len(params) == 0 {
+		params = []row{{"  no parameters"}}
+	}
+	if err := a.table(params); err != nil {
+		return err
+	}
+	return a.resultHelp(c)
 }
 
-// compareBool puts true behind false.
-func compareBool(x, y bool) int {
-	switch {
-	case x == y:
-		return 0
-	case x:
-		return 1
+// resultHelp shows the shape of a command's result. A command of an MCP server
+// may declare none.
+func (a *app) resultHelp(c owner.Command) error {
+	if len(c.Output) == 0 {
+		return a.out.printf("\nresult: the command declares no schema\n")
 	}
-	return -1
+	rows, err := a.memberRows(c.Output, "")
+	if err != nil {
+		return fmt.Errorf("read result of %q: %w", c.Name, err)
+	}
+	if err := a.out.printf("\nresult:\n"); err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		rows = []row{{"  any JSON value"}}
+	}
+	return a.table(rows)
+}
+
+// memberRows lists the members of a schema. Those at the top have the prefix.
+func (a *app) memberRows(schema json.RawMessage, prefix string) ([]row, error) {
+	members, err := command.Members(schema)
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, m := range members {
+		name, kind := m.Path, m.Type
+		if !strings.ContainsAny(name, ".[") {
+			name = prefix + name
+		}
+		if m.Required && prefix != "" {
+			kind += ", required"
+		}
+		if !m.Required && prefix == "" {
+			kind += ", optional"
+		}
+		rows = append(rows, row{"  " + escaped(name), a.paintOut.dim(escaped(kind)), escaped(m.Text)})
+	}
+	return rows, nil
 }

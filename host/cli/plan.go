@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -246,34 +245,34 @@ func limitsOf(d *sentinels.Definition) map[string]any {
 
 // showPlan draws a plan as a tree.
 func (a *app) showPlan(p plan) error {
-	var b strings.Builder
+	var b page
 	paint := a.paintOut
-	fmt.Fprintf(&b, "%s  from %s", paint.strong(string(p.Sentinel)), p.Source)
+	b.printf("%s  from %s", paint.strong(escaped(p.Sentinel)), p.Source)
 	if p.Revision > 0 {
-		fmt.Fprintf(&b, "  revision %d", p.Revision)
+		b.printf("  revision %d", p.Revision)
 	}
-	fmt.Fprintf(&b, "\nworkspace  %s\nloop       %s\n", p.Workspace, p.Loop)
+	b.printf("\nworkspace  %s\nloop       %s\n", p.Workspace, p.Loop)
 	for _, name := range names(p.Limits) {
-		fmt.Fprintf(&b, "limit      %s %v\n", name, p.Limits[name])
+		b.printf("limit      %s %v\n", name, p.Limits[name])
 	}
 	for _, name := range names(p.Inputs) {
-		fmt.Fprintf(&b, "input      %s = %s\n", name, clip(string(p.Inputs[name]), 80))
+		b.printf("input      %s = %s\n", name, clipJSON(p.Inputs[name], 80))
 	}
 	for _, name := range p.Missing {
-		fmt.Fprintf(&b, "input      %s %s\n", name, paint.bad("has no value and needs one"))
+		b.printf("input      %s %s\n", name, paint.bad("has no value and needs one"))
 	}
 	for _, name := range names(p.Variables) {
-		fmt.Fprintf(&b, "variable   %s = %s\n", name, clip(string(p.Variables[name]), 80))
+		b.printf("variable   %s = %s\n", name, clipJSON(p.Variables[name], 80))
 	}
-	b.WriteString("steps\n")
+	b.add("steps\n")
 	a.planTree(&b, p.Steps, "")
 	for _, plugin := range p.Plugins {
-		fmt.Fprintf(&b, "plugin     %s %s\n", plugin.Name, plugin.Version)
+		b.printf("plugin     %s %s\n", plugin.Name, plugin.Version)
 		for _, ask := range plugin.Asks {
-			fmt.Fprintf(&b, "  may use  %s %s\n", strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")), paint.dim("("+printable(ask.Reason)+")"))
+			b.printf("  may use  %s %s\n", strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")), paint.dim("("+escaped(ask.Reason)+")"))
 		}
 	}
-	if _, err := io.WriteString(a.env.Stdout, b.String()); err != nil {
+	if err := a.out.write(b.text()); err != nil {
 		return err
 	}
 	a.problems(p.Warnings)
@@ -282,27 +281,27 @@ func (a *app) showPlan(p plan) error {
 
 // planTree draws a list and what is nested in it. Addresses are those of problems,
 // traces and step edits.
-func (a *app) planTree(b *strings.Builder, steps []planStep, indent string) {
+func (a *app) planTree(b *page, steps []planStep, indent string) {
 	paint := a.paintOut
 	for i, s := range steps {
 		branch, below := "├─ ", "│  "
 		if i == len(steps)-1 {
 			branch, below = "└─ ", "   "
 		}
-		fmt.Fprintf(b, "%s%s%s %s", indent, branch, s.Address, s.Type)
+		b.printf("%s%s%s %s", indent, branch, s.Address, s.Type)
 		if s.Name != "" {
-			fmt.Fprintf(b, " %s", paint.strong(printable(s.Name)))
+			b.printf(" %s", paint.strong(escaped(s.Name)))
 		}
-		fmt.Fprintf(b, "  %s", paint.dim("plugin "+s.Plugin))
+		b.printf("  %s", paint.dim("plugin "+escaped(s.Plugin)))
 		if s.Condition != "" {
-			fmt.Fprintf(b, "  if %s", clip(s.Condition, 60))
+			b.printf("  if %s", clip(s.Condition, 60))
 		}
 		if s.OutputTo != "" {
-			fmt.Fprintf(b, "  -> $%s", s.OutputTo)
+			b.printf("  -> $%s", s.OutputTo)
 		}
-		b.WriteByte('\n')
+		b.add("\n")
 		for _, c := range s.Commands {
-			text := c.Access
+			text := escaped(c.Access)
 			switch c.Access {
 			case "changes":
 				text = paint.warn(text)
@@ -313,7 +312,7 @@ func (a *app) planTree(b *strings.Builder, steps []planStep, indent string) {
 			if c.By == "model" {
 				who = ", if its model wants"
 			}
-			fmt.Fprintf(b, "%s%s   calls %s  %s%s\n", indent, below, c.Name, text, who)
+			b.printf("%s%s   calls %s  %s%s\n", indent, below, c.Name, text, who)
 		}
 		a.planTree(b, s.Steps, indent+below)
 	}

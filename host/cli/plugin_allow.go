@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
@@ -69,7 +70,7 @@ func (a *app) pluginAllowCommand() *cobra.Command {
 	fl.StringArrayVar(&f.secrets, "secret", nil, "where a secret may be sent: NAME=HOST[,HOST...] (default: wherever its requests may go)")
 	fl.StringArrayVar(&f.folders, "folder", nil, "the folder meant by the plugin's word for it: WORD=PATH, or WORD=PATH:rw to write too")
 	fl.StringVar(&f.digest, "digest", "", "the version that was looked at, by the beginning of its digest (default: the newest)")
-	fl.Int64Var(&f.memory, "memory", 0, "most memory of a step, in MB")
+	fl.Int64Var(&f.memory, "memory", 0, "most memory of a step, 1 to 1024 MB (default 64)")
 	fl.DurationVar(&f.timeout, "timeout", 0, "most time of a step")
 	fl.BoolVar(&f.reuse, "reuse", false, "let an instance of a stateless plugin serve several steps, which is faster")
 	fl.BoolVar(&f.private, "private", false, "let its requests go to addresses that are not public")
@@ -202,48 +203,47 @@ func (a *app) decided(done allowed) error {
 		}
 		text += ", with the step types " + strings.Join(names, ", ")
 	}
-	_, err := fmt.Fprintln(a.env.Stdout, printable(text))
-	return err
+	return a.out.printf("%s\n", text)
 }
 
 // showAllowance writes what would be allowed, for the person who is asked.
 func (a *app) showAllowance(plan allowed) {
-	var b strings.Builder
+	var b page
 	p := plan.Plugin
-	fmt.Fprintf(&b, "%s  %s  %s\n", a.paint.strong(printable(p.Name)), printable(p.Source), a.paint.dim(fmt.Sprintf("%.12s", plan.Digest)))
+	b.printf("%s  %s  %s\n", a.paint.strong(escaped(p.Name)), p.Source, a.paint.dim(termtext.Sprintf("%.12s", plan.Digest)))
 	writeAsks(&b, a.paint, plan.Asks, nil)
 	if len(plan.Asks) == 0 {
-		b.WriteString("  it asks for nothing\n")
+		b.add("  it asks for nothing\n")
 	}
 	if plan.Grant != nil {
 		writeGrant(&b, a.paint, *plan.Grant)
 	}
 	for _, far := range plan.Far {
-		fmt.Fprintf(&b, "  %s %s\n", a.paint.warn("far:     "), printable(far))
+		b.printf("  %s %s\n", a.paint.warn("far:     "), far)
 	}
 	if plan.Pin {
-		b.WriteString("  for these bytes only: a changed file waits again\n")
+		b.add("  for these bytes only: a changed file waits again\n")
 	} else if len(plan.Asks) > 0 {
-		b.WriteString("  a changed file that asks for no more keeps this\n")
+		b.add("  a changed file that asks for no more keeps this\n")
 	}
 	for _, note := range plan.Notes {
-		fmt.Fprintf(&b, "  %s %s\n", a.paint.dim("note:    "), printable(note))
+		b.printf("  %s %s\n", a.paint.dim("note:    "), note)
 	}
-	fmt.Fprint(a.env.Stderr, b.String())
+	a.note("%s", b.text())
 }
 
 // confirm asks a person yes or no; anything but yes is no.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
-	fmt.Fprintf(a.env.Stderr, "%s %s yes / no: ", a.paint.strong("?"), printable(question))
+	a.note("%s %s yes / no: ", a.paint.strong("?"), question)
 	select {
 	case line, ok := <-a.typedLines():
 		if !ok {
-			fmt.Fprintln(a.env.Stderr)
+			a.note("\n")
 		}
 		answer := strings.ToLower(strings.TrimSpace(line))
 		return ok && (answer == "y" || answer == "yes"), nil
 	case <-ctx.Done():
-		fmt.Fprintln(a.env.Stderr)
+		a.note("\n")
 		return false, context.Cause(ctx)
 	}
 }

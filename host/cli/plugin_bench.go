@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"fmt"
-	"strconv"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/author"
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 )
 
 // pluginBenchCommand measures a plugin.
@@ -33,11 +31,11 @@ func (a *app) pluginBenchCommand() *cobra.Command {
 			if done, err := writeItems(a, figures, figures); done || err != nil {
 				return err
 			}
-			rows := [][]string{head(a.paintOut, "WHAT", "MEDIAN", "95 %", "N", "")}
+			rows := []row{head(a.paintOut, "WHAT", "MEDIAN", "95 %", "N", "")}
 			for _, fig := range figures {
 				rows = append(rows, figureRow(fig))
 			}
-			return table(a.env.Stdout, rows)
+			return a.table(rows)
 		},
 	}
 	f.add(c)
@@ -45,16 +43,16 @@ func (a *app) pluginBenchCommand() *cobra.Command {
 	return c
 }
 
-func figureRow(f author.Figure) []string {
-	row := []string{f.What, "", "", "", f.Note}
+func figureRow(f author.Figure) row {
+	r := row{escaped(f.What), "", "", "", escaped(f.Note)}
 	switch {
 	case f.Bytes > 0:
-		row[1] = megabytes(f.Bytes)
+		r[1] = escaped(megabytes(f.Bytes))
 	case f.N > 0:
-		row[1], row[3] = fmt.Sprintf("%.3f ms", f.Millis), strconv.Itoa(f.N)
+		r[1], r[3] = termtext.Sprintf("%.3f ms", f.Millis), number(f.N)
 	}
 	if f.Worst > 0 {
-		row[2] = fmt.Sprintf("%.3f ms", f.Worst)
+		r[2] = termtext.Sprintf("%.3f ms", f.Worst)
 	}
-	return row
+	return r
 }

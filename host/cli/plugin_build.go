@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -75,7 +74,7 @@ func (a *app) build(ctx context.Context, p toolchain.Project, f buildFlags) erro
 	for _, s := range r.Manifest.Steps {
 		types = append(types, s.Type)
 	}
-	if _, err := fmt.Fprintf(a.env.Stdout, "%s  %s %s  %s  %s  sha256 %.12s\n", a.relative(out[0]), r.Manifest.Name, r.Manifest.Version,
+	if err := a.out.printf("%s  %s %s  %s  %s  sha256 %.12s\n", a.relative(out[0]), r.Manifest.Name, r.Manifest.Version,
 		strings.Join(types, " "), megabytes(int64(r.Size)), r.Digest); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 )
 
 // trialFlags say which step of a plugin is tried.
@@ -81,21 +82,21 @@ func (a *app) showTrial(out plugintest.Outcome) error {
 		return nil
 	}
 	for _, l := range out.Logs {
-		a.say("%s %s", a.paint.dim(l.Level+":"), l.Message)
+		a.say("%s %s", a.paint.dim(escaped(l.Level)+":"), block(l.Message))
 	}
 	if text := strings.TrimSpace(out.Stderr); text != "" {
-		a.say("%s %s", a.paint.dim("stderr:"), text)
+		a.say("%s %s", a.paint.dim("stderr:"), block(text))
 	}
 	for i, call := range out.Calls {
 		if a.flags.verbose || !call.Faked {
-			a.say("%s %s %s", a.paint.dim(fmt.Sprintf("call %d:", i+1)), call.Function, call.Request)
+			a.say("%s %s %s", a.paint.dim(termtext.Sprintf("call %d:", i+1)), call.Function, jsonText(call.Request))
 		}
 		if a.flags.verbose && call.Faked {
-			a.say("  %s", call.Answer)
+			a.say("  %s", jsonText(call.Answer))
 		}
 		if !call.Faked {
 			a.say("  denied: nothing answers it; put this into the list in --fake FILE, with the answer you want:")
-			a.say("  %s", plugintest.Sample(call))
+			a.say("  %s", jsonText([]byte(plugintest.Sample(call))))
 		}
 	}
 	if a.flags.verbose {

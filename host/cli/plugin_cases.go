@@ -4,26 +4,26 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// pluginTestCommand carries out a project's cases.
+// pluginTestCommand executes the cases of a project.
 func (a *app) pluginTestCommand() *cobra.Command {
 	var cases, only string
 	var clauses bool
 	c := &cobra.Command{
 		Use: "test [DIR|FILE]", Short: "Test a plugin with the cases in tests/cases.json",
-		Long: "Builds the project in DIR, or takes the module FILE, and carries out each case in the sandbox: a step,\n" +
-			"the host calls it is to make with their answers, and how it is to end. Each is done a second time from\n" +
-			"its record, and from each checkpoint, as a host does after a crash; a step that then asks for something\n" +
-			"else fails, for it could not be made durable.",
+		Long: "Builds the project in DIR, or takes the module FILE, and executes each case in the sandbox: a step, the\n" +
+			"host calls it must make with their answers, and how it must end. The step is then executed again from its\n" +
+			"record, and from each of its checkpoints on a fresh instance, as a host does after a crash. It must make\n" +
+			"the same calls and end the same way, or the case fails: such a step cannot be made durable (sdk/ABI.md A6.17).",
 		Example: "  sentinel plugin test\n  sentinel plugin test shout --run 'too many'\n" +
 			"  a case: {\"name\": \"loud\", \"step\": {\"type\": \"shout\", \"fields\": {\"text\": \"hey\"}}, \"output\": {\"text\": \"HEY!\"}}",
 		Args: between(0, 1, "the project"),
@@ -56,7 +56,9 @@ func (a *app) pluginTestCommand() *cobra.Command {
 				if wanted.MatchString(c.Name) && ctx.Err() == nil {
 					r := p.Try(ctx, c)
 					results = append(results, r)
-					a.showResult(r)
+					if err := a.showResult(r); err != nil {
+						return err
+					}
 				}
 			}
 			if ctx.Err() != nil {
@@ -79,7 +81,7 @@ func (a *app) casesOf(src moduleSource, file string, optional bool) ([]plugintes
 	} else {
 		optional = false
 	}
-	text, err := os.ReadFile(file)
+	text, err := readArgument(file, maxArgument)
 	if errors.Is(err, fs.ErrNotExist) && optional {
 		return nil, nil
 	}
@@ -89,11 +91,12 @@ func (a *app) casesOf(src moduleSource, file string, optional bool) ([]plugintes
 	return plugintest.ReadCases(text)
 }
 
-// showResult tells a case as soon as it is over.
-func (a *app) showResult(r plugintest.Result) {
+// showResult prints the result of a case as soon as it is over.
+func (a *app) showResult(r plugintest.Result) error {
 	if a.flags.output != asTable || a.flags.quiet && r.OK {
-		return
+		return nil
 	}
+	var b page
 	mark := a.paintOut.good("ok  ")
 	switch {
 	case !r.OK:
@@ -101,12 +104,24 @@ func (a *app) showResult(r plugintest.Result) {
 	case r.Skipped != "":
 		mark = a.paintOut.warn("skip")
 	}
-	fmt.Fprintf(a.env.Stdout, "%s %s  %s\n", mark, printable(r.Name), a.paintOut.dim(duration(millis(r.DurationMs))))
+	b.printf("%s %s  %s\n", mark, r.Name, a.paintOut.dim(duration(millis(r.DurationMs))+resumed(r)))
 	for _, p := range append(r.Problems, r.Skipped) {
 		if p != "" {
-			fmt.Fprintf(a.env.Stdout, "     %s\n", printable(p))
+			b.printf("     %s\n", termtext.Block(p, "     "))
 		}
 	}
+	return a.out.write(b.text())
+}
+
+// resumed says from how many checkpoints a case was executed again.
+func resumed(r plugintest.Result) termtext.Text {
+	switch {
+	case r.Checkpoints == 0:
+		return ""
+	case r.Resumed < r.Checkpoints:
+		return termtext.Sprintf(", resumed from %d of %d checkpoints", r.Resumed, r.Checkpoints)
+	}
+	return termtext.Sprintf(", resumed from %s", plural(r.Resumed, "checkpoint", "checkpoints"))
 }
 
 func (a *app) showResults(results []plugintest.Result) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/author"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 )
 
 // pluginInspectCommand shows what a module is, also of one that no host takes.
@@ -41,8 +42,13 @@ func (a *app) pluginInspectCommand() *cobra.Command {
 
 // showReport writes a report for people; a broken module's is shorter.
 func (a *app) showReport(r author.Report) error {
-	rows := [][]string{{"file", r.File}, {"size", megabytes(int64(r.Size))}, {"sha256", r.Digest}}
-	add := func(name, text string) { rows = append(rows, []string{name, printable(text)}) }
+	var rows []row
+	add := func(name termtext.Text, value string) {
+		rows = append(rows, row{a.paintOut.dim(name), escaped(value)})
+	}
+	add("file", r.File)
+	add("size", megabytes(int64(r.Size)))
+	add("sha256", r.Digest)
 	if r.Signature != "" {
 		add("signature", r.Signature)
 	}
@@ -79,7 +85,7 @@ func (a *app) showReport(r author.Report) error {
 		}
 	}
 	for _, list := range []struct {
-		name string
+		name termtext.Text
 		of   []string
 	}{{"host calls", uses}, {"kernel", kernel}, {"other imports", wasi}} {
 		if len(list.of) > 0 && (list.name == "host calls" || a.flags.verbose || r.Problem != nil) {
@@ -91,8 +97,5 @@ func (a *app) showReport(r author.Report) error {
 			add("export", ex.Name+" "+ex.Type)
 		}
 	}
-	for i := range rows {
-		rows[i][0] = a.paintOut.dim(rows[i][0])
-	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }

@@ -81,7 +81,7 @@ func (a *app) registry(plain bool) oci.RegistryOptions {
 
 // showInstalled says what is there now, and what the operator has to decide.
 func (a *app) showInstalled(p *bundle.Plugin, c bundle.Change, file string) error {
-	word, was := a.paintOut.good(c.Change), ""
+	word, was := a.paintOut.good(escaped(c.Change)), ""
 	if c.Before != nil && c.Change == bundle.Updated && c.Before.Version != c.Now.Version {
 		was = c.Before.Version + " -> "
 	}
@@ -92,19 +92,15 @@ func (a *app) showInstalled(p *bundle.Plugin, c bundle.Change, file string) erro
 	case p.Signature != nil:
 		signer = "its signature was not checked: you trust no key"
 	}
-	rows := [][]string{
-		{c.Now.Name, was + c.Now.Version, word},
-		{"file", file}, {"digest", c.Now.Digest}, {"from", c.Now.Source}, {"signature", signer}, {"step types", strings.Join(c.Now.Steps, " ")},
+	rows := []row{
+		{escaped(c.Now.Name), escaped(was + c.Now.Version), word},
+		{"file", escaped(file)}, {"digest", escaped(c.Now.Digest)}, {"from", escaped(c.Now.Source)}, {"signature", escaped(signer)},
+		{"step types", escaped(strings.Join(c.Now.Steps, " "))},
 	}
 	for _, ask := range p.Manifest.Asks {
-		rows = append(rows, []string{"asks for", asked(ask.Use, ask.Names, ask.Reason)})
+		rows = append(rows, row{"asks for", escaped(asked(ask.Use, ask.Names, ask.Reason))})
 	}
-	for i := range rows[1:] {
-		for j := range rows[i+1] {
-			rows[i+1][j] = printable(rows[i+1][j])
-		}
-	}
-	if err := table(a.env.Stdout, rows); err != nil {
+	if err := a.table(rows); err != nil {
 		return err
 	}
 	for _, ask := range c.More {

@@ -80,7 +80,7 @@ func (a *app) pluginKeygenCommand() *cobra.Command {
 			if a.flags.output != asTable {
 				return a.writeJSON(map[string]string{"id": public.ID(), "key": public.String(), "file": file})
 			}
-			_, err = fmt.Fprintln(a.env.Stdout, public.String())
+			err = a.out.printf("%s\n", public.String())
 			return err
 		},
 	}
@@ -97,9 +97,9 @@ func (a *app) password(prompt string, fresh bool) (string, error) {
 		return "", &usageError{"the key needs a password, and nobody is there to type it", "set " + passwordVar + ", or make a key with --no-password"}
 	}
 	ask := func(prompt string) (string, error) {
-		_, _ = fmt.Fprint(a.env.Stderr, prompt)
+		a.note("%s", prompt)
 		text, err := a.env.Password()
-		_, _ = fmt.Fprintln(a.env.Stderr)
+		a.note("\n")
 		if err != nil {
 			return "", fmt.Errorf("read password: %w", err)
 		}
@@ -122,7 +122,7 @@ func (a *app) password(prompt string, fresh bool) (string, error) {
 // secretKey reads a secret key, and asks for its password if it has one.
 func (a *app) secretKey(named string) (sign.SecretKey, error) {
 	file := a.keyFile(named)
-	text, err := os.ReadFile(file)
+	text, err := readArgument(file, maxArgument)
 	if errors.Is(err, fs.ErrNotExist) {
 		return sign.SecretKey{}, notFound("make one with `sentinel plugin keygen`, or name yours with --key", "there is no secret key %s", a.relative(file))
 	}
@@ -147,7 +147,7 @@ func (a *app) publicKey(arg string) (sign.PublicKey, error) {
 	if err == nil {
 		return k, nil
 	}
-	text, readErr := os.ReadFile(a.path(arg))
+	text, readErr := readArgument(a.path(arg), maxArgument)
 	if readErr != nil {
 		return k, fmt.Errorf("%q is neither a file nor a key: %w", arg, err)
 	}
@@ -170,7 +170,7 @@ func (a *app) trusted(named []string) ([]sign.PublicKey, error) {
 	if len(named) > 0 {
 		return keys, nil
 	}
-	l, err := config.Load(config.Options{Getenv: a.env.Getenv})
+	l, err := a.settings()
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,9 @@ func (a *app) kit(ctx context.Context, module []byte) (results []plugintest.Resu
 			DurationMs: float64(o.Took.Microseconds()) / 1000,
 		}
 		results = append(results, r)
-		a.showResult(r)
+		if err := a.showResult(r); err != nil {
+			return nil, err
+		}
 	}
 	return results, nil
 }

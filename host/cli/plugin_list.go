@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
@@ -39,29 +40,28 @@ func (a *app) showPlugins(list []plugin.Listed) error {
 		return err
 	}
 	paint := a.paintOut
-	rows := [][]string{head(paint, "PLUGIN", "VERSION", "STATE", "FILE", "DIGEST", "STEP TYPES")}
+	rows := []row{head(paint, "PLUGIN", "VERSION", "STATE", "FILE", "DIGEST", "STEP TYPES")}
 	for _, p := range list {
 		types := make([]string, 0, len(p.Types))
 		for _, t := range p.Types {
 			types = append(types, string(t))
 		}
-		rows = append(rows, []string{p.Name, p.Version, a.pluginState(p), p.Source, fmt.Sprintf("%.12s", p.Digest), clip(strings.Join(types, " "), 50)})
+		rows = append(rows, row{escaped(p.Name), escaped(p.Version), a.pluginState(p), escaped(p.Source), termtext.Sprintf("%.12s", p.Digest), clip(strings.Join(types, " "), 50)})
 	}
-	if err := table(a.env.Stdout, rows); err != nil {
+	if err := a.table(rows); err != nil {
 		return err
 	}
-	var b strings.Builder
+	var b page
 	for _, p := range list {
 		if !p.Trusted && (len(p.Asks) > 0 || p.Approval != nil || p.State != runtime.PluginLive || p.Refused != "") {
 			a.aboutPlugin(&b, p)
 		}
 	}
-	_, err := fmt.Fprint(a.env.Stdout, b.String())
-	return err
+	return a.out.write(b.text())
 }
 
 // pluginState is the state in a word.
-func (a *app) pluginState(p plugin.Listed) string {
+func (a *app) pluginState(p plugin.Listed) termtext.Text {
 	switch {
 	case p.Trusted:
 		return a.paintOut.dim("built in")
@@ -77,18 +77,18 @@ func (a *app) pluginState(p plugin.Listed) string {
 
 // aboutPlugin writes what a person needs to decide about a plugin, and what was
 // decided.
-func (a *app) aboutPlugin(b *strings.Builder, p plugin.Listed) {
+func (a *app) aboutPlugin(b *page, p plugin.Listed) {
 	paint := a.paintOut
-	fmt.Fprintf(b, "\n%s\n", paint.strong(printable(p.Name)))
+	b.printf("\n%s\n", paint.strong(escaped(p.Name)))
 	asks, waits := p.Asks, p.Problem
 	if p.Next != nil {
-		fmt.Fprintf(b, "  version %s serves; version %s (%s) waits\n", printable(p.Version), printable(p.Next.Version), fmt.Sprintf("%.12s", p.Next.Digest))
+		b.printf("  version %s serves; version %s (%s) waits\n", p.Version, p.Next.Version, termtext.Sprintf("%.12s", p.Next.Digest))
 		asks, waits = p.Next.Asks, p.Next.Problem
 	} else if p.Refused != "" {
 		waits = p.Refused
 	}
 	if waits != "" {
-		fmt.Fprintf(b, "  %s\n", paint.warn(printable(waits)))
+		b.printf("  %s\n", paint.warn(termtext.Block(waits, "    ")))
 	}
 	writeAsks(b, paint, asks, nil)
 	if p.Next != nil {
@@ -112,28 +112,28 @@ func (a *app) aboutPlugin(b *strings.Builder, p plugin.Listed) {
 		if v.Carried != nil {
 			line += fmt.Sprintf(", carried over from %.12s", v.Carried.From)
 		}
-		fmt.Fprintf(b, "  %s\n", paint.dim(printable(line)))
+		b.printf("  %s\n", paint.dim(escaped(line)))
 	}
 	if p.State == runtime.PluginWaiting || p.Next != nil {
-		fmt.Fprintf(b, "  %s sentinel plugin allow %s\n", paint.dim("hint:"), printable(p.Name))
+		b.printf("  %s sentinel plugin allow %s\n", paint.dim("hint:"), p.Name)
 	}
 }
 
 // writeAsks writes what a plugin asks for, an ask a line, with its own reason.
-func writeAsks(b *strings.Builder, paint palette, asks []runtime.PluginAsk, mark []string) {
+func writeAsks(b *page, paint palette, asks []runtime.PluginAsk, mark []string) {
 	label := "asks for"
 	if len(mark) > 0 {
 		label = mark[0]
 	}
 	for _, ask := range asks {
-		fmt.Fprintf(b, "  %-9s %s  %s\n", label, clip(strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")), 100), paint.dim(clip(ask.Reason, 200)))
+		b.printf("  %-9s %s  %s\n", label, clip(strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")), 100), paint.dim(clip(ask.Reason, 200)))
 	}
 }
 
 // writeGrant writes what a plugin is allowed, a use a line.
-func writeGrant(b *strings.Builder, paint palette, g runtime.Grant) {
+func writeGrant(b *page, paint palette, g runtime.Grant) {
 	for _, line := range grantLines(g) {
-		fmt.Fprintf(b, "  %-9s %s\n", "may", paint.good(clip(line, 120)))
+		b.printf("  %-9s %s\n", "may", paint.good(clip(line, 120)))
 	}
 }
 

@@ -54,18 +54,18 @@ func (a *app) showLocked(list []bundle.Status) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(list)
 	}
-	rows := [][]string{head(a.paintOut, "FILE", "STATE", "PLUGIN", "VERSION", "DIGEST", "")}
+	rows := []row{head(a.paintOut, "FILE", "STATE", "PLUGIN", "VERSION", "DIGEST", "")}
 	for _, s := range list {
-		row := []string{s.File, s.State, "", "", clip(strings.TrimPrefix(s.Digest, "sha256:"), 13), a.paintOut.dim(clip(s.Reason, 80))}
+		r := row{escaped(s.File), escaped(s.State), "", "", clip(strings.TrimPrefix(s.Digest, "sha256:"), 13), a.paintOut.dim(clip(s.Reason, 80))}
 		if s.Entry != nil {
-			row[2], row[3] = s.Entry.Name, printable(s.Entry.Version)
+			r[2], r[3] = escaped(s.Entry.Name), escaped(s.Entry.Version)
 			if s.State == bundle.Changed {
-				row[5] = a.paintOut.bad("the lock says " + clip(strings.TrimPrefix(s.Entry.Digest, "sha256:"), 13))
+				r[5] = a.paintOut.bad("the lock says " + clip(strings.TrimPrefix(s.Entry.Digest, "sha256:"), 13))
 			}
 		}
-		rows = append(rows, row)
+		rows = append(rows, r)
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }
 
 // notAsLocked is the error of files that no host would load.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,12 +51,12 @@ func (a *app) created(p toolchain.Project) error {
 		return a.writeJSON(map[string]string{"dir": p.Dir, "name": p.Name, "language": p.Language.Name, "source": p.Language.Source})
 	}
 	dir := a.relative(p.Dir)
-	if _, err := fmt.Fprintln(a.env.Stdout, dir); err != nil {
+	if err := a.out.printf("%s\n", dir); err != nil {
 		return err
 	}
 	a.say("next: edit %s/%s, then sentinel plugin build %s, sentinel plugin test %s", dir, p.Language.Source, quoted(dir), quoted(dir))
 	if err := p.Language.MissingIn(p.Dir); err != nil {
-		a.say("%s", a.paint.warn("to build it: ")+err.Error())
+		a.say("%s", a.paint.warn("to build it: ")+block(err.Error()))
 	}
 	return nil
 }

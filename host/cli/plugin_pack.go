@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -112,8 +111,7 @@ func (a *app) showPacked(p *bundle.Plugin, where, digest string) error {
 	if p.Signature == nil {
 		a.say("it is not signed; sentinel plugin sign does that, before")
 	}
-	_, err := fmt.Fprintf(a.env.Stdout, "%s  %s\n", printable(where), digest)
-	return err
+	return a.out.printf("%s  %s\n", where, digest)
 }
 
 // fileWord is a version as part of a file's name.

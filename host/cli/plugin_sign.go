@@ -84,7 +84,7 @@ func (a *app) pluginVerifyCommand() *cobra.Command {
 			if a.flags.output != asTable {
 				return a.writeJSON(map[string]any{"file": args[0], "key": signer.Key.ID(), "comment": signer.Key.Comment, "statement": signer.Statement})
 			}
-			_, err = fmt.Fprintln(a.env.Stdout, printable(fmt.Sprintf("%s: good signature of key %s", args[0], named(signer.Key))))
+			err = a.out.printf("%s: good signature of key %s\n", args[0], named(signer.Key))
 			a.say("%s", signer.Statement.Comment)
 			return err
 		},

@@ -46,7 +46,7 @@ func (a *app) moduleOf(ctx context.Context, arg string) (moduleSource, error) {
 			path = filepath.Join(a.pluginDir(), arg+".wasm")
 		}
 	}
-	text, err := os.ReadFile(path)
+	text, err := readArgument(path, maxArgument)
 	if errors.Is(err, fs.ErrNotExist) {
 		return moduleSource{}, notFound("give the file of a module, the folder of a project, or the name of a plugin that is installed",
 			"there is no plugin %q", a.relative(path))
@@ -67,7 +67,7 @@ func (a *app) projectOf(ctx context.Context, dir string) (moduleSource, error) {
 }
 
 // toolOutput is where compilers write.
-func (a *app) toolOutput() io.Writer { return a.env.Stderr }
+func (a *app) toolOutput() io.Writer { return a.errs.stream() }
 
 // openPlugin loads a module in a host of its own, with the compiled code that
 // other verbs keep. The returned function closes both.
@@ -97,7 +97,7 @@ func (a *app) text(flag, value string) ([]byte, error) {
 		}
 		return text, nil
 	case ok:
-		text, err := os.ReadFile(a.path(name))
+		text, err := readArgument(a.path(name), maxArgument)
 		if err != nil {
 			return nil, &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("%s: %v", flag, err)}
 		}

@@ -34,7 +34,7 @@ func (a *app) recoverCommand() *cobra.Command {
 				// The names of all runs are in this form; the text stops after some.
 				return a.writeJSON(r)
 			}
-			return r.WriteText(a.env.Stdout)
+			return r.WriteText(a.out.stream())
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "snapshot to go back to: a file, or its name in the state folder's snapshots")
@@ -70,12 +70,12 @@ func (a *app) listSnapshots() error {
 		a.say("there is no snapshot in %s", a.relative(a.state()))
 		return nil
 	}
-	rows := [][]string{head(a.paintOut, "SNAPSHOT", "TAKEN", "WHY", "BYTES")}
+	rows := []row{head(a.paintOut, "SNAPSHOT", "TAKEN", "WHY", "BYTES")}
 	for _, s := range list {
 		// The bare name is what --from takes.
-		rows = append(rows, []string{filepath.Base(s.Path), s.Taken.Local().Format(time.DateTime), s.Why, grouped(s.Bytes)})
+		rows = append(rows, row{escaped(filepath.Base(s.Path)), escaped(s.Taken.Local().Format(time.DateTime)), escaped(s.Why), grouped(s.Bytes)})
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }
 
 // compactCommand makes the store's file small again. A server does that by

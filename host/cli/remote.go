@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/sentinel-runtime/sentinel/host/client"
@@ -59,6 +58,10 @@ func (a *app) dial(ctx context.Context) (*session, error) {
 			return &session{client: namedServer{c}, live: c, info: owner.Info{Serves: true}, away: true, state: a.state()}, nil
 		}
 	}
+	// A user who could have put the socket there would get every request.
+	if err := a.checkTrust(a.state()); err != nil {
+		return nil, err
+	}
 	c, info, err := owner.Dial(ctx, a.state())
 	if err != nil {
 		return nil, errors.Join(err, owner.ErrNobody) // a socket that answers nonsense is nobody, too
@@ -80,7 +83,7 @@ func (a *app) sayThrough(text string) {
 		return
 	}
 	a.through = true
-	_, _ = fmt.Fprintln(a.env.Stderr, a.paint.dim(printable(text)))
+	a.note("%s\n", a.paint.dim(escaped(text)))
 }
 
 var (

@@ -127,7 +127,7 @@ func (a *app) deleted(raw json.RawMessage) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(raw)
 	}
-	if _, err := fmt.Fprintf(a.env.Stdout, "%s  deleted with revision %d\n", out.SentinelID, out.Revision); err != nil {
+	if err := a.out.printf("%s  deleted with revision %d\n", out.SentinelID, out.Revision); err != nil {
 		return err
 	}
 	if out.Runs > 0 {

@@ -146,7 +146,11 @@ func replacedInputs(params map[string]any, pairs []string) error {
 		if !ok || name == "" {
 			return &usageError{fmt.Sprintf("--input %q is not NAME=VALUE", pair), ""}
 		}
-		inputs[name] = valueOf(text, "")
+		value, err := valueOf(text, "")
+		if err != nil {
+			return &usageError{fmt.Sprintf("--input %s: %v", name, err), ""}
+		}
+		inputs[name] = value
 	}
 	if len(inputs) > 0 {
 		params["inputs"] = inputs

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,7 +63,7 @@ func (a *app) revisions(ctx context.Context, s *session, params map[string]any) 
 		return err
 	}
 	p := a.paintOut
-	rows := [][]string{head(p, "REVISION", "SAVED", "BY", "WHY")}
+	rows := []row{head(p, "REVISION", "SAVED", "BY", "WHY")}
 	for _, r := range out.Revisions {
 		// Who wrote no note may at least have a file.
 		why := clip(r.Note, 80)
@@ -74,9 +73,9 @@ func (a *app) revisions(ctx context.Context, s *session, params map[string]any) 
 		case why == "" && r.Origin != "":
 			why = p.dim("from " + clip(a.relative(r.Origin), 75))
 		}
-		rows = append(rows, []string{strconv.Itoa(r.Revision), r.SavedAt.Local().Format(time.DateTime), clip(r.By, 40), why})
+		rows = append(rows, row{number(r.Revision), escaped(r.SavedAt.Local().Format(time.DateTime)), clip(r.By, 40), why})
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }
 
 // showCommand writes a definition as it is stored, for a file or another program.

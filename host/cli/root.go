@@ -16,6 +16,7 @@ type globalFlags struct {
 	workspace string
 	state     string
 	plugins   string
+	trust     []string
 	verbose   bool
 	quiet     bool
 }
@@ -65,6 +66,7 @@ func (a *app) rootCommand() *cobra.Command {
 	f.StringVar(&a.flags.workspace, "workspace", "", "folder that runs and commands work in (default: the current one)")
 	f.StringVar(&a.flags.state, "state", "", "folder of the store (default: state in the nearest .sentinel folder upwards)")
 	f.StringVar(&a.flags.plugins, "plugins", "", "folder with further *.wasm step plugins")
+	f.StringArrayVar(&a.flags.trust, "trust", nil, "obey files at or below this path, whatever their owners and modes; repeatable (default: trust.paths)")
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "say more")
 	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "say only what went wrong")
 	root.AddGroup(
@@ -135,6 +137,9 @@ func (a *app) sameStore() string {
 	}
 	if a.flags.plugins != "" {
 		s += " --plugins " + quoted(a.flags.plugins)
+	}
+	for _, p := range a.flags.trust {
+		s += " --trust " + quoted(p)
 	}
 	return s
 }

@@ -24,6 +24,7 @@ type runFlags struct {
 	replay       string
 	dryRun       bool
 	pinned       bool
+	comment      string
 	limits       roomFlags
 }
 
@@ -38,6 +39,7 @@ func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.limits.usd, "budget-usd", "", "with a resume: this much more money, +X")
 	fs.StringVar(&f.limits.tokens, "budget-tokens", "", "with a resume: this many more tokens, +N")
 	fs.StringVar(&f.limits.calls, "budget-calls", "", "with a resume: this many more model calls, +N")
+	fs.StringVar(&f.comment, "comment", "", "with a resume: why; a quarantined run goes on only with a reason")
 }
 
 // startFlags are those that say what a new run begins with.
@@ -100,6 +102,9 @@ func (f *runFlags) check() error {
 	room, err := f.limits.room()
 	if err != nil {
 		return err
+	}
+	if f.resume == "" && f.comment != "" {
+		return &usageError{"--comment goes with --resume RUN", ""}
 	}
 	if f.resume == "" && room != (runtime.Room{}) {
 		return &usageError{"more room for a run needs --resume RUN", "the limits of a new run are in its definition, under safety and budget"}
@@ -199,7 +204,7 @@ func (a *app) resumeRun(ctx context.Context, f *runFlags) (err error) {
 	}
 	begin := func() (sentinels.RunID, error) {
 		return id, s.host.Runtime().Resume(ctx, id, runtime.ResumeOptions{
-			Room: room, OnInterrupt: sentinels.Interrupt(f.onInterrupt), By: a.user(),
+			Room: room, OnInterrupt: sentinels.Interrupt(f.onInterrupt), By: a.user(), Comment: f.comment,
 		})
 	}
 	return a.carryOut(ctx, s, told, begin)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -18,7 +17,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/logfile"
 	"github.com/sentinel-runtime/sentinel/host/notify"
 	"github.com/sentinel-runtime/sentinel/host/serve"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // serveFlags are settings that have flags of their own; package config has them
@@ -103,7 +104,7 @@ func (a *app) refused(ctx context.Context, err error) error {
 func (a *app) serve(ctx context.Context, more host.Options) (err error) {
 	opt := a.options()
 	opt.Model, opt.Replay, opt.Record = more.Model, a.path(more.Replay), a.path(more.Record)
-	settled, err := config.Load(config.Options{Getenv: a.env.Getenv, Flags: more.Set})
+	settled, err := config.Load(config.Options{Getenv: a.env.Getenv, Flags: a.set(more.Set)})
 	if err != nil {
 		return err
 	}
@@ -114,6 +115,9 @@ func (a *app) serve(ctx context.Context, more host.Options) (err error) {
 	}
 	defer closeLog()
 	opt.Logger = log
+	if a.env.Exposed != nil && !errors.Is(a.env.Exposed, errors.ErrUnsupported) {
+		log.Warn("other processes of this user can read the variables of this process", "error", a.env.Exposed)
+	}
 	s, err := serve.Open(ctx, serve.Options{
 		Host: opt, Version: a.env.Version, Logger: log,
 		Ready: func(start serve.Start) {
@@ -156,30 +160,55 @@ func (a *app) serving(log *slog.Logger, start serve.Start) {
 	} else if r.Resumed > 0 {
 		log.Info("runs go on", "resumed", r.Resumed, "waiting", r.Waiting, "paused", r.Paused)
 	}
-	for _, d := range r.InDoubt {
-		log.Warn("a call was cut off", "run", d.Run, "step", d.Step, "what", d.What, "choice", d.Choice,
-			"decide", fmt.Sprintf("sentinel decide %s %s retry|skip|fail", d.Run, d.Call))
-	}
-	for _, q := range r.Quarantined {
-		log.Error("a run is quarantined: its step crashed the host too often", "run", q.Run, "step", q.Step)
-	}
+	recovered(log, r)
 	if a.env.StderrTerminal {
 		a.say("sentinels go into %s; look with `sentinel list`, ask the API with the token of `sentinel token`", filepath.Join(a.dir(), "sentinels"))
 	}
 }
 
+// recovered logs what is left to decide after a crash: one line for all calls
+// that were cut off and one for all quarantined runs, since there may be
+// thousands. At level debug each has a line of its own.
+func recovered(log *slog.Logger, r runtime.Recovery) {
+	runs, asks := map[sentinels.RunID]bool{}, 0
+	for _, d := range r.InDoubt {
+		runs[d.Run] = true
+		if d.Choice == sentinels.InterruptAsk {
+			asks++
+		}
+		log.Debug("a call was cut off", "run", d.Run, "step", d.Step, "what", d.What, "choice", d.Choice,
+			"decide", fmt.Sprintf("sentinel decide %s %s retry|skip|fail", d.Run, d.Call))
+	}
+	if len(r.InDoubt) > 0 {
+		log.Warn("calls were cut off", "calls", len(r.InDoubt), "runs", len(runs), "ask", asks,
+			"look", "sentinel list --status waiting names the runs that ask; --log-level debug names every call")
+	}
+	for _, q := range r.Quarantined {
+		log.Debug("a run is quarantined", "run", q.Run, "step", q.Step, "crashes", q.Crashes)
+	}
+	if len(r.Quarantined) > 0 {
+		log.Error("runs are quarantined: a step of each was executing at too many crashes", "runs", len(r.Quarantined),
+			"look", "sentinel list --status quarantined; sentinel resume RUN --comment WHY lets one go on")
+	}
+}
+
 // serveLog makes the log of the process.
 func (a *app) serveLog(l config.Logs) (*slog.Logger, func(), error) {
-	var to io.Writer = a.env.Stderr
+	to := a.errs.to // the handlers below escape
 	done := func() {}
 	if l.File != "" {
 		w, err := logfile.Open(a.path(l.File), logfile.Options{Size: int64(l.Size), Keep: l.Keep, Age: l.Age.Std()})
-		if err != nil {
+		switch {
+		case runtime.IsDiskFull(err): // no reason not to serve
+			a.complain(err.Error(), "this process logs here; make space on the disk and start it again")
+			l.File = ""
+		case err != nil:
 			return nil, nil, err
-		}
-		to, done = w, func() {
-			if err := w.Close(); err != nil {
-				a.complain("close log: "+err.Error(), "")
+		default:
+			to, done = w, func() {
+				if err := w.Close(); err != nil {
+					a.complain("close log: "+err.Error(), "")
+				}
 			}
 		}
 	}
@@ -192,10 +221,10 @@ func (a *app) serveLog(l config.Logs) (*slog.Logger, func(), error) {
 	}
 	opt := &slog.HandlerOptions{Level: level}
 	if l.Format == "json" {
-		return slog.New(slog.NewJSONHandler(to, opt)), done, nil
+		return slog.New(slog.NewJSONHandler(termtext.NewJSONWriter(to), opt)), done, nil
 	}
 	if l.File == "" && a.env.StderrTerminal {
-		return slog.New(tint.NewTextHandler(to, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !bool(a.paint)})), done, nil
+		return slog.New(termtext.NewHandler(tint.NewTextHandler(to, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !bool(a.paint)}))), done, nil
 	}
 	return slog.New(slog.NewTextHandler(to, opt)), done, nil
 }

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	stdruntime "runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/owner"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -96,9 +99,39 @@ func (s *session) raw(ctx context.Context, name string, params json.RawMessage) 
 // options are what every way of opening a host shares.
 func (a *app) options() host.Options {
 	return host.Options{
+		Set: a.set(nil),
 		Dir: a.dir(), State: a.state(), Workspace: a.workspace(), Plugins: a.path(a.flags.plugins),
-		Getenv: a.env.Getenv, Logger: a.logger(),
+		Subreaper: stdruntime.GOOS == "linux", // this program is nothing but a host
+		Getenv:    a.env.Getenv, Logger: a.logger(),
 	}
+}
+
+// set adds the settings of global flags to those of a verb's own.
+func (a *app) set(own map[string]string) map[string]string {
+	set := map[string]string{}
+	maps.Copy(set, own)
+	if len(a.flags.trust) > 0 {
+		var paths []string
+		for _, p := range a.flags.trust {
+			paths = append(paths, a.path(p))
+		}
+		set["trust.paths"] = strings.Join(paths, ",")
+	}
+	return set
+}
+
+// settings loads the configuration as every verb does.
+func (a *app) settings() (*config.Loaded, error) {
+	return config.Load(config.Options{Getenv: a.env.Getenv, Flags: a.set(nil)})
+}
+
+// checkTrust returns why a file or folder may not be obeyed.
+func (a *app) checkTrust(path string) error {
+	l, err := a.settings()
+	if err != nil {
+		return err
+	}
+	return l.Policy.Check(path)
 }
 
 // logger shows what concerns the process: trouble always, the rest with -v.
@@ -107,7 +140,7 @@ func (a *app) logger() *slog.Logger {
 	if a.flags.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(a.env.Stderr, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(a.errs.to, &slog.HandlerOptions{Level: level}))
 }
 
 // patience is how long a verb waits for a store that a process without a run
@@ -211,7 +244,7 @@ func (a *app) deadPlugins(h *host.Host) {
 	}
 	for _, p := range h.Runtime().Plugins() {
 		if p.Problem != "" {
-			fmt.Fprintln(a.env.Stderr, a.paint.warn("warning: ")+printable(fmt.Sprintf("plugin %s is not live: %s", p.Source, p.Problem)))
+			a.note("%s plugin %s is not live: %s\n", a.paint.warn("warning:"), p.Source, block(p.Problem))
 			if p.State == runtime.PluginWaiting {
 				a.hint("sentinel plugin allow " + p.Name)
 			}

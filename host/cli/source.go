@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,9 +31,18 @@ type found struct {
 	revision int // 0 when it is not the stored one
 }
 
-// readSource reads FILE or NAME without the store. It returns nil when only the
-// store can know the name.
+// readSource reads FILE or NAME without the store, for a definition that is going to
+// be obeyed. It returns nil when only the store can know the name.
 func (a *app) readSource(target string) (*source, error) {
+	src, err := a.findSource(target)
+	if err != nil || src == nil || src.path == "" {
+		return src, err
+	}
+	return src, a.checkTrust(src.path)
+}
+
+// findSource is readSource for a definition that is only looked at.
+func (a *app) findSource(target string) (*source, error) {
 	if target == "-" {
 		text, err := io.ReadAll(io.LimitReader(a.env.Stdin, maxSource))
 		if err != nil {
@@ -63,7 +71,7 @@ func (a *app) readSource(target string) (*source, error) {
 // readFile reads a definition; one that is too large is cut just above the limit, so
 // that the decoder refuses it.
 func readFile(name, path string) (*source, error) {
-	f, err := os.Open(path)
+	f, err := openArgument(path)
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +144,9 @@ func (a *app) noSentinel(target string, e *abi.Error) error {
 func (a *app) fileNames() []string {
 	var names []string
 	for _, dir := range a.folders() {
-		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			a.complain(fmt.Sprintf("read %q: %v", dir, err), "")
-		}
-		for _, e := range entries {
-			if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".json" || ext == ".jsonc") {
-				names = append(names, strings.TrimSuffix(e.Name(), ext))
-			}
+		for _, file := range a.definitionFiles(dir) {
+			base := filepath.Base(file)
+			names = append(names, strings.TrimSuffix(base, filepath.Ext(base)))
 		}
 	}
 	return names

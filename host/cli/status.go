@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -56,7 +57,7 @@ func (a *app) statusOf(ctx context.Context, s *session, word string) error {
 		if err := a.showRun(info); err != nil || len(list) == 0 || a.flags.output != asTable {
 			return err
 		}
-		if _, err := fmt.Fprintln(a.env.Stdout); err != nil {
+		if err := a.out.write("\n"); err != nil {
 			return err
 		}
 	default:
@@ -93,32 +94,35 @@ func (a *app) showRun(r runtime.RunInfo) error {
 		return a.writeJSON(r)
 	}
 	p := a.paintOut
-	rows := [][]string{
-		{p.dim("run"), string(r.ID)},
-		{p.dim("sentinel"), string(r.Sentinel)},
+	rows := []row{
+		{p.dim("run"), escaped(r.ID)},
+		{p.dim("sentinel"), escaped(r.Sentinel)},
 		{p.dim("status"), a.status(p, r.Status)},
 	}
-	add := func(name, value string) {
+	add := func(name termtext.Text, value string) {
 		if value != "" {
-			rows = append(rows, []string{p.dim(name), printable(value)})
+			rows = append(rows, row{p.dim(name), escaped(value)})
 		}
 	}
 	add("why", reason(r))
 	add("limit", r.Limit)
 	add("failed at", r.Step)
+	for _, w := range r.Retries {
+		rows = append(rows, row{p.dim("next attempt"), a.nextAttempt(w)})
+	}
 	add("iteration", fmt.Sprint(r.Iteration))
 	if r.Revision > 0 {
 		add("revision", fmt.Sprint(r.Revision))
 	}
-	add("active time", duration(time.Duration(r.Elapsed)*time.Millisecond))
-	add("spent", spent(r.Usage))
+	add("active time", string(duration(time.Duration(r.Elapsed)*time.Millisecond)))
+	add("spent", string(spent(r.Usage)))
 	add("workspace", r.Workspace)
 	add("parent", string(r.Parent))
 	add("started", r.CreatedAt.Local().Format(time.DateTime))
 	if !r.EndedAt.IsZero() {
 		add("ended", r.EndedAt.Local().Format(time.DateTime))
 	}
-	if err := table(a.env.Stdout, rows); err != nil {
+	if err := a.table(rows); err != nil {
 		return err
 	}
 	for _, w := range a.waitingFor(outcome{open: []runtime.RunInfo{r}}) {
@@ -131,15 +135,25 @@ func (a *app) showRun(r runtime.RunInfo) error {
 	return nil
 }
 
+// nextAttempt says until when a step waits, and why.
+func (a *app) nextAttempt(w runtime.RetryWait) termtext.Text {
+	text := termtext.Sprintf("step %s at %s", w.Step, w.At.Local().Format(time.DateTime))
+	if wait := w.At.Sub(a.env.Now()); wait > 0 {
+		text += termtext.Sprintf(", in %s", duration(wait.Round(time.Second)))
+	}
+	if w.Error != nil {
+		text += termtext.Sprintf("; attempt %d failed: %s", w.Attempt, clip(w.Error.Message, 200))
+	}
+	return text
+}
+
 // changed says what a verb that steers a run came to.
 func (a *app) changed(r runtime.RunInfo) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(r)
 	}
 	if r.ID == "" { // no run, but the triggers of the sentinel
-		_, err := fmt.Fprintf(a.env.Stdout, "%s  %s  %s\n", a.status(a.paintOut, r.Status), r.Sentinel, cmp.Or(r.Reason, "its triggers fire"))
-		return err
+		return a.out.printf("%s  %s  %s\n", a.status(a.paintOut, r.Status), r.Sentinel, cmp.Or(r.Reason, "its triggers fire"))
 	}
-	_, err := fmt.Fprintf(a.env.Stdout, "%s  %s  run %s\n", a.status(a.paintOut, r.Status), r.Sentinel, r.ID)
-	return err
+	return a.out.printf("%s  %s  run %s\n", a.status(a.paintOut, r.Status), r.Sentinel, r.ID)
 }

@@ -128,7 +128,7 @@ func (a *app) resumeThere(ctx context.Context, s *session, word string, f *runFl
 	if err != nil {
 		return err
 	}
-	params, err := f.resumption(info.ID)
+	params, err := f.resumption(info.ID, a.user())
 	if err != nil {
 		return err
 	}
@@ -148,9 +148,9 @@ func (a *app) resumeTriggers(ctx context.Context, s *session, name string) error
 	return a.changed(info)
 }
 
-// resumption is the parameters of sentinel/resume; only those that say something
-// are there beside the run.
-func (f *runFlags) resumption(id sentinels.RunID) (map[string]any, error) {
+// resumption returns the parameters of sentinel/resume; only those that say
+// something are there beside the run. user is who says why.
+func (f *runFlags) resumption(id sentinels.RunID, user string) (map[string]any, error) {
 	room, err := f.limits.room()
 	if err != nil {
 		return nil, err
@@ -158,11 +158,14 @@ func (f *runFlags) resumption(id sentinels.RunID) (map[string]any, error) {
 	params := map[string]any{"run": id}
 	for name, v := range map[string]any{
 		"maxIterations": room.Iterations, "timeoutMs": room.TimeoutMs, "budgetUsd": room.CostUSD,
-		"budgetTokens": room.Tokens, "budgetCalls": room.Calls, "onInterrupt": f.onInterrupt,
+		"budgetTokens": room.Tokens, "budgetCalls": room.Calls, "onInterrupt": f.onInterrupt, "comment": f.comment,
 	} {
 		if fmt.Sprint(v) != "0" && v != "" {
 			params[name] = v
 		}
+	}
+	if f.comment != "" {
+		params["by"] = user
 	}
 	return params, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -98,11 +99,11 @@ func (a *app) stepList(ctx context.Context, s *session, word string) error {
 	if a.flags.output != asTable {
 		return a.writeJSON(out)
 	}
-	rows := [][]string{head(a.paintOut, "ADDRESS", "TYPE", "STATE", "NAME")}
+	rows := []row{head(a.paintOut, "ADDRESS", "TYPE", "STATE", "NAME")}
 	for _, l := range out.Steps {
-		rows = append(rows, []string{l.Address, string(l.Type), a.stepState(l), clip(l.called(), 70)})
+		rows = append(rows, row{escaped(l.Address), escaped(l.Type), a.stepState(l), clip(l.called(), 70)})
 	}
-	return table(a.env.Stdout, rows)
+	return a.table(rows)
 }
 
 // called is the step's name, else its id, else what it does: the type has a
@@ -117,35 +118,35 @@ func (l stepLine) called() string {
 		Params  json.RawMessage `json:"params"`
 	}
 	if json.Unmarshal(l.Step, &does) == nil && l.Type == "command" {
-		return does.Command + " " + string(does.Params)
+		return does.Command + " " + string(termtext.JSON(does.Params))
 	}
-	return strings.Replace(string(l.Step), fmt.Sprintf("%q:%q,", "type", l.Type), "", 1)
+	return strings.Replace(string(termtext.JSON(l.Step)), fmt.Sprintf("%q:%q,", "type", l.Type), "", 1)
 }
 
 // stepState is how a step stands in a few words. What goes on now is worth more
 // than how it ended before, and why it failed more than when. A step that no run
 // of this revision has come to yet has no state.
-func (a *app) stepState(l stepLine) string {
+func (a *app) stepState(l stepLine) termtext.Text {
 	p, now := a.paintOut, a.env.Now()
 	switch n := len(l.InFlight); {
 	case n == 1: // the rule: a sentinel with more runs at once says so by its concurrency
 		at := l.InFlight[0]
-		text := fmt.Sprintf("running %s, iteration %d", clock(now.Sub(at.Since)), at.Iteration)
+		text := termtext.Sprintf("running %s, iteration %d", clock(now.Sub(at.Since)), at.Iteration)
 		if at.Attempt > 1 {
-			text += fmt.Sprintf(", attempt %d", at.Attempt)
+			text += termtext.Sprintf(", attempt %d", at.Attempt)
 		}
 		if at.WaitsFor != "" {
 			text += ", " + clip(at.WaitsFor, 40)
 		}
 		return p.strong(text)
 	case n > 1:
-		return p.strong(fmt.Sprintf("running in %d runs", n))
+		return p.strong(termtext.Sprintf("running in %d runs", n))
 	case l.Error != nil:
 		return p.bad("failed") + " " + p.dim(clip(l.Error.Message, 50))
 	case l.Last == "failed":
-		return p.bad(l.Last)
+		return p.bad(escaped(l.Last))
 	case l.Last == "ok" && l.LastAt != nil:
 		return p.good("ok") + " " + p.dim(duration(millis(l.Millis))+", "+ago(now, *l.LastAt))
 	}
-	return l.Last
+	return escaped(l.Last)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -141,7 +142,6 @@ func (t *tail) show(raw json.RawMessage) error {
 		return t.app.writeLine(raw)
 	}
 	p := t.app.paintOut
-	parts := []string{p.dim(e.Time.Local().Format(time.TimeOnly)), p.strong(printable(e.Name)), p.dim(clip(e.Source, 40)), clip(string(e.Data), 200)}
-	_, err := fmt.Fprintln(t.app.env.Stdout, strings.TrimRight(strings.Join(parts, "  "), " "))
-	return err
+	parts := row{p.dim(escaped(e.Time.Local().Format(time.TimeOnly))), p.strong(escaped(e.Name)), p.dim(clip(e.Source, 40)), clipJSON(e.Data, 200)}
+	return t.app.out.printf("%s\n", termtext.Text(strings.TrimRight(string(termtext.Join(parts, "  ")), " ")))
 }

@@ -3,34 +3,51 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // shortID is the end of a run's id: ids begin with the time, so their ends are
 // what tells runs of one moment apart.
-func shortID(id sentinels.RunID) string {
+func shortID(id sentinels.RunID) termtext.Text {
 	s := string(id)
-	return s[max(0, len(s)-8):]
+	return escaped(s[max(0, len(s)-8):])
 }
 
-// clip shortens text to n characters on one line.
-func clip(s string, n int) string {
-	s = strings.Join(strings.Fields(printable(s)), " ")
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	r := []rune(s)
-	return string(r[:max(0, n-1)]) + "…"
+// clip returns foreign text escaped on one line of at most n characters. White
+// space of any length becomes one blank.
+func clip[S ~string](s S, n int) termtext.Text {
+	return cut(escaped(strings.Join(strings.Fields(string(s)), " ")), n)
 }
+
+// cut shortens text without colours to n characters.
+func cut(text termtext.Text, n int) termtext.Text {
+	if utf8.RuneCountInString(string(text)) <= n {
+		return text
+	}
+	r := []rune(text)
+	return termtext.Text(r[:max(0, n-1)]) + "…"
+}
+
+// clipJSON is clip for a JSON value.
+func clipJSON(value json.RawMessage, n int) termtext.Text {
+	return clip(string(termtext.JSON(value)), n)
+}
+
+// jsonText is a JSON value escaped on one line.
+func jsonText(value json.RawMessage) termtext.Text { return escaped(string(termtext.JSON(value))) }
 
 // duration is d as a person reads it: 0.4ms, 12ms, 1.2s, 3m05s, 2h07m.
-func duration(d time.Duration) string {
+func duration(d time.Duration) termtext.Text {
+	return termtext.Text(durationText(d))
+}
+
+func durationText(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "0s"
@@ -47,9 +64,9 @@ func duration(d time.Duration) string {
 }
 
 // clock is d in whole seconds, for a line that changes once a second.
-func clock(d time.Duration) string {
+func clock(d time.Duration) termtext.Text {
 	if d < time.Minute {
-		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+		return termtext.Sprintf("%ds", max(0, int(d.Seconds())))
 	}
 	return duration(d)
 }
@@ -58,40 +75,43 @@ func clock(d time.Duration) string {
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // ago is how long ago t was, in one unit.
-func ago(now, t time.Time) string {
+func ago(now, t time.Time) termtext.Text {
 	switch d := now.Sub(t); {
 	case t.IsZero():
 		return "never"
 	case d < time.Minute:
-		return fmt.Sprintf("%ds ago", max(0, int(d.Seconds())))
+		return termtext.Sprintf("%ds ago", max(0, int(d.Seconds())))
 	case d < time.Hour:
-		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+		return termtext.Sprintf("%dm ago", int(d.Minutes()))
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh ago", int(d.Hours()))
+		return termtext.Sprintf("%dh ago", int(d.Hours()))
 	default:
-		return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+		return termtext.Sprintf("%dd ago", int(d.Hours()/24))
 	}
 }
 
+// number is n in a cell of a table.
+func number(n int) termtext.Text { return termtext.Text(strconv.Itoa(n)) }
+
 // spent is what models cost, empty when there was no call.
-func spent(u sentinels.Usage) string {
+func spent(u sentinels.Usage) termtext.Text {
 	if u.Calls == 0 && u.InputTokens+u.OutputTokens == 0 {
 		return ""
 	}
 	s := grouped(u.InputTokens+u.OutputTokens) + " tokens"
 	if u.CostUSD > 0 {
-		s += fmt.Sprintf(" $%.4f", u.CostUSD)
+		s += termtext.Sprintf(" $%.4f", u.CostUSD)
 	}
 	return s
 }
 
 // grouped writes a number with a comma every three digits.
-func grouped(n int64) string {
+func grouped(n int64) termtext.Text {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
-	return s
+	return termtext.Text(s)
 }
 
 // plural counts things in words.
@@ -113,45 +133,40 @@ func quoted(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// table writes rows in columns; the first row is the head. A cell may hold
-// colours, which take no room.
-func table(w io.Writer, rows [][]string) error {
+// A row is a line of a table. A cell may hold colours, which take no room.
+type row []termtext.Text
+
+// table writes rows in columns; the first row is the head.
+func (a *app) table(rows []row) error { return table(a.out, rows) }
+
+func table(to printer, rows []row) error {
 	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
+	for _, r := range rows {
+		for i, cell := range r {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
 			widths[i] = max(widths[i], visible(cell))
 		}
 	}
-	var b strings.Builder
-	for _, row := range rows {
-		for i, cell := range row {
-			b.WriteString(cell)
-			if i < len(row)-1 {
+	var lines page
+	for _, r := range rows {
+		var b strings.Builder
+		for i, cell := range r {
+			b.WriteString(string(cell))
+			if i < len(r)-1 {
 				b.WriteString(strings.Repeat(" ", widths[i]-visible(cell)+2))
 			}
 		}
-		b.WriteByte('\n')
+		lines.add(termtext.Text(strings.TrimRight(b.String(), " ")) + "\n")
 	}
-	_, err := io.WriteString(w, trimLines(b.String()))
-	return err
+	return to.write(lines.text())
 }
 
-// trimLines takes off what fills up the last column.
-func trimLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n")
-}
-
-// visible counts the characters of s that take room, colours aside.
-func visible(s string) int {
+// visible counts the characters of text that take room, colours aside.
+func visible(text termtext.Text) int {
 	n, escape := 0, false
-	for _, r := range s {
+	for _, r := range text {
 		switch {
 		case r == '\x1b':
 			escape = true
@@ -167,12 +182,10 @@ func visible(s string) int {
 // writeJSON writes v to standard output: indented for people who asked for
 // json, on one line for jsonl.
 func (a *app) writeJSON(v any) error {
-	e := json.NewEncoder(a.env.Stdout)
-	e.SetEscapeHTML(false)
-	if a.flags.output != asJSONL {
-		e.SetIndent("", "  ")
+	if a.flags.output == asJSONL {
+		return a.out.value(v, "")
 	}
-	return e.Encode(v)
+	return a.out.value(v, "  ")
 }
 
 // writeItems writes a list in the form that was asked for: whole as json, an item
@@ -195,8 +208,4 @@ func writeItems[T any](a *app, whole any, items []T) (done bool, err error) {
 
 // writeLine writes v as one line of JSON, whatever the form: for output that does
 // not end by itself.
-func (a *app) writeLine(v any) error {
-	e := json.NewEncoder(a.env.Stdout)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
+func (a *app) writeLine(v any) error { return a.out.value(v, "") }

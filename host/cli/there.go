@@ -175,7 +175,7 @@ func (a *app) resumeServed(ctx context.Context, s *session, word string, f *runF
 	if err != nil {
 		return err
 	}
-	params, err := f.resumption(info.ID)
+	params, err := f.resumption(info.ID, a.user())
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"github.com/spf13/cobra"
@@ -26,11 +25,16 @@ func (a *app) tokenCommand() *cobra.Command {
 			}
 			// It makes one if there is none, so that a script may ask before the first
 			// server starts.
-			get := api.Token
-			if rotate {
-				get = api.RotateToken
+			settled, err := a.settings()
+			if err != nil {
+				return err
 			}
-			token, err := get(a.state())
+			store := api.TokenStore{State: a.state(), Trust: settled.Policy}
+			get := store.Token
+			if rotate {
+				get = store.Rotate
+			}
+			token, err := get()
 			// A token in a folder that no server uses would open nothing.
 			if errors.Is(err, fs.ErrNotExist) {
 				return notFound("start a server with `sentinel serve`, or name its folder: sentinel token DIR", "there is no state in %s", a.state())
@@ -41,7 +45,7 @@ func (a *app) tokenCommand() *cobra.Command {
 			if a.flags.output != asTable {
 				return a.writeJSON(map[string]string{"token": token})
 			}
-			_, err = fmt.Fprintln(a.env.Stdout, token)
+			err = a.out.printf("%s\n", token)
 			return err
 		},
 	}

@@ -3,12 +3,13 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // traceCommand reads the journal, so it shows what happened and not what was told;
@@ -69,39 +70,41 @@ func (a *app) showTrace(tr *runtime.Trace) error {
 	if done, err := writeItems(a, tr, tr.Iterations); done {
 		return err
 	}
-	var b strings.Builder
+	var b page
 	p := a.paintOut
-	fmt.Fprintf(&b, "%s  run %s  %s\n", p.strong(string(tr.Run.Sentinel)), tr.Run.ID, a.status(p, tr.Run.Status))
+	b.printf("%s  run %s  %s\n", p.strong(escaped(tr.Run.Sentinel)), tr.Run.ID, a.status(p, tr.Run.Status))
 	for _, it := range tr.Iterations {
-		fmt.Fprintf(&b, "%s  %s", p.strong(fmt.Sprintf("iteration %d", it.Number)), p.dim(it.Start.Local().Format("15:04:05")))
+		b.printf("%s  %s", p.strong(termtext.Sprintf("iteration %d", it.Number)), p.dim(escaped(it.Start.Local().Format("15:04:05"))))
 		if it.Revision > 0 {
-			fmt.Fprintf(&b, "  revision %d", it.Revision)
+			b.printf("  revision %d", it.Revision)
 		}
 		if it.Edit > 0 { // the run's own, which no list of revisions has
-			fmt.Fprintf(&b, "  edit %d", it.Edit)
+			b.printf("  edit %d", it.Edit)
 		} else if len(it.Hash) >= 12 {
-			fmt.Fprintf(&b, "  definition %s", it.Hash[:12])
+			b.printf("  definition %s", it.Hash[:12])
 		}
 		if it.Done {
-			fmt.Fprintf(&b, "  %s", duration(millis(it.Millis)))
+			b.printf("  %s", duration(millis(it.Millis)))
 		}
 		if it.Event != nil {
-			fmt.Fprintf(&b, "  event %s", printable(it.Event.Name))
+			b.printf("  event %s", it.Event.Name)
 		}
-		b.WriteByte('\n')
+		if it.Check != "" {
+			b.printf("  %s", p.dim("loop check was "+clip(it.Check, 60)))
+		}
+		b.add("\n")
 		for _, s := range it.Steps {
 			a.traceStep(&b, s, "  ")
 		}
 	}
-	_, err := io.WriteString(a.env.Stdout, b.String())
-	return err
+	return a.out.write(b.text())
 }
 
 // traceStep draws a step under its execution path, which tells the passes of a loop
 // apart. Attempts get a line when there was more than one.
-func (a *app) traceStep(b *strings.Builder, s *runtime.TraceStep, indent string) {
+func (a *app) traceStep(b *page, s *runtime.TraceStep, indent string) {
 	p := a.paintOut
-	state := s.State()
+	state := escaped(s.State())
 	switch state {
 	case "ok":
 		state = p.good(state)
@@ -110,31 +113,34 @@ func (a *app) traceStep(b *strings.Builder, s *runtime.TraceStep, indent string)
 	default:
 		state = p.warn(state)
 	}
-	fmt.Fprintf(b, "%s%s %s %s  %s", indent, s.Path, s.Type, p.strong(printable(s.Name)), state)
+	b.printf("%s%s %s %s  %s", indent, s.Path, s.Type, p.strong(escaped(s.Name)), state)
 	if s.Skipped != "" {
-		fmt.Fprintf(b, " by %s", s.Skipped)
+		b.printf(" by %s", s.Skipped)
+	}
+	if s.Condition != "" {
+		b.printf("  %s", p.dim("condition was "+clip(s.Condition, 60)))
 	}
 	if s.Ended && s.Skipped != "condition" {
-		fmt.Fprintf(b, "  %s", duration(millis(s.Millis)))
+		b.printf("  %s", duration(millis(s.Millis)))
 	}
-	b.WriteByte('\n')
+	b.add("\n")
 	if s.Error != nil {
-		fmt.Fprintf(b, "%s    %s\n", indent, p.bad(clip(s.Error.Message, 200)))
+		b.printf("%s    %s\n", indent, p.bad(clip(s.Error.Message, 200)))
 	}
 	for _, t := range s.Attempts {
 		inner := indent + "    "
 		if len(s.Attempts) > 1 {
-			fmt.Fprintf(b, "%s  attempt %d  %s", indent, t.Number, duration(millis(t.Millis)))
+			b.printf("%s  attempt %d  %s", indent, t.Number, duration(millis(t.Millis)))
 			if t.Error != nil && !t.RetryAt.IsZero() {
-				fmt.Fprintf(b, "  %s  %s", p.warn(t.Category), clip(t.Error.Message, 120))
+				b.printf("  %s  %s", p.warn(escaped(t.Category)), clip(t.Error.Message, 120))
 			}
-			b.WriteByte('\n')
+			b.add("\n")
 		}
 		if len(t.Unknown) > 0 {
-			fmt.Fprintf(b, "%s%s\n", inner, p.warn("names without a value: "+strings.Join(t.Unknown, ", ")))
+			b.printf("%s%s\n", inner, p.warn("names without a value: "+escaped(strings.Join(t.Unknown, ", "))))
 		}
 		if a.flags.verbose && len(t.Fields) > 0 {
-			fmt.Fprintf(b, "%s%s %s\n", inner, p.dim("fields"), clip(string(t.Fields), 1000))
+			b.printf("%s%s %s\n", inner, p.dim("fields"), clipJSON(t.Fields, 1000))
 		}
 		for _, c := range t.Calls {
 			a.traceCall(b, c, inner)
@@ -144,44 +150,66 @@ func (a *app) traceStep(b *strings.Builder, s *runtime.TraceStep, indent string)
 		}
 	}
 	if a.flags.verbose && len(s.Output) > 0 {
-		fmt.Fprintf(b, "%s    %s %s\n", indent, p.dim("output"), clip(string(s.Output), 1000))
+		b.printf("%s    %s %s\n", indent, p.dim("output"), clipJSON(s.Output, 1000))
 	}
 }
 
 // traceCall draws a host call. What it asked and got may be long and private, so it
 // takes -v.
-func (a *app) traceCall(b *strings.Builder, c *runtime.TraceCall, indent string) {
+func (a *app) traceCall(b *page, c *runtime.TraceCall, indent string) {
 	p := a.paintOut
 	name := strings.TrimPrefix(c.Function, "sentinel_")
-	fmt.Fprintf(b, "%s%s", indent, p.dim(fmt.Sprintf("!%d %s", c.Number, name)))
+	b.printf("%s%s", indent, p.dim(termtext.Sprintf("!%d %s", c.Number, name)))
 	if c.Label != "" {
-		fmt.Fprintf(b, " %s", printable(c.Label))
+		b.printf(" %s", c.Label)
 	}
 	switch {
 	case !c.Ended:
-		fmt.Fprintf(b, "  %s", p.warn("open"))
+		b.printf("  %s", p.warn("open"))
 	case c.Millis > 0:
-		fmt.Fprintf(b, "  %s", p.dim(duration(millis(c.Millis))))
+		b.printf("  %s", p.dim(duration(millis(c.Millis))))
 	}
 	if c.Usage != nil {
 		if s := spent(*c.Usage); s != "" {
-			fmt.Fprintf(b, "  %s", s)
+			b.printf("  %s", s)
 		}
 	}
 	if c.Child != "" {
-		fmt.Fprintf(b, "  run %s", c.Child)
+		b.printf("  run %s", c.Child)
 	}
 	if c.Decided != "" {
-		fmt.Fprintf(b, "  %s", p.warn("cut off by a crash, decided: "+c.Decided))
+		b.printf("  %s", p.warn("cut off by a crash, decided: "+escaped(c.Decided)))
 	}
 	if c.Error != nil {
-		fmt.Fprintf(b, "  %s", p.bad(clip(c.Error.Message, 160)))
+		b.printf("  %s", p.bad(clip(c.Error.Message, 160)))
 	}
-	b.WriteByte('\n')
-	if a.flags.verbose {
-		fmt.Fprintf(b, "%s   %s %s\n", indent, p.dim("asked"), clip(string(c.Request), 1000))
-		if len(c.Result) > 0 {
-			fmt.Fprintf(b, "%s   %s %s\n", indent, p.dim("got"), clip(string(c.Result), 1000))
+	if c.Function == abi.FuncEval {
+		if text := evaluated(c.Result); text != "" {
+			b.printf("  %s", p.dim(text))
 		}
 	}
+	b.add("\n")
+	if a.flags.verbose {
+		b.printf("%s   %s %s\n", indent, p.dim("asked"), clipJSON(c.Request, 1000))
+		if len(c.Result) > 0 {
+			b.printf("%s   %s %s\n", indent, p.dim("got"), clipJSON(c.Result, 1000))
+		}
+	}
+}
+
+// evaluated says what an expression gave and whether that is true: what a text such
+// as "false" came to is seen only beside its truth.
+func evaluated(result json.RawMessage) termtext.Text {
+	var v struct {
+		Value  json.RawMessage `json:"value"`
+		Truthy bool            `json:"truthy"`
+	}
+	if len(result) == 0 || json.Unmarshal(result, &v) != nil {
+		return ""
+	}
+	value := termtext.Text("undefined")
+	if v.Value != nil {
+		value = clipJSON(v.Value, 60)
+	}
+	return termtext.Sprintf("%s is %t", value, v.Truthy)
 }

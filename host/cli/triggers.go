@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -64,17 +65,17 @@ func (a *app) showTriggers(s *session, list []runtime.TriggerInfo) error {
 		return nil
 	}
 	p := a.paintOut
-	rows := [][]string{head(p, "SENTINEL", "TRIGGER", "WAITS FOR", "STATE", "NEXT", "LAST", "FIRES", "")}
+	rows := []row{head(p, "SENTINEL", "TRIGGER", "WAITS FOR", "STATE", "NEXT", "LAST", "FIRES", "")}
 	for _, t := range list {
-		last := ""
+		last := termtext.Text("")
 		if !t.LastFire.IsZero() {
 			last = ago(a.env.Now(), t.LastFire)
 		}
-		rows = append(rows, []string{
-			string(t.Sentinel), t.Type, clip(t.Detail, 40), a.armed(t), a.when(t.Next), last, fires(t), p.dim(clip(cmp.Or(t.Problem, t.LastReason), 70)),
+		rows = append(rows, row{
+			escaped(t.Sentinel), escaped(t.Type), clip(t.Detail, 40), a.armed(t), a.when(t.Next), last, escaped(fires(t)), p.dim(clip(cmp.Or(t.Problem, t.LastReason), 70)),
 		})
 	}
-	if err := table(a.env.Stdout, rows); err != nil {
+	if err := a.table(rows); err != nil {
 		return err
 	}
 	if s.live == nil {
@@ -85,7 +86,7 @@ func (a *app) showTriggers(s *session, list []runtime.TriggerInfo) error {
 
 // armed is how a trigger stands, in a word. Paused goes first: it is what somebody
 // wanted, also where the trigger could not fire anyway.
-func (a *app) armed(t runtime.TriggerInfo) string {
+func (a *app) armed(t runtime.TriggerInfo) termtext.Text {
 	p := a.paintOut
 	switch {
 	case t.Paused:
@@ -100,15 +101,15 @@ func (a *app) armed(t runtime.TriggerInfo) string {
 
 // when is a planned time as a person reads it: the day is left out when it is
 // today's.
-func (a *app) when(t time.Time) string {
+func (a *app) when(t time.Time) termtext.Text {
 	if t.IsZero() {
 		return ""
 	}
 	local, now := t.Local(), a.env.Now().Local()
 	if local.YearDay() == now.YearDay() && local.Year() == now.Year() {
-		return local.Format(time.TimeOnly)
+		return escaped(local.Format(time.TimeOnly))
 	}
-	return local.Format("2006-01-02 15:04")
+	return escaped(local.Format("2006-01-02 15:04"))
 }
 
 // fires counts what became of fires; what never happened is left out. The parts

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/packaging"
+	"github.com/sentinel-runtime/sentinel/host/termtext"
 )
 
 // unitCommand writes the file that has systemd keep a server running. It only
@@ -42,7 +42,7 @@ func (a *app) unitCommand() *cobra.Command {
 			}
 			text, err := u.Text()
 			if err == nil {
-				_, err = fmt.Fprint(a.env.Stdout, text)
+				err = a.out.write(termtext.Block(text, "") + "\n")
 			}
 			return err
 		},
@@ -57,7 +57,7 @@ func (a *app) unitCommand() *cobra.Command {
 func (a *app) unit(own bool, account string) (packaging.Unit, error) {
 	// Only for the drain, which the manager's patience has to exceed: the server
 	// reads the configuration itself.
-	settled, err := config.Load(config.Options{Getenv: a.env.Getenv})
+	settled, err := a.settings()
 	if err != nil {
 		return packaging.Unit{}, err
 	}
@@ -81,6 +81,9 @@ func (a *app) unit(own bool, account string) (packaging.Unit, error) {
 	}
 	if a.flags.plugins != "" {
 		u.Args = append(u.Args, "--plugins", a.path(a.flags.plugins))
+	}
+	for _, p := range a.flags.trust {
+		u.Args = append(u.Args, "--trust", a.path(p))
 	}
 	return u, nil
 }

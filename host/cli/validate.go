@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +31,7 @@ type checked struct {
 func (a *app) validate(ctx context.Context, files []string) (err error) {
 	var sources []*source
 	for _, file := range files {
-		src, err := a.readSource(file)
+		src, err := a.findSource(file)
 		if err != nil {
 			return err
 		}
@@ -65,7 +64,9 @@ func (a *app) validate(ctx context.Context, files []string) (err error) {
 		}
 		a.problems(c.Problems)
 		if c.Valid {
-			fmt.Fprintf(a.env.Stdout, "%s: %s  %s\n", src.file, a.paintOut.good("valid"), def.ID)
+			if err := a.out.printf("%s: %s  %s\n", src.file, a.paintOut.good("valid"), def.ID); err != nil {
+				return err
+			}
 		}
 	}
 	if err := a.showChecked(results); err != nil {

@@ -4,29 +4,37 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// jsonFlag reads a flag that takes JSON. "@FILE" stands for what is in FILE.
+// typedLimits bound JSON that a user gives on the command line or in a file. The
+// parameters of a command have the same.
+var typedLimits = strictjson.Limits{Bytes: 4 << 20, Depth: strictjson.DefaultDepth + 8, Keys: 100_000, StringBytes: 4 << 20}
+
+// jsonFlag reads a flag that takes JSON. "@FILE" stands for the text of FILE.
 func (a *app) jsonFlag(flag, text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil
 	}
+	where, hint := flag, "a text needs quotes of its own: '\"text\"'"
 	if name, ok := strings.CutPrefix(text, "@"); ok {
-		b, err := os.ReadFile(a.path(name))
+		b, err := readArgument(a.path(name), maxArgument)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		text = string(b)
+		text, where, hint = string(b), flag+" "+name, ""
 	}
-	if !json.Valid([]byte(text)) {
-		return nil, &usageError{fmt.Sprintf("%s: %s is no JSON", flag, clip(text, 60)), "a text needs quotes of its own: '\"text\"'"}
+	if err := strictjson.Check([]byte(text), typedLimits); err != nil {
+		if json.Valid([]byte(text)) {
+			hint = ""
+		}
+		return nil, &usageError{fmt.Sprintf("%s: %v", where, err), hint}
 	}
 	return json.RawMessage(strings.TrimSpace(text)), nil
 }
@@ -43,11 +51,11 @@ type given struct {
 func (a *app) values(def *sentinels.Definition, f *runFlags) (given, error) {
 	g := given{inputs: map[string]json.RawMessage{}, variables: map[string]json.RawMessage{}}
 	if f.inputsFile != "" {
-		b, err := os.ReadFile(a.path(f.inputsFile))
+		b, err := readArgument(a.path(f.inputsFile), maxArgument)
 		if err != nil {
 			return g, fmt.Errorf("--inputs: %w", err)
 		}
-		if err := json.Unmarshal(b, &g.inputs); err != nil {
+		if err := strictjson.Decode(b, &g.inputs, typedLimits); err != nil {
 			return g, &usageError{fmt.Sprintf("--inputs %s: %v", f.inputsFile, err), "the file holds one JSON object, a value for each input"}
 		}
 	}
@@ -57,7 +65,10 @@ func (a *app) values(def *sentinels.Definition, f *runFlags) (given, error) {
 			return g, &usageError{fmt.Sprintf("%s %q is not NAME=VALUE", pair.flag, pair.text), ""}
 		}
 		in, declared := def.Inputs[name]
-		value := valueOf(text, in.Type)
+		value, err := valueOf(text, in.Type)
+		if err != nil {
+			return g, &usageError{fmt.Sprintf("%s %s: %v", pair.flag, name, err), ""}
+		}
 		if declared || pair.flag == "--input" {
 			g.inputs[name] = value
 		} else {
@@ -83,16 +94,13 @@ func tagged(flag string, texts []string) []taggedText {
 }
 
 // valueOf reads a value that was typed: a string where one is wanted, else JSON
-// where it is JSON, and else a string again, which the engine may refuse.
-func valueOf(text, want string) json.RawMessage {
-	if want != "string" && json.Valid([]byte(text)) {
-		return json.RawMessage(strings.TrimSpace(text))
+// if it is JSON, and else a string again, which the engine may refuse. JSON with
+// duplicate keys or the like is an error.
+func valueOf(text, want string) (json.RawMessage, error) {
+	if want == "string" || !json.Valid([]byte(text)) {
+		return json.Marshal(text)
 	}
-	b, err := json.Marshal(text)
-	if err != nil {
-		return json.RawMessage("null") // a string always marshals
-	}
-	return b
+	return json.RawMessage(strings.TrimSpace(text)), strictjson.Check([]byte(text), typedLimits)
 }
 
 // eventOf makes $event of what was typed: a whole CloudEvents record is taken
@@ -102,7 +110,7 @@ func eventOf(raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
 	_ = json.Unmarshal(raw, &parts) // data need not be an object
 	e := &sentinels.Event{}
 	if parts["type"] != nil && parts["source"] != nil {
-		if err := json.Unmarshal(raw, e); err != nil {
+		if err := strictjson.DecodeOpen(raw, e, typedLimits); err != nil {
 			return nil, &usageError{fmt.Sprintf("--event: %v", err), "a CloudEvents record has id, type, source, time and data"}
 		}
 	} else {

@@ -14,8 +14,13 @@ func TestValueOf(t *testing.T) {
 		{"go build", "string", `"go build"`}, {"12", "string", `"12"`}, {`"12"`, "string", `"\"12\""`},
 		{"12", "integer", `12`}, {"many", "integer", `"many"`}, {" [1] ", "", `[1]`}, {"plain", "", `"plain"`}, {"", "", `""`}, {"null", "", `null`},
 	} {
-		if got := string(cli.ValueOf(tt.text, tt.want)); got != tt.json {
-			t.Errorf("ValueOf(%q, %q) = %s, want %s", tt.text, tt.want, got, tt.json)
+		if got, err := cli.ValueOf(tt.text, tt.want); string(got) != tt.json || err != nil {
+			t.Errorf("ValueOf(%q, %q) = %s, %v, want %s", tt.text, tt.want, got, err, tt.json)
+		}
+	}
+	for _, text := range []string{`{"a":1,"a":2}`, "1e999", `"\ud800"`} {
+		if got, err := cli.ValueOf(text, ""); err == nil {
+			t.Errorf("ValueOf(%q) = %s", text, got)
 		}
 	}
 }

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/regular"
+)
+
+// maxArgument is the largest file that a flag may name, in bytes.
+const maxArgument = 64 << 20
+
+// openArgument opens a file that the user named. It has to be a regular file, or a
+// descriptor that this process inherited, such as /dev/fd/63: shells pass the output
+// of <(command) so. Those are open already, so that opening them does not wait.
+func openArgument(path string) (*os.File, error) {
+	if path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") {
+		return os.Open(path)
+	}
+	f, _, err := regular.Open(path)
+	return f, err
+}
+
+// readArgument reads a file that the user named, of at most limit bytes.
+func readArgument(path string, limit int64) ([]byte, error) {
+	f, err := openArgument(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return regular.ReadAll(f, limit)
+}
+
+// definitionFiles lists the files in a folder of definitions.
+func (a *app) definitionFiles(dir string) []string {
+	files, err := regular.List(dir, ".json", ".jsonc")
+	if err != nil {
+		a.complain(fmt.Sprintf("list %q: %v", dir, err), "")
+	}
+	return files
+}
