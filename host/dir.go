@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/host/trust"
 )
 
 // DirName is the folder that holds sentinels, plugins and state of a project.
@@ -29,12 +31,39 @@ func FindDir(workspace string) string {
 	}
 }
 
-// makeState makes the folders. State is private and nothing of it belongs into
-// a repository, so a .gitignore beside it says so.
-func makeState(dir, state string) error {
+// checkFolders returns why the folders that definitions, recipes and plugins are
+// loaded from may not be obeyed. Folders that are not there are not made here.
+func (h *Host) checkFolders() error {
+	folders := []string{h.dir, filepath.Join(h.dir, "sentinels"), filepath.Join(h.dir, "recipes"), filepath.Join(h.dir, "plugins")}
+	if h.opt.Plugins != "" {
+		folders = append(folders, h.opt.Plugins)
+	}
+	for _, dir := range folders {
+		if _, err := os.Stat(dir); err != nil {
+			continue // not there, or its reader reports why
+		}
+		if err := h.trust.Check(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeState makes the state folder, private, and refuses one that others could have
+// written to.
+func makeState(state string, policy *trust.Policy) error {
+	if err := policy.CheckFolder(state); err != nil {
+		return fmt.Errorf("open state: %w", err)
+	}
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return fmt.Errorf("open state: %w", err)
 	}
+	return nil
+}
+
+// ignoreState writes a .gitignore beside the state folder, unless there is one:
+// nothing of it belongs into a repository.
+func ignoreState(dir, state string) error {
 	if filepath.Dir(state) != dir {
 		return nil
 	}
@@ -44,9 +73,11 @@ func makeState(dir, state string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("open state: %w", err)
+		return err
 	}
-	defer f.Close()
 	_, err = f.WriteString("/state/\n")
-	return err
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(ignore)) // else it would be taken for the user's
+	}
+	return nil
 }

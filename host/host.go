@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
@@ -22,6 +23,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/host/shell"
+	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -39,6 +41,7 @@ type Host struct {
 	state    string
 	settings *config.Loaded
 	redactor *redact.Redactor
+	trust    *trust.Policy
 	secrets  *secret.Source
 	models   *models
 	shells   *shell.Manager
@@ -54,6 +57,9 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 	if opt.Getenv == nil {
 		opt.Getenv = os.Getenv
 	}
+	if opt.Environ == nil {
+		opt.Environ = os.Environ
+	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -68,9 +74,12 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 			return nil, err
 		}
 	}
-	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, redactor: new(redact.Redactor)}
-	h.secrets = secret.New(secret.Options{Places: settings.Secrets, Getenv: opt.Getenv, Redactor: h.redactor})
+	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, trust: settings.Policy, redactor: new(redact.Redactor)}
+	h.secrets = secret.New(secret.Options{Places: settings.Secrets, Getenv: opt.Getenv, Redactor: h.redactor, Trust: h.trust})
 	h.secrets.Learn(h.secrets.Configured()...) // a shell may write one down before a request carries it
+	if err := h.redactor.Register(secret.InEnvironment(opt.Environ())...); err != nil {
+		h.opt.Logger.Warn("secrets of the environment", "variables", secret.Env+"*", "reason", err)
+	}
 	if h.dir == "" {
 		h.dir = FindDir(workspace)
 	}
@@ -88,6 +97,7 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 func Grants(dir string, settings *config.Loaded, getenv func(string) string, logger *slog.Logger) *grant.Store {
 	return grant.New(grant.Options{
 		File: filepath.Join(dir, "plugins", "grants.json"), Key: grantKey(getenv), TrustUnsealed: settings.Plugins.TrustGrants, Logger: logger,
+		Trust: settings.Policy,
 	})
 }
 
@@ -102,8 +112,14 @@ func grantKey(getenv func(string) string) string {
 }
 
 func (h *Host) open(ctx context.Context) error {
-	if err := makeState(h.dir, h.state); err != nil {
+	if err := h.checkFolders(); err != nil {
 		return err
+	}
+	if err := makeState(h.state, h.trust); err != nil {
+		return err
+	}
+	if err := ignoreState(h.dir, h.state); err != nil { // no reason not to start; the next start tries again
+		h.opt.Logger.Warn("the state folder is not ignored by git", "error", err)
 	}
 	h.logs = openRunLogs(filepath.Join(h.state, "logs"), h.opt.Logger)
 	if most := int64(h.settings.Logs.RunSize); most > 0 {
@@ -117,7 +133,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Logger: h.opt.Logger})
+	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
 	if err != nil {
 		return fmt.Errorf("open shells: %w", err)
 	}
@@ -128,6 +144,7 @@ func (h *Host) open(ctx context.Context) error {
 		CacheDir:    h.cacheDir(),
 		Plugins:     guests,
 		Grants:      h.grants,
+		CheckAsk:    checkAsk,
 		Commands:    (*commandBridge)(h),
 		Models:      h.models,
 		Executions:  (*executions)(h),
@@ -189,6 +206,9 @@ func (h *Host) Settings() *config.Loaded { return h.settings }
 
 // Workspace returns the folder that commands work in which no run places.
 func (h *Host) Workspace() string { return h.opt.Workspace }
+
+// Trust returns what decides which files are obeyed.
+func (h *Host) Trust() *trust.Policy { return h.trust }
 
 // State returns the folder that holds the store.
 func (h *Host) State() string { return h.state }
@@ -281,6 +301,15 @@ func (h *Host) observe(p runtime.Progress) {
 	}
 }
 
+// checkAsk reads a name that a plugin asks for as the code will that compares it with
+// a request.
+func checkAsk(use abi.Use, name string) error {
+	if use == abi.UseHTTP {
+		return fetch.CheckHost(name)
+	}
+	return nil
+}
+
 // plugins returns the built-in step types, those of the folder that was named,
 // and those of the project. Of two files of the same name the named one counts.
 func (h *Host) plugins() ([]runtime.Plugin, error) {
@@ -303,12 +332,15 @@ func (h *Host) plugins() ([]runtime.Plugin, error) {
 		installed := lock.Folder{Dir: dir}
 		for _, e := range entries {
 			there := slices.ContainsFunc(list, func(p runtime.Plugin) bool { return p.Name == e.Name() })
-			if e.IsDir() || filepath.Ext(e.Name()) != ".wasm" || there {
+			if filepath.Ext(e.Name()) != ".wasm" || there {
 				continue
 			}
 			path := filepath.Join(dir, e.Name())
 			list = append(list, runtime.Plugin{Name: e.Name(), Wasm: func() ([]byte, error) {
-				code, err := os.ReadFile(path)
+				if strings.HasPrefix(e.Name(), ".") {
+					return nil, errors.New("its name begins with a dot")
+				}
+				code, err := h.trust.Read(path, lock.MaxModule)
 				if err == nil {
 					err = installed.Check(e.Name(), lock.Digest(code))
 				}

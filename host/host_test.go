@@ -2,13 +2,17 @@ package host_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -81,5 +85,27 @@ func TestProcessesCountAsMemory(t *testing.T) {
 		{"type":"shell","command":"x=$(head -c 100000000 /dev/zero | tr '\\0' a); sleep 50; echo ${#x}"}]}`, ws)
 	if res.Status != sentinels.StatusTimedOut || res.Limit != "maxMemoryMb" {
 		t.Errorf("status %s, limit %q, error %v after %s; want timed_out at maxMemoryMb", res.Status, res.Limit, res.Error, time.Since(begin))
+	}
+}
+
+// TestModelsReadSecretFilesOnlyWhenConfigured goes from the setting to the file.
+func TestModelsReadSecretFilesOnlyWhenConfigured(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("A=needle\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for setting, want := range map[string]abi.Code{"": abi.Denied, ".env.*": abi.Denied, "x,.env": ""} {
+		h := open(t, host.Options{Workspace: dir, State: t.TempDir(), Set: map[string]string{"models.secretFiles": setting}})
+		for _, call := range []command.Call{
+			{Command: "code/read", Params: json.RawMessage(`{"path":".env"}`)},
+			{Command: "rag/build", Params: json.RawMessage(`{"sources":["file:.env"]}`)},
+		} {
+			call.By = command.ByModel
+			out, err := h.CallAs(t.Context(), &call)
+			read := strings.Contains(string(out), "needle")
+			if read != (want == "") || call.Command == "code/read" && abi.CodeOf(err) != want {
+				t.Errorf("%s with the setting %q: %s, %v", call.Command, setting, out, err)
+			}
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/regular"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -43,15 +44,11 @@ type logGap struct {
 // cut takes the middle out of a log. The new file takes the old one's place at
 // once; who reads the old one may read it to its end.
 func (l *runLogs) cut(run sentinels.RunID) (err error) {
-	from, err := os.Open(l.path(run))
+	from, info, err := regular.Open(l.path(run))
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	info, err := from.Stat()
-	if err != nil {
-		return err
-	}
 	to, err := os.CreateTemp(l.dir, ".cut-*") // mode 0600
 	if err != nil {
 		return err

@@ -65,8 +65,17 @@ type Options struct {
 	Observer runtime.Observer
 	// Limits are the engine's. Default: its own.
 	Limits runtime.Limits
+	// Subreaper makes this process adopt the orphans of all its descendants, so that
+	// a step cannot leave processes behind by killing what supervises it; see
+	// Options of package shell. It is for programs that start no other children in sessions of
+	// their own. Default false.
+	Subreaper bool
 	// Getenv reads the environment. Default os.Getenv.
 	Getenv func(string) string
+	// Environ lists the environment as os.Environ does. The values of variables that
+	// hold secrets by their names are kept out of everything that is written, see
+	// InEnvironment of host/secret. Default os.Environ.
+	Environ func() []string
 	// Logger takes what concerns the process. Default discards.
 	Logger *slog.Logger
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // openRegistry makes the registry of everything this host can do.
@@ -33,9 +33,9 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		return nil, err
 	}
 	families := [][]command.Command{
-		code.Commands(code.Options{Run: h.shells.Run}),
+		code.Commands(code.Options{Run: h.shells.Run, SecretFiles: h.secretFiles()}),
 		shell.Commands(h.shells),
-		git.Commands(git.Options{}),
+		git.Commands(git.Options{SecretFiles: h.secretFiles()}),
 		data.Commands(data.Options{
 			Definitions: (*definitions)(h),
 			Owned:       map[string]string{chat.Collection: "use collaboration/chat/send", "ticket": "use the ticket commands"},
@@ -44,9 +44,9 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
-		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files}),
+		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust}),
 		plugin.Commands(plugin.Options{
-			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup,
+			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup, CheckAsk: checkAsk,
 			Keep: h.shut(),
 		}),
 		{command.SearchTools(r)},
@@ -111,8 +111,13 @@ func document(s runtime.Stored) (sentinels.Document, error) {
 	}, err
 }
 
+// secretFiles are the files that models do not read.
+func (h *Host) secretFiles() command.SecretFiles {
+	return command.SecretFiles{Readable: h.settings.Models.SecretFiles}
+}
+
 func (h *Host) ragOptions() rag.Options {
-	return rag.Options{Git: (*repository)(h), Chat: (*rooms)(h), Failures: (*failures)(h), Recipes: (*recipes)(h)}
+	return rag.Options{Git: (*repository)(h), Chat: (*rooms)(h), Failures: (*failures)(h), Recipes: (*recipes)(h), SecretFiles: h.secretFiles()}
 }
 
 // repository is git as context sees it: the command, called for the host.
@@ -214,7 +219,7 @@ func (r *recipes) RecipeSources(_ context.Context, name string) ([]string, error
 	if string(sentinels.Slug(name)) != name {
 		return nil, notFound
 	}
-	raw, err := os.ReadFile(filepath.Join(r.dir, "recipes", name+".json"))
+	raw, err := r.trust.Read(filepath.Join(r.dir, "recipes", name+".json"), sentinels.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound
 	}
@@ -222,14 +227,14 @@ func (r *recipes) RecipeSources(_ context.Context, name string) ([]string, error
 		return nil, err
 	}
 	var list []string
-	if json.Unmarshal(raw, &list) == nil {
+	if strictjson.Decode(raw, &list, strictjson.Limits{}) == nil {
 		return list, nil
 	}
 	var file struct {
 		Sources    []string `json:"sources"`
 		RAGSources []string `json:"ragSources"`
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
+	if err := strictjson.DecodeOpen(raw, &file, strictjson.Limits{}); err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Message: "recipe " + name + ": " + err.Error()}
 	}
 	return append(file.Sources, file.RAGSources...), nil

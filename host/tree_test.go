@@ -11,6 +11,10 @@ import (
 
 const module = "github.com/sentinel-runtime/sentinel/"
 
+// strictJSON reads all JSON that comes from outside, so every package may import
+// it but guests and what guests are made with.
+const strictJSON = "sentinels/strictjson"
+
 // A layer says what packages that match a pattern may import: of this module,
 // and of others. The first pattern that matches counts. STYLE of the project:
 // a host loads sentinels, runs step plugins, fired by triggers.
@@ -21,12 +25,14 @@ type layer struct {
 }
 
 var layers = []layer{
-	{"sentinels", nil, []string{"github.com/tailscale/hujson", "github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
+	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
+	{"sentinels", []string{"sentinels/strictjson"}, []string{"github.com/tailscale/hujson", "github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
 	{"sdk/abi", nil, nil},
 	{"sdk/internal/**", []string{"sdk/abi", "sdk/internal/**"}, nil},
 	{"sdk", []string{"sdk/abi", "sdk/internal/**"}, nil},
-	{"sdk/javascript/engine/build", []string{"sdk/javascript"}, nil},    // it makes what that package embeds
-	{"sdk/toolchain", []string{"sdk", "sdk/*", "sdk/internal/**"}, nil}, // a new project holds a copy of its SDK
+	{"sdk/javascript/engine/build", []string{"sdk/javascript"}, nil},                // it makes what that package embeds
+	{"sdk/toolchain", []string{"sdk", "sdk/*", "sdk/internal/**", strictJSON}, nil}, // a new project holds a copy of its SDK; its file is read
+	{"sdk/toolchain/toolchaintest", []string{"sdk/toolchain"}, nil},
 	{"sdk/**", []string{"sdk", "sdk/abi", "sdk/internal/**"}, nil},
 	{"plugins", nil, nil},
 	{"plugins/internal/**", []string{"plugins/**", "sdk", "sdk/abi"}, nil},
@@ -39,42 +45,47 @@ var layers = []layer{
 	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
 	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
+	{"runtime/internal/openfiles", nil, nil},
 	{"runtime/internal/subprocess", nil, nil}, // shared by those that start children
-	{"runtime/internal/cond", []string{"sentinels", "sdk/abi", "runtime/internal/subprocess"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
+	{"runtime/internal/cond", []string{"sentinels", "sdk/abi", "runtime/internal/openfiles", "runtime/internal/subprocess"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
 	{"runtime/internal/store", []string{"sdk/abi"}, []string{"go.etcd.io/bbolt", "golang.org/x/sys"}},
 	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
-	{"runtime/internal/wasm", []string{"sentinels", "sdk/abi", "runtime/internal/subprocess"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
+	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{"host/sentinel", []string{"host/command", "sentinels", "sdk/abi", "runtime"}, nil}, // it steers the engine, nothing else
+	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime"}, nil}, // it steers the engine, nothing else
 	{"host/wholefile", nil, nil},
-	{"host/plugin/grant", []string{"host/wholefile", "sdk/abi", "runtime"}, nil},                                                                // it is the engine's operator
+	{"host/termtext", nil, nil},
+	{"host/regular", nil, nil},
+	{"host/trust", []string{"host/regular", "sdk/abi"}, nil},
+	{"host/plugin/grant", []string{"host/regular", "host/trust", "host/wholefile", "sdk/abi", "runtime"}, nil},                                  // it is the engine's operator
 	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime"}, nil},                                      // likewise
 	{"host/serve", []string{"host", "host/*", "host/plugin/bundle/lock", "runtime", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
-	{"host/repair", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                           // the store is the engine's
-	{"host/doctor", []string{"sentinels", "sdk/abi", "runtime"}, nil},                                                                           // and so is what can be told of a state folder
+	{"host/repair", []string{"host/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                          // the store is the engine's
+	{"host/doctor", []string{"host/regular", "host/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                             // and so is what can be told of a state folder
 	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/reload", []string{"runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
-	{"host/plugin/bundle/lock", []string{"host/wholefile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
+	{"host/reload", []string{"host/regular", "host/trust", "runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
+	{"host/plugin/bundle/lock", []string{"host/regular", "host/wholefile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
 	{"host/plugin/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
 	{"host/plugin/bundle/wire", []string{"sdk/abi"}, nil},
 	{"host/plugin/bundle/oci", []string{"host/plugin/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
 	{"host/plugin/bundle/oci/ocitest", nil, nil},
-	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/wholefile", "runtime/guest", "sdk/abi"}, nil},
+	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/regular", "host/wholefile", "runtime/guest", "sdk/abi"}, nil},
 	{"host/problem", []string{"sdk/abi"}, nil},
 	{"host/owner", []string{"host/problem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
-	{"host/api", []string{"host/command", "host/problem", "sentinels", "sdk/abi", "triggers"}, nil},                         // triggers: what a webhook hands in and gets back
+	{"host/api", []string{"host/command", "host/problem", "host/trust", "sentinels", "sdk/abi", "triggers"}, nil},           // triggers: what a webhook hands in and gets back
 	{"host/client", []string{"host/owner", "host/problem", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
 	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
 	{"host/llm/openai", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/openai/openai-go/v3"}},
 	{"host/llm/anthropic", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/anthropics/anthropic-sdk-go"}},
-	{"host/llm/**", []string{"host/llm", "host/llm/**", "sentinels", "sdk/abi"}, nil},
+	{"host/llm/**", []string{"host/llm", "host/regular", "host/llm/**", "host/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "sentinels", "sdk/abi"}, nil},
-	{"host/config", []string{"host/wholefile", "host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
-	{"host/shell", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/config", []string{"host/regular", "host/trust", "host/wholefile", "host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
+	{"host/shell/supervise", nil, nil}, // what it imports is initialised before each command
+	{"host/shell", []string{"host/command", "host/regular", "host/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/place", []string{"sdk/abi"}, nil},
 	{"host/folder", []string{"host/command", "host/place", "host/request", "sdk/abi"}, nil}, // command: which files steer tools
 	{"host/code", []string{"host/command", "host/place", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
@@ -86,13 +97,14 @@ var layers = []layer{
 	{"host/plugin/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi"}, nil}, // a step without an engine
 	{"host/plugin/author", []string{"host/plugin/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi"}, nil},
 	{"host/packaging", []string{"sdk/abi"}, nil},
-	{"host/secret", []string{"sdk/abi"}, nil},
+	{"host/procenv", nil, nil},
+	{"host/secret", []string{"host/regular", "host/trust", "sdk/abi"}, nil},
 	{"host/request", nil, nil},
 	{"host/fetch", []string{"host/request", "sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},
-	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugin/plugintest", "runtime", "runtime/guest", "sdk/abi", "sdk/toolchain", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
+	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugin/plugintest", "runtime", "runtime/guest", "sdk/abi", "sdk/toolchain", "sdk/toolchain/toolchaintest", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
 	{"examples/**", []string{"host", "host/client", "host/command", "host/plugin/plugintest", "host/serve", "plugins", "runtime", "runtime/guest", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
 }
 
@@ -147,6 +159,9 @@ func TestWhoMayImportWhom(t *testing.T) {
 		}
 		for _, imp := range p.Imports {
 			if own, ok := strings.CutPrefix(imp, module); ok {
+				if own == strictJSON && !fits("plugins/**", pkg) && !fits("sdk/**", pkg) {
+					continue
+				}
 				if !slices.ContainsFunc(layers[i].own, func(pattern string) bool { return fits(pattern, own) }) {
 					t.Errorf("%s imports %s, which its layer %q may not", pkg, own, layers[i].pattern)
 				}

@@ -1,14 +1,12 @@
 package feed
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // request is what a client may send. Unknown members are refused, so that a
@@ -21,13 +19,8 @@ type request struct {
 // parseRequest reads a client's message. Its error is an *abi.Error.
 func parseRequest(message []byte) (request, error) {
 	var r request
-	d := json.NewDecoder(bytes.NewReader(message))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
+	if err := strictjson.Decode(message, &r, strictjson.Limits{}); err != nil {
 		return request{}, abi.New(abi.BadFields, fmt.Sprintf("read message: %v", err))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return request{}, abi.New(abi.BadFields, "read message: more than one JSON value")
 	}
 	if len(r.Subscribe)+len(r.Unsubscribe) == 0 {
 		return request{}, abi.New(abi.BadFields, "read message: neither subscribe nor unsubscribe")

@@ -231,9 +231,9 @@ func TestSocketIsClosedForCause(t *testing.T) {
 	}{
 		{`{"subscribe":["nothing"]}`, 1008, `topic "nothing": no such topic`},
 		{`{"subscribe":"runs"}`, 1008, "read message"},
-		{`{"subscrib":["runs"]}`, 1008, "unknown field"},
+		{`{"subscrib":["runs"]}`, 1008, "unknown key"},
 		{`{}`, 1008, "neither"},
-		{`{"subscribe":["runs"]} {}`, 1008, "more than one"},
+		{`{"subscribe":["runs"]} {}`, 1008, "text after the JSON value"},
 		{`{"subscribe":["` + strings.Repeat("x", 2000) + `"]}`, 1008, "no such"},
 		{"{\"subscribe\":[\"" + strings.Repeat("x", 33<<10) + "\"]}", 1009, "too big"},
 	} {

@@ -104,7 +104,7 @@ func New(o Options) *Metrics {
 	}
 	tokens := counters(r, "model_tokens_total", "Tokens of model calls.", "direction")
 	m.tokensIn, m.tokensOut = tokens.WithLabelValues("input"), tokens.WithLabelValues("output")
-	for _, s := range []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusStopped, sentinels.StatusTimedOut, sentinels.StatusQuarantined} {
+	for _, s := range []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusStopped, sentinels.StatusTimedOut} {
 		m.runs.WithLabelValues(string(s)) // from the start, or the first one is no increase
 	}
 	r.MustRegister(

@@ -104,7 +104,7 @@ func TestEverythingIsCounted(t *testing.T) {
 		`sentinel_build_info{version="1.2.3"}`: 1,
 		`sentinel_runs{status="running"}`:      3, `sentinel_runs{status="paused"}`: 0, `sentinel_runs{status="waiting"}`: 0,
 		`sentinel_runs_total{status="completed"}`: 1, `sentinel_runs_total{status="failed"}`: 0, `sentinel_runs_total{status="stopped"}`: 0,
-		`sentinel_runs_total{status="timed_out"}`: 0, `sentinel_runs_total{status="quarantined"}`: 0,
+		`sentinel_runs_total{status="timed_out"}`: 0, `sentinel_runs{status="quarantined"}`: 0,
 		`sentinel_run_seconds_sum{status="completed"}`: 60, `sentinel_run_seconds_count{status="completed"}`: 1,
 		`sentinel_iterations_total`:                           1,
 		`sentinel_steps_total{outcome="ok",type="shell"}`:     1,

@@ -51,7 +51,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.build, 1, s.opt.Version)
 	if s.opt.Runs != nil {
 		runs := s.opt.Runs()
-		for _, status := range []sentinels.Status{sentinels.StatusRunning, sentinels.StatusPaused, sentinels.StatusWaiting} {
+		for _, status := range []sentinels.Status{sentinels.StatusRunning, sentinels.StatusPaused, sentinels.StatusWaiting, sentinels.StatusQuarantined} {
 			gauge(s.runs, float64(runs[status]), string(status)) // 0 where there is none: an alert can ask for it
 		}
 	}

@@ -95,8 +95,13 @@ func TestErrorsCross(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if _, err := c.Call(t.Context(), "x", json.RawMessage(`{`)); abi.CodeOf(err) != abi.BadFields {
-		t.Errorf("broken parameters: %v", err)
+	for params, want := range map[string]string{
+		`{`:             "parameters: line 1, column 2: the text ends before the value does",
+		`{"a":1,"a":2}`: `parameters: line 1, column 8: a: duplicate key "a", first at line 1, column 2`,
+	} {
+		if _, err := c.Call(t.Context(), "x", json.RawMessage(params)); abi.CodeOf(err) != abi.BadFields || err.Error() != want {
+			t.Errorf("%s: %v, want %s", params, err, want)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/problem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // SocketName is the name of the socket in the state folder.
@@ -207,8 +208,9 @@ func (s *Server) call(r *http.Request) (any, error) {
 	if len(params) == 0 {
 		params = []byte("{}")
 	}
-	if !json.Valid(params) {
-		return nil, abi.New(abi.BadFields, "parameters are no JSON")
+	limits := strictjson.Limits{Bytes: maxBody, Depth: 72, Keys: 100_000, StringBytes: maxBody} // as POST /v1/commands, but for the bytes
+	if err := strictjson.Check(params, limits); err != nil {
+		return nil, problem.BadJSON("parameters", err)
 	}
 	result, err := s.opt.Call(r.Context(), r.PathValue("name"), params)
 	if err == nil && len(result) == 0 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Type is the media type of a [Problem].
@@ -27,6 +28,13 @@ type Problem struct {
 	RetryAfterMs int64    `json:"retryAfterMs,omitempty"`
 	Permanent    bool     `json:"permanent,omitempty"`
 
+	// Line and Column say where in the request's body the mistake is, from 1; the
+	// column counts characters. Path is the place in the value, "steps[2].command".
+	// Of a member that is missing they say where it belongs. 0 and empty: unknown.
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Path   string `json:"path,omitempty"`
+
 	// Revision and Changes go with 412: what the definition is at now, and what
 	// changed since the revision that the edit was made on.
 	Revision int             `json:"revision,omitempty"`
@@ -38,6 +46,9 @@ type Problem struct {
 type Error struct {
 	Status   int // 0: that of the code
 	Instance string
+	Line     int // with Column and Path as in [Problem]
+	Column   int
+	Path     string
 	Revision int
 	Changes  json.RawMessage
 	Err      error // never nil
@@ -49,6 +60,18 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// BadJSON is the error of a text that is not JSON as it has to be. what names the
+// text; err is that of package strictjson.
+func BadJSON(what string, err error) error {
+	bad := &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%s: %v", what, err)}
+	place := (*strictjson.Error)(nil)
+	if !errors.As(err, &place) {
+		return bad
+	}
+	bad.Field = place.Path
+	return &Error{Line: place.Line, Column: place.Column, Path: place.Path, Err: bad}
+}
+
 // Of makes the problem of an error. Errors without a code are internal.
 func Of(err error) Problem {
 	p := Problem{Code: abi.CodeOf(err), Detail: err.Error()}
@@ -58,6 +81,7 @@ func Of(err error) Problem {
 	p.Status = Status(p.Code)
 	if own := (*Error)(nil); errors.As(err, &own) {
 		p.Instance, p.Revision, p.Changes = own.Instance, own.Revision, own.Changes
+		p.Line, p.Column, p.Path = own.Line, own.Column, own.Path
 		if own.Status != 0 {
 			p.Status = own.Status
 		}

@@ -21,7 +21,7 @@ func init() {
 			}}`,
 		}},
 		Asks: []sdk.Ask{
-			{Use: sdk.UseCommand, Names: []string{"*", "code/shell/*", "code/git", "sentinel/*", "events/emit", "plugin/allow", "plugin/deny"}, Reason: why},
+			{Use: sdk.UseCommand, Names: []string{"*", "code/shell/execute", "code/git", "sentinel/*", "events/emit", "plugin/allow", "plugin/deny"}, Reason: why},
 			{Use: sdk.UseLLM, Reason: why}, {Use: sdk.UseWatch, Reason: why}, {Use: sdk.UseEmit, Reason: why},
 			{Use: sdk.UseSpawn, Names: []string{"*"}, Reason: why},
 			{Use: sdk.UseHTTP, Names: []string{"127.0.0.1", "*.example.com"}, Reason: why},
@@ -61,7 +61,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	} {
 		_, err := c.Command(call.command, call.params)
 		tried("command "+call.command, err)
-		_, err = c.ToolCommand(call.command, call.params, []string{"*", "code/shell/*", "sentinel/*", "plugin/*"})
+		_, err = c.ToolCommand(call.command, call.params, []string{"*", "code/shell/execute", "sentinel/*", "plugin/*"})
 		tried("tool "+call.command, err)
 	}
 	_, err := c.LLM(sdk.Turn{Append: []sdk.Message{{Role: "user", Content: "hello"}}})

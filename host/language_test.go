@@ -1,0 +1,135 @@
+package host_test
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// plainFolders are held to the words of GLOSSARY.md: their Go files, tests among
+// them, and their documents. A pattern is one of [fits].
+var plainFolders = []string{
+	"host/regular",
+	"host/termtext",
+	"host/trust",
+	"plugins",
+	"plugins/**",
+	"runtime/internal/cond",
+	"runtime/internal/journal",
+	"runtime/internal/openfiles",
+	"runtime/internal/store",
+	"runtime/internal/store/**",
+	"runtime/internal/subprocess",
+	"runtime/retry",
+	"sentinels/strictjson",
+	"triggers",
+	"triggers/**",
+}
+
+// dialect are phrases that have a plain word, with that word. They match in any
+// case, and only whole words.
+var dialect = map[string]string{
+	`carr(y|ies|ied|ying)( it| them| a \w+| the \w+)? (out|on)`: "execute, continue",
+	`who(ever|soever)|nobody|somebody`:                          "the user, the caller, a client, no process",
+	`(is|are|was|were|be|been) told`:                            "is notified, receives, the log has",
+	`lets? go( of)?`:                                            "release, free",
+	`runs? that (is|are) on`:                                    "active run",
+	`is no (verb|format|number|name|size|duration|command|path|pattern|plugin|text|JSON|address|array|base64|error|form|header|reference|time)\b`: `"invalid ...", "not a ..."`,
+	`there is no such`:         "not found",
+	`tak(es?|ing|en) up`:       "recover, resume",
+	`be(low|hind) it waits`:    "waits for it",
+	`sleepless|heeds?|wreck`:   "cancel, follow, damaged file",
+	`a bad day`:                "faults and recovery",
+	`has the \w+ know`:         "notify, fsync, register",
+	`brings? back`:             "restore, recover",
+	`has its say`:              "decides, is checked",
+	`(make|makes|made) up for`: "compensate, fire late",
+	`anew`:                     "again",
+	`readies`:                  "prepares",
+	`sees? to it that`:         "ensure, check",
+	`stands? there`:            "is given, exists",
+	`(another|each|every|one|two|three) tr(y|ies)`: "attempt",
+	`carrying-out`:                       "execution",
+	`c[ao]me to be`:                      "exist, was created, was committed",
+	`wholly`:                             "entirely",
+	`without a word|(keeps?|kept) quiet`: "without output, without an error",
+	`out of patience`:                    "after the grace period, after the timeout",
+	`(enough|finds?|needs?|makes?|gives?) room|room back`: "free space, capacity, limit extension",
+	`for want of`: "because there is no ... left",
+}
+
+// TestPlainWords keeps words that only this project used out of the folders that
+// were rid of them.
+func TestPlainWords(t *testing.T) {
+	root, err := filepath.Abs("..") // a test runs in the folder of its package
+	if err != nil {
+		t.Fatal(err)
+	}
+	var phrases []*regexp.Regexp
+	var plain []string
+	for phrase, word := range dialect {
+		phrases, plain = append(phrases, regexp.MustCompile(`(?i)\b(`+phrase+`)\b`)), append(plain, word)
+	}
+	seen := map[string]bool{}
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		folder, _ := filepath.Rel(root, filepath.Dir(name))
+		pattern := slices.IndexFunc(plainFolders, func(p string) bool { return fits(p, filepath.ToSlash(folder)) })
+		if entry.IsDir() || pattern < 0 || !slices.Contains([]string{".go", ".md"}, filepath.Ext(name)) {
+			return nil
+		}
+		seen[plainFolders[pattern]] = true
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for i, line := range bytes.Split(text, []byte("\n")) {
+			for n, phrase := range phrases {
+				if found := phrase.Find(line); found != nil {
+					t.Errorf("%s:%d: %q: want plain words, such as: %s", name, i+1, found, plain[n])
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plainFolders {
+		if !seen[p] {
+			t.Errorf("%s: no such folder, or nothing in it", p)
+		}
+	}
+}
+
+// TestDialectIsFound makes sure that the phrases match what they are for.
+func TestDialectIsFound(t *testing.T) {
+	for _, text := range []string{
+		"carries out a run", "Carry it on", "whoever writes", "Nobody has", "is told of it", "lets go of the lock", "runs that are on go on",
+		"x is no verb", "there is no such run", "takes up the run", "a bad day", "has the disk know the names",
+		"a duplicate is no error", "what is made up for", "arms the trigger anew", "Arm readies a trigger", "sees to it that", "a header that stands there twice",
+		"three tries in all",
+		"one carrying-out of a step", "did not come to be", "each wholly or not at all", "Go never dies without a word", "Close kept quiet",
+		"has run out of patience", "finds room again", "gives the room back", "for want of descriptors", "it lets go",
+	} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(dialect)), func(phrase string) bool {
+			return regexp.MustCompile(`(?i)\b(` + phrase + `)\b`).MatchString(text)
+		}) {
+			t.Errorf("%q is not found", text)
+		}
+	}
+	for _, text := range []string{"is no longer", "carries a checksum", "the room", "takes a while", "brings it", "let it go on", "makes up names", "it tries again", "came to an end", "in other words", "room for another"} {
+		for phrase := range dialect {
+			if found := regexp.MustCompile(`(?i)\b(` + phrase + `)\b`).FindString(text); found != "" {
+				t.Errorf("%q: %q is good English", text, found)
+			}
+		}
+	}
+}
