@@ -70,7 +70,7 @@ type armed struct {
 // Run fires for one order after another until ctx ends. The fire's state is
 // kept in the transaction that starts the run, so an order starts one run, not
 // none and not two, wherever the process dies.
-func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
+func (a *armed) Run(ctx context.Context, fire triggers.FireFunc) error {
 	for {
 		o, err := a.shop.next(ctx, a.last)
 		if err != nil {
@@ -89,13 +89,13 @@ func (a *armed) Run(ctx context.Context, fire triggers.Func) error {
 }
 
 // fire is the occasion that an order is.
-func (a *armed) fire(o order) triggers.Fire {
+func (a *armed) fire(o order) triggers.Firing {
 	data, err := json.Marshal(o)
 	if err != nil {
 		panic(err) // numbers and a text
 	}
 	number := strconv.Itoa(o.Number)
-	return triggers.Fire{
+	return triggers.Firing{
 		Key: number, At: time.Now(), State: json.RawMessage(number),
 		Event: &sentinels.Event{
 			ID: string(a.sentinel) + "-order-" + number, Name: "order:placed", Source: "/shop", Time: time.Now(), Data: data,

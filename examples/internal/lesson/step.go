@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
 // Module builds the step plugin whose project is the folder dir and returns its
@@ -24,12 +25,7 @@ func Module(t *testing.T, dir string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Language.MissingIn(p.Dir); err != nil {
-		if os.Getenv("SENTINEL_TOOLCHAINS") == "required" {
-			t.Fatal(err)
-		}
-		t.Skipf("%v (make toolchains installs what all languages need)", err)
-	}
+	toolchaintest.Need(t, p.Language)
 	out := filepath.Join(t.TempDir(), p.Name+".wasm")
 	var said bytes.Buffer
 	if err := p.Build(t.Context(), out, &said); err != nil {
