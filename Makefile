@@ -6,21 +6,26 @@ BIN     := bin/sentinel
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X github.com/sentinel-runtime/sentinel/host/cli.version=$(VERSION)
 
+# Program, image and tests are built with the same flags, so nothing is compiled
+# twice. The race detector needs cgo and is a build of its own.
+export CGO_ENABLED := 0
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+
 .DEFAULT_GOAL := help
-.PHONY: help build plugins hostile demo test race fuzz kill lint fmt check schema run bench clean
+.PHONY: help build plugins hostile toolchains examples demo test race fuzz kill lint fmt check schema commands run bench clean
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## bin/sentinel
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./host/cmd/sentinel
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./host/cmd/sentinel
 
 plugins: ## rebuild the guest of the built-in step types, then its schema
 	$(GO) run ./plugins/internal/build
 	$(MAKE) schema
 
-hostile: ## remake the conformance kit's guests from their texts (wabt)
-	$(GO) generate ./sdk/abitest
+hostile: ## compile the conformance kit's guests and bulk.wasm from their texts (wabt)
+	$(GO) generate ./sdk/abitest ./runtime/internal/wasm
 
 toolchains: ## install the compilers of all SDKs, from Debian and npm
 	@.ci/toolchains
@@ -31,6 +36,9 @@ examples: build ## build and test every example plugin
 schema: build ## regenerate sentinels/schema.json
 	$(BIN) schema > sentinels/schema.json
 
+commands: ## regenerate host/COMMANDS.md
+	$(GO) test ./host -run TestCommandsPage -update
+
 demo: build ## watch a loop repair a broken project
 	@examples/build-fix/demo.sh $(CURDIR)/$(BIN)
 
@@ -38,7 +46,7 @@ test: ## all tests that need Go alone, and what was skipped
 	@.ci/test
 
 race: ## the short tests under the race detector
-	$(GO) test -race -short ./...
+	@CGO_ENABLED=1 .ci/test -race -short
 
 kill: ## kill -9 at random points of real runs; N=1000 for more
 	SENTINEL_KILLS=$(or $(N),1000) $(GO) test ./host/killtest -count=1 -v -timeout 60m
