@@ -201,7 +201,7 @@ func (rt *Runtime) adoptLocked(r *run) error {
 		return ErrClosed
 	}
 	if rt.runs[r.id] != nil {
-		return errf(abi.Conflict, "run %s is carried out already", r.id)
+		return errf(abi.Conflict, "run %s is executing already", r.id)
 	}
 	if rt.draining {
 		r.gate.shut()

@@ -55,7 +55,7 @@ func (l *connLimit) Accept() (net.Conn, error) {
 		select {
 		case <-l.change:
 		case <-l.closed:
-			_ = inner.Close() // nobody has it yet
+			_ = inner.Close() // not handed out yet
 			return nil, net.ErrClosed
 		}
 	}
@@ -198,8 +198,8 @@ func connOf(ctx context.Context) *limitedConn {
 	return c
 }
 
-// MaxConns is how many connections a listener of this process takes unless it is
-// told otherwise: 1,024, and at most a quarter of the files that the process may
+// MaxConns is how many connections a listener of this process takes by
+// default: 1,024, and at most a quarter of the files that the process may
 // have open, so that three quarters are left for the store and for runs.
 func MaxConns() int {
 	files, known := fileLimit()

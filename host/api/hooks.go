@@ -70,7 +70,7 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 // refusedHook is the answer to a request that no webhook accepts.
 func refusedHook() error {
 	return &problem.Error{Status: http.StatusUnauthorized,
-		Err: abi.New(abi.Denied, "there is no such webhook, or its secret or signature is missing or wrong")}
+		Err: abi.New(abi.Denied, "no webhook matches, or its secret or signature is missing or wrong")}
 }
 
 // hookStatus is 202, or 200 if all that the request fired had been admitted before:

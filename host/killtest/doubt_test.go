@@ -55,7 +55,7 @@ func TestDoubtAsks(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				if ahead && testing.Short() {
-					t.Skip("-short")
+					t.Skip("kills of processes take long: skipped with -short")
 				}
 				t.Parallel()
 				d := newDoubt(t, c.definition)

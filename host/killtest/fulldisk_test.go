@@ -335,7 +335,7 @@ func TestServeOnAFullDisk(t *testing.T) {
 	for _, c := range startsWithoutSpace {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.strip {
-				t.Skip("-short")
+				t.Skip("kills of processes take long: skipped with -short")
 			}
 			dir := t.TempDir()
 			if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "none", dir).CombinedOutput(); err != nil {

@@ -72,7 +72,7 @@ func TestKillWhileOpening(t *testing.T) {
 	for _, name := range []string{"at random", "state folder", "store", "cache"} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && (name == "state folder" || name == "store") {
-				t.Skip("-short")
+				t.Skip("kills of processes take long: skipped with -short")
 			}
 			t.Parallel()
 			dir := t.TempDir()

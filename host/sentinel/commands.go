@@ -49,7 +49,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/start", "Start a run of a defined sentinel, or of a definition that comes along.", write, f.start),
 		command.New("sentinel/stop", "Stop a run and everything it started.", change, f.stop),
 		command.New("sentinel/pause", "Hold a run back at its next step; of a sentinel without one, its triggers.", write, f.pause),
-		command.New("sentinel/resume", "Let a paused run or paused triggers go on, or carry on a run whose process ended.", change, f.resume),
+		command.New("sentinel/resume", "Resume a paused run, paused triggers, or a run whose process ended.", change, f.resume),
 		command.New("sentinel/retry", "Begin a run's work again in a new run, from its start or at a step.", write, f.retry),
 		command.New("sentinel/fork", "Begin an iteration of a run again in a new run, with a step changed if wanted.", write, f.fork),
 		command.New("sentinel/decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt.", change, f.decide),

@@ -15,7 +15,7 @@ import (
 type retryIn struct {
 	Run          string                     `json:"run,omitempty" jsonschema:"the run"`
 	SentinelID   string                     `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run"`
-	From         any                        `json:"from,omitempty" jsonschema:"first step to carry out: a top-level place, or a step's id or name; the first one if not given"`
+	From         any                        `json:"from,omitempty" jsonschema:"first step to execute: a top-level place, or a step's id or name; the first one if not given"`
 	Iteration    int                        `json:"iteration,omitempty" jsonschema:"iteration to begin with; with from the one where the run ended, else the first" minimum:"1"`
 	WithRevision any                        `json:"withRevision,omitempty" jsonschema:"latest, or the number of a revision; the run's own definition if not given"`
 	Inputs       map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"in place of the run's inputs, one by one"`
@@ -29,7 +29,7 @@ type rerunOut struct {
 	Status     sentinels.Status `json:"status"`
 	RetryOf    sentinels.RunID  `json:"retryOf"`
 	Iteration  int              `json:"iteration,omitempty" jsonschema:"that it begins with; the first if not given"`
-	From       string           `json:"from,omitempty" jsonschema:"place of the first step that it carries out"`
+	From       string           `json:"from,omitempty" jsonschema:"place of the first step that it executes"`
 	Revision   int              `json:"revision,omitempty" jsonschema:"of the stored sentinel; none for a definition of its own"`
 }
 
@@ -86,7 +86,7 @@ type forkIn struct {
 	Run        string                     `json:"run,omitempty" jsonschema:"the run"`
 	SentinelID string                     `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run"`
 	Iteration  int                        `json:"iteration" jsonschema:"iteration to begin with" minimum:"1"`
-	From       any                        `json:"from,omitempty" jsonschema:"first step to carry out in it; the first one if not given"`
+	From       any                        `json:"from,omitempty" jsonschema:"first step to execute in it; the first one if not given"`
 	Index      *int                       `json:"index,omitempty" jsonschema:"place of the step to change, from 0" minimum:"0"`
 	Address    string                     `json:"address,omitempty" jsonschema:"the step to change where it is nested, such as 3.then.0, or by its id"`
 	Step       json.RawMessage            `json:"step,omitempty" jsonschema:"takes the step's place as a whole"`

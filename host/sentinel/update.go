@@ -60,7 +60,7 @@ type deleteIn struct {
 type deleted struct {
 	SentinelID sentinels.ID `json:"sentinelId"`
 	Revision   int          `json:"revision" jsonschema:"of the deletion; rollback to an earlier one brings the sentinel back"`
-	Runs       int          `json:"runs" jsonschema:"runs that are on; they go on with what they have"`
+	Runs       int          `json:"runs" jsonschema:"active runs; they continue with the definition that they have"`
 	Warning    string       `json:"warning,omitempty"`
 }
 
