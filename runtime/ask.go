@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -49,11 +50,7 @@ type ask struct {
 	answer chan *journal.SignalBody // capacity 1
 }
 
-func (a *attempt) callName(c *call) string { return askName(a.path, c.seq) }
-
-// askName names a call to people. It is one call's at a time: another attempt
-// or iteration asks under it again.
-func askName(path string, seq int) string { return fmt.Sprintf("%s!%d", path, seq) }
+func (a *attempt) callName(c *call) string { return history.CallName(a.path, c.seq) }
 
 // awaitVerdict asks a person and waits for the answer, the run being waiting
 // meanwhile. A decision that is in the journal already answers at once.
@@ -80,7 +77,7 @@ func (r *run) askFor(ctx context.Context, name string, what Ask) (*journal.Signa
 	r.mu.Unlock()
 	r.asksChanged(&what)
 	if what.Kind != AskApproval {
-		// Nobody may be there for days. A step that ran out of time meanwhile
+		// The decision may take days. A step that timed out meanwhile
 		// would be tried again, and its call made again undecided.
 		r.clock.hold()
 		defer r.clock.release()
@@ -105,7 +102,7 @@ func (r *run) answer(ctx context.Context, q *ask) (*journal.SignalBody, error) {
 		delete(r.asks, q.Call)
 	}
 	r.mu.Unlock()
-	if !open && !over(ctx) { // a decision is on its way to the disk: who made it was told so
+	if !open && !over(ctx) { // a decision is being committed, and its caller has a success
 		select {
 		case sig := <-q.answer:
 			return sig, nil
@@ -150,7 +147,7 @@ type Decision struct {
 }
 
 // Decide answers an ask of a run. It returns when the decision is durable. For
-// a run that no process carries out, the decision waits in its journal.
+// a run that no process executes, the decision waits in its journal.
 func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) error {
 	info, err := rt.Status(id)
 	if err != nil {
@@ -196,7 +193,7 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 		return errf(abi.Conflict, "%s was decided already", d.Call)
 	}
 	t := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: sig})
-	// Not behind Wait: the decision counts, also when whoever made it is gone.
+	// Not behind Wait: the decision counts even if its caller has gone.
 	t.OnDone(func(err error) {
 		if err == nil {
 			q.answer <- sig
@@ -246,10 +243,6 @@ func (a *attempt) startAgain(ctx context.Context, c *call) error {
 	t := a.write(false, a.n, &journal.Record{Kind: journal.CallStart, CallStart: c.start})
 	return t.Wait(ctx)
 }
-
-// A taken signal in the journal says that the decision about an interrupted
-// background execution was acted on.
-const signalTaken = "taken"
 
 // what names a call that has a start, for people.
 func (c *call) what() string {

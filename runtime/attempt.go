@@ -8,13 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// An attempt is one try of a step: a guest that runs, perhaps several times,
+// An attempt is one attempt of a step execution: a guest that runs, perhaps several times,
 // until it returns. Every time it runs it starts from the beginning, or from
 // its last checkpoint, and the calls it made before are answered from records.
 type attempt struct {
@@ -231,10 +232,10 @@ func toolList(raw json.RawMessage) []string {
 	return tools
 }
 
-// restore takes up an attempt that a crash interrupted. Nothing is resolved
+// restore resumes an attempt that a crash interrupted. Nothing is resolved
 // again; the module is the one it started with.
-func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
-	s := past.start
+func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
+	s := past.Start
 	a.begun = true
 	fields, err := a.run.rt.load(s.Fields)
 	if err != nil {
@@ -244,8 +245,8 @@ func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
 		return err
 	}
 	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, microTime(s.ClockBase)
-	a.logs = past.logs
-	a.spent = a.run.clock.elapsed() - time.Duration(past.elapsed)*time.Microsecond
+	a.logs = past.Logs
+	a.spent = a.run.clock.elapsed() - time.Duration(past.Elapsed)*time.Microsecond
 	_, marks := a.mod.fields(s.Type)
 	var values map[string]json.RawMessage
 	if json.Unmarshal(fields, &values) == nil {
@@ -256,12 +257,12 @@ func (a *attempt) restore(ctx context.Context, past *attemptHistory) error {
 		}
 	}
 	if a.n > 1 {
-		a.retry = retryValue(a.n, a.past.failed)
+		a.retry = retryValue(a.n, a.past.Failed)
 	}
 	if err := a.restoreCalls(past); err != nil {
 		return err
 	}
-	a.past.attempts = nil // all that is needed of them is taken up, and the run may wait for days
+	a.past.Attempts = nil // they are restored, and the run may wait for days
 	return nil
 }
 
@@ -286,8 +287,8 @@ func (a *attempt) carryOut(ctx context.Context) (json.RawMessage, error) {
 }
 
 // limit gives the attempt a context that ends at its time limit. The returned
-// function ends it, and what is left of its work. A limit that nobody named is
-// there for calls that hang: it begins anew while the step waits, for a time, an
+// function ends it and its remaining work. A limit that the definition does not name is
+// there for calls that hang: it starts again while the step waits, for a time, an
 // event, a person or a child, or for its nested steps, which have their own.
 //
 //go:noinline
@@ -317,7 +318,7 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 	}
 }
 
-// waitLimit returns when a limit that nobody named is due again, in the run's active
+// waitLimit returns when a default limit is due again, in the run's active
 // time: limit after the wait that is under way or the one that ended last; 0 if that
 // time is over. A step that waited for just the limit has all of it left.
 func (a *attempt) waitLimit(limit time.Duration) time.Duration {

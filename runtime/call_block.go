@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -44,7 +46,11 @@ func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	first := a.block
 	a.block += len(req.Blocks)
 	a.mu.Unlock()
-	if _, err := a.beginCall(c, journal.CallStartBody{Block: first}); err != nil {
+	body := journal.CallStartBody{Block: first}
+	for _, b := range req.Blocks {
+		body.Branches = append(body.Branches, a.run.rt.redactAll(b.Vars))
+	}
+	if _, err := a.beginCall(c, body); err != nil {
 		return err
 	}
 	a.perform(ctx, c, nil, a.doBlock)
@@ -90,7 +96,7 @@ func (r *run) fatal(err error) bool {
 	return errors.As(err, &limit)
 }
 
-// oneBlock carries out one nested list. Its error is a result of the block; only
+// oneBlock executes one nested list. Its error is a result of the block; only
 // what ends the run or the branch comes back as an error.
 func (a *attempt) oneBlock(ctx context.Context, sc *scope, field string, ordinal int) (blockResult, error) {
 	steps, ok := a.step.Blocks[field]
@@ -177,7 +183,7 @@ func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, resul
 // branchScope returns the scope of a branch: a new snapshot, or the one that
 // recovery rebuilt from the journal.
 func (a *attempt) branchScope(c *call, i int, vars map[string]json.RawMessage) *scope {
-	key := branchKey(a.path, c.start.Block+i, a.enclosing, a.n)
+	key := history.BranchKey(a.path, c.start.Block+i, append(slices.Clone(a.enclosing), a.n))
 	a.run.mu.Lock()
 	sc := a.run.branches[key]
 	delete(a.run.branches, key)
@@ -190,9 +196,4 @@ func (a *attempt) branchScope(c *call, i int, vars map[string]json.RawMessage) *
 		sc.set(name, v)
 	}
 	return sc
-}
-
-// branchKey names the scope of one parallel block.
-func branchKey(path string, ordinal int, enclosing []int, n int) string {
-	return execKey(fmt.Sprintf("%s#%d", path, ordinal), append(append([]int(nil), enclosing...), n))
 }

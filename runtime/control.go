@@ -15,7 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// live returns the run if this process carries it out.
+// live returns the run if this process executes it.
 func (rt *Runtime) live(id sentinels.RunID) *run {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -23,7 +23,7 @@ func (rt *Runtime) live(id sentinels.RunID) *run {
 }
 
 // Wait returns a run's result once its end is durable. A run that ended before
-// answers at once. A run that no process carries out is the error conflict.
+// returns at once. For a run that no process executes the error is conflict.
 func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error) {
 	if r := rt.live(id); r != nil {
 		select {
@@ -41,11 +41,11 @@ func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error)
 	}
 	if !info.Status.Final() {
 		if rt.ctx.Err() != nil {
-			// Close has let go of it already, and has yet to reach whoever asks:
+			// Close has released it already, and the caller does not know yet:
 			// that the process ends is no end of the run.
 			return Result{}, errShutdown
 		}
-		return Result{}, errf(abi.Conflict, "run %s is %s and no process carries it out", id, info.Status)
+		return Result{}, errf(abi.Conflict, "run %s is %s and no process executes it", id, info.Status)
 	}
 	return rt.storedResult(info)
 }
@@ -145,7 +145,7 @@ func (rt *Runtime) Stop(ctx context.Context, id sentinels.RunID) error {
 	return rt.stopStored(ctx, info)
 }
 
-// stopStored ends a run that no process carries out, and all below it.
+// stopStored ends a run that no process executes, and all runs below it.
 func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
 	living, _, err := rt.descendants(info.ID)
 	if err != nil {
@@ -170,8 +170,8 @@ func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
 	return err
 }
 
-// signalStored leaves a signal in the journal of a run that no process carries
-// out; whoever resumes the run finds it there.
+// signalStored writes a signal to the journal of a run that no process
+// executes. A resume of the run finds it there.
 func (rt *Runtime) signalStored(ctx context.Context, info RunInfo, sig *journal.SignalBody) error {
 	var open []Ask
 	for _, q := range info.Asks {
@@ -191,7 +191,7 @@ func (rt *Runtime) appendStored(ctx context.Context, info *RunInfo, rec *journal
 	return rt.appendBehind(ctx, seq, info, rec)
 }
 
-// errTakenOver says that a run which no process carried out is in the hands of
+// errTakenOver says that a run which no process executed is owned by
 // this one by now.
 var errTakenOver = errf(abi.Conflict, "the run was taken over meanwhile")
 
@@ -227,7 +227,7 @@ func (rt *Runtime) appendBehind(ctx context.Context, seq uint64, info *RunInfo, 
 	if !over.Status.Final() {
 		return rt.await(ctx, ticket)
 	}
-	ticket.OnDone(func(err error) { // also when nobody waits any more
+	ticket.OnDone(func(err error) { // even if the caller has gone
 		if err == nil {
 			rt.totals.ended(over)
 		}
@@ -365,7 +365,7 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 			return err
 		}
 		if err == nil && !up.Status.Final() && !up.Live {
-			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s belongs to run %s, which no process carries out", id, info.Parent),
+			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s belongs to run %s, which no process executes", id, info.Parent),
 				Hint: "resume run " + string(info.Parent)}
 		}
 	}
@@ -410,8 +410,7 @@ func (r *run) addRoom(opt ResumeOptions) ticket {
 
 func (r *run) extend(room Room) {
 	r.mu.Lock()
-	r.room.Iterations += room.Iterations
-	r.room.TimeoutMs += room.TimeoutMs
+	r.room.Add(room)
 	r.mu.Unlock()
 	r.ledger.extend(r.id, room)
 }

@@ -70,10 +70,10 @@ func (r *run) newest() chosen {
 	return chosen{def: def, hash: hash, revision: stored.Revision}
 }
 
-// heedEdits returns a context for a wait between passes that ends with
+// cancelOnEdit returns a context for a wait between iterations that ends with
 // errEdited when the run's definition may have changed. The wait is over with
 // the call of the function.
-func (r *run) heedEdits() (context.Context, func()) {
+func (r *run) cancelOnEdit() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.mu.Lock()
 	r.wake = cancel

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// An execution is one carrying-out of a step, over all its attempts.
+// An execution is one execution of a step, including its retries.
 type execution struct {
 	list      *stepList
 	run       *run
@@ -25,8 +26,8 @@ type execution struct {
 	sc        *scope
 	path      string
 	address   string
-	enclosing []int        // attempts of the steps around it
-	past      *execHistory // nil unless a crash interrupted the iteration
+	enclosing []int              // attempts of the steps around it
+	past      *history.Execution // nil unless a crash interrupted the iteration
 
 	started   time.Time
 	keyOnce   sync.Once
@@ -44,8 +45,8 @@ type execution struct {
 // that onError lets out. A step that had ended before a crash only says so:
 // what it wrote is in the scope already.
 func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
-	if x.past != nil && x.past.end != nil {
-		return x.ended(x.past.end)
+	if x.past != nil && x.past.End != nil {
+		return x.ended(x.past.End)
 	}
 	x.started = time.Now()
 	n, failed, err := x.resumeAt(ctx)
@@ -111,18 +112,18 @@ func ended(ctx context.Context, err error) error {
 // resumeAt returns the attempt to begin with and the error of the one before:
 // the first, or where a crash left the step.
 func (x *execution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
-	if x.past == nil || x.past.last == 0 {
+	if x.past == nil || x.past.Last == 0 {
 		return 1, nil, nil
 	}
-	if x.past.retry != nil {
-		due := microTime(x.past.retry.Due)
-		defer x.waitsUntil(due, x.past.last, x.past.retry.Error)()
+	if x.past.Retry != nil {
+		due := microTime(x.past.Retry.Due)
+		defer x.waitsUntil(due, x.past.Last, x.past.Retry.Error)()
 		if err := x.wait(ctx, due); err != nil {
 			return 0, nil, err
 		}
-		return x.past.last + 1, x.past.retry.Error, nil
+		return x.past.Last + 1, x.past.Retry.Error, nil
 	}
-	return x.past.last, nil, nil
+	return x.past.Last, nil, nil
 }
 
 // retry decides about another attempt after a failed one, writes the decision
@@ -179,8 +180,8 @@ func (x *execution) attempt(ctx context.Context, n int, failed *abi.Error) (out 
 // prepare begins the attempt or takes it up again; skipped says that the
 // step's condition does not hold.
 func (x *execution) prepare(ctx context.Context, a *attempt, failed *abi.Error) (skipped bool, err error) {
-	if x.past != nil && x.past.attempts[a.n] != nil && x.past.attempts[a.n].start != nil {
-		return false, a.restore(ctx, x.past.attempts[a.n])
+	if x.past != nil && x.past.Attempts[a.n] != nil && x.past.Attempts[a.n].Start != nil {
+		return false, a.restore(ctx, x.past.Attempts[a.n])
 	}
 	a.retry = retryValue(a.n, failed)
 	if x.step.Condition != "" {
@@ -266,28 +267,16 @@ func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) 
 }
 
 // noteFailure keeps the address of the innermost step that failed, until a step
-// around it makes up for it.
+// around it succeeds.
 func (x *execution) noteFailure(failed bool) {
 	x.run.mu.Lock()
 	defer x.run.mu.Unlock()
-	x.run.failedStep = failedAt(x.run.failedStep, x.address, failed)
+	x.run.failedStep = history.FailedStep(x.run.failedStep, x.address, failed)
 }
 
-// failedAt returns the address to keep once the step at address has ended.
-func failedAt(kept, address string, failed bool) string {
-	switch {
-	case failed && kept == "":
-		return address
-	case !failed && (kept == address || strings.HasPrefix(kept, address+".")):
-		return ""
-	}
-	return kept
-}
-
-// applyEnd changes the scope as the end of a step does. Recovery does the same
-// with what the journal has.
+// applyEnd changes the scope at the end of a step.
 func applyEnd(sc *scope, body *journal.StepEndBody, out json.RawMessage) {
-	if body.Skipped == "condition" || body.Skipped == skippedByFork || body.Error != nil && body.Skipped == "" {
+	if !history.ChangesScope(body) {
 		return
 	}
 	sc.set(body.OutputTo, out)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -65,7 +66,7 @@ func (r *run) reviveOne(x InterruptedExecution, req *startedCall) error {
 			return err
 		}
 		verdict = sig.Verdict
-		taken := &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: signalTaken, Call: name}}
+		taken := &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: history.SignalUsed, Call: name}}
 		if err := r.write(writeOptions{}, taken).Wait(r.ctx); err != nil {
 			return err
 		}
@@ -101,7 +102,7 @@ type startedCall struct {
 // cut off, in all the run's records that are kept.
 func (r *run) startingCalls() (map[string]*startedCall, error) {
 	found := map[string]*startedCall{}
-	var hist *history
+	var hist history.Executions
 	iteration := 0
 	err := r.rt.db.Journal(string(r.id), 1, func(seq uint64, raw []byte) error {
 		rec, err := journal.Decode(raw)
@@ -110,11 +111,11 @@ func (r *run) startingCalls() (map[string]*startedCall, error) {
 		}
 		switch rec.Kind {
 		case journal.IterationStart:
-			hist, iteration = newHistory(), rec.IterationStart.Iteration
+			hist, iteration = history.Executions{}, rec.IterationStart.Iteration
 			return nil
 		case journal.Signal:
 			for _, x := range r.cut {
-				if c := found[x.Execution]; c != nil && rec.Signal.Call == x.question() && rec.Signal.Type != signalTaken {
+				if c := found[x.Execution]; c != nil && rec.Signal.Call == x.question() && rec.Signal.Type != history.SignalUsed {
 					c.skipped = rec.Signal.Verdict == "skip"
 				}
 			}
@@ -123,17 +124,17 @@ func (r *run) startingCalls() (map[string]*startedCall, error) {
 		if hist == nil {
 			return nil
 		}
-		hist.add(rec)
+		hist.Add(rec)
 		if rec.Kind != journal.CallEnd || len(rec.Attempts) == 0 {
 			return nil
 		}
 		n := rec.Attempts[len(rec.Attempts)-1]
-		a := hist.make(rec.Path, rec.Attempts[:len(rec.Attempts)-1]).attempt(n)
+		a := hist.Get(rec.Path, rec.Attempts[:len(rec.Attempts)-1]).Attempts[n]
 		for _, x := range r.cut {
 			if x.Path != rec.Path {
 				continue
 			}
-			s, ok, err := r.started(x, a, a.call(rec.CallEnd.Seq))
+			s, ok, err := r.started(x, a, a.Calls[rec.CallEnd.Seq])
 			if err != nil {
 				return err
 			}
@@ -149,11 +150,11 @@ func (r *run) startingCalls() (map[string]*startedCall, error) {
 }
 
 // started reads a recorded call if it is the one that started x.
-func (r *run) started(x InterruptedExecution, a *attemptHistory, c *callHistory) (startedCall, bool, error) {
-	if a.start == nil || c.start == nil || c.end == nil || c.start.Function != abi.FuncCommand {
+func (r *run) started(x InterruptedExecution, a *history.Attempt, c *history.Call) (startedCall, bool, error) {
+	if a.Start == nil || c.Start == nil || c.End == nil || c.Start.Function != abi.FuncCommand {
 		return startedCall{}, false, nil
 	}
-	answer, err := r.rt.load(c.end.Result)
+	answer, err := r.rt.load(c.End.Result)
 	if err != nil {
 		return startedCall{}, false, err
 	}
@@ -163,11 +164,11 @@ func (r *run) started(x InterruptedExecution, a *attemptHistory, c *callHistory)
 	if json.Unmarshal(answer, &started) != nil || started.ExecutionID != x.Execution {
 		return startedCall{}, false, nil
 	}
-	raw, err := r.rt.load(c.start.Request)
+	raw, err := r.rt.load(c.Start.Request)
 	if err != nil {
 		return startedCall{}, false, err
 	}
-	s := startedCall{env: a.start.Env, address: a.start.Address}
+	s := startedCall{env: a.Start.Env, address: a.Start.Address}
 	err = json.Unmarshal(raw, &s.commandRequest)
 	return s, err == nil, err
 }

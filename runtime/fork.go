@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -19,7 +20,7 @@ type ForkOptions struct {
 	// Iteration is the pass to begin with. Default: without From the first one,
 	// with it the one in which the other run ended, or is.
 	Iteration int
-	// From is the first step to carry out in that pass: a top-level address, or
+	// From is the first step to execute in that pass: a top-level address, or
 	// the id or name of a top-level step, of the definition that the new run
 	// uses. Default: the pass's first step.
 	From string
@@ -45,7 +46,7 @@ type ForkOptions struct {
 // Fork starts a run that is made from another one: the same workspace, event
 // and inputs, a budget and limits of its own, and with Iteration or From the
 // variables as they stood there. Steps of that pass which stand before From are
-// not carried out again: the trace shows them as reused. Effects of the steps
+// not executed again: the trace shows them as reused. Effects of the steps
 // behind it are made again, under keys of the new run.
 //
 // The other run may go on meanwhile: what its journal has by now counts. Passes
@@ -152,7 +153,7 @@ func moreThanOne(set ...bool) bool {
 
 // forkedInputs are the other run's inputs with those given in their place. An
 // older run may have some that the definition no longer names; they stay
-// variables. What is given anew must be named.
+// variables. An input that replaces one must be in the definition.
 func (rt *Runtime) forkedInputs(begin *journal.RunStartBody, def *sentinels.Definition, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	inputs := map[string]json.RawMessage{}
 	raw, err := rt.load(begin.Inputs)
@@ -174,7 +175,7 @@ func (rt *Runtime) forkedInputs(begin *journal.RunStartBody, def *sentinels.Defi
 }
 
 // forkAt is the record of a run that begins in the middle of another one's pass.
-// All values are put anew: retention may take the other run meanwhile.
+// All values are stored again: retention may remove the other run meanwhile.
 func (rt *Runtime) forkAt(p *past, next chosen, from int, opt ForkOptions) (*journal.Fork, error) {
 	f := &journal.Fork{
 		Run: p.info.ID, By: opt.By, Iteration: p.number, From: from, Event: p.pass.Event, EventSeq: p.pass.EventSeq,
@@ -195,37 +196,38 @@ func (rt *Runtime) forkAt(p *past, next chosen, from int, opt ForkOptions) (*jou
 	if err != nil {
 		return nil, err
 	}
-	rag := st.rag
+	rag, err := rt.load(st.RAGContext)
+	if err != nil {
+		return nil, err
+	}
 	if next.def.Recipe != p.used.def.Recipe || !slices.Equal(next.def.RAGSources, p.used.def.RAGSources) {
-		rag = nil // is built anew
+		rag = nil // is built again
 	}
-	vars := st.scope.snapshot()
+	sc, err := rt.liveScope(st.Scope)
+	if err != nil {
+		return nil, err
+	}
+	vars := sc.snapshot()
 	maps.Copy(vars, opt.Inputs) // an input is a variable too
-	for _, v := range []struct {
-		into *journal.Value
-		from any
-	}{{&f.Variables, vars}, {&f.Last, st.scope.lastValue()}, {&f.Done, done}, {&f.RAG, rag}} {
-		raw, err := json.Marshal(v.from)
-		if err != nil {
-			return nil, err
-		}
-		if string(raw) == "null" {
-			continue
-		}
-		if *v.into, err = rt.value(raw); err != nil {
-			return nil, err
-		}
+	if f.Variables, err = rt.keepScope(vars); err != nil {
+		return nil, err
 	}
-	f.Cursors, f.EventCursor = st.cursors, p.begin.EventCursor
+	if f.Last, err = rt.value(sc.lastValue()); err != nil {
+		return nil, err
+	}
+	if f.RAG, err = rt.value(rag); err != nil {
+		return nil, err
+	}
+	f.Done, f.Cursors, f.EventCursor = done, st.Cursors, p.begin.EventCursor
 	return f, nil
 }
 
-// doneSteps are the ends of the steps before the first one to carry out. Those
+// doneSteps returns the ends of the steps before the first one to execute. Those
 // that the other run had must be done there.
 func (rt *Runtime) doneSteps(p *past, def *sentinels.Definition, steps []int, wanted string) ([]journal.ForkedStep, error) {
 	var done []journal.ForkedStep
 	for i, was := range steps {
-		end := journal.StepEndBody{Skipped: skippedByFork}
+		end := journal.StepEndBody{Skipped: history.SkippedByFork}
 		if was >= 0 {
 			before := p.ends[was]
 			if before == nil || before.Error != nil && before.Skipped == "" {

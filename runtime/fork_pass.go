@@ -6,12 +6,9 @@ import (
 	"maps"
 	"strconv"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 )
-
-// skippedByFork is said of a step that stands before the one a fork begins
-// with, and that the other run did not have.
-const skippedByFork = "fork"
 
 // fork notes in the summary what the run was made from.
 func (info *RunInfo) fork(f *journal.Fork) {
@@ -28,26 +25,13 @@ func (r *run) takeFork() error {
 	if f.Iteration == 0 {
 		return nil
 	}
-	vars, last, err := r.rt.forkedScope(f)
+	sc, err := r.rt.liveScope(&history.Scope{Variables: f.Variables, Last: f.Last})
 	if err != nil {
 		return err
 	}
-	r.sc.replace(vars, last)
-	r.iteration = f.Iteration - 1
+	r.sc, r.iteration = sc, f.Iteration-1
 	maps.Copy(r.cursors, f.Cursors)
 	return nil
-}
-
-func (rt *Runtime) forkedScope(f *journal.Fork) (vars map[string]json.RawMessage, last json.RawMessage, err error) {
-	raw, err := rt.load(f.Variables)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := json.Unmarshal(raw, &vars); err != nil {
-		return nil, nil, fmt.Errorf("variables of the fork: %w", err)
-	}
-	last, err = rt.load(f.Last)
-	return vars, last, err
 }
 
 // forkedPass returns what the run was made from if its next pass is the one
@@ -70,37 +54,29 @@ func (r *run) forkedContext(f *journal.Fork) (json.RawMessage, error) {
 
 // forkedSteps makes the records of the steps that the other run had carried
 // out, and has the pass take them as done, as after a crash behind them.
-func (r *run) forkedSteps(f *journal.Fork) ([]*journal.Record, error) {
+func (r *run) forkedSteps(f *journal.Fork) []*journal.Record {
 	if f == nil || f.From == 0 {
-		return nil, nil
+		return nil
 	}
-	raw, err := r.rt.load(f.Done)
-	if err != nil {
-		return nil, err
-	}
-	var steps []journal.ForkedStep
-	if err := json.Unmarshal(raw, &steps); err != nil {
-		return nil, fmt.Errorf("steps of the fork: %w", err)
-	}
-	done := newHistory()
-	records := make([]*journal.Record, 0, len(steps))
-	for i := range steps {
-		rec := &journal.Record{Kind: journal.StepEnd, Path: steps[i].Path, Attempts: []int{0}, StepEnd: &steps[i].End}
-		done.add(rec)
+	done := history.Executions{}
+	records := make([]*journal.Record, 0, len(f.Done))
+	for i := range f.Done {
+		rec := &journal.Record{Kind: journal.StepEnd, Path: f.Done[i].Path, Attempts: []int{0}, StepEnd: &f.Done[i].End}
+		done.Add(rec)
 		records = append(records, rec)
 	}
 	r.mu.Lock()
 	r.hist = done
 	r.mu.Unlock()
-	return records, nil
+	return records
 }
 
-// wentOn says what the pass that just began goes on with, and lets go of that:
+// wentOn says what the iteration that just began continues, and releases that:
 // the journal has it now.
 func (r *run) wentOn(f *journal.Fork) string {
 	if f == nil {
 		return ""
 	}
-	f.Done, f.RAG = journal.Value{}, journal.Value{}
+	f.Done, f.RAG = nil, journal.Value{}
 	return fmt.Sprintf("goes on with iteration %d of run %s at step %d", f.Iteration, f.Run, f.From)
 }

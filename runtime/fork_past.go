@@ -1,12 +1,12 @@
 package runtime
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -29,28 +29,15 @@ type past struct {
 // and used is what the run used last.
 func (rt *Runtime) readPast(info RunInfo, n int, fresh bool) (*past, error) {
 	p := &past{info: info, fresh: fresh, ends: map[int]*journal.StepEndBody{}}
-	var trail definitionTrail
-	var used trailMark
-	var kept []int // passes that are there from their beginning
+	var used history.Definition
+	var kept []int // iterations that are kept from their start
 	known, knownFrom := 0, uint64(1)
-	err := rt.db.Journal(string(info.ID), 1, func(seq uint64, raw []byte) error {
-		rec, err := journal.Decode(raw)
-		if err != nil {
-			return fmt.Errorf("record %d of run %s: %w", seq, info.ID, err)
-		}
-		if p.begin == nil {
-			if p.begin = rec.RunStart; p.begin == nil {
-				return fmt.Errorf("journal of run %s begins with %q", info.ID, rec.Kind)
-			}
-			trail = newDefinitionTrail(p.begin)
-			used = trail.used
-			if f := p.begin.Fork; f != nil && f.Iteration > 0 {
+	st, err := rt.fold(info.ID, 1, func(seq uint64, rec *journal.Record, st *history.State) error {
+		switch {
+		case rec.RunStart != nil:
+			if f := rec.RunStart.Fork; f != nil && f.Iteration > 0 {
 				known = f.Iteration - 1
 			}
-			return nil
-		}
-		trail.add(rec)
-		switch {
 		case rec.IterationStart != nil:
 			b := rec.IterationStart
 			p.pass = nil
@@ -58,7 +45,8 @@ func (rt *Runtime) readPast(info RunInfo, n int, fresh bool) (*past, error) {
 				return nil // what stood before it went with retention
 			}
 			if kept = append(kept, b.Iteration); n == 0 || b.Iteration == n {
-				p.number, p.pass, p.from, p.first, used = b.Iteration, b, knownFrom, seq, trail.used
+				p.number, p.pass, p.from, p.first = b.Iteration, b, knownFrom, seq
+				used = st.DefinitionOf(b)
 				clear(p.ends)
 			}
 		case rec.IterationEnd != nil:
@@ -73,25 +61,22 @@ func (rt *Runtime) readPast(info RunInfo, n int, fresh bool) (*past, error) {
 		}
 		return nil
 	})
-	switch {
-	case err != nil && !errors.Is(err, errEnough):
+	if err != nil {
 		return nil, err
-	case p.begin == nil:
-		return nil, errf(abi.NotFound, "run %s has no journal", info.ID)
+	}
+	p.begin = st.Start
+	switch {
 	case fresh:
-		used = trail.used
+		used = st.Used
 	case p.first == 0:
 		return nil, noPass(info, n, kept)
 	}
 	if p.pass == nil && !fresh { // n is 0, and the newest pass is not there from its beginning
 		return nil, noPass(info, info.Iteration, kept)
 	}
-	p.used, err = used.read(rt, p.begin.Sentinel, rt.Types())
+	p.used, err = rt.readDefinition(used, p.begin.Sentinel, rt.Types())
 	return p, err
 }
-
-// errEnough ends the reading of a journal.
-var errEnough = errors.New("enough")
 
 func noPass(info RunInfo, n int, kept []int) error {
 	if n == 0 || n > info.Iteration {
@@ -113,27 +98,15 @@ func (p *past) last() int { return len(p.used.def.Steps) }
 
 // standing rebuilds the run as it stood in the pass before top-level step stop
 // began, or where its records end.
-func (rt *Runtime) standing(p *past, stop int) (*recovery, error) {
-	st, err := newRecovery(rt, p.info, p.begin)
-	if err != nil {
-		return nil, err
-	}
+func (rt *Runtime) standing(p *past, stop int) (*history.State, error) {
 	place := strconv.Itoa(stop)
-	err = rt.db.Journal(string(p.info.ID), max(p.from, 2), func(seq uint64, raw []byte) error {
-		rec, err := journal.Decode(raw)
-		if err != nil {
-			return fmt.Errorf("record %d of run %s: %w", seq, p.info.ID, err)
-		}
+	return rt.fold(p.info.ID, max(p.from, 2), func(seq uint64, rec *journal.Record, _ *history.State) error {
 		step, _, _ := strings.Cut(rec.Path, "#")
 		if seq > p.first && (step == place || rec.Kind == journal.IterationEnd || rec.Kind == journal.RunEnd) {
 			return errEnough
 		}
-		return st.add(rec)
+		return nil
 	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	return st, err
 }
 
 // topStep finds the top-level step that from names: an address, an id, a name;

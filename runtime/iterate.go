@@ -13,7 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// iterate carries out the run's iterations until its loop is done. A nil error
+// iterate executes the run's iterations until its loop is done. A nil error
 // is a completed run.
 func (r *run) iterate() error {
 	r.timeout.arm()
@@ -120,8 +120,8 @@ func (r *run) await(next chosen, n int, answers *passEvent) error {
 	if !paced && loop.Type != sentinels.LoopEvent {
 		return nil
 	}
-	ctx, sleepless := r.heedEdits()
-	defer sleepless()
+	ctx, cancel := r.cancelOnEdit()
+	defer cancel()
 	if !r.newest().same(next) { // an edit before anyone heeded it
 		return errEdited
 	}
@@ -233,10 +233,7 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	if err != nil {
 		return false, err
 	}
-	done, err := r.forkedSteps(fork)
-	if err != nil {
-		return false, err
-	}
+	done := r.forkedSteps(fork)
 	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check}
 	// Said in every pass that does not use the first revision: records of older
 	// passes go, and recovery must find the one in use.
@@ -251,11 +248,12 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	r.def, r.hash, r.revision, r.edit = def, next.hash, next.revision, next.edit
 	r.iteration++
 	if rag != nil {
-		r.sc.unset("ragContext") // one that a step made holds until it is built anew
+		r.sc.unset("ragContext") // one that a step made holds until it is built again
 	}
 	r.event, r.heard, r.ragContext, r.steps, r.eventBytes = answers.event, chain{}, rag, 0, 0
 	if answers.seq != 0 {
-		r.cursors[def.Loop.Event] = answers.seq
+		body.Pattern = def.Loop.Event
+		r.cursors[body.Pattern] = answers.seq
 	}
 	body.Iteration = r.iteration
 	r.mu.Unlock()
@@ -280,7 +278,7 @@ func (r *run) buildContext(def *sentinels.Definition) (json.RawMessage, error) {
 		return nil, nil
 	}
 	if r.rt.opt.Contexts == nil {
-		return nil, nil // an embedder without context sources: the recipe is a hint to nobody
+		return nil, nil // an embedder without context sources does not use the recipe
 	}
 	rag, err := r.rt.opt.Contexts.Build(r.ctx, ContextRequest{
 		Recipe: def.Recipe, Sources: def.RAGSources, Workspace: r.begin.Workspace, Run: r.id, Variables: r.sc.snapshot(),
@@ -291,7 +289,7 @@ func (r *run) buildContext(def *sentinels.Definition) (json.RawMessage, error) {
 	return rag, nil
 }
 
-// oneIteration carries out the steps of the current pass and ends it. done says
+// oneIteration executes the steps of the current iteration and ends it. done says
 // that the loop has reached its end.
 func (r *run) oneIteration() (done bool, err error) {
 	def := r.definition()
@@ -313,11 +311,7 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 		}
 	}
 	body := &journal.IterationEndBody{Iteration: r.passes(), Done: done, Check: check}
-	vars, err := json.Marshal(r.sc.snapshot())
-	if err != nil {
-		return false, fmt.Errorf("encode variables: %w", err)
-	}
-	if body.Variables, err = r.rt.value(vars); err != nil {
+	if body.Variables, err = r.rt.keepScope(r.sc.snapshot()); err != nil {
 		return false, err
 	}
 	if body.Last, err = r.rt.value(r.sc.lastValue()); err != nil {

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // keepIdle bounds the compiled code of old versions, some megabytes each for
-// guests in Go: it is how many modules that nobody holds stay compiled: runs that go on
+// guests in Go: it is how many modules without a user stay compiled: runs that go on
 // one after the other on the same old version load it once.
 const keepIdle = 4
 
@@ -24,7 +25,7 @@ func (s *pluginSet) use() *pluginTable {
 	return s.live
 }
 
-// done gives a table back; the last one lets go of its modules.
+// done releases a table; the last one releases its modules.
 func (s *pluginSet) done(t *pluginTable) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +105,7 @@ func (s *pluginSet) digest(ctx context.Context, digest string) (*heldModule, err
 		s.mu.Unlock() // the grants have changed meanwhile
 	}
 	defer s.mu.Unlock()
-	if other, ok := s.byDigest[digest]; ok { // somebody was faster
+	if other, ok := s.byDigest[digest]; ok { // another goroutine was faster
 		loaded.Release()
 		m = other
 	}
@@ -134,18 +135,15 @@ func (s *pluginSet) view() *pluginView {
 // its unfinished steps began with are there, even if their plugin has been
 // removed meanwhile. A module that cannot be had is left out; the step that asks
 // for it says why.
-func (s *pluginSet) pastView(ctx context.Context, h *history) *pluginView {
+func (s *pluginSet) pastView(ctx context.Context, open history.Executions) *pluginView {
 	v := s.view()
-	if h == nil {
-		return v
-	}
 	var more []*heldModule
-	for _, e := range h.execs {
-		a := e.attempts[e.last]
-		if e.end != nil || a == nil || a.start == nil || v.table.byType[a.start.Type] != nil {
+	for _, e := range open {
+		a := e.Attempts[e.Last]
+		if e.End != nil || a == nil || a.Start == nil || v.table.byType[a.Start.Type] != nil {
 			continue
 		}
-		if m, err := v.digest(ctx, a.start.Module); err == nil && !slices.Contains(more, m) {
+		if m, err := v.digest(ctx, a.Start.Module); err == nil && !slices.Contains(more, m) {
 			more = append(more, m)
 		}
 	}
@@ -158,7 +156,7 @@ func (s *pluginSet) pastView(ctx context.Context, h *history) *pluginView {
 	return v
 }
 
-// lookup returns the module that carries out a new step of the pass.
+// lookup returns the module that executes a new step of the iteration.
 func (v *pluginView) lookup(t sentinels.StepType) (*heldModule, error) {
 	m, err := v.types.lookup(t)
 	if err != nil {
@@ -187,7 +185,7 @@ func (v *pluginView) digest(ctx context.Context, digest string) (*heldModule, er
 	return m, nil
 }
 
-// end lets go of everything. A nil view has nothing.
+// end releases everything. A nil view has nothing.
 func (v *pluginView) end() {
 	if v == nil {
 		return
@@ -202,7 +200,7 @@ func (v *pluginView) end() {
 }
 
 // setPlugins makes v what the run's steps see, nil at the end of a pass, and
-// ends the view before it. No step of the run is carried out meanwhile.
+// ends the view before it. No step of the run is executed meanwhile.
 func (r *run) setPlugins(v *pluginView) {
 	r.mu.Lock()
 	before := r.view

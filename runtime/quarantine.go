@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -47,9 +47,9 @@ func (r *run) executingAtCrash() []string {
 	}
 	open := map[string]StepCrashes{}
 	var executing []string
-	for key, e := range r.hist.execs {
-		path := pathOf(key)
-		if e.end != nil || e.last == 0 {
+	for _, e := range r.hist {
+		path := e.Path
+		if e.End != nil || e.Last == 0 {
 			continue
 		}
 		before := r.info.Crashes[path]
@@ -57,8 +57,8 @@ func (r *run) executingAtCrash() []string {
 			open[path] = before
 		}
 		waited := r.rt.limits.suspect(before) && turn != path
-		a := e.attempts[e.last]
-		if !waited && e.retry == nil && a != nil && a.executing(path, asked) && !slices.Contains(executing, path) {
+		a := e.Newest()
+		if !waited && a != nil && wasExecuting(a, path, asked) && !slices.Contains(executing, path) {
 			executing = append(executing, path)
 		}
 	}
@@ -99,34 +99,28 @@ func (r *run) suspects() (n int) {
 	return n
 }
 
-// pathOf returns the execution path of what [execKey] has named.
-func pathOf(key string) string {
-	path, _, _ := strings.Cut(key, "@")
-	return path
-}
-
 // quarantine returns the step for which a restored run is held, nil if there is
 // none, or a decision about it is in the journal.
 func (r *run) quarantine() *Quarantine {
 	if r.hist == nil {
 		return nil
 	}
-	for key, e := range r.hist.execs {
-		path := pathOf(key)
+	for _, e := range r.hist {
+		path := e.Path
 		c := r.info.Crashes[path]
-		if e.end == nil && e.last != 0 && e.retry == nil && r.rt.limits.poison(c) && r.verdicts[quarantineName(path)] == nil {
+		if e.End == nil && e.Last != 0 && e.Retry == nil && r.rt.limits.poison(c) && r.verdicts[quarantineName(path)] == nil {
 			return &Quarantine{r.id, r.begin.Sentinel, path, c.Count}
 		}
 	}
 	return nil
 }
 
-// executing reports whether the attempt did something itself when its records
+// wasExecuting reports whether the attempt did something itself when its records
 // stop: its guest ran, or an effect was under way about which no person was asked.
-func (a *attemptHistory) executing(path string, asked map[string]bool) bool {
-	for seq, c := range a.calls {
-		if c.end == nil && c.start != nil {
-			return c.start.Effect && !asked[askName(path, seq)]
+func wasExecuting(a *history.Attempt, path string, asked map[string]bool) bool {
+	for seq, c := range a.Calls {
+		if c.End == nil && c.Start != nil {
+			return c.Start.Effect && !asked[history.CallName(path, seq)]
 		}
 	}
 	return true
@@ -134,7 +128,7 @@ func (a *attemptHistory) executing(path string, asked map[string]bool) bool {
 
 // quarantineName names the question about a quarantined step. Calls are numbered
 // from 1.
-func quarantineName(path string) string { return askName(path, 0) }
+func quarantineName(path string) string { return history.CallName(path, 0) }
 
 // crashes returns what is counted against a step.
 func (r *run) crashes(path string) StepCrashes {
@@ -147,7 +141,7 @@ func (r *run) crashes(path string) StepCrashes {
 // makes one that is suspected wait for its turns. refused is the error that the
 // step ends with, if that is the decision.
 func (x *execution) judged(ctx context.Context) (refused *abi.Error, err error) {
-	if x.past == nil || x.past.last == 0 || x.past.retry != nil {
+	if x.past == nil || x.past.Last == 0 || x.past.Retry != nil {
 		return nil, nil
 	}
 	limits, c := &x.run.rt.limits, x.run.crashes(x.path)
@@ -178,7 +172,7 @@ func (r *run) liftQuarantine(path string) {
 	delete(left, path)
 	r.info.Crashes = left
 	r.mu.Unlock()
-	r.write(writeOptions{info: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: signalTaken, Call: quarantineName(path)}})
+	r.write(writeOptions{info: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: history.SignalUsed, Call: quarantineName(path)}})
 }
 
 // quarantines returns the questions about quarantined steps of a run.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -18,7 +19,7 @@ import (
 // executing, over all runs.
 type takeover struct {
 	rt  *Runtime
-	log *recoveryLog // nil: nobody wants to know
+	log *recoveryLog // nil: it is not wanted
 
 	mu       sync.Mutex
 	restored []restoredRun
@@ -194,41 +195,38 @@ func (rt *Runtime) treeUsage(info RunInfo) sentinels.Usage {
 // makes no sense is an error of this run and of no other.
 func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) (r *run, err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			err = errf(abi.Internal, "its journal makes no sense: %v", p)
-		}
 		if err != nil && r != nil {
 			r.setPlugins(nil)
 			r.cancel(err) // or the runtime would hold it to its own end
 		}
 	}()
-	begin, st, err := rt.replay(info)
+	st, err := rt.fold(info.ID, info.Snapshot, nil)
 	if err != nil {
 		return nil, err
 	}
-	view := rt.plugins.pastView(ctx, st.history)
-	used, own, err := st.definitions.read(rt, view.types.types)
+	view := rt.plugins.pastView(ctx, st.Executions)
+	used, own, err := rt.readDefinitions(&st.Definitions, view.types.types)
 	if err != nil {
 		view.end()
 		return nil, err
 	}
 	def := used.def
-	r = rt.newRun(info.ID, begin, def, used.hash, parent, time.Duration(st.elapsed)*time.Microsecond)
+	r = rt.newRun(info.ID, st.Start, def, used.hash, parent, time.Duration(st.Elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
 	r.revision, r.edit, r.own, r.view = used.revision, used.edit, own, view
-	r.sc, r.branches, r.verdicts, r.cursors = st.scope, st.branches, st.verdicts, st.cursors
-	r.log.seq = max(st.seq, 1)
-	r.kept = []keptIteration{{first: 2}} // all that is left of earlier passes
-	r.iteration, r.usage, r.room, r.eventBytes = st.iteration, st.usage, st.room, st.eventBytes
-	r.event, r.ragContext, r.failedStep = st.event, st.rag, st.failedStep
-	r.loopDone, r.passEnded = st.done && !st.open, microTime(st.passEnded)
-	if st.open {
-		r.hist = st.history
-		if st.eventSeq != 0 { // the place is kept by what was waited for, not by what came
-			r.cursors[def.Loop.Event] = max(r.cursors[def.Loop.Event], st.eventSeq)
-		}
+	r.verdicts, r.cursors = st.Decisions, st.Cursors
+	if err = r.loadScopes(st); err != nil {
+		return r, err
 	}
-	r.ledger.extend(r.id, st.room)
+	r.log.seq = st.Seq
+	r.kept = []keptIteration{{first: 2}} // all that is left of earlier passes
+	r.iteration, r.usage, r.room, r.eventBytes = st.Iteration, st.Usage, st.Extension, st.EventBytes
+	r.event, r.failedStep = st.Event, st.FailedStep
+	r.loopDone, r.passEnded = st.LoopDone && !st.Open, microTime(st.IterationEnded)
+	if st.Open {
+		r.hist = st.Executions
+	}
+	r.ledger.extend(r.id, st.Extension)
 	r.atCrash = r.executingAtCrash()
 	r.slim()
 	r.share()
@@ -239,41 +237,19 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	return r, r.interruptedExecutions(ctx)
 }
 
-// replay reads what a run goes on from: its first record, and what comes from
-// the newest snapshot on.
-func (rt *Runtime) replay(info RunInfo) (*journal.RunStartBody, *recovery, error) {
-	var begin *journal.RunStartBody
-	var st *recovery
-	from := info.Snapshot
-	if from > 1 {
-		var err error
-		if begin, err = rt.firstRecord(info.ID); err != nil {
-			return nil, nil, err
-		}
-		if st, err = newRecovery(rt, info, begin); err != nil {
-			return nil, nil, err
+// loadScopes sets the variables of a run that was recovered.
+func (r *run) loadScopes(st *history.State) (err error) {
+	if r.sc, err = r.rt.liveScope(st.Scope); err != nil {
+		return err
+	}
+	r.branches = make(map[string]*scope, len(st.Branches))
+	for key, h := range st.Branches {
+		if r.branches[key], err = r.rt.liveScope(h); err != nil {
+			return err
 		}
 	}
-	err := rt.db.Journal(string(info.ID), from, func(seq uint64, raw []byte) error {
-		rec, err := journal.Decode(raw)
-		if err != nil {
-			return fmt.Errorf("record %d: %w", seq, err)
-		}
-		if st == nil {
-			if begin = rec.RunStart; begin == nil {
-				return fmt.Errorf("journal begins with %q", rec.Kind)
-			}
-			if st, err = newRecovery(rt, info, begin); err != nil {
-				return err
-			}
-		}
-		st.seq = seq
-		return st.add(rec)
-	})
-	if err == nil && st == nil {
-		err = errf(abi.NotFound, "run %s has no journal", info.ID)
-	}
-	return begin, st, err
+	r.ragContext, err = r.rt.load(st.RAGContext)
+	return err
 }
 
 func (rt *Runtime) firstRecord(id sentinels.RunID) (*journal.RunStartBody, error) {

@@ -4,34 +4,35 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// restoreCalls takes up the calls of an interrupted attempt.
-func (a *attempt) restoreCalls(past *attemptHistory) error {
+// restoreCalls restores the calls of an interrupted attempt.
+func (a *attempt) restoreCalls(past *history.Attempt) error {
 	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
-	if past.checkpoint != nil {
-		a.checkpoint = past.checkpoint
-		state, err := a.run.rt.load(past.checkpoint.State)
+	if past.Checkpoint != nil {
+		a.checkpoint = past.Checkpoint
+		state, err := a.run.rt.load(past.Checkpoint.State)
 		if err != nil {
 			return err
 		}
-		a.state, a.block = state, past.checkpoint.Block
+		a.state, a.block = state, past.Checkpoint.Block
 	}
-	for _, seq := range past.order {
-		h := past.calls[seq]
+	for _, seq := range past.Order {
+		h := past.Calls[seq]
 		c, result, err := a.restoreCall(seq, h)
 		if err != nil {
 			return err
 		}
-		if h.end != nil && h.end.Error == nil && c.function == abi.FuncLLM {
+		if h.End != nil && h.End.Error == nil && c.function == abi.FuncLLM {
 			if err := a.rebuildTalks(c, result); err != nil {
 				return err
 			}
 		}
-		if h.start != nil && h.start.Function == abi.FuncBlock {
-			a.block = max(a.block, h.start.Block+blocksOf(c))
+		if h.Start != nil && h.Start.Function == abi.FuncBlock {
+			a.block = max(a.block, h.Start.Block+blocksOf(c))
 		}
 		if a.checkpoint != nil && seq <= a.checkpoint.Seq {
 			continue
@@ -42,27 +43,27 @@ func (a *attempt) restoreCalls(past *attemptHistory) error {
 	return nil
 }
 
-func (a *attempt) restoreCall(seq int, h *callHistory) (*call, json.RawMessage, error) {
-	c := &call{seq: seq, start: h.start, done: make(chan struct{})}
+func (a *attempt) restoreCall(seq int, h *history.Call) (*call, json.RawMessage, error) {
+	c := &call{seq: seq, start: h.Start, done: make(chan struct{})}
 	kept := journal.Value{}
 	switch {
-	case h.start != nil:
-		c.function, c.hash, kept = h.start.Function, h.start.Hash, h.start.Request
-	case h.end != nil:
-		c.function, c.hash, kept = h.end.Function, h.end.Hash, h.end.Request
+	case h.Start != nil:
+		c.function, c.hash, kept = h.Start.Function, h.Start.Hash, h.Start.Request
+	case h.End != nil:
+		c.function, c.hash, kept = h.End.Function, h.End.Hash, h.End.Request
 	}
 	var err error
 	if c.request, err = a.run.rt.load(kept); err != nil {
 		return nil, nil, err
 	}
-	if h.end == nil {
+	if h.End == nil {
 		return c, nil, nil
 	}
-	result, err := a.run.rt.load(h.end.Result)
+	result, err := a.run.rt.load(h.End.Result)
 	if err != nil {
 		return nil, nil, err
 	}
-	c.answer(result, h.end.Error, microTime(h.endTime))
+	c.answer(result, h.End.Error, microTime(h.EndTime))
 	return c, result, nil
 }
 
@@ -74,7 +75,7 @@ func blocksOf(c *call) int {
 	return len(req.Blocks)
 }
 
-// resumeCall takes up the work behind a call that a crash cut off.
+// resumeCall resumes the work behind a call that a crash cut off.
 func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	switch c.function {
 	case abi.FuncCommand:
@@ -112,7 +113,7 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	case abi.FuncFile:
 		a.perform(ctx, c, nil, a.guarded(a.doFile))
 	default:
-		return errf(abi.Internal, "call %d of step %s, %s, has no end and cannot be taken up", c.seq, a.address, c.function)
+		return errf(abi.Internal, "call %d of step %s, %s, has no end and cannot be resumed", c.seq, a.address, c.function)
 	}
 	return nil
 }

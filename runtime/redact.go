@@ -18,6 +18,15 @@ func (rt *Runtime) redact(v json.RawMessage) json.RawMessage {
 	return rt.opt.Redact(v)
 }
 
+// redactAll removes secrets from each value.
+func (rt *Runtime) redactAll(values map[string]json.RawMessage) map[string]json.RawMessage {
+	clean := make(map[string]json.RawMessage, len(values))
+	for name, v := range values {
+		clean[name] = rt.redact(v)
+	}
+	return clean
+}
+
 // redactText removes secrets from text.
 func (rt *Runtime) redactText(s string) string {
 	if rt.opt.Redact == nil || s == "" {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -58,8 +59,8 @@ type bulkInterrupted interface {
 }
 
 // ResumeAll takes over every run that is not over and that this process does
-// not carry out yet, parents before their children. Paused runs stay paused, and
-// waiting ones wait. A run that cannot be restored keeps out nobody but the runs
+// not execute yet, parents before their children. Paused runs stay paused, and
+// waiting ones wait. A run that cannot be restored keeps out only the runs
 // below it: without their parent they would spend beyond its budget.
 //
 // Of opt only OnInterrupt and By count. The error says that the runs cannot be
@@ -99,7 +100,7 @@ func (rt *Runtime) resumeAll(ctx context.Context, opt ResumeOptions, log *recove
 			return
 		}
 		err := over.restore(ctx, t.info, t.parent, opt)
-		if err != nil && rt.live(t.info.ID) == nil { // else somebody resumed it meanwhile
+		if err != nil && rt.live(t.info.ID) == nil { // else it was resumed meanwhile
 			log.lost(rt, t.info, err)
 			rt.log.Error("run cannot go on", "run", t.info.ID, "sentinel", t.info.Sentinel, "error", err)
 		}
@@ -274,24 +275,24 @@ func (r *run) doubts() []Doubt {
 		out = append(out, Doubt{r.id, r.begin.Sentinel, call, address, what, choice})
 	}
 	for _, x := range r.cut {
-		at := addressOf(x.Path)
+		at := history.Address(x.Path)
 		add(x.question(), at, "background process "+x.Execution, r.doubtChoice(r.stepInterrupt(at), false))
 	}
 	if r.hist == nil {
 		return out
 	}
-	for key, e := range r.hist.execs {
-		a := e.attempts[e.last]
-		if e.end != nil || e.retry != nil || a == nil {
+	for _, e := range r.hist {
+		a := e.Newest()
+		if a == nil {
 			continue
 		}
-		path := pathOf(key)
-		for seq, h := range a.calls {
-			if h.end != nil || h.start == nil || !h.doubtful() {
+		address := history.Address(e.Path)
+		for seq, h := range a.Calls {
+			if !h.InDoubt() {
 				continue
 			}
-			c := call{function: h.start.Function, start: h.start}
-			add(askName(path, seq), addressOf(path), c.what(), r.doubtChoice(r.stepInterrupt(addressOf(path)), h.start.Safe))
+			c := call{function: h.Start.Function, start: h.Start}
+			add(history.CallName(e.Path, seq), address, c.what(), r.doubtChoice(r.stepInterrupt(address), h.Start.Safe))
 		}
 	}
 	return out

@@ -7,12 +7,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A run is one carrying-out of a sentinel by this process. Its main goroutine
+// A run is one execution of a sentinel by this process. Its main goroutine
 // orders the iterations; the work behind host calls has goroutines of its own
 // that end before the run does.
 type run struct {
@@ -22,7 +23,7 @@ type run struct {
 
 	ctx    context.Context // ends with errStopped, errShutdown or a limitError
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the end is durable, or the process lets go of the run
+	done   chan struct{} // closed when the end is durable, or the process releases the run
 	work   sync.WaitGroup
 
 	clock   *activeClock
@@ -62,7 +63,7 @@ type run struct {
 	steps       int   // step executions of the iteration
 	eventBytes  int64 // of the events that the iteration has emitted, names and data
 	retries     []*RetryWait
-	hist        *history
+	hist        history.Executions
 	atCrash     []string               // paths of the steps that were executing at the crash, until it is counted
 	room        journal.LimitExtension // added by resumes
 	onInterrupt sentinels.Interrupt    // said when the run was resumed
@@ -98,17 +99,17 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 	return r
 }
 
-// slim lets go of what only the run's first record needs, before the run goes
+// slim releases what only the run's first record needs, before the run goes
 // on: ten thousand that wait would each keep a definition of their own. Others
 // may look at the run already, but not at these.
 func (r *run) slim() {
 	r.begin.Definition, r.begin.Variables = journal.Value{}, nil
 	if f := r.begin.Fork; f != nil {
-		f.Variables, f.Last = journal.Value{}, journal.Value{}
+		f.Variables, f.Last = nil, journal.Value{}
 	}
 }
 
-// share has a restored run that nobody sees yet keep one text where it read two
+// share makes a restored run, not visible yet, keep one text where it read two
 // or more of the same.
 func (r *run) share() {
 	if r.begin.Hash == r.hash {
@@ -122,7 +123,7 @@ func (r *run) share() {
 	}
 }
 
-// main carries the run out and ends it.
+// main executes the run and ends it.
 func (r *run) main() {
 	err := r.iterate()
 	if errors.Is(err, errShutdown) || errors.Is(context.Cause(r.ctx), errShutdown) {
@@ -301,7 +302,7 @@ type Result struct {
 	Step       string                     `json:"step,omitempty"`  // address of the step that failed
 	Error      *abi.Error                 `json:"error,omitempty"`
 
-	interrupted bool // the process let go of the run before its end
+	interrupted bool // the process released the run before its end
 }
 
 func (r *run) makeResult(end *journal.RunEndBody) Result {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -45,7 +46,7 @@ type RunEdit struct {
 // not change what it is given.
 //
 // The edit is in the run's journal when EditRun returns, whether this process
-// carries the run out or none does. A run that is over is the error conflict.
+// executes the run or none does. For a run that has ended the error is conflict.
 func (rt *Runtime) EditRun(ctx context.Context, id sentinels.RunID, opt EditRunOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (RunEdit, error) {
 	if err := rt.writable(); err != nil {
 		return RunEdit{}, err
@@ -55,7 +56,7 @@ func (rt *Runtime) EditRun(ctx context.Context, id sentinels.RunID, opt EditRunO
 			return r.editSelf(ctx, opt, fn)
 		}
 		e, err := rt.editStored(ctx, id, opt, fn)
-		// Somebody else wrote to the journal meanwhile, or took the run over.
+		// Another caller wrote to the journal meanwhile, or resumed the run.
 		if again := errors.Is(err, store.ErrSequence) || errors.Is(err, errTakenOver); !again || ctx.Err() != nil {
 			return e, err
 		}
@@ -86,7 +87,7 @@ func (rt *Runtime) edit(id sentinels.RunID, base chosen, number int, opt EditRun
 	return next, &journal.Record{Kind: journal.Signal, Signal: body}, err
 }
 
-// editSelf edits a run that this process carries out. Making the edit may take
+// editSelf edits a run that this process executes. Making the edit may take
 // as long as its plugins need to look at their steps; the run goes on meanwhile,
 // and a pass that begins before the edit is whole does not wait for it.
 func (r *run) editSelf(ctx context.Context, opt EditRunOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (RunEdit, error) {
@@ -143,8 +144,8 @@ func editMessage(opt EditRunOptions) string {
 	return "by " + opt.By + ": " + opt.Note
 }
 
-// editStored leaves an edit in the journal of a run that no process carries
-// out; whoever resumes the run follows it.
+// editStored writes an edit to the journal of a run that no process
+// executes. A resumed run follows it.
 func (rt *Runtime) editStored(ctx context.Context, id sentinels.RunID, opt EditRunOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (RunEdit, error) {
 	info, err := rt.Status(id)
 	if err != nil {
@@ -158,15 +159,15 @@ func (rt *Runtime) editStored(ctx context.Context, id sentinels.RunID, opt EditR
 	if err != nil {
 		return RunEdit{}, err
 	}
-	trail, err := rt.trail(info)
+	st, err := rt.fold(info.ID, info.Snapshot, nil)
 	if err != nil {
 		return RunEdit{}, err
 	}
-	base, err := rt.newestOf(trail)
+	base, err := rt.newestOf(&st.Definitions)
 	if err != nil {
 		return RunEdit{}, err
 	}
-	next, rec, err := rt.edit(id, base, trail.own.edit+1, opt, fn)
+	next, rec, err := rt.edit(id, base, st.Own.Edit+1, opt, fn)
 	if err != nil {
 		return RunEdit{}, err
 	}
@@ -177,7 +178,7 @@ func (rt *Runtime) editStored(ctx context.Context, id sentinels.RunID, opt EditR
 	return rt.runEdit(id, info.Sentinel, next, rec), nil
 }
 
-// runEdit is what the caller of an edit is told of it.
+// runEdit is what the caller of an edit receives.
 func (rt *Runtime) runEdit(id sentinels.RunID, of sentinels.ID, next chosen, rec *journal.Record) RunEdit {
 	return RunEdit{Run: id, Sentinel: of, Edit: next.edit, Revision: next.revision, Hash: next.hash, Time: microTime(rec.Time).UTC(), Definition: next.def}
 }
@@ -199,42 +200,24 @@ func (rt *Runtime) runDefinition(id sentinels.RunID) (chosen, error) {
 	if err != nil {
 		return chosen{}, err
 	}
-	trail, err := rt.trail(info)
+	st, err := rt.fold(info.ID, info.Snapshot, nil)
 	if err != nil {
 		return chosen{}, err
 	}
 	if info.Status.Final() {
-		used, _, err := trail.read(rt, rt.Types())
+		used, _, err := rt.readDefinitions(&st.Definitions, rt.Types())
 		return used, err
 	}
-	return rt.newestOf(trail)
+	return rt.newestOf(&st.Definitions)
 }
 
-// trail reads which definitions a run used from its newest snapshot on.
-func (rt *Runtime) trail(info RunInfo) (*definitionTrail, error) {
-	begin, err := rt.firstRecord(info.ID)
-	if err != nil {
-		return nil, err
-	}
-	trail := newDefinitionTrail(begin)
-	err = rt.db.Journal(string(info.ID), max(info.Snapshot, 2), func(seq uint64, raw []byte) error {
-		rec, err := journal.Decode(raw)
-		if err != nil {
-			return fmt.Errorf("record %d of run %s: %w", seq, info.ID, err)
-		}
-		trail.add(rec)
-		return nil
-	})
-	return &trail, err
-}
-
-// newestOf is [run.newest] for a run that no process carries out.
-func (rt *Runtime) newestOf(t *definitionTrail) (chosen, error) {
-	used, own, err := t.read(rt, rt.Types())
+// newestOf is [run.newest] for a run that no process executes.
+func (rt *Runtime) newestOf(d *history.Definitions) (chosen, error) {
+	used, own, err := rt.readDefinitions(d, rt.Types())
 	if err != nil {
 		return used, err
 	}
-	// Not a run that could be carried out: only what newest looks at.
-	r := &run{rt: rt, begin: t.begin, def: used.def, hash: used.hash, revision: used.revision, edit: used.edit, own: own}
+	// Not a run that could be executed: only what newest reads.
+	r := &run{rt: rt, begin: d.Start, def: used.def, hash: used.hash, revision: used.revision, edit: used.edit, own: own}
 	return r.newest(), nil
 }

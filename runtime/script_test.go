@@ -283,6 +283,9 @@ func playScript(t *testing.T, ar *txtar.Archive, resident int) map[string]string
 		got["want.calls"] += line + "\n"
 	}
 	for _, r := range allRuns(t, rt) {
+		if _, err := runtime.CheckFold(rt, r.ID); err != nil {
+			t.Errorf("run %s: %v", r.ID, err)
+		}
 		trace, err := rt.Trace(r.ID)
 		if err != nil {
 			t.Fatal(err)

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A stepList is one carrying-out of a step list: the run's own, or a block that a
+// A stepList is one execution of a step list: the run's own, or a block that a
 // step asked for.
 type stepList struct {
 	run      *run
@@ -38,7 +39,7 @@ func (l *stepList) carryOut(ctx context.Context) (json.RawMessage, error) {
 	return last, nil
 }
 
-// execution returns the carrying-out of a step of the list. Like other parts of
+// execution returns the execution of a step of the list. Like other parts of
 // what waits for a step it is a function of its own so that the frames below a
 // run that waits stay small: its stack is then 4 KB in place of 8 or 16.
 //
@@ -63,15 +64,15 @@ func (r *run) countStep(x *execution) error {
 	n := r.steps
 	r.mu.Unlock()
 	if n > limit {
-		return &limitError{"maxSteps", fmt.Sprintf("maxSteps reached: iteration %d carried out %d steps, the next one is at %s", r.passes(), limit, x.address)}
+		return &limitError{"maxSteps", fmt.Sprintf("maxSteps reached: iteration %d executed %d steps, the next one is at %s", r.passes(), limit, x.address)}
 	}
 	return nil
 }
 
 // past returns what a crash left of a step execution; nil in a run that was
 // not interrupted there.
-func (r *run) past(path string, enclosing []int) *execHistory {
+func (r *run) past(path string, enclosing []int) *history.Execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.hist.exec(path, enclosing)
+	return r.hist.Get(path, enclosing)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -47,11 +48,11 @@ type TraceStep struct {
 	Output    json.RawMessage    `json:"output,omitempty"`
 	OutputTo  string             `json:"outputTo,omitempty"` // the variable that Output became, once it ended
 	Ended     bool               `json:"ended"`
-	Reused    bool               `json:"reused,omitempty"` // carried out by the run that this one was made from
+	Reused    bool               `json:"reused,omitempty"` // executed by the run that this one was forked from
 	Attempts  []*TraceAttempt    `json:"attempts,omitempty"`
 }
 
-// A TraceAttempt is one try of a step.
+// A TraceAttempt is one attempt of a step execution.
 type TraceAttempt struct {
 	Number   int             `json:"number"`
 	Start    time.Time       `json:"start"`
@@ -242,15 +243,15 @@ func (b *traceBuilder) addStep(rec *journal.Record, at time.Time) error {
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func (b *traceBuilder) step(path string, enclosing []int, at time.Time) *TraceStep {
-	key := execKey(path, enclosing)
+	key := history.Key(path, enclosing)
 	if s := b.steps[key]; s != nil {
 		return s
 	}
-	s := &TraceStep{Path: path, Address: addressOf(path), Start: at}
+	s := &TraceStep{Path: path, Address: history.Address(path), Start: at}
 	b.steps[key] = s
 	// A nested step belongs to the attempt of the step whose block it is in.
 	if i := strings.LastIndexByte(path, '#'); i > 0 && len(enclosing) > 0 {
-		if a := b.attempts[execKey(path[:i], enclosing)]; a != nil {
+		if a := b.attempts[history.Key(path[:i], enclosing)]; a != nil {
 			a.Steps = append(a.Steps, s)
 			return s
 		}
@@ -260,26 +261,8 @@ func (b *traceBuilder) step(path string, enclosing []int, at time.Time) *TraceSt
 	return s
 }
 
-// addressOf takes the block ordinals out of a path.
-func addressOf(path string) string {
-	var b strings.Builder
-	skip := false
-	for _, r := range path {
-		switch {
-		case r == '#':
-			skip = true
-		case r == '.':
-			skip = false
-			b.WriteRune(r)
-		case !skip:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
 func (b *traceBuilder) attempt(step *TraceStep, rec *journal.Record, at time.Time) *TraceAttempt {
-	key := execKey(rec.Path, rec.Attempts)
+	key := history.Key(rec.Path, rec.Attempts)
 	if a := b.attempts[key]; a != nil {
 		return a
 	}
@@ -290,7 +273,7 @@ func (b *traceBuilder) attempt(step *TraceStep, rec *journal.Record, at time.Tim
 }
 
 func (b *traceBuilder) call(a *TraceAttempt, rec *journal.Record, seq int, at time.Time) *TraceCall {
-	key := fmt.Sprintf("%s!%d", execKey(rec.Path, rec.Attempts), seq)
+	key := fmt.Sprintf("%s!%d", history.Key(rec.Path, rec.Attempts), seq)
 	if c := b.calls[key]; c != nil {
 		return c
 	}

@@ -102,9 +102,9 @@ type Fork struct {
 	By        string            `json:"by,omitempty"`
 	Iteration int               `json:"n,omitempty"`    // first iteration of the fork; 0 means the first of all, and the fields below are unset
 	From      int               `json:"from,omitempty"` // index of the first step that is executed in it
-	Variables Value             `json:"vars,omitzero"`  // before that step
+	Variables map[string]Value  `json:"vars,omitempty"` // before that step
 	Last      Value             `json:"last,omitzero"`
-	Done      Value             `json:"done,omitzero"` // []ForkedStep: the steps before From
+	Done      []ForkedStep      `json:"done,omitempty"` // the steps before From
 	Event     *sentinels.Event  `json:"event,omitempty"`
 	EventSeq  uint64            `json:"es,omitempty"`
 	RAG       Value             `json:"rag,omitzero"`
@@ -127,7 +127,8 @@ type IterationStartBody struct {
 	Definition Value            `json:"def,omitzero"` // set if it differs from the previous iteration's
 	RAGContext Value            `json:"rag,omitzero"`
 	Event      *sentinels.Event `json:"event,omitempty"` // the event that this iteration handles
-	EventSeq   uint64           `json:"es,omitempty"`
+	EventSeq   uint64           `json:"es,omitempty"`    // offset of Event in the event log; 0: it started the run
+	Pattern    string           `json:"ep,omitempty"`    // of the loop, if EventSeq is set
 	Edit       int              `json:"ed,omitempty"`    // number of the run's edit; 0 means that the definition is not an edited one
 	Check      string           `json:"check,omitempty"` // for people: value of a while loop's condition, as JSON, shortened
 }
@@ -150,19 +151,22 @@ type StepStartBody struct {
 // CallStartBody is the start of a host call that takes time or acts outside the
 // store.
 type CallStartBody struct {
-	Seq      int              `json:"n"`
-	Function string           `json:"fn"`
-	Hash     string           `json:"h"` // of the canonical request, without Added
-	Request  Value            `json:"rq"`
-	Added    Value            `json:"add,omitzero"`   // added by the host: for llm the system text
-	Effect   bool             `json:"eff,omitempty"`  // acts outside the store, so it is in doubt while it has no end
-	Safe     bool             `json:"safe,omitempty"` // may be repeated without a decision
-	Label    string           `json:"l,omitempty"`    // for people: name of the command or event
-	Due      int64            `json:"due,omitempty"`  // wait: end, microseconds since 1970
-	Cursor   uint64           `json:"ec,omitempty"`   // wait for an event: cursor in the event log
-	Block    int              `json:"blk,omitempty"`  // block: ordinal of its first block
-	Child    sentinels.RunID  `json:"child,omitempty"`
-	Reserved *sentinels.Usage `json:"worst,omitempty"` // llm: reservation until the end is known
+	Seq      int    `json:"n"`
+	Function string `json:"fn"`
+	Hash     string `json:"h"` // of the canonical request, without Added
+	Request  Value  `json:"rq"`
+	Added    Value  `json:"add,omitzero"`   // added by the host: for llm the system text
+	Effect   bool   `json:"eff,omitempty"`  // acts outside the store, so it is in doubt while it has no end
+	Safe     bool   `json:"safe,omitempty"` // may be repeated without a decision
+	Label    string `json:"l,omitempty"`    // for people: name of the command or event
+	Due      int64  `json:"due,omitempty"`  // wait: end, microseconds since 1970
+	Cursor   uint64 `json:"ec,omitempty"`   // wait for an event: cursor in the event log
+	Block    int    `json:"blk,omitempty"`  // block: ordinal of its first block
+	// Branches are the variables that each nested list of a block starts with.
+	// More than one list are parallel branches.
+	Branches []map[string]json.RawMessage `json:"bv,omitempty"`
+	Child    sentinels.RunID              `json:"child,omitempty"`
+	Reserved *sentinels.Usage             `json:"worst,omitempty"` // llm: reservation until the end is known
 }
 
 // CallEndBody is the end of a host call. A call that touches nothing outside
@@ -250,6 +254,15 @@ type LimitExtension struct {
 	Calls      int64   `json:"calls,omitempty"`
 }
 
+// Add adds more to the extension.
+func (l *LimitExtension) Add(more LimitExtension) {
+	l.Iterations += more.Iterations
+	l.TimeoutMs += more.TimeoutMs
+	l.CostUSD += more.CostUSD
+	l.Tokens += more.Tokens
+	l.Calls += more.Calls
+}
+
 // StatusBody is a change of a run's status other than its end.
 type StatusBody struct {
 	Status  sentinels.Status `json:"status"`
@@ -260,11 +273,11 @@ type StatusBody struct {
 	With    sentinels.RunID  `json:"with,omitempty"`    // the run was paused together with this one, its ancestor
 }
 
-// IterationEndBody is the end of an iteration and its snapshot, from which
-// recovery starts.
+// IterationEndBody is the end of an iteration. It holds the whole state of the
+// run, so that recovery starts from it.
 type IterationEndBody struct {
 	Iteration int               `json:"n"`
-	Variables Value             `json:"vars"`
+	Variables map[string]Value  `json:"vars,omitempty"`
 	Last      Value             `json:"last,omitzero"`
 	Cursors   map[string]uint64 `json:"ec,omitempty"` // cursor in the event log for each awaited pattern
 	Done      bool              `json:"done,omitempty"`

@@ -1,0 +1,134 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// errEnough ends the reading of a journal.
+var errEnough = errors.New("enough")
+
+// fold applies the records of a run to a new state: its first record, then those
+// from number from on. before is called with each record before it is applied,
+// unless it is nil; its error ends the fold, errEnough without an error.
+func (rt *Runtime) fold(id sentinels.RunID, from uint64, before func(seq uint64, rec *journal.Record, st *history.State) error) (*history.State, error) {
+	st := &history.State{}
+	apply := func(seq uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return fmt.Errorf("record %d of run %s: %w", seq, id, err)
+		}
+		if before != nil {
+			if err := before(seq, rec, st); err != nil {
+				return err
+			}
+		}
+		if err := st.Apply(seq, rec); err != nil {
+			return fmt.Errorf("journal of run %s: %w", id, err)
+		}
+		return nil
+	}
+	var err error
+	if from > 1 {
+		err = rt.db.Journal(string(id), 1, func(seq uint64, raw []byte) error {
+			if err := apply(seq, raw); err != nil {
+				return err
+			}
+			return errEnough
+		})
+	}
+	if err == nil || errors.Is(err, errEnough) && st.Seq != 0 {
+		err = rt.db.Journal(string(id), max(from, 1), apply)
+	}
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	if err == nil && st.Seq == 0 {
+		err = errf(abi.NotFound, "run %s has no journal", id)
+	}
+	return st, err
+}
+
+// liveScope returns a scope of a state with the values of its variables.
+func (rt *Runtime) liveScope(h *history.Scope) (*scope, error) {
+	vars := make(map[string]json.RawMessage, len(h.Variables))
+	for name, v := range h.Variables {
+		raw, err := rt.load(v)
+		if err != nil {
+			return nil, fmt.Errorf("variable %q: %w", name, err)
+		}
+		vars[name] = raw
+	}
+	last, err := rt.load(h.Last)
+	if err != nil {
+		return nil, fmt.Errorf("output of the last step: %w", err)
+	}
+	sc := newScope()
+	sc.replace(vars, last)
+	sc.track, sc.wrote = h.IsBranch(), h.Written
+	return sc, nil
+}
+
+// maxInlineVariables is the size of the values of a scope, in bytes, that a
+// record holds beside the blobs.
+const maxInlineVariables = 4 * blobSize
+
+// keepScope returns variables for a record, redacted. Large values are blobs. If
+// the others are too many together, all but the smallest are blobs too: a value
+// that did not change since the last record is then not written again.
+func (rt *Runtime) keepScope(vars map[string]json.RawMessage) (map[string]journal.Value, error) {
+	kept := make(map[string]journal.Value, len(vars))
+	inline := 0
+	for name, v := range vars {
+		value, err := rt.value(v)
+		if err != nil {
+			return nil, fmt.Errorf("variable %q: %w", name, err)
+		}
+		kept[name] = value
+		inline += len(value.JSON)
+	}
+	if inline <= maxInlineVariables {
+		return kept, nil
+	}
+	const small = 512
+	for name, v := range kept {
+		if len(v.JSON) <= small {
+			continue
+		}
+		digest, err := rt.putBlob(v.JSON)
+		if err != nil {
+			return nil, fmt.Errorf("variable %q: %w", name, err)
+		}
+		kept[name] = journal.Value{Blob: digest}
+	}
+	return kept, nil
+}
+
+// readDefinitions decodes, with some step types, the definition that a run used
+// last and its own edit, nil if it has none.
+func (rt *Runtime) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used chosen, own *chosen, err error) {
+	id := d.Start.Sentinel
+	if used, err = rt.readDefinition(d.Used, id, types); err != nil || d.Own.Edit == 0 {
+		return used, nil, err
+	}
+	c, err := rt.readDefinition(d.Own, id, types)
+	return used, &c, err
+}
+
+// readDefinition decodes a definition with the given step types.
+func (rt *Runtime) readDefinition(d history.Definition, id sentinels.ID, types *sentinels.TypeSet) (chosen, error) {
+	raw, err := rt.load(d.Value)
+	if err != nil {
+		return chosen{}, err
+	}
+	opt := rt.decodeOptions(string(id))
+	opt.Types = types
+	def, hash, err := rt.decodeStoredWith(raw, opt)
+	return chosen{def, hash, d.Revision, d.Edit}, err
+}

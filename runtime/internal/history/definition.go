@@ -1,0 +1,60 @@
+package history
+
+import (
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+)
+
+// A Definition refers to a definition that a run used.
+type Definition struct {
+	Value    journal.Value // canonical JSON
+	Revision int           // of the stored sentinel, 0 if it is not stored
+	Edit     int           // number of the run's edit, 0 if it is not an edit
+}
+
+// Definitions are the definitions of a run. They are known also where the rest
+// of the state is incomplete.
+type Definitions struct {
+	Start *journal.RunStartBody
+	Used  Definition // by the newest iteration
+	Own   Definition // by the newest edit of the run alone; Edit is 0 if there is none
+}
+
+func newDefinitions(start *journal.RunStartBody) Definitions {
+	return Definitions{Start: start, Used: Definition{Value: start.Definition, Revision: start.Revision}}
+}
+
+func (d *Definitions) add(rec *journal.Record) {
+	switch {
+	case rec.IterationStart != nil:
+		b := rec.IterationStart
+		d.use(b.Definition, b.Revision, b.Edit)
+	case rec.IterationEnd != nil:
+		b := rec.IterationEnd
+		d.use(b.Definition, b.Revision, b.Edit)
+	case rec.Signal != nil && rec.Signal.Edit != nil:
+		b := rec.Signal.Edit
+		d.Own = Definition{b.Definition, b.Revision, b.Number}
+	}
+}
+
+// DefinitionOf returns the definition that an iteration uses.
+func (d *Definitions) DefinitionOf(b *journal.IterationStartBody) Definition {
+	return d.of(b.Definition, b.Revision, b.Edit)
+}
+
+func (d *Definitions) of(v journal.Value, revision, edit int) Definition {
+	if v.Empty() {
+		v = d.Start.Definition
+	}
+	return Definition{v, revision, edit}
+}
+
+// use notes the definition of an iteration. Without a value it is the one that
+// the run started with.
+func (d *Definitions) use(v journal.Value, revision, edit int) {
+	d.Used = d.of(v, revision, edit)
+	// Retention may have removed the signal of the edit.
+	if edit >= d.Own.Edit && edit != 0 {
+		d.Own = d.Used
+	}
+}

@@ -1,0 +1,311 @@
+package history
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// SignalUsed is the type of a signal which notes that a decision was used.
+const SignalUsed = "taken"
+
+// SkippedByFork is the reason of a step that stands before the first step of a
+// fork and that the other run did not have.
+const SkippedByFork = "fork"
+
+// A State is the state of a run after the records that were applied. The zero
+// value is the state before the first record. It is not safe for concurrent use.
+type State struct {
+	Seq     uint64 // number of the newest record, 0 before the first
+	Elapsed int64  // active time of the run in microseconds
+	Definitions
+
+	Iteration      int   // number of the newest iteration
+	Open           bool  // it has not ended
+	IterationEnded int64 // end of the newest iteration that ended, microseconds since 1970
+	LoopDone       bool  // the loop reached its end with it
+
+	// Of the open iteration; zero between iterations.
+	Event      *sentinels.Event
+	EventSeq   uint64 // offset of Event in the event log, 0 if it started the run
+	RAGContext journal.Value
+	EventBytes int64             // of the events that it has emitted, names and data
+	FailedStep string            // address of the innermost step that failed, see FailedStep
+	Branches   map[string]*Scope // of open parallel blocks, by BranchKey
+	Executions Executions        // nil between iterations
+
+	Scope     *Scope
+	Usage     sentinels.Usage
+	Extension journal.LimitExtension
+	Decisions map[string]*journal.SignalBody // not yet used, by CallName
+	Cursors   map[string]uint64              // in the event log, by pattern
+
+	incomplete bool // a hole behind the first record, and no iteration.end since
+}
+
+// A GapError reports a journal in which records are missing.
+type GapError struct {
+	Seq, After uint64 // the record, and the one that was applied before it
+	Kind       journal.Kind
+}
+
+func (e *GapError) Error() string {
+	if e.After == 0 {
+		return fmt.Sprintf("the journal begins with record %d, %q, and not with a run.start", e.Seq, e.Kind)
+	}
+	return fmt.Sprintf("record %d, %q, follows record %d: records are missing", e.Seq, e.Kind, e.After)
+}
+
+// A RecordError reports a record that does not fit to those before it.
+type RecordError struct {
+	Seq  uint64
+	Kind journal.Kind
+	Text string
+}
+
+func (e *RecordError) Error() string { return fmt.Sprintf("record %d, %q: %s", e.Seq, e.Kind, e.Text) }
+
+// Complete reports whether the state is whole. It is not between a hole in the
+// journal and the next end of an iteration; the definitions and the limit
+// extensions are known even then.
+func (s *State) Complete() bool { return s.Seq != 0 && !s.incomplete }
+
+// Apply applies the record with number seq. The caller does not change rec
+// afterwards. After an error the state is not to be used.
+func (s *State) Apply(seq uint64, rec *journal.Record) error {
+	switch {
+	case s.Seq == 0:
+		if seq != 1 || rec.RunStart == nil {
+			return &GapError{seq, 0, rec.Kind}
+		}
+		s.start(rec.RunStart)
+	case rec.RunStart != nil:
+		return &RecordError{seq, rec.Kind, "the run has started before"}
+	case seq == s.Seq+1:
+	case s.Seq == 1 && seq > 1:
+		s.incomplete = true
+	default:
+		return &GapError{seq, s.Seq, rec.Kind}
+	}
+	s.Seq = seq
+	s.Elapsed = max(s.Elapsed, rec.Elapsed)
+	s.Definitions.add(rec)
+	switch rec.Kind {
+	case journal.IterationEnd:
+		s.endIteration(rec)
+	case journal.IterationStart:
+		s.startIteration(rec.IterationStart)
+	case journal.Signal:
+		s.signal(rec.Signal)
+	case journal.StepStart, journal.CallStart, journal.CallEnd, journal.Checkpoint, journal.Retry, journal.StepEnd:
+		if s.Open && !s.incomplete {
+			return s.step(rec)
+		}
+	}
+	return nil
+}
+
+func (s *State) start(b *journal.RunStartBody) {
+	s.Definitions = newDefinitions(b)
+	s.Scope = newScope()
+	s.Branches, s.Decisions, s.Cursors = map[string]*Scope{}, map[string]*journal.SignalBody{}, map[string]uint64{}
+	for name, v := range b.Variables {
+		s.Scope.set(name, journal.Value{JSON: v})
+	}
+	if f := b.Fork; f != nil && f.Iteration > 0 {
+		s.Scope = &Scope{Variables: maps.Clone(f.Variables), Last: f.Last}
+		if s.Scope.Variables == nil {
+			s.Scope.Variables = map[string]journal.Value{}
+		}
+		s.Iteration = f.Iteration - 1
+		maps.Copy(s.Cursors, f.Cursors)
+	}
+}
+
+func (s *State) startIteration(b *journal.IterationStartBody) {
+	if !b.RAGContext.Empty() {
+		delete(s.Scope.Variables, "ragContext") // a value that a step set holds until the context is built again
+	}
+	s.Iteration, s.Event, s.EventSeq, s.RAGContext, s.Open = b.Iteration, b.Event, b.EventSeq, b.RAGContext, true
+	s.Executions, s.EventBytes = Executions{}, 0
+	if b.EventSeq != 0 {
+		s.Cursors[b.Pattern] = b.EventSeq
+	}
+}
+
+func (s *State) endIteration(rec *journal.Record) {
+	b := rec.IterationEnd
+	s.Scope = &Scope{Variables: maps.Clone(b.Variables), Last: b.Last}
+	if s.Scope.Variables == nil {
+		s.Scope.Variables = map[string]journal.Value{}
+	}
+	s.Iteration, s.IterationEnded, s.LoopDone, s.Usage = b.Iteration, rec.Time, b.Done, b.Usage
+	s.Open, s.incomplete, s.Executions = false, false, nil
+	s.Event, s.EventSeq, s.RAGContext, s.EventBytes, s.FailedStep = nil, 0, journal.Value{}, 0, ""
+	clear(s.Branches)
+	s.Extension = journal.LimitExtension{}
+	if b.Extension != nil {
+		s.Extension = *b.Extension
+	}
+	clear(s.Decisions)
+	maps.Copy(s.Cursors, b.Cursors)
+}
+
+func (s *State) signal(b *journal.SignalBody) {
+	if b.Extension != nil {
+		s.Extension.Add(*b.Extension)
+	}
+	switch {
+	case b.Type == SignalUsed:
+		delete(s.Decisions, b.Call)
+	case b.Call != "":
+		s.Decisions[b.Call] = b
+	}
+}
+
+// step applies the record of a step of the open iteration.
+func (s *State) step(rec *journal.Record) error {
+	if rec.Path == "" || len(rec.Attempts) == 0 {
+		return &RecordError{s.Seq, rec.Kind, "it names no step"}
+	}
+	before := (*Call)(nil)
+	if rec.CallStart != nil || rec.CallEnd != nil {
+		if before = s.Executions.Call(rec); before != nil && before.Start == nil {
+			before = nil
+		}
+	}
+	var begun *journal.CallStartBody // of the call, as the records before have it
+	if before != nil {
+		begun = before.Start
+	}
+	s.Executions.Add(rec)
+	scope := s.ScopeOf(rec.Path, rec.Attempts)
+	switch rec.Kind {
+	case journal.CallStart:
+		// A decision is used when its call is made again or has ended. Another
+		// call of the same name asks again.
+		delete(s.Decisions, CallName(rec.Path, rec.CallStart.Seq))
+		if begun != nil {
+			s.spendReservation(begun)
+		}
+		s.startBranches(rec, scope)
+	case journal.CallEnd:
+		delete(s.Decisions, CallName(rec.Path, rec.CallEnd.Seq))
+		return s.endCall(rec, begun, scope)
+	case journal.StepEnd:
+		s.endStep(rec, scope)
+	}
+	return nil
+}
+
+// spendReservation counts the reservation of a model call in doubt as spent: the
+// provider may have counted the call.
+func (s *State) spendReservation(b *journal.CallStartBody) {
+	if b.Reserved != nil {
+		s.Usage.Add(*b.Reserved)
+	}
+}
+
+func (s *State) startBranches(rec *journal.Record, scope *Scope) {
+	b := rec.CallStart
+	if b.Function != abi.FuncBlock {
+		return
+	}
+	for i, variables := range b.Branches {
+		into := scope
+		if len(b.Branches) > 1 {
+			into = scope.newBranch()
+			s.Branches[BranchKey(rec.Path, b.Block+i, rec.Attempts)] = into
+		}
+		for name, v := range variables {
+			into.set(name, journal.Value{JSON: v})
+		}
+	}
+}
+
+func (s *State) endCall(rec *journal.Record, begun *journal.CallStartBody, scope *Scope) error {
+	b := rec.CallEnd
+	if b.Decided != "" && b.Decided != "retry" && begun != nil {
+		s.spendReservation(begun)
+	}
+	for name, v := range b.Sets {
+		scope.set(name, journal.Value{JSON: v})
+	}
+	s.EventBytes += b.Emitted
+	if b.Usage != nil {
+		s.Usage.Add(*b.Usage)
+	}
+	if (b.Blocks > 1 || b.EventSeq != 0) && begun == nil {
+		return &RecordError{s.Seq, rec.Kind, fmt.Sprintf("call %d of step %s has no start", b.Seq, rec.Path)}
+	}
+	if b.Blocks > 1 {
+		s.joinBranches(rec, begun, scope)
+	}
+	if b.EventSeq != 0 {
+		s.Cursors[begun.Label] = max(s.Cursors[begun.Label], b.EventSeq)
+	}
+	return nil
+}
+
+func (s *State) joinBranches(rec *journal.Record, begun *journal.CallStartBody, scope *Scope) {
+	joined := map[int]bool{}
+	for _, i := range rec.CallEnd.Joined {
+		joined[i] = true
+	}
+	for i := range begun.Branches {
+		key := BranchKey(rec.Path, begun.Block+i, rec.Attempts)
+		if b := s.Branches[key]; b != nil && joined[i] {
+			scope.join(b)
+		}
+		delete(s.Branches, key)
+	}
+}
+
+func (s *State) endStep(rec *journal.Record, scope *Scope) {
+	b := rec.StepEnd
+	if ChangesScope(b) {
+		scope.set(b.OutputTo, b.Output)
+		scope.Last = b.Output
+	}
+	s.FailedStep = FailedStep(s.FailedStep, Address(rec.Path), b.Error != nil && b.Skipped == "")
+}
+
+// ChangesScope reports whether the end of a step sets variables.
+func ChangesScope(b *journal.StepEndBody) bool {
+	return b.Skipped != "condition" && b.Skipped != SkippedByFork && (b.Error == nil || b.Skipped != "")
+}
+
+// FailedStep returns the address of the innermost step that failed after the end
+// of the step at address; empty if a step around it has succeeded since.
+func FailedStep(before, address string, failed bool) string {
+	switch {
+	case failed && before == "":
+		return address
+	case !failed && (before == address || strings.HasPrefix(before, address+".")):
+		return ""
+	}
+	return before
+}
+
+// ScopeOf returns the scope of a step: that of the innermost open parallel branch
+// around it.
+func (s *State) ScopeOf(path string, attempts []int) *Scope {
+	for end := len(path); ; {
+		at := strings.LastIndexByte(path[:end], '#')
+		if at < 0 {
+			return s.Scope
+		}
+		stop := strings.IndexByte(path[at:], '.')
+		depth := strings.Count(path[:at], "#") + 1
+		if stop > 0 && depth <= len(attempts) {
+			if scope := s.Branches[Key(path[:at+stop], attempts[:depth])]; scope != nil {
+				return scope
+			}
+		}
+		end = at
+	}
+}
