@@ -43,9 +43,9 @@ type armedSentinel struct {
 	newest  *store.Ticket // of the newest decision
 }
 
-// readArmed readies the triggers of a definition: it finds what is kept of each,
+// readArmed prepares the triggers of a definition: it finds the stored state of each,
 // or begins to. What is kept of triggers that the definition has no more goes.
-// Nothing of this is there before the batch is committed, and nobody fires
+// None of this exists before the batch is committed, and no trigger fires
 // before [armedSentinel.run]. The predecessor of the sentinel in this process
 // must have ended.
 func readArmed(a *arming, stored Stored, starting bool) (s *armedSentinel, b store.Batch, dropped []TriggerFired, err error) {

@@ -39,7 +39,7 @@ type armedTrigger struct {
 	trouble string       // why its newest fire could not be used
 }
 
-// arm readies the trigger as its kind has it. What is wrong is shown and keeps
+// arm prepares the trigger as its kind requires. A problem is shown and keeps
 // the other triggers from nothing.
 func (t *armedTrigger) arm(def *sentinels.Definition, starting bool) {
 	if err := t.tryArm(def, starting); err != nil {
@@ -107,7 +107,7 @@ func (t *armedTrigger) run(ctx context.Context) {
 }
 
 // keepMark keeps how far the trigger has read the log of events, if that is so
-// much further than what is kept. Nobody waits for it.
+// much further than the stored state. No caller waits for it.
 func (t *armedTrigger) keepMark(further uint64) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()

@@ -49,7 +49,7 @@ var errDisarmed = errors.New("trigger is disarmed")
 // What waited when the process ended goes on: fires in the queue, and debounced
 // ones. Runs that are not over count as on, so resume them before.
 //
-// A trigger that cannot be armed is shown by [Runtime.Triggers] and is no error.
+// A trigger that cannot be armed is shown by [Runtime.Triggers]; it is not an error.
 // While the store takes no commits triggers are armed all the same: what they
 // begin with is held and committed before the first fire.
 // Arming again looks for definitions that could not be read before, as after a
@@ -117,7 +117,7 @@ func (rt *Runtime) Disarm() {
 	a := rt.arming
 	a.mu.Lock()
 	if a.ctx != nil {
-		a.cancel(errDisarmed) // whoever holds change waits for a commit no longer
+		a.cancel(errDisarmed) // the holder of change no longer waits for a commit
 	}
 	a.mu.Unlock()
 	a.change.Lock()
@@ -183,8 +183,8 @@ func (a *arming) sentinel(id sentinels.ID) *armedSentinel {
 
 // refresh brings the triggers of one definition in step with what the store has
 // of it; again says that this may differ although the revision is the same.
-// Whoever changed it waits for that, so that an event emitted afterwards finds
-// its trigger. Being disarmed meanwhile is no error: then nothing is armed.
+// The caller that changed it waits for that, so that an event emitted afterwards finds
+// its trigger. If it is disarmed meanwhile, nothing is armed, without an error.
 func (a *arming) refresh(ctx context.Context, id sentinels.ID, again bool) error {
 	a.change.Lock()
 	defer a.change.Unlock()
@@ -260,7 +260,7 @@ func (a *arming) forgetDeleted(ctx context.Context, stored []Stored) error {
 	return err
 }
 
-// arm readies the triggers of a definition and returns the sentinel if it has
+// arm prepares the triggers of a definition and returns the sentinel if it has
 // to be run once the ticket is done; nil if all is as it should be. The caller
 // holds change. again arms also what is armed.
 func (a *arming) arm(ctx context.Context, stored Stored, starting, again bool) (*armedSentinel, *store.Ticket, error) {

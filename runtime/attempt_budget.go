@@ -17,7 +17,7 @@ type attemptUse struct {
 
 // spend counts a request of size bytes that sets variables or makes a checkpoint, and
 // returns the error limit for one that is beyond the budget of the attempt. These are
-// counted apart from [Limits.CallBytes], which begins anew at each checkpoint.
+// counted apart from [Limits.CallBytes], which starts again at each checkpoint.
 func (a *attempt) spend(function string, size int) error {
 	if function != abi.FuncCheckpoint && function != abi.FuncVar {
 		return nil

@@ -7,7 +7,7 @@ import (
 )
 
 // CheckCache makes a folder for compiled plugins and reports whether it can be
-// one: it is this user's, nobody else can write to it, and this process can.
+// one: it is this user's, no other user can write to it, and this process can.
 func CheckCache(dir string) error { return wasm.CheckCache(dir) }
 
 // cacheUnused is how long compiled code is kept that no process loads.

@@ -13,7 +13,7 @@ import (
 // A timer of package time counts elapsed time. It does not notice that the wall
 // clock was set, and on Linux it stands still while the machine is suspended, so
 // a wait until 08:00 would end hours late. The calendar compares both clocks
-// every few seconds and sets its timers anew after a jump:
+// every few seconds and sets its timers again after a jump:
 //
 //   - a timer for a time of day (at) follows the wall clock both ways;
 //   - a timer for a duration (after) ends early when the clock jumps ahead, since
@@ -78,7 +78,7 @@ func (t *calendarTimer) fire() {
 	t.c.mu.Lock()
 	_, armed := t.c.timers[t]
 	if rest := t.due.Sub(t.c.now()); armed && t.fixed && rest > 0 {
-		// The wall clock runs slower, or was set back and nobody has compared since.
+		// The wall clock runs slower, or was set back since the last comparison.
 		t.timer.Reset(rest)
 		armed = false
 	}
@@ -155,7 +155,7 @@ func (c *calendar) watch(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// jumped sets the timers anew.
+// jumped sets the timers again.
 func (c *calendar) jumped(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

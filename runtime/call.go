@@ -236,7 +236,7 @@ func (a *attempt) durable(ctx context.Context, c *call, t ticket) bool {
 	if err == nil {
 		return true
 	}
-	// At the end of the run it never began, and whoever resumes it asks again.
+	// At the end of the run it never began, and a resumed run asks again.
 	if !over(ctx) {
 		a.complete(c, callEnd{err: asError(err, abi.Internal)})
 	}
@@ -380,7 +380,7 @@ func (a *attempt) rejoin(ctx context.Context) {
 }
 
 // settle makes sure that the guest, when it runs next, finds its last call
-// answered: it waits for work that goes on, and takes up what a crash cut off.
+// answered: it waits for calls under way and resumes those that a crash cut off.
 func (a *attempt) settle(ctx context.Context) error {
 	open := a.openCall()
 	if open == nil {

@@ -48,7 +48,7 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 }
 
 // commandRead returns the request of a command call, which is read once: when
-// the call is made, or when it is taken up from the journal. Only the work
+// the call is made, or when it is resumed from the journal. Only the work
 // behind the call asks, one step after the other.
 func (c *call) commandRead() (*commandRequest, *abi.Error) {
 	if c.command == nil {

@@ -117,7 +117,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			// Nobody knows what the server has counted, so the worst stays booked.
+			// It is unknown what the server has counted, so the reservation stays.
 			spent = worst
 			return callEnd{}, err
 		}
@@ -164,7 +164,7 @@ func makeReadable(r *sentinels.Reply) {
 }
 
 // Turn makes a model turn for a command that a step of the run called, on the
-// run's budget. For an id that no live run has, nobody's budget counts.
+// run's budget. For an id that no live run has, no budget counts.
 func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
 	if rt.opt.Models == nil {
 		return sentinels.Reply{}, errf(abi.Unavailable, "this program has no models")

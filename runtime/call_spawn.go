@@ -18,7 +18,7 @@ type spawnRequest struct {
 
 // callSpawn is clause A6.9. The child's start key is the call's with the
 // attempts around it: however often a crash repeats the call there is one
-// child, and a new attempt of the step, which wants another try, has its own.
+// child, and a new attempt of the step has its own.
 func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	var req spawnRequest
 	if e := parse(c, &req); e != nil {

@@ -167,7 +167,7 @@ func (r *run) passed(pattern string, seq uint64, e *sentinels.Event) {
 }
 
 // awaitChild waits for a child run. A step that is cancelled while it waits
-// stops the child it started: nobody else would.
+// stops the child that it started: nothing else would.
 func (a *attempt) awaitChild(ctx context.Context, id sentinels.RunID) (*childResult, error) {
 	res, err := a.run.rt.Wait(ctx, id)
 	if err != nil {

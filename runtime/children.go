@@ -8,7 +8,7 @@ import (
 
 // activeAbove returns the nearest active run above r, nil if there is none. r is
 // one of its children, also when the run that started r has ended since: so a
-// child cannot end early to leave behind runs that count for nobody, and a run
+// child cannot end early to leave behind runs that are not counted, and a run
 // that is resumed counts the same runs as before. rt.mu is held.
 func (rt *Runtime) activeAbove(r *run) *run {
 	for up := r.parent; up != nil; up = up.parent {

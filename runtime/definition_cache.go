@@ -27,7 +27,7 @@ type definitionCache struct {
 	byKey map[definitionKey]*list.Element
 }
 
-// definitionKey is the text, not the hash that somebody says it has.
+// definitionKey is the text, not the hash that a caller claims.
 type definitionKey struct {
 	text  [sha256.Size]byte
 	types *sentinels.TypeSet

@@ -7,7 +7,7 @@ import (
 )
 
 // A DefinitionChange tells of a new revision of a definition, a tombstone
-// included. It is told when the revision is durable.
+// included. It is notified when the revision is durable.
 type DefinitionChange struct {
 	ID       sentinels.ID `json:"id"`
 	Name     string       `json:"name,omitempty"`
@@ -22,7 +22,7 @@ type DefinitionChange struct {
 
 // definitionChanged tells everyone of a revision that became durable. The calls
 // come one after the other, in the order of the commits, on the goroutine that
-// delivers the store's receipts: who is told must not block there.
+// delivers the store's receipts: a callback must not block there.
 func (rt *Runtime) definitionChanged(s Stored) {
 	rt.mu.Lock()
 	followers := rt.followers

@@ -17,7 +17,7 @@ const headsCacheBytes = 8 << 20
 // It holds as long as no definition is being written. A writer says so before its
 // batch is on its way, and says when that is over, so there is no moment at which
 // the store has a revision and readers are given the one before. Whether a write
-// has become true is nobody's business here: after each the store is read again.
+// has changed does not matter here: after each the store is read again.
 //
 // # Concurrency
 //
@@ -43,7 +43,7 @@ func (h *heads) get() (list []Stored, ok bool, ticket uint64) {
 // unkept is the ticket of a reading that is not to be kept.
 const unkept = math.MaxUint64
 
-// put keeps what the store had, unless somebody has begun to write since get.
+// put keeps what the store had, unless a write has begun since get.
 func (h *heads) put(list []Stored, ticket uint64) {
 	size := 0
 	for _, s := range list {

@@ -23,7 +23,7 @@ type Stored struct {
 	SavedAt    time.Time       `json:"savedAt"`
 	Origin     string          `json:"origin,omitempty"`  // the file it lives in
 	By         string          `json:"by,omitempty"`      // who made the revision
-	Note       string          `json:"note,omitempty"`    // why, in the words of whoever made it
+	Note       string          `json:"note,omitempty"`    // why, in the words of the author
 	Deleted    bool            `json:"deleted,omitempty"` // a tombstone: this revision has no definition
 	Definition json.RawMessage `json:"definition,omitempty"`
 }
@@ -100,7 +100,7 @@ func (rt *Runtime) SaveWith(ctx context.Context, def *sentinels.Definition, opt 
 	if err != nil {
 		return Stored{}, fmt.Errorf("save definition %q: %w", def.ID, err)
 	}
-	if len(canonical) > sentinels.MaxBytes { // nobody could read it again
+	if len(canonical) > sentinels.MaxBytes { // it could not be read again
 		return Stored{}, errf(abi.Limit, "save definition %q: it has %d bytes, more than %d", def.ID, len(canonical), sentinels.MaxBytes)
 	}
 	hash := def.Hash() // once: of a large definition it takes longer than the commit
@@ -113,7 +113,7 @@ func (rt *Runtime) SaveWith(ctx context.Context, def *sentinels.Definition, opt 
 		case opt.Expect >= 0:
 			return Stored{}, late.conflict
 		}
-		// Whoever expects nothing cannot be too late.
+		// A caller that expects no revision cannot be too late.
 	}
 }
 
@@ -170,7 +170,7 @@ type overtakenError struct{ conflict *abi.Error }
 func (e *overtakenError) Error() string { return e.conflict.Message }
 
 // putRevision makes s the head, if the head's revision is still on, and tells
-// about it. A revision that is not new, s with another origin, is told to nobody.
+// about it. A revision that is not new, s with another origin, is not published.
 func (rt *Runtime) putRevision(ctx context.Context, s Stored, on int) error {
 	value, err := json.Marshal(s)
 	if err != nil {

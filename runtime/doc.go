@@ -1,11 +1,14 @@
-// Package runtime is the ENGINE: it carries out sentinels, durably, with every
-// step a sandboxed plugin.
+// Package runtime executes sentinels durably. Every step is a sandboxed Wasm
+// plugin, and the engine knows no step type by name.
 //
-// [Open] makes a [Runtime] from [Options]; [Runtime.Start] begins a run;
-// what the outside world is, commands, models and shells, comes in through the
-// small interfaces of Options. The engine knows no step type by name.
+// [Open] returns a [Runtime] from [Options]; [Runtime.Start] starts a run. The
+// outside world (commands, models, shells) comes in through the small interfaces
+// of Options.
 //
-// [Runtime.Arm] has the triggers of stored definitions fire: [Runtime.Triggers]
-// shows what they wait for and what became of it, [Runtime.Receive] hands them
-// requests, [Runtime.Disarm] is the first thing to do on the way out.
+// [Runtime.Arm] starts to listen for the triggers of stored definitions.
+// [Runtime.Triggers] lists what they wait for and what they fired,
+// [Runtime.Receive] passes requests to them, and [Runtime.Disarm] is the first
+// step of a shutdown.
+//
+// The state of a run is the fold of its journal, see runtime/internal/history.
 package runtime

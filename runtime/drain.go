@@ -7,12 +7,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Drain readies the runtime for Close: no step starts from now on, and those
+// Drain prepares the runtime for Close: no step starts from now on, and those
 // under way get until ctx ends to come to theirs. It returns nil when nothing
 // executes any more, so that Close leaves nothing in doubt; else an error that
 // says how many runs still did something. Runs that wait are not waited for.
 //
-// A run that is started meanwhile is taken in, durably, and carried out by the
+// A run that is started meanwhile is accepted durably and executed by the
 // next process that resumes it. There is no way back from draining but Close.
 func (rt *Runtime) Drain(ctx context.Context) error {
 	rt.mu.Lock()
@@ -73,7 +73,7 @@ func (rt *Runtime) stillBusy() error {
 type effects struct {
 	mu    sync.Mutex
 	n     int
-	ended chan struct{} // closed when n comes to 0; nil while nobody waits
+	ended chan struct{} // closed when n comes to 0; nil without a waiter
 }
 
 func (e *effects) begin() {

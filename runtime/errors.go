@@ -32,7 +32,7 @@ type limitError struct {
 
 func (e *limitError) Error() string { return e.text }
 
-// errf makes an error with a code for whoever asked.
+// errf returns an error with a code for the caller.
 func errf(code abi.Code, format string, args ...any) *abi.Error {
 	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

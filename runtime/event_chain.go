@@ -55,7 +55,7 @@ func (c chain) way() string {
 	return ": " + strings.Join(c.path, " -> ")
 }
 
-// chain is that of an event which the run emits now: those before whoever started
+// chain is that of an event which the run emits now: those before the run that started
 // the run and before the events that the pass answers or has waited for, and the
 // run itself.
 func (r *run) chain() chain {
@@ -67,7 +67,7 @@ func (r *run) chain() chain {
 
 // Chain returns how many runs an event has passed through that the given run
 // emits now, itself included, and the sentinels they are of, in order; 0 for a
-// run that this process does not carry out.
+// run that this process does not execute.
 func (rt *Runtime) Chain(id sentinels.RunID) (hops int, path []string) {
 	r := rt.live(id)
 	if r == nil {

@@ -48,7 +48,7 @@ func (l *eventLog) subscribe(pattern string) *subscriber {
 	return s
 }
 
-// leave ends a subscription. It returns the position that it was told, or 0, and
+// leave ends a subscription. It returns the position that it received, or 0, and
 // up to where the log has nothing for it.
 func (l *eventLog) leave(pattern string, s *subscriber) (match, through uint64) {
 	l.mu.Lock()
@@ -130,7 +130,7 @@ func (l *eventLog) find(pattern string, after uint64) uint64 {
 
 // NextEvent returns the first durable event behind position after that fits the
 // pattern, with its position, waiting for it until ctx ends. lost counts events
-// that had left the log before they were looked at. Whoever goes on from each
+// that had left the log before they were read. A reader that continues from each
 // position sees every event once, in order.
 func (rt *Runtime) NextEvent(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
 	f, err := rt.events.await(ctx, pattern, after)

@@ -16,8 +16,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// eventLog is the outbox: every event that was emitted, in one order. Whoever
-// waits for events reads it from a position of their own, so nothing is missed
+// eventLog holds every event that was emitted, in one order. A reader that
+// waits for events reads it from a position of its own, so nothing is missed
 // between two waits or over a crash, and each subscriber sees each event.
 //
 // The names, ids and sizes of the kept events are in memory, so that thousands
@@ -63,7 +63,7 @@ type eventPlace struct {
 	ticket   *store.Ticket
 }
 
-// An eventComing has a place and is not taken up in the index yet.
+// An eventComing has an offset and is not in the index yet.
 type eventComing struct {
 	position uint64
 	oldest   uint64 // position of the oldest event once this one is committed
@@ -172,7 +172,7 @@ func (l *eventLog) publish(e sentinels.Event, enqueue func(puts ...store.Put) *s
 	return nil, nil
 }
 
-// expect has events taken up once their commit is done. l.mu is held.
+// expect adds events to the index once their commit is done. l.mu is held.
 func (l *eventLog) expect(ticket *store.Ticket, events ...eventComing) {
 	for _, c := range events {
 		c.ticket = ticket
@@ -188,8 +188,8 @@ func (l *eventLog) expect(ticket *store.Ticket, events ...eventComing) {
 	}
 }
 
-// takeUp takes up the events that have become durable. Receipts are delivered a
-// little after their commit, so whoever reads the log calls it too: an event is
+// takeUp adds the events that have become durable to the index. Receipts come a
+// little after their commit, so readers of the log call it too: an event is
 // there for everyone as soon as its emitter knows that it is. l.mu is held.
 func (l *eventLog) takeUp() {
 	for len(l.coming) > 0 {

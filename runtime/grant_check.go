@@ -15,7 +15,7 @@ import (
 // grant does not cover, nil for one that may begin. What is answered from record
 // is not asked about: it was allowed when it was made.
 //
-// Hosts and folders are compared by whoever reaches them, since a request may
+// Hosts and folders are compared where they are accessed, since a request may
 // lead to several, each in its own turn.
 func (a *attempt) denied(c *call) *abi.Error {
 	use, guarded := abi.UseOf(c.function)
@@ -50,7 +50,7 @@ func (a *attempt) denied(c *call) *abi.Error {
 	return nil
 }
 
-// guarded is do, for a call that is taken up after a crash: its plugin may have
+// guarded is do, for a call that is resumed after a crash: its plugin may have
 // lost its grant meanwhile.
 func (a *attempt) guarded(do performer) performer {
 	return func(ctx context.Context, c *call) (callEnd, error) {

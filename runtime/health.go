@@ -35,11 +35,11 @@ type Health struct {
 // # Concurrency
 //
 // Safe for concurrent use. The goroutine of [Runtime.watchHealth] changes it,
-// besides whoever meets a full disk.
+// besides a write that meets a full disk.
 type healthState struct {
 	room *gate // shut while read-only: the steps of all runs wait here
 
-	looking sync.Mutex // held by a look, so that changes are told in their order
+	looking sync.Mutex // held by a check, so that changes are reported in their order
 
 	mu       sync.Mutex
 	now      Health
@@ -70,7 +70,7 @@ const (
 // [Options.MinFree]. Then nothing new starts: no run, no step, no edit, no
 // event from outside; each of these is the error unavailable at once. What
 // steps under way come to is held and written as soon as there is room, for
-// which the ballast in the state folder is let go. Reads go on. It ends by
+// which the ballast in the state folder is deleted. Reads continue. It ends by
 // itself.
 func (rt *Runtime) Health() Health {
 	h := rt.health
@@ -112,8 +112,8 @@ func (rt *Runtime) writable() error {
 
 // The ways out of what makes a runtime read-only.
 const (
-	hintRoom  = "make room on the disk of the state folder; everything goes on by itself"
-	hintWrite = "make the state folder writable again (mount, chmod, chown); everything goes on by itself"
+	hintRoom  = "free space on the disk of the state folder; the runtime continues by itself"
+	hintWrite = "make the state folder writable again (mount, chmod, chown); the runtime continues by itself"
 )
 
 // hintOf returns the way out of what makes commits fail.
@@ -128,8 +128,8 @@ func hintOf(err error) string {
 // or a quota is full, or a file may not grow.
 func IsDiskFull(err error) bool { return store.IsFull(err) }
 
-// readOnlyError refuses. Whoever gets it may come again after some seconds: that
-// is how long somebody takes to delete a file.
+// readOnlyError refuses. A client may try again after some seconds: that
+// is how long it takes to delete a file.
 func readOnlyError(reason, hint string) *abi.Error {
 	return &abi.Error{Code: abi.Unavailable, RetryAfterMs: 5000, Message: "the engine is read-only: " + reason, Hint: hint}
 }
@@ -144,7 +144,7 @@ func reasonOf(err error) string {
 	return fmt.Sprintf("the store cannot be written: %v", err)
 }
 
-// await waits for a commit on behalf of somebody outside of any run. If the
+// await waits for a commit on behalf of a caller outside of any run. If the
 // store stalls it does not keep them waiting: what they asked for is held and
 // will be written, and that is what the error says.
 func (rt *Runtime) await(ctx context.Context, t ticket) error {
@@ -174,7 +174,7 @@ func heldError(what string) *abi.Error {
 }
 
 // settled waits until a commit is done, or the store stalls: then the batch is
-// held, and is committed before any that comes later. It is for what nobody was
+// held, and is committed before any that comes later. It is for what no caller was
 // promised and what must not keep a start waiting for a disk.
 func (rt *Runtime) settled(ctx context.Context, t ticket) error {
 	select {

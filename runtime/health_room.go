@@ -32,7 +32,7 @@ func (rt *Runtime) putBlob(data []byte) (string, error) {
 		}
 		timer := time.NewTimer(healthHurry)
 		// A stop of the run does not end this: its end finds no room either, and
-		// whoever stops it is told that it is held.
+		// the caller of the stop gets the error that it is held.
 		select {
 		case <-timer.C:
 		case <-rt.ctx.Done():

@@ -34,7 +34,7 @@ func (rt *Runtime) look() {
 	if was.ReadOnly {
 		enough += low / 4 // else it would flicker at the mark
 	}
-	// The first that holds is told: a store that fails is why people look here,
+	// The first that holds is reported: a store that fails is why people look here,
 	// room on the disk only explains it.
 	switch {
 	case failing != nil:
@@ -45,7 +45,7 @@ func (rt *Runtime) look() {
 		next.ReadOnly, next.Hint = true, hintRoom
 		next.Reason = fmt.Sprintf("the disk of %s is nearly full: %s free, %s are kept for what is under way", rt.opt.Dir, byteText(disk.Free), byteText(enough))
 	case disk.FreeFiles >= 0 && disk.FreeFiles < fewFiles:
-		next.ReadOnly, next.Hint = true, "delete files on the disk of the state folder; everything goes on by itself"
+		next.ReadOnly, next.Hint = true, "delete files on the disk of the state folder; the runtime continues by itself"
 		next.Reason = fmt.Sprintf("the disk of %s has room for %d more files only", rt.opt.Dir, disk.FreeFiles)
 	case h.unsound != nil:
 		next.Reason, next.Hint = h.unsound.Message, h.unsound.Hint
@@ -55,7 +55,7 @@ func (rt *Runtime) look() {
 	if changed {
 		next.Since = time.Now()
 	}
-	// Who waits for a commit is let go, once for each time that the store fails.
+	// Callers that wait for a commit are released, once each time that the store fails.
 	if failing != nil && !h.isClosed {
 		close(h.stalled)
 		h.isClosed = true
@@ -106,7 +106,7 @@ func (rt *Runtime) shift(now Health, disk store.Disk, failing error) {
 	switch {
 	case starved && disk.Free < size:
 		if dropped, err := store.DropBallast(rt.opt.Dir); err != nil || dropped {
-			rt.log.Warn("ballast is let go to write what is held", "dropped", dropped, "error", err)
+			rt.log.Warn("ballast is deleted to write what is held", "dropped", dropped, "error", err)
 		}
 	case now.OK && settled && disk.Free > now.LowBytes+2*size:
 		if err := store.MakeBallast(rt.opt.Dir, size); err != nil {
@@ -127,7 +127,7 @@ func (rt *Runtime) lowWater(d store.Disk) int64 {
 }
 
 // tellHealth says that something has changed, to the log and to the observer.
-// The caller holds looking, so it is told in the order in which it came about.
+// The caller holds looking, so changes are reported in their order.
 func (rt *Runtime) tellHealth(now Health) {
 	if now.OK {
 		rt.log.Info("the engine can write again")

@@ -74,12 +74,12 @@ func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) (
 		return nil, &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("import definitions: they have %d bytes, more than %d", size, maxImport),
 			Hint: "import them in parts, or without their history"}
 	}
-	// All of it was there already: there is nothing to wait for, and nobody is told.
+	// All of it was there already: there is nothing to wait for or to publish.
 	if len(b.Puts) == 0 {
 		return out, nil
 	}
 	ticket := rt.enqueueDefinitions(b)
-	// On the goroutine that delivers receipts, so that whoever follows definitions
+	// On the goroutine that delivers receipts, so that a follower of definitions
 	// hears of these in the order of the commits.
 	ticket.OnDone(func(err error) {
 		for _, done := range out {
@@ -90,7 +90,7 @@ func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) (
 	})
 	if err := rt.await(ctx, ticket); err != nil {
 		// Unlike a save, an import is not tried again: what the caller compared and
-		// was told to replace is no longer what is there.
+		// was asked to replace is no longer what is there.
 		var late *overtakenError
 		if errors.As(err, &late) {
 			return nil, late.conflict
@@ -195,7 +195,7 @@ func checkHistory(id sentinels.ID, hash string, history []Stored) ([]Stored, err
 		if s.SavedAt.IsZero() {
 			return bad("has no time")
 		}
-		// Neither is in a bundle, and what somebody wrote into one counts nothing.
+		// Neither is in a bundle, and one that was written into it is ignored.
 		s.ID, s.Origin = id, ""
 		if s.Deleted {
 			s.Definition, s.Hash = nil, ""
@@ -228,7 +228,7 @@ func checkHistory(id sentinels.ID, hash string, history []Stored) ([]Stored, err
 		}
 		out = append(out, s)
 	}
-	// Otherwise a rollback here would bring back something else than there.
+	// Otherwise a rollback here would restore something else than there.
 	if last := out[len(out)-1]; last.Deleted || last.Hash != hash {
 		return nil, errf(abi.BadFields, "import definition %q: its history does not end with it", id)
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// An Observer is told what happens in runs. Nil functions are not called.
+// An Observer receives what happens in runs. Nil functions are not called.
 type Observer struct {
 	// Progress is called for every [Progress], in order for each run, and for
 	// the end of a step or run only when it is durable. It must not block:
-	// whatever it delays is told late to everyone.
+	// what it delays is late for every observer.
 	Progress func(Progress)
 	// Definition is called for every new revision of a definition, in the order
 	// of the commits, when it is durable. It must neither block nor wait for
@@ -33,7 +33,7 @@ type Observer struct {
 }
 
 // TriggerFired says what became of one fire. A fire that waited, in the queue or
-// for quiet, is told twice: that it waits, and what came of it; one whose place a
+// for quiet, is reported twice: that it waits, and its result; one whose place a
 // later fire took is not told again.
 type TriggerFired struct {
 	Sentinel sentinels.ID     `json:"sentinel"`
@@ -49,7 +49,7 @@ type TriggerFired struct {
 // ProgressKind names what a [Progress] tells.
 type ProgressKind string
 
-// The kinds of progress. Text and log are told at once and are not durable.
+// The kinds of progress. Text and log are reported at once and are not durable.
 const (
 	OnRunStart       ProgressKind = "run.start"
 	OnIterationStart ProgressKind = "iteration.start"

@@ -71,7 +71,7 @@ type Options struct {
 	// guests see them, from outputs of steps, and from all that is kept or observed.
 	// Redacting twice is the same as once. Default nil.
 	Redact func([]byte) []byte
-	// Observer is told what happens. Default: nobody.
+	// Observer receives what happens. Default: none.
 	Observer Observer
 	// Logger takes what concerns the host rather than a run. Default discards.
 	Logger *slog.Logger
@@ -119,7 +119,7 @@ type Limits struct {
 	KeepEvents     int           // in the log of events. Default 10,000
 	KeepEventBytes int64         // of the log of events, as stored; the newest event is always kept. Default 64 MiB
 	Plugins        int           // that are not trusted and live; each takes 0.3 MB and what its file does. Default 256
-	PluginBytes    int64         // of their files together; as machine code they take up to four times as much. Default 256 MiB
+	PluginBytes    int64         // of their files together; their machine code is up to four times as large. Default 256 MiB
 	Crashes        int           // crashes in the same step until it is quarantined; after one less it executes only alone among such steps. Default 3
 }
 

@@ -59,7 +59,7 @@ func (rt *Runtime) PauseWith(ctx context.Context, id sentinels.RunID, opt PauseO
 	return rt.pauseStored(ctx, info, opt, with)
 }
 
-// pauseStored pauses a run that no process carries out: whoever takes it over
+// pauseStored pauses a run that no process executes: a process that recovers it
 // finds it so.
 func (rt *Runtime) pauseStored(ctx context.Context, info RunInfo, opt PauseOptions, with sentinels.RunID) error {
 	if info.Status != sentinels.StatusPaused {

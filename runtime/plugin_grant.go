@@ -11,7 +11,7 @@ import (
 )
 
 // ask returns what a version of a plugin may do. The error denied says that it
-// has to wait, or, where there is nobody to decide, that it never will.
+// has to wait, or, where no person can decide, that it is never granted.
 func (s *pluginSet) ask(ctx context.Context, info PluginInfo) (Grant, error) {
 	switch {
 	case info.Trusted:
@@ -26,7 +26,7 @@ func (s *pluginSet) ask(ctx context.Context, info PluginInfo) (Grant, error) {
 }
 
 // renew asks again what a module may do that no file stands for any more, such
-// as the one that a parked step began with. Where that cannot be told it keeps
+// as the one that a parked step began with. Where that is unknown it keeps
 // what it had, which for a module that was just loaded is nothing.
 func (s *pluginSet) renew(ctx context.Context, m *heldModule) {
 	if m.trusted {
@@ -77,7 +77,7 @@ func (h *heldModule) allowed() (g Grant, ok bool) {
 // to passes that begin, and host calls that its steps under way begin are denied,
 // those of parked steps too.
 //
-// The error joins what could not be told; those plugins stay as they are.
+// The error joins what could not be determined; those plugins stay as they are.
 func (rt *Runtime) Regrant(ctx context.Context) error {
 	s := rt.plugins
 	s.loading.Lock()
@@ -151,7 +151,7 @@ func (s *pluginSet) revoke(info PluginInfo, m *heldModule, why error) error {
 		s.mu.Unlock()
 		return err
 	}
-	// Denied before the table changes: whoever still has it finds nothing allowed.
+	// Denied before the table changes: a step that still uses it is allowed nothing.
 	m.allow(nil)
 	s.swap(table)
 	waits := info

@@ -77,7 +77,7 @@ func (rt *Runtime) Plugins() []PluginInfo {
 	return append([]PluginInfo(nil), rt.plugins.infos...)
 }
 
-// absent says of a step type that nobody provides why that is, nil if no plugin
+// absent returns why no plugin provides a step type, nil if no plugin
 // that waits has it.
 func (s *pluginSet) absent(t sentinels.StepType) *abi.Error {
 	s.mu.Lock()

@@ -66,7 +66,7 @@ func (rt *Runtime) PreparePlugin(ctx context.Context, module []byte) (*PreparedP
 }
 
 // loadAll makes the plugins of Options live, in their order. A plugin that cannot be
-// loaded is recorded with the reason and is no error of the runtime, unless it is a
+// loaded is recorded with the reason, which is not an error of the runtime unless it is a
 // trusted one: without its own step types a program is not whole.
 func (s *pluginSet) loadAll(ctx context.Context, list []Plugin) error {
 	ready := s.openAll(ctx, list)

@@ -172,7 +172,7 @@ func (s *pluginSet) discard(m *heldModule) {
 
 // swap makes a table the live one. The caller has the mutex.
 func (s *pluginSet) swap(table *pluginTable) {
-	// Held before the old ones are let go, so that what is in both tables is never
+	// Held before the old ones are released, so that what is in both tables is never
 	// without a holder.
 	for _, m := range table.modules {
 		s.hold(m)
@@ -258,8 +258,8 @@ func (s *pluginSet) log(now, version PluginInfo, why error) {
 	s.rt.log.Log(context.Background(), level, text, "plugin", version.Name, "file", version.Source, "digest", version.Digest, "serves", serves, "reason", version.Problem)
 }
 
-// tell passes on what has become of a plugin. Changes are told one after the
-// other, since whoever makes one holds loading.
+// tell reports a change of a plugin. Changes are reported one after the
+// other, since the caller holds loading.
 func (s *pluginSet) tell(info PluginInfo) {
 	if info.Source != "" && s.rt.opt.Observer.Plugin != nil {
 		s.rt.opt.Observer.Plugin(info)

@@ -123,7 +123,7 @@ func newTable(modules []*heldModule) (*pluginTable, error) {
 }
 
 // with returns t and the types of more that t does not have. The result is
-// nobody's live table and holds nothing: whoever asks holds t and more.
+// not a live table and holds nothing: the caller holds t and more.
 func (t *pluginTable) with(more []*heldModule) (*pluginTable, error) {
 	next := &pluginTable{modules: slices.Concat(t.modules, more), byType: map[sentinels.StepType]*heldModule{}}
 	var specs []sentinels.TypeSpec

@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A module carries out step attempts. It is a loaded plugin; engine tests put
+// A module executes step attempts. It is a loaded plugin; engine tests put
 // Go functions here.
 type module interface {
 	Digest() string
@@ -27,7 +27,7 @@ type module interface {
 //
 // Safe for concurrent use. What is live is one immutable [pluginTable]; a swap
 // puts another in its place. Who works with a table or a module holds it, and
-// modules that nobody holds any more are unloaded but for the last few: their
+// modules that are not held any more are unloaded but for the last few: their
 // code is in the store, should a parked step ask for it.
 type pluginSet struct {
 	rt      *Runtime
@@ -36,7 +36,7 @@ type pluginSet struct {
 	mu       sync.Mutex
 	live     *pluginTable
 	byDigest map[string]*heldModule // every module in memory
-	idle     []*heldModule          // those that nobody holds, the oldest first
+	idle     []*heldModule          // those that are not held, the oldest first
 	infos    []PluginInfo
 	waits    map[string]PluginInfo // by source, versions that the operator has to decide about; their code is a blob
 	asked    int                   // how often all grants were asked for again
@@ -50,7 +50,7 @@ func newPluginSet(rt *Runtime) *pluginSet {
 
 // keep puts a module's code into the store, where a later release finds it for a
 // step that this one parked. On a full disk that is done later, see keepRest: a
-// program must not fail to start for want of it.
+// program must not fail to start without it.
 func (s *pluginSet) keep(digest string, code []byte) error {
 	_, err := s.rt.db.PutBlob(code)
 	if !store.IsFull(err) {

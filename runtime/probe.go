@@ -93,7 +93,7 @@ func (p Probe) Waiting() int {
 func (r *run) waits() bool {
 	const started = 4 // records of a run, a pass, a step and a call that began
 	if !r.slot.TryLock() {
-		return false // somebody enters, and holds it until there is room
+		return false // another step enters, and holds it until there is space
 	}
 	idle := r.active == 0
 	r.slot.Unlock()

@@ -23,7 +23,7 @@ type Retention struct {
 	KeepFailed float64
 	// Removed is called with runs that are gone for good, so that what others
 	// keep of them goes too. It may block; an error ends the pruning. Should the
-	// process end before, nobody says so again. Default nil.
+	// process end before, it is not called again. Default nil.
 	Removed func(ctx context.Context, runs []sentinels.RunID) error
 }
 
@@ -33,7 +33,7 @@ type Pruned struct {
 	Records   int           `json:"records"`   // of their journals
 	Bytes     int64         `json:"bytes"`     // of the records and results
 	Keys      int           `json:"keys"`      // start keys
-	Blobs     int           `json:"blobs"`     // values put aside that nobody names any more
+	Blobs     int           `json:"blobs"`     // blobs that no record names any more
 	BlobBytes int64         `json:"blobBytes"` // their size
 	Swept     bool          `json:"swept"`     // blobs were looked at: at most once a minute
 	Kept      int           `json:"kept"`      // runs that are left, those that go on included
@@ -68,7 +68,7 @@ func (rt *Runtime) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	return p.out, err
 }
 
-// A pruner carries out one Prune.
+// A pruner executes one Prune.
 type pruner struct {
 	rt   *Runtime
 	keep Retention
@@ -143,7 +143,7 @@ func (p *pruner) remove(ctx context.Context, gone []*keptRun) error {
 			b.Puts = append(b.Puts, store.Put{Bucket: bucketSpent, Key: []byte(id), Value: value})
 		}
 		ticket := p.rt.db.Enqueue(b)
-		ticket.OnDone(func(err error) { // also when nobody waits any more
+		ticket.OnDone(func(err error) { // even if the caller has gone
 			if err == nil {
 				p.uncount(taken)
 			}
@@ -153,7 +153,7 @@ func (p *pruner) remove(ctx context.Context, gone []*keptRun) error {
 			p.out = before // it is not known to be gone
 			return fmt.Errorf("remove %d runs: %w", took.Runs-before.Runs, err)
 		}
-		p.uncount(taken) // those who wait for the receipt may be told before us
+		p.uncount(taken) // waiters for the receipt may be notified before us
 		p.out.Kept -= len(ids)
 		if p.keep.Removed != nil {
 			if err := p.keep.Removed(ctx, ids); err != nil {

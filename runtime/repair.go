@@ -67,9 +67,9 @@ type RepairedRuns struct {
 	Whole        int               `json:"whole"`
 	FromSnapshot []sentinels.RunID `json:"fromSnapshot,omitempty"` // journal as the snapshot had it
 	Cut          []sentinels.RunID `json:"cut,omitempty"`          // journal that ends early
-	Rebuilt      []sentinels.RunID `json:"rebuilt,omitempty"`      // summary made anew from the journal
+	Rebuilt      []sentinels.RunID `json:"rebuilt,omitempty"`      // summary made again from the journal
 	Lost         []sentinels.RunID `json:"lost,omitempty"`         // summary without a journal that could go on: failed
-	Paused       []sentinels.RunID `json:"paused,omitempty"`       // records may be missing, so somebody has to resume it
+	Paused       []sentinels.RunID `json:"paused,omitempty"`       // records may be missing, so a person has to resume it
 }
 
 // Repair rebuilds the store of a state folder that no process has open, else it
@@ -77,7 +77,7 @@ type RepairedRuns struct {
 //
 //   - What can be read of the damaged store counts. Where something is lost, the
 //     newest sound snapshot fills in, as it was when it was taken.
-//   - A run's journal is wholly of one of the two, the one that reaches further,
+//   - A run's journal is entirely of one of the two, the one that reaches further,
 //     from its first record on without a hole.
 //   - A run that is not over and may have lost records is paused: it would repeat
 //     what it does not remember having done. A person decides to resume it.
@@ -154,9 +154,9 @@ func enoughRoom(dir string, used int64, base string) error {
 	}
 	d, err := store.DiskOf(dir)
 	if err != nil || d.Free >= used+used/4 {
-		return nil // where nobody knows, the writing tells
+		return nil // if it is unknown, the write fails
 	}
-	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("repair %q: it takes about %s, %s are free", dir, byteText(used+used/4), byteText(d.Free)), Hint: "make room on the disk of the state folder"}
+	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("repair %q: it takes about %s, %s are free", dir, byteText(used+used/4), byteText(d.Free)), Hint: "free space on the disk of the state folder"}
 }
 
 // chooseSnapshot returns the file that fills in: the one that was asked for, or

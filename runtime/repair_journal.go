@@ -70,7 +70,7 @@ func readPrefix(records []store.JournalRecord) (kept []store.JournalRecord, o *j
 	return kept, o
 }
 
-// choose is the rule for journals: wholly from one source, the one that reaches
+// choose is the rule for journals: entirely from one source, the one that reaches
 // further.
 func (j *repairs) choose(run string, damaged []store.JournalRecord, whole bool, base []store.JournalRecord) []store.JournalRecord {
 	kept, o := readPrefix(damaged)
@@ -87,7 +87,7 @@ func (j *repairs) choose(run string, damaged []store.JournalRecord, whole bool, 
 		kept, o = older, from
 		o.fromBase, o.cut = true, true
 	}
-	// Without its first record nobody can say what the run is a run of.
+	// Without its first record it is unknown what the run is a run of.
 	if o == nil {
 		return nil
 	}
@@ -127,12 +127,12 @@ func (j *repairs) noteCursors(raw []byte) {
 	j.cursor = max(j.cursor, at)
 }
 
-// blobName finds digests where a value names its blob. A value of somebody's own
+// blobName finds digests where a value names its blob. A value of the user
 // that looks the same is found too: then a blob is reported that never was.
 var blobName = regexp.MustCompile(`"b":"([0-9a-f]{64})"`)
 
 // noteBlobs looks whether the blobs that a record names are there. Their
-// content is checked by whoever reads them.
+// content is checked when they are read.
 func (j *repairs) noteBlobs(raw []byte) {
 	for _, m := range blobName.FindAllSubmatch(raw, -1) {
 		digest := string(m[1])

@@ -110,7 +110,7 @@ func (j *repairs) mend(ctx context.Context) error {
 	}
 	// A run remembers how far it has read the log of events. If the end of the
 	// log is lost, positions would be given a second time, and it would pass over
-	// what stands there now.
+	// the current value.
 	// Events that come from now on must lie behind what any run has seen.
 	if j.events < j.cursor {
 		e := sentinels.Event{ID: string(newRunID()), Name: "store:repaired", Time: time.Now().UTC()}
@@ -132,7 +132,7 @@ func (j *repairs) mend(ctx context.Context) error {
 }
 
 // mendRun makes a summary agree with the journal that was kept; o is nil where
-// there is none. A summary made anew is always written.
+// there is none. A summary made again is always written.
 func (j *repairs) mendRun(info RunInfo, o *journalOrigin) (b store.Batch, changed bool) {
 	r := &j.report.Runs
 	// At the end and not before: it writes info as the cases below leave it.
@@ -222,7 +222,7 @@ func (j *repairs) countMissing() error {
 	if err != nil {
 		return err
 	}
-	// The default, because nobody tells here what the host was set to: with a
+	// The default, because the setting of the host is unknown here: with a
 	// smaller number some would be named that were dropped on purpose.
 	keep := Limits{}.withDefaults().KeepRevisions
 	for _, head := range heads {

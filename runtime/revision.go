@@ -31,7 +31,7 @@ func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOpti
 		if err := expects("delete", head, opt.Expect); err != nil {
 			return Stored{}, err
 		}
-		// The origin stays: whoever keeps the file has to find it.
+		// The origin stays: the owner of the file has to find it.
 		tombstone := Stored{
 			ID: id, Name: head.Name, Revision: head.Revision + 1, SavedAt: time.Now().UTC(), Deleted: true,
 			Origin: head.Origin, By: opt.By, Note: opt.Note,

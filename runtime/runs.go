@@ -100,7 +100,7 @@ func (l *runList) lookup(id sentinels.RunID) bool {
 	return !found || l.stored(id, raw) // else retention took it meanwhile
 }
 
-// stored takes up a run that the store has; false ends the scan.
+// stored adds a run that the store has; false ends the scan.
 func (l *runList) stored(id sentinels.RunID, raw []byte) bool {
 	if l.tooOld(id) || !l.before(id) {
 		return false
@@ -123,7 +123,7 @@ func (l *runList) tooOld(id sentinels.RunID) bool {
 	return !l.filter.Since.IsZero() && !at.IsZero() && at.Before(l.filter.Since.Add(-time.Second))
 }
 
-// before takes up the runs that began after id and are not in the store; false
+// before adds the runs that began after id and are not in the store; false
 // says that there is no room for more. Of id itself, if it was stored
 // meanwhile, the store's entry stands for it.
 func (l *runList) before(id sentinels.RunID) bool {

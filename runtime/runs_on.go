@@ -21,7 +21,7 @@ func (a *arming) findRuns() error {
 		return true
 	})
 	if err != nil {
-		return fmt.Errorf("find the runs that are on: %w", err)
+		return fmt.Errorf("find the active runs: %w", err)
 	}
 	for _, run := range live {
 		a.mu.Lock()
@@ -48,7 +48,7 @@ func (a *arming) note(id sentinels.ID, run sentinels.RunID) {
 	a.on[id][run] = struct{}{}
 }
 
-// began and ended keep account of the runs that are on. A child belongs to its
+// began and ended count the active runs. A child belongs to its
 // parent's run and is none of its own.
 func (a *arming) began(r *run) {
 	if r.begin.Parent != "" {

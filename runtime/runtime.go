@@ -41,7 +41,7 @@ var buckets = []string{
 	bucketTriggers, bucketTriggerKeys, bucketTriggerPending, bucketTriggerQueue,
 }
 
-// A Runtime carries out runs. Two of them may live in one process.
+// Runtime executes runs. A process may open more than one.
 //
 // # Concurrency
 //
@@ -74,7 +74,7 @@ type Runtime struct {
 	wg     sync.WaitGroup // runs and the work behind host calls
 
 	mu       sync.Mutex
-	runs     map[sentinels.RunID]*run   // those this process carries out
+	runs     map[sentinels.RunID]*run   // those that this process executes
 	starting map[string]sentinels.RunID // by start key, until the start is durable
 	fresh    map[sentinels.RunID]*run   // whose start is not durable yet
 	closed   bool
@@ -87,7 +87,7 @@ type Runtime struct {
 
 	unindexed atomic.Bool // the store has no run yet, so nothing says that its runs are indexed
 	// handover is held to read while a run is taken over, and to write while a
-	// record goes into the journal of one that nobody carries out.
+	// record goes into the journal of one that no process executes.
 	handover sync.RWMutex
 
 	totals totals // of the runs of each sentinel

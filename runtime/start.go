@@ -37,7 +37,7 @@ type StartOptions struct {
 	OnInterrupt sentinels.Interrupt
 	// Starter is the run that starts this one by a command. The new run is none of
 	// its children, but the chain of events that it belongs to goes on, so that
-	// sentinels which start each other in a circle come to an end. Default: nobody's
+	// sentinels which start each other in a circle come to an end. Default: no run's
 	// run.
 	Starter sentinels.RunID
 
@@ -113,7 +113,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		}})
 	}
 	w.puts = append(w.puts, rt.indexPuts(r.info)...)
-	// From here on others see the run. Whoever wants to write to its journal waits
+	// From here on others see the run. A caller that writes to its journal waits
 	// until that begins.
 	r.snap.Lock()
 	if first, err := rt.adoptNew(r, opt.Key); err != nil || first != id {
@@ -189,7 +189,7 @@ func (rt *Runtime) adoptNew(r *run, key string) (sentinels.RunID, error) {
 	return r.id, nil
 }
 
-// adopt makes r one of the runs that this process carries out.
+// adopt makes r one of the runs that this process executes.
 func (rt *Runtime) adopt(r *run) error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

@@ -5,7 +5,7 @@ import "time"
 // Stats say how much a runtime carries and how its store does. Counts of the
 // store are exact and begin at Open.
 type Stats struct {
-	Runs      int `json:"runs"`      // this process carries out
+	Runs      int `json:"runs"`      // that this process executes
 	Executing int `json:"executing"` // of them: a guest or an effect runs now
 	Resident  int `json:"resident"`  // guests in memory that wait
 

@@ -74,7 +74,7 @@ func verifyInChild(ctx context.Context, child subprocess.Command, path string) e
 	case !ready:
 		return fmt.Errorf("check store in a child: it did not start: %w: %s", errors.Join(err, errNoChild), firstLine(said.String()))
 	case err != nil && said.Len() == 0:
-		return fmt.Errorf("check store in a child: it was killed from outside: %w", err) // Go never dies without a word
+		return fmt.Errorf("check store in a child: it was killed from outside: %w", err) // Go never dies without output
 	case err != nil:
 		return &store.DamagedError{Path: filepath.Join(path, "store.db"), Count: 1, Places: []string{"reading it ends the process: " + firstLine(said.String())}}
 	}

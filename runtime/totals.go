@@ -27,7 +27,7 @@ type RunTotals struct {
 
 // totals keep [RunTotals] in memory: lists ask for those of every sentinel, and
 // reading every run there ever was for each list takes longer the longer a host
-// lives. They are built when somebody asks for the first time, from one look at
+// lives. They are built at the first request, from one read of
 // all runs, and take about 40 bytes a run from then on; who never asks, as a
 // foreground run, pays nothing.
 //
@@ -37,14 +37,14 @@ type RunTotals struct {
 //
 // # Concurrency
 //
-// Safe for concurrent use. Changes never wait for the store: they are told on the
+// Safe for concurrent use. Changes never wait for the store: they are reported on the
 // goroutine that delivers its receipts.
 type totals struct {
-	building sync.Mutex // held by whoever builds
+	building sync.Mutex // held while building
 
 	mu    sync.Mutex
 	built bool
-	by    map[sentinels.ID]*sentinelTotals // nil until somebody builds
+	by    map[sentinels.ID]*sentinelTotals // nil until they are built
 	told  map[runKeyDigest]struct{}        // while building: runs whose entry is newer than the store
 }
 
@@ -74,7 +74,7 @@ func keyOfRun(id sentinels.RunID) (k runKeyDigest) {
 }
 
 // began counts a run that begins, ended one whose end is durable, and forget
-// takes one out. All may be told again.
+// takes one out. Each may be reported again.
 func (t *totals) began(info RunInfo) { t.tell(info, notOver) }
 
 func (t *totals) ended(info RunInfo) { t.tell(info, max(0, info.Elapsed)) }
@@ -83,7 +83,7 @@ func (t *totals) tell(info RunInfo, elapsed int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.by == nil {
-		return // whoever builds them finds it in the store, or among the fresh runs
+		return // a build finds it in the store, or among the fresh runs
 	}
 	if t.told != nil {
 		t.told[keyOfRun(info.ID)] = struct{}{}
@@ -132,7 +132,7 @@ func (t *totals) set(info RunInfo, elapsed int64) {
 		s.elapsed += elapsed
 	}
 	// Ids are in the order of starts. Where the newest is not known, a run that
-	// is told of need not be it.
+	// receives need not be it.
 	if first || s.newest != "" && info.ID >= s.newest {
 		s.newest, s.at = info.ID, info.CreatedAt
 	}
@@ -196,7 +196,7 @@ func (rt *Runtime) buildTotals() error {
 	defer t.mu.Unlock()
 	t.told = nil
 	if err != nil {
-		t.by = nil // the next one tries again
+		t.by = nil // the next request tries again
 	}
 	t.built = err == nil
 	return err

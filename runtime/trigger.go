@@ -32,7 +32,7 @@ type firing struct {
 type draft struct {
 	t      *armedTrigger
 	waited bool // the fire was admitted before and is due now
-	lazy   bool // nobody waits for the commit
+	lazy   bool // no caller waits for the commit
 	rec    triggerRecord
 	puts   []store.Put
 	names  []namedRecord // what is written of the fire's key and replay name
@@ -70,7 +70,7 @@ func (t *armedTrigger) fire(ctx context.Context, f triggers.Firing) (triggers.Ad
 const maxUnwaited = 64
 
 // admit decides what becomes of a fire. The ticket is that of the commit which
-// makes it so; lazy says that nobody waits for it.
+// makes it so; lazy says that no caller waits for it.
 func (t *armedTrigger) admit(ctx context.Context, f triggers.Firing, lazy bool) (triggers.Admission, *store.Ticket, error) {
 	now, err := t.judge(ctx, f) // outside the lock: a filter may take a second
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *armedTrigger) judge(ctx context.Context, f triggers.Firing) (*firing, e
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case err != nil: // never taken for false: somebody has to see it
+	case err != nil: // never taken for false: a person has to see it
 		now.trouble = "filter: " + asError(err, abi.Plugin).Message
 	case !v.Truthy:
 		now.trouble, now.filtered = "the filter does not hold", true
@@ -198,7 +198,7 @@ func (d *draft) start(f triggers.Firing) (triggers.Admission, *store.Ticket, err
 	}
 	opt := StartOptions{Event: f.Event, Workspace: rt.opt.Workspace, Revision: stored.Revision, id: newRunID()}
 	if f.Key != "" && !d.t.gone {
-		// A trigger that is taken away and written again begins anew, so when it
+		// A trigger that is deleted and written again starts again, so when it
 		// began is part of the key.
 		opt.Key = fmt.Sprintf("trigger/%s/%s/%d/%s", s.id, d.t.name, d.rec.Since.UnixMicro(), f.Key)
 		first, found, err := rt.startedBefore(opt.Key)

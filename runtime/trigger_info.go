@@ -21,7 +21,7 @@ type TriggerInfo struct {
 	// Problem says why it does not fire, or why its newest fire was of no use.
 	Problem string `json:"problem,omitempty"`
 
-	Next        time.Time        `json:"next,omitzero"` // the planned time; zero for what nobody plans, and while it is paused
+	Next        time.Time        `json:"next,omitzero"` // the planned time; zero without a schedule, and while it is paused
 	LastFire    time.Time        `json:"lastFire,omitzero"`
 	LastOutcome triggers.Outcome `json:"lastOutcome,omitempty"`
 	LastReason  string           `json:"lastReason,omitempty"`

@@ -25,7 +25,7 @@ type queuedFire struct {
 	Number  uint64    `json:"-"` // its key in the store; the order
 	Trigger string    `json:"trigger"`
 	Since   int64     `json:"since"`             // when its trigger began: one that is written again is another
-	Restart bool      `json:"restart,omitempty"` // the runs that are on are stopped for it
+	Restart bool      `json:"restart,omitempty"` // the active runs are stopped for it
 	Fire    *keptFire `json:"fire,omitempty"`
 
 	bytes int64 // in the store
@@ -64,7 +64,7 @@ func (s *armedSentinel) readQueue() error {
 }
 
 // push and remove keep the queue, its size and what others may see of it in
-// step. The caller holds the lock, but for a sentinel that nobody knows yet.
+// step. The caller holds the lock, but for a sentinel that is not visible yet.
 func (s *armedSentinel) push(q queuedFire) {
 	s.queue = append(s.queue, q)
 	s.last, s.bytes = q.Number, s.bytes+q.bytes
@@ -90,7 +90,7 @@ func (d *draft) enqueue(f triggers.Firing, restart bool) (triggers.Admission, *s
 	reason := "a run is on"
 	place := -1 // of the fire whose turn this one takes
 	if restart {
-		reason = "the run that is on is stopped for it"
+		reason = "the active run is stopped for it"
 		for i, other := range s.queue {
 			if other.Restart && other.of(t) {
 				place = i
@@ -103,7 +103,7 @@ func (d *draft) enqueue(f triggers.Firing, restart bool) (triggers.Admission, *s
 		d.rec.Skipped++
 		d.puts = append(d.puts, store.Put{Bucket: bucketTriggerQueue, Key: queueKey(s.id, old.Number), Delete: true})
 		d.done = append(d.done, func() { s.remove(place) })
-		reason = "the run that is on is stopped for it, and not for the fire before"
+		reason = "the active run is stopped for it, and not for the firing before"
 	case len(s.queue) >= maxQueued:
 		return d.settle(triggers.Dropped, "", fmt.Sprintf("the queue is full: %d fires wait", len(s.queue)), f)
 	case s.bytes+q.bytes > maxQueuedBytes:
@@ -120,7 +120,7 @@ func (d *draft) enqueue(f triggers.Firing, restart bool) (triggers.Admission, *s
 	return d.settle(triggers.Queued, "", reason, f)
 }
 
-// drain starts what waits, as far as the runs that are on allow. More than one
+// drain starts what waits, as far as the active runs allow. More than one
 // at a time do no harm: each decision is made under the lock.
 func (s *armedSentinel) drain(ctx context.Context) {
 	for {
@@ -197,8 +197,8 @@ func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket,
 	return nil, nil, err == nil, err
 }
 
-// stopFor stops a run that is in the way of a newer one, wholly. One that comes
-// to its end by itself just now is waited for; one that is over is in nobody's
+// stopFor stops a run that is in the way of a newer one. One that comes
+// to its end by itself just now is waited for; one that is over is in no
 // way.
 func (s *armedSentinel) stopFor(ctx context.Context, run sentinels.RunID) error {
 	rt := s.a.rt
@@ -216,7 +216,7 @@ func (s *armedSentinel) stopFor(ctx context.Context, run sentinels.RunID) error 
 	}
 	info, err := rt.Status(run)
 	if abi.CodeOf(err) == abi.NotFound || err == nil && info.Status.Final() {
-		s.a.ended(s.id, run) // it never began, or ended while nobody looked
+		s.a.ended(s.id, run) // it never began, or has ended meanwhile
 		return nil
 	}
 	return err

@@ -74,7 +74,7 @@ func encodePut(bucket string, key []byte, v any) store.Put {
 
 // triggerNames gives each trigger of a definition its name: the kind and a
 // digest of what its author wrote. So edits of other parts keep a trigger's
-// state, and an edited trigger is a new one. Equal ones are told apart by a
+// state, and an edited trigger is a new one. Equal ones are distinguished by a
 // number, in order.
 func triggerNames(list []sentinels.Trigger) []string {
 	names := make([]string, len(list))

@@ -24,7 +24,7 @@ type journalLog struct {
 }
 
 type writeOptions struct {
-	lazy bool        // nobody waits
+	lazy bool        // no caller waits
 	info bool        // the run's summary changed: write it along
 	puts []store.Put // written in the same commit
 }
@@ -132,7 +132,7 @@ type RunInfo struct {
 	Root       sentinels.RunID  `json:"root"`
 
 	// Of a run that was made from another one: that one, the pass it began with
-	// and the address of the first step that it carried out; 0 and empty when it
+	// and the address of the first step that it executed; 0 and empty when it
 	// began from the start.
 	RetryOf        sentinels.RunID `json:"retryOf,omitempty"`
 	RetryIteration int             `json:"retryIteration,omitempty"`
@@ -146,7 +146,7 @@ type RunInfo struct {
 	Asks      []Ask           `json:"asks,omitempty"`     // what a person has to decide
 	Retries   []RetryWait     `json:"retries,omitempty"`  // of an active run: steps that wait for their next attempt
 	Snapshot  uint64          `json:"snapshot,omitempty"` // journal place of the last iteration's end
-	Live      bool            `json:"live"`               // a process carries it out now
+	Live      bool            `json:"live"`               // a process executes it now
 
 	Crashes map[string]StepCrashes `json:"crashes,omitempty"` // of the host, by execution path of the steps that were executing
 	Turn    string                 `json:"turn,omitempty"`    // execution path of a suspected step that executes now, see [Limits]
