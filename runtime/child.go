@@ -22,7 +22,7 @@ type Child struct {
 // that embeds the runtime. In a process that was started as a child it serves
 // until its parent is gone and exits; in any other it returns at once.
 func ServeChild() {
-	subprocess.Served()
+	subprocess.EnableSelf()
 	if cond.ServeChild() || wasm.ServeChild() {
 		os.Exit(0)
 	}
@@ -43,7 +43,7 @@ func ServeChild() {
 // resolve returns the command to start, the zero value if none may be.
 func (c Child) resolve() subprocess.Command {
 	if c.Path == "" {
-		c.Path = subprocess.Own().Path
+		c.Path = subprocess.Self().Path
 	}
 	if c.Path == "" {
 		return subprocess.Command{}

@@ -54,7 +54,7 @@ type (
 // package runtime, which does the same and more: modules that are not Trusted are
 // compiled in a child, which is this program again. In a child it does not return.
 func ServeChild() {
-	subprocess.Served()
+	subprocess.EnableSelf()
 	if wasm.ServeChild() {
 		os.Exit(0)
 	}
@@ -65,7 +65,7 @@ func ServeChild() {
 // those whose compiled code is in Options.CacheDir.
 func Open(opt Options) (*Host, error) {
 	if opt.Child.Path == "" {
-		opt.Child = subprocess.Own()
+		opt.Child = subprocess.Self()
 	}
 	return wasm.Open(opt)
 }

@@ -70,10 +70,10 @@ func (c *child) roundTrip(ctx context.Context, limit time.Duration, verb string,
 		return nil, errf(abi.Timeout, "%s: timed out after %s", verb, limit)
 	}
 	c.Stop() // so that its stderr is complete
-	if c.Starved() {
+	if c.OutOfMemory() {
 		return nil, errf(abi.Memory, "%s: memory limit exceeded", verb)
 	}
-	stderr := c.Said()
+	stderr := c.Stderr()
 	if stderr == "" {
 		// A Go program writes to stderr before it crashes, so this one was
 		// killed.

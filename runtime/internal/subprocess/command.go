@@ -23,27 +23,27 @@ type Command struct {
 // not a helper.
 func Kind() string { return os.Getenv(Marker) }
 
-// served is set by programs whose main checks [Kind] before it does anything
-// else. Only those may be started again as a helper: any other would become a
-// second host.
-var served atomic.Bool
+// selfEnabled is set by programs whose main checks [Kind] before it does
+// anything else. Only those may be started again as a helper: any other would
+// become a second host.
+var selfEnabled atomic.Bool
 
-// Served declares that this program can be started as its own helper.
-func Served() { served.Store(true) }
+// EnableSelf declares that this program can be started as its own helper.
+func EnableSelf() { selfEnabled.Store(true) }
 
-// Own returns the command that starts this program again. It is the zero value
-// if [Served] was not called.
-func Own() Command {
-	if !served.Load() {
+// Self returns the command that starts this program again. It is the zero value
+// if [EnableSelf] was not called.
+func Self() Command {
+	if !selfEnabled.Load() {
 		return Command{}
 	}
-	return Command{Path: self()}
+	return Command{Path: selfPath()}
 }
 
-// self returns the path of the running program. On Linux that is the running
+// selfPath returns the path of the running program. On Linux that is the running
 // image itself, so a helper is of the same version even if the file was
 // replaced.
-func self() string {
+func selfPath() string {
 	const image = "/proc/self/exe"
 	if stdruntime.GOOS == "linux" {
 		if _, err := os.Stat(image); err == nil {

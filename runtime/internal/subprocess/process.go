@@ -73,14 +73,14 @@ func (p *Process) Stop() {
 // Pid returns the process id. After Stop it may belong to another process.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Said returns the first 4 KiB of what the process wrote to stderr. The text is
+// Stderr returns the first 4 KiB of what the process wrote to stderr. The text is
 // complete after Stop. A Go program always writes something before it crashes,
 // so a process that wrote nothing and did not exit by itself was killed from
 // outside.
-func (p *Process) Said() string { return p.stderr.String() }
+func (p *Process) Stderr() string { return p.stderr.String() }
 
-// Used returns the processor time of a stopped process, zero before.
-func (p *Process) Used() time.Duration {
+// CPUTime returns the processor time of a stopped process, zero before.
+func (p *Process) CPUTime() time.Duration {
 	if s := p.cmd.ProcessState; s != nil {
 		return s.UserTime() + s.SystemTime()
 	}
@@ -91,18 +91,18 @@ func (p *Process) Used() time.Duration {
 // memory limit.
 const outOfMemory = "out of memory"
 
-// starved lists the texts with which Go crashes when memory runs out. SIGSEGV
+// outOfMemoryTexts lists the texts with which Go crashes when memory runs out. SIGSEGV
 // is among them: Go's runtime does not check every allocation, and a helper has
 // no other unsafe code.
-var starved = []string{
+var outOfMemoryTexts = []string{
 	outOfMemory, "cannot allocate", "failed to allocate", "cannot map", "goroutine stack exceeds", "SIGSEGV", "new OS thread", "pthread_create failed",
 }
 
-// Starved reports whether a stopped process ended because of its memory limit.
-func (p *Process) Starved() bool {
-	said := p.Said()
-	for _, text := range starved {
-		if strings.Contains(said, text) {
+// OutOfMemory reports whether a stopped process ended because of its memory limit.
+func (p *Process) OutOfMemory() bool {
+	stderr := p.Stderr()
+	for _, text := range outOfMemoryTexts {
+		if strings.Contains(stderr, text) {
 			return true
 		}
 	}

@@ -148,7 +148,7 @@ func (h *Host) inChild(ctx context.Context, task childTask, content []byte) erro
 	ready, result, err := converse(p, append(head, '\n'), content)
 	inTime, wanted := timer.Stop(), stop()
 	p.Stop() // so that all it said is here
-	switch said := firstLine(p.Said()); {
+	switch said := firstLine(p.Stderr()); {
 	case err == nil && result.Error != nil:
 		return result.Error
 	case err == nil:
@@ -157,11 +157,11 @@ func (h *Host) inChild(ctx context.Context, task childTask, content []byte) erro
 		return abi.New(abi.Cancelled, task.what+": "+context.Cause(ctx).Error())
 	case !ready && inTime:
 		return &abi.Error{Code: abi.Unavailable, Hint: noChildHint, Message: fmt.Sprintf("%s: the child did not start: %v: %s", task.what, err, clip(said, 200))}
-	case !inTime || p.Used() >= o.CPU-time.Second/2:
+	case !inTime || p.CPUTime() >= o.CPU-time.Second/2:
 		// Permanent is what the module is to blame for: a machine that was too busy
 		// to give the child its time is another matter.
 		return &abi.Error{Code: abi.Timeout, Permanent: inTime, Message: fmt.Sprintf("%s: timed out after %s of processor time or %s", task.what, o.CPU, wall), Hint: task.hint}
-	case p.Starved():
+	case p.OutOfMemory():
 		return &abi.Error{Code: abi.Memory, Permanent: true, Message: fmt.Sprintf("%s: it takes more than %d MB of memory", task.what, o.Memory>>20)}
 	case said == "":
 		return abi.New(abi.Unavailable, task.what+": the child was killed from outside, as a system does that is out of memory")

@@ -280,7 +280,7 @@ func TestScratch(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	var log bytes.Buffer
-	h, err := wasm.Open(wasm.Options{Child: subprocess.Own(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h, err := wasm.Open(wasm.Options{Child: subprocess.Self(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestDescribeTime(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := openInternal(t)
-			h.child, h.describeTime = subprocess.Own(), 20*time.Millisecond
+			h.child, h.describeTime = subprocess.Self(), 20*time.Millisecond
 			var readings time.Duration
 			h.threadTime = func() (time.Duration, bool) {
 				readings++ // two for each try

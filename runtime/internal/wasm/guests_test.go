@@ -60,7 +60,7 @@ var shared string
 // TestMain lets this test program be started again as the child that compiles
 // guests.
 func TestMain(m *testing.M) {
-	subprocess.Served()
+	subprocess.EnableSelf()
 	if wasm.ServeChild() {
 		os.Exit(0)
 	}
@@ -80,7 +80,7 @@ func open(t testing.TB, opt wasm.Options) *wasm.Host {
 		opt.CacheDir = shared
 	}
 	if opt.Child.Path == "" {
-		opt.Child = subprocess.Own()
+		opt.Child = subprocess.Self()
 	}
 	h, err := wasm.Open(opt)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestHostileGuests(t *testing.T) {
 		t.Skip("200 hostile guests take half a minute: test without -short")
 	}
 	meet := func(t *testing.T) {
-		h, err := wasm.Open(wasm.Options{MaxMemoryBytes: 64 << 20, Child: subprocess.Own()})
+		h, err := wasm.Open(wasm.Options{MaxMemoryBytes: 64 << 20, Child: subprocess.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}

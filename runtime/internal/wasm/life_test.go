@@ -87,7 +87,7 @@ func TestReleaseUnderLoad(t *testing.T) {
 }
 
 func TestCloseEndsCalls(t *testing.T) {
-	h, err := wasm.Open(wasm.Options{CacheDir: shared, Child: subprocess.Own()})
+	h, err := wasm.Open(wasm.Options{CacheDir: shared, Child: subprocess.Self()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestResidentLimit(t *testing.T) {
 // After loads, failures, parks and reloads, the process is as it was.
 func TestNothingIsLeft(t *testing.T) {
 	cycle := func() {
-		h, err := wasm.Open(wasm.Options{CacheDir: shared, Child: subprocess.Own()})
+		h, err := wasm.Open(wasm.Options{CacheDir: shared, Child: subprocess.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}

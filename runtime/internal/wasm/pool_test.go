@@ -136,7 +136,7 @@ func TestPoolRetiresAfterCalls(t *testing.T) {
 // outside the bubble's clock, the timer inside it.
 func TestIdleInstancesAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, err := wasm.Open(wasm.Options{Child: subprocess.Own()})
+		h, err := wasm.Open(wasm.Options{Child: subprocess.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 // A child that takes too long over schemas is killed, and nothing is noted.
 func TestSchemasTakeTooLong(t *testing.T) {
 	h := openInternal(t)
-	h.child, h.schemaTime = subprocess.Own(), time.Microsecond
+	h.child, h.schemaTime = subprocess.Self(), time.Microsecond
 	m := &Module{host: h, digest: "0123", manifest: Manifest{Name: "a", Steps: []StepType{{Type: "a", Fields: []byte(`{"type":"object"}`)}}}}
 	err := h.trySchemas(t.Context(), m)
 	if abi.CodeOf(err) != abi.Timeout || err.Error() != "compile schemas: timed out after 1µs of processor time or 4µs" {
@@ -40,7 +40,7 @@ func TestSchemasThatTakeTooMuchAreRemembered(t *testing.T) {
 		t.Skip("the memory of a child is bounded on Linux only")
 	}
 	h := openInternal(t)
-	h.child, h.schemaMemory = subprocess.Own(), 1<<20
+	h.child, h.schemaMemory = subprocess.Self(), 1<<20
 	var many strings.Builder
 	for i := range 450 {
 		fmt.Fprintf(&many, `,"p%d":{"type":"string","minLength":%d}`, i, i)
@@ -57,7 +57,7 @@ func TestSchemasThatTakeTooMuchAreRemembered(t *testing.T) {
 	if again := h.trySchemas(t.Context(), m); again == nil || again.Error() != err.Error() {
 		t.Errorf("the second time: %v, want %v without a child", again, err)
 	}
-	h.child, h.schemaMemory = subprocess.Own(), schemaMemory
+	h.child, h.schemaMemory = subprocess.Self(), schemaMemory
 	if err := h.trySchemas(t.Context(), m); err != nil {
 		t.Errorf("with more memory: %v", err)
 	}
