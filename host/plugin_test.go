@@ -16,7 +16,7 @@ import (
 // reason and keeps nothing else out.
 func TestPluginsFromAFolder(t *testing.T) {
 	dir := t.TempDir()
-	echo, err := os.ReadFile("../runtime/internal/wasm/testdata/sins/echo.wasm")
+	echo, err := os.ReadFile("../runtime/internal/wasm/testdata/wat/echo.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -229,7 +229,7 @@ func tree(t *testing.T, dir string) []string {
 // unless somebody says so.
 func TestDeploy(t *testing.T) {
 	ws, to := t.TempDir(), t.TempDir()
-	echo, err := os.ReadFile("../runtime/internal/wasm/testdata/sins/echo.wasm")
+	echo, err := os.ReadFile("../runtime/internal/wasm/testdata/wat/echo.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 // guest is one of the guest host's own test modules.
 func guest(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("internal", "wasm", "testdata", "sins", name+".wasm"))
+	b, err := os.ReadFile(filepath.Join("internal", "wasm", "testdata", "wat", name+".wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func pooledStep(b *bench) (f figure, err error) {
 }
 
 // echo is a guest of 926 bytes that answers its input, from hand-written
-// WebAssembly; its source is runtime/internal/wasm/testdata/sins/echo.wat.
+// WebAssembly; its source is runtime/internal/wasm/testdata/wat/echo.wat.
 //
 //go:embed echo.wasm
 var echo []byte

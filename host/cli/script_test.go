@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(model.Close)
 	registry := ocitest.New(false)
 	t.Cleanup(registry.Close)
-	guests, err := filepath.Abs("../../runtime/internal/wasm/testdata/sins")
+	guests, err := filepath.Abs("../../runtime/internal/wasm/testdata/wat")
 	if err != nil {
 		t.Fatal(err)
 	}

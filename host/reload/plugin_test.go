@@ -21,7 +21,7 @@ func slow() files.Options { return files.Options{Source: files.NoSource, Poll: t
 // other is a guest whose step type is "count".
 func other(t testing.TB) []byte {
 	t.Helper()
-	code, err := os.ReadFile("../../runtime/internal/wasm/testdata/sins/count.wasm")
+	code, err := os.ReadFile("../../runtime/internal/wasm/testdata/wat/count.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

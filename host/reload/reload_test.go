@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // echo is a small guest with one step type, in versions.
 func echo(t testing.TB, version int) []byte {
 	t.Helper()
-	code, err := os.ReadFile("../../runtime/internal/wasm/testdata/sins/echo.wasm")
+	code, err := os.ReadFile("../../runtime/internal/wasm/testdata/wat/echo.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func installForever(dir, from string) {
 // count is a guest in versions.
 func count(t testing.TB, version string) []byte {
 	t.Helper()
-	code, err := os.ReadFile("../../../runtime/internal/wasm/testdata/sins/count.wasm")
+	code, err := os.ReadFile("../../../runtime/internal/wasm/testdata/wat/count.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // loopingGuest is a module whose describe never ends.
 func loopingGuest(t *testing.T) []byte {
 	t.Helper()
-	b, err := os.ReadFile("testdata/sins/describeloop.wasm")
+	b, err := os.ReadFile("testdata/wat/describeloop.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func compiles(t testing.TB, wasm []byte) bool {
 // A scan ends without a panic, in time and memory of the input's order; what it
 // passes and the engine takes, the engine takes rewritten as well.
 func FuzzScan(f *testing.F) {
-	files, err := filepath.Glob("testdata/sins/*.wasm")
+	files, err := filepath.Glob("testdata/wat/*.wasm")
 	if err != nil || len(files) == 0 {
 		f.Fatal("no guests", err)
 	}

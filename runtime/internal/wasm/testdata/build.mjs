@@ -1,4 +1,4 @@
-// Makes sins/*.wasm from sins/*.wat; see README.md.
+// Makes wat/*.wasm from wat/*.wat; see README.md.
 import { createRequire } from "node:module";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
@@ -64,7 +64,7 @@ const helpers = `
 (func $true (call $out (i32.const 960) (i32.const 15)))
 (data (i32.const 960) "{\\"output\\":true}")
 `;
-const dir = new URL("sins/", import.meta.url);
+const dir = new URL("wat/", import.meta.url);
 for (const file of readdirSync(dir).filter((f) => f.endsWith(".wat"))) {
   const body = readFileSync(new URL(file, dir), "utf8");
   const name = file.replace(".wat", "");

@@ -257,13 +257,13 @@ func TestRewriteTooLarge(t *testing.T) {
 func TestBulkModule(t *testing.T) {
 	tool, err := exec.LookPath("wat2wasm")
 	if err != nil {
-		t.Skip("bulk.wasm is not compared with bulk.wat: install wat2wasm with apt-get install wabt")
+		t.Skip("rewrite_bulk.wasm is not compared with rewrite_bulk.wat: install wat2wasm with apt-get install wabt")
 	}
-	out := filepath.Join(t.TempDir(), "bulk.wasm")
-	if said, err := exec.Command(tool, "bulk.wat", "-o", out).CombinedOutput(); err != nil {
+	out := filepath.Join(t.TempDir(), "rewrite_bulk.wasm")
+	if said, err := exec.Command(tool, "rewrite_bulk.wat", "-o", out).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	if made, err := os.ReadFile(out); err != nil || !bytes.Equal(made, bulkModule) {
-		t.Errorf("bulk.wasm is not what bulk.wat gives (%v): run make hostile", err)
+		t.Errorf("rewrite_bulk.wasm is not what rewrite_bulk.wat gives (%v): run make hostile", err)
 	}
 }

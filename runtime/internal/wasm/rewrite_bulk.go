@@ -26,8 +26,8 @@ import (
 // bytes needs no interruption point. Up to 4 KiB there is none: a function of
 // maxBody has room for some 58,000 such copies, 240 MB in all.
 
-//go:generate wat2wasm bulk.wat -o bulk.wasm
-//go:embed bulk.wasm
+//go:generate wat2wasm rewrite_bulk.wat -o rewrite_bulk.wasm
+//go:embed rewrite_bulk.wasm
 var bulkModule []byte
 
 // bulkFunctions returns the bodies of the functions for memory.fill and
@@ -35,7 +35,7 @@ var bulkModule []byte
 var bulkFunctions = sync.OnceValue(func() [][]byte {
 	l, err := scan(bulkModule, true)
 	if err != nil || len(l.bodies) != 2 {
-		panic("wasm: bulk.wasm is not what bulk.wat says") // it is embedded
+		panic("wasm: rewrite_bulk.wasm is not what rewrite_bulk.wat says") // it is embedded
 	}
 	var bodies [][]byte
 	for _, b := range l.bodies {

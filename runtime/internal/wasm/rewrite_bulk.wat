@@ -1,4 +1,4 @@
-;; The two functions that the rewrite adds to a module; bulk.go says why. Their
+;; The two functions that the rewrite adds to a module; rewrite_bulk.go says why. Their
 ;; instructions name memory 0 and their own parameters only, so their bodies can be
 ;; put into any module. After a change: make hostile.
 ;;

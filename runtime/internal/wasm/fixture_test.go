@@ -15,10 +15,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// sin returns one of testdata/sins.
+// sin returns one of testdata/wat.
 func sin(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", "sins", name+".wasm"))
+	b, err := os.ReadFile(filepath.Join("testdata", "wat", name+".wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}

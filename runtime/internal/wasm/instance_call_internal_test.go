@@ -15,7 +15,7 @@ func TestMainModuleIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	code, err := os.ReadFile(filepath.Join("testdata", "sins", "echo.wasm"))
+	code, err := os.ReadFile(filepath.Join("testdata", "wat", "echo.wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}
