@@ -36,8 +36,15 @@ type call struct {
 	written int       // bytes to stdout and stderr
 }
 
-// callKey finds the call in the ctx of a host function.
+// callKey is the key of the call in the ctx of a host function.
 type callKey struct{}
+
+// callFrom returns the call that a host function belongs to, nil in a start
+// section, which wazero runs before any call.
+func callFrom(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
 
 // errUnwind is what a host function panics with to leave the guest; the engine
 // brings it back as an ordinary error, and call.err says what it stands for.

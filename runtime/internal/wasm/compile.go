@@ -94,7 +94,7 @@ func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compil
 	}
 	// Compiles are serialised, so one may use the machine.
 	ctx = experimental.WithCompilationWorkers(ctx, min(4, stdruntime.GOMAXPROCS(0)))
-	ctx = experimental.WithFunctionListenerFactory(ctx, wasiGuards{})
+	ctx = experimental.WithFunctionListenerFactory(ctx, listeners{})
 	plugin, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{RuntimeConfig: rc, EnableWasi: true}, hostFunctions(cfg))
 	var disk *fs.PathError
 	if errors.As(err, &disk) {
@@ -123,7 +123,7 @@ func hostFunctions(cfg compileConfig) []extism.HostFunction {
 	handle := []extism.ValueType{extism.ValueTypePTR}
 	add := func(module, name string, typ funcType, answer func(c *call, stack []uint64)) {
 		f := extism.NewHostFunctionWithStack(name, func(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
-			answer(ctx.Value(callKey{}).(*call), stack) // every call into a guest is made by instance.call
+			answer(callFrom(ctx), stack) // every call into a guest is made by instance.call
 		}, typ.params, typ.results)
 		f.SetNamespace(module)
 		functions = append(functions, f)

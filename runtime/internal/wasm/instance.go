@@ -20,17 +20,18 @@ import (
 // instance is one guest in memory. It serves one call at a time: whoever took
 // it from checkout has it alone until they give it back.
 type instance struct {
-	plugin   *extism.Plugin
-	main     api.Module              // the guest itself, after its first call
-	exports  map[string]api.Function // of main, each with a stack that is kept
-	clock    *clock                  // all of time and chance that the guest sees
-	memories *memories               // its linear memory and one of the engine's
-	texts    blocks                  // what the host and the guest hand each other
-	current  *call                   // the call at work, for what the guest writes
-	stdout   sink
-	stderr   sink
-	exited   *uint32 // the code, once the guest ended itself or was interrupted
-	closing  bool
+	plugin      *extism.Plugin
+	main        api.Module              // the guest itself, set by moduleFinder in its first call
+	exports     map[string]api.Function // of main, each with a stack that is kept
+	initialized bool                    // a first call has succeeded, so the SDK has run the guest's initialisation
+	clock       *clock                  // all of time and chance that the guest sees
+	memories    *memories               // its linear memory and one of the engine's
+	texts       blocks                  // what the host and the guest hand each other
+	current     *call                   // the call at work, for what the guest writes
+	stdout      sink
+	stderr      sink
+	exited      *uint32 // the code, once the guest ended itself or was interrupted
+	closing     bool
 
 	seed    uint64 // of its initialisation
 	offered bool   // the seed was given to a caller; guarded by ahead.mu
@@ -56,6 +57,7 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 		clock:    &clock{maxSleep: c.compute},
 		memories: &memories{arena: arena, limit: int(c.limits.MemoryBytes)},
 		texts:    blocks{arena: arena},
+		exports:  map[string]api.Function{},
 		born:     time.Now(), current: c, seed: c.seed,
 	}
 	c.inst = inst

@@ -10,20 +10,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A WASI function of the engine cannot be interrupted. The work of some grows with an
-// argument: poll_oneoff of as many subscriptions as 1 GiB holds took 2 s, a path of
-// that length likewise. So a call with more than a guest can mean ends the guest
-// before the engine sees it, ABI clause A8.3. This file is part of the seam.
+// A WASI function of wazero cannot be interrupted, and the work of some grows
+// with an argument: poll_oneoff with as many subscriptions as fit into 1 GiB
+// took 2 s, a path of that length as long. A call with more than an honest guest
+// needs therefore ends the guest before wazero executes it, ABI clause A8.3.
 
-// What one WASI call may name.
+// Bounds on the arguments of one WASI call.
 const (
 	maxSubscriptions = 1_000
-	maxBuffers       = 1_024 // as of a system's readv
-	maxPath          = 4 << 10
+	maxBuffers       = 1_024   // as readv of an operating system
+	maxPath          = 4 << 10 // bytes
 )
 
-// wasiLimits are the arguments that are bounded, by function and by the name that the
-// engine gives them.
+// wasiLimits lists the bounded arguments by function and by wazero's name of
+// the parameter.
 var wasiLimits = map[string]map[string]uint32{
 	"poll_oneoff":             {"nsubscriptions": maxSubscriptions},
 	"fd_read":                 {"iovs_len": maxBuffers},
@@ -44,25 +44,25 @@ var wasiLimits = map[string]map[string]uint32{
 	"path_unlink_file":        {"path_len": maxPath},
 }
 
-// wasiGuards puts a guard before each WASI function with bounded arguments.
-type wasiGuards struct{}
-
-func (wasiGuards) NewFunctionListener(f api.FunctionDefinition) experimental.FunctionListener {
+// newWASIGuard returns the guard of a WASI function, nil if none of its
+// arguments is bounded.
+func newWASIGuard(f api.FunctionDefinition) experimental.FunctionListener {
 	limits := wasiLimits[f.Name()]
-	if f.ModuleName() != wasiModule || f.GoFunction() == nil || limits == nil {
+	if limits == nil {
 		return nil
 	}
 	guard := &wasiGuard{function: f.Name()}
 	for i, name := range f.ParamNames() {
-		if most, ok := limits[name]; ok {
-			guard.bounds = append(guard.bounds, wasiBound{i, name, most})
+		if limit, ok := limits[name]; ok {
+			guard.bounds = append(guard.bounds, wasiBound{i, name, limit})
 		}
 	}
 	return guard
 }
 
-// wasiGuard is the guard of one function.
+// wasiGuard checks the arguments of one WASI function before wazero executes it.
 type wasiGuard struct {
+	noListener
 	function string
 	bounds   []wasiBound
 }
@@ -70,26 +70,18 @@ type wasiGuard struct {
 type wasiBound struct {
 	param int
 	name  string
-	most  uint32
+	limit uint32
 }
 
 // Before ends the guest if an argument is out of bounds.
 func (g *wasiGuard) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, params []uint64, _ experimental.StackIterator) {
 	for _, b := range g.bounds {
-		if n := api.DecodeU32(params[b.param]); n > b.most {
-			err := abi.New(abi.Limit, fmt.Sprintf("call %s: %s is %d, the limit is %d", g.function, b.name, n, b.most))
-			if c, ok := ctx.Value(callKey{}).(*call); ok {
+		if n := api.DecodeU32(params[b.param]); n > b.limit {
+			err := abi.New(abi.Limit, fmt.Sprintf("call %s: %s is %d, the limit is %d", g.function, b.name, n, b.limit))
+			if c := callFrom(ctx); c != nil {
 				c.unwind(err)
 			}
-			panic(err) // in a start section, which is no call
+			panic(err) // in a start section, which has no call yet
 		}
 	}
 }
-
-// After does nothing.
-func (*wasiGuard) After(context.Context, api.Module, api.FunctionDefinition, []uint64) {}
-
-// Abort does nothing.
-func (*wasiGuard) Abort(context.Context, api.Module, api.FunctionDefinition, error) {}
-
-var _ experimental.FunctionListenerFactory = wasiGuards{}
