@@ -20,11 +20,11 @@ const (
 	initSignature   = "() -> ()"
 )
 
-// kernel is what the call kernel offers a guest, by name. http_request is not
+// kernelSignatures is what the call kernel offers a guest, by name. http_request is not
 // in it: its host list is passed by a redirect, so sentinel_http stands in its
 // place. Variables and configuration are there for the PDKs that import them
 // always, but hold nothing.
-var kernel = map[string]string{
+var kernelSignatures = map[string]string{
 	"alloc": hostSignature, "free": "(i64) -> ()", "length": hostSignature, "length_unsafe": hostSignature,
 	"load_u8": "(i64) -> i32", "load_u64": hostSignature, "store_u8": "(i64, i32) -> ()", "store_u64": "(i64, i64) -> ()",
 	"input_length": "() -> i64", "input_offset": "() -> i64", "input_load_u8": "(i64) -> i32", "input_load_u64": hostSignature,
@@ -53,7 +53,7 @@ func (l *layout) checkImports(wasi map[string]string) ([]string, error) {
 			}
 			hint = "the plugin may be built for a newer host"
 		case kernelModule:
-			wanted = kernel[im.name]
+			wanted = kernelSignatures[im.name]
 			if im.name == "http_request" {
 				hint = "call sentinel_http, which asks for a grant"
 			}
@@ -66,7 +66,7 @@ func (l *layout) checkImports(wasi map[string]string) ([]string, error) {
 		case wanted == "":
 			return nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("link %q: module %q offers no such import", im.name, im.module), Hint: hint}
 		case wanted != found:
-			return nil, abi.New(abi.BadFields, fmt.Sprintf("link %q: import of type %s, wanted %s", im.name, found, wanted))
+			return nil, abi.New(abi.BadFields, fmt.Sprintf("link %q: import of type %s, want %s", im.name, found, wanted))
 		}
 	}
 	slices.Sort(functions)
@@ -89,7 +89,7 @@ func (l *layout) checkExports() (validates bool, err error) {
 			continue
 		}
 		if typ := l.exportType(ex); typ != want {
-			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: export of type %s, wanted %s", ex.name, typ, want))
+			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: export of type %s, want %s", ex.name, typ, want))
 		}
 		found[ex.name] = true
 	}

@@ -1,9 +1,9 @@
-;; The two functions that the rewrite adds to a module; rewrite_bulk.go says why. Their
-;; instructions name memory 0 and their own parameters only, so their bodies can be
-;; put into any module. After a change: make hostile.
+;; The two functions that the rewrite adds to a module; rewrite_bulk.go explains why.
+;; Their instructions refer to memory 0 and their own parameters only, so that their
+;; bodies are valid in any module. After a change: make hostile.
 ;;
-;; What is at most 4 KiB, or out of bounds, goes to the instruction as it is: the
-;; first is quick, the second traps before it writes, as the instruction must.
+;; Sizes of at most 4 KiB, and ranges out of bounds, are passed to the instruction
+;; unchanged: the first take little time, the second trap before they write.
 (module
   (memory 1)
 

@@ -8,27 +8,27 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Limits of a module, ABI clause A8. The engine compiles without a deadline and
-// allocates what a count announces, so every count is checked before the engine
-// sees the bytes: without that, a module of thirty bytes that declares four billion
-// locals ends the process. What the scan itself keeps of a module is bounded too, in
-// a few bytes for each byte of the file. cost.go bounds the time of a compile.
+// Limits of a module, ABI clause A8.2. wazero compiles without a deadline and
+// allocates as many entries as a count announces. Every count is therefore checked
+// before wazero reads the bytes: a module of 30 bytes that declares four billion
+// locals would otherwise end the process. The scan itself allocates at most ten
+// bytes for each byte of the file. rewrite_cost.go bounds the time of a compile.
 const (
 	maxModule   = 32 << 20  // bytes
-	maxSections = 4_096     // custom ones included; compilers write some thirty
-	maxBody     = 512 << 10 // bytes of one function, of modules that are not trusted
+	maxSections = 4_096     // with custom sections; compilers write about 30
+	maxBody     = 512 << 10 // bytes of one function of an untrusted module
 	maxLocals   = 50_000    // of one function, without its parameters
-	maxAllLocal = 5_000_000 // of all functions together
+	maxAllLocal = 5_000_000 // of all functions
 	maxFuncs    = 200_000
 	maxTypes    = 50_000
 	maxImports  = 1_000     // the host offers about a hundred
-	maxExports  = 10_000    // each lookup of one walks the imports
+	maxExports  = 10_000    // each lookup of an export walks the imports
 	maxEntries  = 1_000_000 // of any other vector
 	maxArity    = 1_000     // parameters or results of one type
 	maxTables   = 16
-	maxTable    = 100_000 // entries of one table; each takes 8 bytes of the host
+	maxTable    = 100_000 // entries of one table; each takes 8 bytes of host memory
 	maxName     = 4 << 10 // bytes
-	maxPages    = 65_536  // of 64 KiB; the tighter bound is Options.MaxMemoryBytes
+	maxPages    = 65_536  // of 64 KiB; Options.MaxMemoryBytes is the tighter bound
 )
 
 // Section ids of the binary format.
@@ -40,26 +40,26 @@ const (
 // pageSize is the unit of linear memory in bytes.
 const pageSize = 64 << 10
 
-// funcType is a function's signature in value-type bytes.
+// funcType is the signature of a function, in value type bytes.
 type funcType struct{ params, results []byte }
 
 // span is a range of the module's bytes.
 type span struct{ start, end int }
 
-// section is one section; its span is the content without id and size.
+// section is one section. Its span is the content, without id and size.
 type section struct {
 	id byte
 	span
 }
 
-// body is one function body; locals end where code begins.
+// body is one function body. Its locals end where its code begins.
 type body struct {
 	span
 	code int
-	bulk bool // it has instructions that bulk.go changes; never of a trusted module
+	bulk bool // has instructions that rewrite_bulk.go changes; false in a trusted module
 }
 
-// importEntry is one import. Type is the index of a function's type.
+// importEntry is one import. typ is the type index of an imported function.
 type importEntry struct {
 	module, name string
 	kind         byte
@@ -73,54 +73,55 @@ type exportEntry struct {
 	index uint32
 }
 
-// table is one table of the module itself; max is maxTable if it names none.
+// table is a table that the module defines. max is maxTable if the module sets none.
 type table struct {
 	min  uint32
 	max  uint32
 	elem byte
 }
 
-// segment is an active data segment of memory 0 at a constant offset.
+// segment is an active data segment of memory 0 with a constant offset.
 type segment struct {
 	offset uint32
 	data   span
 }
 
-// layout is what a scan found.
+// layout is the structure of a module, the result of a scan.
 type layout struct {
 	raw      []byte
-	sections []section     // without the custom ones
-	types    []funcType    // by index, as all below
-	imports  []importEntry // functions among them come first in the index space
-	funcs    []uint32      // type index of each own function
+	sections []section     // without custom sections
+	types    []funcType    // by index, like all lists below
+	imports  []importEntry // imported functions have the lowest function indices
+	funcs    []uint32      // type index of each function that the module defines
 	tables   []table
 	exports  []exportEntry
 	bodies   []body
-	bulk     bool // some of them need the functions of bulk.go
-	// values says by index which imported functions are exported, elements or
-	// values of globals: no others can be called through a table.
+	bulk     bool // a body calls the functions that rewrite_bulk.go adds
+	// values marks, by index, the imported functions that are exported, elements
+	// or values of globals. Only those can be called through a table.
 	values []bool
 	memory bool
 	memMin uint32 // pages
-	// segments holds all data if every one is active, of memory 0 and at a
-	// constant; else mergeable is false and segments is not complete.
+	// segments lists all data segments if each is active, of memory 0 and at a
+	// constant offset. Otherwise mergeable is false and segments is incomplete.
 	segments  []segment
 	mergeable bool
 }
 
 var (
-	magic     = []byte("\x00asm")
-	component = uint32(0x0001000d) // version 13, layer 1
+	magic            = []byte("\x00asm")
+	componentVersion = uint32(0x0001000d) // version 13, layer 1
 )
 
-// isComponent reports whether the bytes begin like a component.
+// isComponent reports whether wasm has the header of a component.
 func isComponent(wasm []byte) bool {
-	return len(wasm) >= 8 && bytes.Equal(wasm[:4], magic) && binary.LittleEndian.Uint32(wasm[4:])>>16 == component>>16
+	return len(wasm) >= 8 && bytes.Equal(wasm[:4], magic) && binary.LittleEndian.Uint32(wasm[4:])>>16 == componentVersion>>16
 }
 
-// scan reads a module's structure and refuses what is malformed, beyond the
-// limits, or outside WebAssembly 2.0. It reads the code of a module that is not
-// trusted to estimate what compiling it costs, but leaves validating to the compiler.
+// scan reads the structure of a module. It rejects modules that are malformed,
+// exceed the limits or need more than WebAssembly 2.0. It decodes the code of an
+// untrusted module to estimate how long compiling it takes. Code is validated by
+// the compiler.
 func scan(wasm []byte, trusted bool) (*layout, error) {
 	switch {
 	case len(wasm) > maxModule:
@@ -131,7 +132,7 @@ func scan(wasm []byte, trusted bool) (*layout, error) {
 	case len(wasm) < 8 || !bytes.Equal(wasm[:4], magic):
 		return nil, abi.New(abi.BadFields, "scan module: not a WebAssembly module")
 	case binary.LittleEndian.Uint32(wasm[4:]) != 1:
-		return nil, abi.New(abi.BadFields, fmt.Sprintf("scan module: binary format version %d, wanted 1", binary.LittleEndian.Uint32(wasm[4:])))
+		return nil, abi.New(abi.BadFields, fmt.Sprintf("scan module: binary format version %d, want 1", binary.LittleEndian.Uint32(wasm[4:])))
 	}
 	l := &layout{raw: wasm, mergeable: true}
 	if err := l.read(trusted); err != nil {
@@ -140,9 +141,9 @@ func scan(wasm []byte, trusted bool) (*layout, error) {
 	return l, nil
 }
 
-// read walks the sections. All but the custom ones appear at most once and in the
-// order of the standard. Custom sections are not kept, since they are dropped
-// before compiling whatever they hold; an empty one takes two bytes of the file.
+// read reads the sections. All but custom sections appear at most once and in the
+// order of the standard. Custom sections are not kept, because they are dropped
+// before compiling. An empty one takes two bytes of the file.
 func (l *layout) read(trusted bool) error {
 	r := newReader(l.raw, 8, len(l.raw))
 	last := 0
@@ -182,8 +183,8 @@ func (l *layout) read(trusted bool) error {
 	return nil
 }
 
-// sectionOrder returns a section's place in a module, 0 if there is none. The
-// data count stands before the code though its number is higher.
+// sectionOrder returns the position of a section in a module, 0 for an unknown
+// id. The data count section precedes the code section although its id is higher.
 func sectionOrder(id byte) int {
 	switch {
 	case id >= secType && id <= secElem:
@@ -196,7 +197,7 @@ func sectionOrder(id byte) int {
 	return 0
 }
 
-// section reads one section and checks that its content fills it.
+// section reads one section and checks that nothing is left in it.
 func (l *layout) section(s section, trusted bool) error {
 	r := newReader(l.raw, s.start, s.end)
 	r.values = l.values
@@ -237,13 +238,13 @@ func (l *layout) section(s section, trusted bool) error {
 			l.exports = append(l.exports, ex)
 		}
 	case secStart:
-		r.u32() // it runs in newInstance, under the call's deadline
+		r.u32() // newInstance executes it, under the deadline of the call
 	case secElem:
 		for n := r.count("element segments", maxEntries); n > 0 && r.err == nil; n-- {
 			readElem(r)
 		}
 	case secCount:
-		l.mergeable = false // its indices may be used by name
+		l.mergeable = false // code may refer to segments by index
 		r.u32()
 	case secCode:
 		l.readCode(r, trusted)

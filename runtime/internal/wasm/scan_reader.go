@@ -2,22 +2,22 @@ package wasm
 
 import "fmt"
 
-// reader walks wasm bytes. Its first error sticks and every later read gives
-// zero, so that a parse can be written without a check after each step; a loop
-// over a count must look at err, since the count may be zero by accident.
+// reader decodes the WebAssembly binary format. It keeps its first error, and
+// every later read returns zero, so that a parser can check for errors once at the
+// end. A loop over a count must check err in each turn.
 type reader struct {
 	b   []byte
-	off int // position in the module, for messages and spans
+	off int // position in the module, for error texts and spans
 	end int
 	err error
 
-	values []bool // by function index, as long as wanted: funcIndex has read it
+	values []bool // marks of funcIndex by function index; its length bounds them
 }
 
-// newReader reads b[start:end]; positions stay those of b.
+// newReader returns a reader of b[start:end]. Positions are offsets in b.
 func newReader(b []byte, start, end int) *reader { return &reader{b: b, off: start, end: end} }
 
-// fail keeps the first error.
+// fail sets err if it is the first error, and ends the input.
 func (r *reader) fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("byte %d: %s", r.off, fmt.Sprintf(format, args...))
@@ -36,7 +36,7 @@ func (r *reader) byte() byte {
 	return r.b[r.off-1]
 }
 
-// bytes returns the next n bytes, which alias the module.
+// bytes returns the next n bytes. They alias the module.
 func (r *reader) bytes(n int) []byte {
 	if n < 0 || r.left() < n {
 		r.fail("the module ends too early")
@@ -80,9 +80,9 @@ func (r *reader) s64() int64 {
 	return 0
 }
 
-// count reads a vector's length. Every entry takes at least one byte, so a
-// longer vector than there are bytes is a lie, and one that the engine would
-// allocate for.
+// count reads the length of a vector. Every entry takes at least one byte, so a
+// length beyond the remaining bytes is invalid, and wazero would allocate memory
+// for it.
 func (r *reader) count(what string, limit int) int {
 	n := r.u32()
 	switch {
@@ -97,10 +97,10 @@ func (r *reader) count(what string, limit int) int {
 	return 0
 }
 
-// name reads a length-prefixed text.
+// name reads a name, which has its length before it.
 func (r *reader) name() string { return string(r.bytes(r.count("bytes of a name", maxName))) }
 
-// funcIndex reads the index of a function that is given as a value, not called.
+// funcIndex reads the index of a function that is used as a value and marks it.
 func (r *reader) funcIndex() uint32 {
 	i := r.u32()
 	if r.err == nil && int64(i) < int64(len(r.values)) {
@@ -109,7 +109,7 @@ func (r *reader) funcIndex() uint32 {
 	return i
 }
 
-// appendU32 appends v as LEB128.
+// appendU32 appends v as unsigned LEB128.
 func appendU32(b []byte, v uint32) []byte {
 	for v >= 0x80 {
 		b = append(b, byte(v)|0x80)

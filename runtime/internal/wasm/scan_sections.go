@@ -1,13 +1,11 @@
 package wasm
 
-import "time"
-
-// Kinds of imports and exports.
+// Kinds of imports and exports in the binary format.
 const (
 	kindFunc, kindTable, kindMemory, kindGlobal = 0, 1, 2, 3
 )
 
-// The value types of WebAssembly 2.0.
+// Value types of WebAssembly 2.0, and the form of a function type.
 const (
 	typeI32, typeI64, typeF32, typeF64 = 0x7f, 0x7e, 0x7d, 0x7c
 	typeV128, typeFuncref, typeExtern  = 0x7b, 0x70, 0x6f
@@ -25,7 +23,7 @@ func valueType(r *reader) byte {
 	}
 }
 
-// valueTypes reads a vector of them, which aliases the module.
+// valueTypes reads a vector of value types. The result aliases the module.
 func valueTypes(r *reader) []byte {
 	n := r.count("parameters or results", maxArity)
 	start := r.off
@@ -49,7 +47,7 @@ func (l *layout) readTypes(r *reader) {
 	}
 }
 
-// typeIndex reads the index of a type that must be there already.
+// typeIndex reads the index of a declared type.
 func (l *layout) typeIndex(r *reader) uint32 {
 	i := r.u32()
 	if r.err == nil && int64(i) >= int64(len(l.types)) {
@@ -59,7 +57,7 @@ func (l *layout) typeIndex(r *reader) uint32 {
 	return i
 }
 
-// readImports reads the import section; what may be imported is link.go's to say.
+// readImports reads the import section. link.go decides which imports are allowed.
 func (l *layout) readImports(r *reader) {
 	for n := r.count("imports", maxImports); n > 0 && r.err == nil; n-- {
 		im := importEntry{module: r.name(), name: r.name()}
@@ -68,7 +66,8 @@ func (l *layout) readImports(r *reader) {
 	}
 }
 
-// readImport reads what one import is: its kind, and a function's type.
+// readImport reads the description of one import: its kind, and the type index of
+// a function.
 func (l *layout) readImport(r *reader) (kind byte, typ uint32) {
 	switch kind = r.byte(); kind {
 	case kindFunc:
@@ -86,7 +85,7 @@ func (l *layout) readImport(r *reader) (kind byte, typ uint32) {
 	return kind, typ
 }
 
-// readLimits reads a minimum and a maximum; without one the bound takes its place.
+// readLimits reads a minimum and a maximum. A missing maximum is the bound.
 func readLimits(r *reader, bound uint32, what string) (low, high uint32) {
 	high = bound
 	switch flags := r.byte(); flags {
@@ -113,8 +112,8 @@ func readTable(r *reader) table {
 	return t
 }
 
-// constExpr reads an initialiser up to its end. It returns the value if the
-// expression is one i32 constant.
+// constExpr reads a constant expression up to its end. It returns the value if
+// the expression is a single i32 constant.
 func constExpr(r *reader) (value int32, isConst bool) {
 	for n := 0; r.err == nil; n++ {
 		switch op := r.byte(); op {
@@ -136,17 +135,17 @@ func constExpr(r *reader) (value int32, isConst bool) {
 			r.byte()
 		case 0xfd: // v128.const
 			if r.u32() != 0x0c {
-				r.fail("a constant expression holds an instruction that is none")
+				r.fail("a constant expression has a vector instruction other than v128.const")
 			}
 			r.bytes(16)
 		default:
-			r.fail("a constant expression holds instruction 0x%x", op)
+			r.fail("a constant expression has instruction 0x%x", op)
 		}
 	}
 	return 0, false
 }
 
-// readElem skips one element segment, checking its counts.
+// readElem skips one element segment and checks its counts.
 func readElem(r *reader) {
 	flags := r.u32()
 	if flags > 7 {
@@ -171,56 +170,7 @@ func readElem(r *reader) {
 	}
 }
 
-// readCode reads the function bodies: their spans, and the sum of their locals.
-func (l *layout) readCode(r *reader, trusted bool) {
-	all, total := 0, time.Duration(0)
-	counts := l.newCosts()
-	n := r.count("function bodies", maxFuncs)
-	in := newReader(l.raw, 0, 0)
-	for l.bodies = make([]body, 0, n); n > 0 && r.err == nil; n-- {
-		size := r.count("bytes of a function body", maxModule)
-		b := body{span: span{r.off, r.off + size}}
-		if !trusted && size > maxBody {
-			r.fail("function %d has %d bytes, at most %d are allowed", len(l.bodies), size, maxBody)
-			return
-		}
-		locals := 0
-		in.off, in.end = b.start, b.end
-		for k := in.count("groups of locals", maxLocals); k > 0 && in.err == nil; k-- {
-			group := in.u32()
-			valueType(in)
-			if in.err == nil && int64(group)+int64(locals) > maxLocals {
-				in.fail("function %d has more than %d locals", len(l.bodies), maxLocals)
-				break
-			}
-			locals += int(group)
-		}
-		b.code = in.off
-		if all += locals; in.err == nil && all > maxAllLocal {
-			in.fail("more than %d locals in all", maxAllLocal)
-		}
-		if in.err == nil && (b.code >= b.end || l.raw[b.end-1] != 0x0b) {
-			in.fail("function %d does not end", len(l.bodies))
-		}
-		if in.err == nil && !trusted {
-			took := counts.cost(in)
-			total += took
-			b.bulk = counts.bulk
-			l.bulk = l.bulk || counts.calls
-			if took > maxCost || total > maxAllCost {
-				in.fail("function %d would take too long to compile: it has %d branches, %d loops and %d locals in use", len(l.bodies), counts.edges, counts.loops, len(counts.locals))
-			}
-		}
-		if in.err != nil {
-			r.err = in.err
-			return
-		}
-		r.bytes(size)
-		l.bodies = append(l.bodies, b)
-	}
-}
-
-// readData reads one data segment and keeps it if it can be merged.
+// readData reads one data segment. One that cannot be merged clears mergeable.
 func (l *layout) readData(r *reader) {
 	flags := r.u32()
 	if flags > 2 {
