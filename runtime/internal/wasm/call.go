@@ -139,7 +139,7 @@ func (c *call) host(function string, handle uint64) uint64 {
 	if err != nil {
 		c.unwind(err)
 	}
-	out, err := c.inst.texts.write(body)
+	out, err := c.inst.callMemory.write(body)
 	if err != nil {
 		c.unwind(err)
 	}
@@ -155,10 +155,10 @@ func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 		}
 	}()
 	// Checked before anything is copied.
-	if n := c.inst.texts.length(handle); n > uint64(c.limits.MessageBytes) {
+	if n := c.inst.callMemory.length(handle); n > uint64(c.limits.MessageBytes) {
 		return errorReply(abi.Limit, fmt.Sprintf("call %s: a request of %d bytes, at most %d are allowed", function, n, c.limits.MessageBytes)), nil
 	}
-	request, ok := c.inst.texts.read(handle)
+	request, ok := c.inst.callMemory.read(handle)
 	if !ok {
 		return errorReply(abi.BadFields, fmt.Sprintf("call %s: handle %d names no request", function, handle)), nil
 	}

@@ -7,25 +7,29 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// blocks is the call memory: the texts that the host and one guest hand each
-// other, named by address. Guests know it as the kernel of their PDK; here it is
-// Go memory, because a call into a second guest for every byte moved made up
-// most of a step.
+// callMemory holds the byte strings that the host and one guest exchange: the
+// input, the output, and the requests and replies of host calls. They are blocks,
+// identified by address. Guests know the call memory as the kernel of their PDK.
+// Here it is Go memory, because a call into a second guest for every byte took most
+// of the time of a step.
 //
-// A block is a slice of its own, so a guest that writes beside it traps and
-// harms nothing. Addresses follow from the order of allocations alone: equal
-// calls see equal addresses, which a replay needs. Like its instance it serves
-// one call at a time.
-type blocks struct {
+// Each block is a slice of its own, so that a guest that writes outside of a block
+// traps and damages nothing. Addresses depend on the order of allocations alone:
+// equal calls see equal addresses, which a replay needs.
+//
+// # Concurrency
+//
+// Like its instance, it serves one call at a time.
+type callMemory struct {
 	arena *arena
-	limit int // of used
+	limit int // on used, in bytes
 
-	list []block // by address; the freed ones in the middle are holes
+	list []block // by address; freed blocks in the middle are holes
 	next uint64  // address of the next block
-	dead int     // holes in list
-	last int     // index that was hit last: texts are read from end to end
-	used int     // bytes of live blocks, with what keeping them costs
-	slab []byte  // where small blocks are, zero behind fill
+	dead int     // number of holes in list
+	last int     // index of the last hit, because byte strings are read from end to end
+	used int     // bytes of live blocks, with blockCost for each
+	slab []byte  // memory of small blocks, zero after fill
 	fill int
 
 	input, inputSize   uint64
@@ -33,79 +37,81 @@ type blocks struct {
 	fault              uint64 // handle of the guest's error text
 }
 
+// block is one allocation. Its handle is its address.
 type block struct {
 	at   uint64
-	size int    // as asked for
-	data []byte // up to a multiple of 8, as guests read in words; nil when freed
-	slab int    // where it begins in the slab, -1 for a slice of its own
+	size int    // as requested
+	data []byte // padded to a multiple of 8, because guests read in words; nil when freed
+	slab int    // offset in the slab, -1 for a slice of its own
 }
 
 const (
-	firstAddress = 64       // so that 0 and what is near it name nothing
-	blockGap     = 8        // between blocks, so that running over one is noticed
-	blockCost    = 64       // bytes that keeping a block takes
+	firstAddress = 64       // no block is at 0 or next to it
+	blockGap     = 8        // bytes between blocks, to detect overruns
+	blockCost    = 64       // bytes that a block takes besides its data
 	slabSize     = 32 << 10 // kept with the instance
-	maxHoles     = 64       // before list is packed
+	maxHoles     = 64       // more holes than this compact the list
 )
 
-// reset frees everything, and zeroes what is used again: what one step left
-// must not be seen by the next.
-func (b *blocks) reset() {
-	clear(b.list)
-	clear(b.slab[:b.fill])
-	if cap(b.list) > 16*maxHoles {
-		b.list = nil
+// reset frees all blocks, and zeroes the memory that is used again: one step must
+// not see the data of another.
+func (m *callMemory) reset() {
+	clear(m.list)
+	clear(m.slab[:m.fill])
+	if cap(m.list) > 16*maxHoles {
+		m.list = nil
 	}
-	b.arena.resident.Add(-int64(b.used))
-	*b = blocks{arena: b.arena, limit: b.limit, list: b.list[:0], next: firstAddress, slab: b.slab}
+	m.arena.resident.Add(-int64(m.used))
+	*m = callMemory{arena: m.arena, limit: m.limit, list: m.list[:0], next: firstAddress, slab: m.slab}
 }
 
-// begin makes the call memory of the next call with its input.
-func (b *blocks) begin(input []byte, limit int) error {
-	b.reset()
-	b.limit = limit
-	handle, err := b.write(input)
-	b.input, b.inputSize = handle, uint64(len(input))
+// begin resets the memory for the next call and stores its input. limit is in
+// bytes.
+func (m *callMemory) begin(input []byte, limit int) error {
+	m.reset()
+	m.limit = limit
+	handle, err := m.write(input)
+	m.input, m.inputSize = handle, uint64(len(input))
 	return err
 }
 
-// alloc makes a block of n zero bytes and returns its handle, 0 for none.
-func (b *blocks) alloc(n uint64) (handle uint64, err error) {
+// alloc allocates a block of n zero bytes. The handle of an empty block is 0.
+func (m *callMemory) alloc(n uint64) (handle uint64, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	if n > uint64(b.limit) || b.used+int(n)+blockCost > b.limit {
-		return 0, abi.New(abi.Memory, fmt.Sprintf("the plugin's memory limit is reached: its texts would take more than %d bytes", b.limit))
+	if n > uint64(m.limit) || m.used+int(n)+blockCost > m.limit {
+		return 0, abi.New(abi.Memory, fmt.Sprintf("the plugin's memory limit is reached: its texts would take more than %d bytes", m.limit))
 	}
 	padded := (int(n) + 7) &^ 7
 	charge := int64(padded + blockCost)
-	if b.arena.resident.Add(charge) > b.arena.maxResident {
-		b.arena.resident.Add(-charge)
-		return 0, abi.New(abi.Unavailable, fmt.Sprintf("all plugins together hold the host's limit of %d bytes", b.arena.maxResident))
+	if m.arena.resident.Add(charge) > m.arena.maxResident {
+		m.arena.resident.Add(-charge)
+		return 0, abi.New(abi.Unavailable, fmt.Sprintf("all plugins together hold the host's limit of %d bytes", m.arena.maxResident))
 	}
-	b.used += int(charge)
-	blk := block{at: b.next, size: int(n), slab: -1}
-	if b.slab == nil {
-		b.slab = make([]byte, slabSize)
+	m.used += int(charge)
+	blk := block{at: m.next, size: int(n), slab: -1}
+	if m.slab == nil {
+		m.slab = make([]byte, slabSize)
 	}
-	if b.fill+padded <= len(b.slab) {
-		blk.slab = b.fill
-		b.fill += padded
-		blk.data = b.slab[blk.slab:b.fill:b.fill]
+	if m.fill+padded <= len(m.slab) {
+		blk.slab = m.fill
+		m.fill += padded
+		blk.data = m.slab[blk.slab:m.fill:m.fill]
 	} else {
 		blk.data = make([]byte, padded)
 	}
-	b.next += uint64(padded) + blockGap
-	b.list = append(b.list, blk)
+	m.next += uint64(padded) + blockGap
+	m.list = append(m.list, blk)
 	return blk.at, nil
 }
 
-// find returns the index of the live block that holds an address, or -1.
-func (b *blocks) find(addr uint64) int {
-	if b.last < len(b.list) && addr-b.list[b.last].at < uint64(len(b.list[b.last].data)) {
-		return b.last
+// find returns the index of the live block that contains an address, or -1.
+func (m *callMemory) find(addr uint64) int {
+	if m.last < len(m.list) && addr-m.list[m.last].at < uint64(len(m.list[m.last].data)) {
+		return m.last
 	}
-	i, exact := slices.BinarySearchFunc(b.list, addr, func(blk block, addr uint64) int {
+	i, exact := slices.BinarySearchFunc(m.list, addr, func(blk block, addr uint64) int {
 		switch {
 		case blk.at < addr:
 			return -1
@@ -117,78 +123,79 @@ func (b *blocks) find(addr uint64) int {
 	if !exact {
 		i--
 	}
-	if i < 0 || addr-b.list[i].at >= uint64(len(b.list[i].data)) {
+	if i < 0 || addr-m.list[i].at >= uint64(len(m.list[i].data)) {
 		return -1
 	}
-	b.last = i
+	m.last = i
 	return i
 }
 
-// bytes returns n bytes from an address on, nil if no block has them.
-func (b *blocks) bytes(addr, n uint64) []byte {
-	i := b.find(addr)
+// bytes returns the n bytes at an address, nil unless one block contains them.
+func (m *callMemory) bytes(addr, n uint64) []byte {
+	i := m.find(addr)
 	if i < 0 {
 		return nil
 	}
-	data := b.list[i].data[addr-b.list[i].at:]
+	data := m.list[i].data[addr-m.list[i].at:]
 	if n > uint64(len(data)) {
 		return nil
 	}
 	return data[:n]
 }
 
-// length returns the size of a block, 0 for a handle that names none.
-func (b *blocks) length(handle uint64) uint64 {
-	if i := b.find(handle); i >= 0 && b.list[i].at == handle {
-		return uint64(b.list[i].size)
+// length returns the size of a block, 0 for an invalid handle.
+func (m *callMemory) length(handle uint64) uint64 {
+	if i := m.find(handle); i >= 0 && m.list[i].at == handle {
+		return uint64(m.list[i].size)
 	}
 	return 0
 }
 
-// free ends a block; a handle that names none is ignored. Blocks freed at the
-// end of the list give their addresses back, so that a guest that frees what it
-// was given may call the host as often as it likes.
-func (b *blocks) free(handle uint64) {
-	i := b.find(handle)
-	if i < 0 || b.list[i].at != handle {
+// free frees a block. It ignores an invalid handle. The addresses of blocks at the
+// end of the list are used again, so that a guest that frees its replies can make
+// any number of host calls.
+func (m *callMemory) free(handle uint64) {
+	i := m.find(handle)
+	if i < 0 || m.list[i].at != handle {
 		return
 	}
-	blk := &b.list[i]
+	blk := &m.list[i]
 	charge := len(blk.data) + blockCost
-	b.used -= charge
-	b.arena.resident.Add(-int64(charge))
+	m.used -= charge
+	m.arena.resident.Add(-int64(charge))
 	clear(blk.data)
 	blk.data = nil
-	b.dead++
-	for n := len(b.list); n > 0 && b.list[n-1].data == nil; n-- {
-		end := b.list[n-1]
-		b.next, b.list, b.dead = end.at, b.list[:n-1], b.dead-1
+	m.dead++
+	for n := len(m.list); n > 0 && m.list[n-1].data == nil; n-- {
+		end := m.list[n-1]
+		m.next, m.list, m.dead = end.at, m.list[:n-1], m.dead-1
 		if end.slab >= 0 {
-			b.fill = end.slab
+			m.fill = end.slab
 		}
 	}
-	if b.dead > maxHoles && b.dead > len(b.list)/2 {
-		b.list = slices.DeleteFunc(b.list, func(blk block) bool { return blk.data == nil })
-		b.dead = 0
+	if m.dead > maxHoles && m.dead > len(m.list)/2 {
+		m.list = slices.DeleteFunc(m.list, func(blk block) bool { return blk.data == nil })
+		m.dead = 0
 	}
 }
 
-// write stores a text and returns its handle.
-func (b *blocks) write(text []byte) (handle uint64, err error) {
-	if handle, err = b.alloc(uint64(len(text))); err == nil && handle != 0 {
-		copy(b.list[len(b.list)-1].data, text)
+// write stores text in a new block and returns its handle.
+func (m *callMemory) write(text []byte) (handle uint64, err error) {
+	if handle, err = m.alloc(uint64(len(text))); err == nil && handle != 0 {
+		copy(m.list[len(m.list)-1].data, text)
 	}
 	return handle, err
 }
 
-// read copies a block; ok is false for a handle that names none.
-func (b *blocks) read(handle uint64) (text []byte, ok bool) {
-	n := b.length(handle)
+// read returns a copy of a block. ok is false for an invalid handle.
+func (m *callMemory) read(handle uint64) (text []byte, ok bool) {
+	n := m.length(handle)
 	if n == 0 {
 		return nil, false
 	}
-	return slices.Clone(b.bytes(handle, n)), true
+	return slices.Clone(m.bytes(handle, n)), true
 }
 
-// result copies the output; one that is not there is an empty one.
-func (b *blocks) result() []byte { return slices.Clone(b.bytes(b.output, b.outputSize)) }
+// result returns a copy of the output. It is empty if the guest set none, or set
+// one that no block contains.
+func (m *callMemory) result() []byte { return slices.Clone(m.bytes(m.output, m.outputSize)) }

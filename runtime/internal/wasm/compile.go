@@ -134,10 +134,10 @@ func hostFunctions(cfg compileConfig) []extism.HostFunction {
 		})
 	}
 	for name, typ := range cfg.kernel {
-		answer := kernelFunctions[name]
-		add(textModule, name, typ, func(c *call, stack []uint64) {
+		answer := callMemoryFuncs[name]
+		add(callMemoryModule, name, typ, func(c *call, stack []uint64) {
 			c.check()
-			answer(&c.inst.texts, c, stack)
+			answer(&c.inst.callMemory, c, stack)
 		})
 	}
 	return functions

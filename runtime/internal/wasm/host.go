@@ -223,7 +223,7 @@ func (h *Host) compile(ctx context.Context, m *Module, l *layout) (*compiled, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.ctx, func() { cancel(errClosed) })()
-	cfg := compileConfig{interruptible: !m.trusted, maxMemory: h.maxMemory, functions: m.functions, kernel: l.kernelImports()}
+	cfg := compileConfig{interruptible: !m.trusted, maxMemory: h.maxMemory, functions: m.functions, kernel: l.callMemoryImports()}
 	code := rewrite(l)
 	if !m.trusted {
 		return h.compileOthers(ctx, m, code, cfg)

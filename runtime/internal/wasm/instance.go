@@ -26,7 +26,7 @@ type instance struct {
 	initialized bool                    // a first call has succeeded, so the SDK has run the guest's initialisation
 	clock       *clock                  // all of time and chance that the guest sees
 	memories    *memories               // its linear memory and one of the engine's
-	texts       blocks                  // what the host and the guest hand each other
+	callMemory  callMemory              // input, output and host calls
 	current     *call                   // the call at work, for what the guest writes
 	stdout      sink
 	stderr      sink
@@ -54,11 +54,11 @@ func (a allocator) Allocate(least, most uint64) experimental.LinearMemory {
 // it, under the call's deadline.
 func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err error) {
 	inst = &instance{
-		clock:    &clock{maxSleep: c.compute},
-		memories: &memories{arena: arena, limit: int(c.limits.MemoryBytes)},
-		texts:    blocks{arena: arena},
-		exports:  map[string]api.Function{},
-		born:     time.Now(), current: c, seed: c.seed,
+		clock:      &clock{maxSleep: c.compute},
+		memories:   &memories{arena: arena, limit: int(c.limits.MemoryBytes)},
+		callMemory: callMemory{arena: arena},
+		exports:    map[string]api.Function{},
+		born:       time.Now(), current: c, seed: c.seed,
 	}
 	c.inst = inst
 	inst.clock.check = func() { inst.current.check() }
@@ -102,29 +102,29 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 // status, the output.
 func (inst *instance) call(c *call, export string, input []byte) ([]byte, error) {
 	c.inst, inst.current = inst, c
-	if err := inst.texts.begin(input, int(c.limits.MemoryBytes)+kernelSpare); err != nil {
+	if err := inst.callMemory.begin(input, int(c.limits.MemoryBytes)+kernelSpare); err != nil {
 		return nil, err
 	}
-	defer inst.texts.reset()
+	defer inst.callMemory.reset()
 	// Success on a call that is over is none: a Trusted guest is not interrupted
 	// and may come back long after its time.
 	status, err := inst.enter(context.WithValue(c.ctx, callKey{}, c), export)
 	if err != nil || inst.exited != nil || c.ctx.Err() != nil {
 		return nil, c.failure(err)
 	}
-	if text, ok := inst.texts.read(inst.texts.fault); ok {
+	if text, ok := inst.callMemory.read(inst.callMemory.fault); ok {
 		return nil, guestError(string(text))
 	}
 	if status != 0 {
 		return nil, abi.New(abi.Plugin, fmt.Sprintf("%s returned %d and set no error", export, status))
 	}
-	return inst.texts.result(), nil
+	return inst.callMemory.result(), nil
 }
 
 // close frees the instance. It must not be at work.
 func (inst *instance) close() {
 	inst.closing = true
-	inst.texts.reset()
+	inst.callMemory.reset()
 	if inst.plugin != nil {
 		_ = inst.plugin.CloseWithContext(context.Background())
 	}

@@ -19,7 +19,7 @@ func (listeners) NewFunctionListener(f api.FunctionDefinition) experimental.Func
 		return nil
 	case f.ModuleName() == wasiModule:
 		return newWASIGuard(f)
-	case f.ModuleName() == textModule && f.Name() == moduleFunction:
+	case f.ModuleName() == callMemoryModule && f.Name() == moduleFunction:
 		return moduleFinder{}
 	}
 	return nil
