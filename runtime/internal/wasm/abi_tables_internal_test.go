@@ -107,7 +107,7 @@ func TestLimitTables(t *testing.T) {
 		"text on stdout and stderr of one call": abidoc.Bytes(l.LogBytes),
 		"manifest":                              abidoc.Bytes(maxManifest),
 		"run input":                             abidoc.Bytes(maxInput),
-		"call memory (A1.7)":                    fmt.Sprintf("%s more than linear memory; each block counts %d bytes more than its size rounded up to 8", abidoc.Bytes(kernelSpare), blockCost),
+		"call memory (A1.7)":                    fmt.Sprintf("%s more than linear memory; each block counts %d bytes more than its size rounded up to 8", abidoc.Bytes(callMemorySpare), blockCost),
 		"error text of error_set":               abidoc.Bytes(maxGuestError),
 		"text kept of standard error":           abidoc.Bytes(maxTail),
 		"describe: time, A8.8":                  seconds(describeTime),

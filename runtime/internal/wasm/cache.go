@@ -4,59 +4,59 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// cache is the folder of compiled code. Each module has a folder in it, named by
-// the digest of its bytes; in that the engine keeps its files, in one more folder
-// named by its own version, the architecture and the system. So a new release of
-// the engine finds nothing and compiles anew, beside what the old one goes on
-// using. Folders that begin with temporary are being filled.
+// cache is the folder of compiled code. It has one folder for each module, named
+// by the digest of its bytes. wazero keeps its files there in a folder named by its
+// version, the architecture and the operating system. A new release of wazero
+// therefore finds no code and compiles again, and the code of the old one stays
+// usable. Folders with the prefix tempPrefix belong to compiles in progress.
 //
-// Several processes may use one cache. Every file comes into its place whole by a
-// rename, and two that compile the same module put the same bytes there.
+// Several processes may share a cache. Files are written elsewhere and renamed, and
+// two processes that compile the same module write the same bytes.
 type cache struct {
 	root string
-	// made is what compiled code depends on besides the module: it changes with
-	// the engine's version and the processor's features. Empty where the engine
-	// compiles nothing.
-	made func() (string, error)
+	// engineKey identifies what compiled code depends on besides the module: the
+	// version of wazero and the features of the processor. It is empty where wazero
+	// interprets.
+	engineKey func() (string, error)
 }
 
 const (
-	temporary = "new-"
-	// abandoned is how old a temporary folder is that nobody fills any more.
-	abandoned = time.Hour
+	tempPrefix = "new-"
+	// tempMaxAge is the age at which a temporary folder no longer belongs to a
+	// compile.
+	tempMaxAge = time.Hour
 )
 
 func newCache(root string) *cache {
 	c := &cache{root: root}
-	c.made = sync.OnceValues(c.fingerprint)
+	c.engineKey = sync.OnceValues(c.findEngineKey)
 	return c
 }
 
-// openCache makes a folder that nobody else can read or write.
+// openCache creates the folder, accessible by this user alone, or checks it.
 func openCache(root string) (*cache, error) {
-	if err := ownDir(root); err != nil {
+	if err := makePrivate(root); err != nil {
 		return nil, err
 	}
 	return newCache(root), nil
 }
 
-// ownDir makes dir, or checks that it can be trusted: what is in it is run as it
-// is. A folder that others could only read is taken away from them.
-func ownDir(dir string) error {
+// makePrivate creates dir, or checks that other users cannot have written to it,
+// because its content is executed as machine code. It removes the read permission of
+// others.
+func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return abi.New(abi.Internal, "open compile cache: "+err.Error())
 	}
@@ -65,12 +65,12 @@ func ownDir(dir string) error {
 		return abi.New(abi.Internal, "open compile cache: "+err.Error())
 	}
 	switch {
-	case !owned(info):
+	case !isOwner(info):
 		return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("open compile cache %q: it belongs to another user", dir),
-			Hint: "its content is run as machine code: choose a folder of your own"}
+			Hint: "its content is executed as machine code: choose a folder of your own"}
 	case info.Mode().Perm()&0o022 != 0 && !isEmpty(dir):
 		return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("open compile cache %q: others may write to it", dir),
-			Hint: "its content is run as machine code: delete it, and it is made anew"}
+			Hint: "its content is executed as machine code: delete the folder, and the next start creates it again"}
 	case info.Mode().Perm()&0o077 != 0:
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return abi.New(abi.Internal, "open compile cache: "+err.Error())
@@ -79,14 +79,15 @@ func ownDir(dir string) error {
 	return nil
 }
 
-// CheckCache makes a folder for compiled code and reports whether it can be
-// one: it is this user's, nobody else can write to it, and this process can.
+// CheckCache creates a folder for compiled code and returns an error if it cannot be
+// used as one: this user must own it, this process must be able to write to it, and
+// no other user may.
 func CheckCache(dir string) error {
 	c, err := openCache(dir)
 	if err != nil {
 		return err
 	}
-	trial, err := c.fill()
+	trial, err := c.tempDir()
 	if err != nil {
 		return err
 	}
@@ -98,29 +99,29 @@ func isEmpty(dir string) bool {
 	return err == nil && len(entries) == 0
 }
 
-// dir is the folder of a module's compiled code.
+// dir returns the folder of a module's compiled code.
 func (c *cache) dir(digest string) string { return filepath.Join(c.root, digest) }
 
-// touch notes that a module's code is in use. A cache that cannot be written to
-// works as well.
+// touch records that a module's code is in use, so that prune keeps it. Errors are
+// ignored, because a read-only cache works too.
 func (c *cache) touch(digest string) {
 	now := time.Now()
 	_ = os.Chtimes(c.dir(digest), now, now)
 }
 
-// fill returns a folder to compile into.
-func (c *cache) fill() (string, error) {
-	dir, err := os.MkdirTemp(c.root, temporary)
+// tempDir creates a folder to compile into.
+func (c *cache) tempDir() (string, error) {
+	dir, err := os.MkdirTemp(c.root, tempPrefix)
 	if err != nil {
 		return "", abi.New(abi.Unavailable, "open compile cache: "+err.Error())
 	}
 	return dir, nil
 }
 
-// fingerprint compiles an empty module and looks at what the engine calls the
-// file: it says so nowhere else.
-func (c *cache) fingerprint() (string, error) {
-	dir, err := c.fill()
+// findEngineKey compiles an empty module and returns the name of wazero's file,
+// which is the only place where wazero publishes its key.
+func (c *cache) findEngineKey() (string, error) {
+	dir, err := c.tempDir()
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +136,7 @@ func (c *cache) fingerprint() (string, error) {
 	return files[0], nil
 }
 
-// codeFiles returns the engine's files of a module's folder, relative to it.
+// codeFiles returns wazero's files in a module's folder, relative to it.
 func codeFiles(dir string) ([]string, error) {
 	folders, err := os.ReadDir(dir)
 	if err != nil {
@@ -145,7 +146,7 @@ func codeFiles(dir string) ([]string, error) {
 	for _, folder := range folders {
 		entries, err := os.ReadDir(filepath.Join(dir, folder.Name()))
 		if err != nil {
-			continue // a seal is a file
+			continue // a file, such as a seal
 		}
 		for _, e := range entries {
 			if name, err := hex.DecodeString(e.Name()); err == nil && len(name) == sha256.Size {
@@ -156,118 +157,9 @@ func codeFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-// A seal says that a module's code is whole, by file. Code without it was
-// compiled in this process, by a module that was trusted then, or is damaged.
-type seal map[string]sealed
-
-type sealed struct {
-	Size int64  `json:"size"`
-	CRC  uint32 `json:"crc"` // of Castagnoli: it finds damage, not intent
-}
-
-// sealName is where the seal of this code is, in the module's folder. It differs
-// for any other code: of another release that rewrites differently, of another
-// engine.
-func (c *cache) sealName(code []byte) (string, error) {
-	made, err := c.made()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\nguarded\n%d\n", made, len(code)) // with the listeners of wasi.go, which are in the engine's own key too
-	sum.Write(code)
-	return "sealed-" + hex.EncodeToString(sum.Sum(nil)[:16]) + ".json", nil
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func sealFile(path string) (sealed, error) {
-	b, err := os.ReadFile(path)
-	return sealed{Size: int64(len(b)), CRC: crc32.Checksum(b, castagnoli)}, err
-}
-
-// whole reports whether the sealed code is there as it was made. damage says
-// what is wrong with code that was there; it is gone then.
-func (c *cache) whole(digest, name string) (ok bool, damage error) {
-	dir := c.dir(digest)
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	var files seal
-	if err == nil {
-		err = json.Unmarshal(text, &files)
-	}
-	if err == nil && len(files) == 0 {
-		err = errors.New("the seal names no file")
-	}
-	for file, want := range files {
-		if !filepath.IsLocal(file) {
-			err = fmt.Errorf("the seal names %q", file)
-			break
-		}
-		got, readErr := sealFile(filepath.Join(dir, file))
-		if err = readErr; err == nil && got != want {
-			err = fmt.Errorf("%s has changed", file)
-		}
-		if err != nil {
-			break
-		}
-	}
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = errors.New("a file is missing")
-		}
-		// The engine would take what it can read of a damaged file.
-		return false, errors.Join(err, os.RemoveAll(dir))
-	}
-	c.touch(digest)
-	return true, nil
-}
-
-// adopt takes over what was compiled into a temporary folder.
-func (c *cache) adopt(from, digest, name string) error {
-	files, err := codeFiles(from)
-	if err == nil && len(files) == 0 {
-		err = errors.New("there is no compiled code")
-	}
-	dir, all := c.dir(digest), seal{}
-	for _, file := range files {
-		if err != nil {
-			break
-		}
-		if all[file], err = sealFile(filepath.Join(from, file)); err != nil {
-			break
-		}
-		if err = os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700); err == nil {
-			err = os.Rename(filepath.Join(from, file), filepath.Join(dir, file))
-		}
-	}
-	if err == nil {
-		err = writeSeal(from, filepath.Join(dir, name), all)
-	}
-	if err != nil {
-		return abi.New(abi.Unavailable, "keep compiled code: "+err.Error())
-	}
-	return nil
-}
-
-// writeSeal writes a seal by way of a folder of the same file system.
-func writeSeal(by, path string, s seal) error {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	part := filepath.Join(by, "seal")
-	if err := os.WriteFile(part, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
-}
-
-// prune deletes the code of modules that no process has loaded for so long, but
-// for those named, and what an interrupted compile left. Code in use is in
-// memory: a process whose file goes away notices nothing.
+// prune deletes the code of modules that no process has loaded for the time unused,
+// except of the digests in keep, and leftovers of interrupted compiles. Loaded code
+// is in memory, so a process does not need the file of a module that it has loaded.
 func (c *cache) prune(unused time.Duration, keep []string) error {
 	entries, err := os.ReadDir(c.root)
 	if err != nil {
@@ -275,14 +167,14 @@ func (c *cache) prune(unused time.Duration, keep []string) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		most := unused
-		if len(e.Name()) > len(temporary) && e.Name()[:len(temporary)] == temporary {
-			most = abandoned
+		maxAge := unused
+		if len(e.Name()) > len(tempPrefix) && strings.HasPrefix(e.Name(), tempPrefix) {
+			maxAge = tempMaxAge
 		} else if digest, err := hex.DecodeString(e.Name()); err != nil || len(digest) != sha256.Size || slices.Contains(keep, e.Name()) {
 			continue
 		}
 		info, err := e.Info()
-		if err != nil || time.Since(info.ModTime()) < most {
+		if err != nil || time.Since(info.ModTime()) < maxAge {
 			continue // another process may have deleted it
 		}
 		if err := os.RemoveAll(filepath.Join(c.root, e.Name())); err != nil {

@@ -4,6 +4,6 @@ package wasm
 
 import "io/fs"
 
-// owned reports whether a file is this user's. Elsewhere than on Unix the rights
-// of a folder are its parent's, which is the user's own by default.
-func owned(fs.FileInfo) bool { return true }
+// isOwner reports whether this user owns a file. On other systems than Unix a folder
+// inherits the permissions of its parent, which by default belongs to the user.
+func isOwner(fs.FileInfo) bool { return true }

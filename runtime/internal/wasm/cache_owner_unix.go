@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// owned reports whether a file is this user's.
-func owned(info fs.FileInfo) bool {
+// isOwner reports whether this user owns a file.
+func isOwner(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }

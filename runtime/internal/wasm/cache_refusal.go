@@ -10,28 +10,28 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A refusal remembers that loading a module took more than it may: compiling it,
-// compiling its schemas, or executing describe. Without it every start of a program
-// would spend that time on the same module again.
+// refusal is a file in the cache that records that loading a module exceeded a
+// limit: on compiling it, on compiling its schemas, or on describe. Without it every
+// start of a program would spend that time on the same module again.
 type refusal struct {
-	Time   time.Duration `json:"time"`             // of a processor, that it was given
-	Memory int64         `json:"memory,omitempty"` // likewise, bytes
+	Time   time.Duration `json:"time"`             // limit on processor time
+	Memory int64         `json:"memory,omitempty"` // limit on memory, in bytes
 	Error  *abi.Error    `json:"error"`
 }
 
-// refusalAge is how long a refusal counts: the machine may have been at fault in
-// a way that the host did not see.
-const refusalAge = 24 * time.Hour
+// refusalMaxAge is how long a refusal is valid. The cause may have been the machine,
+// in a way that the host did not detect.
+const refusalMaxAge = 24 * time.Hour
 
-// describeRefusal is the name of a refusal because of describe.
+// describeRefusal is the file name of a refusal for describe.
 const describeRefusal = "refused-describe.json"
 
-// compileRefusal is beside the seal that the module does not have.
+// compileRefusal returns the file name of a refusal for the code of a seal.
 func compileRefusal(seal string) string { return "refused-" + strings.TrimPrefix(seal, "sealed-") }
 
-// refuse keeps a refusal if err is one: a permanent error for want of time or
-// memory. A refusal that cannot be written costs time at the next start, nothing else.
-func (c *cache) refuse(digest, name string, r refusal, err error) {
+// recordRefusal writes a refusal if err is permanent and has code timeout or memory.
+// Errors are ignored: a missing refusal costs time at the next start.
+func (c *cache) recordRefusal(digest, name string, r refusal, err error) {
 	r.Error = abi.As(err)
 	if r.Error == nil || !r.Error.Permanent || r.Error.Code != abi.Timeout && r.Error.Code != abi.Memory {
 		return
@@ -56,17 +56,17 @@ func (c *cache) refuse(digest, name string, r refusal, err error) {
 	}
 }
 
-// refused returns the error of a refusal that still counts: one for less time or
-// memory than there is now does not.
-func (c *cache) refused(digest, name string, now refusal) error {
+// checkRefusal returns the error of a valid refusal. A refusal with lower limits than
+// the current ones is not valid.
+func (c *cache) checkRefusal(digest, name string, limits refusal) error {
 	path := filepath.Join(c.dir(digest), name)
 	info, err := os.Stat(path)
-	if err != nil || time.Since(info.ModTime()) > refusalAge {
+	if err != nil || time.Since(info.ModTime()) > refusalMaxAge {
 		return nil
 	}
 	text, err := os.ReadFile(path)
 	var r refusal
-	if err != nil || json.Unmarshal(text, &r) != nil || r.Error == nil || r.Time < now.Time || r.Memory < now.Memory {
+	if err != nil || json.Unmarshal(text, &r) != nil || r.Error == nil || r.Time < limits.Time || r.Memory < limits.Memory {
 		return nil
 	}
 	return r.Error

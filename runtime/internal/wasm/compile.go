@@ -19,15 +19,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// This file, instance.go, direct.go and wasi.go are the seam: no other file of the
-// package, and nothing outside it, mentions the engine's types.
+// Only this file, instance.go, instance_call.go, listener.go and wasi.go use the types
+// of wazero and of the Extism SDK.
 
-// kernelSpare is what the call memory may hold beyond a guest's limit: the input
-// twice, as guests copy it.
-const kernelSpare = 2 * maxInput
+// callMemorySpare is how many bytes the call memory may hold beyond a guest's memory
+// limit: the input twice, because guests copy it.
+const callMemorySpare = 2 * maxInput
 
-// compiled is the machine code of one module, with a cache object of its own:
-// closing a shared one is the only way to free what it holds of old versions.
+// compiled is the machine code of one module. It has a compilation cache of its own,
+// because closing a shared one is the only way to free the code of old versions.
 type compiled struct {
 	plugin *extism.CompiledPlugin
 	cache  wazero.CompilationCache
@@ -35,31 +35,31 @@ type compiled struct {
 
 func (c *compiled) close() {
 	ctx := context.Background()
-	_ = c.plugin.Close(ctx) // closes what is in memory; there is nothing it can fail at
+	_ = c.plugin.Close(ctx) // only frees memory
 	_ = c.cache.Close(ctx)
 }
 
-// compileConfig says how one module is compiled.
+// compileConfig configures the compile of one module.
 type compileConfig struct {
-	dir           string   // compiled code of this module; "" for none
-	interruptible bool     // costs a guest's loops a factor of five to eight
-	maxMemory     int64    // bytes, the most any call may be given
-	functions     []string // host functions to offer: those it imports, no more
-	// kernel is the kernel imports that the call memory answers.
-	kernel map[string]funcType
+	dir           string   // folder of the module's compiled code; "" for none
+	interruptible bool     // makes loops of a guest five to eight times as slow
+	maxMemory     int64    // bytes, the highest limit of any call
+	functions     []string // host functions that the module imports
+	// callMemory has the imports that the call memory serves.
+	callMemory map[string]funcType
 }
 
-// compile turns a rewritten module into machine code. Code read from dir is
-// checked by the engine with a CRC, and a file it cannot read fails every later
-// load, so a failure with an old dir deletes it and compiles once without.
-// healed says that this happened.
-func compile(ctx context.Context, wasm []byte, cfg compileConfig) (c *compiled, healed error, err error) {
+// compile compiles a rewritten module, or loads its code from dir. wazero checks the
+// code with a CRC, and a file that it cannot read would fail every later load. After
+// a failure with an existing dir compile therefore deletes dir and compiles once
+// more. damage is the first error in that case.
+func compile(ctx context.Context, wasm []byte, cfg compileConfig) (c *compiled, damage error, err error) {
 	_, statErr := os.Stat(cfg.dir)
 	old := cfg.dir != "" && statErr == nil
 	if c, err = compileOnce(ctx, wasm, cfg); err == nil || !old {
 		return c, nil, err
 	}
-	damage := err
+	damage = err
 	if err := os.RemoveAll(cfg.dir); err != nil {
 		return nil, nil, abi.New(abi.Internal, "clear compile cache: "+err.Error())
 	}
@@ -69,6 +69,7 @@ func compile(ctx context.Context, wasm []byte, cfg compileConfig) (c *compiled, 
 	return c, damage, nil
 }
 
+// compileOnce compiles a rewritten module, or loads its code from the folder of cfg.
 func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compiled, err error) {
 	cache := wazero.NewCompilationCache()
 	if cfg.dir != "" {
@@ -78,27 +79,27 @@ func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compil
 	}
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = abi.New(abi.BadFields, fmt.Sprintf("compile module: the compiler gave up: %v", fault))
+			err = abi.New(abi.BadFields, fmt.Sprintf("compile module: the compiler panicked: %v", fault))
 		}
 		if err != nil {
 			_ = cache.Close(context.Background())
 		}
 	}()
-	// Debug information would be parsed from a guest's own sections.
+	// Debug information would be parsed from untrusted custom sections.
 	rc := wazero.NewRuntimeConfig().WithCompilationCache(cache).WithDebugInfoEnabled(false).
 		WithCloseOnContextDone(cfg.interruptible)
 	manifest := extism.Manifest{
 		Wasm: []extism.Wasm{extism.WasmData{Data: wasm}},
-		// Zero bytes of variables and of HTTP answers disable both.
-		Memory: &extism.ManifestMemory{MaxPages: uint32((cfg.maxMemory + kernelSpare) / pageSize)},
+		// Zero bytes for variables and HTTP responses disable both.
+		Memory: &extism.ManifestMemory{MaxPages: uint32((cfg.maxMemory + callMemorySpare) / pageSize)},
 	}
-	// Compiles are serialised, so one may use the machine.
+	// Compiles are serialised, so each may use several processors.
 	ctx = experimental.WithCompilationWorkers(ctx, min(4, stdruntime.GOMAXPROCS(0)))
 	ctx = experimental.WithFunctionListenerFactory(ctx, listeners{})
 	plugin, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{RuntimeConfig: rc, EnableWasi: true}, hostFunctions(cfg))
-	var disk *fs.PathError
-	if errors.As(err, &disk) {
-		return nil, &keepError{disk}
+	var diskErr *fs.PathError
+	if errors.As(err, &diskErr) {
+		return nil, &cacheWriteError{diskErr}
 	}
 	if err != nil {
 		return nil, abi.New(abi.BadFields, "compile module: "+firstLine(err.Error()))
@@ -106,24 +107,24 @@ func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compil
 	return &compiled{plugin: plugin, cache: cache}, nil
 }
 
-// A keepError says that a module was compiled and its code could not be written
-// to the cache.
-type keepError struct{ disk *fs.PathError }
+// cacheWriteError is returned for a module that was compiled, but whose code could
+// not be written to the cache.
+type cacheWriteError struct{ cause *fs.PathError }
 
-func (e *keepError) Error() string { return e.Unwrap().Error() }
+func (e *cacheWriteError) Error() string { return e.Unwrap().Error() }
 
-func (e *keepError) Unwrap() error {
-	return abi.New(abi.Unavailable, "compile module: keep its code: "+e.disk.Error())
+func (e *cacheWriteError) Unwrap() error {
+	return abi.New(abi.Unavailable, "compile module: write compiled code: "+e.cause.Error())
 }
 
-// hostFunctions gives each imported host function, and each kernel import that
-// the call memory answers, its way into the call at hand.
+// hostFunctions returns the host functions that a module imports, and those of the
+// call memory. Each finds its call in the ctx.
 func hostFunctions(cfg compileConfig) []extism.HostFunction {
-	functions := make([]extism.HostFunction, 0, len(cfg.functions)+len(cfg.kernel))
+	functions := make([]extism.HostFunction, 0, len(cfg.functions)+len(cfg.callMemory))
 	handle := []extism.ValueType{extism.ValueTypePTR}
 	add := func(module, name string, typ funcType, answer func(c *call, stack []uint64)) {
 		f := extism.NewHostFunctionWithStack(name, func(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
-			answer(callFrom(ctx), stack) // every call into a guest is made by instance.call
+			answer(callFrom(ctx), stack) // instance.call makes every call into a guest
 		}, typ.params, typ.results)
 		f.SetNamespace(module)
 		functions = append(functions, f)
@@ -133,18 +134,17 @@ func hostFunctions(cfg compileConfig) []extism.HostFunction {
 			stack[0] = c.host(name, stack[0])
 		})
 	}
-	for name, typ := range cfg.kernel {
-		answer := callMemoryFuncs[name]
+	for name, typ := range cfg.callMemory {
+		serve := callMemoryFuncs[name]
 		add(callMemoryModule, name, typ, func(c *call, stack []uint64) {
 			c.check()
-			answer(&c.inst.callMemory, c, stack)
+			serve(&c.inst.callMemory, c, stack)
 		})
 	}
 	return functions
 }
 
-// wasiSignatures returns what the engine offers of WASI, by name. It asks the
-// engine, so that the list cannot go stale.
+// wasiSignatures returns the signatures of the WASI functions of wazero, by name.
 func wasiSignatures(ctx context.Context) (map[string]string, error) {
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
 	defer rt.Close(ctx)
@@ -159,13 +159,13 @@ func wasiSignatures(ctx context.Context) (map[string]string, error) {
 	return signatures, nil
 }
 
-// valueBytes: the engine's value types are the format's bytes.
+// valueBytes converts value types, whose values are the bytes of the binary format.
 func valueBytes(types []api.ValueType) []byte { return bytes.Clone(types) }
 
-// emptyModule has the format's magic and version, and no section.
+// emptyModule is a module without sections.
 var emptyModule = []byte("\x00asm\x01\x00\x00\x00")
 
-// compileEmpty compiles a module of nothing into dir.
+// compileEmpty compiles emptyModule into dir.
 func compileEmpty(ctx context.Context, dir string) error {
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {

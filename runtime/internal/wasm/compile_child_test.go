@@ -36,7 +36,7 @@ func TestNoChild(t *testing.T) {
 	dir := t.TempDir()
 	h := openWithout(t, dir)
 	_, err := h.Load(context.Background(), sin(t, "echo"), wasm.LoadOptions{})
-	wantError(t, err, abi.Unavailable, "compiled in a child process, and there is none")
+	wantError(t, err, abi.Unavailable, "compiled in a child process, and none is configured")
 	if e := abi.As(err); e == nil || !strings.Contains(e.Hint, "ServeChild") {
 		t.Errorf("the hint does not say what to do: %+v", e)
 	}

@@ -76,10 +76,10 @@ func (m *Module) describeIn(ctx context.Context, seed uint64) (*instance, error)
 	bounds := refusal{Time: m.host.describeTime}
 	if !m.trusted {
 		var err error
-		if cache, err = m.host.apartCache(); err != nil {
+		if cache, err = m.host.childCache(); err != nil {
 			return nil, err
 		}
-		if why := cache.refused(m.digest, describeRefusal, bounds); why != nil {
+		if why := cache.checkRefusal(m.digest, describeRefusal, bounds); why != nil {
 			return nil, why
 		}
 	}
@@ -102,7 +102,7 @@ func (m *Module) describeIn(ctx context.Context, seed uint64) (*instance, error)
 		inst.close()
 	}
 	if cache != nil {
-		cache.refuse(m.digest, describeRefusal, bounds, err)
+		cache.recordRefusal(m.digest, describeRefusal, bounds, err)
 	}
 	return nil, err
 }

@@ -54,7 +54,7 @@ func (h *Host) trySchemas(ctx context.Context, m *Module) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.ctx, func() { cancel(errClosed) })()
-	cache, err := h.apartCache()
+	cache, err := h.childCache()
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (h *Host) trySchemas(ctx context.Context, m *Module) error {
 	}
 	bounds := refusal{Time: h.schemaTime, Memory: h.schemaMemory}
 	name := "refused-" + schemaNote(text) + ".json"
-	if why := cache.refused(m.digest, name, bounds); why != nil {
+	if why := cache.checkRefusal(m.digest, name, bounds); why != nil {
 		return why
 	}
 	select {
@@ -72,16 +72,16 @@ func (h *Host) trySchemas(ctx context.Context, m *Module) error {
 	case <-ctx.Done():
 		return abi.New(abi.Cancelled, "load plugin: "+context.Cause(ctx).Error())
 	}
-	task := childTask{kind: schemaKind, what: "compile schemas", hint: "smaller schemas compile faster", order: order{Memory: h.schemaMemory, CPU: h.schemaTime}}
-	if err := h.inChild(ctx, task, text); err != nil {
-		cache.refuse(m.digest, name, bounds, err)
+	task := childTask{kind: schemaKind, op: "compile schemas", hint: "smaller schemas compile faster", request: childRequest{Memory: h.schemaMemory, CPU: h.schemaTime}}
+	if err := h.runChild(ctx, task, text); err != nil {
+		cache.recordRefusal(m.digest, name, bounds, err)
 		return err
 	}
 	return cache.noteTried(m.digest, text)
 }
 
 // compileSchemas is the child's side of trySchemas.
-func compileSchemas(_ order, text []byte) error {
+func compileSchemas(_ childRequest, text []byte) error {
 	var m Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
 		return err

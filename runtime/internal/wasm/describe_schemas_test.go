@@ -24,7 +24,7 @@ func TestSchemasInAChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = openWithout(t, dir).Load(context.Background(), sin(t, "echo"), wasm.LoadOptions{})
-	wantError(t, err, abi.Unavailable, "compile schemas: a plugin of others is compiled in a child process, and there is none")
+	wantError(t, err, abi.Unavailable, "compile schemas: an untrusted plugin is compiled in a child process, and none is configured")
 	load(t, openWithout(t, dir), sin(t, "echo"), wasm.LoadOptions{Trusted: true}).Release()
 	noChildren(t)
 }

@@ -2,9 +2,6 @@ package wasm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -18,77 +15,77 @@ import (
 
 // Options configures a [Host]. The zero value works.
 type Options struct {
-	// CacheDir holds compiled code, one folder a module, named by digest. It is
-	// machine code that is trusted when read back: the folder is made 0700, and
-	// one that is another user's, or that others may write to, is refused.
-	// Processes of one user may share it. Default: none, compiled code lives in
-	// memory and in a folder for temporary files that Close deletes.
+	// CacheDir holds compiled code, in one folder for each module, named by digest.
+	// The code is executed when it is loaded again: the folder gets mode 0700, and
+	// one that another user owns or can write to is rejected. Processes of one user
+	// may share it. Default: none, compiled code is in memory and in a temporary
+	// folder that Close deletes.
 	CacheDir string
-	// Child starts the processes in which modules that are not Trusted are
-	// compiled, a program whose main begins with [ServeChild]. Default none: only
-	// those whose compiled code is in CacheDir can be loaded.
+	// Child is the program whose processes compile modules that are not Trusted.
+	// Its main begins with [ServeChild]. Default: none, only modules whose compiled
+	// code is in CacheDir can be loaded.
 	Child subprocess.Command
-	// CompileTime bounds the processor time of such a compile; on a busy machine
-	// it may take four times as long. Default: 30 s.
+	// CompileTime limits the processor time of a compile in a child, and its real
+	// time to four times as much. Default: 30 s.
 	CompileTime time.Duration
-	// CompileMemory bounds its memory, in bytes. Default: 1 GiB.
+	// CompileMemory limits the memory of such a child, in bytes. Default: 1 GiB.
 	CompileMemory int64
-	// Logger receives what an operator should know, such as a damaged cache.
+	// Logger receives warnings for the operator, such as a damaged cache.
 	// Default: discard.
 	Logger *slog.Logger
-	// MaxMemoryBytes bounds Limits.MemoryBytes of any call. Default: 1 GiB.
+	// MaxMemoryBytes limits Limits.MemoryBytes of any call. Default: 1 GiB.
 	MaxMemoryBytes int64
-	// MaxResidentBytes bounds the linear memory of all instances together; a
-	// guest that would pass it fails with code unavailable. Default: 4 GiB.
+	// MaxResidentBytes limits the linear memory of all instances together. A guest
+	// that would exceed it fails with code unavailable. Default: 4 GiB.
 	MaxResidentBytes int64
 	// MaxIdle is how many idle instances of one pooled module are kept.
 	// Default: 4.
 	MaxIdle int
 }
 
-// Host loads modules and owns what they share: the memory arena, the compile
-// cache and the compile lock.
+// Host loads modules and owns what they share: the memory arena, the compile cache
+// and the semaphores of compiles.
 type Host struct {
 	logger    *slog.Logger
-	cache     *cache // nil: none is kept
+	cache     *cache // nil without CacheDir
 	maxMemory int64
 	maxIdle   int
 	wasi      map[string]string // signatures by name
 	arena     *arena
-	compiling chan struct{} // holds one token: who has it compiles, or loads compiled code
+	compiling chan struct{} // semaphore of compiles, and loads of compiled code, in this process
 
 	child         subprocess.Command
-	children      chan struct{} // holds a token for each child at work
-	compileTime   time.Duration // of processor
+	children      chan struct{} // semaphore of child processes
+	compileTime   time.Duration // processor time
 	compileMemory int64
-	schemaTime    time.Duration // of processor
+	schemaTime    time.Duration // processor time
 	schemaMemory  int64
-	describing    chan struct{} // holds a token for each load that executes describe
-	describeTime  time.Duration // see describe.go
+	describing    chan struct{} // semaphore of loads that execute describe
+	describeTime  time.Duration
 	threadTime    func() (time.Duration, bool)
 
 	ctx    context.Context // ends when the host closes
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	closed  bool
-	using   sync.WaitGroup // loads, calls and prunes in flight
-	modules map[*Module]struct{}
-	flights flights
-	scratch *cache // of modules compiled apart, where no cache is kept
+	mu        sync.Mutex
+	closed    bool
+	uses      sync.WaitGroup // loads, calls and prunes in flight
+	modules   map[*Module]struct{}
+	inFlight  inFlight
+	tempCache *cache // of child compiles, without CacheDir
 }
 
-// maxChildren is how many compile at once. Each takes up to two processors.
+// maxChildren is how many children work at once. Each takes up to two processors.
 const maxChildren = 2
 
-// Open makes a host. It creates CacheDir if it is not there and takes the
-// rights of others on it away. Where it cannot be made, as on a full disk, the
+// Open opens a host. It creates CacheDir if it does not exist, and removes the
+// permissions of other users on it. If it cannot be created, as on a full disk, the
 // host works without a cache.
 func Open(opt Options) (*Host, error) {
 	h := &Host{
 		logger: opt.Logger, maxMemory: opt.MaxMemoryBytes, maxIdle: opt.MaxIdle,
 		compiling: make(chan struct{}, 1), modules: map[*Module]struct{}{},
-		child: opt.Child, children: make(chan struct{}, maxChildren), flights: flights{},
+		child: opt.Child, children: make(chan struct{}, maxChildren), inFlight: inFlight{},
 		compileTime: opt.CompileTime, compileMemory: opt.CompileMemory, schemaTime: schemaTime, schemaMemory: schemaMemory,
 		describing: make(chan struct{}, max(2, stdruntime.GOMAXPROCS(0))), describeTime: describeTime, threadTime: threadTime,
 	}
@@ -98,7 +95,7 @@ func Open(opt Options) (*Host, error) {
 	if h.maxMemory <= 0 {
 		h.maxMemory = 1 << 30
 	}
-	if most := int64(maxPages)*pageSize - kernelSpare; h.maxMemory > most {
+	if most := int64(maxPages)*pageSize - callMemorySpare; h.maxMemory > most {
 		return nil, abi.New(abi.BadFields, fmt.Sprintf("open host: MaxMemoryBytes is %d, at most %d can be addressed", h.maxMemory, most))
 	}
 	if h.maxIdle <= 0 {
@@ -120,8 +117,8 @@ func Open(opt Options) (*Host, error) {
 	if opt.CacheDir != "" {
 		if h.cache, err = openCache(opt.CacheDir); err != nil && abi.CodeOf(err) == abi.Denied {
 			return nil, err
-		} else if err != nil { // a full disk must not keep a program from starting
-			h.logger.Warn("there is no cache of compiled plugins: each start compiles them", "folder", opt.CacheDir, "error", err)
+		} else if err != nil { // a full disk must not prevent the start of a program
+			h.logger.Warn("cannot use the cache of compiled plugins: each start compiles them", "folder", opt.CacheDir, "error", err)
 		}
 	}
 	if h.wasi, err = wasiSignatures(context.Background()); err != nil {
@@ -131,221 +128,52 @@ func Open(opt Options) (*Host, error) {
 	return h, nil
 }
 
-// LoadOptions says how a module may be used.
-type LoadOptions struct {
-	// Trusted marks a module of our own: it runs without interruption points,
-	// its functions may be of any size, and a stateless one is pooled.
-	// Default: false.
-	Trusted bool
-	// Reuse pools instances of a module that declares itself stateless, as the
-	// operator allowed. Default: false, an instance serves one call.
-	Reuse bool
-	// Allow is asked once the manifest is known; its error refuses the load and
-	// is returned as it is. Default: nothing is refused.
-	Allow func(Manifest) error
-}
-
-// Load checks, compiles and describes a module. The caller holds the one
-// reference of the result and gives it back with [Module.Release]. It keeps the
-// bytes, which must not be changed afterwards.
-//
-// A module that is not Trusted is compiled in a child process, unless it was
-// before; other loads go on meanwhile. ctx ends that and the guest's describe,
-// but not the compile of a Trusted one: the compiler takes no deadline.
-func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module, error) {
-	if !h.enter() {
-		return nil, abi.New(abi.Cancelled, "load plugin: the host is closed")
-	}
-	defer h.using.Done()
-	m, l, err := h.check(wasm, opt.Trusted)
-	if err != nil {
-		return nil, err
-	}
-	if m.code, err = h.compile(ctx, m, l); err != nil {
-		return nil, err
-	}
-	if err := m.describe(ctx, opt); err != nil {
-		m.code.close()
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.modules[m] = struct{}{}
-	return m, nil
-}
-
-// check looks at a module's bytes. The order is that of what a check costs and of
-// what it may trust: names the plugin's author should see come before the
-// compiler's own words.
-func (h *Host) check(wasm []byte, trusted bool) (*Module, *layout, error) {
-	l, err := scan(wasm, trusted)
-	if err != nil {
-		return nil, nil, err
-	}
-	if need := int64(l.memMin) * pageSize; need > h.maxMemory {
-		return nil, nil, abi.New(abi.Limit, fmt.Sprintf("load plugin: it starts with %d bytes of memory, at most %d are allowed", need, h.maxMemory))
-	}
-	validates, err := l.checkExports()
-	if err != nil {
-		return nil, nil, err
-	}
-	functions, err := l.checkImports(h.wasi)
-	if err != nil {
-		return nil, nil, err
-	}
-	sum := sha256.Sum256(wasm)
-	return &Module{
-		host: h, digest: hex.EncodeToString(sum[:]), wasm: wasm, functions: functions, trusted: trusted,
-		validates: validates, needs: int64(l.memMin) * pageSize, refs: 1,
-	}, l, nil
-}
-
-// apartCache returns the cache that a child compiles into. Where none is kept it
-// is a folder that lives as long as the host.
-func (h *Host) apartCache() (*cache, error) {
-	if h.cache != nil {
-		return h.cache, nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.scratch == nil {
-		dir, err := os.MkdirTemp("", "sentinel-plugins-")
-		if err != nil {
-			return nil, abi.New(abi.Unavailable, "open compile cache: "+err.Error())
-		}
-		h.scratch = newCache(dir)
-	}
-	return h.scratch, nil
-}
-
-// compile makes a module's machine code, or loads it.
-func (h *Host) compile(ctx context.Context, m *Module, l *layout) (*compiled, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(h.ctx, func() { cancel(errClosed) })()
-	cfg := compileConfig{interruptible: !m.trusted, maxMemory: h.maxMemory, functions: m.functions, kernel: l.callMemoryImports()}
-	code := rewrite(l)
-	if !m.trusted {
-		return h.compileOthers(ctx, m, code, cfg)
-	}
-	if h.cache != nil {
-		cfg.dir = h.cache.dir(m.digest)
-		h.cache.touch(m.digest)
-	}
-	free, err := h.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer free()
-	c, healed, err := compile(ctx, code, cfg)
-	if full := (*keepError)(nil); errors.As(err, &full) {
-		h.logger.Warn("compiled plugin code is not kept: the next start compiles it again", "digest", m.digest, "error", full.disk)
-		cfg.dir = ""
-		c, _, err = compile(ctx, code, cfg)
-	}
-	if healed != nil {
-		h.logger.Warn("compiled plugin code was damaged and is made anew", "digest", m.digest, "error", healed)
-	}
-	return c, err
-}
-
-// compileOthers loads what a child has compiled, now or before.
-func (h *Host) compileOthers(ctx context.Context, m *Module, code []byte, cfg compileConfig) (*compiled, error) {
-	dir, err := h.ensure(ctx, m, code)
-	if err != nil {
-		return nil, err
-	}
-	cfg.dir = dir
-	free, err := h.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer free()
-	return compileOnce(ctx, code, cfg)
-}
-
-// ensure sees to it that the code of a module which is not trusted is in the
-// cache, and returns the folder it is in.
-func (h *Host) ensure(ctx context.Context, m *Module, code []byte) (dir string, err error) {
-	if len(code) > maxRewritten {
-		return "", abi.New(abi.Limit, fmt.Sprintf("compile module: %d bytes with its interruption points, at most %d are allowed", len(code), maxRewritten))
-	}
-	cache, err := h.apartCache()
-	if err != nil {
-		return "", err
-	}
-	made, err := cache.made()
-	if err != nil {
-		return "", err
-	}
-	// Where the engine interprets there is nothing that takes long or is kept.
-	if made != "" {
-		seal, err := cache.sealName(code)
-		if err != nil {
-			return "", err
-		}
-		if err := h.apart(ctx, cache, m.digest, seal, code); err != nil {
-			return "", err
-		}
-	}
-	return cache.dir(m.digest), nil
-}
-
-// lock waits for the one token of those who work with the compiler.
-func (h *Host) lock(ctx context.Context) (free func(), err error) {
-	select {
-	case h.compiling <- struct{}{}:
-		return func() { <-h.compiling }, nil
-	case <-ctx.Done():
-		return nil, abi.New(abi.Cancelled, "load plugin: "+context.Cause(ctx).Error())
-	}
-}
-
-// enter counts a user of the host in; it reports false once Close has begun.
-func (h *Host) enter() bool {
+// beginUse begins a use of the host, which ends with uses.Done. It reports false
+// once Close has begun.
+func (h *Host) beginUse() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return false
 	}
-	h.using.Add(1)
+	h.uses.Add(1)
 	return true
 }
 
-// MemoryBytes returns the linear memory that all instances hold at this
-// moment, call kernels included.
+// MemoryBytes returns the memory of all instances, in bytes: their linear memories
+// and call memories.
 func (h *Host) MemoryBytes() int64 { return h.arena.resident.Load() }
 
-// Modules returns how many modules are loaded, those that no one holds any more and
-// whose last call has not ended included.
+// Modules returns how many modules are loaded, including those without references
+// whose last call has not ended.
 func (h *Host) Modules() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.modules)
 }
 
-// Prune deletes the compiled code of modules that no process has loaded for so
-// long, except those that are loaded here or named in keep, by digest. Deleted
-// code is compiled again when it is needed.
+// Prune deletes the compiled code of modules that no process has loaded for the time
+// unused, except modules that this host has loaded and digests in keep. Deleted code
+// is compiled again when it is needed.
 func (h *Host) Prune(unused time.Duration, keep ...string) error {
-	if h.cache == nil || !h.enter() {
+	if h.cache == nil || !h.beginUse() {
 		return nil
 	}
-	defer h.using.Done()
+	defer h.uses.Done()
 	h.mu.Lock()
 	for m := range h.modules {
 		keep = append(keep, m.digest)
 	}
-	for digest := range h.flights {
+	for digest := range h.inFlight {
 		keep = append(keep, digest)
 	}
 	h.mu.Unlock()
 	return h.cache.prune(unused, keep)
 }
 
-// Close stops the calls in flight, waits for them, and frees every module,
-// whatever references are left. It waits for a compile to end, and for a
-// Trusted guest to make its next host call or return. Further calls do nothing.
+// Close cancels the calls in flight, waits for them, and frees every module,
+// including those that have references. It waits for the end of a compile, and for
+// the next host call or the return of a Trusted guest. Further calls do nothing.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -355,7 +183,7 @@ func (h *Host) Close() error {
 	h.closed = true
 	h.mu.Unlock()
 	h.cancel()
-	h.using.Wait()
+	h.uses.Wait()
 	h.mu.Lock()
 	modules := make([]*Module, 0, len(h.modules))
 	for m := range h.modules {
@@ -366,8 +194,8 @@ func (h *Host) Close() error {
 		m.close()
 	}
 	h.arena.close()
-	if h.scratch == nil {
+	if h.tempCache == nil {
 		return nil
 	}
-	return os.RemoveAll(h.scratch.root) // nobody is left who could make another
+	return os.RemoveAll(h.tempCache.root) // no use is left that could create another
 }

@@ -102,7 +102,7 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 // status, the output.
 func (inst *instance) call(c *call, export string, input []byte) ([]byte, error) {
 	c.inst, inst.current = inst, c
-	if err := inst.callMemory.begin(input, int(c.limits.MemoryBytes)+kernelSpare); err != nil {
+	if err := inst.callMemory.begin(input, int(c.limits.MemoryBytes)+callMemorySpare); err != nil {
 		return nil, err
 	}
 	defer inst.callMemory.reset()

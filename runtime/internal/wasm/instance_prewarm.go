@@ -245,7 +245,7 @@ func (m *Module) Seed() (seed uint64, ok bool) {
 // aheadMemory is the limit with which instances are made ahead: that of a call
 // which names none.
 func (m *Module) aheadMemory() int64 {
-	return min(max(Invocation{}.withDefaults().Limits.MemoryBytes, m.needs), m.host.maxMemory)
+	return min(max(Invocation{}.withDefaults().Limits.MemoryBytes, m.minMemory), m.host.maxMemory)
 }
 
 // relieve drops what was made ahead, of all modules, because a call has no room.

@@ -22,7 +22,7 @@ type Module struct {
 	manifest  Manifest // set by describe, before the module is handed out
 	trusted   bool
 	validates bool      // it has the optional export
-	needs     int64     // bytes of linear memory it starts with
+	minMemory int64     // bytes of linear memory it starts with
 	code      *compiled // safe for concurrent instantiation
 	pool      *pool     // nil: every call has an instance of its own
 	ahead     *ahead    // where pool is nil: such instances, ready
@@ -90,13 +90,13 @@ func (m *Module) Release() {
 // enter begins a call: it holds the host, and the module without being a
 // reference, or callers that overlap would keep a released module for ever.
 func (m *Module) enter() (leave func(), err error) {
-	if !m.host.enter() {
+	if !m.host.beginUse() {
 		return nil, abi.New(abi.Cancelled, fmt.Sprintf("call plugin %q: the host is closed", m.manifest.Name))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.refs == 0 {
-		m.host.using.Done()
+		m.host.uses.Done()
 		return nil, abi.New(abi.Unavailable, fmt.Sprintf("call plugin %q: version %s is unloaded", m.manifest.Name, m.digest))
 	}
 	m.calls++
@@ -111,7 +111,7 @@ func (m *Module) leave() {
 	if last {
 		m.close()
 	}
-	m.host.using.Done()
+	m.host.uses.Done()
 }
 
 // close frees the module; a second caller waits for the first. Nothing runs in
@@ -229,8 +229,8 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 	switch {
 	case inv.Limits.MemoryBytes > m.host.maxMemory:
 		return result, abi.New(abi.Limit, fmt.Sprintf("call plugin %q: a memory limit of %d bytes, at most %d are allowed", m.manifest.Name, inv.Limits.MemoryBytes, m.host.maxMemory))
-	case inv.Limits.MemoryBytes < m.needs:
-		return result, abi.New(abi.Memory, fmt.Sprintf("call plugin %q: it starts with %d bytes of memory, the limit is %d", m.manifest.Name, m.needs, inv.Limits.MemoryBytes))
+	case inv.Limits.MemoryBytes < m.minMemory:
+		return result, abi.New(abi.Memory, fmt.Sprintf("call plugin %q: it starts with %d bytes of memory, the limit is %d", m.manifest.Name, m.minMemory, inv.Limits.MemoryBytes))
 	case len(inv.Input) > maxInput:
 		return result, abi.New(abi.Limit, fmt.Sprintf("call plugin %q: an input of %d bytes, at most %d are allowed", m.manifest.Name, len(inv.Input), maxInput))
 	}

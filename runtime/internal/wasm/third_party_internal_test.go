@@ -128,7 +128,7 @@ func TestStrangersRunAsWithTheEngine(t *testing.T) {
 func compileBoth(t *testing.T, h *Host, l *layout) (*compiled, *extism.CompiledPlugin) {
 	t.Helper()
 	ctx := context.Background()
-	here, _, err := compile(ctx, rewrite(l), compileConfig{interruptible: true, maxMemory: h.maxMemory, kernel: l.callMemoryImports()})
+	here, _, err := compile(ctx, rewrite(l), compileConfig{interruptible: true, maxMemory: h.maxMemory, callMemory: l.callMemoryImports()})
 	if err != nil {
 		t.Fatal(err)
 	}
