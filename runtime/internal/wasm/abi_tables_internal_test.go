@@ -111,7 +111,7 @@ func TestLimitTables(t *testing.T) {
 		"error text of error_set":               abidoc.Bytes(maxGuestError),
 		"text kept of standard error":           abidoc.Bytes(maxTail),
 		"describe: time, A8.8":                  seconds(describeTime),
-		"validate: time the guest computes, and time it sleeps (A7.1)": seconds(helperTime),
+		"validate: time the guest computes, and time it sleeps (A7.1)": seconds(auxTimeout),
 	})
 	if l.MessageBytes != 256<<10 {
 		t.Errorf("a message has at most %d bytes, A8.1 says 256 KiB", l.MessageBytes)

@@ -106,7 +106,7 @@ func (c *cache) install(from, digest, name string) error {
 		err = writeSeal(from, filepath.Join(dir, name), sums)
 	}
 	if err != nil {
-		return abi.New(abi.Unavailable, "keep compiled code: "+err.Error())
+		return abi.New(abi.Unavailable, "write compile cache: "+err.Error())
 	}
 	return nil
 }

@@ -2,38 +2,34 @@ package wasm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
-	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// call is one use of an instance: its deadline, its limits, its answers. It is
-// used by the goroutine that makes the call alone.
+// call is one call of an export: its deadlines, its limits, its host calls. Only the
+// goroutine that makes the call uses it.
 type call struct {
-	ctx    context.Context // ends when the call must
+	ctx    context.Context // ends when the call must end
 	limits Limits
-	answer CallFunc
+	onCall CallFunc // answers host calls
 	seed   uint64
 	base   time.Time
 	logger *slog.Logger
 
-	// The guest's own time is metered apart, because a host call may rightly
-	// take hours, for a person or a model, and a guest that loops may not.
-	compute time.Duration
-	left    time.Duration // of it, when the timer was last set
-	since   time.Time     // when it was set
-	timer   *time.Timer
+	// The time in which the guest computes is limited by itself, because a host call
+	// may take hours, for a person or a model.
+	compute   time.Duration
+	remaining time.Duration // of compute, when the timer was last started
+	startedAt time.Time     // when the timer was last started
+	timer     *time.Timer
 
-	inst    *instance // the one in use
-	err     error     // why the guest was unwound; the engine wraps what it carries, this is the original
-	written int       // bytes to stdout and stderr
+	inst    *instance
+	err     error // why the guest was unwound, not wrapped by wazero
+	written int   // bytes to stdout and stderr
 }
 
 // callKey is the key of the call in the ctx of a host function.
@@ -46,12 +42,12 @@ func callFrom(ctx context.Context) *call {
 	return c
 }
 
-// errUnwind is what a host function panics with to leave the guest; the engine
-// brings it back as an ordinary error, and call.err says what it stands for.
+// errUnwind is the panic of a host function that unwinds the guest. wazero returns
+// it as an error, and call.err has the reason.
 var errUnwind = errors.New("unwound by the host")
 
 // errCompute ends the ctx of a call whose guest ran too long.
-var errCompute = errors.New("compute time is used up")
+var errCompute = errors.New("compute time exceeded")
 
 // errClosed ends the ctx of every call when the host closes.
 var errClosed = errors.New("the host is closing")
@@ -59,17 +55,17 @@ var errClosed = errors.New("the host is closing")
 // errTimeout ends the ctx of a call at Invocation.Timeout.
 var errTimeout = errors.New("timeout")
 
-// newCall starts the call's clocks. done must be called when it is over.
+// newCall creates a call and starts its timers. done must be called at its end.
 func (h *Host) newCall(ctx context.Context, inv Invocation) (c *call, done func()) {
-	c = &call{limits: inv.Limits, answer: inv.Call, seed: inv.Seed, base: inv.ClockBase, compute: inv.Compute, logger: h.logger}
+	c = &call{limits: inv.Limits, onCall: inv.Call, seed: inv.Seed, base: inv.ClockBase, compute: inv.Compute, logger: h.logger}
 	stopTimeout := context.CancelFunc(func() {})
 	if inv.Timeout > 0 {
 		ctx, stopTimeout = context.WithTimeoutCause(ctx, inv.Timeout, errTimeout)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	c.ctx, c.left, c.since = ctx, c.compute, time.Now()
-	// A cause tells later which of the four ends it was.
-	c.timer = time.AfterFunc(c.left, func() { cancel(errCompute) })
+	c.ctx, c.remaining, c.startedAt = ctx, c.compute, time.Now()
+	// The cause tells endError which of the four deadlines it was.
+	c.timer = time.AfterFunc(c.remaining, func() { cancel(errCompute) })
 	stopClose := context.AfterFunc(h.ctx, func() { cancel(errClosed) })
 	return c, func() {
 		c.timer.Stop()
@@ -79,18 +75,19 @@ func (h *Host) newCall(ctx context.Context, inv Invocation) (c *call, done func(
 	}
 }
 
-// pause stops the guest's compute time while the host works; resume goes on.
-func (c *call) pause() {
+// pauseCompute stops the timer of the guest's compute time during a host call.
+func (c *call) pauseCompute() {
 	c.timer.Stop()
-	c.left -= time.Since(c.since)
+	c.remaining -= time.Since(c.startedAt)
 }
 
-func (c *call) resume() {
-	c.since = time.Now()
-	c.timer.Reset(max(c.left, 0))
+// resumeCompute starts the timer again.
+func (c *call) resumeCompute() {
+	c.startedAt = time.Now()
+	c.timer.Reset(max(c.remaining, 0))
 }
 
-// unwind leaves the guest; the call ends with err.
+// unwind panics out of the guest. The call ends with err.
 func (c *call) unwind(err error) {
 	if c.err == nil {
 		c.err = err
@@ -98,16 +95,17 @@ func (c *call) unwind(err error) {
 	panic(errUnwind)
 }
 
-// check leaves the guest if the call is over. The host's functions begin with it:
-// a guest may call them in a straight line, without an interruption point of its own.
-func (c *call) check() {
+// checkEnded unwinds the guest if the ctx of the call has ended. Host functions begin
+// with it, because a guest may call them in a straight line without an interruption
+// point.
+func (c *call) checkEnded() {
 	if c.ctx.Err() != nil {
-		c.unwind(c.ended())
+		c.unwind(c.endError())
 	}
 }
 
-// ended says why ctx is over, as an error with a code.
-func (c *call) ended() error {
+// endError returns the error, with a code, for the end of ctx.
+func (c *call) endError() error {
 	switch cause := context.Cause(c.ctx); {
 	case errors.Is(cause, errCompute):
 		return abi.New(abi.Timeout, fmt.Sprintf("the plugin computed for more than %s", c.compute))
@@ -122,109 +120,11 @@ func (c *call) ended() error {
 	}
 }
 
-// errSleep is the end of a guest that waits on its own clock.
+// errSleep is the error of a guest that sleeps too long on its own clock.
 func errSleep(limit time.Duration) error {
 	return &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("the plugin slept for more than %s", limit),
 		Hint: "a plugin waits with sentinel_wait; its own sleep takes no real time"}
 }
 
-// host answers one host call. It leaves by its result or by unwind, from this
-// frame and no deeper one; nothing else may panic through the guest, for the
-// engine would put a stack trace of the host into the error.
-func (c *call) host(function string, handle uint64) uint64 {
-	c.pause()
-	defer c.resume()
-	c.check()
-	body, err := c.reply(function, handle)
-	if err != nil {
-		c.unwind(err)
-	}
-	out, err := c.inst.callMemory.write(body)
-	if err != nil {
-		c.unwind(err)
-	}
-	return out
-}
-
-// reply returns the answer to a host call, or the error that unwinds.
-func (c *call) reply(function string, handle uint64) (body []byte, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			c.log(fmt.Sprintf("host call %s: %v", function, fault), fmt.Errorf("%s", debug.Stack()))
-			body, err = nil, abi.New(abi.Internal, fmt.Sprintf("call %s: a fault of the host", function))
-		}
-	}()
-	// Checked before anything is copied.
-	if n := c.inst.callMemory.length(handle); n > uint64(c.limits.MessageBytes) {
-		return errorReply(abi.Limit, fmt.Sprintf("call %s: a request of %d bytes, at most %d are allowed", function, n, c.limits.MessageBytes)), nil
-	}
-	request, ok := c.inst.callMemory.read(handle)
-	if !ok {
-		return errorReply(abi.BadFields, fmt.Sprintf("call %s: handle %d names no request", function, handle)), nil
-	}
-	if c.answer == nil {
-		return errorReply(abi.Denied, fmt.Sprintf("call %s: no host calls are answered here", function)), nil
-	}
-	reply, err := c.answer(c.ctx, function, request)
-	if err != nil {
-		return nil, err
-	}
-	c.inst.clock.jump(reply.Now)
-	if len(reply.Body) > c.limits.MessageBytes {
-		return errorReply(abi.Limit, fmt.Sprintf("call %s: an answer of %d bytes, at most %d are allowed", function, len(reply.Body), c.limits.MessageBytes)), nil
-	}
-	return reply.Body, nil
-}
-
-// errorReply is the answer {"error": ...}.
-func errorReply(code abi.Code, message string) []byte {
-	body, err := json.Marshal(map[string]*abi.Error{"error": abi.New(code, message)})
-	if err != nil {
-		panic(err) // two strings cannot fail
-	}
-	return body
-}
-
-// maxGuestError bounds the text a guest gives as its error, in bytes.
-const maxGuestError = 16 << 10
-
-// guestError reads what a guest gave to error_set: an error object, or words.
-func guestError(text string) error {
-	var e abi.Error
-	if len(text) <= maxGuestError && json.Unmarshal([]byte(text), &e) == nil && e.Message != "" {
-		if !slices.Contains(abi.Codes(), e.Code) {
-			e.Code = abi.Plugin
-		}
-		return &e
-	}
-	return abi.New(abi.Plugin, clip(text, maxGuestError))
-}
-
-// log tells the operator of a fault of ours; guests and users never see err.
+// log logs a fault of the host for the operator. Guests and users do not see err.
 func (c *call) log(what string, err error) { c.logger.Error(what, "error", err) }
-
-// firstLine returns text up to its first line break.
-func firstLine(text string) string {
-	for i := range text {
-		if text[i] == '\n' {
-			return text[:i]
-		}
-	}
-	return text
-}
-
-// clip cuts text to at most n bytes of valid UTF-8.
-func clip(text string, n int) string {
-	if len(text) > n {
-		// Back to a character's start, so that none is cut in two.
-		for n > 0 && !utf8.RuneStart(text[n]) {
-			n--
-		}
-		text = text[:n]
-	}
-	out := make([]rune, 0, len(text))
-	for _, r := range text { // an invalid byte ranges as the replacement character
-		out = append(out, r)
-	}
-	return string(out)
-}

@@ -7,30 +7,32 @@ import (
 	"time"
 )
 
-// tick is how far a guest's clock moves at each reading.
+// tick is how far a guest's clock advances at each reading.
 const tick = time.Microsecond
 
-// epoch is where a clock starts that no attempt has set.
+// epoch is the start of a clock without a start time.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// clock is the time and chance of one instance, ABI clause A7. Like the
-// instance it serves one call at a time.
+// clock is the time and the randomness of one instance, ABI clause A7. The wall
+// clock starts again with each call. The monotonic clock never goes back during the
+// life of the instance, because the timers of guests depend on it.
 //
-// The wall clock starts anew with each attempt; the monotonic one never goes
-// back while the instance lives, as guests' timers need it.
+// # Concurrency
+//
+// Like its instance, it serves one call at a time.
 type clock struct {
 	wall time.Time
 	mono time.Duration
 	rand *rand.ChaCha8
 
-	slept    time.Duration // by the guest, on this clock, in this call
+	slept    time.Duration // by the guest in this call, on this clock
 	maxSleep time.Duration
-	overrun  func() // ends the call when slept passes maxSleep
-	check    func() // leaves the guest if the call is over
+	overrun  func() // unwinds the guest when slept exceeds maxSleep
+	check    func() // unwinds the guest if the call has ended
 }
 
-// begin starts the clock and the random stream of a phase. The phases of one
-// attempt, initialisation and the call itself, draw different numbers.
+// begin starts the clock and the random stream of a phase. Initialisation and call
+// are two phases, with different random numbers.
 func (c *clock) begin(seed uint64, phase string, base time.Time) {
 	if base.IsZero() {
 		base = epoch // year 1 does not fit into the guest's nanoseconds
@@ -47,14 +49,14 @@ func (c *clock) advance(d time.Duration) {
 	c.mono += d
 }
 
-// jump moves the clock to t unless that is in its past.
-func (c *clock) jump(t time.Time) {
+// advanceTo advances the wall clock to t, unless t is in its past.
+func (c *clock) advanceTo(t time.Time) {
 	if d := t.Sub(c.wall); d > 0 {
 		c.advance(d)
 	}
 }
 
-// The functions below are what the engine calls for WASI.
+// wazero calls the methods below for WASI.
 
 func (c *clock) walltime() (sec int64, nsec int32) {
 	c.advance(tick)
@@ -66,8 +68,8 @@ func (c *clock) nanotime() int64 {
 	return int64(c.mono)
 }
 
-// nanosleep takes no real time. A negative duration is an unsigned one that
-// overflowed: as good as for ever.
+// nanosleep advances the clocks and takes no real time. A negative duration is an
+// unsigned one that overflowed.
 func (c *clock) nanosleep(ns int64) {
 	d := time.Duration(ns)
 	if d < 0 || d > c.maxSleep-c.slept {
@@ -78,11 +80,11 @@ func (c *clock) nanosleep(ns int64) {
 	c.advance(d)
 }
 
-// randomChunk is how many random bytes are made between two looks at whether the
-// call is over: a guest may ask for as many as it has memory, at 1 ns a byte.
+// randomChunk is how many random bytes are generated between two checks for the end
+// of the call. A guest may request as many as it has memory, at 1 ns a byte.
 const randomChunk = 1 << 20
 
-// Read fills p from the seeded stream.
+// Read fills p from the random stream of the seed.
 func (c *clock) Read(p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		c.check()

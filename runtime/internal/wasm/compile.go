@@ -131,13 +131,13 @@ func hostFunctions(cfg compileConfig) []extism.HostFunction {
 	}
 	for _, name := range cfg.functions {
 		add(abi.Namespace, name, funcType{params: handle, results: handle}, func(c *call, stack []uint64) {
-			stack[0] = c.host(name, stack[0])
+			stack[0] = c.hostCall(name, stack[0])
 		})
 	}
 	for name, typ := range cfg.callMemory {
 		serve := callMemoryFuncs[name]
 		add(callMemoryModule, name, typ, func(c *call, stack []uint64) {
-			c.check()
+			c.checkEnded()
 			serve(&c.inst.callMemory, c, stack)
 		})
 	}

@@ -11,28 +11,28 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// What a guest's exports other than run may take of its own time, ABI clause A8.8.
+// Time limits of a guest's exports other than run, ABI clause A8.8.
 const (
-	// describeTime bounds describe when a module is loaded. A guest that was
-	// interrupted and had less than half of it on a processor has another try of
-	// busyFactor times as long: the machine was busy.
+	// describeTime limits describe during a load. A guest that is interrupted and had
+	// less than half of it on a processor gets a second attempt with busyFactor times
+	// the limit, because the machine was busy.
 	describeTime = 2 * time.Second
 	busyFactor   = 4
-	// helperTime bounds validate, and describe in an instance that is made ahead or
-	// in a module of our own.
-	helperTime = 10 * time.Second
+	// auxTimeout limits validate, and describe of prewarmed instances and of trusted
+	// modules.
+	auxTimeout = 10 * time.Second
 )
 
-// describe reads the manifest in a first instance and checks it against the
-// imports and the operator's grants. A module that is not trusted is described
-// twice, in two instances with different seeds, which must agree.
+// describe gets the manifest from a first instance and checks it against the
+// imports and the operator's grants. An untrusted module is described in two
+// instances with different seeds, whose manifests must be equal.
 func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
-	pooled := opt.Trusted || opt.Reuse // if it is stateless, which it is yet to say
+	pooled := opt.Trusted || opt.Reuse // if the manifest declares it stateless
 	var seed uint64
 	if !pooled {
-		seed = newSeed() // the instance is kept for a call
+		seed = newSeed() // the instance serves a call
 	}
-	inst, err := m.describeIn(ctx, seed)
+	inst, err := m.firstInstance(ctx, seed)
 	if err != nil {
 		return err
 	}
@@ -41,10 +41,10 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 			inst.close()
 		}
 	}()
-	if err := checkAsks(m.functions, m.manifest); err != nil {
+	if err := checkPermissions(m.functions, m.manifest); err != nil {
 		return err
 	}
-	if err := m.host.trySchemas(ctx, m); err != nil {
+	if err := m.host.checkSchemas(ctx, m); err != nil {
 		return err
 	}
 	if opt.Allow != nil {
@@ -55,44 +55,44 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 	switch {
 	case m.manifest.Stateless && pooled:
 		m.pool = newPool(m.host.maxIdle)
-		if m.pool.fit(inst) {
+		if m.pool.reusable(inst) {
 			m.pool.put(inst)
 			inst = nil
 		}
 	case !pooled:
-		m.ahead = newAhead(m)
-		m.ahead.put(inst)
+		m.prewarmer = newPrewarmer(m)
+		m.prewarmer.put(inst)
 		inst = nil
 	default:
-		m.ahead = newAhead(m) // the first instance has the seed of pooled ones
+		m.prewarmer = newPrewarmer(m) // the first instance has the seed of pooled ones
 	}
 	return nil
 }
 
-// describeIn sets the manifest and returns the instance that it is of. A guest whose
-// describe takes too long is remembered, unless it is trusted.
-func (m *Module) describeIn(ctx context.Context, seed uint64) (*instance, error) {
+// firstInstance creates an instance, sets the manifest and returns the instance. A
+// describe that exceeds its time limit is recorded as a refusal, except of a trusted
+// module.
+func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, error) {
 	var cache *cache
-	bounds := refusal{Time: m.host.describeTime}
+	limits := refusal{Time: m.host.describeTime}
 	if !m.trusted {
 		var err error
 		if cache, err = m.host.childCache(); err != nil {
 			return nil, err
 		}
-		if why := cache.checkRefusal(m.digest, describeRefusal, bounds); why != nil {
-			return nil, why
+		if err := cache.checkRefusal(m.digest, describeRefusal, limits); err != nil {
+			return nil, err
 		}
 	}
-	select {
-	case m.host.describing <- struct{}{}:
-		defer func() { <-m.host.describing }()
-	case <-ctx.Done():
-		return nil, abi.New(abi.Cancelled, "load plugin: "+context.Cause(ctx).Error())
+	done, err := acquire(ctx, m.host.describing)
+	if err != nil {
+		return nil, err
 	}
-	inst, text, err := m.describePatiently(ctx, seed)
+	defer done()
+	inst, text, err := m.describeWithRetry(ctx, seed)
 	if err == nil {
 		if m.manifest, err = parseManifest(text); err == nil && !m.trusted {
-			err = m.describeAgain(ctx, text)
+			err = m.compareManifest(ctx, text)
 		}
 	}
 	if err == nil {
@@ -102,15 +102,16 @@ func (m *Module) describeIn(ctx context.Context, seed uint64) (*instance, error)
 		inst.close()
 	}
 	if cache != nil {
-		cache.recordRefusal(m.digest, describeRefusal, bounds, err)
+		cache.recordRefusal(m.digest, describeRefusal, limits, err)
 	}
 	return nil, err
 }
 
-// describeAgain compares a manifest with that of another instance: a plugin whose
-// manifest depends on chance could show the operator another one than it loads with.
-func (m *Module) describeAgain(ctx context.Context, first []byte) error {
-	inst, text, err := m.describePatiently(ctx, newSeed())
+// compareManifest compares the manifest with that of a second instance. Otherwise a
+// plugin whose manifest is random could show the operator another one than it loads
+// with.
+func (m *Module) compareManifest(ctx context.Context, first []byte) error {
+	inst, text, err := m.describeWithRetry(ctx, newSeed())
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (m *Module) describeAgain(ctx context.Context, first []byte) error {
 	if bytes.Equal(first, text) {
 		return nil
 	}
-	// The first was parsed, so it is JSON; the second need not be.
+	// The first has been parsed and is JSON. The second may be anything.
 	a, err := sentinels.Canonical(first)
 	if err != nil {
 		return abi.New(abi.Internal, "describe: "+err.Error())
@@ -131,25 +132,25 @@ func (m *Module) describeAgain(ctx context.Context, first []byte) error {
 		Hint: "describe must not depend on random numbers, the clock or earlier calls"}
 }
 
-// describePatiently makes an instance and describes it, and tries once more with
-// more time if the machine was too busy for the first try.
-func (m *Module) describePatiently(ctx context.Context, seed uint64) (*instance, []byte, error) {
+// describeWithRetry creates an instance and describes it. It makes a second attempt
+// with more time if the machine was too busy for the first.
+func (m *Module) describeWithRetry(ctx context.Context, seed uint64) (*instance, []byte, error) {
 	limit := m.host.describeTime
 	if m.trusted {
-		limit = helperTime
+		limit = auxTimeout
 	}
-	inst, text, starved, err := m.describeTimed(ctx, seed, limit)
-	if starved {
+	inst, text, busy, err := m.describeTimed(ctx, seed, limit)
+	if busy {
 		inst, text, _, err = m.describeTimed(ctx, seed, busyFactor*limit)
 	}
 	return inst, text, err
 }
 
-// describeTimed describes within a time limit. starved reports that the limit was
-// reached and that the guest had less than half of it on a processor; a timeout
-// that is the guest's own fault is permanent.
-func (m *Module) describeTimed(ctx context.Context, seed uint64, limit time.Duration) (inst *instance, text []byte, starved bool, err error) {
-	// While no other goroutine has the thread, its processor time is the guest's.
+// describeTimed describes within a time limit. busy reports that the limit was
+// exceeded while the guest had less than half of it on a processor. Otherwise a
+// timeout is the guest's fault and permanent.
+func (m *Module) describeTimed(ctx context.Context, seed uint64, limit time.Duration) (inst *instance, text []byte, busy bool, err error) {
+	// The processor time of a locked thread is that of the guest.
 	stdruntime.LockOSThread()
 	defer stdruntime.UnlockOSThread()
 	before, known := m.host.threadTime()
@@ -158,15 +159,15 @@ func (m *Module) describeTimed(ctx context.Context, seed uint64, limit time.Dura
 		return inst, text, false, err
 	}
 	after, _ := m.host.threadTime()
-	starved = !known || after-before < limit/2
-	return nil, nil, starved, &abi.Error{Code: abi.Timeout, Permanent: !starved, Hint: "describe writes the manifest and does nothing else",
+	busy = !known || after-before < limit/2
+	return nil, nil, busy, &abi.Error{Code: abi.Timeout, Permanent: !busy, Hint: "describe should only return the manifest",
 		Message: fmt.Sprintf("describe: the plugin took more than its time limit of %s to start and describe itself", limit)}
 }
 
-// describeOnce makes an instance and describes it within a time limit.
+// describeOnce creates an instance and describes it within a time limit.
 func (m *Module) describeOnce(ctx context.Context, seed uint64, limit time.Duration) (*instance, []byte, error) {
 	c, done := m.host.newCall(ctx, Invocation{Compute: limit, Seed: seed}.withDefaults())
 	defer done()
-	c.limits.MemoryBytes = m.aheadMemory()
-	return m.fresh(c)
+	c.limits.MemoryBytes = m.prewarmMemory()
+	return m.newDescribed(c)
 }

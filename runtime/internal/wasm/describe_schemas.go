@@ -13,22 +13,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// The schemas of a manifest are compiled by the user of the module, with a library
-// that takes no deadline and whose memory has no bound. So those of a module that
-// is not trusted are first held to limits, which compiles nothing, and then
-// compiled in a child, to see that they end. The cache remembers that they did.
+// The caller of Load compiles the schemas of a manifest, with a library that takes no
+// deadline and whose memory is not bounded. The schemas of an untrusted module are
+// therefore first checked against limits, which compiles nothing, and then compiled
+// in a child process with limits. A marker in the cache records that this succeeded.
 
 // schemaKind is the kind of child that compiles schemas.
 const schemaKind = "schemas"
 
-// What compiling the schemas of one manifest may take, ABI clause A8.4. The worst
-// that the limits of package sentinels let pass takes about that time.
+// Limits on compiling the schemas of one manifest, ABI clause A8.4. The worst
+// schemas within the limits of package sentinels take about that time.
 const (
-	schemaTime   = 2 * time.Second // of processor
+	schemaTime   = 2 * time.Second // processor time
 	schemaMemory = 256 << 20       // bytes
 )
 
-// types is what a manifest says of step types, in the words of package sentinels.
+// types returns the step types of a manifest as those of package sentinels.
 func (m Manifest) types() []sentinels.TypeSpec {
 	specs := make([]sentinels.TypeSpec, 0, len(m.Steps))
 	for _, s := range m.Steps {
@@ -39,8 +39,8 @@ func (m Manifest) types() []sentinels.TypeSpec {
 	return specs
 }
 
-// trySchemas refuses a module whose schemas cannot be compiled in bounds.
-func (h *Host) trySchemas(ctx context.Context, m *Module) error {
+// checkSchemas rejects a module whose schemas cannot be compiled within the limits.
+func (h *Host) checkSchemas(ctx context.Context, m *Module) error {
 	if err := sentinels.CheckTypes(m.manifest.types()); err != nil {
 		return abi.New(abi.Plugin, "describe: "+err.Error())
 	}
@@ -58,29 +58,28 @@ func (h *Host) trySchemas(ctx context.Context, m *Module) error {
 	if err != nil {
 		return err
 	}
-	if cache.tried(m.digest, text) {
+	if cache.schemasCompiled(m.digest, text) {
 		return nil
 	}
-	bounds := refusal{Time: h.schemaTime, Memory: h.schemaMemory}
-	name := "refused-" + schemaNote(text) + ".json"
-	if why := cache.checkRefusal(m.digest, name, bounds); why != nil {
-		return why
-	}
-	select {
-	case h.children <- struct{}{}:
-		defer func() { <-h.children }()
-	case <-ctx.Done():
-		return abi.New(abi.Cancelled, "load plugin: "+context.Cause(ctx).Error())
-	}
-	task := childTask{kind: schemaKind, op: "compile schemas", hint: "smaller schemas compile faster", request: childRequest{Memory: h.schemaMemory, CPU: h.schemaTime}}
-	if err := h.runChild(ctx, task, text); err != nil {
-		cache.recordRefusal(m.digest, name, bounds, err)
+	limits := refusal{Time: h.schemaTime, Memory: h.schemaMemory}
+	name := "refused-" + schemaMarker(text) + ".json"
+	if err := cache.checkRefusal(m.digest, name, limits); err != nil {
 		return err
 	}
-	return cache.noteTried(m.digest, text)
+	done, err := acquire(ctx, h.children)
+	if err != nil {
+		return err
+	}
+	defer done()
+	task := childTask{kind: schemaKind, op: "compile schemas", hint: "smaller schemas compile faster", request: childRequest{Memory: h.schemaMemory, CPU: h.schemaTime}}
+	if err := h.runChild(ctx, task, text); err != nil {
+		cache.recordRefusal(m.digest, name, limits, err)
+		return err
+	}
+	return cache.markSchemas(m.digest, text)
 }
 
-// compileSchemas is the child's side of trySchemas.
+// compileSchemas is the child's side of checkSchemas.
 func compileSchemas(_ childRequest, text []byte) error {
 	var m Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -92,26 +91,27 @@ func compileSchemas(_ childRequest, text []byte) error {
 	return nil
 }
 
-// schemaNote names the schemas of one manifest in the module's folder. It depends on
-// the manifest, since a guest may write another one.
-func schemaNote(manifest []byte) string {
+// schemaMarker returns the file name of the marker in the module's folder. It depends
+// on the manifest, because a guest may return another one later.
+func schemaMarker(manifest []byte) string {
 	sum := sha256.Sum256(manifest)
 	return "schemas-" + hex.EncodeToString(sum[:16])
 }
 
-// tried reports whether the schemas of a manifest have been compiled before.
-func (c *cache) tried(digest string, manifest []byte) bool {
-	_, err := os.Stat(filepath.Join(c.dir(digest), schemaNote(manifest)))
+// schemasCompiled reports whether the marker of a manifest exists.
+func (c *cache) schemasCompiled(digest string, manifest []byte) bool {
+	_, err := os.Stat(filepath.Join(c.dir(digest), schemaMarker(manifest)))
 	return err == nil
 }
 
-func (c *cache) noteTried(digest string, manifest []byte) error {
+// markSchemas writes the marker of a manifest.
+func (c *cache) markSchemas(digest string, manifest []byte) error {
 	err := os.MkdirAll(c.dir(digest), 0o700)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(c.dir(digest), schemaNote(manifest)), nil, 0o600)
+		err = os.WriteFile(filepath.Join(c.dir(digest), schemaMarker(manifest)), nil, 0o600)
 	}
 	if err != nil {
-		return abi.New(abi.Unavailable, "keep compiled code: "+err.Error())
+		return abi.New(abi.Unavailable, "write compile cache: "+err.Error())
 	}
 	return nil
 }

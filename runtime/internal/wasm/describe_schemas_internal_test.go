@@ -17,7 +17,7 @@ func TestSchemasTakeTooLong(t *testing.T) {
 	h := openInternal(t)
 	h.child, h.schemaTime = subprocess.Self(), time.Microsecond
 	m := &Module{host: h, digest: "0123", manifest: Manifest{Name: "a", Steps: []StepType{{Type: "a", Fields: []byte(`{"type":"object"}`)}}}}
-	err := h.trySchemas(t.Context(), m)
+	err := h.checkSchemas(t.Context(), m)
 	if abi.CodeOf(err) != abi.Timeout || err.Error() != "compile schemas: timed out after 1µs of processor time or 4µs" {
 		t.Errorf("error %v of code %q, want a timeout", err, abi.CodeOf(err))
 	}
@@ -26,7 +26,7 @@ func TestSchemasTakeTooLong(t *testing.T) {
 	}
 	h.schemaTime = time.Minute
 	for range 2 {
-		if err := h.trySchemas(t.Context(), m); err != nil {
+		if err := h.checkSchemas(t.Context(), m); err != nil {
 			t.Error(err)
 		}
 		h.child = subprocess.Command{} // the second time none is needed
@@ -49,16 +49,16 @@ func TestSchemasThatTakeTooMuchAreRemembered(t *testing.T) {
 	m := &Module{host: h, digest: "0123", manifest: Manifest{Name: "a", Steps: []StepType{
 		{Type: "a", Fields: []byte(fields)}, {Type: "b", Fields: []byte(fields)}, {Type: "c", Fields: []byte(fields)}, {Type: "d", Fields: []byte(fields)},
 	}}}
-	err := h.trySchemas(t.Context(), m)
+	err := h.checkSchemas(t.Context(), m)
 	if abi.CodeOf(err) != abi.Memory {
 		t.Fatalf("error %v of code %q, want one of memory", err, abi.CodeOf(err))
 	}
 	h.child = subprocess.Command{}
-	if again := h.trySchemas(t.Context(), m); again == nil || again.Error() != err.Error() {
+	if again := h.checkSchemas(t.Context(), m); again == nil || again.Error() != err.Error() {
 		t.Errorf("the second time: %v, want %v without a child", again, err)
 	}
 	h.child, h.schemaMemory = subprocess.Self(), schemaMemory
-	if err := h.trySchemas(t.Context(), m); err != nil {
+	if err := h.checkSchemas(t.Context(), m); err != nil {
 		t.Errorf("with more memory: %v", err)
 	}
 }

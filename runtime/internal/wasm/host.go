@@ -106,7 +106,7 @@ func Open(opt Options) (*Host, error) {
 		resident = 4 << 30
 	}
 	h.arena = newArena(resident)
-	h.arena.relieve = h.relieve
+	h.arena.reclaim = h.reclaimMemory
 	if h.compileTime <= 0 {
 		h.compileTime = 30 * time.Second
 	}

@@ -1,31 +1,29 @@
 package wasm
 
-import (
-	"strings"
-)
+import "strings"
 
-// Info is what the bytes of a module say without running anything.
+// Info describes a module without executing it.
 type Info struct {
 	Imports   []Import
 	Exports   []Export
 	Size      int
-	Component bool // a component of the WASI 0.2 kind, which this host cannot run
+	Component bool // a component of WASI 0.2, which this host cannot execute
 }
 
 // Import is one entry of the import section.
 type Import struct {
 	Module, Name string
-	Type         string // "(i64) -> i64", or the kind if it is no function
+	Type         string // "(i64) -> i64", or the kind of an import other than a function
 }
 
 // Export is one entry of the export section.
 type Export struct {
 	Name string
-	Type string // "() -> i32", or the kind if it is no function
+	Type string // "() -> i32", or the kind of an export other than a function
 }
 
-// Inspect reads the sections of a module. It executes and compiles nothing. For
-// a component it says so in Info and gives no error.
+// Inspect reads the sections of a module. It executes and compiles nothing. A
+// component is reported in Info, without an error.
 func Inspect(wasm []byte) (Info, error) {
 	info := Info{Size: len(wasm), Component: isComponent(wasm)}
 	if info.Component {
@@ -44,7 +42,7 @@ func Inspect(wasm []byte) (Info, error) {
 	return info, nil
 }
 
-// importType describes an import's type.
+// importType returns the type of an import, for people.
 func (l *layout) importType(im importEntry) string {
 	if im.kind != kindFunc {
 		return kindName(im.kind)
@@ -52,8 +50,8 @@ func (l *layout) importType(im importEntry) string {
 	return l.types[im.typ].String()
 }
 
-// exportType describes an export's type. An index that points nowhere is the
-// compiler's to refuse.
+// exportType returns the type of an export, for people. The compiler rejects an index
+// out of range.
 func (l *layout) exportType(ex exportEntry) string {
 	if ex.kind != kindFunc {
 		return kindName(ex.kind)
@@ -71,7 +69,7 @@ func (l *layout) exportType(ex exportEntry) string {
 	if int64(index) < int64(len(l.funcs)) {
 		return l.types[l.funcs[index]].String()
 	}
-	return "a function that is not there"
+	return "a function with an index out of range"
 }
 
 func kindName(kind byte) string {
@@ -88,8 +86,8 @@ func kindName(kind byte) string {
 	return "unknown"
 }
 
-// String writes a signature as "(i32, i64) -> i32"; several results stand in
-// parentheses, none are "()".
+// String returns a signature such as "(i32, i64) -> i32". Several results, and none,
+// are in parentheses.
 func (t funcType) String() string {
 	if len(t.results) == 1 {
 		return "(" + typeNames(t.params) + ") -> " + typeNames(t.results)

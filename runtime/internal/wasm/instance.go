@@ -2,56 +2,51 @@ package wasm
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	stdruntime "runtime"
-	"strings"
 	"time"
 
 	extism "github.com/extism/go-sdk"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// instance is one guest in memory. It serves one call at a time: whoever took
-// it from checkout has it alone until they give it back.
+// instance is one guest in memory. It serves one call at a time: the caller of
+// acquireInstance has it until it returns it to the pool or closes it.
 type instance struct {
 	plugin      *extism.Plugin
 	main        api.Module              // the guest itself, set by moduleFinder in its first call
 	exports     map[string]api.Function // of main, each with a stack that is kept
 	initialized bool                    // a first call has succeeded, so the SDK has run the guest's initialisation
-	clock       *clock                  // all of time and chance that the guest sees
-	memories    *memories               // its linear memory and one of the engine's
+	clock       *clock                  // the guest's only source of time and randomness
+	memories    *memories               // linear memory of the guest and of the SDK's kernel
 	callMemory  callMemory              // input, output and host calls
-	current     *call                   // the call at work, for what the guest writes
-	stdout      sink
-	stderr      sink
-	exited      *uint32 // the code, once the guest ended itself or was interrupted
+	current     *call                   // the call in progress
+	stdout      outputTail
+	stderr      outputTail
+	exited      *uint32 // exit code, once the guest has exited or was interrupted
 	closing     bool
 
 	seed    uint64 // of its initialisation
-	offered bool   // the seed was given to a caller; guarded by ahead.mu
+	offered bool   // the seed was returned to a caller; guarded by prewarmer.mu
 
-	calls int       // of run, since it was made
-	born  time.Time // when it was made
-	start int64     // bytes of memory after it was described
-	idle  time.Time // when it was put back
+	calls int       // of run or validate
+	born  time.Time // when it was created
+	start int64     // bytes of linear memory after describe
+	idle  time.Time // when it became idle
 }
 
-// allocator adapts memories, which name no type of the
-// engine, to its interface.
+// allocator adapts memories to the interface of wazero.
 type allocator struct{ *memories }
 
 func (a allocator) Allocate(least, most uint64) experimental.LinearMemory {
 	return a.memories.Allocate(least, most)
 }
 
-// newInstance makes an instance for a call; the guest's start section runs in
-// it, under the call's deadline.
+// newInstance creates an instance for a call. It executes the guest's start section
+// under the deadline of the call.
 func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err error) {
 	inst = &instance{
 		clock:      &clock{maxSleep: c.compute},
@@ -61,10 +56,10 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 		born:       time.Now(), current: c, seed: c.seed,
 	}
 	c.inst = inst
-	inst.clock.check = func() { inst.current.check() }
+	inst.clock.check = func() { inst.current.checkEnded() }
 	inst.clock.overrun = func() { inst.current.unwind(errSleep(inst.clock.maxSleep)) }
 	inst.stdout.inst, inst.stderr.inst = inst, inst
-	// Not the attempt's time: an instance that was made ahead would not know it.
+	// The start time of the attempt is not known to a prewarmed instance.
 	inst.clock.begin(c.seed, "init", time.Time{})
 	cfg := wazero.NewModuleConfig().WithRandSource(inst.clock).
 		WithWalltime(inst.clock.walltime, 1000).WithNanotime(inst.clock.nanotime, 1000).
@@ -76,7 +71,7 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 			inst.exited = &code
 		}
 	}))
-	// A panic here is the engine's own and would end the process.
+	// A panic here comes from wazero and would end the process.
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("instantiate module: %v", fault)
@@ -91,14 +86,14 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 	if err != nil {
 		return inst, err
 	}
-	if refused := inst.memories.refused(); refused != nil {
-		return inst, refused
+	if err := inst.memories.growError(); err != nil {
+		return inst, err
 	}
 	return inst, nil
 }
 
-// call calls an export and returns its output. The order of the checks is that of
-// ABI.md: why the host ended it, a trap or exit, the guest's own error, the
+// call calls an export and returns its output. The checks are in the order of
+// ABI.md: the end of the call by the host, a trap or exit, the guest's error, the
 // status, the output.
 func (inst *instance) call(c *call, export string, input []byte) ([]byte, error) {
 	c.inst, inst.current = inst, c
@@ -106,8 +101,8 @@ func (inst *instance) call(c *call, export string, input []byte) ([]byte, error)
 		return nil, err
 	}
 	defer inst.callMemory.reset()
-	// Success on a call that is over is none: a Trusted guest is not interrupted
-	// and may come back long after its time.
+	// A call that has ended fails even if the guest succeeds: a Trusted guest is not
+	// interrupted and may return long after its deadline.
 	status, err := inst.enter(context.WithValue(c.ctx, callKey{}, c), export)
 	if err != nil || inst.exited != nil || c.ctx.Err() != nil {
 		return nil, c.failure(err)
@@ -121,7 +116,7 @@ func (inst *instance) call(c *call, export string, input []byte) ([]byte, error)
 	return inst.callMemory.result(), nil
 }
 
-// close frees the instance. It must not be at work.
+// close frees the instance. No call may be in progress.
 func (inst *instance) close() {
 	inst.closing = true
 	inst.callMemory.reset()
@@ -129,74 +124,6 @@ func (inst *instance) close() {
 		_ = inst.plugin.CloseWithContext(context.Background())
 	}
 	for _, m := range inst.memories.list {
-		m.Free() // again for those an instantiation that failed left behind
+		m.Free() // a failed instantiation does not free them
 	}
 }
-
-// failure turns what the engine returned into the error that Run returns.
-func (c *call) failure(err error) error {
-	if c.err != nil {
-		return c.err
-	}
-	if c.ctx.Err() != nil {
-		return c.ended()
-	}
-	inst := c.inst
-	if refused := inst.memories.refused(); refused != nil {
-		return refused
-	}
-	var fault stdruntime.Error
-	var exit *sys.ExitError
-	switch {
-	case errors.As(err, &fault):
-		c.log("a host function failed", err)
-		return abi.New(abi.Internal, "a host function failed")
-	case inst.exited != nil && (err == nil || errors.As(err, &exit)): // a start section that traps closes the instance too
-		return abi.New(abi.Trap, inst.withPanic(fmt.Sprintf("the plugin exited with code %d instead of returning", *inst.exited)))
-	case err == nil:
-		return abi.New(abi.Internal, "the call ended without a reason")
-	}
-	text := strings.TrimSuffix(firstLine(err.Error()), " (recovered by wazero)")
-	if _, trap, ok := strings.Cut(text, "wasm error: "); ok {
-		text = trap
-	}
-	return abi.New(abi.Trap, inst.withPanic("the plugin trapped: "+text))
-}
-
-// withPanic adds the line of stderr that says why a guest gave up, as a Go or
-// Rust panic writes it before it traps.
-func (inst *instance) withPanic(message string) string {
-	for line := range strings.Lines(inst.stderr.String()) {
-		line = strings.TrimSpace(line)
-		if strings.Contains(line, "panic") || strings.HasPrefix(line, "fatal error:") {
-			return message + ": " + clip(line, 200)
-		}
-	}
-	return message
-}
-
-// sink is what a guest writes to stdout or stderr: the last of it is kept, all
-// of it counts against the call's limit.
-type sink struct {
-	inst *instance
-	tail []byte
-}
-
-// maxTail is how much of a stream is kept, in bytes.
-const maxTail = 4 << 10
-
-func (s *sink) Write(p []byte) (int, error) {
-	c := s.inst.current
-	c.check()
-	if c.written += len(p); c.written > c.limits.LogBytes {
-		c.unwind(abi.New(abi.Limit, fmt.Sprintf("the plugin wrote more than %d bytes to stdout and stderr", c.limits.LogBytes)))
-	}
-	s.tail = append(s.tail, p[max(0, len(p)-maxTail):]...)
-	if over := len(s.tail) - maxTail; over > 0 {
-		s.tail = append(s.tail[:0], s.tail[over:]...)
-	}
-	return len(p), nil
-}
-
-// String returns what is kept, with bytes that are no UTF-8 replaced.
-func (s *sink) String() string { return strings.ToValidUTF8(string(s.tail), "\ufffd") }

@@ -7,9 +7,9 @@ import (
 
 // When a pooled instance is thrown away instead of kept.
 const (
-	maxCalls  = 1_000
-	maxAge    = 10 * time.Minute
-	maxUnused = time.Minute
+	maxCalls    = 1_000
+	maxAge      = 10 * time.Minute
+	idleTimeout = time.Minute
 )
 
 // pool keeps idle instances of one module, the last used on top. Taking one
@@ -42,11 +42,11 @@ func (p *pool) take(limit int64) *instance {
 	return nil
 }
 
-// fit reports whether an instance may serve another call. What it wrote to
+// reusable reports whether an instance may serve another call. What it wrote to
 // stderr counts as a fault, and memory that doubled as a leak.
-func (p *pool) fit(inst *instance) bool {
+func (p *pool) reusable(inst *instance) bool {
 	return inst.exited == nil && len(inst.stderr.tail) == 0 && inst.calls < maxCalls &&
-		time.Since(inst.born) < maxAge && inst.memories.size() <= 2*inst.start && inst.memories.refused() == nil
+		time.Since(inst.born) < maxAge && inst.memories.size() <= 2*inst.start && inst.memories.growError() == nil
 }
 
 // put makes an instance idle, or closes it if there are enough.
@@ -60,7 +60,7 @@ func (p *pool) put(inst *instance) {
 	}
 	p.idle = append(p.idle, inst)
 	if p.timer == nil {
-		p.timer = time.AfterFunc(maxUnused, p.sweep)
+		p.timer = time.AfterFunc(idleTimeout, p.sweep)
 	}
 	p.mu.Unlock()
 }
@@ -70,7 +70,7 @@ func (p *pool) sweep() {
 	p.mu.Lock()
 	var old, young []*instance
 	for _, inst := range p.idle {
-		if time.Since(inst.idle) >= maxUnused {
+		if time.Since(inst.idle) >= idleTimeout {
 			old = append(old, inst)
 		} else {
 			young = append(young, inst)
@@ -78,7 +78,7 @@ func (p *pool) sweep() {
 	}
 	p.idle, p.timer = young, nil
 	if len(young) > 0 && !p.closed {
-		p.timer = time.AfterFunc(maxUnused, p.sweep)
+		p.timer = time.AfterFunc(idleTimeout, p.sweep)
 	}
 	// Closed under the lock, so that close returns after they are gone.
 	for _, inst := range old {

@@ -11,192 +11,192 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// How many instances are made ahead, and when that is given up for a while.
+// Number of prewarmed instances, and backoff after a failure to create one.
 const (
-	maxAhead       = 16 // of one module
-	firstBackoff   = time.Second
-	longestBackoff = time.Minute
+	maxPrewarmed = 16 // of one module
+	minBackoff   = time.Second
+	maxBackoff   = time.Minute
 )
 
-// ahead keeps instances of one module that are described and have run nothing,
-// for calls that are still to come. Each has a seed of its own, from its first
-// instruction on, and serves the one call that is made with that seed: so it is
-// in the state that a fresh instance for this call would be in, and so is the
-// fresh one that replays it.
+// prewarmer keeps instances of one module that are described and have served no
+// call, for calls to come. Each has a seed of its own from its first instruction on,
+// and serves the one call with that seed. It is therefore in the same state as a
+// fresh instance for that call, and as the one that replays it.
 //
-// It keeps one, more when callers find none, at most twice as many as there are
-// calls at a time; none when nobody has asked for a minute. They count as memory
-// of guests and are given up first when a call has no room.
+// It keeps one instance, and more when callers find none: at most twice as many as
+// there are calls at a time, and none after a minute without callers. Their memory
+// counts as memory of guests. They are closed when a call needs it.
 //
-// It is safe for concurrent use. One goroutine makes instances while some are
-// wanted; close ends it.
-type ahead struct {
+// # Concurrency
+//
+// It is safe for concurrent use. One goroutine creates instances while more are
+// wanted. close ends it.
+type prewarmer struct {
 	module *Module
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
-	making sync.WaitGroup
+	worker sync.WaitGroup
 
-	mu      sync.Mutex
-	ready   []*instance // the oldest first
-	want    int
-	asked   time.Time   // when a caller last asked
-	timer   *time.Timer // drops all when nobody has asked for long; nil while nothing is ready
-	busy    bool        // the goroutine is there
-	backoff time.Duration
-	resume  time.Time // not before this after a failure
-	closed  bool
+	mu       sync.Mutex
+	ready    []*instance // the oldest first
+	want     int
+	lastCall time.Time   // when a caller last requested a seed
+	timer    *time.Timer // closes unused instances; nil if none is ready
+	busy     bool        // the worker is active
+	backoff  time.Duration
+	retryAt  time.Time // no attempt before it, after a failure
+	closed   bool
 }
 
-func newAhead(m *Module) *ahead {
-	a := &ahead{module: m, want: 1, asked: time.Now()}
-	a.ctx, a.cancel = context.WithCancel(m.host.ctx)
-	return a
+func newPrewarmer(m *Module) *prewarmer {
+	p := &prewarmer{module: m, want: 1, lastCall: time.Now()}
+	p.ctx, p.cancel = context.WithCancel(m.host.ctx)
+	return p
 }
 
-// seed offers the seed of a ready instance, each once. A caller that finds none
-// makes it want more; calls is how many are under way.
-func (a *ahead) seed(calls int) (seed uint64, ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.asked = time.Now()
-	for _, inst := range a.ready {
+// seed returns the seed of a ready instance, each once. If it has none, more are
+// created; calls is the number of active calls.
+func (p *prewarmer) seed(calls int) (seed uint64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastCall = time.Now()
+	for _, inst := range p.ready {
 		if !inst.offered {
 			inst.offered, seed, ok = true, inst.seed, true
 			break
 		}
 	}
 	if !ok {
-		a.want = min(a.want+1, 2*(calls+len(a.ready)+1), maxAhead)
+		p.want = min(p.want+1, 2*(calls+len(p.ready)+1), maxPrewarmed)
 	}
-	a.refill()
+	p.refill()
 	return seed, ok
 }
 
-// lacks reports whether another instance is wanted. Those that are offered count
-// only so that seeds which nobody calls with do not add up. The caller holds the
-// mutex.
-func (a *ahead) lacks() bool {
+// wantsMore reports whether another instance is wanted. Instances whose seed was
+// returned count only against an upper bound, for seeds that no call uses. The caller
+// holds the mutex.
+func (p *prewarmer) wantsMore() bool {
 	free := 0
-	for _, inst := range a.ready {
+	for _, inst := range p.ready {
 		if !inst.offered {
 			free++
 		}
 	}
-	return !a.closed && free < a.want && len(a.ready) < 2*maxAhead
+	return !p.closed && free < p.want && len(p.ready) < 2*maxPrewarmed
 }
 
-// take returns the instance of a seed if it may use limit bytes, or nil.
-func (a *ahead) take(seed uint64, limit int64) *instance {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i, inst := range a.ready {
+// take returns the instance of a seed if its memory limit can be limit, or nil.
+func (p *prewarmer) take(seed uint64, limit int64) *instance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, inst := range p.ready {
 		if inst.seed == seed && inst.offered && inst.memories.setLimit(int(limit)) {
-			a.ready = slices.Delete(a.ready, i, i+1)
-			a.refill()
+			p.ready = slices.Delete(p.ready, i, i+1)
+			p.refill()
 			return inst
 		}
 	}
 	return nil
 }
 
-// put adds an instance that was just described, or closes it.
-func (a *ahead) put(inst *instance) {
+// put adds a described instance, or closes it after close.
+func (p *prewarmer) put(inst *instance) {
 	inst.current = nil
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
 		inst.close()
 		return
 	}
-	a.ready = append(a.ready, inst)
-	if a.timer == nil {
-		a.timer = time.AfterFunc(maxUnused, a.sweep)
+	p.ready = append(p.ready, inst)
+	if p.timer == nil {
+		p.timer = time.AfterFunc(idleTimeout, p.expire)
 	}
 }
 
-// refill sees to it that instances are being made if some are wanted. The caller
-// holds the mutex.
-func (a *ahead) refill() {
-	if a.busy || !a.lacks() || time.Now().Before(a.resume) {
+// refill starts the worker if more instances are wanted. The caller holds the mutex.
+func (p *prewarmer) refill() {
+	if p.busy || !p.wantsMore() || time.Now().Before(p.retryAt) {
 		return
 	}
-	a.busy = true
-	a.making.Go(a.make)
+	p.busy = true
+	p.worker.Go(p.fill)
 }
 
-// make makes instances until there are as many as are wanted. A failure ends it
-// for a while, longer each time: a guest that cannot be described now could at
-// its load, so it is want of memory or a guest that misuses chance.
-func (a *ahead) make() {
+// fill creates instances until no more are wanted. After a failure it ends, and
+// starts again after a backoff. describe succeeded during the load, so the cause is
+// missing memory or a guest that depends on randomness.
+func (p *prewarmer) fill() {
 	for {
-		a.mu.Lock()
-		if !a.lacks() || !a.module.host.arena.roomy() {
-			a.busy = false
-			a.mu.Unlock()
+		p.mu.Lock()
+		if !p.wantsMore() || !p.module.host.arena.hasSpare() {
+			p.busy = false
+			p.mu.Unlock()
 			return
 		}
-		a.mu.Unlock()
-		inst, err := a.one()
+		p.mu.Unlock()
+		inst, err := p.newInstance()
 		if err == nil {
-			a.put(inst)
-			a.mu.Lock()
-			a.backoff = 0
-			a.mu.Unlock()
+			p.put(inst)
+			p.mu.Lock()
+			p.backoff = 0
+			p.mu.Unlock()
 			continue
 		}
-		a.mu.Lock()
-		first := a.backoff == 0
-		a.backoff = min(max(2*a.backoff, firstBackoff), longestBackoff)
-		a.resume = time.Now().Add(a.backoff)
-		a.busy = false
-		a.mu.Unlock()
-		if first && a.ctx.Err() == nil && abi.CodeOf(err) != abi.Unavailable {
-			a.module.host.logger.Warn("an instance of a plugin could not be made ahead; its calls make their own",
-				"plugin", a.module.manifest.Name, "digest", a.module.digest, "error", err)
+		p.mu.Lock()
+		first := p.backoff == 0
+		p.backoff = min(max(2*p.backoff, minBackoff), maxBackoff)
+		p.retryAt = time.Now().Add(p.backoff)
+		p.busy = false
+		p.mu.Unlock()
+		if first && p.ctx.Err() == nil && abi.CodeOf(err) != abi.Unavailable {
+			p.module.host.logger.Warn("cannot prewarm an instance of a plugin; its calls create their own",
+				"plugin", p.module.manifest.Name, "digest", p.module.digest, "error", err)
 		}
 		return
 	}
 }
 
-// one makes an instance with a seed of its own.
-func (a *ahead) one() (*instance, error) {
-	inv := Invocation{Compute: helperTime, Seed: newSeed()}
-	c, done := a.module.host.newCall(a.ctx, inv.withDefaults())
+// newInstance creates an instance with a seed of its own.
+func (p *prewarmer) newInstance() (*instance, error) {
+	inv := Invocation{Compute: auxTimeout, Seed: newSeed()}
+	c, done := p.module.host.newCall(p.ctx, inv.withDefaults())
 	defer done()
-	c.limits.MemoryBytes = a.module.aheadMemory()
-	inst, _, err := a.module.fresh(c)
+	c.limits.MemoryBytes = p.module.prewarmMemory()
+	inst, _, err := p.module.newDescribed(c)
 	return inst, err
 }
 
-// sweep drops what was made for callers who do not come.
-func (a *ahead) sweep() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.timer = nil
-	if a.closed {
+// expire closes instances that no caller has used for idleTimeout.
+func (p *prewarmer) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = nil
+	if p.closed {
 		return
 	}
-	if unused := time.Since(a.asked); unused < maxUnused {
-		a.timer = time.AfterFunc(maxUnused-unused, a.sweep)
-		// A seed that was offered long ago is one that nobody will call with.
-		a.drop(func(inst *instance) bool { return inst.offered && time.Since(inst.born) >= maxUnused })
+	if unused := time.Since(p.lastCall); unused < idleTimeout {
+		p.timer = time.AfterFunc(idleTimeout-unused, p.expire)
+		// A seed that was returned long ago will not be used.
+		p.closeIf(func(inst *instance) bool { return inst.offered && time.Since(inst.born) >= idleTimeout })
 		return
 	}
-	a.want = 1
-	a.drop(func(*instance) bool { return true })
+	p.want = 1
+	p.closeIf(func(*instance) bool { return true })
 }
 
-// empty drops all instances: somebody needs their memory now.
-func (a *ahead) empty() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.drop(func(*instance) bool { return true })
+// closeAll closes all instances, because a call needs their memory.
+func (p *prewarmer) closeAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closeIf(func(*instance) bool { return true })
 }
 
-// drop closes instances. The caller holds the mutex, so that who drops knows that
-// they are gone.
-func (a *ahead) drop(which func(*instance) bool) {
-	a.ready = slices.DeleteFunc(a.ready, func(inst *instance) bool {
+// closeIf closes the instances that match. The caller holds the mutex meanwhile, so
+// that their memory is free when another caller gets it.
+func (p *prewarmer) closeIf(which func(*instance) bool) {
+	p.ready = slices.DeleteFunc(p.ready, func(inst *instance) bool {
 		if !which(inst) {
 			return false
 		}
@@ -205,60 +205,61 @@ func (a *ahead) drop(which func(*instance) bool) {
 	})
 }
 
-// close closes the instances, and every one that is put later.
-func (a *ahead) close() {
-	a.cancel()
-	a.mu.Lock()
-	a.closed = true
-	if a.timer != nil {
-		a.timer.Stop()
+// close closes all instances, and makes put close later ones.
+func (p *prewarmer) close() {
+	p.cancel()
+	p.mu.Lock()
+	p.closed = true
+	if p.timer != nil {
+		p.timer.Stop()
 	}
-	a.drop(func(*instance) bool { return true })
-	a.mu.Unlock()
-	a.making.Wait()
+	p.closeIf(func(*instance) bool { return true })
+	p.mu.Unlock()
+	p.worker.Wait()
 }
 
-// newSeed draws a seed that nobody can foresee.
+// newSeed returns an unpredictable seed.
 func newSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Seed offers the seed of an instance that was made ahead: a Run with it finds
-// that instance and need not make one. ok is false if none is ready, and always
-// for a module whose instances are reused; any seed is as good then. A seed is
-// offered once and good for a minute.
+// Seed returns the seed of a prewarmed instance. A Run with it uses that instance.
+// ok is false if none is ready, and always for a module whose instances are reused.
+// Any other seed works as well, in a fresh instance. Each seed is returned once, and
+// its instance exists for a minute.
 func (m *Module) Seed() (seed uint64, ok bool) {
-	if m.ahead == nil {
+	if m.prewarmer == nil {
 		return 0, false
 	}
 	m.mu.Lock()
-	calls, gone := m.calls, m.refs == 0
+	calls, released := m.calls, m.refs == 0
 	m.mu.Unlock()
-	if gone {
+	if released {
 		return 0, false
 	}
-	return m.ahead.seed(calls)
+	return m.prewarmer.seed(calls)
 }
 
-// aheadMemory is the limit with which instances are made ahead: that of a call
-// which names none.
-func (m *Module) aheadMemory() int64 {
+// prewarmMemory returns the memory limit of prewarmed instances, which is the default
+// of a call.
+func (m *Module) prewarmMemory() int64 {
 	return min(max(Invocation{}.withDefaults().Limits.MemoryBytes, m.minMemory), m.host.maxMemory)
 }
 
-// relieve drops what was made ahead, of all modules, because a call has no room.
-func (h *Host) relieve() {
+// reclaimMemory closes the prewarmed instances of all modules, because a call has
+// reached MaxResidentBytes.
+func (h *Host) reclaimMemory() {
 	h.mu.Lock()
-	all := make([]*ahead, 0, len(h.modules))
+	all := make([]*prewarmer, 0, len(h.modules))
 	for m := range h.modules {
-		if m.ahead != nil {
-			all = append(all, m.ahead)
+		if m.prewarmer != nil {
+			all = append(all, m.prewarmer)
 		}
 	}
 	h.mu.Unlock()
-	for _, a := range all {
-		a.empty()
+	for _, p := range all {
+		p.closeAll()
 	}
 }

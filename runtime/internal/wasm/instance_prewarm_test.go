@@ -39,7 +39,7 @@ func requests(t *testing.T, m *wasm.Module, seed uint64) (calls []string, ahead 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(calls, string(got.Output)), got.Ahead
+	return append(calls, string(got.Output)), got.Prewarmed
 }
 
 // A guest that ranges over a map, draws chance and reads the clock makes the same
@@ -80,7 +80,7 @@ func TestAheadOnce(t *testing.T) {
 	defer m.Release()
 	for range 20 {
 		got, err := m.Run(context.Background(), wasm.Invocation{Seed: ready(t, m)})
-		if err != nil || string(got.Output) != "11" || got.Reused || !got.Ahead {
+		if err != nil || string(got.Output) != "11" || got.Reused || !got.Prewarmed {
 			t.Fatalf("Run: %s, %+v, %v", got.Output, got, err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestAheadTogether(t *testing.T) {
 				got, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: func(context.Context, string, []byte) (wasm.Reply, error) {
 					return wasm.Reply{Body: []byte(`{"ok":1}`)}, nil
 				}, Seed: seed})
-				if err != nil || got.Reused || got.Ahead != ok {
+				if err != nil || got.Reused || got.Prewarmed != ok {
 					t.Errorf("Run: %+v, %v; a seed was offered: %v", got, err, ok)
 				}
 				if ok {

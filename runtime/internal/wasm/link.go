@@ -13,17 +13,17 @@ const (
 	wasiModule   = "wasi_snapshot_preview1"
 )
 
-// Signatures of what crosses the boundary.
+// Signatures of host functions and exports.
 const (
 	hostSignature   = "(i64) -> i64"
 	exportSignature = "() -> i32"
 	initSignature   = "() -> ()"
 )
 
-// kernelSignatures is what the call kernel offers a guest, by name. http_request is not
-// in it: its host list is passed by a redirect, so sentinel_http stands in its
-// place. Variables and configuration are there for the PDKs that import them
-// always, but hold nothing.
+// kernelSignatures are the functions of the Extism kernel that a guest may import.
+// http_request is not among them: its list of hosts does not hold for redirects, and
+// sentinel_http replaces it. Variables and configuration are offered for the PDKs
+// that always import them, and are empty.
 var kernelSignatures = map[string]string{
 	"alloc": hostSignature, "free": "(i64) -> ()", "length": hostSignature, "length_unsafe": hostSignature,
 	"load_u8": "(i64) -> i32", "load_u64": hostSignature, "store_u8": "(i64, i32) -> ()", "store_u64": "(i64, i64) -> ()",
@@ -35,49 +35,49 @@ var kernelSignatures = map[string]string{
 	"log_trace": "(i64) -> ()", "log_debug": "(i64) -> ()", "log_info": "(i64) -> ()", "log_warn": "(i64) -> ()", "log_error": "(i64) -> ()",
 }
 
-// checkImports refuses every import that this host does not offer, by name and
-// by type, and returns the host functions among them, sorted.
+// checkImports checks the name and the type of every import, and returns the sorted
+// names of the imported host functions.
 func (l *layout) checkImports(wasi map[string]string) ([]string, error) {
 	known := abi.Funcs()
 	var functions []string
 	for _, im := range l.imports {
 		found := l.importType(im)
-		wanted, hint := "", ""
+		want, hint := "", ""
 		switch im.module {
 		case abi.Namespace:
 			if slices.Contains(known, im.name) {
-				wanted = hostSignature
+				want = hostSignature
 				if !slices.Contains(functions, im.name) {
 					functions = append(functions, im.name)
 				}
 			}
 			hint = "the plugin may be built for a newer host"
 		case kernelModule:
-			wanted = kernelSignatures[im.name]
+			want = kernelSignatures[im.name]
 			if im.name == "http_request" {
 				hint = "call sentinel_http, which asks for a grant"
 			}
 		case wasiModule:
-			wanted = wasi[im.name]
+			want = wasi[im.name]
 		default:
 			hint = "a plugin imports from " + abi.Namespace + ", " + kernelModule + " and " + wasiModule + " only"
 		}
 		switch {
-		case wanted == "":
+		case want == "":
 			return nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("link %q: module %q offers no such import", im.name, im.module), Hint: hint}
-		case wanted != found:
-			return nil, abi.New(abi.BadFields, fmt.Sprintf("link %q: import of type %s, want %s", im.name, found, wanted))
+		case want != found:
+			return nil, abi.New(abi.BadFields, fmt.Sprintf("link %q: import of type %s, want %s", im.name, found, want))
 		}
 	}
 	slices.Sort(functions)
 	return functions, nil
 }
 
-// checkExports refuses a module without the exports of ABI clause A1, and says
-// whether it has the optional validate.
+// checkExports checks the exports of ABI clause A1, and reports whether the module has
+// validate, which is optional.
 func (l *layout) checkExports() (validates bool, err error) {
-	// The initialisers are called by the engine, which leaves out one of another
-	// type without a word; the guest would then run uninitialised.
+	// The SDK calls the initialisers, and skips one of another type without an
+	// error. The guest would then run uninitialised.
 	wanted := map[string]string{
 		abi.ExportDescribe: exportSignature, abi.ExportRun: exportSignature, abi.ExportValidate: exportSignature,
 		"_initialize": initSignature, "__wasm_call_ctors": initSignature,
@@ -95,15 +95,15 @@ func (l *layout) checkExports() (validates bool, err error) {
 	}
 	for _, name := range []string{abi.ExportDescribe, abi.ExportRun} {
 		if !found[name] {
-			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: no such export, wanted a function %s", name, exportSignature))
+			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: no such export, want a function %s", name, exportSignature))
 		}
 	}
 	return found[abi.ExportValidate], nil
 }
 
-// checkAsks refuses a module that imports a guarded function without asking
-// for its use.
-func checkAsks(functions []string, m Manifest) error {
+// checkPermissions checks that the manifest asks for the permission of each imported
+// function that needs one.
+func checkPermissions(functions []string, m Manifest) error {
 	for _, name := range functions {
 		use, guarded := abi.UseOf(name)
 		if !guarded {

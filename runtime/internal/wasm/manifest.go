@@ -10,10 +10,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// maxManifest bounds a manifest's text in bytes, ABI clause A8.
+// maxManifest limits the text of a manifest in bytes, ABI clause A8.1.
 const maxManifest = 256 << 10
 
-// Manifest is what a plugin says of itself, ABI clause A2.
+// Manifest is the description that a plugin's describe returns, ABI clause A2.
 type Manifest struct {
 	Name      string     `json:"name"`
 	Version   string     `json:"version"`
@@ -49,19 +49,19 @@ type Problem struct {
 
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// manifestLimits bound a manifest as JSON. Schemas are held to the tighter limits of
-// ABI clause A8.4 afterwards, by step type.
+// manifestLimits are the limits of a manifest as JSON. The tighter limits of ABI
+// clause A8.4 on schemas are checked afterwards.
 var manifestLimits = strictjson.Limits{Bytes: maxManifest, Depth: 10_000, Keys: 100_000}
 
-// parseManifest decodes what describe wrote and reports every fault of it. Keys
-// that ABI.md does not name, in just that case, are a fault: a misspelt "asks" must
-// not load as a plugin that asks for nothing.
+// parseManifest decodes a manifest and reports all of its faults. Unknown keys, also
+// by case, are faults: a plugin with a misspelt "asks" must not load as one that asks
+// for nothing.
 func parseManifest(text []byte) (Manifest, error) {
 	var m Manifest
 	if len(text) > maxManifest {
 		return m, abi.New(abi.Limit, fmt.Sprintf("describe: a manifest of %d bytes, the limit is %d", len(text), maxManifest))
 	}
-	// The version is read by itself first: a newer ABI may have more keys.
+	// Read the version first, because a newer ABI may have more keys.
 	var version struct {
 		ABI int `json:"abi"`
 	}
@@ -81,7 +81,7 @@ func parseManifest(text []byte) (Manifest, error) {
 	return m, nil
 }
 
-// faults returns what is wrong with a decoded manifest.
+// faults returns the faults of a decoded manifest.
 func (m Manifest) faults() []string {
 	var faults []string
 	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
@@ -97,14 +97,14 @@ func (m Manifest) faults() []string {
 			add("steps[%d].type %q does not match %s", i, s.Type, identifier)
 		}
 		if seen[s.Type] {
-			add("steps[%d].type %q is there twice", i, s.Type)
+			add("steps[%d].type %q is listed twice", i, s.Type)
 		}
 		seen[s.Type] = true
 		var schema struct {
 			Type string `json:"type"`
 		}
 		if strictjson.DecodeOpen(s.Fields, &schema, manifestLimits) != nil || schema.Type != "object" {
-			add("steps[%d].fields is no JSON Schema of type object", i)
+			add("steps[%d].fields is not a JSON Schema of type object", i)
 		}
 	}
 	for i, a := range m.Asks {
@@ -118,14 +118,14 @@ func (m Manifest) faults() []string {
 	return faults
 }
 
-// Shapes of the names that are a plugin's own words. The names of hosts are checked
-// by the caller of Load, who knows what reads them: see LoadOptions.Allow.
+// Syntax of the names that a plugin chooses. The caller of Load checks the names of
+// hosts, whose syntax it knows: see LoadOptions.Allow.
 var (
 	folderWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}(:rw)?$`)
 	secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 )
 
-// fault returns what is wrong with an ask by clause A2.4, "" for nothing.
+// fault returns the fault of an ask by clause A2.4, "" if it has none.
 func (a Ask) fault() string {
 	use := abi.Use(a.Use)
 	switch use {
@@ -149,8 +149,8 @@ func (a Ask) fault() string {
 	return ""
 }
 
-// nameFault returns why a name of an ask can never be one, "" for nothing. A name
-// that would fit nothing is refused here rather than at every call.
+// nameFault returns why a name of an ask is invalid, "" if it is valid. A name that
+// matches nothing is rejected here instead of at every call.
 func nameFault(use abi.Use, name string) string {
 	if name == "" || len(name) > 256 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return "is not a name: want 1 to 256 bytes without spaces"

@@ -4,8 +4,8 @@ package wasm
 
 import "errors"
 
-// mapRegion takes Go memory where pages cannot be reserved and cleared as on
-// Linux. It costs what is reserved, but the limits and the gauge hold.
+// mapRegion allocates Go memory on systems that cannot reserve and clear pages like
+// Linux. A region takes memory for its whole size; limits and counts are the same.
 func mapRegion(size int) (region []byte, err error) {
 	defer func() {
 		if recover() != nil {
@@ -15,11 +15,11 @@ func mapRegion(size int) (region []byte, err error) {
 	return make([]byte, size), nil
 }
 
-// clearRegion zeroes a region and reports whether it is fit for another use.
+// clearRegion zeroes a region and reports whether it can be used again.
 func clearRegion(region []byte, touched int) bool {
 	clear(region[:touched])
 	return true
 }
 
-// unmapRegion leaves the region to the garbage collector.
+// unmapRegion does nothing; the garbage collector frees the region.
 func unmapRegion([]byte) {}

@@ -163,8 +163,8 @@ func TestManifestFaults(t *testing.T) {
 		`{"name":"a","version":"1","abi":2,"steps":[],"later":1}`:                                            "speaks ABI 2",
 		`{"name":"A b","version":"1","abi":1,"steps":[` + step + `]}`:                                        `name "A b"`,
 		`{"name":"a","version":"1","abi":1,"steps":[]}`:                                                      "steps is empty",
-		`{"name":"a","version":"1","abi":1,"steps":[` + step + `,` + step + `]}`:                             "is there twice",
-		`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"type":"array"}}]}`:  "no JSON Schema of type object",
+		`{"name":"a","version":"1","abi":1,"steps":[` + step + `,` + step + `]}`:                             "is listed twice",
+		`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"type":"array"}}]}`:  "not a JSON Schema of type object",
 		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"asks":[{"use":"root","reason":"x"}]}`:     `"root" is not known`,
 		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"asks":[{"use":"llm"}]}`:                   "reason is empty",
 		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"ask":[{"use":"llm","reason":"r"}]}`:       `unknown key "ask"`,
@@ -173,7 +173,7 @@ func TestManifestFaults(t *testing.T) {
 		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"ASKS":[{"use":"llm","reason":"r"}]}`:      `unknown key "ASKS"`,
 		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"name":"b"}`:                               `duplicate key "name"`,
 		`{"name":"a","version":"1","abi":1,"steps":[` + step + `],"asks":[],"\u0061sks":[]}`:                 `duplicate key "asks"`,
-		`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"Type":"object"}}]}`: "no JSON Schema of type object",
+		`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"Type":"object"}}]}`: "not a JSON Schema of type object",
 		asking("command", "code/re*"):            `asks[0].names[0] "code/re*" is not a command`,
 		asking("command", "/*"):                  "is not a command",
 		asking("command", "*/read"):              "is not a command",
@@ -226,10 +226,10 @@ func TestArena(t *testing.T) {
 			}
 			b[i] = 0xaa
 		}
-		if m.Reallocate(700<<10) == nil || m.refused != nil {
+		if m.Reallocate(700<<10) == nil || m.growErr != nil {
 			t.Error("a memory did not grow to its limit")
 		}
-		if m.Reallocate(701<<10) != nil || m.refused == nil {
+		if m.Reallocate(701<<10) != nil || m.growErr == nil {
 			t.Error("a memory grew beyond its limit")
 		}
 		m.Free()

@@ -3,71 +3,74 @@ package wasm
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
+	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// CallFunc answers one host call. It blocks until the answer is there and must
-// return when ctx ends. The request is the guest's text, at most
-// Limits.MessageBytes long and not yet parsed; it is the callee's to keep.
+// CallFunc answers one host call. It blocks until it has the reply, and must return
+// when ctx ends. The request is not validated and has at most Limits.MessageBytes
+// bytes; the function may keep it.
 //
-// An error unwinds the guest: its instance is thrown away and [Module.Run]
-// returns that very error. So a refusal is no error, it is a Reply that holds
-// {"error": ...}, and an error is how a step parks.
+// An error unwinds the guest: its instance is closed, and [Module.Run] returns the
+// same error. That is how a step parks. A host call that fails, or is denied, returns
+// a Reply with {"error": ...} instead.
 type CallFunc func(ctx context.Context, function string, request []byte) (Reply, error)
 
-// Reply is the answer to a host call.
+// Reply is the reply to a host call.
 type Reply struct {
 	Body []byte    // {"ok": value} or {"error": error object}
-	Now  time.Time // when the call ended; the guest's clock jumps there, never back
+	Now  time.Time // when the call ended; the guest's clock advances to it
 }
 
 // Invocation is one attempt of one step.
 type Invocation struct {
 	Input []byte // run input, ABI clause A3
-	// Seed and ClockBase are the attempt's chance and start time, ABI clause A7.
-	// Equal ones, with equal input and replies, give equal requests. A seed that
-	// [Module.Seed] offered saves the call the making of an instance.
+	// Seed and ClockBase are the random seed and the start time of the attempt, ABI
+	// clause A7. Equal values with equal input and replies give equal requests. A seed
+	// of [Module.Seed] finds the prewarmed instance of that seed.
 	Seed      uint64
 	ClockBase time.Time
-	Call      CallFunc // nil answers every call with code denied
-	// Timeout bounds the whole call in real time, host calls included.
-	// Default: ctx alone bounds it.
+	Call      CallFunc // nil denies every host call
+	// Timeout limits the real time of the call, including host calls.
+	// Default: none besides ctx.
 	Timeout time.Duration
-	// Compute bounds the time the guest itself runs, host calls not counted,
-	// and separately what it sleeps on its own clock. A Trusted module is not
-	// interrupted and so checked only at its host calls. Default: 5 minutes.
+	// Compute limits the time in which the guest computes, without host calls, and
+	// separately the time that it sleeps on its own clock. A Trusted module is not
+	// interrupted; it is checked at its host calls only. Default: 5 minutes.
 	Compute time.Duration
 	Limits  Limits
-	// Pure asks for an instance that has run nothing before, also of a pooled
-	// third-party module; set it when a step is replayed. Trusted modules are
-	// tested to make the same requests whatever ran before, so it does not
-	// concern them.
+	// Pure requires an instance that has served no call, also of an untrusted module
+	// whose instances are reused. Set it for a replay. It has no effect on a Trusted
+	// module, which is tested to make the same requests in a reused instance.
 	Pure bool
 }
 
-// Limits bounds what one call may use. Zero fields take the defaults of ABI
-// clause A8.
+// Limits are the limits of one call. Zero fields have the defaults of ABI clause
+// A8.1.
 type Limits struct {
 	MemoryBytes  int64 // linear memory; default 64 MiB
 	OutputBytes  int   // output of run; default 1 MiB
 	LogBytes     int   // stdout and stderr together; default 256 KiB
-	MessageBytes int   // one request or answer of a host call; default 256 KiB
+	MessageBytes int   // one request or reply of a host call; default 256 KiB
 }
 
-// Result is what a successful call gave.
+// Result is the outcome of a call.
 type Result struct {
 	Output      json.RawMessage // the value of "output"
-	Stderr      string          // the last of what the guest wrote there, at most 4 KiB
+	Stderr      string          // the last 4 KiB that the guest wrote to stderr
 	MemoryBytes int64           // linear memory of the instance at the end of the call
-	Reused      bool            // the instance had run before
-	Ahead       bool            // the instance was made before the call, and had not
+	Reused      bool            // the instance had served a call before
+	Prewarmed   bool            // the instance was created before the call and had served none
 }
 
-// maxInput bounds the run input in bytes: it is in the call memory while the
-// guest makes its copies.
+// maxInput limits the run input in bytes. It stays in the call memory while the
+// guest copies it.
 const maxInput = 16 << 20
 
-// withDefaults fills in what is zero.
+// withDefaults returns inv with the defaults of zero fields.
 func (inv Invocation) withDefaults() Invocation {
 	if inv.Compute <= 0 {
 		inv.Compute = 5 * time.Minute
@@ -87,10 +90,103 @@ func (inv Invocation) withDefaults() Invocation {
 	return inv
 }
 
-// sleep is how long the guest may sleep on its own clock.
-func (inv Invocation) sleep() time.Duration {
+// maxSleep returns how long the guest may sleep on its own clock.
+func (inv Invocation) maxSleep() time.Duration {
 	if inv.Timeout > 0 {
 		return inv.Timeout
 	}
 	return inv.Compute
+}
+
+// Run executes one attempt of a step. Its error is an [*abi.Error], or the error of
+// Invocation.Call. With an error, Result has Stderr and MemoryBytes.
+func (m *Module) Run(ctx context.Context, inv Invocation) (Result, error) {
+	return m.invoke(ctx, abi.ExportRun, inv, func(output []byte, result *Result) error {
+		var shape map[string]json.RawMessage
+		switch {
+		case !utf8.Valid(output):
+			return abi.New(abi.Output, "the plugin's output is not UTF-8")
+		case json.Unmarshal(output, &shape) != nil:
+			return abi.New(abi.Output, fmt.Sprintf("the plugin's output is not a JSON object: %q", clip(string(output), 80)))
+		}
+		value, ok := shape["output"]
+		if !ok {
+			return abi.New(abi.Output, `the plugin's output has no key "output"`)
+		}
+		result.Output = value
+		return nil
+	})
+}
+
+// Validate calls the module's validate export for the fields of a step. A module
+// without that export has no problems. Host calls are denied.
+func (m *Module) Validate(ctx context.Context, stepType string, fields json.RawMessage) ([]Problem, error) {
+	if !m.validates {
+		return nil, nil
+	}
+	input, err := json.Marshal(map[string]any{"type": stepType, "fields": fields})
+	if err != nil {
+		return nil, abi.New(abi.BadFields, fmt.Sprintf("validate %q: %v", stepType, err))
+	}
+	var answer struct {
+		Problems []Problem `json:"problems"`
+	}
+	_, err = m.invoke(ctx, abi.ExportValidate, Invocation{Input: input, Compute: auxTimeout}, func(output []byte, _ *Result) error {
+		if err := json.Unmarshal(output, &answer); err != nil {
+			return abi.New(abi.Output, fmt.Sprintf("validate %q: the plugin's answer is not a list of problems: %v", stepType, err))
+		}
+		return nil
+	})
+	return answer.Problems, err
+}
+
+// invoke calls an export in an instance. It returns the instance to the pool if the
+// module has one and the call, including its output, had no fault.
+func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read func(output []byte, result *Result) error) (result Result, err error) {
+	inv = inv.withDefaults()
+	switch {
+	case inv.Limits.MemoryBytes > m.host.maxMemory:
+		return result, abi.New(abi.Limit, fmt.Sprintf("call plugin %q: a memory limit of %d bytes, at most %d are allowed", m.manifest.Name, inv.Limits.MemoryBytes, m.host.maxMemory))
+	case inv.Limits.MemoryBytes < m.minMemory:
+		return result, abi.New(abi.Memory, fmt.Sprintf("call plugin %q: the module starts with %d bytes of memory, the limit is %d", m.manifest.Name, m.minMemory, inv.Limits.MemoryBytes))
+	case len(inv.Input) > maxInput:
+		return result, abi.New(abi.Limit, fmt.Sprintf("call plugin %q: an input of %d bytes, at most %d are allowed", m.manifest.Name, len(inv.Input), maxInput))
+	}
+	end, err := m.beginCall()
+	if err != nil {
+		return result, err
+	}
+	defer end()
+	began := time.Now()
+	c, done := m.host.newCall(ctx, inv)
+	defer done()
+	inst, reused, err := m.acquireInstance(c, inv.Pure)
+	if err != nil {
+		return result, err
+	}
+	prewarmed := inst.calls == 0 && inst.born.Before(began)
+	// The instance is kept or closed here for every return and panic, and never
+	// while the guest is on the stack.
+	keep := false
+	defer func() {
+		if keep {
+			m.pool.put(inst)
+		} else {
+			inst.close()
+		}
+	}()
+	inst.calls++
+	inst.clock.begin(c.seed, export, c.base)
+	inst.clock.maxSleep = inv.maxSleep()
+	output, err := inst.call(c, export, inv.Input)
+	result = Result{Stderr: inst.stderr.String(), MemoryBytes: inst.memories.size(), Reused: reused, Prewarmed: prewarmed}
+	switch {
+	case err != nil:
+	case len(output) > inv.Limits.OutputBytes:
+		err = abi.New(abi.Output, fmt.Sprintf("the plugin's output has %d bytes, at most %d are allowed", len(output), inv.Limits.OutputBytes))
+	default:
+		err = read(output, &result)
+	}
+	keep = err == nil && m.pool != nil && m.pool.reusable(inst)
+	return result, err
 }

@@ -48,8 +48,8 @@ func TestRunFails(t *testing.T) {
 		{"memorybomb", ``, abi.Memory, "limit of 4194304 bytes"},
 		{"kernelbomb", ``, abi.Memory, "memory limit"},
 		{"hugeoutput", ``, abi.Output, "3000000 bytes, at most 1048576"},
-		{"bogusoutput", ``, abi.Output, "no JSON"},
-		{"nooutput", ``, abi.Output, "no JSON"},
+		{"bogusoutput", ``, abi.Output, "not a JSON object"},
+		{"nooutput", ``, abi.Output, "not a JSON object"},
 		{"notjson", ``, abi.Output, "all went well"},
 		{"nokey", ``, abi.Output, `no key "output"`},
 		{"status", ``, abi.Plugin, "returned 7"},
@@ -147,7 +147,7 @@ func TestHostFaultStaysInside(t *testing.T) {
 		none["x"] = 1 //nolint:staticcheck // the panic is the test
 		return wasm.Reply{}, nil
 	}})
-	wantError(t, err, abi.Internal, "a fault of the host")
+	wantError(t, err, abi.Internal, "internal error of the host")
 }
 
 func TestCallErrorComesBack(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime returns the processor time that the calling thread has used; ok is
-// false where the system does not say.
+// threadTime returns the processor time of the calling thread. ok is false if the
+// system does not report it.
 func threadTime() (used time.Duration, ok bool) {
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &usage); err != nil {

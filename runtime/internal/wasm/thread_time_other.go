@@ -4,5 +4,5 @@ package wasm
 
 import "time"
 
-// threadTime is not known here.
+// threadTime is not available on this system.
 func threadTime() (used time.Duration, ok bool) { return 0, false }

@@ -1,0 +1,49 @@
+package wasm
+
+import "github.com/sentinel-runtime/sentinel/sdk/abi"
+
+// newDescribed creates an instance and calls describe in it, which every instance
+// executes before its first call: it runs the guest's initialisation, and a replay
+// then starts from the same state as the attempt did. It returns the manifest.
+func (m *Module) newDescribed(c *call) (*instance, []byte, error) {
+	onCall := c.onCall
+	c.onCall = nil // describe makes no host calls
+	defer func() { c.onCall = onCall }()
+	inst, err := newInstance(c, m.code, m.host.arena)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := inst.call(c, abi.ExportDescribe, nil)
+	if err != nil {
+		inst.close()
+		return nil, nil, err
+	}
+	inst.start = inst.memories.size()
+	return inst, text, nil
+}
+
+// acquireInstance returns an instance for one call. Pooled instances all start with
+// the same seed, because the attempt of the call is not known when one is created.
+// The others start with the seed of the attempt; of a prewarmed instance the attempt
+// took the seed over. The randomness that a guest's runtime draws at its start, such
+// as the order of Go maps, therefore differs between attempts and repeats in a
+// replay.
+func (m *Module) acquireInstance(c *call, pure bool) (inst *instance, reused bool, err error) {
+	if m.pool == nil {
+		if inst := m.prewarmer.take(c.seed, c.limits.MemoryBytes); inst != nil {
+			return inst, false, nil
+		}
+		inst, _, err = m.newDescribed(c)
+		return inst, false, err
+	}
+	if m.trusted || !pure {
+		if inst := m.pool.take(c.limits.MemoryBytes); inst != nil {
+			return inst, inst.calls > 0, nil
+		}
+	}
+	seed := c.seed
+	c.seed = 0
+	inst, _, err = m.newDescribed(c)
+	c.seed = seed
+	return inst, false, err
+}
