@@ -10,7 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// loopingGuest is a module whose describe never ends.
+// loopingGuest returns a module whose describe never ends.
 func loopingGuest(t *testing.T) []byte {
 	t.Helper()
 	b, err := os.ReadFile("testdata/wat/describeloop.wasm")
@@ -20,13 +20,13 @@ func loopingGuest(t *testing.T) []byte {
 	return b
 }
 
-// A describe that does not end is interrupted, tried once more only if the machine
-// was busy, and remembered only if it was not.
+// TestDescribeTime: a describe that does not end is interrupted. It is retried once
+// if the machine was busy, and remembered if it was not.
 func TestDescribeTime(t *testing.T) {
 	for _, c := range []struct {
 		name       string
-		processor  time.Duration // that the guest has in each try
-		limit      string        // of the try that it ends with
+		processor  time.Duration // processor time of the guest in each attempt
+		limit      string        // of the last attempt
 		remembered bool
 	}{
 		{"idle machine", 20 * time.Millisecond, "20ms", true},
@@ -37,23 +37,23 @@ func TestDescribeTime(t *testing.T) {
 			h.child, h.describeTime = subprocess.Self(), 20*time.Millisecond
 			var readings time.Duration
 			h.threadTime = func() (time.Duration, bool) {
-				readings++ // two for each try
+				readings++ // two for each attempt
 				return readings / 2 * c.processor, true
 			}
-			for try := range 2 {
+			for attempt := range 2 {
 				readings = 0
 				_, err := h.Load(t.Context(), loopingGuest(t), LoadOptions{})
 				if abi.CodeOf(err) != abi.Timeout || !strings.Contains(err.Error(), "time limit of "+c.limit) {
-					t.Errorf("load %d: %v of code %q, want a timeout after %s", try, err, abi.CodeOf(err), c.limit)
+					t.Errorf("load %d: %v of code %q, want a timeout after %s", attempt, err, abi.CodeOf(err), c.limit)
 				}
-				if executed := readings > 0; try == 1 && executed == c.remembered {
+				if executed := readings > 0; attempt == 1 && executed == c.remembered {
 					t.Errorf("the second load executed describe: %t, want %t", executed, !c.remembered)
 				}
 			}
 			h.describeTime *= 10
 			readings = 0
 			if _, err := h.Load(t.Context(), loopingGuest(t), LoadOptions{}); abi.CodeOf(err) != abi.Timeout || readings == 0 {
-				t.Errorf("load with a higher limit: %v, executed describe: %t, want a new try", err, readings > 0)
+				t.Errorf("load with a higher limit: %v, executed describe: %t, want a new attempt", err, readings > 0)
 			}
 		})
 	}

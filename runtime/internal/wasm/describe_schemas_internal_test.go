@@ -12,8 +12,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A child that takes too long over schemas is killed, and nothing is noted.
-func TestSchemasTakeTooLong(t *testing.T) {
+// TestSchemaTimeout: a child that compiles schemas for too long is killed, and no
+// marker is written.
+func TestSchemaTimeout(t *testing.T) {
 	h := openInternal(t)
 	h.child, h.schemaTime = subprocess.Self(), time.Microsecond
 	m := &Module{host: h, digest: "0123", manifest: Manifest{Name: "a", Steps: []StepType{{Type: "a", Fields: []byte(`{"type":"object"}`)}}}}
@@ -22,20 +23,20 @@ func TestSchemasTakeTooLong(t *testing.T) {
 		t.Errorf("error %v of code %q, want a timeout", err, abi.CodeOf(err))
 	}
 	if notes, _ := filepath.Glob(filepath.Join(h.tempCache.root, "*", "schemas-*")); len(notes) != 0 {
-		t.Errorf("noted: %v", notes)
+		t.Errorf("markers: %v, want none", notes)
 	}
 	h.schemaTime = time.Minute
 	for range 2 {
 		if err := h.checkSchemas(t.Context(), m); err != nil {
 			t.Error(err)
 		}
-		h.child = subprocess.Command{} // the second time none is needed
+		h.child = subprocess.Command{} // the second time no child is needed
 	}
 }
 
-// Schemas that take too much are refused again without a child, until there is more
-// memory for them.
-func TestSchemasThatTakeTooMuchAreRemembered(t *testing.T) {
+// TestSchemaRefusalIsRemembered: schemas that exceed the memory limit are rejected
+// again without a child, until the limit is higher.
+func TestSchemaRefusalIsRemembered(t *testing.T) {
 	if stdruntime.GOOS != "linux" {
 		t.Skip("the memory of a child is bounded on Linux only")
 	}

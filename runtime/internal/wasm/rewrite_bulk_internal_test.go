@@ -21,8 +21,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// bulkRewritten is the rewrite of a module that is not trusted.
-func bulkRewritten(t testing.TB, wasm []byte) []byte {
+// rewriteUntrusted scans and rewrites an untrusted module.
+func rewriteUntrusted(t testing.TB, wasm []byte) []byte {
 	t.Helper()
 	l, err := scan(wasm, false)
 	if err != nil {
@@ -31,8 +31,8 @@ func bulkRewritten(t testing.TB, wasm []byte) []byte {
 	return rewrite(l)
 }
 
-// bulkInstructions are the instructions that can take long, with operands for the
-// module of withBulk.
+// bulkInstructions are the instructions that can take long, with operands for
+// bulkModuleWith.
 var bulkInstructions = map[string]string{
 	"memory.fill":               "\x41\x00\x41\x00\x41\xc0\x3e\xfc\x0b\x00", // 8,000 bytes
 	"memory.copy":               "\x41\x00\x41\x01\x41\xc0\x3e\xfc\x0a\x00\x00",
@@ -46,10 +46,10 @@ var bulkInstructions = map[string]string{
 	"WASI call through a table": "\x41\x05\x11\x01\x00\x1a",
 }
 
-// withBulk is a module whose function run calls env.cancel, executes code, and
-// then sets the global after to 1. Function 1 is imported from WASI, and the fifth
+// bulkModuleWith is a module whose function run calls env.cancel, executes code and
+// sets the global "after" to 1. Function 1 is imported from WASI and is the fifth
 // element of the table.
-func withBulk(code string) []byte {
+func bulkModuleWith(code string) []byte {
 	body := "\x00\x10\x00" + code + "\x41\x01\x24\x00\x0b"
 	return module(
 		"\x01\x02\x60\x00\x00\x60\x00\x01\x7f",
@@ -66,23 +66,23 @@ func withBulk(code string) []byte {
 	)
 }
 
-// A call that is cancelled ends at the next bulk instruction, before it.
+// TestBulkInterrupts: a cancelled call ends before the next bulk instruction.
 func TestBulkInterrupts(t *testing.T) {
 	for name, code := range bulkInstructions {
 		t.Run(name, func(t *testing.T) {
-			if reachedAfter(t, bulkRewritten(t, withBulk(code))) {
-				t.Error("the guest went on after the instruction")
+			if reachedAfter(t, rewriteUntrusted(t, bulkModuleWith(code))) {
+				t.Error("the guest continued after the instruction")
 			}
 			// Without this the test could not fail.
-			if !reachedAfter(t, rewritten(t, withBulk(code))) {
+			if !reachedAfter(t, rewriteTrusted(t, bulkModuleWith(code))) {
 				t.Error("a trusted module was interrupted")
 			}
 		})
 	}
 }
 
-// reachedAfter runs a module of withBulk, cancels the call in env.cancel, and
-// reports whether the guest came to its last instruction.
+// reachedAfter runs a module of bulkModuleWith, cancels the call in env.cancel and
+// reports whether the guest executed its last instruction.
 func reachedAfter(t *testing.T, wasm []byte) bool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -91,7 +91,7 @@ func reachedAfter(t *testing.T, wasm []byte) bool {
 	defer rt.Close(context.Background())
 	_, err := rt.NewHostModuleBuilder("env").NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, _ []uint64) {
 		cancel()
-		for !m.IsClosed() { // a goroutine of the engine closes it
+		for !m.IsClosed() { // a goroutine of wazero closes it
 			time.Sleep(time.Millisecond)
 		}
 	}), nil, nil).Export("cancel").Instantiate(context.Background())
@@ -111,8 +111,8 @@ func reachedAfter(t *testing.T, wasm []byte) bool {
 	return after.Get() == 1
 }
 
-// Instructions that take no time stay as they are.
-func TestBulkLeavesAlone(t *testing.T) {
+// TestBulkUnchanged: instructions that take negligible time stay unchanged.
+func TestBulkUnchanged(t *testing.T) {
 	for name, code := range map[string]string{
 		"data.drop":   "\xfc\x09\x00",
 		"elem.drop":   "\xfc\x0d\x00",
@@ -120,14 +120,14 @@ func TestBulkLeavesAlone(t *testing.T) {
 		"memory.size": "\x3f\x00\x1a",
 		"trunc_sat":   "\x43\x00\x00\x00\x00\xfc\x00\x1a",
 	} {
-		if got, want := bulkRewritten(t, withBulk(code)), rewritten(t, withBulk(code)); !bytes.Equal(got, want) {
+		if got, want := rewriteUntrusted(t, bulkModuleWith(code)), rewriteTrusted(t, bulkModuleWith(code)); !bytes.Equal(got, want) {
 			t.Errorf("%s: %s", name, cmp.Diff(want, got))
 		}
 	}
 }
 
-// Calls through a table are left alone where no table can hold a WASI function:
-// most guests make many of them, and import WASI.
+// TestBulkIndirectCalls: calls through a table stay unchanged if no table can hold a
+// WASI function. Most guests import WASI and make many such calls.
 func TestBulkIndirectCalls(t *testing.T) {
 	const call = "\x41\x05\x11\x01\x00\x1a"
 	for name, c := range map[string]struct {
@@ -144,14 +144,15 @@ func TestBulkIndirectCalls(t *testing.T) {
 			return strings.Replace(wasm, "wasi_snapshot_preview1", "wasi_snapshot_preview0", 1)
 		}, true},
 	} {
-		wasm := []byte(c.change(string(withBulk(call))))
-		if same := bytes.Equal(bulkRewritten(t, wasm), rewritten(t, wasm)); same != c.same {
-			t.Errorf("%s: the rewrite leaves the call alone: %t, want %t", name, same, c.same)
+		wasm := []byte(c.change(string(bulkModuleWith(call))))
+		if same := bytes.Equal(rewriteUntrusted(t, wasm), rewriteTrusted(t, wasm)); same != c.same {
+			t.Errorf("%s: the rewrite keeps the call unchanged: %t, want %t", name, same, c.same)
 		}
 	}
 }
 
-// A memory other than 0 is refused by the compiler, rewritten or not.
+// TestBulkOtherMemory: the compiler rejects other memories than 0 with and without
+// the rewrite.
 func TestBulkOtherMemory(t *testing.T) {
 	for name, code := range map[string]string{
 		"fill of memory 1":        "\x41\x00\x41\x00\x41\x00\xfc\x0b\x01",
@@ -159,22 +160,23 @@ func TestBulkOtherMemory(t *testing.T) {
 		"fill with a long index":  "\x41\x00\x41\x00\x41\x00\xfc\x0b\x80\x00",
 		"function ends too early": "\x41\x00\x41\x00\x41",
 	} {
-		wasm := withBulk(code)
+		wasm := bulkModuleWith(code)
 		l, err := scan(wasm, false)
 		if err != nil {
-			continue // refused before it is compiled
+			continue // rejected before it is compiled
 		}
 		if compiles(t, wasm) {
-			t.Errorf("%s: the engine takes the original", name)
+			t.Errorf("%s: wazero accepts the original", name)
 		}
 		if compiles(t, rewrite(l)) {
-			t.Errorf("%s: the engine takes the rewrite", name)
+			t.Errorf("%s: wazero accepts the rewrite", name)
 		}
 	}
 }
 
-// memory.fill and memory.copy do what they did, at every size and overlap, and
-// trap where they did without writing.
+// TestBulkInChunks: after the rewrite memory.fill and memory.copy have the same
+// effect for every size and overlap, and trap for the same arguments without
+// writing.
 func TestBulkInChunks(t *testing.T) {
 	const pages, mib, calls = 64, 1 << 20, 400 // 4 MiB
 	wasm := module(
@@ -194,7 +196,7 @@ func TestBulkInChunks(t *testing.T) {
 		}
 		return m
 	}
-	plain, chunked := start(wasm), start(bulkRewritten(t, wasm))
+	plain, chunked := start(wasm), start(rewriteUntrusted(t, wasm))
 	whole := func(m api.Module) []byte {
 		b, ok := m.Memory().Read(0, pages*pageSize)
 		if !ok {
@@ -227,17 +229,17 @@ func TestBulkInChunks(t *testing.T) {
 		}
 	}
 	if traps < calls/10 || traps > calls*9/10 {
-		t.Errorf("%d of %d calls trapped: the sizes are badly chosen", traps, calls)
+		t.Errorf("%d of %d calls trapped: want between a tenth and nine tenths", traps, calls)
 	}
 }
 
-// An interruption point is longer than the shortest instruction it is put before,
-// so the rewrite of a module near the limit may have more bytes than a child takes.
+// TestRewriteTooLarge: an interruption point is longer than the shortest instruction
+// it precedes, so that a module below maxModule may exceed maxRewritten.
 func TestRewriteTooLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a module of 27 MB is scanned and rewritten: test without -short")
 	}
-	code := "\x41\x00" + strings.Repeat("\x40\x00", 500) // each takes the result of the one before
+	code := "\x41\x00" + strings.Repeat("\x40\x00", 500) // each uses the result of the one before
 	body := string(appendU32(nil, uint32(len(code)+2))) + "\x00" + code + "\x0b"
 	const n = 27_000
 	wasm := module(
@@ -249,19 +251,19 @@ func TestRewriteTooLarge(t *testing.T) {
 	)
 	_, err := openInternal(t).Load(t.Context(), wasm, LoadOptions{})
 	if abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "interruption points") {
-		t.Errorf("error %v, want one of code limit that says why", err)
+		t.Errorf("error %v, want code limit and the reason", err)
 	}
 }
 
-// The module that is embedded is that of the text beside it.
+// TestBulkModule: the embedded module is compiled from rewrite_bulk.wat.
 func TestBulkModule(t *testing.T) {
 	tool, err := exec.LookPath("wat2wasm")
 	if err != nil {
 		t.Skip("rewrite_bulk.wasm is not compared with rewrite_bulk.wat: install wat2wasm with apt-get install wabt")
 	}
 	out := filepath.Join(t.TempDir(), "rewrite_bulk.wasm")
-	if said, err := exec.Command(tool, "rewrite_bulk.wat", "-o", out).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if text, err := exec.Command(tool, "rewrite_bulk.wat", "-o", out).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
 	}
 	if made, err := os.ReadFile(out); err != nil || !bytes.Equal(made, bulkModule) {
 		t.Errorf("rewrite_bulk.wasm is not what rewrite_bulk.wat gives (%v): run make hostile", err)

@@ -13,10 +13,10 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// These tests are inside the package because the rewrite has no effect that a
-// caller could see, other than a guest that can be stopped.
+// These tests are inside of the package because the only effect of the rewrite that
+// a caller sees is that a guest can be stopped.
 
-// module joins sections to a module; each text is an id and its content.
+// module returns a module with sections, each of which is an id and its content.
 func module(sections ...string) []byte {
 	out := []byte("\x00asm\x01\x00\x00\x00")
 	for _, s := range sections {
@@ -27,7 +27,8 @@ func module(sections ...string) []byte {
 	return out
 }
 
-func rewritten(t *testing.T, wasm []byte) []byte {
+// rewriteTrusted scans and rewrites a trusted module.
+func rewriteTrusted(t *testing.T, wasm []byte) []byte {
 	t.Helper()
 	l, err := scan(wasm, true)
 	if err != nil {
@@ -51,7 +52,7 @@ func TestLoopWrap(t *testing.T) {
 			module("\x01\x01\x60\x01\x7f\x02\x7f\x7f", "\x03\x01\x00", "\x0a\x01\x06\x00\x20\x00\x20\x00\x0b"),
 			module("\x01\x02\x60\x01\x7f\x02\x7f\x7f\x60\x00\x02\x7f\x7f", "\x03\x01\x00", "\x0a\x01\x0c\x00\x03\x01\x02\x01\x20\x00\x20\x00\x0b\x0b\x0b"),
 		},
-		"two results, type there already": {
+		"two results, type declared already": {
 			module("\x01\x01\x60\x00\x02\x7f\x7f", "\x03\x01\x00", "\x0a\x01\x06\x00\x41\x00\x41\x00\x0b"),
 			module("\x01\x01\x60\x00\x02\x7f\x7f", "\x03\x01\x00", "\x0a\x01\x0c\x00\x03\x00\x02\x00\x41\x00\x41\x00\x0b\x0b\x0b"),
 		},
@@ -60,7 +61,7 @@ func TestLoopWrap(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := rewritten(t, c.in); !bytes.Equal(got, c.want) {
+			if got := rewriteTrusted(t, c.in); !bytes.Equal(got, c.want) {
 				t.Error(cmp.Diff(c.want, got))
 			}
 			compiles(t, c.want)
@@ -74,32 +75,32 @@ func TestMergeSegments(t *testing.T) {
 		return "\x00\x41" + string(appendS64(nil, int64(at))) + "\x0b" + string(rune(len(data))) + data
 	}
 	for name, c := range map[string]struct{ in, want string }{
-		"neighbours, out of order":  {"\x02" + seg(12, "cd") + seg(10, "ab"), "\x01" + seg(10, "abcd")},
-		"a gap is filled":           {"\x02" + seg(10, "ab") + seg(14, "cd"), "\x01" + seg(10, "ab\x00\x00cd")},
-		"an overlap is left":        {"\x02" + seg(10, "abc") + seg(12, "de"), "\x02" + seg(10, "abc") + seg(12, "de")},
-		"the same place is left":    {"\x02" + seg(10, "a") + seg(10, "b"), "\x02" + seg(10, "a") + seg(10, "b")},
-		"passive data is left":      {"\x02\x01\x01x" + seg(10, "b"), "\x02\x01\x01x" + seg(10, "b")},
-		"one segment is left":       {"\x01" + seg(10, "a"), "\x01" + seg(10, "a")},
-		"an empty segment is taken": {"\x02" + seg(10, "") + seg(10, "b"), "\x01" + seg(10, "b")},
+		"neighbours, out of order":   {"\x02" + seg(12, "cd") + seg(10, "ab"), "\x01" + seg(10, "abcd")},
+		"a gap is filled":            {"\x02" + seg(10, "ab") + seg(14, "cd"), "\x01" + seg(10, "ab\x00\x00cd")},
+		"an overlap is kept":         {"\x02" + seg(10, "abc") + seg(12, "de"), "\x02" + seg(10, "abc") + seg(12, "de")},
+		"the same offset is kept":    {"\x02" + seg(10, "a") + seg(10, "b"), "\x02" + seg(10, "a") + seg(10, "b")},
+		"passive data is kept":       {"\x02\x01\x01x" + seg(10, "b"), "\x02\x01\x01x" + seg(10, "b")},
+		"one segment is kept":        {"\x01" + seg(10, "a"), "\x01" + seg(10, "a")},
+		"an empty segment is merged": {"\x02" + seg(10, "") + seg(10, "b"), "\x01" + seg(10, "b")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, want := rewritten(t, module(memory, "\x0b"+c.in)), module(memory, "\x0b"+c.want); !bytes.Equal(got, want) {
+			if got, want := rewriteTrusted(t, module(memory, "\x0b"+c.in)), module(memory, "\x0b"+c.want); !bytes.Equal(got, want) {
 				t.Error(cmp.Diff(want, got))
 			}
 		})
 	}
-	wide := "\x02" + seg(0, "a") + "\x00\x41\x84\x08\x0b\x01b" // 1028, further than the gap
-	if got, want := rewritten(t, module(memory, "\x0b"+wide)), module(memory, "\x0b"+wide); !bytes.Equal(got, want) {
+	wide := "\x02" + seg(0, "a") + "\x00\x41\x84\x08\x0b\x01b" // at 1028, beyond mergeGap
+	if got, want := rewriteTrusted(t, module(memory, "\x0b"+wide)), module(memory, "\x0b"+wide); !bytes.Equal(got, want) {
 		t.Error("a wide gap was filled")
 	}
 	counted := module(memory, "\x0c\x02", "\x0b\x02"+seg(12, "cd")+seg(10, "ab"))
-	if got := rewritten(t, counted); !bytes.Equal(got, counted) {
+	if got := rewriteTrusted(t, counted); !bytes.Equal(got, counted) {
 		t.Error("segments that code may name by index were merged")
 	}
 }
 
-// compiles reports whether the engine takes a module; the interpreter
-// validates as the compiler does and is quick.
+// compiles reports whether wazero accepts a module. Its interpreter validates like
+// the compiler and takes less time.
 func compiles(t testing.TB, wasm []byte) bool {
 	t.Helper()
 	ctx := context.Background()
@@ -109,8 +110,8 @@ func compiles(t testing.TB, wasm []byte) bool {
 	return err == nil
 }
 
-// A scan ends without a panic, in time and memory of the input's order; what it
-// passes and the engine takes, the engine takes rewritten as well.
+// FuzzScan: a scan does not panic, and wazero accepts the rewrite of every module
+// that the scan and wazero accept.
 func FuzzScan(f *testing.F) {
 	files, err := filepath.Glob("testdata/wat/*.wasm")
 	if err != nil || len(files) == 0 {
@@ -125,7 +126,7 @@ func FuzzScan(f *testing.F) {
 	}
 	f.Add(module("\x01\x01\x60\x01\x7f\x02\x7f\x7f", "\x03\x01\x00", "\x0a\x01\x06\x00\x20\x00\x20\x00\x0b"))
 	for _, code := range bulkInstructions {
-		f.Add(withBulk(code))
+		f.Add(bulkModuleWith(code))
 	}
 	f.Add(module("\x04\x01\x70\x00\x01", "\x09\x01\x00\x41\x00\x0b\x00"))
 	f.Fuzz(func(t *testing.T, wasm []byte) {
@@ -140,7 +141,7 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("the rewritten module does not scan: %v", err)
 		}
 		if l.memMin < 16 && compiles(t, wasm) && !compiles(t, out) {
-			t.Fatalf("the engine takes %x and not its rewrite %x", wasm, out)
+			t.Fatalf("wazero accepts %x and not its rewrite %x", wasm, out)
 		}
 	})
 }
@@ -151,7 +152,7 @@ func FuzzManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := parseManifest(text)
 		if err == nil && (len(m.Steps) == 0 || !identifier.MatchString(m.Name)) {
-			t.Fatalf("%q was taken as %+v", text, m)
+			t.Fatalf("%q was decoded as %+v", text, m)
 		}
 	})
 }
@@ -191,7 +192,7 @@ func TestManifestFaults(t *testing.T) {
 	}
 }
 
-// asking is a manifest that asks for one name of a use.
+// asking returns a manifest that asks for one name of a use.
 func asking(use, name string) string {
 	return fmt.Sprintf(`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"type":"object"}}],"asks":[{"use":%q,"names":[%q],"reason":"r"}]}`, use, name)
 }

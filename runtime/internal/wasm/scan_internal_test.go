@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// scanned returns the error of a scan and the bytes that it allocated.
-func scanned(wasm []byte) (allocated uint64, err error) {
+// scanAllocated returns how many bytes a scan allocated, and its error.
+func scanAllocated(wasm []byte) (allocated uint64, err error) {
 	var before, after stdruntime.MemStats
 	stdruntime.ReadMemStats(&before)
 	_, err = scan(wasm, false)
@@ -15,13 +15,13 @@ func scanned(wasm []byte) (allocated uint64, err error) {
 	return after.TotalAlloc - before.TotalAlloc, err
 }
 
-// A scan keeps little of a module, whatever the module consists of.
+// TestScanMemory: a scan allocates little for any module.
 func TestScanMemory(t *testing.T) {
 	const most = 10 // allocated bytes for each byte of the module
 	vector := func(n int, entry string) string { return string(appendU32(nil, uint32(n))) + strings.Repeat(entry, n) }
 	for name, c := range map[string]struct {
 		module []byte
-		words  string // of the error; empty for a module that passes
+		words  string // of the error; empty for a valid module
 	}{
 		"empty custom sections":   {module(strings.Split(strings.Repeat("\x00", 1_000_000), "")...), "more than 4096 sections"},
 		"custom sections at most": {module(strings.Split(strings.Repeat("\x00", maxSections), "")...), ""},
@@ -34,7 +34,7 @@ func TestScanMemory(t *testing.T) {
 		"elements":                {module("\x04\x01\x70\x00\x01", "\x09"+vector(1_000_000, "\x00\x41\x00\x0b\x00")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			allocated, err := scanned(c.module)
+			allocated, err := scanAllocated(c.module)
 			if c.words == "" && err != nil || c.words != "" && (err == nil || !strings.Contains(err.Error(), c.words)) {
 				t.Errorf("error %v, want %q", err, c.words)
 			}

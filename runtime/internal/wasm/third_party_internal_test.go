@@ -17,9 +17,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// strangers are guests that nobody of this project wrote: the test modules of
-// the engine's own module, made with PDKs of Rust, Go, TinyGo, C and Haskell.
-func strangers(t *testing.T) map[string][]byte {
+// extismGuests returns guests of other authors: the test modules of the Extism SDK,
+// made with PDKs of Rust, Go, TinyGo, C and Haskell.
+func extismGuests(t *testing.T) map[string][]byte {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/extism/go-sdk").Output()
 	if err != nil {
@@ -30,7 +30,7 @@ func strangers(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Skip("the engine's module comes without its test guests: run with a module cache, not with a vendor folder")
+		t.Skip("the module of the SDK has no test guests: run with a module cache, not with a vendor folder")
 	}
 	modules := map[string][]byte{}
 	for _, file := range files {
@@ -43,25 +43,27 @@ func strangers(t *testing.T) map[string][]byte {
 	return modules
 }
 
-// None of them is a plugin of ours; each is refused by name, with what it lacks.
-func TestStrangersAreRefused(t *testing.T) {
+// TestExtismGuestsAreRejected: none of them is a plugin, and each error names what
+// the module lacks.
+func TestExtismGuestsAreRejected(t *testing.T) {
 	h := openInternal(t)
-	for name, module := range strangers(t) {
+	for name, module := range extismGuests(t) {
 		if _, err := Inspect(module); err != nil {
 			t.Errorf("inspect %s: %v", name, err)
 		}
 		m, err := h.Load(context.Background(), module, LoadOptions{})
 		if err == nil {
 			m.Release()
-			t.Errorf("%s loads", name)
+			t.Errorf("%s was loaded", name)
 			continue
 		}
 		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), `link "`) {
-			t.Errorf("%s is refused with %q of code %q, want what it lacks", name, err, abi.CodeOf(err))
+			t.Errorf("%s is rejected with %q of code %q, want what it lacks", name, err, abi.CodeOf(err))
 		}
 	}
 }
 
+// openInternal opens a host for tests inside of the package.
 func openInternal(t *testing.T) *Host {
 	t.Helper()
 	h, err := Open(Options{})
@@ -73,21 +75,21 @@ func openInternal(t *testing.T) *Host {
 			t.Error(err)
 		}
 		if n := h.MemoryBytes(); n != 0 {
-			t.Errorf("%d bytes of guest memory are left", n)
+			t.Errorf("%d bytes of guest memory, want 0", n)
 		}
 	})
 	return h
 }
 
-// What they export does here, with the texts in our call memory, what it does
-// with the engine as it comes.
-func TestStrangersRunAsWithTheEngine(t *testing.T) {
+// TestExtismGuestsRunAlike: their exports have the same outcome in this package, with
+// its call memory, and on the SDK alone.
+func TestExtismGuestsRunAlike(t *testing.T) {
 	if testing.Short() {
 		t.Skip("20 large modules are compiled twice: test without -short")
 	}
 	h := openInternal(t)
 	compared := 0
-	modules := strangers(t)
+	modules := extismGuests(t)
 	names := make([]string, 0, len(modules))
 	for name := range modules {
 		names = append(names, name)
@@ -101,19 +103,19 @@ func TestStrangersRunAsWithTheEngine(t *testing.T) {
 			continue
 		}
 		if _, err := l.checkImports(h.wasi); err != nil {
-			t.Logf("%s is not run: %v", name, err) // it is a guest of another host
+			t.Logf("%s is not run: %v", name, err) // a guest of another host
 			continue
 		}
-		here, there := compileBoth(t, h, l)
+		host, sdk := compileBoth(t, h, l)
 		for _, export := range l.exports {
 			if export.kind != kindFunc || l.exportType(export) != exportSignature || strings.HasPrefix(export.name, "asyncify") {
 				continue
 			}
 			for _, input := range []string{"", "hello world", strings.Repeat("héllo ✓ 😀 ", 500)} {
 				compared++
-				ours, theirs := runHere(h, here, export.name, input), runThere(there, export.name, input)
+				ours, theirs := runHost(h, host, export.name, input), runExtism(sdk, export.name, input)
 				if ours != theirs {
-					t.Errorf("%s.%s with %d bytes:\n here %.300s\nthere %.300s", name, export.name, len(input), ours, theirs)
+					t.Errorf("%s.%s with %d bytes:\nhost   %.300s\nExtism %.300s", name, export.name, len(input), ours, theirs)
 				}
 			}
 		}
@@ -123,8 +125,7 @@ func TestStrangersRunAsWithTheEngine(t *testing.T) {
 	}
 }
 
-// compileBoth compiles a module as it is done here, and with the engine as it
-// comes.
+// compileBoth compiles a module for a host of this package and for the SDK alone.
 func compileBoth(t *testing.T, h *Host, l *layout) (*compiled, *extism.CompiledPlugin) {
 	t.Helper()
 	ctx := context.Background()
@@ -141,46 +142,45 @@ func compileBoth(t *testing.T, h *Host, l *layout) (*compiled, *extism.CompiledP
 	return here, there
 }
 
-// runHere calls an export the way run is called, and says how it ended.
-func runHere(h *Host, code *compiled, export, input string) string {
+// runHost calls an export like run is called and returns the outcome.
+func runHost(h *Host, code *compiled, export, input string) string {
 	inv := Invocation{Compute: 10 * time.Second}
 	c, done := h.newCall(context.Background(), inv.withDefaults())
 	defer done()
 	inst, err := newInstance(c, code, h.arena)
 	if err != nil {
-		return ended(err)
+		return outcome(err)
 	}
 	defer inst.close()
 	output, err := inst.call(c, export, []byte(input))
 	if err != nil {
-		return ended(err)
+		return outcome(err)
 	}
 	return string(output)
 }
 
-// runThere calls it with the engine as it comes.
-func runThere(plugin *extism.CompiledPlugin, export, input string) string {
+// runExtism calls an export on the SDK alone and returns the outcome.
+func runExtism(plugin *extism.CompiledPlugin, export, input string) string {
 	ctx := context.Background()
 	p, err := plugin.Instance(ctx, extism.PluginInstanceConfig{})
 	if err != nil {
-		return ended(err)
+		return outcome(err)
 	}
 	defer func() { _ = p.CloseWithContext(ctx) }()
 	status, output, err := p.CallWithContext(ctx, export, []byte(input))
 	switch {
 	case err != nil && p.GetError() != "":
-		return ended(abi.New(abi.Plugin, err.Error()))
+		return outcome(abi.New(abi.Plugin, err.Error()))
 	case err != nil:
-		return ended(err)
+		return outcome(err)
 	case status != 0:
-		return ended(abi.New(abi.Plugin, fmt.Sprintf("%s returned %d and set no error", export, status)))
+		return outcome(abi.New(abi.Plugin, fmt.Sprintf("%s returned %d and set no error", export, status)))
 	}
 	return string(output)
 }
 
-// ended tells how a call that failed did: the words of a guest's own error, or
-// that it trapped.
-func ended(err error) string {
+// outcome describes a failed call: the text of the guest's own error, or "trap".
+func outcome(err error) string {
 	var e *abi.Error
 	if errors.As(err, &e) && e.Code == abi.Plugin {
 		return "error: " + e.Message

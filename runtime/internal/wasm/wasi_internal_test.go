@@ -10,8 +10,8 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// The arguments that are bounded are the engine's, and no other function has one
-// that looks like a count or the length of a path.
+// TestWASILimitsNameArguments: the bounded arguments exist in wazero, and no other
+// WASI function has an argument that looks like a count or the length of a path.
 func TestWASILimitsNameArguments(t *testing.T) {
 	rt := wazero.NewRuntimeWithConfig(context.Background(), wazero.NewRuntimeConfigInterpreter())
 	defer rt.Close(context.Background())
@@ -23,7 +23,7 @@ func TestWASILimitsNameArguments(t *testing.T) {
 	for name, limits := range wasiLimits {
 		f := functions[name]
 		if f == nil {
-			t.Errorf("the engine has no %s", name)
+			t.Errorf("wazero has no %s", name)
 			continue
 		}
 		for param := range limits {
@@ -32,8 +32,8 @@ func TestWASILimitsNameArguments(t *testing.T) {
 			}
 		}
 	}
-	// Bounded otherwise: buf_len by the interruptible random stream and by there being
-	// no folder, path_len of fd_prestat_dir_name by there being none.
+	// Bounded by other means: the random stream can be interrupted, and a guest has no
+	// folder for the others to work on.
 	bounded := map[string]bool{"random_get": true, "fd_readdir": true, "fd_prestat_dir_name": true, "path_readlink": true}
 	for name, f := range functions {
 		for _, param := range f.ParamNames() {
