@@ -17,8 +17,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// openWithout opens a host that has no child.
-func openWithout(t testing.TB, dir string) *wasm.Host {
+// openWithoutChild opens a host that cannot start child processes.
+func openWithoutChild(t testing.TB, dir string) *wasm.Host {
 	t.Helper()
 	h, err := wasm.Open(wasm.Options{CacheDir: dir})
 	if err != nil {
@@ -32,44 +32,46 @@ func openWithout(t testing.TB, dir string) *wasm.Host {
 	return h
 }
 
+// TestNoChild: without a child process only trusted modules are compiled.
 func TestNoChild(t *testing.T) {
 	dir := t.TempDir()
-	h := openWithout(t, dir)
-	_, err := h.Load(context.Background(), sin(t, "echo"), wasm.LoadOptions{})
+	h := openWithoutChild(t, dir)
+	_, err := h.Load(context.Background(), watGuest(t, "echo"), wasm.LoadOptions{})
 	wantError(t, err, abi.Unavailable, "compiled in a child process, and none is configured")
 	if e := abi.As(err); e == nil || !strings.Contains(e.Hint, "ServeChild") {
-		t.Errorf("the hint does not say what to do: %+v", e)
+		t.Errorf("the hint does not name ServeChild: %+v", e)
 	}
-	// One of our own is compiled here, and is no way in for others.
-	load(t, h, sin(t, "echo"), wasm.LoadOptions{Trusted: true}).Release()
-	if _, err := h.Load(context.Background(), sin(t, "echo"), wasm.LoadOptions{}); abi.CodeOf(err) != abi.Unavailable {
+	// A trusted module is compiled in this process, but its code is not used for an
+	// untrusted load.
+	load(t, h, watGuest(t, "echo"), wasm.LoadOptions{Trusted: true}).Release()
+	if _, err := h.Load(context.Background(), watGuest(t, "echo"), wasm.LoadOptions{}); abi.CodeOf(err) != abi.Unavailable {
 		t.Errorf("after a trusted load: %v", err)
 	}
-	load(t, open(t, wasm.Options{CacheDir: dir}), sin(t, "echo"), wasm.LoadOptions{}).Release()
-	load(t, h, sin(t, "echo"), wasm.LoadOptions{}).Release() // compiled before
+	load(t, open(t, wasm.Options{CacheDir: dir}), watGuest(t, "echo"), wasm.LoadOptions{}).Release()
+	load(t, h, watGuest(t, "echo"), wasm.LoadOptions{}).Release() // from the cache
 }
 
-// What is in the cache is loaded, and never compiled in this process.
-func TestApartLeavesAlone(t *testing.T) {
+// TestCachedCodeIsNotWritten: code in the cache is loaded and not compiled again.
+func TestCachedCodeIsNotWritten(t *testing.T) {
 	dir := t.TempDir()
 	h := open(t, wasm.Options{CacheDir: dir})
-	load(t, h, sin(t, "echo"), wasm.LoadOptions{}).Release()
-	before := snapshot(t, dir)
+	load(t, h, watGuest(t, "echo"), wasm.LoadOptions{}).Release()
+	before := modTimes(t, dir)
 	for range 3 {
-		load(t, openWithout(t, dir), sin(t, "echo"), wasm.LoadOptions{}).Release()
+		load(t, openWithoutChild(t, dir), watGuest(t, "echo"), wasm.LoadOptions{}).Release()
 	}
-	for name, modified := range snapshot(t, dir) {
+	for name, modified := range modTimes(t, dir) {
 		if was, ok := before[name]; !ok || was != modified {
 			t.Errorf("%s was written by a load", name)
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "new-*")); len(left) != 0 {
-		t.Errorf("left: %v", left)
+		t.Errorf("temporary folders: %v, want none", left)
 	}
 }
 
-// snapshot returns when each file below dir was written.
-func snapshot(t *testing.T, dir string) map[string]time.Time {
+// modTimes returns the modification time of each file below dir.
+func modTimes(t *testing.T, dir string) map[string]time.Time {
 	t.Helper()
 	all := map[string]time.Time{}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -86,14 +88,14 @@ func snapshot(t *testing.T, dir string) map[string]time.Time {
 	return all
 }
 
-// slow passes the scan and takes many seconds to compile.
-func slow() []byte {
-	return plugin("\x03\x40" + strings.Repeat("\x41\x00\x0d\x00", 40_000) + "\x0b")
+// slowModule passes the scan and takes many seconds to compile.
+func slowModule() []byte {
+	return pluginModule("\x03\x40" + strings.Repeat("\x41\x00\x0d\x00", 40_000) + "\x0b")
 }
 
-// plugin is a module with the exports of a plugin, of which run has code. Its
-// describe says nothing.
-func plugin(code string) []byte {
+// pluginModule is a module with the exports of a plugin. run has code; describe
+// writes nothing.
+func pluginModule(code string) []byte {
 	none := "\x04\x00\x41\x00\x0b"
 	body := "\x00" + code + "\x41\x00\x0b"
 	content := "\x02" + none + leb(len(body)) + body
@@ -104,8 +106,10 @@ func plugin(code string) []byte {
 		"\x0a"+leb(len(content))+content)
 }
 
-func TestApartEnds(t *testing.T) {
-	module := slow()
+// TestCompileChildEnds: a compile in a child ends at each limit and for each fault
+// of the child, and leaves no process and no file.
+func TestCompileChildEnds(t *testing.T) {
+	module := slowModule()
 	for _, c := range []struct {
 		name  string
 		opt   wasm.Options
@@ -133,17 +137,17 @@ func TestApartEnds(t *testing.T) {
 			wantError(t, err, c.code, c.words)
 			left, err := filepath.Glob(filepath.Join(c.opt.CacheDir, "*", "*"))
 			if c.code == abi.Memory && len(left) == 1 && strings.HasPrefix(filepath.Base(left[0]), "refused-") {
-				left = nil // a note that spares the next load the same
+				left = nil // a refusal, which spares the next load the compile
 			}
 			if err != nil || len(left) != 0 {
-				t.Errorf("left in the cache: %v, %v", left, err)
+				t.Errorf("files in the cache: %v, %v, want none", left, err)
 			}
 			noChildren(t)
 		})
 	}
 }
 
-// noChildren fails if this process has a child, a zombie included.
+// noChildren fails if this process has a child process, or a zombie.
 func noChildren(t *testing.T) {
 	t.Helper()
 	if stdruntime.GOOS != "linux" {
@@ -152,18 +156,18 @@ func noChildren(t *testing.T) {
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, task := range tasks {
 		if text, err := os.ReadFile(task); err == nil && len(bytes.TrimSpace(text)) > 0 {
-			t.Errorf("children are left: %s", text)
+			t.Errorf("child processes: %s, want none", text)
 		}
 	}
 }
 
-// While a child compiles, everything else goes on, and two loads of the same
-// module share a child.
-func TestApartHoldsNothingUp(t *testing.T) {
+// TestCompileChildBlocksNoOther: other modules load while a child compiles, and two
+// loads of the same module share a child.
+func TestCompileChildBlocksNoOther(t *testing.T) {
 	dir := t.TempDir()
 	h := open(t, wasm.Options{CacheDir: dir})
-	load(t, h, sin(t, "hostcall"), wasm.LoadOptions{}).Release()
-	module := slow()
+	load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{}).Release()
+	module := slowModule()
 	ctx, cancel := context.WithCancel(context.Background())
 	var loads sync.WaitGroup
 	over := make(chan struct{}, 2)
@@ -179,18 +183,18 @@ func TestApartHoldsNothingUp(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the child does not begin")
+			t.Fatal("the child did not start to compile")
 		}
 	}
-	load(t, h, sin(t, "hostcall"), wasm.LoadOptions{}).Release()          // compiled before
-	load(t, h, sin(t, "trap"), wasm.LoadOptions{}).Release()              // by the second child
-	load(t, h, sin(t, "echo"), wasm.LoadOptions{Trusted: true}).Release() // here
+	load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{}).Release()          // from the cache
+	load(t, h, watGuest(t, "trap"), wasm.LoadOptions{}).Release()              // by the second child
+	load(t, h, watGuest(t, "echo"), wasm.LoadOptions{Trusted: true}).Release() // in this process
 	if folders, _ := filepath.Glob(filepath.Join(dir, "new-*")); len(folders) != 1 {
-		t.Errorf("%d compiles are under way, want 1: %v", len(folders), folders)
+		t.Errorf("%d compiles are active, want 1: %v", len(folders), folders)
 	}
 	select {
 	case <-over:
-		t.Error("the slow load was over first, so this shows nothing")
+		t.Error("the slow load ended first, so this test proves nothing")
 	default:
 	}
 	cancel()
@@ -198,34 +202,36 @@ func TestApartHoldsNothingUp(t *testing.T) {
 	noChildren(t)
 }
 
-// Two processes, here two hosts, compile the same module at once.
-func TestApartTogether(t *testing.T) {
+// TestConcurrentHosts: several hosts, which stand for processes, compile the same
+// module into one cache at the same time.
+func TestConcurrentHosts(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for range 4 {
 		h := open(t, wasm.Options{CacheDir: dir})
 		wg.Go(func() {
-			m, err := h.Load(context.Background(), sin(t, "hostcall"), wasm.LoadOptions{})
+			m, err := h.Load(context.Background(), watGuest(t, "hostcall"), wasm.LoadOptions{})
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			defer m.Release()
-			if _, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: ok}); err != nil {
+			if _, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: echoRequest}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	load(t, openWithout(t, dir), sin(t, "hostcall"), wasm.LoadOptions{}).Release()
+	load(t, openWithoutChild(t, dir), watGuest(t, "hostcall"), wasm.LoadOptions{}).Release()
 }
 
-// A change of one byte, wherever it is, is found before the engine sees it.
+// TestDamagedSeal: a change of any byte of compiled code or of its seal is detected
+// before wazero reads the code.
 func TestDamagedSeal(t *testing.T) {
 	dir := t.TempDir()
-	load(t, open(t, wasm.Options{CacheDir: dir}), sin(t, "echo"), wasm.LoadOptions{}).Release()
+	load(t, open(t, wasm.Options{CacheDir: dir}), watGuest(t, "echo"), wasm.LoadOptions{}).Release()
 	seals, _ := filepath.Glob(filepath.Join(dir, "*", "sealed-*"))
-	files := append(cached(t, dir), seals...)
+	files := append(compiledFiles(t, dir), seals...)
 	if len(seals) != 1 {
 		t.Fatalf("seals: %v", seals)
 	}
@@ -234,26 +240,28 @@ func TestDamagedSeal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The first bytes are where the engine takes damage for another release's
-		// code, and would compile it anew at once.
+		// wazero takes damage in the first bytes for code of another release, and
+		// would compile it again in this process.
 		for _, at := range []int{0, 6, 7, len(whole) / 2, len(whole) - 1} {
 			bad := bytes.Clone(whole)
 			bad[at] ^= 0x20
 			if err := os.WriteFile(file, bad, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := openWithout(t, dir).Load(context.Background(), sin(t, "echo"), wasm.LoadOptions{})
+			_, err := openWithoutChild(t, dir).Load(context.Background(), watGuest(t, "echo"), wasm.LoadOptions{})
 			if abi.CodeOf(err) != abi.Unavailable {
 				t.Errorf("byte %d of %s: %v", at, filepath.Base(file), err)
 			}
-			load(t, open(t, wasm.Options{CacheDir: dir}), sin(t, "echo"), wasm.LoadOptions{}).Release()
+			load(t, open(t, wasm.Options{CacheDir: dir}), watGuest(t, "echo"), wasm.LoadOptions{}).Release()
 		}
 	}
 }
 
-func TestCacheOfOthers(t *testing.T) {
+// TestCacheOfAnotherUser: a cache folder that another user owns or can write to is
+// rejected.
+func TestCacheOfAnotherUser(t *testing.T) {
 	dir := t.TempDir()
-	load(t, open(t, wasm.Options{CacheDir: dir}), sin(t, "echo"), wasm.LoadOptions{}).Release()
+	load(t, open(t, wasm.Options{CacheDir: dir}), watGuest(t, "echo"), wasm.LoadOptions{}).Release()
 	if err := os.Chmod(dir, 0o770); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +269,7 @@ func TestCacheOfOthers(t *testing.T) {
 	wantError(t, err, abi.Denied, "others may write to it")
 	if os.Geteuid() != 0 {
 		if _, err := wasm.Open(wasm.Options{CacheDir: "/"}); err == nil {
-			t.Error("root's folder was taken")
+			t.Error("a folder of root was accepted")
 		}
 		return
 	}
@@ -269,14 +277,15 @@ func TestCacheOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Chown(dir, 65534, 65534); err != nil {
-		t.Skip("this system lets nobody give folders away: ", err)
+		t.Skip("this system does not allow chown: ", err)
 	}
 	_, err = wasm.Open(wasm.Options{CacheDir: dir})
 	wantError(t, err, abi.Denied, "belongs to another user")
 }
 
-// A host without a cache compiles into a folder of its own, and deletes it.
-func TestScratch(t *testing.T) {
+// TestTempCache: a host without a cache folder compiles into a temporary one and
+// deletes it.
+func TestTempCache(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	var log bytes.Buffer
@@ -285,7 +294,7 @@ func TestScratch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		load(t, h, sin(t, "echo"), wasm.LoadOptions{}).Release()
+		load(t, h, watGuest(t, "echo"), wasm.LoadOptions{}).Release()
 	}
 	if dirs, _ := os.ReadDir(temp); len(dirs) != 1 {
 		t.Errorf("%v, want one folder", dirs)
@@ -294,25 +303,25 @@ func TestScratch(t *testing.T) {
 		t.Error(err)
 	}
 	if dirs, _ := os.ReadDir(temp); len(dirs) != 0 || log.Len() > 0 {
-		t.Errorf("left: %v; log: %s", dirs, &log)
+		t.Errorf("temporary folders: %v, want none; log: %s", dirs, &log)
 	}
 }
 
-// TestRefusalsAreRemembered: what took too much is not tried again by another
-// host, unless that gives it more.
+// TestRefusalsAreRemembered: another host does not compile a module again that
+// exceeded a limit, unless its own limit is higher.
 func TestRefusalsAreRemembered(t *testing.T) {
-	module, dir := slow(), t.TempDir()
-	nobody := subprocess.Command{Path: "/nonexistent/program"}
+	module, dir := slowModule(), t.TempDir()
+	noChild := subprocess.Command{Path: "/nonexistent/program"}
 	for _, c := range []struct {
 		opt   wasm.Options
 		code  abi.Code
 		words string
 	}{
 		{wasm.Options{CompileMemory: 24 << 20}, abi.Memory, "more than 24 MB"},
-		{wasm.Options{CompileMemory: 24 << 20, Child: nobody}, abi.Memory, "more than 24 MB"},
-		{wasm.Options{CompileMemory: 16 << 20, Child: nobody}, abi.Memory, "more than 24 MB"},
-		{wasm.Options{CompileMemory: 25 << 20, Child: nobody}, abi.Unavailable, "start child"},
-		{wasm.Options{CompileMemory: 24 << 20, CompileTime: time.Hour, Child: nobody}, abi.Unavailable, "start child"},
+		{wasm.Options{CompileMemory: 24 << 20, Child: noChild}, abi.Memory, "more than 24 MB"},
+		{wasm.Options{CompileMemory: 16 << 20, Child: noChild}, abi.Memory, "more than 24 MB"},
+		{wasm.Options{CompileMemory: 25 << 20, Child: noChild}, abi.Unavailable, "start child"},
+		{wasm.Options{CompileMemory: 24 << 20, CompileTime: time.Hour, Child: noChild}, abi.Unavailable, "start child"},
 	} {
 		c.opt.CacheDir = dir
 		_, err := open(t, c.opt).Load(t.Context(), module, wasm.LoadOptions{})

@@ -15,42 +15,43 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abitest"
 )
 
-// The host keeps the clauses that are its own to keep.
-func TestHostKeepsTheABI(t *testing.T) {
+// TestABIConformance tests the clauses of ABI.md that are the host's.
+func TestABIConformance(t *testing.T) {
 	h := open(t, wasm.Options{})
-	canaries(t, func() { abitest.TestHost(t, guest.Kit(h, guest.LoadOptions{})) })
+	checkIsolation(t, func() { abitest.TestHost(t, guest.Kit(h, guest.LoadOptions{})) })
 }
 
-// Every hostile guest ends as the kit says, and the process is as it was before.
+// TestHostileGuests: every hostile guest of the kit ends with the error that the
+// kit names, and leaves no memory, goroutines or open files behind.
 func TestHostileGuests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("200 hostile guests take half a minute: test without -short")
 	}
-	meet := func(t *testing.T) {
+	run := func(t *testing.T) {
 		h, err := wasm.Open(wasm.Options{MaxMemoryBytes: 64 << 20, Child: subprocess.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		abitest.TestHostile(t, guest.Kit(h, guest.LoadOptions{}))
 		if n := h.MemoryBytes(); n != 0 {
-			t.Errorf("%d bytes of guest memory are held before Close", n)
+			t.Errorf("%d bytes of guest memory before Close, want 0", n)
 		}
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
 		if n := h.MemoryBytes(); n != 0 {
-			t.Errorf("%d bytes of guest memory are held after Close", n)
+			t.Errorf("%d bytes of guest memory after Close, want 0", n)
 		}
 	}
-	canaries(t, func() { unchanged(t, func() { t.Run("guests", meet) }) })
+	checkIsolation(t, func() { checkLeaks(t, func() { t.Run("guests", run) }) })
 }
 
-// canaries sees to it that f neither touches a file of the name that the guests
-// of the kit look for, nor comes to a server.
-func canaries(t *testing.T, f func()) {
+// checkIsolation fails if f changes the file that the guests of the kit look for,
+// or connects to a server.
+func checkIsolation(t *testing.T, f func()) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("canary", []byte("sings"), 0o600); err != nil {
+	if err := os.WriteFile("canary", []byte("canary"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,7 +61,7 @@ func canaries(t *testing.T, f func()) {
 	accepted := make(chan struct{})
 	go func() {
 		if _, err := listener.Accept(); err == nil {
-			t.Error("a guest came to a server")
+			t.Error("a guest connected to a server")
 		}
 		close(accepted)
 	}()
@@ -69,43 +70,43 @@ func canaries(t *testing.T, f func()) {
 	<-accepted
 	entries, err := os.ReadDir(".")
 	if err != nil || len(entries) != 1 {
-		t.Errorf("the folder has %v, %v, want the canary alone", entries, err)
+		t.Errorf("the folder contains %v, %v, want only the canary", entries, err)
 	}
-	if text, err := os.ReadFile("canary"); string(text) != "sings" {
+	if text, err := os.ReadFile("canary"); string(text) != "canary" {
 		t.Errorf("the canary is %q, %v", text, err)
 	}
 }
 
-// unchanged compares goroutines and open files before f with those after it.
-func unchanged(t *testing.T, f func()) {
+// checkLeaks fails if there are more goroutines or open files after f than before.
+func checkLeaks(t *testing.T, f func()) {
 	t.Helper()
 	goroutines, files := stdruntime.NumGoroutine(), openFiles(t)
 	f()
-	// What ends a goroutine is done before the call returns; the goroutine itself
-	// may need a moment.
+	// A goroutine may still be ending when the call that stops it has returned.
 	for end := time.Now().Add(5 * time.Second); stdruntime.NumGoroutine() > goroutines && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	if n := stdruntime.NumGoroutine(); n > goroutines {
-		t.Errorf("%d goroutines, %d before", n, goroutines)
+		t.Errorf("%d goroutines after, %d before", n, goroutines)
 	}
 	if n := openFiles(t); n > files {
-		t.Errorf("%d open files, %d before", n, files)
+		t.Errorf("%d open files after, %d before", n, files)
 	}
 }
 
-// openFiles counts the file descriptors of this process, 0 where /proc has none.
+// openFiles returns the number of file descriptors of this process, 0 where /proc
+// does not list them.
 func openFiles(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Log("open files are not counted here: ", err)
+		t.Log("this system does not list open files: ", err)
 		return 0
 	}
 	return len(entries)
 }
 
-// No beginning of a module is one, and each is refused by name.
+// TestTruncatedModules: no prefix of a module loads.
 func TestTruncatedModules(t *testing.T) {
 	h := open(t, wasm.Options{})
 	n := 0
@@ -114,12 +115,12 @@ func TestTruncatedModules(t *testing.T) {
 		m, err := h.Load(context.Background(), module, wasm.LoadOptions{})
 		if err == nil {
 			m.Release()
-			t.Errorf("the first %d bytes of a module load", len(module))
+			t.Errorf("a prefix of %d bytes loaded", len(module))
 			return
 		}
 		wantError(t, err, abi.BadFields, "")
 	})
 	if n < 500 {
-		t.Errorf("%d beginnings, want hundreds", n)
+		t.Errorf("%d prefixes, want hundreds", n)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// sin returns one of testdata/wat.
-func sin(t testing.TB, name string) []byte {
+// watGuest returns the module NAME.wasm of testdata/wat.
+func watGuest(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "wat", name+".wasm"))
 	if err != nil {
@@ -44,7 +44,7 @@ type buildError struct{ text string }
 
 func (e *buildError) Error() string { return "build the Go guest: " + e.text }
 
-// replayGuest returns the guest of testdata/guests/replay.
+// replayGuest builds testdata/guests/replay once and returns its module.
 func replayGuest(t testing.TB) []byte {
 	t.Helper()
 	b, err := goGuest()
@@ -54,11 +54,11 @@ func replayGuest(t testing.TB) []byte {
 	return b
 }
 
-// shared is the compile cache of all tests of a run.
-var shared string
+// sharedCache is the compile cache of all tests of a test run.
+var sharedCache string
 
-// TestMain lets this test program be started again as the child that compiles
-// guests.
+// TestMain lets this test program start itself as the child process that
+// compiles guests.
 func TestMain(m *testing.M) {
 	subprocess.EnableSelf()
 	if wasm.ServeChild() {
@@ -68,16 +68,18 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	shared = dir
+	sharedCache = dir
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
 
+// open opens a host and closes it at the end of the test, which must leave no guest
+// memory.
 func open(t testing.TB, opt wasm.Options) *wasm.Host {
 	t.Helper()
 	if opt.CacheDir == "" {
-		opt.CacheDir = shared
+		opt.CacheDir = sharedCache
 	}
 	if opt.Child.Path == "" {
 		opt.Child = subprocess.Self()
@@ -91,12 +93,13 @@ func open(t testing.TB, opt wasm.Options) *wasm.Host {
 			t.Error(err)
 		}
 		if n := h.MemoryBytes(); n != 0 {
-			t.Errorf("%d bytes of guest memory are left after Close", n)
+			t.Errorf("%d bytes of guest memory after Close, want 0", n)
 		}
 	})
 	return h
 }
 
+// load loads a module, which the caller releases.
 func load(t testing.TB, h *wasm.Host, module []byte, opt wasm.LoadOptions) *wasm.Module {
 	t.Helper()
 	m, err := h.Load(context.Background(), module, opt)
@@ -106,7 +109,8 @@ func load(t testing.TB, h *wasm.Host, module []byte, opt wasm.LoadOptions) *wasm
 	return m
 }
 
-// wantError fails unless err has the code and its message the words.
+// wantError fails unless err has the code and its message contains words. No
+// message may show internals of the host.
 func wantError(t *testing.T, err error, code abi.Code, words string) {
 	t.Helper()
 	if err == nil || abi.CodeOf(err) != code || !strings.Contains(err.Error(), words) {
@@ -120,10 +124,10 @@ func wantError(t *testing.T, err error, code abi.Code, words string) {
 	}
 }
 
-// start is the attempt's start in tests.
+// start is the start time of attempts in tests.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// ok answers every host call with its own request.
-func ok(_ context.Context, _ string, request []byte) (wasm.Reply, error) {
+// echoRequest answers every host call with its own request.
+func echoRequest(_ context.Context, _ string, request []byte) (wasm.Reply, error) {
 	return wasm.Reply{Body: []byte(`{"ok":` + string(request) + `}`)}, nil
 }

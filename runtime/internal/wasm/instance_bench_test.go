@@ -14,21 +14,21 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 )
 
-// BenchmarkInstance is what a call of a plugin of others costs that has an
-// instance of its own, made for it and made ahead, beside the same bytes on the
-// bare engine and on the plain library, taken in turns so that the ratios hold on
-// a busy machine. Fresh is instantiate, describe, run and close. The figures are
-// medians in microseconds; x-bare is the ratio to the bare engine.
+// BenchmarkInstance measures a call of an untrusted plugin in a fresh and in a
+// prewarmed instance, and the same module on wazero ("bare") and on the SDK alone.
+// They alternate, so that the ratios hold on a busy machine. Fresh is instantiate,
+// describe, run and close. The figures are medians in microseconds; x-bare is the
+// ratio to wazero.
 //
-// Bare and plain have nothing of ours: no interruption, clock, limits or rewrite.
+// Bare and go-sdk have no interruption points, clock, limits or rewrite.
 func BenchmarkInstance(b *testing.B) {
 	for _, c := range []struct {
 		name  string
 		guest []byte
 		input []byte
 	}{
-		{"echo-1KB", sin(b, "echo"), input273()},
-		{"hostcall-1KB", sin(b, "hostcall"), []byte(`1`)},
+		{"echo-1KB", watGuest(b, "echo"), input273()},
+		{"hostcall-1KB", watGuest(b, "hostcall"), []byte(`1`)},
 		{"go-3MB-12calls", replayGuest(b), []byte("x")},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -37,10 +37,10 @@ func BenchmarkInstance(b *testing.B) {
 			defer m.Release()
 			pooled := load(b, h, c.guest, wasm.LoadOptions{Trusted: true, Reuse: true})
 			defer pooled.Release()
-			bare, plain := bareEngine(b, c.guest), plainLibrary(b, c.guest)
+			bare, plain := bareWazero(b, c.guest), plainSDK(b, c.guest)
 			run := func(m *wasm.Module, seed uint64) func() error {
 				return func() error {
-					_, err := m.Run(context.Background(), wasm.Invocation{Input: c.input, Call: ok1, ClockBase: start, Seed: seed})
+					_, err := m.Run(context.Background(), wasm.Invocation{Input: c.input, Call: replyOne, ClockBase: start, Seed: seed})
 					return err
 				}
 			}
@@ -56,8 +56,8 @@ func BenchmarkInstance(b *testing.B) {
 				time1("bare", func() error { return bare(c.input) })
 				time1("go-sdk", func() error { return plain(c.input) })
 				time1("fresh", run(m, 1))
-				time1("ahead", run(m, ready(b, m)))
-				time1("pooled", run(pooled, 1)) // fresh where the guest is not stateless
+				time1("prewarmed", run(m, prewarmedSeed(b, m)))
+				time1("pooled", run(pooled, 1)) // fresh if the guest is not stateless
 			}
 			median := func(name string) float64 {
 				slices.Sort(took[name])
@@ -72,14 +72,14 @@ func BenchmarkInstance(b *testing.B) {
 	}
 }
 
-// ok1 answers every host call with the same value.
-func ok1(context.Context, string, []byte) (wasm.Reply, error) {
+// replyOne answers every host call with 1.
+func replyOne(context.Context, string, []byte) (wasm.Reply, error) {
 	return wasm.Reply{Body: []byte(`{"ok":1}`)}, nil
 }
 
-// bareEngine returns one call on the engine alone, its kernel calls answered by
-// Go functions on one slice.
-func bareEngine(b *testing.B, guest []byte) func(input []byte) error {
+// bareWazero returns a function that makes one call on wazero alone. Go functions
+// on one slice serve the kernel imports.
+func bareWazero(b *testing.B, guest []byte) func(input []byte) error {
 	b.Helper()
 	ctx := context.Background()
 	rt := wazero.NewRuntime(ctx)
@@ -140,8 +140,9 @@ func bareEngine(b *testing.B, guest []byte) func(input []byte) error {
 	}
 }
 
-// plainLibrary returns one call on the library as its documentation has it.
-func plainLibrary(b *testing.B, guest []byte) func(input []byte) error {
+// plainSDK returns a function that makes one call on the SDK as its documentation
+// shows it.
+func plainSDK(b *testing.B, guest []byte) func(input []byte) error {
 	b.Helper()
 	ctx := context.Background()
 	eval := extism.NewHostFunctionWithStack("sentinel_eval", func(_ context.Context, p *extism.CurrentPlugin, stack []uint64) {

@@ -17,14 +17,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// reused runs the echo or hostcall guest and reports whether it had run before.
-func reused(t *testing.T, m *wasm.Module, inv wasm.Invocation) bool {
+// runReused runs the echo or hostcall guest and reports whether its instance had
+// served a call before.
+func runReused(t *testing.T, m *wasm.Module, inv wasm.Invocation) bool {
 	t.Helper()
 	if inv.Input == nil {
 		inv.Input = []byte(`1`)
 	}
 	if inv.Call == nil {
-		inv.Call = ok
+		inv.Call = echoRequest
 	}
 	got, err := m.Run(context.Background(), inv)
 	if err != nil {
@@ -33,6 +34,8 @@ func reused(t *testing.T, m *wasm.Module, inv wasm.Invocation) bool {
 	return got.Reused
 }
 
+// TestPoolOnlyWhereAllowed: only stateless modules that are trusted, or that the
+// operator allowed it for, reuse instances.
 func TestPoolOnlyWhereAllowed(t *testing.T) {
 	h := open(t, wasm.Options{})
 	for _, c := range []struct {
@@ -46,34 +49,35 @@ func TestPoolOnlyWhereAllowed(t *testing.T) {
 		{"validate", wasm.LoadOptions{Trusted: true}, false}, // not stateless
 		{"validate", wasm.LoadOptions{Reuse: true}, false},
 	} {
-		m := load(t, h, sin(t, c.guest), c.opt)
-		first := reused(t, m, wasm.Invocation{})
-		if second := reused(t, m, wasm.Invocation{}); first || second != c.want {
+		m := load(t, h, watGuest(t, c.guest), c.opt)
+		first := runReused(t, m, wasm.Invocation{})
+		if second := runReused(t, m, wasm.Invocation{}); first || second != c.want {
 			t.Errorf("%s %+v: reused %v, then %v, want false, then %v", c.guest, c.opt, first, second, c.want)
 		}
 		m.Release()
 	}
 }
 
+// TestPure: a pure call gets a new instance, except of a trusted module.
 func TestPure(t *testing.T) {
 	h := open(t, wasm.Options{})
 	for _, c := range []struct {
 		opt  wasm.LoadOptions
 		want bool
 	}{{wasm.LoadOptions{Reuse: true}, false}, {wasm.LoadOptions{Trusted: true}, true}} {
-		m := load(t, h, sin(t, "echo"), c.opt)
-		reused(t, m, wasm.Invocation{})
-		if got := reused(t, m, wasm.Invocation{Pure: true}); got != c.want {
+		m := load(t, h, watGuest(t, "echo"), c.opt)
+		runReused(t, m, wasm.Invocation{})
+		if got := runReused(t, m, wasm.Invocation{Pure: true}); got != c.want {
 			t.Errorf("%+v: a pure call reused an instance: %v, want %v", c.opt, got, c.want)
 		}
 		m.Release()
 	}
 }
 
-// The probe must find its state again where instances are reused: otherwise
-// TestFreshInstancesKeepNothing would prove nothing.
+// TestReuseKeepsState: a reused instance keeps its state. Otherwise
+// TestFreshInstancesKeepNothing would pass without a reason.
 func TestReuseKeepsState(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "liar"), wasm.LoadOptions{Trusted: true})
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "liar"), wasm.LoadOptions{Trusted: true})
 	defer m.Release()
 	for want := range 3 {
 		got, err := m.Run(context.Background(), wasm.Invocation{})
@@ -83,9 +87,10 @@ func TestReuseKeepsState(t *testing.T) {
 	}
 }
 
+// TestPoolDiscards: an instance is not used again after a call that failed.
 func TestPoolDiscards(t *testing.T) {
 	h := open(t, wasm.Options{})
-	m := load(t, h, sin(t, "hostcall"), wasm.LoadOptions{Trusted: true})
+	m := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
 	defer m.Release()
 	fails := map[string]wasm.CallFunc{
 		"park": func(context.Context, string, []byte) (wasm.Reply, error) {
@@ -96,16 +101,16 @@ func TestPoolDiscards(t *testing.T) {
 		},
 	}
 	for name, call := range fails {
-		for !reused(t, m, wasm.Invocation{}) {
+		for !runReused(t, m, wasm.Invocation{}) {
 		}
 		if _, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: call}); err == nil {
-			t.Fatalf("%s: Run went well", name)
+			t.Fatalf("%s: Run succeeded", name)
 		}
-		if reused(t, m, wasm.Invocation{}) {
+		if runReused(t, m, wasm.Invocation{}) {
 			t.Errorf("%s: the instance was used again", name)
 		}
 	}
-	for !reused(t, m, wasm.Invocation{}) {
+	for !runReused(t, m, wasm.Invocation{}) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	_, err := m.Run(ctx, wasm.Invocation{Input: []byte(`1`), Call: func(context.Context, string, []byte) (wasm.Reply, error) {
@@ -113,17 +118,18 @@ func TestPoolDiscards(t *testing.T) {
 		return wasm.Reply{Body: []byte(`{}`)}, nil
 	}})
 	wantError(t, err, abi.Cancelled, "cancelled")
-	if reused(t, m, wasm.Invocation{}) {
+	if runReused(t, m, wasm.Invocation{}) {
 		t.Error("a cancelled instance was used again")
 	}
 }
 
+// TestPoolRetiresAfterCalls: an instance serves a limited number of calls.
 func TestPoolRetiresAfterCalls(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "echo"), wasm.LoadOptions{Trusted: true})
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "echo"), wasm.LoadOptions{Trusted: true})
 	defer m.Release()
 	fresh := 0
 	for range 2000 {
-		if !reused(t, m, wasm.Invocation{}) {
+		if !runReused(t, m, wasm.Invocation{}) {
 			fresh++
 		}
 	}
@@ -132,56 +138,57 @@ func TestPoolRetiresAfterCalls(t *testing.T) {
 	}
 }
 
-// Instances that nobody uses are dropped after a minute. Compiling runs
-// outside the bubble's clock, the timer inside it.
-func TestIdleInstancesAreDropped(t *testing.T) {
+// TestIdleInstancesExpire: instances that are idle for a minute are closed. The
+// child that compiles is outside of the bubble's clock, the timer inside.
+func TestIdleInstancesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := wasm.Open(wasm.Options{Child: subprocess.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := load(t, h, sin(t, "echo"), wasm.LoadOptions{Trusted: true})
-		reused(t, m, wasm.Invocation{})
+		m := load(t, h, watGuest(t, "echo"), wasm.LoadOptions{Trusted: true})
+		runReused(t, m, wasm.Invocation{})
 		if h.MemoryBytes() == 0 {
-			t.Error("no instance is kept")
+			t.Error("no instance is idle")
 		}
 		time.Sleep(30 * time.Second)
-		reused(t, m, wasm.Invocation{})
+		runReused(t, m, wasm.Invocation{})
 		time.Sleep(45 * time.Second)
 		synctest.Wait()
 		if h.MemoryBytes() == 0 {
-			t.Error("an instance used 45 s ago was dropped")
+			t.Error("an instance used 45 s ago was closed")
 		}
 		time.Sleep(80 * time.Second)
 		synctest.Wait()
 		if n := h.MemoryBytes(); n != 0 {
-			t.Errorf("%d bytes are kept after two minutes", n)
+			t.Errorf("%d bytes of guest memory after two minutes, want 0", n)
 		}
 		m.Release()
 		h.Close()
 	})
 }
 
-// A pooled call may have a tighter memory limit than the one before.
+// TestPoolMemoryLimits: a call may reuse an instance with a lower memory limit, but
+// not with one beyond its address space.
 func TestPoolMemoryLimits(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "echo"), wasm.LoadOptions{Trusted: true})
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "echo"), wasm.LoadOptions{Trusted: true})
 	defer m.Release()
-	reused(t, m, wasm.Invocation{})
-	if !reused(t, m, wasm.Invocation{Limits: wasm.Limits{MemoryBytes: 1 << 20}}) {
-		t.Error("a tighter limit did not fit")
+	runReused(t, m, wasm.Invocation{})
+	if !runReused(t, m, wasm.Invocation{Limits: wasm.Limits{MemoryBytes: 1 << 20}}) {
+		t.Error("a lower limit did not reuse the instance")
 	}
-	if reused(t, m, wasm.Invocation{Limits: wasm.Limits{MemoryBytes: 128 << 20}}) {
-		t.Error("a wider limit than the instance's address space fitted")
+	if runReused(t, m, wasm.Invocation{Limits: wasm.Limits{MemoryBytes: 128 << 20}}) {
+		t.Error("a limit beyond the address space of the instance reused it")
 	}
 }
 
-// A guest that damages its call memory fails, and nothing of it reaches the
-// host's own output, which carries the results of runs.
+// TestDamagedCallMemory: a guest that writes to wrong addresses of its call memory
+// fails, and nothing is printed to the stdout of the host, which carries results.
 func TestDamagedCallMemory(t *testing.T) {
 	h := open(t, wasm.Options{})
-	m := load(t, h, sin(t, "poke"), wasm.LoadOptions{Reuse: true})
+	m := load(t, h, watGuest(t, "poke"), wasm.LoadOptions{Reuse: true})
 	defer m.Release()
-	printed := capture(t, func() {
+	printed := captureStdout(t, func() {
 		for at := uint64(0); at < 128; at += 4 {
 			for _, v := range []uint64{0, 1, 8, 1<<64 - 1, 1<<31 - 1, 1<<32 - 1, 1 << 32, 1<<64 - 1<<32, 1 << 31} {
 				input := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, at), v)
@@ -195,12 +202,12 @@ func TestDamagedCallMemory(t *testing.T) {
 		}
 	})
 	if printed != "" {
-		t.Errorf("printed: %s", printed)
+		t.Errorf("printed to stdout: %s", printed)
 	}
 }
 
-// capture returns what f writes to the process's stdout.
-func capture(t *testing.T, f func()) string {
+// captureStdout returns what f writes to the stdout of this process.
+func captureStdout(t *testing.T, f func()) string {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -20,17 +20,18 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Many callers of both kinds of instances get their own answers.
+// TestConcurrentRuns: concurrent callers of fresh and of pooled instances get
+// their own outputs.
 func TestConcurrentRuns(t *testing.T) {
 	h := open(t, wasm.Options{})
 	for _, opt := range []wasm.LoadOptions{{}, {Trusted: true}} {
-		m := load(t, h, sin(t, "hostcall"), opt)
+		m := load(t, h, watGuest(t, "hostcall"), opt)
 		var wg sync.WaitGroup
 		for i := range 32 {
 			wg.Go(func() {
 				for j := range 20 {
 					input := fmt.Sprintf(`"%d.%d"`, i, j)
-					got, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(input), Call: ok})
+					got, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(input), Call: echoRequest})
 					if err != nil || string(got.Output) != `{"ok":`+input+`}` {
 						t.Errorf("Run %s: %s, %v", input, got.Output, err)
 						return
@@ -43,19 +44,19 @@ func TestConcurrentRuns(t *testing.T) {
 	}
 }
 
-// The last reference may go while calls are in flight; they end well, and
-// later ones are refused.
+// TestReleaseUnderLoad: after the last reference is released, calls in flight
+// succeed and later ones fail.
 func TestReleaseUnderLoad(t *testing.T) {
 	h := open(t, wasm.Options{})
 	for range 10 {
-		m := load(t, h, sin(t, "hostcall"), wasm.LoadOptions{Trusted: true})
+		m := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
 		var wg sync.WaitGroup
 		var served atomic.Int64
 		begun := make(chan struct{}, 64)
 		for range 16 {
 			wg.Go(func() {
 				for {
-					_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: ok})
+					_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: echoRequest})
 					select {
 					case begun <- struct{}{}:
 					default:
@@ -75,24 +76,24 @@ func TestReleaseUnderLoad(t *testing.T) {
 		m.Release()
 		wg.Wait()
 		if served.Load() == 0 {
-			t.Error("no call was served")
+			t.Error("no call succeeded")
 		}
 		if m.Retain() {
-			t.Error("Retain revived a closed module")
+			t.Error("Retain succeeded on a closed module")
 		}
 	}
 	if n := h.MemoryBytes(); n != 0 {
-		t.Errorf("%d bytes of guest memory are left", n)
+		t.Errorf("%d bytes of guest memory, want 0", n)
 	}
 }
 
 func TestCloseEndsCalls(t *testing.T) {
-	h, err := wasm.Open(wasm.Options{CacheDir: shared, Child: subprocess.Self()})
+	h, err := wasm.Open(wasm.Options{CacheDir: sharedCache, Child: subprocess.Self()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	loop := load(t, h, sin(t, "loop"), wasm.LoadOptions{})
-	waits := load(t, h, sin(t, "hostcall"), wasm.LoadOptions{})
+	loop := load(t, h, watGuest(t, "loop"), wasm.LoadOptions{})
+	waits := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{})
 	begun := make(chan struct{})
 	errs := make(chan error, 2)
 	go func() {
@@ -116,21 +117,21 @@ func TestCloseEndsCalls(t *testing.T) {
 	}
 	for range 2 {
 		if err := <-errs; err == nil {
-			t.Error("a call went well through Close")
+			t.Error("a call succeeded during Close")
 		}
 	}
 	if n := h.MemoryBytes(); n != 0 {
-		t.Errorf("%d bytes of guest memory are left", n)
+		t.Errorf("%d bytes of guest memory, want 0", n)
 	}
-	_, err = h.Load(context.Background(), sin(t, "echo"), wasm.LoadOptions{})
+	_, err = h.Load(context.Background(), watGuest(t, "echo"), wasm.LoadOptions{})
 	wantError(t, err, abi.Cancelled, "closed")
 	_, err = loop.Run(context.Background(), wasm.Invocation{})
 	wantError(t, err, abi.Cancelled, "closed")
 	loop.Release()
 }
 
-// cached returns the files of compiled code of a folder.
-func cached(t *testing.T, dir string) []string {
+// compiledFiles returns the files of compiled code in a cache folder.
+func compiledFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "wazero-*", "*"))
 	if err != nil {
@@ -139,6 +140,7 @@ func cached(t *testing.T, dir string) []string {
 	return files
 }
 
+// TestDamagedCacheHeals: damaged code is compiled again, with one warning.
 func TestDamagedCacheHeals(t *testing.T) {
 	for name, damage := range map[string]func(b []byte) []byte{
 		"empty":        func([]byte) []byte { return nil },
@@ -150,10 +152,10 @@ func TestDamagedCacheHeals(t *testing.T) {
 			dir := t.TempDir()
 			var log bytes.Buffer
 			h := open(t, wasm.Options{CacheDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			load(t, h, sin(t, "echo"), wasm.LoadOptions{}).Release()
-			files := cached(t, dir)
+			load(t, h, watGuest(t, "echo"), wasm.LoadOptions{}).Release()
+			files := compiledFiles(t, dir)
 			if len(files) == 0 {
-				t.Fatal("nothing is cached")
+				t.Fatal("the cache is empty")
 			}
 			for _, f := range files {
 				b, err := os.ReadFile(f)
@@ -165,8 +167,8 @@ func TestDamagedCacheHeals(t *testing.T) {
 				}
 			}
 			for range 2 {
-				m := load(t, h, sin(t, "echo"), wasm.LoadOptions{})
-				reused(t, m, wasm.Invocation{})
+				m := load(t, h, watGuest(t, "echo"), wasm.LoadOptions{})
+				runReused(t, m, wasm.Invocation{})
 				m.Release()
 			}
 			if n := strings.Count(log.String(), "damaged"); n != 1 {
@@ -176,6 +178,8 @@ func TestDamagedCacheHeals(t *testing.T) {
 	}
 }
 
+// TestPrune: Prune deletes the code of modules that were not used for a while,
+// except of loaded and of named ones, and leftovers of interrupted compiles.
 func TestPrune(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -185,17 +189,17 @@ func TestPrune(t *testing.T) {
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the cache folder has mode %v, %v, want 0700", info.Mode(), err)
 	}
-	held := load(t, h, sin(t, "echo"), wasm.LoadOptions{})
+	held := load(t, h, watGuest(t, "echo"), wasm.LoadOptions{})
 	defer held.Release()
-	kept := load(t, h, sin(t, "status"), wasm.LoadOptions{})
+	kept := load(t, h, watGuest(t, "status"), wasm.LoadOptions{})
 	kept.Release()
-	gone := load(t, h, sin(t, "trap"), wasm.LoadOptions{})
+	gone := load(t, h, watGuest(t, "trap"), wasm.LoadOptions{})
 	gone.Release()
 	if err := os.WriteFile(filepath.Join(dir, "README"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// What was used is kept for its time, whoever used it; what a compile left
-	// that was interrupted goes when nobody can be at it.
+	// A use by any host counts. A temporary folder is deleted when it is too old to
+	// belong to a compile.
 	fresh, left := filepath.Join(dir, "new-fresh"), filepath.Join(dir, "new-left")
 	for _, d := range []string{fresh, left} {
 		if err := os.Mkdir(d, 0o700); err != nil {
@@ -208,13 +212,13 @@ func TestPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	load(t, open(t, wasm.Options{CacheDir: dir}), sin(t, "trap"), wasm.LoadOptions{}).Release()
+	load(t, open(t, wasm.Options{CacheDir: dir}), watGuest(t, "trap"), wasm.LoadOptions{}).Release()
 	if err := h.Prune(24 * time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{held.Digest(): true, kept.Digest(): true, gone.Digest(): true, "README": true, "new-fresh": true, "new-left": false} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
-			t.Errorf("after a day %s is there: %v, want %v", name, err == nil, want)
+			t.Errorf("after a day %s exists: %v, want %v", name, err == nil, want)
 		}
 	}
 	if err := h.Prune(0, kept.Digest()); err != nil {
@@ -222,15 +226,16 @@ func TestPrune(t *testing.T) {
 	}
 	for name, want := range map[string]bool{held.Digest(): true, kept.Digest(): true, gone.Digest(): false, "README": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
-			t.Errorf("%s is there: %v, want %v", name, err == nil, want)
+			t.Errorf("%s exists: %v, want %v", name, err == nil, want)
 		}
 	}
 }
 
-// A bound on all instances together holds, and what is over it can be tried again.
+// TestResidentLimit: MaxResidentBytes holds for all instances together, and calls
+// beyond it fail with a code that can be retried.
 func TestResidentLimit(t *testing.T) {
 	h := open(t, wasm.Options{MaxResidentBytes: 4 << 20})
-	m := load(t, h, sin(t, "hostcall"), wasm.LoadOptions{})
+	m := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{})
 	defer m.Release()
 	var denied atomic.Int64
 	var wg sync.WaitGroup
@@ -254,24 +259,25 @@ func TestResidentLimit(t *testing.T) {
 		<-began
 	}
 	if n := h.MemoryBytes(); n > 4<<20 {
-		t.Errorf("%d bytes are held", n)
+		t.Errorf("%d bytes of guest memory, want at most 4 MiB", n)
 	}
 	close(release)
 	wg.Wait()
 	if denied.Load() == 0 || denied.Load() == 8 {
-		t.Errorf("%d of 8 calls were refused", denied.Load())
+		t.Errorf("%d of 8 calls failed, want some", denied.Load())
 	}
 }
 
-// After loads, failures, parks and reloads, the process is as it was.
-func TestNothingIsLeft(t *testing.T) {
+// TestNoLeaks: loads, failures, parks and reloads leave no goroutines and no
+// memory behind.
+func TestNoLeaks(t *testing.T) {
 	cycle := func() {
-		h, err := wasm.Open(wasm.Options{CacheDir: shared, Child: subprocess.Self()})
+		h, err := wasm.Open(wasm.Options{CacheDir: sharedCache, Child: subprocess.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"hostcall", "trap", "loop", "memorybomb"} {
-			m := load(t, h, sin(t, name), wasm.LoadOptions{})
+			m := load(t, h, watGuest(t, name), wasm.LoadOptions{})
 			for i := range 10 {
 				m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Compute: 5 * time.Millisecond, Call: func(context.Context, string, []byte) (wasm.Reply, error) {
 					if i%2 == 0 {
@@ -282,14 +288,14 @@ func TestNothingIsLeft(t *testing.T) {
 			}
 			m.Release()
 		}
-		h.Load(context.Background(), sin(t, "unasked"), wasm.LoadOptions{})
+		h.Load(context.Background(), watGuest(t, "unasked"), wasm.LoadOptions{})
 		if err := h.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cycle()
 	stdruntime.GC()
-	goroutines, mapped := stdruntime.NumGoroutine(), resident(t)
+	goroutines, mapped := stdruntime.NumGoroutine(), residentBytes(t)
 	for range 5 {
 		cycle()
 	}
@@ -299,16 +305,17 @@ func TestNothingIsLeft(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if n := stdruntime.NumGoroutine(); n > goroutines {
-		t.Errorf("%d goroutines, %d before", n, goroutines)
+		t.Errorf("%d goroutines after, %d before", n, goroutines)
 	}
-	// A leak of the guests' memory alone would be 5 x 10 x 64 MiB.
-	if n := resident(t); n > mapped+64<<20 {
-		t.Errorf("%d MiB resident, %d before", n>>20, mapped>>20)
+	// A leak of guest memory would be 5 x 10 x 64 MiB.
+	if n := residentBytes(t); n > mapped+64<<20 {
+		t.Errorf("%d MiB resident after, %d before", n>>20, mapped>>20)
 	}
 }
 
-// resident returns the process's resident bytes, or 0 where /proc has none.
-func resident(t *testing.T) int64 {
+// residentBytes returns the resident memory of this process, 0 where /proc does not
+// report it.
+func residentBytes(t *testing.T) int64 {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -19,17 +19,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abitest"
 )
 
-// oracle hosts guests with the engine as it comes: nothing rewritten, texts in its
-// own kernel. What runs there is a standard guest, and what our host does
-// otherwise is on the list below.
+// oracle hosts guests with the Extism SDK alone: no rewrite, and the call memory is
+// its kernel. A guest that runs there is a standard one. hostAdditions lists what
+// this package does differently.
 type oracle struct{}
 
 type oracleGuest struct{ plugin *extism.CompiledPlugin }
 
-// oracleCall is what a host function finds in its ctx.
+// oracleCall is the call in the ctx of a host function.
 type oracleCall struct {
 	answer abitest.CallFunc
-	err    error // that ended the guest
+	err    error // why the host ended the guest
 }
 
 type oracleKey struct{}
@@ -80,7 +80,7 @@ func (c *oracleCall) host(ctx context.Context, p *extism.CurrentPlugin, name str
 	return out
 }
 
-// call calls an export in an instance of its own, described first.
+// call calls an export in a new instance, after describe.
 func (g *oracleGuest) call(ctx context.Context, export string, inv abitest.Invocation) (output []byte, stderr string, err error) {
 	seed := [32]byte{byte(inv.Seed), 1}
 	var errs bytes.Buffer
@@ -114,7 +114,7 @@ func (g *oracleGuest) call(ctx context.Context, export string, inv abitest.Invoc
 	return output, errs.String(), nil
 }
 
-// oracleError reads clause A5.1.
+// oracleError decodes a guest's error by clause A5.1.
 func oracleError(text string) error {
 	var e abi.Error
 	if json.Unmarshal([]byte(text), &e) != nil || e.Message == "" {
@@ -138,7 +138,7 @@ func (g *oracleGuest) Run(ctx context.Context, inv abitest.Invocation) (abitest.
 	}
 	var shape map[string]json.RawMessage
 	if err := json.Unmarshal(output, &shape); err != nil || shape["output"] == nil {
-		return abitest.Result{}, abi.New(abi.Output, "the output is of no known shape")
+		return abitest.Result{}, abi.New(abi.Output, "the output is not an object with the key output")
 	}
 	return abitest.Result{Output: shape["output"], Stderr: stderr}, nil
 }
@@ -150,7 +150,7 @@ func (g *oracleGuest) Validate(ctx context.Context, input []byte) ([]byte, error
 
 func (g *oracleGuest) Close() error { return g.plugin.Close(context.Background()) }
 
-// The guests of the SDKs run the same with the engine as it comes.
+// TestGuestsAreStandard: the guests of the SDKs pass the conformance kit on Extism.
 func TestGuestsAreStandard(t *testing.T) {
 	committed, err := filepath.Glob("../../../sdk/*/conformance/conformance.wasm")
 	if err != nil {
@@ -164,15 +164,15 @@ func TestGuestsAreStandard(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(filepath.Dir(file))), func(t *testing.T) { abitest.TestGuest(t, oracle{}, module) })
 	}
 	t.Run("replay", func(t *testing.T) {
-		// A Go guest that draws on chance asks the same with equal seeds.
-		if got, want := asked(t, oracle{}, replayGuest(t)), 12; got != want {
+		// A Go guest that uses randomness makes the same requests with equal seeds.
+		if got, want := countCalls(t, oracle{}, replayGuest(t)), 12; got != want {
 			t.Errorf("%d calls, want %d", got, want)
 		}
 	})
 }
 
-// asked runs a guest and counts its calls.
-func asked(t *testing.T, host abitest.Host, module []byte) int {
+// countCalls runs a guest and returns the number of its host calls.
+func countCalls(t *testing.T, host abitest.Host, module []byte) int {
 	t.Helper()
 	g, err := host.Load(t.Context(), module)
 	if err != nil {
@@ -189,35 +189,35 @@ func asked(t *testing.T, host abitest.Host, module []byte) int {
 	return n
 }
 
-// plainly are the checks of a host that the engine as it comes does not pass, and
-// why: each is what this package is for.
-var plainly = map[string]string{
-	"A7.1 the clock begins with the attempt, ticks at each reading and jumps to the end of a call": "its clock stands at a day of 2022, and knows of no calls",
-	"A7.1 a sleep moves the clocks and takes no real time":                                         "its sleep takes no time and moves no clock",
-	"A8 an output of 1 MiB is one, a byte more is none":                                            "it takes any output",
-	"A8 a smaller limit of the output holds":                                                       "it takes any output",
-	"A8 an answer of 256 KiB reaches the guest, a larger one is an error":                          "it takes any answer",
-	"A8 memory grows to its limit and no further":                                                  "its limit is one for a whole module, not for a call",
-	"A8 what is written to standard error counts, and ends the step beyond 256 KiB":                "it counts nothing",
+// hostAdditions are the checks of the conformance kit that Extism alone fails, with
+// the reason. Each is a task of this package.
+var hostAdditions = map[string]string{
+	"A7.1 the clock begins with the attempt, ticks at each reading and jumps to the end of a call": "its clock stands still at a day of 2022, also over host calls",
+	"A7.1 a sleep moves the clocks and takes no real time":                                         "its sleep takes no time and does not advance the clocks",
+	"A8 an output of 1 MiB is one, a byte more is none":                                            "it accepts any output",
+	"A8 a smaller limit of the output holds":                                                       "it accepts any output",
+	"A8 an answer of 256 KiB reaches the guest, a larger one is an error":                          "it accepts any reply",
+	"A8 memory grows to its limit and no further":                                                  "its limit holds for a module, not for a call",
+	"A8 what is written to standard error counts, and ends the step beyond 256 KiB":                "it has no limit on output streams",
 }
 
-// What our host adds to the engine is this list and nothing else.
+// TestWhatTheHostAdds: Extism alone fails exactly the checks of hostAdditions.
 func TestWhatTheHostAdds(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range abitest.CheckHost(t.Context(), oracle{}) {
 		name := o.Clause + " " + o.Name
-		why, ok := plainly[name]
+		why, ok := hostAdditions[name]
 		seen[name] = true
 		switch {
 		case len(o.Faults) > 0 && !ok:
-			t.Errorf("%s: the engine as it comes fails this, which is not on the list: %s", name, o.Faults)
+			t.Errorf("%s: Extism fails this check, which is not listed: %s", name, o.Faults)
 		case len(o.Faults) == 0 && ok:
-			t.Errorf("%s: the engine as it comes passes this; it is on the list, for %s", name, why)
+			t.Errorf("%s: Extism passes this check, which is listed because %s", name, why)
 		}
 	}
-	for name := range plainly {
+	for name := range hostAdditions {
 		if !seen[name] {
-			t.Errorf("%s: on the list, but no such check", name)
+			t.Errorf("%s is listed, but not a check of the kit", name)
 		}
 	}
 }

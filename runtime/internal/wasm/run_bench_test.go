@@ -8,7 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 )
 
-// BenchmarkCall is one run of 273 bytes in and out, in each kind of instance.
+// BenchmarkCall measures a run with 273 bytes of input and output in each kind of
+// instance.
 func BenchmarkCall(b *testing.B) {
 	h := open(b, wasm.Options{})
 	input := input273()
@@ -17,11 +18,11 @@ func BenchmarkCall(b *testing.B) {
 		guest []byte
 		opt   wasm.LoadOptions
 	}{
-		{"echo/pooled", sin(b, "echo"), wasm.LoadOptions{Trusted: true}},
-		{"echo/reuse", sin(b, "echo"), wasm.LoadOptions{Reuse: true}},
-		{"echo/fresh", sin(b, "echo"), wasm.LoadOptions{}},
-		{"hostcall/pooled", sin(b, "hostcall"), wasm.LoadOptions{Trusted: true}},
-		{"hostcall/fresh", sin(b, "hostcall"), wasm.LoadOptions{}},
+		{"echo/pooled", watGuest(b, "echo"), wasm.LoadOptions{Trusted: true}},
+		{"echo/reuse", watGuest(b, "echo"), wasm.LoadOptions{Reuse: true}},
+		{"echo/fresh", watGuest(b, "echo"), wasm.LoadOptions{}},
+		{"hostcall/pooled", watGuest(b, "hostcall"), wasm.LoadOptions{Trusted: true}},
+		{"hostcall/fresh", watGuest(b, "hostcall"), wasm.LoadOptions{}},
 		{"go/fresh", replayGuest(b), wasm.LoadOptions{}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -33,7 +34,7 @@ func BenchmarkCall(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.Run(context.Background(), wasm.Invocation{Input: input, Call: ok, ClockBase: start}); err != nil {
+				if _, err := m.Run(context.Background(), wasm.Invocation{Input: input, Call: echoRequest, ClockBase: start}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -41,12 +42,12 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad is a load with and without the disk's compiled code.
+// BenchmarkLoad measures a load with and without compiled code in the cache.
 func BenchmarkLoad(b *testing.B) {
 	for _, c := range []struct {
 		name  string
 		guest []byte
-	}{{"small", sin(b, "hostcall")}, {"go", replayGuest(b)}} {
+	}{{"small", watGuest(b, "hostcall")}, {"go", replayGuest(b)}} {
 		for _, cold := range []bool{true, false} {
 			b.Run(c.name+map[bool]string{true: "/cold", false: "/cached"}[cold], func(b *testing.B) {
 				dir := b.TempDir()

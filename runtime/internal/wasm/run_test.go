@@ -24,9 +24,9 @@ func TestRun(t *testing.T) {
 		{"asked", ``, `true`},
 	} {
 		t.Run(c.guest, func(t *testing.T) {
-			m := load(t, h, sin(t, c.guest), wasm.LoadOptions{})
+			m := load(t, h, watGuest(t, c.guest), wasm.LoadOptions{})
 			defer m.Release()
-			got, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(c.input), Call: ok})
+			got, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(c.input), Call: echoRequest})
 			if err != nil || string(got.Output) != c.want {
 				t.Errorf("Run: %s, %v, want %s", got.Output, err, c.want)
 			}
@@ -62,14 +62,14 @@ func TestRunFails(t *testing.T) {
 		{"errorobject", `{"message":5}`, abi.Plugin, `{"message":5}`},
 	} {
 		t.Run(c.guest+c.input, func(t *testing.T) {
-			m := load(t, h, sin(t, c.guest), wasm.LoadOptions{})
+			m := load(t, h, watGuest(t, c.guest), wasm.LoadOptions{})
 			defer m.Release()
 			compute := time.Minute // none of those that end by themselves is near it on a busy machine
 			if c.code == abi.Timeout {
 				compute = 50 * time.Millisecond
 			}
 			_, err := m.Run(context.Background(), wasm.Invocation{
-				Input: []byte(c.input), Call: ok, Compute: compute, Limits: wasm.Limits{MemoryBytes: 4 << 20},
+				Input: []byte(c.input), Call: echoRequest, Compute: compute, Limits: wasm.Limits{MemoryBytes: 4 << 20},
 			})
 			wantError(t, err, c.code, c.words)
 		})
@@ -77,14 +77,14 @@ func TestRunFails(t *testing.T) {
 }
 
 func TestStackOverflow(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "recursion"), wasm.LoadOptions{})
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "recursion"), wasm.LoadOptions{})
 	defer m.Release()
 	_, err := m.Run(context.Background(), wasm.Invocation{})
 	wantError(t, err, abi.Trap, "stack overflow")
 }
 
 func TestGuestErrorFields(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "errorobject"), wasm.LoadOptions{})
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "errorobject"), wasm.LoadOptions{})
 	defer m.Release()
 	_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(
 		`{"code":"unavailable","message":"busy","field":"url","retryAfterMs":1500,"permanent":true,"hint":"wait"}`)})
@@ -94,9 +94,10 @@ func TestGuestErrorFields(t *testing.T) {
 	}
 }
 
-// A request that cannot be read is answered, and the guest goes on.
+// TestBadHandle: a host call with an invalid handle gets an error reply, and the
+// guest continues.
 func TestBadHandle(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "badhandle"), wasm.LoadOptions{})
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "badhandle"), wasm.LoadOptions{})
 	defer m.Release()
 	for pick, want := range map[string]string{
 		"0": "bad_fields", "1": "bad_fields", "2": "bad_fields", "3": "bad_fields", "4": "bad_fields", "5": "limit",
@@ -106,41 +107,43 @@ func TestBadHandle(t *testing.T) {
 			return wasm.Reply{Body: []byte(`{}`)}, nil
 		}})
 		if err != nil || !strings.Contains(string(got.Output), `{"error":{"code":"`+want) {
-			t.Errorf("handle %s: %s, %v, want an answer of code %s", pick, got.Output, err, want)
+			t.Errorf("handle %s: %s, %v, want a reply of code %s", pick, got.Output, err, want)
 		}
 	}
 }
 
-// A guest that writes over the kernel's lists harms itself alone.
-func TestSmashedKernel(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "smash"), wasm.LoadOptions{})
+// TestOverwrittenCallMemory: a guest that overwrites its call memory fails by itself.
+func TestOverwrittenCallMemory(t *testing.T) {
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "smash"), wasm.LoadOptions{})
 	defer m.Release()
 	for _, b := range []string{"\x00", "\x01", "\x10", "\x7f", "\xff"} {
-		_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(b), Call: ok, Compute: 300 * time.Millisecond})
+		_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(b), Call: echoRequest, Compute: 300 * time.Millisecond})
 		if err == nil {
-			continue // it did itself no harm
+			continue // the bytes were valid
 		}
 		wantError(t, err, abi.CodeOf(err), "")
 		if abi.CodeOf(err) == abi.Internal {
-			t.Errorf("the guest's fault is put on the host: %v", err)
+			t.Errorf("a fault of the guest is reported as one of the host: %v", err)
 		}
 		t.Log(err)
 	}
 }
 
-func TestLargeAnswer(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "hostcall"), wasm.LoadOptions{})
+// TestLargeReply: a reply beyond MessageBytes becomes an error reply.
+func TestLargeReply(t *testing.T) {
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "hostcall"), wasm.LoadOptions{})
 	defer m.Release()
 	got, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`{}`), Call: func(context.Context, string, []byte) (wasm.Reply, error) {
 		return wasm.Reply{Body: make([]byte, 300<<10)}, nil
 	}})
 	if err != nil || !strings.Contains(string(got.Output), `{"error":{"code":"limit"`) {
-		t.Errorf("Run: %s, %v, want an answer of code limit", got.Output, err)
+		t.Errorf("Run: %s, %v, want a reply of code limit", got.Output, err)
 	}
 }
 
-func TestHostFaultStaysInside(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "hostcall"), wasm.LoadOptions{})
+// TestHostPanic: a panic of the host in a host call ends the call, not the process.
+func TestHostPanic(t *testing.T) {
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "hostcall"), wasm.LoadOptions{})
 	defer m.Release()
 	_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`{}`), Call: func(context.Context, string, []byte) (wasm.Reply, error) {
 		var none map[string]int
@@ -150,8 +153,9 @@ func TestHostFaultStaysInside(t *testing.T) {
 	wantError(t, err, abi.Internal, "internal error of the host")
 }
 
-func TestCallErrorComesBack(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "hostcall"), wasm.LoadOptions{})
+// TestCallErrorIsReturned: Run returns the very error of Call.
+func TestCallErrorIsReturned(t *testing.T) {
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "hostcall"), wasm.LoadOptions{})
 	defer m.Release()
 	park := errors.New("parked")
 	_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`{}`), Call: func(context.Context, string, []byte) (wasm.Reply, error) {
@@ -162,9 +166,10 @@ func TestCallErrorComesBack(t *testing.T) {
 	}
 }
 
-// Time in a host call is not the guest's; Timeout counts it, and ctx ends it.
+// TestTimeInHostCall: time in a host call does not count against Compute, but
+// against Timeout, and ctx ends it.
 func TestTimeInHostCall(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "hostcall"), wasm.LoadOptions{})
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "hostcall"), wasm.LoadOptions{})
 	defer m.Release()
 	slow := func(ctx context.Context, _ string, _ []byte) (wasm.Reply, error) {
 		select {
@@ -191,7 +196,7 @@ func TestTimeInHostCall(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "loop"), wasm.LoadOptions{})
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "loop"), wasm.LoadOptions{})
 	defer m.Release()
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(20*time.Millisecond, cancel)
@@ -201,19 +206,19 @@ func TestCancel(t *testing.T) {
 	wantError(t, err, abi.Timeout, "time limit")
 }
 
-// A guest that computes must not hold up the collector, and with it every
-// goroutine of the process: a collection ends while the guest goes on.
+// TestCollectorIsNotBlocked: a garbage collection ends while a guest computes.
+// Otherwise the guest would stop every goroutine of the process.
 func TestCollectorIsNotBlocked(t *testing.T) {
 	h := open(t, wasm.Options{})
 	for _, name := range []string{"loop", "tree"} {
-		m := load(t, h, sin(t, name), wasm.LoadOptions{})
+		m := load(t, h, watGuest(t, name), wasm.LoadOptions{})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() {
 			_, err := m.Run(ctx, wasm.Invocation{Compute: time.Minute})
 			done <- err
 		}()
-		time.Sleep(20 * time.Millisecond) // so that it computes; earlier would prove less, not fail
+		time.Sleep(20 * time.Millisecond) // until the guest computes; a shorter sleep would prove less
 		stdruntime.GC()
 		cancel()
 		wantError(t, <-done, abi.Cancelled, "cancelled")
@@ -221,8 +226,10 @@ func TestCollectorIsNotBlocked(t *testing.T) {
 	}
 }
 
+// TestFreshInstancesKeepNothing: each call of a module that is not stateless starts
+// from the same state.
 func TestFreshInstancesKeepNothing(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), sin(t, "count"), wasm.LoadOptions{Trusted: true})
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "count"), wasm.LoadOptions{Trusted: true})
 	defer m.Release()
 	for range 5 {
 		got, err := m.Run(context.Background(), wasm.Invocation{})
@@ -232,11 +239,12 @@ func TestFreshInstancesKeepNothing(t *testing.T) {
 	}
 }
 
+// TestGoGuest: panics, limits and the sandbox of a guest of the Go toolchain.
 func TestGoGuest(t *testing.T) {
 	m := load(t, open(t, wasm.Options{}), replayGuest(t), wasm.LoadOptions{})
 	defer m.Release()
 	run := func(input string) (wasm.Result, error) {
-		return m.Run(context.Background(), wasm.Invocation{Input: []byte(input), Call: ok, ClockBase: start})
+		return m.Run(context.Background(), wasm.Invocation{Input: []byte(input), Call: echoRequest, ClockBase: start})
 	}
 	result, err := run("panic")
 	wantError(t, err, abi.Trap, "panic: the guest gave up")
@@ -253,8 +261,8 @@ func TestGoGuest(t *testing.T) {
 	}
 }
 
-// Every host call is parked in turn: the guest is unwound, and run again with
-// the answers so far. ABI A6.2, A7.1.
+// TestReplayDoesNotDiverge parks each host call in turn: it unwinds the guest and
+// runs it again with the replies so far. ABI clauses A6.2 and A7.1.
 func TestReplayDoesNotDiverge(t *testing.T) {
 	m := load(t, open(t, wasm.Options{}), replayGuest(t), wasm.LoadOptions{})
 	defer m.Release()
@@ -294,6 +302,6 @@ func TestReplayDoesNotDiverge(t *testing.T) {
 		t.Errorf("%d parks, want 360", parks)
 	}
 	if len(outputs) != 30 {
-		t.Errorf("30 seeds gave %d different runs", len(outputs))
+		t.Errorf("30 seeds had %d different executions", len(outputs))
 	}
 }
