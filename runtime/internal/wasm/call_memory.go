@@ -85,8 +85,7 @@ func (m *callMemory) alloc(n uint64) (handle uint64, err error) {
 	}
 	padded := (int(n) + 7) &^ 7
 	charge := int64(padded + blockCost)
-	if m.arena.resident.Add(charge) > m.arena.maxResident {
-		m.arena.resident.Add(-charge)
+	if !m.arena.reserve(charge) {
 		return 0, abi.New(abi.Unavailable, fmt.Sprintf("all plugins together hold the host's limit of %d bytes", m.arena.maxResident))
 	}
 	m.used += int(charge)

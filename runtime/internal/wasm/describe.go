@@ -54,7 +54,7 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 	}
 	switch {
 	case m.manifest.Stateless && pooled:
-		m.pool = newPool(m.host.maxIdle)
+		m.pool = newPool(m.host.idle)
 		if m.pool.reusable(inst) {
 			m.pool.put(inst)
 			inst = nil

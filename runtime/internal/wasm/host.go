@@ -38,9 +38,10 @@ type Options struct {
 	// MaxResidentBytes limits the linear memory of all instances together. A guest
 	// that would exceed it fails with code unavailable. Default: 4 GiB.
 	MaxResidentBytes int64
-	// MaxIdle is how many idle instances of one pooled module are kept.
-	// Default: 4.
-	MaxIdle int
+	// MaxIdleBytes limits the linear memory of all idle instances that are kept for
+	// reuse. The oldest are closed first, and those that are idle for a minute.
+	// Default: 256 MiB.
+	MaxIdleBytes int64
 }
 
 // Host loads modules and owns what they share: the memory arena, the compile cache
@@ -49,7 +50,7 @@ type Host struct {
 	logger    *slog.Logger
 	cache     *cache // nil without CacheDir
 	maxMemory int64
-	maxIdle   int
+	idle      *idleInstances
 	wasi      map[string]string // signatures by name
 	arena     *arena
 	compiling chan struct{} // semaphore of compiles, and loads of compiled code, in this process
@@ -75,7 +76,7 @@ type Host struct {
 	tempCache *cache // of child compiles, without CacheDir
 }
 
-// maxChildren is how many children work at once. Each takes up to two processors.
+// maxChildren is how many children work at once. Each uses at most two processors.
 const maxChildren = 2
 
 // Open opens a host. It creates CacheDir if it does not exist, and removes the
@@ -83,7 +84,7 @@ const maxChildren = 2
 // host works without a cache.
 func Open(opt Options) (*Host, error) {
 	h := &Host{
-		logger: opt.Logger, maxMemory: opt.MaxMemoryBytes, maxIdle: opt.MaxIdle,
+		logger: opt.Logger, maxMemory: opt.MaxMemoryBytes,
 		compiling: make(chan struct{}, 1), modules: map[*Module]struct{}{},
 		child: opt.Child, children: make(chan struct{}, maxChildren), inFlight: inFlight{},
 		compileTime: opt.CompileTime, compileMemory: opt.CompileMemory, schemaTime: schemaTime, schemaMemory: schemaMemory,
@@ -98,9 +99,11 @@ func Open(opt Options) (*Host, error) {
 	if most := int64(maxPages)*pageSize - callMemorySpare; h.maxMemory > most {
 		return nil, abi.New(abi.BadFields, fmt.Sprintf("open host: MaxMemoryBytes is %d, at most %d can be addressed", h.maxMemory, most))
 	}
-	if h.maxIdle <= 0 {
-		h.maxIdle = 4
+	idle := opt.MaxIdleBytes
+	if idle <= 0 {
+		idle = 256 << 20
 	}
+	h.idle = newIdleInstances(idle)
 	resident := opt.MaxResidentBytes
 	if resident <= 0 {
 		resident = 4 << 30

@@ -35,7 +35,12 @@ type instance struct {
 	calls int       // of run or validate
 	born  time.Time // when it was created
 	start int64     // bytes of linear memory after describe
-	idle  time.Time // when it became idle
+
+	// While it is idle, guarded by the lock of the pool.
+	pool         *pool
+	idleSince    time.Time
+	idleBytes    int64 // of linear memory
+	older, newer *instance
 }
 
 // allocator adapts memories to the interface of wazero.

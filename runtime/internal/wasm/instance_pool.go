@@ -1,102 +1,214 @@
 package wasm
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
 
-// When a pooled instance is thrown away instead of kept.
+// When a pooled instance is closed instead of kept.
 const (
 	maxCalls    = 1_000
 	maxAge      = 10 * time.Minute
 	idleTimeout = time.Minute
 )
 
-// pool keeps idle instances of one module, the last used on top. Taking one
-// gives it to the caller alone; only a call without any fault puts it back.
+// pool keeps the idle instances of one module, which its calls reuse, the last used
+// first. A caller of take has the instance for itself, and returns it with put after
+// a call without a fault.
 //
-// It is safe for concurrent use and starts no goroutine but the timer that
-// drops what was unused for a minute, which runs only while something is idle.
+// # Concurrency
+//
+// It is safe for concurrent use. The lock of idle guards all pools of a host.
 type pool struct {
-	max int
+	idle *idleInstances
 
-	mu     sync.Mutex
-	idle   []*instance
-	timer  *time.Timer
-	closed bool
+	instances []*instance // idle, by the time at which they became idle
+	closing   int         // instances that were evicted and are not closed yet
+	closed    bool
 }
 
-func newPool(most int) *pool { return &pool{max: most} }
+func newPool(idle *idleInstances) *pool { return &pool{idle: idle} }
 
-// take returns an idle instance that may use limit bytes, or nil.
+// take returns an idle instance whose memory limit can be limit bytes, or nil.
 func (p *pool) take(limit int64) *instance {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := len(p.idle) - 1; i >= 0; i-- {
-		inst := p.idle[i]
-		if inst.memories.setLimit(int(limit)) {
-			p.idle = append(p.idle[:i], p.idle[i+1:]...)
+	p.idle.mu.Lock()
+	defer p.idle.mu.Unlock()
+	for i := len(p.instances) - 1; i >= 0; i-- {
+		if inst := p.instances[i]; inst.memories.setLimit(int(limit)) {
+			p.idle.remove(inst, i)
 			return inst
 		}
 	}
 	return nil
 }
 
-// reusable reports whether an instance may serve another call. What it wrote to
-// stderr counts as a fault, and memory that doubled as a leak.
+// reusable reports whether an instance may serve another call. Text on stderr counts
+// as a fault, and memory that has doubled as a leak.
 func (p *pool) reusable(inst *instance) bool {
 	return inst.exited == nil && len(inst.stderr.tail) == 0 && inst.calls < maxCalls &&
 		time.Since(inst.born) < maxAge && inst.memories.size() <= 2*inst.start && inst.memories.growError() == nil
 }
 
-// put makes an instance idle, or closes it if there are enough.
+// put makes an instance idle. It closes the oldest idle instances of the host if
+// they exceed its limit, and inst itself after close.
 func (p *pool) put(inst *instance) {
-	inst.current, inst.idle = nil, time.Now()
-	p.mu.Lock()
-	if p.closed || len(p.idle) >= p.max {
-		p.mu.Unlock()
+	inst.current, inst.pool, inst.idleBytes = nil, p, inst.memories.total()
+	p.idle.mu.Lock()
+	if p.closed || inst.idleBytes > p.idle.maxBytes {
+		p.idle.mu.Unlock()
 		inst.close()
 		return
 	}
-	p.idle = append(p.idle, inst)
-	if p.timer == nil {
-		p.timer = time.AfterFunc(idleTimeout, p.sweep)
-	}
-	p.mu.Unlock()
+	p.idle.add(inst)
+	evicted := p.idle.evict(func(*instance) bool { return p.idle.bytes > p.idle.maxBytes })
+	p.idle.mu.Unlock()
+	p.idle.close(evicted)
 }
 
-// sweep closes what was unused for too long, and comes again while there is more.
-func (p *pool) sweep() {
-	p.mu.Lock()
-	var old, young []*instance
-	for _, inst := range p.idle {
-		if time.Since(inst.idle) >= idleTimeout {
-			old = append(old, inst)
-		} else {
-			young = append(young, inst)
-		}
-	}
-	p.idle, p.timer = young, nil
-	if len(young) > 0 && !p.closed {
-		p.timer = time.AfterFunc(idleTimeout, p.sweep)
-	}
-	// Closed under the lock, so that close returns after they are gone.
-	for _, inst := range old {
-		inst.close()
-	}
-	p.mu.Unlock()
-}
-
-// close closes the idle instances and every one that is put back later.
+// close closes the idle instances, and makes put close later ones. No instance of the
+// pool is idle, or being closed, when it returns.
 func (p *pool) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.idle.mu.Lock()
 	p.closed = true
-	if p.timer != nil {
-		p.timer.Stop()
+	var all []*instance
+	for len(p.instances) > 0 {
+		all = append(all, p.instances[0])
+		p.idle.evictOne(p.instances[0])
 	}
-	for _, inst := range p.idle {
+	p.idle.mu.Unlock()
+	p.idle.close(all)
+	p.idle.mu.Lock()
+	for p.closing > 0 {
+		p.idle.changed.Wait()
+	}
+	p.idle.mu.Unlock()
+}
+
+// idleInstances limits the idle instances of all pools of a host, by their linear
+// memory and by idleTimeout. The oldest are closed first.
+//
+// Its timer runs only while an instance is idle. Instances are closed without the
+// lock, because closing one takes as long as a short call; closing counts them, for
+// callers that need their memory or the end of their use.
+type idleInstances struct {
+	maxBytes int64
+
+	mu             sync.Mutex
+	changed        sync.Cond // closing has decreased
+	bytes          int64     // of linear memory
+	oldest, newest *instance
+	closing        int // instances that were evicted and are not closed yet
+	timer          *time.Timer
+}
+
+func newIdleInstances(maxBytes int64) *idleInstances {
+	idle := &idleInstances{maxBytes: maxBytes}
+	idle.changed.L = &idle.mu
+	return idle
+}
+
+// add appends an instance to the list and to its pool. The caller holds the lock.
+func (idle *idleInstances) add(inst *instance) {
+	inst.idleSince = time.Now()
+	inst.older, inst.newer = idle.newest, nil
+	if idle.newest != nil {
+		idle.newest.newer = inst
+	} else {
+		idle.oldest = inst
+		idle.startTimer()
+	}
+	idle.newest = inst
+	idle.bytes += inst.idleBytes
+	inst.pool.instances = append(inst.pool.instances, inst)
+}
+
+// remove removes an instance, which has index i in its pool. The caller holds the
+// lock.
+func (idle *idleInstances) remove(inst *instance, i int) {
+	inst.pool.instances = slices.Delete(inst.pool.instances, i, i+1)
+	if inst.older != nil {
+		inst.older.newer = inst.newer
+	} else {
+		idle.oldest = inst.newer
+	}
+	if inst.newer != nil {
+		inst.newer.older = inst.older
+	} else {
+		idle.newest = inst.older
+	}
+	inst.older, inst.newer = nil, nil
+	idle.bytes -= inst.idleBytes
+	if idle.oldest == nil {
+		idle.timer.Stop()
+	}
+}
+
+// evictOne removes an instance that the caller closes after it has released the
+// lock.
+func (idle *idleInstances) evictOne(inst *instance) {
+	idle.remove(inst, slices.Index(inst.pool.instances, inst))
+	inst.pool.closing++
+	idle.closing++
+}
+
+// evict evicts the oldest instances while more returns true for the oldest. The
+// caller holds the lock, and closes the result after it has released the lock.
+func (idle *idleInstances) evict(more func(oldest *instance) bool) (evicted []*instance) {
+	for idle.oldest != nil && more(idle.oldest) {
+		evicted = append(evicted, idle.oldest)
+		idle.evictOne(idle.oldest)
+	}
+	return evicted
+}
+
+// close closes evicted instances.
+func (idle *idleInstances) close(evicted []*instance) {
+	for _, inst := range evicted {
 		inst.close()
+		idle.mu.Lock()
+		inst.pool.closing--
+		idle.closing--
+		idle.mu.Unlock()
+		idle.changed.Broadcast()
 	}
-	p.idle = nil
+}
+
+// startTimer starts the timer for the oldest instance. The caller holds the lock.
+func (idle *idleInstances) startTimer() {
+	left := idleTimeout - time.Since(idle.oldest.idleSince)
+	if idle.timer == nil {
+		idle.timer = time.AfterFunc(left, idle.expire)
+		return
+	}
+	idle.timer.Reset(left)
+}
+
+// expire closes the instances that have been idle for idleTimeout.
+func (idle *idleInstances) expire() {
+	idle.mu.Lock()
+	evicted := idle.evict(func(oldest *instance) bool { return time.Since(oldest.idleSince) >= idleTimeout })
+	if idle.oldest != nil {
+		idle.startTimer()
+	}
+	idle.mu.Unlock()
+	idle.close(evicted)
+}
+
+// reclaim closes the oldest instances until they have freed n bytes, and waits for
+// those that other goroutines are closing.
+func (idle *idleInstances) reclaim(n int64) {
+	idle.mu.Lock()
+	evicted := idle.evict(func(oldest *instance) bool {
+		enough := n <= 0
+		n -= oldest.idleBytes
+		return !enough
+	})
+	idle.mu.Unlock()
+	idle.close(evicted)
+	idle.mu.Lock()
+	for idle.closing > 0 {
+		idle.changed.Wait()
+	}
+	idle.mu.Unlock()
 }

@@ -193,7 +193,7 @@ func TestDamagedCallMemory(t *testing.T) {
 			for _, v := range []uint64{0, 1, 8, 1<<64 - 1, 1<<31 - 1, 1<<32 - 1, 1 << 32, 1<<64 - 1<<32, 1 << 31} {
 				input := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, at), v)
 				for _, input := range [][]byte{input, []byte("again")} {
-					_, err := m.Run(context.Background(), wasm.Invocation{Input: input, Compute: time.Second})
+					_, err := m.Run(context.Background(), wasm.Invocation{Input: input, Compute: time.Minute}) // far beyond a run on a busy machine
 					if err != nil && abi.CodeOf(err) != abi.Trap && abi.CodeOf(err) != abi.Output {
 						t.Errorf("word %#x at %d: %v of code %q", v, at, err, abi.CodeOf(err))
 					}
@@ -222,4 +222,84 @@ func captureStdout(t *testing.T, f func()) string {
 	w.Close()
 	reading.Wait()
 	return string(text)
+}
+
+// runTogether makes n runs of the hostcall guest that are active at the same time,
+// and returns how many of them reused an instance.
+func runTogether(t *testing.T, m *wasm.Module, n int) (reused int) {
+	t.Helper()
+	var began, ended sync.WaitGroup
+	began.Add(n)
+	var mu sync.Mutex
+	for range n {
+		ended.Go(func() {
+			arrive := sync.OnceFunc(began.Done)
+			defer arrive() // a failed run must not block the others
+			got, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: func(context.Context, string, []byte) (wasm.Reply, error) {
+				arrive()
+				began.Wait()
+				return wasm.Reply{Body: []byte(`{"ok":1}`)}, nil
+			}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if got.Reused {
+				reused++
+			}
+		})
+	}
+	ended.Wait()
+	return reused
+}
+
+// TestMaxIdleBytes: the limit holds for the idle instances of all modules, whose
+// oldest are closed first, and nothing is left after Close.
+func TestMaxIdleBytes(t *testing.T) {
+	measured := open(t, wasm.Options{})
+	load(t, measured, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
+	size := measured.MemoryBytes() // of one idle instance, which describe leaves
+	h := open(t, wasm.Options{MaxIdleBytes: 5*size + size/2})
+	one := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
+	other := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{Reuse: true})
+	runTogether(t, one, 9)
+	if n := h.MemoryBytes(); n != 5*size {
+		t.Errorf("%d bytes are idle after 9 runs, want 5 instances of %d", n, size)
+	}
+	if n := runTogether(t, one, 9); n != 5 {
+		t.Errorf("%d of 9 runs reused an instance, want 5", n)
+	}
+	runTogether(t, other, 3)
+	if n := h.MemoryBytes(); n != 5*size {
+		t.Errorf("%d bytes are idle after runs of another module, want 5 instances of %d", n, size)
+	}
+	if n := runTogether(t, other, 3); n != 3 {
+		t.Errorf("%d of 3 runs of the last used module reused an instance, want 3", n)
+	}
+	if n := runTogether(t, one, 5); n != 2 {
+		t.Errorf("%d of 5 runs of the other module reused an instance, want 2", n)
+	}
+	one.Release()
+	other.Release()
+	if n := h.MemoryBytes(); n != 0 {
+		t.Errorf("%d bytes of guest memory after Release, want 0", n)
+	}
+}
+
+// TestIdleInstancesGiveWay: idle instances are closed when a call of another module
+// needs their memory.
+func TestIdleInstancesGiveWay(t *testing.T) {
+	measured := open(t, wasm.Options{})
+	load(t, measured, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
+	size := measured.MemoryBytes()
+	h := open(t, wasm.Options{MaxResidentBytes: 8*size + 256<<10}) // and some call memory
+	one := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
+	other := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{Reuse: true})
+	runTogether(t, one, 6)
+	runTogether(t, other, 6)
+	runTogether(t, one, 6)
+	one.Release()
+	other.Release()
 }

@@ -248,8 +248,8 @@ func (m *Module) prewarmMemory() int64 {
 	return min(max(Invocation{}.withDefaults().Limits.MemoryBytes, m.minMemory), m.host.maxMemory)
 }
 
-// reclaimMemory closes the prewarmed instances of all modules, because a call has
-// reached MaxResidentBytes.
+// reclaimMemory frees memory for a call that has reached MaxResidentBytes: it closes
+// the prewarmed instances of all modules, and idle ones as far as needed.
 func (h *Host) reclaimMemory() {
 	h.mu.Lock()
 	all := make([]*prewarmer, 0, len(h.modules))
@@ -261,5 +261,8 @@ func (h *Host) reclaimMemory() {
 	h.mu.Unlock()
 	for _, p := range all {
 		p.closeAll()
+	}
+	if excess := h.arena.resident.Load() - h.arena.maxResident; excess > 0 {
+		h.idle.reclaim(excess)
 	}
 }

@@ -64,6 +64,20 @@ func (a *arena) release(region []byte, touched int) {
 	unmapRegion(region)
 }
 
+// reserve counts n more bytes. It closes idle instances if that exceeds the limit of
+// the host, and reports false, without counting, if it still does.
+func (a *arena) reserve(n int64) bool {
+	if a.resident.Add(n) <= a.maxResident {
+		return true
+	}
+	a.reclaim()
+	if a.resident.Load() <= a.maxResident {
+		return true
+	}
+	a.resident.Add(-n)
+	return false
+}
+
 // hasSpare reports whether there is memory for prewarmed instances.
 func (a *arena) hasSpare() bool { return a.resident.Load() < a.maxResident/2 }
 
@@ -101,6 +115,14 @@ func (ms *memories) Allocate(least, most uint64) *memory {
 	}
 	ms.list = append(ms.list, m)
 	return m
+}
+
+// total returns the size of all memories in bytes.
+func (ms *memories) total() (n int64) {
+	for _, m := range ms.list {
+		n += int64(m.size)
+	}
+	return n
 }
 
 // size returns the size of the guest's memory in bytes.
@@ -156,16 +178,15 @@ func (m *memory) Reallocate(size uint64) []byte {
 			return nil
 		}
 	}
-	grow := int64(size) - int64(m.size)
-	if m.arena.resident.Add(grow) > m.arena.maxResident && grow > 0 {
-		m.arena.reclaim()
-	}
-	if m.arena.resident.Load() > m.arena.maxResident && grow > 0 {
+	switch grow := int64(size) - int64(m.size); {
+	case grow <= 0:
+		m.arena.resident.Add(grow)
+	case !m.arena.reserve(grow):
 		m.growErr = abi.New(abi.Unavailable, fmt.Sprintf("all plugins together hold the host's limit of %d bytes", m.arena.maxResident))
 		if !first {
-			m.arena.resident.Add(-grow)
 			return nil
 		}
+		m.arena.resident.Add(grow)
 	}
 	m.size = int(size)
 	m.touched = max(m.touched, m.size)

@@ -48,7 +48,7 @@ func (m *Module) Bytes() []byte { return m.wasm }
 func (m *Module) Reuse() {
 	m.host.mu.Lock() // for reclaimMemory
 	before := m.prewarmer
-	m.pool, m.prewarmer = newPool(m.host.maxIdle), nil
+	m.pool, m.prewarmer = newPool(m.host.idle), nil
 	m.host.mu.Unlock()
 	if before != nil {
 		before.close()
@@ -67,7 +67,7 @@ func (m *Module) Retain() bool {
 }
 
 // Release releases a reference. After the last one no call begins, and the module
-// closes when the calls in flight have ended. It panics if there is no reference,
+// closes when the calls in flight have ended. It panics without a reference,
 // which is a programming error.
 func (m *Module) Release() {
 	m.mu.Lock()
