@@ -25,6 +25,8 @@ var plainFolders = []string{
 	"runtime/internal/store",
 	"runtime/internal/store/**",
 	"runtime/internal/subprocess",
+	"runtime/internal/wasm",
+	"runtime/internal/wasm/**",
 	"runtime/retry",
 	"sentinels/strictjson",
 	"triggers",

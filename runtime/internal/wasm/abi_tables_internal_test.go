@@ -55,7 +55,7 @@ var proposals = map[string][][]byte{
 }
 
 // TestProposals compares clause A1.9 with what a scan accepts, and what it accepts
-// with what the engine compiles.
+// with what wazero compiles.
 func TestProposals(t *testing.T) {
 	rt := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfigInterpreter())
 	defer rt.Close(context.Background())

@@ -19,7 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Only this file, instance.go, instance_call.go, listener.go and wasi.go use the types
+// Only this file, guest_error.go, instance*.go, listener.go and wasi.go use the types
 // of wazero and of the Extism SDK.
 
 // callMemorySpare is how many bytes the call memory may hold beyond a guest's memory

@@ -1,57 +1,65 @@
-// Package wasm hosts step plugins: it checks, compiles and calls guest modules,
-// each call in a sandbox with bounded memory, time and output.
+// Package wasm hosts step plugins. It checks, compiles and calls guest modules, each
+// call in a sandbox with limits on memory, time and output.
 //
-// [Open] makes a [Host], [Host.Load] turns bytes into a [Module], [Module.Run]
-// carries out one attempt of one step. The engine that runs the guests stays
-// behind this package: nothing exported mentions it, so it can be replaced.
+// [Open] opens a [Host], [Host.Load] turns bytes into a [Module], and [Module.Run]
+// executes one attempt of one step. The package uses the Extism SDK on wazero. No
+// exported identifier mentions their types, so that they can be replaced.
 //
 // # What a guest can reach
 //
-// Its own linear memory, the call memory that carries texts in and out, and the
-// host functions of sdk/ABI.md that its import section names. There is no file
-// system, environment, socket, real clock, real randomness or real sleep: WASI
-// answers from the attempt's seed and clock, so that the same input and the same
-// answers give the same requests (ABI clause A7), and a parked step is resumed by
-// running it again.
+// A guest reaches its linear memory, the call memory with its input, output and host
+// calls, and the host functions of sdk/ABI.md that it imports. It has no file system,
+// environment, socket, real clock, real randomness or real sleep. WASI answers from
+// the seed and the clock of the attempt, so that equal input and equal replies give
+// equal requests (ABI clause A7), and a parked step is resumed by a replay.
 //
-// # What a load does
+// # The path of a module
 //
-// Scan the bytes against limits, check imports and exports by name and type,
-// rewrite the module so that each function and each bulk instruction can be
-// interrupted, join its data segments, compile, describe it in an instance of its
-// own, compare what it imports with what it asks for, try its schemas. Nothing of
-// the guest runs before the scan has passed, and no host function answers before
-// the load is complete. A module that is not Trusted is compiled in a child process,
-// which can be killed, and read from the cache; its schemas are tried in such a
-// child. See compileApart and trySchemas.
+//  1. scan: decode the bytes, check every limit, estimate the time of a compile
+//     (scan_*.go, rewrite_cost.go). No code of a guest is compiled or executed before.
+//  2. link: check the names and types of imports and exports (link.go).
+//  3. rewrite: make every function and every bulk instruction interruptible, give the
+//     kernel imports to the call memory, bound tables, merge data segments
+//     (rewrite_*.go).
+//  4. compile: in a child process unless the module is trusted, with the machine code
+//     in the cache (compile.go, compile_child.go, child.go, cache_*.go).
+//  5. describe: get the manifest in a first instance, compare its permissions with the
+//     imports, check its schemas (describe*.go, manifest.go). load.go has the steps so
+//     far.
+//  6. instance: take an idle one from the pool, take a prewarmed one, or create one
+//     (instance_*.go). Its linear memory comes from the arena (memory_arena*.go).
+//  7. run: call the export and check the output (run.go). call.go has the deadlines,
+//     host_call.go answers host calls, call_memory*.go holds the exchanged bytes,
+//     clock.go is the guest's time and randomness, wasi.go guards WASI calls.
+//  8. close: the last Release of a module, or [Host.Close], frees its instances and its
+//     code (module.go, host.go).
 //
 // # Which instance serves a call
 //
-// One of its own, made for the call or ahead of it, in either case from the call's
-// seed; see ahead. Stateless modules that are Trusted or allowed so reuse
-// theirs; see pool.
+// Each call has an instance of its own with the seed of the call, created for it or
+// prewarmed; see prewarmer. Stateless modules that are Trusted, or that the operator
+// allowed it for, reuse instances; see pool.
 //
-// # What the engine does that this package must know
+// # Properties of wazero and the SDK
 //
-//   - It checks for a cancelled call at loop heads and leaves the guest there for
-//     Go code; that is also what lets the garbage collector stop the guest. See
-//     codeSection and bulk.go.
-//   - It carries texts between host and guest in a second guest, its call kernel,
-//     which costs a call and a new stack of 10 KiB for nearly every byte moved,
-//     and which a guest can damage so that a reset prints to the host's stdout.
-//     So a guest's kernel imports are renamed when it is loaded and answered
-//     from Go memory; see blocks. The engine's own kernel stays empty.
-//   - table.grow and deep recursion take memory of the host's own, up to 1 GiB
-//     and 50 MB. The first is bounded by a maximum put into the module; the
-//     second is not counted in MemoryBytes and freed with the call.
-//   - Its memory limit is one for a whole module, so it is set to the host's and
-//     the call's own is kept by the arena, which also knows that a trap came from
-//     memory that was refused.
+//   - wazero checks for a cancelled call at loop heads, where the guest returns to Go
+//     code. Only there can the garbage collector stop the guest. See codeSection and
+//     rewrite_bulk.go.
+//   - The SDK exchanges bytes with a guest through a second guest, its kernel, which
+//     costs a call with a new stack of 10 KiB for nearly every byte. A guest can damage
+//     the kernel so that a reset prints to the stdout of the host. The kernel imports of
+//     a guest are therefore renamed during the load and served from Go memory; see
+//     callMemory. The SDK's kernel stays empty.
+//   - table.grow and deep recursion take host memory, up to 1 GiB and 50 MB. The
+//     rewrite bounds the first by a maximum in the module. The second is not counted in
+//     MemoryBytes and is freed with the call.
+//   - wazero's memory limit holds for a module. It is set to the limit of the host. The
+//     arena has the limit of the call, and knows which traps follow a refused growth.
 //
 // # Concurrency
 //
 // Host and Module are safe for concurrent use. Compiles in this process are
-// serialised, since one of a Go guest takes a processor and tens of megabytes for
-// a second; those in children hold up nobody, and two run at a time. A Run
-// holds the module: Release never closes it under a call.
+// serialised, because one of a Go guest takes a processor and tens of megabytes for a
+// second. Compiles in children block no other load; two run at a time. A Run keeps its
+// module open: Release never closes it during a call.
 package wasm

@@ -36,7 +36,7 @@ var bulkModule []byte
 var bulkFunctions = sync.OnceValue(func() [][]byte {
 	l, err := scan(bulkModule, true)
 	if err != nil || len(l.bodies) != 2 {
-		panic("wasm: rewrite_bulk.wasm is not what rewrite_bulk.wat says") // it is embedded
+		panic("wasm: the embedded rewrite_bulk.wasm does not match rewrite_bulk.wat")
 	}
 	var bodies [][]byte
 	for _, b := range l.bodies {
