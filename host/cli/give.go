@@ -19,7 +19,7 @@ func (a *app) give(s *session, src *source, params map[string]any) (undo func(),
 		// JSON with comments would not get through the request, so it goes as what
 		// it means. Its step types and triggers are for the server to judge, which
 		// may have others than we do.
-		plain, problems := sentinels.Plain(src.file, src.text)
+		plain, problems := sentinels.Standardize(src.file, src.text)
 		params["definition"] = plain
 		return undo, problems.Err()
 	case src.path != "":

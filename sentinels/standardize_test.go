@@ -10,12 +10,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-func TestPlain(t *testing.T) {
+func TestStandardize(t *testing.T) {
 	text := []byte(`// first
 {"name": "a", /* a kind that only the other host has */ "trigger": {"type": "order"}, "steps": [{"command": "shop/ship"},]}
 `)
 	kept := string(text)
-	got, problems := sentinels.Plain("a.json", text)
+	got, problems := sentinels.Standardize("a.json", text)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -34,7 +34,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-func TestPlainShowsPlaces(t *testing.T) {
+func TestStandardizeProblems(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\n  \"a\": }":            "a.json:2:8",
 		"{\"a\": 1,\n \"a\": 2}":   "a.json:2:2",
@@ -42,9 +42,9 @@ func TestPlainShowsPlaces(t *testing.T) {
 		"{\"a\": \"\xff\"}":        "a.json:1:8",
 		"{\"a\": 1} {\"b\": true}": "a.json:1:10",
 	} {
-		got, problems := sentinels.Plain("a.json", []byte(text))
+		got, problems := sentinels.Standardize("a.json", []byte(text))
 		if got != nil || len(problems) != 1 || !strings.HasPrefix(problems[0].String(), want) {
-			t.Errorf("Plain(%q) = %s, %v, want a problem at %s", text, got, problems, want)
+			t.Errorf("Standardize(%q) = %s, %v, want a problem at %s", text, got, problems, want)
 		}
 	}
 }
