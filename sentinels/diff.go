@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ChangeOp is what became of one part of a definition.
+// ChangeOp is the kind of a change to one part of a definition.
 type ChangeOp string
 
 // The changes.
@@ -15,43 +15,42 @@ const (
 	ChangeAdd     ChangeOp = "add"
 	ChangeRemove  ChangeOp = "remove"
 	ChangeReplace ChangeOp = "replace"
-	ChangeMove    ChangeOp = "move" // an item of a list stands elsewhere, unchanged
+	ChangeMove    ChangeOp = "move" // an item of a list has another position and the same value
 )
 
 // A Change is one difference between two definitions.
 type Change struct {
 	Op ChangeOp `json:"op"`
-	// Path is the place as problems have it, "steps[2].params.command": in the
-	// new definition, of a removal in the old one.
+	// Path is written as in problems, "steps[2].params.command". It is a path in the
+	// new definition, for a removal in the old one.
 	Path string `json:"path"`
-	// From is the place in the old definition where it differs from Path.
+	// From is the path in the old definition if it differs from Path.
 	From string `json:"from,omitempty"`
-	// Address is the step that Path is in, empty outside of steps.
+	// Address is that of the step that contains Path, empty outside of steps.
 	Address string          `json:"address,omitempty"`
 	Old     json.RawMessage `json:"old,omitempty"`
 	New     json.RawMessage `json:"new,omitempty"`
 }
 
-// Diff returns what turns a into b, in the order of b, removals before what
-// follows them. Items of lists are found again by their content, so that a step
-// that was put in front is one addition and not a change of all behind it.
-// Definitions of the same hash have no differences.
+// Diff returns the changes from a to b, in the order of b, with removals before the
+// part that follows them. Items of lists are matched by content, so that a step that
+// was inserted at the front is one addition, not a change of all that follow.
+// Definitions with the same hash have no changes.
 func Diff(a, b *Definition) []Change {
 	d := differ{before: a, after: b}
 	d.value("", "", compact(a), compact(b))
 	return d.changes
 }
 
-// A differ collects the changes between two definitions. It keeps both for the
-// addresses of steps, which paths alone do not give: what a block is only the
-// step type knows.
+// A differ collects the changes between two definitions. It needs both for the
+// addresses of steps, because a path does not show which fields are blocks.
 type differ struct {
 	before, after *Definition
 	changes       []Change
 }
 
-// add notes one change. The places are cloned from larger texts that nobody
-// else needs.
+// add records one change. It clones the values so that they do not keep the whole
+// texts in memory.
 func (d *differ) add(op ChangeOp, from, path string, before, after []byte) {
 	c := Change{Op: op, Path: path, Old: slices.Clone(before), New: slices.Clone(after)}
 	of := d.after
@@ -64,7 +63,7 @@ func (d *differ) add(op ChangeOp, from, path string, before, after []byte) {
 	d.changes = append(d.changes, c)
 }
 
-// value compares a value that was at from and is at path.
+// value compares the values at from in a and at path in b.
 func (d *differ) value(from, path string, before, after []byte) {
 	switch {
 	case sameValue(before, after):
@@ -77,8 +76,7 @@ func (d *differ) value(from, path string, before, after []byte) {
 	}
 }
 
-// object compares by keys. Their order means nothing in JSON, so a key that
-// only moved is no change.
+// object compares by keys. Their order has no meaning in JSON, so it is not a change.
 func (d *differ) object(from, path string, before, after []byte) {
 	old, now := membersOf(before), membersOf(after)
 	for _, m := range old {
@@ -95,19 +93,19 @@ func (d *differ) object(from, path string, before, after []byte) {
 	}
 }
 
-// array compares by what the items are, not by where. Everything is told in the
-// order of the new list; what is gone, before the item that it stood before.
+// array compares items by content, not by position. Changes are in the order of the
+// new list, with a removed item before the item that it preceded.
 func (d *differ) array(from, path string, before, after []byte) {
 	old, now := itemsOf(before), itemsOf(after)
 	m := matchItems(old, now)
-	gone := make([]bool, len(old))
-	for i := range gone {
-		gone[i] = !slices.Contains(m.from, i)
+	removed := make([]bool, len(old))
+	for i := range removed {
+		removed[i] = !slices.Contains(m.from, i)
 	}
-	next := 0 // of the old items
+	next := 0 // index of the next old item
 	removals := func(until int) {
 		for ; next < until; next++ {
-			if gone[next] {
+			if removed[next] {
 				d.add(ChangeRemove, item(from, next), "", old[next], nil)
 			}
 		}
@@ -117,7 +115,7 @@ func (d *differ) array(from, path string, before, after []byte) {
 		switch {
 		case i < 0:
 			d.add(ChangeAdd, "", item(path, j), nil, now[j])
-		case m.moved[j]: // its old place is no sign of how far we are
+		case m.moved[j]: // its old index is out of order
 			d.add(ChangeMove, item(from, i), item(path, j), nil, now[j])
 		default:
 			removals(i)
@@ -129,8 +127,8 @@ func (d *differ) array(from, path string, before, after []byte) {
 
 func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// addressIn returns the address of the innermost step that a path such as
-// "steps[3].then[0].params" is in.
+// addressIn returns the address of the innermost step that contains a path such as
+// "steps[3].then[0].params".
 func (d *Definition) addressIn(path string) string {
 	tokens := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 	if len(tokens) < 2 || tokens[0] != "steps" {
@@ -144,7 +142,7 @@ func (d *Definition) addressIn(path string) string {
 		}
 		address += rest[0]
 		step := &list[i]
-		// Deeper only if what follows is a place in one of the step's own lists.
+		// Continue only if the rest of the path is in one of the step's own lists.
 		if rest = rest[1:]; len(rest) < 2 {
 			return address
 		}

@@ -67,8 +67,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// Whatever two definitions are, there is a difference exactly if their hashes
-// differ, and addresses lead to steps.
+// Two random definitions have changes exactly if their hashes differ, and the addresses
+// of the changes are those of steps.
 func TestDiffAnything(t *testing.T) {
 	for seed := range uint64(200) {
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, 4))}
@@ -99,7 +99,7 @@ func TestDiffAnything(t *testing.T) {
 	}
 }
 
-// The text of a difference is what patch(1) makes the one text of the other with.
+// DiffText returns a unified diff.
 func TestDiffText(t *testing.T) {
 	opt := options(t)
 	d, problems := sentinels.Decode([]byte(written), opt)
@@ -107,7 +107,7 @@ func TestDiffText(t *testing.T) {
 		t.Fatal(problems)
 	}
 	if text := sentinels.DiffText(d, d, "a", "b"); text != "" {
-		t.Errorf("of itself it differs:\n%s", text)
+		t.Errorf("a definition differs from itself:\n%s", text)
 	}
 	next := change(t, d, opt, set(0, "command", "z/z"), func(f map[string]any) { f["isPublic"] = true })
 	want := `--- w@1
@@ -135,7 +135,7 @@ func TestDiffText(t *testing.T) {
 	}
 }
 
-// patch(1) agrees about random differences.
+// patch(1) applies diffs of random definitions.
 func TestDiffTextPatches(t *testing.T) {
 	if _, err := exec.LookPath("patch"); err != nil {
 		t.Skip("there is no patch(1) to ask")

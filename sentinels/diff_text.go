@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// diffContext is how many equal lines are shown around what differs.
+// diffContext is the number of equal lines around a difference.
 const diffContext = 3
 
-// DiffText returns the difference of two definitions for people: the unified
-// form, over the texts that [Encode] gives. A nil definition is an empty text;
-// equal ones have no difference, which is the empty string.
+// DiffText returns a unified diff of the texts that [Encode] returns for two
+// definitions. A nil definition is an empty text. The diff of equal definitions is
+// empty.
 func DiffText(a, b *Definition, nameA, nameB string) string {
 	before, after := encodedLines(a), encodedLines(b)
 	pairs := append(align(before, after), [2]int{len(before), len(after)})
 	var out strings.Builder
 	var h hunk
-	i, j := 0, 0 // lines of either text that are written
+	i, j := 0, 0 // number of lines of each text that have been written
 	for _, p := range pairs {
 		for ; i < p[0]; i++ {
 			h.line('-', before[i], i, j)
@@ -36,8 +36,7 @@ func DiffText(a, b *Definition, nameA, nameB string) string {
 	return fmt.Sprintf("--- %s\n+++ %s\n%s", nameA, nameB, out.String())
 }
 
-// encodedLines returns the text of d line by line; a line is compared with its
-// end.
+// encodedLines returns the lines of the text of d, with their line ends.
 func encodedLines(d *Definition) []string {
 	if d == nil {
 		return nil
@@ -45,17 +44,17 @@ func encodedLines(d *Definition) []string {
 	return strings.SplitAfter(strings.TrimSuffix(string(Encode(d)), "\n"), "\n")
 }
 
-// A hunk is one place of a unified difference while it is written.
+// A hunk is one part of a unified diff.
 type hunk struct {
-	lead    []string // equal lines that would come before it
-	lines   []string
-	quiet   int // equal lines at the end of lines
-	i, j    int // lines before the first, in the old and the new text
-	removed int // lines of the old text in it
-	added   int
+	lead     []string // equal lines before the first difference
+	lines    []string
+	trailing int // equal lines at the end of lines
+	i, j     int // lines before the first, in the old and the new text
+	removed  int // number of lines from the old text
+	added    int
 }
 
-// put adds a line with its mark and counts it for the head of the hunk.
+// put adds a line with its mark and counts it for the header of the hunk.
 func (h *hunk) put(mark byte, text string) {
 	h.lines = append(h.lines, string(mark)+strings.TrimSuffix(text, "\n")+"\n")
 	if mark != '+' {
@@ -66,7 +65,7 @@ func (h *hunk) put(mark byte, text string) {
 	}
 }
 
-// line adds one that differs.
+// line adds a line that differs.
 func (h *hunk) line(mark byte, text string, i, j int) {
 	if len(h.lines) == 0 { // the hunk begins with the equal lines before it
 		h.i, h.j = i-len(h.lead), j-len(h.lead)
@@ -75,16 +74,16 @@ func (h *hunk) line(mark byte, text string, i, j int) {
 		}
 		h.lead = nil
 	}
-	h.quiet = 0
+	h.trailing = 0
 	h.put(mark, text)
 }
 
-// equal adds one that is in both. With so many of them that two places share
-// none, the hunk is over.
+// equal adds a line that is in both texts. After more equal lines than two hunks
+// share, it ends the hunk.
 func (h *hunk) equal(out *strings.Builder, text string) {
 	if len(h.lines) > 0 {
 		h.put(' ', text)
-		if h.quiet++; h.quiet > 2*diffContext {
+		if h.trailing++; h.trailing > 2*diffContext {
 			h.end(out)
 		}
 		return
@@ -94,14 +93,13 @@ func (h *hunk) equal(out *strings.Builder, text string) {
 	}
 }
 
-// end writes the hunk without the equal lines that are too many; the last of
-// them may lead to the next one.
+// end writes the hunk without the equal lines beyond the context. The last of them
+// are the context of the next hunk.
 func (h *hunk) end(out *strings.Builder) {
 	if len(h.lines) == 0 {
 		return
 	}
-	// Equal lines at the end that are more than the context belong to no hunk.
-	spare := max(h.quiet-diffContext, 0)
+	spare := max(h.trailing-diffContext, 0)
 	keep := len(h.lines) - spare
 	var lead []string
 	for _, l := range h.lines[max(keep, len(h.lines)-diffContext):] {
@@ -115,8 +113,8 @@ func (h *hunk) end(out *strings.Builder) {
 	*h = hunk{lead: lead}
 }
 
-// span is how the unified form names lines: counted from 1, the number left out
-// when it is one, and an empty span is the line before it.
+// span returns a range of lines as in the header of a hunk: counted from 1, without
+// the length if it is 1, and for an empty range the line before it.
 func span(before, n int) string {
 	switch n {
 	case 0:

@@ -4,16 +4,17 @@ import (
 	"slices"
 )
 
-// maxAlign bounds the insertions and removals that an alignment looks for; its
-// time and memory grow with their square. Texts that differ more have no part
-// worth keeping, and count as all different.
+// maxAlign limits the insertions and removals that an alignment considers; its time
+// and memory grow with their square. Texts that differ more are treated as entirely
+// different.
 const maxAlign = 1000
 
 // align returns the pairs of a longest common subsequence of a and b, in order.
-// It is the greedy algorithm of Myers, which is fast where little differs.
+// It uses the greedy algorithm of Myers (An O(ND) difference algorithm, 1986), which
+// is fast if the texts differ little.
 func align(a, b []string) [][2]int {
-	// What is equal at both ends needs no search, and mostly that is nearly all:
-	// an edit touches one place.
+	// Equal items at both ends need no search. Usually that is nearly all, because an
+	// edit changes one place.
 	var pairs [][2]int
 	start := 0
 	for start < len(a) && start < len(b) && a[start] == b[start] {
@@ -39,20 +40,20 @@ func alignMiddle(a, b []string) [][2]int {
 	if n == 0 || m == 0 {
 		return nil
 	}
-	// reach[k+limit] is how far in a the diagonal k = x-y was followed.
+	// reach[k+limit] is the offset in a that the diagonal k = x-y has reached.
 	limit := min(n+m, maxAlign)
 	reach := make([]int, 2*limit+2)
-	var steps [][]int // reach before each round, for the way back
+	var steps [][]int // reach before each round, for backtracking
 	for d := 0; d <= limit; d++ {
 		steps = append(steps, slices.Clone(reach[limit-d:limit+d+2]))
-		// Diagonals of one round have the same parity, so a round reads only what
-		// the one before has written.
+		// Diagonals of one round have the same parity, so a round reads only values
+		// of the round before.
 		for k := -d; k <= d; k += 2 {
 			x := 0
 			switch {
 			case d == 0: // no insertion or removal yet
-			// A removal from the diagonal above or an insertion from that below,
-			// whichever has come further; removals first among equals.
+			// A removal from the diagonal above or an insertion from the one below,
+			// whichever has reached further; if equal, the removal.
 			case k == -d || k != d && reach[limit+k-1] < reach[limit+k+1]:
 				x = reach[limit+k+1]
 			default:
@@ -63,16 +64,16 @@ func alignMiddle(a, b []string) [][2]int {
 			}
 			reach[limit+k] = x
 			if x >= n && x-k >= m { // both texts are used up
-				return wayBack(steps, n, m)
+				return backtrack(steps, n, m)
 			}
 		}
 	}
-	return nil // they differ more than is worth looking for
+	return nil // more than maxAlign differences
 }
 
-// wayBack follows the rounds of alignMiddle from the end and collects what was
-// equal.
-func wayBack(steps [][]int, x, y int) [][2]int {
+// backtrack follows the rounds of alignMiddle from the end and collects the equal
+// items.
+func backtrack(steps [][]int, x, y int) [][2]int {
 	var pairs [][2]int
 	for d := len(steps) - 1; d >= 0; d-- {
 		before := steps[d] // diagonals -d to d+1
@@ -92,7 +93,7 @@ func wayBack(steps [][]int, x, y int) [][2]int {
 			fromX = at(from)
 			fromY = fromX - from
 		}
-		// The diagonal down to where the round's one difference left it.
+		// The diagonal, back to the difference of this round.
 		for x > fromX && y > fromY {
 			x, y = x-1, y-1
 			pairs = append(pairs, [2]int{x, y})

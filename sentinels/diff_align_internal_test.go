@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// longest is the length of a longest common subsequence, by a table.
+// longest returns the length of a longest common subsequence, by dynamic programming.
 func longest(a, b []string) int {
 	best := make([][]int, len(a)+1)
 	for i := range best {
@@ -22,7 +22,7 @@ func longest(a, b []string) int {
 	return best[0][0]
 }
 
-// TestAlignIsLongest holds the alignment to what a table says.
+// TestAlignIsLongest compares the length of alignments with that oracle.
 func TestAlignIsLongest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	text := func() []string {
@@ -48,7 +48,7 @@ func TestAlignIsLongest(t *testing.T) {
 	}
 }
 
-// TestAlignIsBounded aligns what has next to nothing in common.
+// TestAlignIsBounded aligns texts that have almost nothing in common.
 func TestAlignIsBounded(t *testing.T) {
 	a := strings.Split(strings.Repeat("a\n", 20_000), "\n")
 	b := strings.Split("start\n"+strings.Repeat("b\n", 20_000), "\n")

@@ -4,15 +4,15 @@ import (
 	"slices"
 )
 
-// A match says what each item of an edited list was before.
+// A match has, for each item of an edited list, its index in the old list.
 type match struct {
-	from  []int  // by new place: the old place, -1 for an item that is new
-	moved []bool // by new place: the item stands in another order than it did
+	from  []int  // by new index: the old index, -1 for a new item
+	moved []bool // by new index: whether the item is out of the old order
 }
 
-// matchItems finds the items of a list again in its edited form: those that are
-// equal, in their order; between these the ones that are alike, as an edited
-// step is; then the equal ones that stand elsewhere.
+// matchItems matches the items of a list with those of its edited form: first equal
+// items in the same order, then similar items between these, such as an edited step,
+// then equal items in another order.
 func matchItems(before, after [][]byte) match {
 	a, b := canonicals(before), canonicals(after)
 	m := match{from: make([]int, len(b)), moved: make([]bool, len(b))}
@@ -20,11 +20,11 @@ func matchItems(before, after [][]byte) match {
 		m.from[j] = -1
 	}
 	used := make([]bool, len(a))
-	// The pair behind the ends closes the last gap like any other.
+	// A pair after both ends, so that the last gap is handled as the others.
 	pairs := append(align(a, b), [2]int{len(a), len(b)})
 	i, j := 0, 0
 	for _, p := range pairs {
-		m.alike(before, after, used, i, p[0], j, p[1])
+		m.pairSimilar(before, after, used, i, p[0], j, p[1])
 		if p[1] < len(b) {
 			m.from[p[1]], used[p[0]] = p[0], true
 		}
@@ -34,54 +34,55 @@ func matchItems(before, after [][]byte) match {
 	return m
 }
 
-// findMoved looks for what is new in one place and gone from another.
+// findMoved matches added items with equal removed ones.
 func (m *match) findMoved(a, b []string, used []bool) {
-	gone := map[string][]int{}
+	removed := map[string][]int{}
 	for i := range a {
 		if !used[i] {
-			gone[a[i]] = append(gone[a[i]], i)
+			removed[a[i]] = append(removed[a[i]], i)
 		}
 	}
 	for j := range b {
-		if places := gone[b[j]]; m.from[j] < 0 && len(places) > 0 {
-			m.from[j], m.moved[j] = places[0], true
-			gone[b[j]] = places[1:]
+		if indexes := removed[b[j]]; m.from[j] < 0 && len(indexes) > 0 {
+			m.from[j], m.moved[j] = indexes[0], true
+			removed[b[j]] = indexes[1:]
 		}
 	}
 }
 
-// maxAlike is how many items between two equal ones are compared each with each.
-const maxAlike = 64
+// maxSimilar is the largest number of items between two equal ones that are compared
+// pair by pair.
+const maxSimilar = 64
 
-// alike pairs the items i..iEnd and j..jEnd so that the order is kept and the
-// likeness in all is greatest.
-func (m *match) alike(before, after [][]byte, used []bool, i, iEnd, j, jEnd int) {
+// pairSimilar pairs the items i..iEnd and j..jEnd in order, with the greatest sum of
+// similarities.
+func (m *match) pairSimilar(before, after [][]byte, used []bool, i, iEnd, j, jEnd int) {
 	n, k := iEnd-i, jEnd-j
-	if n == 0 || k == 0 || n > maxAlike || k > maxAlike {
-		return // so much at once is no edit of single items
+	if n == 0 || k == 0 || n > maxSimilar || k > maxSimilar {
+		return // too many changes for an edit of single items
 	}
-	likeness := make([][]int, n+1) // best of the rest, from x in the old and y in the new
-	own := make([][]int, n)        // of one pair
-	for x := range likeness {
-		likeness[x] = make([]int, k+1)
+	best := make([][]int, n+1) // sum for the rest, from x in the old and y in the new list
+	own := make([][]int, n)    // of one pair
+	for x := range best {
+		best[x] = make([]int, k+1)
 	}
 	for x := n - 1; x >= 0; x-- {
 		own[x] = make([]int, k)
 		for y := k - 1; y >= 0; y-- {
-			own[x][y] = howAlike(before[i+x], after[j+y])
-			likeness[x][y] = max(likeness[x+1][y], likeness[x][y+1])
+			own[x][y] = similarity(before[i+x], after[j+y])
+			best[x][y] = max(best[x+1][y], best[x][y+1])
 			if own[x][y] > 0 {
-				likeness[x][y] = max(likeness[x][y], own[x][y]+likeness[x+1][y+1])
+				best[x][y] = max(best[x][y], own[x][y]+best[x+1][y+1])
 			}
 		}
 	}
-	// The way that gave the best, from the front: early items pair first.
+	// Follow the best sum from the front, so that early items are paired first.
 	for x, y := 0, 0; x < n && y < k; {
 		switch {
-		case own[x][y] > 0 && likeness[x][y] == own[x][y]+likeness[x+1][y+1]:
+		case own[x][y] > 0 && best[x][y] == own[x][y]+best[x+1][y+1]:
 			m.from[j+y], used[i+x] = i+x, true
 			x, y = x+1, y+1
-		case likeness[x][y] == likeness[x+1][y]:
+		case best[x][y] == best[x+1][y]:
 			x++
 		default:
 			y++
@@ -89,23 +90,23 @@ func (m *match) alike(before, after [][]byte, used []bool, i, iEnd, j, jEnd int)
 	}
 }
 
-// howAlike says how much two values that differ have in common; 0 is nothing,
-// so that one took the other's place.
-func howAlike(a, b []byte) int {
+// similarity returns how much two different values have in common; 0 means that one
+// replaced the other.
+func similarity(a, b []byte) int {
 	if a[0] != b[0] {
 		return 0
 	}
 	switch a[0] {
 	case '[':
-		return 1 // branches have nothing to be known by but their place
+		return 1 // branches can be identified only by position
 	case '{':
 	default:
-		return 1 // a text or number that changed in its place
+		return 1 // a string or number whose value changed
 	}
 	members := map[string][]byte{}
 	eachMember(a, func(name, value []byte) bool { members[string(name)] = value; return true })
-	// An id is given to be known by: the same one outweighs all else, and two
-	// different ones are two steps, however alike.
+	// The same id outweighs everything else, and steps with different ids are
+	// different steps, however similar.
 	if members[`"id"`] != nil {
 		if id, ok := part(b, "id", -1); ok && string(id) == string(members[`"id"`]) {
 			return 1000
@@ -113,8 +114,8 @@ func howAlike(a, b []byte) int {
 			return 0
 		}
 	}
-	// Otherwise what they share: a member that is equal counts twice one that is
-	// merely there in both. 100 is about "all but one of two".
+	// Otherwise the members in common: an equal member counts twice as much as a key
+	// that both have. 100 corresponds to one of two members being different.
 	equal, all := 0, len(members)
 	eachMember(b, func(name, value []byte) bool {
 		old, ok := members[string(name)]
@@ -128,7 +129,7 @@ func howAlike(a, b []byte) int {
 		}
 		return true
 	})
-	// A step of another type is another step, even with the same variable.
+	// Steps of different types are different steps, even with the same outputTo.
 	if string(members[`"type"`]) != typeOf(b) || equal < 2 {
 		return 0
 	}
@@ -141,7 +142,7 @@ func typeOf(object []byte) string {
 	return string(t)
 }
 
-// canonicals returns items in the one spelling by which they are compared.
+// canonicals returns the canonical forms of items, which can be compared.
 func canonicals(items [][]byte) []string {
 	out := make([]string, len(items))
 	for i, item := range items {
@@ -150,8 +151,7 @@ func canonicals(items [][]byte) []string {
 	return out
 }
 
-// itemsOf and membersOf split values of the compact form, which has no white
-// space around its parts.
+// itemsOf and membersOf split compact JSON, which has no white space.
 func itemsOf(array []byte) [][]byte {
 	var items [][]byte
 	eachItem(array, func(value []byte) bool { items = append(items, value); return true })
@@ -173,7 +173,7 @@ func membersOf(object []byte) []rawMember {
 	return members
 }
 
-// memberOf returns the value of a key, nil if it is not there.
+// memberOf returns the value of a key, nil if there is none.
 func memberOf(members []rawMember, name string) []byte {
 	if i := slices.IndexFunc(members, func(m rawMember) bool { return m.name == name }); i >= 0 {
 		return members[i].value
@@ -181,7 +181,7 @@ func memberOf(members []rawMember, name string) []byte {
 	return nil
 }
 
-// sameValue reports whether two values are one but for their spelling.
+// sameValue reports whether two texts are the same JSON value.
 func sameValue(a, b []byte) bool {
 	return string(a) == string(b) || string(appendCanonical(nil, a)) == string(appendCanonical(nil, b))
 }
