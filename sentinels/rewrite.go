@@ -7,22 +7,21 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// maxRewrites is how often a text is changed until it says what it should. One
-// change can have another in its wake: a nested definition without a name is
-// named after its place.
+// maxRewrites is the number of rounds in which a text is changed until it decodes to
+// the definition. One change can cause another: the name of a nested definition that
+// has none depends on the address of its step.
 const maxRewrites = 4
 
-// Rewrite returns src changed so that it decodes to def. What def leaves as it
-// was stays as it is written: comments, order, white space, other names of keys,
-// a type that is not given. New parts are written in the manner of those beside
-// them.
+// Rewrite returns src changed so that it decodes to def. Parts that do not change
+// stay as they are written: comments, order, white space, aliases of keys, a type
+// that is left out. New parts get the layout of their neighbours.
 //
-// The result always decodes to a definition with def's hash. Where src cannot
-// be changed into that, because it is no definition itself or says one thing in
-// two places, the result is that of [Encode], without the comments. opt is what
-// src is decoded with; its checks of expressions, of cron and of triggers are
-// not made. An error means that def itself cannot be written and read again,
-// which no decoded definition that is within the limits of a text comes to.
+// The result always decodes to a definition with def's hash. If src cannot be changed
+// to that, because it is not a definition or has the same setting in two places, the
+// result is that of [Encode], without comments. src is decoded with opt, without the
+// checks of expressions, cron and triggers. An error means that def cannot be encoded
+// and decoded again, which is impossible for a decoded definition whose text is within
+// the limits.
 func Rewrite(src []byte, def *Definition, opt DecodeOptions) ([]byte, error) {
 	// The hash does not depend on the checks, and def has passed them.
 	opt.CheckCron, opt.CheckExpression, opt.CheckTrigger = nil, nil, nil
@@ -44,27 +43,27 @@ func Rewrite(src []byte, def *Definition, opt DecodeOptions) ([]byte, error) {
 		w.value(&root, compact(was), target, "")
 		text = root.Pack()
 	}
-	// Nothing else would do, so the file says it in the plain form.
+	// The text cannot be changed, so it is replaced.
 	text = Encode(def)
 	again, problems := Decode(text, opt)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("rewrite definition %q: %w", def.ID, problems)
 	}
 	if again.Hash() != want {
-		return nil, fmt.Errorf("rewrite definition %q: it reads as another one when it was written", def.ID)
+		return nil, fmt.Errorf("rewrite definition %q: the written text decodes to another definition", def.ID)
 	}
 	return text, nil
 }
 
-// A rewriter changes the syntax tree of one text. Values are given in the
-// compact form in which [Encode] has them.
+// A rewriter changes the syntax tree of one text. Values are in compact JSON, as
+// [compact] writes them.
 type rewriter struct {
 	types   *TypeSet
 	newline string // of the text
 	unit    string // of its indentation
 }
 
-// newRewriter takes the manner of writing from the text.
+// newRewriter detects the line ends and the indentation of the text.
 func newRewriter(text []byte, types *TypeSet) *rewriter {
 	w := &rewriter{types: types, newline: "\n", unit: "  "}
 	if bytes.Contains(text, []byte("\r\n")) {
@@ -80,8 +79,8 @@ func newRewriter(text []byte, types *TypeSet) *rewriter {
 	return w
 }
 
-// value changes v, which says before, to say after. indent is that of the line
-// v begins in.
+// value changes v, whose value is before, to the value after. indent is that of the
+// line in which v begins.
 func (w *rewriter) value(v *hujson.Value, before, after []byte, indent string) {
 	if sameValue(before, after) {
 		return
@@ -101,20 +100,20 @@ func (w *rewriter) value(v *hujson.Value, before, after []byte, indent string) {
 	w.replace(v, after, indent)
 }
 
-// replace writes v anew and keeps what stands around it.
+// replace writes v again and keeps the comments and white space around it.
 func (w *rewriter) replace(v *hujson.Value, after []byte, indent string) {
 	multiline := bytes.ContainsRune(packed(v), '\n') // as it was written before
 	if _, literal := v.Value.(hujson.Literal); literal {
 		multiline = len(after) > shortValue
 	}
-	v.Value = w.fresh(after, indent, multiline)
+	v.Value = w.newValue(after, indent, multiline)
 }
 
-// packed returns the text of a value without what stands around it.
+// packed returns the text of a value without the comments and white space around it.
 func packed(v *hujson.Value) []byte { return hujson.Value{Value: v.Value}.Pack() }
 
-// array changes a list item by item. Items take their comments along when they
-// move; what is removed loses them.
+// array changes an array item by item. Items keep their comments when they move; the
+// comments of removed items are removed.
 func (w *rewriter) array(at *hujson.Array, before, after [][]byte, indent string) {
 	l := w.newLayout(len(at.Elements), at.AfterExtra, indent, func(i int) (*hujson.Value, *hujson.Value) {
 		return &at.Elements[i], &at.Elements[i]
@@ -127,7 +126,7 @@ func (w *rewriter) array(at *hujson.Array, before, after [][]byte, indent string
 			w.value(&slots[j].value, before[i], raw, l.indent)
 			continue
 		}
-		slots[j] = l.fresh(hujson.Value{}, hujson.Value{Value: w.fresh(raw, l.indent, l.multilineValues(raw))})
+		slots[j] = l.newSlot(hujson.Value{}, hujson.Value{Value: w.newValue(raw, l.indent, l.multilineValues(raw))})
 	}
 	l.slots = slots
 	at.AfterExtra = l.close()
@@ -137,8 +136,8 @@ func (w *rewriter) array(at *hujson.Array, before, after [][]byte, indent string
 	}
 }
 
-// object changes the members that differ, under the names the text has for them.
-// A new member goes behind the one that it follows in the canonical order.
+// object changes the members that differ, under the names that the text has for them.
+// A new member is inserted after the one that it follows in the canonical order.
 func (w *rewriter) object(at *hujson.Object, before, after []byte, indent string) {
 	l := w.newLayout(len(at.Members), at.AfterExtra, indent, func(i int) (*hujson.Value, *hujson.Value) {
 		return &at.Members[i].Name, &at.Members[i].Value
@@ -148,7 +147,7 @@ func (w *rewriter) object(at *hujson.Object, before, after []byte, indent string
 	names := w.namer(old, now)
 	old = w.limits(l, old, now)
 	for _, m := range old {
-		// One that is not in the text follows from others, and goes with them.
+		// A member that is not in the text is derived from others.
 		if i := l.find(names, m.name); i >= 0 && memberOf(now, m.name) == nil {
 			l.remove(i)
 		}
@@ -159,18 +158,18 @@ func (w *rewriter) object(at *hujson.Object, before, after []byte, indent string
 		switch {
 		case i >= 0 && was != nil:
 			w.value(&l.slots[i].value, was, m.value, l.indent)
-		case i >= 0: // a default that is written out
+		case i >= 0: // a default that is written explicitly
 			w.replace(&l.slots[i].value, m.value, l.indent)
-		case was != nil && sameValue(was, m.value): // it follows from something else
+		case was != nil && sameValue(was, m.value): // it is derived from other members
 			continue
 		default:
 			i = last + 1
 			name := hujson.Value{Value: hujson.Literal(appendString(nil, m.name))}
-			value := hujson.Value{Value: w.fresh(m.value, l.indent, l.multilineValues(m.value))}
+			value := hujson.Value{Value: w.newValue(m.value, l.indent, l.multilineValues(m.value))}
 			if l.spaced() {
 				value.BeforeExtra = hujson.Extra(" ")
 			}
-			l.insert(i, l.fresh(name, value))
+			l.insert(i, l.newSlot(name, value))
 		}
 		last = i
 	}
@@ -181,8 +180,8 @@ func (w *rewriter) object(at *hujson.Object, before, after []byte, indent string
 	}
 }
 
-// namer returns which other names a key of this object may have in the text. A
-// name that the object has as such, as free data can, is no other name.
+// namer returns a function from a key of this object to the aliases that the text may
+// have for it. A name that is a key of its own, as in free data, is not an alias.
 func (w *rewriter) namer(old, now []rawMember) func(name string) []string {
 	var spec *TypeSpec
 	if w.types != nil {
@@ -196,7 +195,7 @@ func (w *rewriter) namer(old, now []rawMember) func(name string) []string {
 	}
 	return func(name string) []string {
 		var others []string
-		if name == "id" { // of an exported entity; it wins over id
+		if name == "id" { // of an exported entity; it has precedence over id
 			others = append(others, "uniqueId")
 		}
 		others = append(others, writtenAs[name]...)
@@ -207,7 +206,7 @@ func (w *rewriter) namer(old, now []rawMember) func(name string) []string {
 				}
 			}
 		}
-		// Free data may hold "if" and "check" side by side, as two keys.
+		// Free data may have both "if" and "check" as keys of their own.
 		var free []string
 		for _, other := range others {
 			if memberOf(old, other) == nil {
@@ -218,16 +217,16 @@ func (w *rewriter) namer(old, now []rawMember) func(name string) []string {
 	}
 }
 
-// limits changes the limits that a definition may have at its top as well as in
-// safety, where the smaller one counts. It returns old as if those that were
-// dealt with had been in safety.
+// limits changes the limits that a definition may have at the top level and in
+// safety, of which the smaller one is used. It returns old as if the limits that it
+// changed had been in safety.
 func (w *rewriter) limits(l *layout, old, now []rawMember) []rawMember {
 	for _, name := range []string{"timeoutMs", "maxIterations"} {
 		i := l.find(nil, name)
 		if i < 0 || memberOf(old, name) != nil || memberOf(old, "loop") == nil {
 			continue
 		}
-		// In the text it stands at the top; the compact form has it in safety.
+		// It is at the top level in the text, and in safety in the compact form.
 		was, is := limitOf(old, name), limitOf(now, name)
 		if string(was) == string(is) {
 			continue
@@ -244,7 +243,7 @@ func (w *rewriter) limits(l *layout, old, now []rawMember) []rawMember {
 	return old
 }
 
-// limitOf returns a limit of the safety that is among members, nil for none.
+// limitOf returns a limit of the member safety, nil for none.
 func limitOf(members []rawMember, name string) []byte {
 	if safety := memberOf(members, "safety"); safety != nil {
 		return memberOf(membersOf(safety), name)
@@ -252,7 +251,7 @@ func limitOf(members []rawMember, name string) []byte {
 	return nil
 }
 
-// withLimit returns a copy of members whose safety has the limit, or none.
+// withLimit returns a copy of members with the limit in safety; a nil value removes it.
 func withLimit(members []rawMember, name string, value []byte) []rawMember {
 	var safety object
 	if value != nil {

@@ -8,13 +8,12 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// shortValue is the length up to which a new list or object stands in one line
-// when nothing beside it shows how.
+// shortValue is the length in bytes up to which a new array or object is written in
+// one line if it has no neighbours whose layout could be copied.
 const shortValue = 60
 
-// A slot is one member or item with the comments that belong to it: those in
-// front, and the one behind it in the same line, which in the syntax tree is in
-// front of the next.
+// A slot is one member or item with its comments: those before it, and the one after
+// it in the same line, which the syntax tree has before the next value.
 type slot struct {
 	name  hujson.Value // of a member
 	value hujson.Value
@@ -22,22 +21,22 @@ type slot struct {
 	trail hujson.Extra
 }
 
-// A layout is the inside of one object or list, taken apart.
+// A layout is the content of one object or array, divided into slots.
 type layout struct {
 	slots  []*slot
-	open   hujson.Extra // comment in the line of the bracket that opens it
-	end    hujson.Extra // before the bracket that closes it
+	open   hujson.Extra // comment in the line of the opening bracket
+	end    hujson.Extra // before the closing bracket
 	indent string       // of its slots
-	comma  bool         // the last slot has one, too
+	comma  bool         // there is a trailing comma
 	named  bool         // an object
-	lines  bool         // its slots stand in lines of their own
+	lines  bool         // each slot begins a line
 	empty  bool         // it had no slots
-	outer  string       // indentation of the line it begins in
-	line   string       // what ends a line
+	outer  string       // indentation of the line of the opening bracket
+	line   string       // the line end
 }
 
-// newLayout takes n members or items apart; part returns where the extra before
-// and the extra behind one of them are, which for an item is the same value.
+// newLayout divides n members or items into slots; part returns the values that have
+// the extra before and after one of them. For an item that is the same value.
 func (w *rewriter) newLayout(n int, after hujson.Extra, outer string, part func(int) (first, last *hujson.Value)) *layout {
 	l := &layout{indent: outer + w.unit, outer: outer, empty: n == 0, line: w.newline}
 	var before *slot
@@ -56,7 +55,7 @@ func (w *rewriter) newLayout(n int, after hujson.Extra, outer string, part func(
 		} else {
 			before.trail = head
 		}
-		// The last slot decides, as what is added mostly comes behind it.
+		// The last slot decides, because most additions come after it.
 		if bytes.IndexByte(lead, '\n') >= 0 {
 			l.lines, l.indent = true, string(lead[bytes.LastIndexByte(lead, '\n')+1:])
 			if blank := bytes.TrimLeft([]byte(l.indent), " \t"); len(blank) > 0 {
@@ -76,7 +75,7 @@ func (w *rewriter) newLayout(n int, after hujson.Extra, outer string, part func(
 	return l
 }
 
-// splitLine cuts off the comment that ends the line in which extra begins.
+// splitLine divides extra after the comment in its first line.
 func splitLine(extra hujson.Extra) (head, rest hujson.Extra) {
 	for i := 0; i < len(extra); i++ {
 		switch extra[i] {
@@ -90,7 +89,7 @@ func splitLine(extra hujson.Extra) (head, rest hujson.Extra) {
 			return slices.Clone(extra[:i]), slices.Clone(extra[i:])
 		case '/':
 			if end := skipComment(extra, i); end < len(extra) && extra[i+1] == '/' {
-				i = end - 1 // the line's end comes next
+				i = end - 1 // the line end is next
 			} else {
 				i = end
 			}
@@ -99,7 +98,8 @@ func splitLine(extra hujson.Extra) (head, rest hujson.Extra) {
 	return nil, slices.Clone(extra)
 }
 
-// find returns the slot of a member that is stored as name, -1 for none.
+// find returns the index of the slot of a stored name or one of its aliases, -1 for
+// none.
 func (l *layout) find(others func(string) []string, name string) int {
 	at := func(name string) int {
 		return slices.IndexFunc(l.slots, func(s *slot) bool { return unquote(s.name.Value.(hujson.Literal)) == name })
@@ -126,14 +126,14 @@ func (l *layout) has(name, key string) bool {
 	})
 }
 
-// remove and insert change the order of the slots; close writes it.
+// remove and insert change the slots; close writes them.
 func (l *layout) remove(i int) { l.slots = slices.Delete(l.slots, i, i+1) }
 
 func (l *layout) insert(i int, s *slot) { l.slots = slices.Insert(l.slots, i, s) }
 
-// fresh returns a slot that is written as those beside it are. An empty list
-// opens into lines if what comes in does not fit into one.
-func (l *layout) fresh(name, value hujson.Value) *slot {
+// newSlot returns a slot with the layout of its neighbours. In an empty array it begins
+// a line if its value is long.
+func (l *layout) newSlot(name, value hujson.Value) *slot {
 	s := &slot{name: name, value: value}
 	if l.empty && !l.lines {
 		text := packed(&value)
@@ -145,13 +145,13 @@ func (l *layout) fresh(name, value hujson.Value) *slot {
 	return s
 }
 
-// spaced reports whether names and values have a space between them.
+// spaced reports whether there is a space between names and values.
 func (l *layout) spaced() bool {
 	return len(l.slots) == 0 || len(l.slots[0].value.BeforeExtra) > 0
 }
 
-// multilineValues reports whether a new list or object goes over several lines:
-// as those beside it do, else when it is long.
+// multilineValues reports whether a new array or object is written in several lines:
+// if its neighbours are, or without neighbours if it is long.
 func (l *layout) multilineValues(raw []byte) bool {
 	if !l.lines && !l.empty {
 		return false
@@ -164,7 +164,7 @@ func (l *layout) multilineValues(raw []byte) bool {
 	return len(raw) > shortValue
 }
 
-// close puts the slots together again and returns what goes before the closing
+// close writes the extras of the slots and returns the extra before the closing
 // bracket.
 func (l *layout) close() hujson.Extra {
 	head := l.open
@@ -173,19 +173,19 @@ func (l *layout) close() hujson.Extra {
 		if len(lead) == 0 && i > 0 && !l.lines {
 			lead = hujson.Extra(" ")
 		}
-		extra := follow(head, lead, l.line+l.indent)
+		extra := joinExtra(head, lead, l.line+l.indent)
 		if l.named {
 			s.name.BeforeExtra = extra
 		} else {
 			s.value.BeforeExtra = extra
 		}
 		head = s.trail
-		// Extra behind the last value, even of no length, is how the tree says that
-		// a comma follows, so it has to go or come with the order.
+		// In the tree, a non-nil extra after the last value, even if empty, means a
+		// trailing comma, so it is set and removed with the order.
 		switch last := i == len(l.slots)-1; {
 		case !last:
 		case l.comma && s.value.AfterExtra == nil:
-			s.value.AfterExtra = hujson.Extra{} // not nil: that is how the tree says comma
+			s.value.AfterExtra = hujson.Extra{} // not nil: a trailing comma
 		case !l.comma:
 			head = append(slices.Clone(s.value.AfterExtra), head...)
 			s.value.AfterExtra = nil
@@ -195,12 +195,12 @@ func (l *layout) close() hujson.Extra {
 	if l.lines && bytes.IndexByte(end, '\n') < 0 {
 		end = append(slices.Clone(end), (l.line + l.outer)...)
 	}
-	return follow(head, end, l.line+l.outer)
+	return joinExtra(head, end, l.line+l.outer)
 }
 
-// follow joins two extras. Behind a comment that goes to the end of its line the
-// next begins a new one.
-func follow(head, rest hujson.Extra, line string) hujson.Extra {
+// joinExtra joins two extras. It begins a new line after a comment that extends to the
+// end of its line.
+func joinExtra(head, rest hujson.Extra, line string) hujson.Extra {
 	if len(head) == 0 {
 		return rest
 	}
@@ -212,8 +212,8 @@ func follow(head, rest hujson.Extra, line string) hujson.Extra {
 	return append(joined, rest...)
 }
 
-// fresh returns a value that the text does not have yet.
-func (w *rewriter) fresh(raw []byte, indent string, multiline bool) hujson.ValueTrimmed {
+// newValue parses a value that the text does not have yet.
+func (w *rewriter) newValue(raw []byte, indent string, multiline bool) hujson.ValueTrimmed {
 	text := spacedJSON(nil, raw)
 	if multiline && (raw[0] == '{' || raw[0] == '[') {
 		var b bytes.Buffer
@@ -223,12 +223,12 @@ func (w *rewriter) fresh(raw []byte, indent string, multiline bool) hujson.Value
 	}
 	v, err := hujson.Parse(text)
 	if err != nil {
-		return hujson.Literal(raw) // only of a Definition built by hand; what reads the text will say it
+		return hujson.Literal(raw) // only in a Definition that was not decoded; decoding the text reports it
 	}
 	return v.Value
 }
 
-// spacedJSON writes a value in one line as people do.
+// spacedJSON writes a value in one line, with spaces after colons and commas.
 func spacedJSON(b, raw []byte) []byte {
 	switch raw[0] {
 	case '{':

@@ -13,7 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// change makes another definition of d, as an edit does: by way of the text.
+// change returns d with edits of its JSON text.
 func change(t testing.TB, d *sentinels.Definition, opt sentinels.DecodeOptions, edits ...func(map[string]any)) *sentinels.Definition {
 	t.Helper()
 	var fields map[string]any
@@ -61,7 +61,7 @@ func set(i int, name string, value any) func(map[string]any) {
 	return func(f map[string]any) { stepsOf(f)[i].(map[string]any)[name] = value }
 }
 
-// written is a file as a person writes one.
+// written is a file with comments and a layout of its own.
 const written = `// What it is for.
 { // the sentinel
   "name": "w", // its name
@@ -132,7 +132,7 @@ func TestRewriteKeepsWhatDoesNotChange(t *testing.T) {
 			for _, src := range []string{written, strings.ReplaceAll(written, "\n", "\r\n")} {
 				got := rewritten(t, []byte(src), next, opt)
 				if strings.Contains(src, "\r") && strings.Count(got, "\r\n") != strings.Count(got, "\n") {
-					t.Errorf("the ends of lines are mixed:\n%q", got)
+					t.Errorf("different line ends in one text:\n%q", got)
 				}
 				if diff := cmp.Diff(c.lines, changedLines(written, strings.ReplaceAll(got, "\r\n", "\n"))); diff != "" {
 					t.Errorf("changed lines (-want +got):\n%s\n%s", diff, got)
@@ -142,7 +142,7 @@ func TestRewriteKeepsWhatDoesNotChange(t *testing.T) {
 	}
 }
 
-// rewritten holds the result to saying what it should.
+// rewritten rewrites src and checks that the result decodes to d.
 func rewritten(t testing.TB, src []byte, d *sentinels.Definition, opt sentinels.DecodeOptions) string {
 	t.Helper()
 	got, err := sentinels.Rewrite(src, d, opt)
@@ -154,12 +154,12 @@ func rewritten(t testing.TB, src []byte, d *sentinels.Definition, opt sentinels.
 		t.Fatalf("%v\n%s", problems, got)
 	}
 	if again.Hash() != d.Hash() {
-		t.Fatalf("it says something else:\n%s\nwant\n%s", got, sentinels.Encode(d))
+		t.Fatalf("it decodes to another definition:\n%s\nwant\n%s", got, sentinels.Encode(d))
 	}
 	return string(got)
 }
 
-// changedLines compares by a table, the slow and sure way.
+// changedLines compares texts by dynamic programming.
 func changedLines(before, after string) []string {
 	a, b := strings.Split(before, "\n"), strings.Split(after, "\n")
 	best := make([][]int, len(a)+1)
@@ -204,7 +204,7 @@ func TestRewriteOfARecipe(t *testing.T) {
 	}
 }
 
-// What is no definition, or one that says its id twice, is written anew.
+// A text that is not a definition, or has its id twice, is replaced.
 func TestRewriteFallsBack(t *testing.T) {
 	opt := options(t)
 	d, problems := sentinels.Decode([]byte(written), opt)
@@ -218,7 +218,7 @@ func TestRewriteFallsBack(t *testing.T) {
 	}
 }
 
-// Random definitions are written over each other's texts.
+// Texts of random definitions are rewritten to other random definitions.
 func TestRewriteAnything(t *testing.T) {
 	opt := options(t)
 	kept := 0
@@ -227,7 +227,7 @@ func TestRewriteAnything(t *testing.T) {
 		a := m.definition(0)
 		m.steps = 0
 		b := m.definition(0)
-		if seed%2 == 0 { // a small change in place of another definition
+		if seed%2 == 0 { // a small change instead of another definition
 			b = change(t, a, opt, insert(0, `{"type":"command","command":"x/y"}`))
 		}
 		src := "// kept\n" + string(sentinels.Encode(a))
@@ -236,11 +236,11 @@ func TestRewriteAnything(t *testing.T) {
 		}
 	}
 	if kept < 295 {
-		t.Errorf("only %d of 300 texts were changed, the others written anew", kept)
+		t.Errorf("only %d of 300 texts were changed, the others replaced", kept)
 	}
 }
 
-// FuzzRewrite changes any text into any definition.
+// FuzzRewrite rewrites random texts to random definitions.
 func FuzzRewrite(f *testing.F) {
 	f.Add([]byte(written), uint64(1), true)
 	for _, pattern := range []string{"testdata/spec/*.json", "testdata/good/*.json"} {
@@ -267,7 +267,7 @@ func FuzzRewrite(f *testing.F) {
 		got, err := sentinels.Rewrite(src, next, opt)
 		if err != nil {
 			if _, problems := sentinels.Decode(sentinels.Encode(next), opt); len(problems) > 0 {
-				return // it cannot be written at all: larger than a text may be
+				return // the encoded text exceeds the limits
 			}
 			t.Fatal(err)
 		}

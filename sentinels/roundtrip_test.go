@@ -13,7 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A maker makes valid definitions at random, in the form Decode gives them.
+// A maker generates random valid definitions, in the form that Decode returns.
 type maker struct {
 	*rand.Rand
 	steps int // ids so far
@@ -130,7 +130,7 @@ func (m *maker) definition(depth int) *sentinels.Definition {
 	return d
 }
 
-// TestRoundTrip holds Decode(Encode(d)) to d for definitions made at random.
+// TestRoundTrip checks that Decode(Encode(d)) is d for random definitions.
 func TestRoundTrip(t *testing.T) {
 	opt := options(t)
 	for seed := range uint64(100) {
