@@ -6,7 +6,7 @@ import (
 )
 
 // A Document is one JSON value in a collection of the store. Revision counts
-// its writes from 1.
+// its writes, from 1.
 type Document struct {
 	Collection string          `json:"collection"`
 	ID         string          `json:"id"`
@@ -16,5 +16,5 @@ type Document struct {
 	Data       json.RawMessage `json:"data"`
 }
 
-// AnyRevision as an expected revision means "whatever is there".
+// AnyRevision as an expected revision matches every revision, also none.
 const AnyRevision = ^uint64(0)

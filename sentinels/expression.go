@@ -6,9 +6,9 @@ import (
 )
 
 // ExpressionReferences returns the names of the variables in the source of a
-// condition, each once, in the order of their first use. It knows JavaScript's
-// strings and comments and nothing more, so it is for warnings and for handing
-// in variables, not for judging a source.
+// condition, each once, in the order of their first use. It recognizes JavaScript's
+// strings and comments, but does not parse the source: use it for warnings and for
+// selecting the variables to pass in, not for validation.
 func ExpressionReferences(source string) []string {
 	var names []string
 	scanExpression(source, func(word string, _ int, property bool) {
@@ -20,9 +20,8 @@ func ExpressionReferences(source string) []string {
 	return names
 }
 
-// markVariables puts "$" before the words of a condition that are variables:
-// recipes write `decision.shouldRespond` where a sentinel has
-// `$decision.shouldRespond`.
+// markVariables adds "$" to the words of a condition that are variables: recipes have
+// `decision.shouldRespond` where a definition has `$decision.shouldRespond`.
 func markVariables(source string, variable func(string) bool) string {
 	var b strings.Builder
 	at := 0
@@ -38,7 +37,7 @@ func markVariables(source string, variable func(string) bool) string {
 }
 
 // scanExpression calls f for every word of a JavaScript source outside strings
-// and comments. property says that the word follows a ".".
+// and comments. property is true if the word follows a ".".
 func scanExpression(source string, f func(word string, start int, property bool)) {
 	wordByte := func(c byte) bool { return c == '$' || nameByte(c, false) }
 	dot := false

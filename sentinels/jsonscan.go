@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// The functions of this file walk JSON that is known to be valid, by spans of
-// the text itself: references are resolved in every step, and building a tree
-// for that would cost more than the step.
+// The functions of this file read valid JSON without building a tree, as slices of
+// the text: references are resolved in every step, and building a tree for that
+// would take longer than the step.
 
 // skipSpace returns the offset of the first byte at or after i that is not
 // white space.
@@ -118,8 +118,8 @@ func unquote(literal []byte) string {
 	return s
 }
 
-// appendString appends s as a JSON string in its canonical spelling: only what
-// must be escaped is, and bytes that are no UTF-8 become U+FFFD.
+// appendString appends s as a JSON string in canonical form: only characters that
+// must be escaped are, and bytes that are not UTF-8 become U+FFFD.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -154,7 +154,7 @@ func appendString(b []byte, s string) []byte {
 }
 
 // Canonical returns raw without white space, object keys sorted by their bytes
-// and strings in one spelling; numbers stay as written. Two texts with the same
+// and strings in one form; numbers stay as written. Two texts with the same
 // canonical form are the same value.
 func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
@@ -163,14 +163,14 @@ func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	return appendCanonical(make([]byte, 0, len(raw)), raw[skipSpace(raw, 0):]), nil
 }
 
-// syntaxOf returns the error that makes raw invalid.
+// syntaxOf returns the syntax error of invalid JSON.
 func syntaxOf(raw []byte) error {
 	var v json.RawMessage
 	return json.Unmarshal(raw, &v)
 }
 
-// appendCanonical writes the value at the start of raw. Members with equal names stay in
-// their order, of which every reader takes the last.
+// appendCanonical appends the value at the start of raw. Members with equal names keep
+// their order, because readers use the last one.
 func appendCanonical(b, raw []byte) []byte {
 	switch raw[0] {
 	case '{':

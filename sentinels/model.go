@@ -2,14 +2,14 @@ package sentinels
 
 import "encoding/json"
 
-// A Turn is one request to a language model: the whole conversation so far and
-// what may be answered.
+// A Turn is one request to a language model: the whole conversation so far, the tools
+// that are offered, and the form of the reply.
 type Turn struct {
 	Model       string          `json:"model,omitempty"` // "provider/name", "auto" or empty for the configured one
 	System      string          `json:"system,omitempty"`
 	Messages    []Message       `json:"messages"`
 	Tools       []ToolSpec      `json:"tools,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"` // JSON Schema the reply must have
+	Schema      json.RawMessage `json:"schema,omitempty"` // JSON Schema of the reply
 	Temperature *float64        `json:"temperature,omitempty"`
 	MaxTokens   int64           `json:"maxTokens,omitempty"` // 0 is the model's configured default
 }
@@ -19,8 +19,8 @@ type Message struct {
 	Role       string     `json:"role"` // user, assistant, tool
 	Content    string     `json:"content"`
 	ToolCalls  []ToolCall `json:"toolCalls,omitempty"`  // of an assistant
-	ToolCallID string     `json:"toolCallId,omitempty"` // of a tool's answer
-	Name       string     `json:"name,omitempty"`       // of a tool's answer: the command
+	ToolCallID string     `json:"toolCallId,omitempty"` // of a tool's result
+	Name       string     `json:"name,omitempty"`       // of a tool's result: the command
 	IsError    bool       `json:"isError,omitempty"`
 }
 
@@ -31,18 +31,18 @@ type ToolSpec struct {
 	Schema      json.RawMessage `json:"schema"` // JSON Schema of the parameters
 }
 
-// A ToolCall is a model's wish to run a command.
+// A ToolCall is a model's request to run a command.
 type ToolCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// A Reply is a model's answer to a Turn.
+// A Reply is a model's response to a Turn.
 type Reply struct {
 	Text      string          `json:"text"`
 	JSON      json.RawMessage `json:"json,omitempty"`     // the text read as JSON, see sdk/ABI.md A6.4
-	Problems  []string        `json:"problems,omitempty"` // how the text does not fit the turn's schema
+	Problems  []string        `json:"problems,omitempty"` // violations of the turn's schema
 	ToolCalls []ToolCall      `json:"toolCalls"`
 	Finish    string          `json:"finish"` // stop, tools, length
 	Usage     Usage           `json:"usage"`

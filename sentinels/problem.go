@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A Problem is one thing that is wrong with a definition, with its place.
+// A Problem is one error or warning about a definition, with its position.
 type Problem struct {
 	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`   // from 1; 0 when the place is not known
+	Line    int    `json:"line,omitempty"`   // from 1; 0 if the position is not known
 	Column  int    `json:"column,omitempty"` // from 1, in characters
 	Path    string `json:"path,omitempty"`   // "steps[2].then[0].command", as written in the file
 	Kind    Kind   `json:"kind"`
@@ -18,25 +18,26 @@ type Problem struct {
 	Hint    string `json:"hint,omitempty"` // what to do about it: `did you mean "steps"?`
 }
 
-// Kind sorts problems for programs; people read the message.
+// Kind classifies problems for programs; Message is for users.
 type Kind string
 
-// The kinds of problems. All but [KindWarning] refuse the definition.
+// The kinds of problems. A definition with a problem of any kind but [KindWarning] is
+// refused.
 const (
 	KindSyntax     Kind = "syntax"     // not JSON, also: invalid UTF-8, a byte order mark, trailing data
-	KindLimit      Kind = "limit"      // larger or deeper than a definition may be
+	KindLimit      Kind = "limit"      // larger or nested deeper than a definition may be
 	KindUnknown    Kind = "unknown"    // a key, step type, trigger or choice that does not exist
 	KindDuplicate  Kind = "duplicate"  // a key, id or variable given twice
-	KindMissing    Kind = "missing"    // something that must be there
+	KindMissing    Kind = "missing"    // a required key
 	KindType       Kind = "type"       // another JSON type than wanted
-	KindValue      Kind = "value"      // the right type, but not a value that works
-	KindExpression Kind = "expression" // a condition that cannot be read
-	KindBound      Kind = "bound"      // a loop that nothing ends
-	KindWarning    Kind = "warning"    // works, but probably not as meant; only from [Check]
+	KindValue      Kind = "value"      // the right type, but an invalid value
+	KindExpression Kind = "expression" // a condition that cannot be parsed
+	KindBound      Kind = "bound"      // an unbounded loop
+	KindWarning    Kind = "warning"    // valid, but probably a mistake; only from [Check]
 )
 
-// String returns "file:line:col: path: message"; parts that are not known are
-// left out, and the hint is not part of it.
+// String returns "file:line:col: path: message", without the parts that are not known
+// and without the hint.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -60,11 +61,11 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems are all that is wrong with one text, in the order of their places.
-// An empty list is no error; use [Problems.Err] to hand it on as one.
+// Problems are all problems of one text, sorted by position. Use [Problems.Err] to
+// return them as an error, because an empty list is a non-nil error value.
 type Problems []Problem
 
-// Error returns every problem on a line of its own, hints indented below.
+// Error returns one line for each problem, with its hint indented on the next.
 func (ps Problems) Error() string {
 	var b strings.Builder
 	for i, p := range ps {
@@ -88,7 +89,7 @@ func (ps Problems) Err() error {
 	return ps
 }
 
-// sort orders by place; problems of one place keep the order of their finding.
+// sort orders by position; problems with the same position keep their order.
 func (ps Problems) sort() {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -13,24 +13,24 @@ import (
 // A Lookup returns the value of a variable. The value must be valid JSON.
 type Lookup func(name string) (value json.RawMessage, ok bool)
 
-// MaxResolved is how long, in bytes, a value may become by resolving: a short
-// text can name a long variable many times.
+// MaxResolved limits the length in bytes of a resolved value: a short text can contain
+// a long variable many times.
 const MaxResolved = 16 << 20
 
-// ErrTooLarge is returned by the Resolve functions beyond [MaxResolved].
+// ErrTooLarge is returned by the Resolve functions for values above [MaxResolved].
 var ErrTooLarge = errors.New("the resolved value has more than " + strconv.Itoa(MaxResolved) + " bytes")
 
-// Resolve replaces the references in every string of raw by their values. A
-// string that is exactly one reference becomes the value itself, whatever its
-// type; inside other text it becomes its [Text]. unknown are the references
-// that nothing answers, as written; they stay in place. raw itself is returned
-// where there is nothing to replace, and is not checked then.
+// Resolve replaces the references in every string of raw by their values. A string
+// that is exactly one reference becomes the value itself, of any type; a reference
+// within other text becomes its [Text]. unknown are the references without a value,
+// as written; they are not replaced. If there is nothing to replace, Resolve returns
+// raw itself, without validating it.
 func Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
 	return (*Shape)(nil).Resolve(raw, lookup)
 }
 
-// ResolveAs is [Resolve] under a JSON Schema: where the schema wants a string,
-// a value becomes its text. Use [NewShape] to read a schema once for many.
+// ResolveAs is [Resolve] with a JSON Schema: where the schema requires a string, a
+// value becomes its text. Use [NewShape] to read a schema once for many calls.
 func ResolveAs(raw, schema json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
 	if !hasDollar(raw) {
 		return raw, nil, nil
@@ -42,7 +42,7 @@ func ResolveAs(raw, schema json.RawMessage, lookup Lookup) (out json.RawMessage,
 	return shape.Resolve(raw, lookup)
 }
 
-// Resolve is [ResolveAs] under the schema of s, which may be nil.
+// Resolve is [ResolveAs] with the schema of s, which may be nil.
 func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
 	if !hasDollar(raw) {
 		return raw, nil, nil
@@ -59,15 +59,14 @@ func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage
 }
 
 // ResolveText replaces the references in a text by the texts of their values,
-// and "$$" by a dollar. A text that would grow beyond [MaxResolved] is cut
-// there.
+// and "$$" by a dollar. A result is cut at [MaxResolved].
 func ResolveText(s string, lookup Lookup) (text string, unknown []string) {
 	r := resolver{lookup: lookup}
 	return r.text(s), r.unknown
 }
 
-// hasDollar reports whether raw can hold a reference; the escape is how some
-// encoders write a dollar.
+// hasDollar reports whether raw can contain a reference. Some encoders write the
+// dollar as an escape.
 func hasDollar(raw []byte) bool {
 	return bytes.IndexByte(raw, '$') >= 0 || bytes.Contains(raw, []byte(`\u0024`))
 }
@@ -78,8 +77,8 @@ type resolver struct {
 	unknown []string
 }
 
-// value appends one value. Parts without a dollar are copied as they are, and nothing
-// more is done once the result is too long.
+// value appends one value. It copies parts without a dollar, and returns at once if
+// the result is already too long.
 func (r *resolver) value(raw []byte, s *Shape) {
 	switch {
 	case len(r.out) > MaxResolved:
@@ -115,8 +114,8 @@ func (r *resolver) value(raw []byte, s *Shape) {
 	}
 }
 
-// str appends a string with its references resolved; asText says that the
-// schema wants a string there.
+// str appends a string with its references resolved; asText is true if the schema
+// requires a string.
 func (r *resolver) str(s string, asText bool) {
 	if ref, ok := nextReference(s, 0); ok && ref.start == 0 && ref.end == len(s) {
 		value, known := r.find(ref)
@@ -133,8 +132,7 @@ func (r *resolver) str(s string, asText bool) {
 	r.out = appendString(r.out, r.text(s))
 }
 
-// text goes over s once, so that a dollar that comes out of a value is never read as a
-// reference again.
+// text reads s once, so that a dollar in a value is never read as a reference.
 func (r *resolver) text(s string) string {
 	if strings.IndexByte(s, '$') < 0 {
 		return s
@@ -173,7 +171,7 @@ func (r *resolver) text(s string) string {
 	return b.String()
 }
 
-// find returns what a reference leads to and notes those that lead nowhere.
+// find returns the value of a reference, and records a reference without a value.
 func (r *resolver) find(ref reference) (json.RawMessage, bool) {
 	if value, ok := r.lookup(ref.name); ok && len(value) > 0 {
 		if part, ok := Path(value, ref.path); ok {
@@ -186,7 +184,7 @@ func (r *resolver) find(ref reference) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// property and item step down; both take a nil shape, which wants text nowhere.
+// property and item return the shape of a member and of an item, nil for a nil shape.
 func (s *Shape) property(name []byte) *Shape {
 	if s == nil {
 		return nil
@@ -249,7 +247,7 @@ func referenceAt(s string, at int) (reference, bool) {
 	return ref, true
 }
 
-// nextReference returns the first reference at or after from; "$$" is none.
+// nextReference returns the first reference at or after from, skipping "$$".
 func nextReference(s string, from int) (reference, bool) {
 	for i := from; i < len(s); i++ {
 		if s[i] != '$' {
@@ -266,7 +264,7 @@ func nextReference(s string, from int) (reference, bool) {
 	return reference{}, false
 }
 
-// hasReference reports whether resolving would look anything up in s.
+// hasReference reports whether s contains a reference.
 func hasReference(s string) bool {
 	_, ok := nextReference(s, 0)
 	return ok
@@ -279,7 +277,7 @@ func exactReference(s string) bool {
 }
 
 // References returns the names of the variables that the strings of raw refer
-// to, each once, in the order of their first use. Keys are no references.
+// to, each once, in the order of their first use. Keys are not searched.
 func References(raw json.RawMessage) []string {
 	if !hasDollar(raw) || !json.Valid(raw) {
 		return nil

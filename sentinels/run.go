@@ -9,10 +9,10 @@ import (
 // RunID is a UUIDv7 in its text form.
 type RunID string
 
-// Status is where a run stands.
+// Status is the state of a run.
 type Status string
 
-// The statuses of a run. A sentinel without a run is "idle", which no run has.
+// The statuses of a run. A sentinel without a run has the status "idle".
 const (
 	StatusRunning     Status = "running"
 	StatusPaused      Status = "paused"
@@ -20,11 +20,11 @@ const (
 	StatusFailed      Status = "failed"
 	StatusStopped     Status = "stopped"
 	StatusTimedOut    Status = "timed_out"
-	StatusWaiting     Status = "waiting"     // for a person
-	StatusQuarantined Status = "quarantined" // for a person: a step was executing at too many crashes of the host
+	StatusWaiting     Status = "waiting"     // for a decision
+	StatusQuarantined Status = "quarantined" // for a decision: a step was executing at too many crashes of the host
 )
 
-// Final reports whether a run with this status is over.
+// Final reports whether a run with this status has ended.
 func (s Status) Final() bool {
 	switch s {
 	case StatusCompleted, StatusFailed, StatusStopped, StatusTimedOut:
@@ -33,7 +33,7 @@ func (s Status) Final() bool {
 	return false
 }
 
-// Usage is what model calls cost.
+// Usage is the tokens and the cost of model calls.
 type Usage struct {
 	InputTokens  int64   `json:"inputTokens"`
 	OutputTokens int64   `json:"outputTokens"`
@@ -50,23 +50,23 @@ func (u *Usage) Add(o Usage) {
 }
 
 // An Event is a CloudEvents 1.0 record. Name is the CloudEvents type, such as
-// "git:push". ID is derived from the call that emitted it, so a repeated
-// attempt makes the same event.
+// "git:push". ID is derived from the host call that emitted it, so that another
+// attempt emits the same event.
 type Event struct {
 	ID     string `json:"id"`
 	Name   string `json:"type"`
 	Source string `json:"source"`
-	// Subject is what within the source the event is about, as CloudEvents have
-	// it; events from elsewhere may bring one.
+	// Subject identifies what the event is about within the source, as in
+	// CloudEvents. Events from other systems may have one.
 	Subject string          `json:"subject,omitempty"`
 	Time    time.Time       `json:"time"`
 	Data    json.RawMessage `json:"data,omitempty"`
-	Hops    int             `json:"hops,omitempty"` // how many runs the chain has passed through
-	Path    []string        `json:"path,omitempty"` // ids of the sentinels they are of, in order
+	Hops    int             `json:"hops,omitempty"` // number of runs in the chain of events that led to this one
+	Path    []string        `json:"path,omitempty"` // ids of the sentinels of these runs, in order
 }
 
-// MatchEvent reports whether name fits pattern, segment by segment between
-// colons; "*" stands for one segment, a final "**" for the rest.
+// MatchEvent reports whether name matches pattern. Segments are separated by colons;
+// "*" matches one segment, a final "**" all that follow.
 func MatchEvent(pattern, name string) bool {
 	for {
 		if pattern == "**" {
@@ -84,8 +84,8 @@ func MatchEvent(pattern, name string) bool {
 	}
 }
 
-// ValidPattern reports whether pattern can match an event: segments that are
-// not empty, "*" alone in its segment, "**" alone in the last one.
+// ValidPattern reports whether pattern is valid: no empty segment, "*" only as a whole
+// segment, "**" only as the last.
 func ValidPattern(pattern string) bool {
 	segments := strings.Split(pattern, ":")
 	for i, segment := range segments {

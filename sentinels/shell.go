@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// maxShellValue is what a process environment takes for one variable on Linux
-// (MAX_ARG_STRLEN), less the name.
+// maxShellValue is the largest value in bytes of one environment variable on Linux
+// (MAX_ARG_STRLEN), without the name.
 const maxShellValue = 128<<10 - 64
 
 // ShellLine rewrites a shell line so that no value becomes part of its code: a
-// reference to a variable that lookup knows becomes ${SENTINEL_1}, ..., and env
-// holds the texts. The author's quoting stays, and every other "$" is the
-// shell's. A line with problems must not be run: a reference in it would not
-// have its value.
+// reference to a variable that lookup knows becomes ${SENTINEL_1}, ..., and env has the
+// texts. The author's quoting stays, and every other "$" belongs to the shell. A line
+// with problems must not be executed: a reference in it would not have its value.
 func ShellLine(line string, lookup Lookup) (rewritten string, env map[string]string, problems []string) {
 	if strings.IndexByte(line, '$') < 0 {
 		return line, nil, nil
@@ -26,7 +25,7 @@ func ShellLine(line string, lookup Lookup) (rewritten string, env map[string]str
 }
 
 // ShellLineIn is [ShellLine] for one of several lines that share an environment:
-// the names go on after those in env, and it adds to env.
+// the names continue after those in env, and new ones are added to env.
 func ShellLineIn(env map[string]string, line string, lookup Lookup) (rewritten string, problems []string) {
 	names := make(map[string]string)
 	report := func(format string, args ...any) {
@@ -41,12 +40,12 @@ func ShellLineIn(env map[string]string, line string, lookup Lookup) (rewritten s
 			return written
 		}
 		if quoted {
-			report("%s stands in single quotes, where the shell puts no value", written)
+			report("%s is in single quotes, where the shell does not expand it", written)
 			return written
 		}
 		part, ok := Path(value, ref.path)
 		if !ok {
-			report("%s: the variable has no such part", written)
+			report("%s: the variable has no value at this path", written)
 			return written
 		}
 		if name, ok := names[written]; ok {
@@ -55,10 +54,10 @@ func ShellLineIn(env map[string]string, line string, lookup Lookup) (rewritten s
 		text := Text(part)
 		switch {
 		case strings.IndexByte(text, 0) >= 0:
-			report("%s has a zero byte, which no shell variable can hold", written)
+			report("%s has a zero byte, which a shell variable cannot contain", written)
 			return written
 		case len(text) > maxShellValue:
-			report("%s has %d bytes, a shell variable holds at most %d; hand it over by stdin", written, len(text), maxShellValue)
+			report("%s has %d bytes, the limit of a shell variable is %d; pass it on stdin", written, len(text), maxShellValue)
 			return written
 		}
 		n := len(env) + 1
@@ -74,9 +73,9 @@ func ShellLineIn(env map[string]string, line string, lookup Lookup) (rewritten s
 	return rewritten, problems
 }
 
-// shellScan follows the quoting of a POSIX shell closely enough to know whether
-// the shell would expand a "$". If it errs, a value is missing or a problem is
-// reported; a value never becomes code, because all it puts in is a name.
+// shellScan follows the quoting of a POSIX shell closely enough to decide whether the
+// shell expands a "$". If it is wrong, a value is missing or a problem is reported; a
+// value never becomes code, because only the names of variables are inserted.
 type shellScan struct {
 	line    string
 	at      int
@@ -94,7 +93,7 @@ type heredoc struct {
 }
 
 // scanShell returns line with each reference outside comments replaced by what
-// replace returns; quoted says that the shell would not expand it.
+// replace returns; quoted is true if the shell does not expand it.
 func scanShell(line string, replace func(ref reference, quoted bool) string) string {
 	s := &shellScan{line: line, replace: replace}
 	for s.at < len(s.line) {
@@ -103,7 +102,7 @@ func scanShell(line string, replace func(ref reference, quoted bool) string) str
 	return s.out.String()
 }
 
-// top returns what is open around the current place, 0 for nothing.
+// top returns the innermost open quote or group, 0 for none.
 func (s *shellScan) top() byte {
 	if len(s.within) == 0 {
 		return 0
@@ -114,7 +113,7 @@ func (s *shellScan) top() byte {
 func (s *shellScan) push(c byte) { s.within = append(s.within, c) }
 func (s *shellScan) pop()        { s.within = s.within[:len(s.within)-1] }
 
-// copy passes n bytes on.
+// copy copies n bytes to the output.
 func (s *shellScan) copy(n int) {
 	n = min(n, len(s.line)-s.at)
 	s.out.WriteString(s.line[s.at : s.at+n])
@@ -123,7 +122,7 @@ func (s *shellScan) copy(n int) {
 
 func (s *shellScan) has(prefix string) bool { return strings.HasPrefix(s.line[s.at:], prefix) }
 
-// step passes one token on.
+// step copies one token.
 func (s *shellScan) step() {
 	top := s.top()
 	quoted := top == '"' || top == 'q'
@@ -177,8 +176,8 @@ func (s *shellScan) step() {
 	}
 }
 
-// dollar passes on what starts with a dollar. "$$" is the shell's process id here, not
-// the dollar that it is in other text.
+// dollar copies a token that starts with a dollar. "$$" is the shell's process id, not
+// an escaped dollar as in other text.
 func (s *shellScan) dollar(quoted bool) {
 	switch {
 	case s.has("$(("):
@@ -204,7 +203,7 @@ func (s *shellScan) dollar(quoted bool) {
 	}
 }
 
-// reference passes a "$" on, with its reference replaced if it starts one.
+// reference copies a "$", or replaces the reference that starts with it.
 func (s *shellScan) reference(quoted bool) {
 	ref, ok := referenceAt(s.line, s.at)
 	if !ok {
@@ -228,7 +227,7 @@ func (s *shellScan) quotedEnd(from int, escapes bool) int {
 	return len(s.line)
 }
 
-// literal passes everything up to end on, reporting references.
+// literal copies everything up to end and reports references as quoted.
 func (s *shellScan) literal(end int) {
 	for s.at < end {
 		if s.has("$$") {
@@ -285,8 +284,8 @@ done:
 	s.copy(i - start)
 }
 
-// bodies passes the bodies of the here-documents on that were opened in the
-// line before. Quotes mean nothing in them.
+// bodies copies the bodies of the here-documents that were opened in the line before.
+// Quotes have no meaning in them.
 func (s *shellScan) bodies() {
 	for _, h := range s.heredoc {
 		for s.at < len(s.line) {
@@ -305,8 +304,8 @@ func (s *shellScan) bodies() {
 	s.heredoc = nil
 }
 
-// body passes a line of a here-document on. A command substitution in it is read like
-// the text around it; its quotes are not followed.
+// body copies a line of a here-document. A command substitution in it is read like
+// other text, without its quotes.
 func (s *shellScan) body(end int, quoted bool) {
 	if quoted {
 		s.literal(end)

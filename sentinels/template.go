@@ -9,8 +9,8 @@ import (
 //go:embed template.jsonc
 var starter string
 
-// Template returns the starter that `sentinel init` writes: a commented
-// definition with the given name.
+// Template returns the file that `sentinel init` writes: a commented definition with
+// the given name.
 func Template(name string) ([]byte, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf16"
 )
 
-// Path returns the part of value that a path such as "a.b[0].c" leads to; a
-// leading "." may be there or not. Like in a condition, "length" is the length
-// of an array or a string. value must be valid JSON.
+// Path returns the part of value at a path such as "a.b[0].c"; a leading "." is
+// optional. As in a condition, "length" is the length of an array or a string. value
+// must be valid JSON.
 func Path(value json.RawMessage, path string) (json.RawMessage, bool) {
 	value = value[skipSpace(value, 0):]
 	for path != "" {
@@ -53,7 +53,7 @@ func part(value json.RawMessage, key string, index int) (found json.RawMessage, 
 			if unquote(name) == key {
 				found, ok = inner, true
 			}
-			return true // the last of two equal names counts, as encoding/json has it
+			return true // the last of two equal names is used, as in encoding/json
 		})
 	case value[0] == '[' && index >= 0:
 		eachItem(value, func(inner []byte) bool {
@@ -74,9 +74,9 @@ func part(value json.RawMessage, key string, index int) (found json.RawMessage, 
 	return found, ok
 }
 
-// Text returns a value as it reads inside other text: a string is itself, an
-// object with a string "text" is that, a list of such objects is their texts
-// on lines of their own, null is nothing, and everything else is its JSON.
+// Text returns a value as it is inserted in other text (FORMAT.md F6): a string as it
+// is, an object with a string "text" as that string, an array of such objects as one
+// line for each, null as nothing, and every other value as JSON.
 func Text(value json.RawMessage) string {
 	value = value[skipSpace(value, 0):]
 	if len(value) == 0 {
