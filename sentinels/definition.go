@@ -9,7 +9,7 @@ import (
 // after [Decode]; an edit makes a new Definition.
 type Definition struct {
 	ID          ID       // slug; derived from Name when the file has none
-	Name        string   // as people read it
+	Name        string   // for display
 	Description string   //
 	Version     int      // the author's own number, not the revision
 	Recipe      string   // context recipe built before each iteration
@@ -24,29 +24,29 @@ type Definition struct {
 	CreatedBy   string
 	Inputs      map[string]Input
 	Workspace   string  // relative to the file's folder or absolute; empty is the caller's
-	Concurrency Overlap // what a trigger does while a run is on
+	Concurrency Overlap // what a trigger does while a run is active
 	Budget      Budget
 
-	// Extra are keys of a recipe or an editor that mean nothing to a run and
-	// are kept as written: "$schema", "ragTemplate", "strategy", "layout", ...
+	// Extra are keys of recipes and editors that a run does not use. They are kept
+	// as written: "$schema", "ragTemplate", "strategy", "layout", ...
 	Extra map[string]json.RawMessage
 }
 
-// ID is a definition's slug, ^[a-z0-9][a-z0-9_-]{0,63}$. It is also S002's
-// uniqueId.
+// ID is a definition's slug, ^[a-z0-9][a-z0-9_-]{0,63}$. In the entities that
+// other tools export, its key is "uniqueId" (FORMAT.md F2).
 type ID string
 
 // StepType is the name of a step type, lower_snake.
 type StepType string
 
 // A Step is one entry of a step list. Fields and Blocks hold what belongs to
-// its type; the rest is common to all types.
+// its type; the other fields are common to all types.
 type Step struct {
 	Type        StepType
 	ID          string // optional, unique in the definition
 	Name        string
-	Condition   string // a guard; empty is true
-	OutputTo    string // variable that takes the output
+	Condition   string // the step is executed only if it is true; empty is true
+	OutputTo    string // variable that the output is stored in
 	OnError     OnError
 	TimeoutMs   int64 // 0 is the run's maxStepTimeoutMs
 	OnInterrupt Interrupt
@@ -59,8 +59,8 @@ type Step struct {
 	Blocks map[string][]Step
 }
 
-// Loop says how often the steps are carried out. Kind decides which other
-// fields count.
+// Loop defines how often the steps are executed. Type decides which of the other
+// fields are used.
 type Loop struct {
 	Type       LoopType
 	Max        json.RawMessage // count: an integer, or a "$reference" to one
@@ -69,7 +69,7 @@ type Loop struct {
 	Event      string          // event: a pattern
 }
 
-// LoopType is one of the loop kinds of the specification.
+// LoopType is one of the kinds of loops (FORMAT.md F4).
 type LoopType string
 
 // The loop types.
@@ -82,13 +82,13 @@ const (
 	LoopEvent      LoopType = "event"
 )
 
-// A Trigger says what starts a sentinel. Kinds beyond those known to the
-// running program are a problem when the definition is decoded.
+// A Trigger starts runs of a sentinel. [Decode] reports a type that
+// [DecodeOptions.Triggers] does not list.
 type Trigger struct {
 	Type           string
 	Event          string          // event: a pattern
 	CronExpression string          // schedule
-	Options        json.RawMessage // all other keys of the trigger, for its kind to read
+	Options        json.RawMessage // all other keys of the trigger, read by the package of its type
 }
 
 // Safety holds the limits of one run. Zero means the host's default.
@@ -105,7 +105,7 @@ type Safety struct {
 // Timeout returns the run's time limit, 0 for none.
 func (s Safety) Timeout() time.Duration { return time.Duration(s.TimeoutMs) * time.Millisecond }
 
-// OnTimeout says what happens to a run that reaches a limit.
+// OnTimeout is what happens to a run that reaches a limit.
 type OnTimeout string
 
 // The choices at a limit.
@@ -114,17 +114,17 @@ const (
 	TimeoutPause OnTimeout = "pause"
 )
 
-// Interrupt says what becomes of a call that a crash left in doubt.
+// Interrupt is what happens to a host call that is in doubt after a crash.
 type Interrupt string
 
-// The choices for a call in doubt; empty means the call's own kind decides.
+// The choices for a call in doubt; empty means that the kind of call decides.
 const (
 	InterruptRetry Interrupt = "retry"
 	InterruptFail  Interrupt = "fail"
 	InterruptAsk   Interrupt = "ask"
 )
 
-// Overlap says what a trigger does while a run of the sentinel is on.
+// Overlap is what a trigger does while a run of the sentinel is active.
 type Overlap string
 
 // The overlap policies.
@@ -135,10 +135,10 @@ const (
 	OverlapRestart  Overlap = "restart"
 )
 
-// OnError says what an error of a step does.
+// OnError is what happens after an error of a step.
 type OnError struct {
 	Action ErrorAction
-	Retry  RetryPolicy // counts when Action is retry
+	Retry  RetryPolicy // used when Action is retry
 }
 
 // ErrorAction is fail, skip or retry.
@@ -154,13 +154,13 @@ const (
 // RetryPolicy overrides the strategy of the error's category. Zero fields keep
 // the category's own value.
 type RetryPolicy struct {
-	MaxRetries  int    // tries after the first one
+	MaxRetries  int    // attempts after the first one
 	BackoffType string // exponential, linear, none
 	BaseDelayMs int64
 	MaxDelayMs  int64
 }
 
-// Budget caps what a run tree may spend. Zero is no cap.
+// Budget limits the model spend of a run and its child runs. Zero is no limit.
 type Budget struct {
 	Tokens  int64
 	CostUSD float64
@@ -176,6 +176,6 @@ type Input struct {
 	Enum        []json.RawMessage
 }
 
-// Reserved variable names; an outputTo or an input that takes one is refused,
-// except that a step may set ragContext, as recipes do with rag/build.
+// Reserved are the variable names that no outputTo and no input may use. The
+// exception is ragContext, which a step may set, as recipes do with rag/build.
 var Reserved = []string{"event", "inputs", "iteration", "run", "last", "retry", "ragContext"}

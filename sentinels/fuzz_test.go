@@ -13,8 +13,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// FuzzDecode looks for panics, problems without a place and definitions that do
-// not survive being written.
+// FuzzDecode finds panics, problems without a position and definitions that change by
+// encoding and decoding.
 func FuzzDecode(f *testing.F) {
 	for _, pattern := range []string{"testdata/spec/*.json", "testdata/good/*.json", "testdata/bad/*.json"} {
 		files, _ := filepath.Glob(pattern)
@@ -42,12 +42,12 @@ func FuzzDecode(f *testing.F) {
 		again, problems := sentinels.Decode(text, opt)
 		if len(problems) > 0 {
 			if len(text) > sentinels.MaxBytes || problems[0].Kind == sentinels.KindLimit {
-				return // written out, the text can be larger than it may be
+				return // the encoded text can exceed the limits
 			}
 			t.Fatalf("%v\n%s", problems, text)
 		}
 		if diff := cmp.Diff(d, again, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("written and read (-before +after):\n%s", diff)
+			t.Fatalf("encoded and decoded (-before +after):\n%s", diff)
 		}
 		if d.Hash() != again.Hash() {
 			t.Fatal("the hash changed")
@@ -56,8 +56,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzResolve holds the result to being valid JSON and equal to resolving what
-// was resolved of a text without dollars.
+// FuzzResolve checks that the result is valid JSON, and that a text without dollars
+// does not change.
 func FuzzResolve(f *testing.F) {
 	for _, s := range []string{`"$n"`, `{"a":["$list[0] $$ $review"]}`, `"\u0024obj.a.b_1[0]"`, `"$utf.length$"`, `"$$$$n$"`} {
 		f.Add(s)
@@ -92,7 +92,7 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
-// FuzzShellLine holds the rewritten line to having no byte of a value in it.
+// FuzzShellLine checks that the rewritten line has no byte of a value in it.
 func FuzzShellLine(f *testing.F) {
 	for _, s := range []string{`echo "$s" '$s' $(echo $s) ${s}`, "cat <<E\n$s\nE\n", "`'$s'`", `$'\'$s'`, `"${x:-$s}"`, "$((1<<$n))", `# $s`} {
 		f.Add(s)

@@ -50,7 +50,7 @@ func TestResolve(t *testing.T) {
 		{`"$$n costs $$5 $5 $ $"`, `"$n costs $5 $5 $ $"`, nil},
 		{`"$$$n"`, `"$5"`, nil},
 		{`"$$n"`, `"$n"`, nil},
-		{`"$nobody and $nobody"`, `"$nobody and $nobody"`, []string{"$nobody"}},
+		{`"$unset and $unset"`, `"$unset and $unset"`, []string{"$unset"}},
 		{`"$n.x"`, `"$n.x"`, []string{"$n.x"}},
 		{`"$list[7]"`, `"$list[7]"`, []string{"$list[7]"}},
 		{`"Ask $n. Then [$n] go."`, `"Ask 5. Then [5] go."`, nil},
@@ -77,7 +77,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestResolveAs turns values into text where the schema wants a string.
+// TestResolveAs resolves references to text if the schema requires a string.
 func TestResolveAs(t *testing.T) {
 	schema := json.RawMessage(`{"type": "object", "$defs": {"t": {"type": ["string", "null"]}},
 		"properties": {"message": {"type": "string"}, "any": {}, "count": {"type": "integer"}, "ref": {"$ref": "#/$defs/t"},
@@ -99,8 +99,7 @@ func TestResolveAs(t *testing.T) {
 	}
 }
 
-// TestShapeRecursion reads a schema that contains itself in several ways, where
-// following each would never end.
+// TestShapeRecursion reads a schema that is recursive in several ways.
 func TestShapeRecursion(t *testing.T) {
 	schema := json.RawMessage(`{"$ref": "#/$defs/node", "$defs": {"loop": {"$ref": "#/$defs/loop"}, "node": {"type": "object", "properties": {
 		"text": {"type": "string"}, "odd": {"$ref": "#/$defs/loop"},
@@ -112,7 +111,7 @@ func TestShapeRecursion(t *testing.T) {
 	}
 }
 
-// TestResolveLimit stops a text that names a long value many times.
+// TestResolveLimit resolves a text that contains a long value many times.
 func TestResolveLimit(t *testing.T) {
 	long, _ := json.Marshal(strings.Repeat("x", 1<<20))
 	in, _ := json.Marshal(strings.Repeat("$a ", 40))
@@ -189,7 +188,7 @@ func TestShellLine(t *testing.T) {
 	}
 }
 
-// TestShellLineIn gives the lines of one step names that do not meet.
+// TestShellLineIn checks that lines of one step get different names.
 func TestShellLineIn(t *testing.T) {
 	env := map[string]string{"SENTINEL_2": "mine"}
 	first, _ := sentinels.ShellLineIn(env, `echo $s`, lookup)
@@ -203,7 +202,7 @@ func TestShellLineIn(t *testing.T) {
 	}
 }
 
-// TestShellLineRuns has a real shell print hostile values unharmed.
+// TestShellLineRuns prints hostile values with a real shell.
 func TestShellLineRuns(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
