@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An address names a step by its place: "2", "3.then.0", "1.branches.0.2". It
+// An address identifies a step by its position: "2", "3.then.0", "1.branches.0.2". It
 // alternates between the index in a list and the field path of a nested list.
 
 // StepAt returns the step at an address. It is part of d and must not be
@@ -30,15 +30,15 @@ func (d *Definition) StepAt(address string) (*Step, error) {
 	}
 }
 
-// InsertStep returns a copy of d with step put before the one at address; the
-// address one past the end of its list appends. The copy is not checked: encode
-// and decode it before it is used.
+// InsertStep returns a copy of d with step inserted before the one at address. An
+// address one past the end of its list appends. The copy is not checked: encode and
+// decode it before use.
 func (d *Definition) InsertStep(address string, step Step) (*Definition, error) {
 	return d.edit(address, true, func(list []Step, i int) []Step { return slices.Insert(list, i, step) })
 }
 
-// ReplaceStep returns a copy of d with step in place of the one at address,
-// unchecked as by [Definition.InsertStep].
+// ReplaceStep returns a copy of d in which step replaces the one at address. The copy
+// is not checked, as that of [Definition.InsertStep].
 func (d *Definition) ReplaceStep(address string, step Step) (*Definition, error) {
 	return d.edit(address, false, func(list []Step, i int) []Step { list[i] = step; return list })
 }
@@ -48,7 +48,7 @@ func (d *Definition) RemoveStep(address string) (*Definition, error) {
 	return d.edit(address, false, func(list []Step, i int) []Step { return slices.Delete(list, i, i+1) })
 }
 
-// edit copies d along the address and shares the rest with it.
+// edit copies the lists along the address and shares all others with d.
 func (d *Definition) edit(address string, end bool, change func([]Step, int) []Step) (*Definition, error) {
 	var at func(list []Step, rest string) ([]Step, error)
 	at = func(list []Step, rest string) ([]Step, error) {
@@ -80,7 +80,7 @@ func (d *Definition) edit(address string, end bool, change func([]Step, int) []S
 	return &out, nil
 }
 
-// outOfRange names the valid range, because the caller usually typed the index.
+// outOfRange returns an error with the valid range, for the user who typed the index.
 func outOfRange(address string, index, length int) error {
 	if length == 0 {
 		return fmt.Errorf("step %q: index %d: the list is empty", address, index)
@@ -88,13 +88,13 @@ func outOfRange(address string, index, length int) error {
 	return fmt.Errorf("step %q: index %d: the list has 0 to %d", address, index, length-1)
 }
 
-// cutAddress splits rest into an index in list and, if it goes on, the path of
-// a block of the step there and the address within it.
+// cutAddress splits rest into an index in list and, if there is more, the path of a
+// block of that step and the address within the block.
 func cutAddress(list []Step, address, rest string) (index int, field, after string, err error) {
 	head, tail, more := strings.Cut(rest, ".")
 	index, err = strconv.Atoi(head)
 	if err != nil || index < 0 || head != strconv.Itoa(index) {
-		return 0, "", "", fmt.Errorf("step %q: %q is no index", address, head)
+		return 0, "", "", fmt.Errorf("step %q: invalid index %q", address, head)
 	}
 	if !more {
 		return index, "", "", nil

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Check returns what is probably not as meant in a valid definition, as
+// Check returns the parts of a valid definition that are probably mistakes, as
 // problems of [KindWarning] without line and column; see [Problems.Locate].
 // known are names of variables that the caller will set.
 //
-// A variable counts as set if it is reserved, an input, the outputTo of any
-// step, or named by a field that is marked as the name of a variable, such as
-// the item of a loop.
+// A variable is known if it is reserved, an input, the outputTo of any step, or
+// named by a field that is marked as the name of a variable, such as the item of
+// a loop.
 func Check(d *Definition, types *TypeSet, known ...string) Problems {
 	c := checker{types: types, set: make(map[string]bool), results: make(map[string]result)}
 	for _, name := range slices.Concat(Reserved, known) {
@@ -24,7 +24,7 @@ func Check(d *Definition, types *TypeSet, known ...string) Problems {
 	for name := range d.Inputs {
 		c.set[name] = true
 	}
-	c.words(d.Inputs)
+	c.booleanTexts(d.Inputs)
 	c.collect(d.Steps)
 	c.definition(d, "")
 	return c.problems
@@ -33,17 +33,17 @@ func Check(d *Definition, types *TypeSet, known ...string) Problems {
 type checker struct {
 	types    *TypeSet
 	set      map[string]bool
-	results  map[string]result // what is known of their values, by variable
+	results  map[string]result // what is known about their values, by variable
 	problems Problems
 }
 
-// collect notes what the steps set.
+// collect records the variables that the steps set.
 func (c *checker) collect(steps []Step) {
 	for i := range steps {
 		s := &steps[i]
 		if s.OutputTo != "" {
 			c.set[s.OutputTo] = true
-			c.note(s.OutputTo, c.resultOf(s))
+			c.setResult(s.OutputTo, c.resultOf(s))
 		}
 		for _, name := range c.ownNames(s) {
 			c.set[name] = true
@@ -54,8 +54,8 @@ func (c *checker) collect(steps []Step) {
 	}
 }
 
-// ownNames returns the variables that a step's marked fields name, or by default
-// would name.
+// ownNames returns the variables that a step's marked fields name, explicitly or by
+// the default in the schema.
 func (c *checker) ownNames(s *Step) []string {
 	spec, ok := c.types.Lookup(s.Type)
 	if !ok {
@@ -79,16 +79,17 @@ func (c *checker) ownNames(s *Step) []string {
 	return names
 }
 
-// warn leaves line and column to Locate: a Definition does not know its text.
+// warn adds a warning. [Problems.Locate] adds line and column, because a Definition
+// has no reference to its text.
 func (c *checker) warn(path, hint, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Path: path, Kind: KindWarning, Hint: hint, Message: fmt.Sprintf(format, args...)})
 }
 
-// definition checks d; prefix is the path of the field it stands in.
+// definition checks d; prefix is the path of the field that contains it.
 func (c *checker) definition(d *Definition, prefix string) {
 	c.steps(d.Steps, prefix+"steps")
 	c.names(prefix+"loop.check", ExpressionReferences(d.Loop.Check))
-	c.truth(prefix+"loop.check", d.Loop.Check)
+	c.truthiness(prefix+"loop.check", d.Loop.Check)
 	c.names(prefix+"loop.max", References(d.Loop.Max))
 }
 
@@ -98,11 +99,11 @@ func (c *checker) steps(steps []Step, path string) {
 	}
 }
 
-// step checks each field the way it will be read at run time: as a condition, as a
-// shell line, or as text with references.
+// step checks each field as it will be used at run time: as a condition, a shell
+// line, or text with references.
 func (c *checker) step(s *Step, path string) {
 	c.names(path+".condition", ExpressionReferences(s.Condition))
-	c.truth(path+".condition", s.Condition)
+	c.truthiness(path+".condition", s.Condition)
 	spec, _ := c.types.Lookup(s.Type)
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
 		raw := s.Fields[name]
@@ -113,8 +114,8 @@ func (c *checker) step(s *Step, path string) {
 		switch at := path + "." + name; mark {
 		case markExpression:
 			c.names(at, ExpressionReferences(Text(raw)))
-			if spec.decides() {
-				c.truth(at, Text(raw))
+			if spec.hasConditions() {
+				c.truthiness(at, Text(raw))
 			}
 		case markShell:
 			c.shell(at, raw)
@@ -122,8 +123,8 @@ func (c *checker) step(s *Step, path string) {
 			c.nested(at, raw)
 		case markRaw:
 		case markParams:
-			// A parameter may be a shell line, where $HOME is the shell's;
-			// which ones are, only the command knows.
+			// A parameter may be a shell line, in which $HOME belongs to the shell.
+			// Only the command defines which parameters are.
 			c.names(at, slices.DeleteFunc(References(raw), func(name string) bool { return name == strings.ToUpper(name) }))
 		default:
 			c.names(at, References(raw))
@@ -139,7 +140,7 @@ func (c *checker) step(s *Step, path string) {
 	}
 }
 
-// names warns of variables that nothing sets.
+// names warns about variables that are never set.
 func (c *checker) names(path string, names []string) {
 	for _, name := range names {
 		if c.set[name] {
@@ -149,12 +150,12 @@ func (c *checker) names(path string, names []string) {
 		if near := Suggest(name, slices.Sorted(maps.Keys(c.set))); len(near) > 0 {
 			hint = "did you mean " + quotedList(near, " or ") + "?"
 		}
-		c.warn(path, hint, "nothing sets $%s", name)
+		c.warn(path, hint, "$%s is never set", name)
 	}
 }
 
-// shell warns of references in single quotes. Names that nothing sets are the
-// shell's own.
+// shell warns about references in single quotes. Names that are never set are
+// variables of the shell.
 func (c *checker) shell(path string, raw json.RawMessage) {
 	lines := []json.RawMessage{raw}
 	if len(raw) > 0 && raw[0] == '[' {
@@ -164,15 +165,14 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 	for _, line := range lines {
 		scanShell(Text(line), func(ref reference, quoted bool) string {
 			if quoted && c.set[ref.name] {
-				c.warn(path, "use double quotes", "$%s stands in single quotes, where the shell puts no value", ref.name+ref.path)
+				c.warn(path, "use double quotes", "$%s is in single quotes, where the shell does not expand it", ref.name+ref.path)
 			}
 			return ""
 		})
 	}
 }
 
-// nested checks an inline definition, which starts without our variables but
-// has our inputs.
+// nested checks an inline definition. The variables around it are known in it too.
 func (c *checker) nested(path string, raw json.RawMessage) {
 	d, problems := Decode(raw, DecodeOptions{Types: c.types})
 	if len(problems) > 0 || len(d.Steps) == 0 {

@@ -17,9 +17,9 @@ func TestCheck(t *testing.T) {
   "pipeline": [
     {"type": "llm", "prompt": "Look for $query in $plces, $$x", "outputTo": "places"},
     {"if": "$placs.length > 0 && $event", "then": [{"type": "shell", "command": "echo '$places' $HOME '$HOME'"}]},
-    {"command": "code/shell/execute", "params": {"command": "echo $HOME $nobody"}},
+    {"command": "code/shell/execute", "params": {"command": "echo $HOME $unset"}},
     {"each": "$places", "steps": [{"argv": ["$item", "$thing"]}]},
-    {"type": "llm", "prompt": "x", "schema": {"$id": "$nobody"}},
+    {"type": "llm", "prompt": "x", "schema": {"$id": "$unset"}},
     {"definition": {"steps": [{"argv": ["$query", "$inner"]}]}}
   ],
   "loop": {"type": "until", "check": "$done"},
@@ -28,19 +28,19 @@ func TestCheck(t *testing.T) {
 	d := decode(t, src)
 	got := sentinels.Check(d, types(t), "given").Locate("f.json", []byte(src)).Error()
 	want := strings.Join([]string{
-		`f.json:5:31: steps[0].prompt: nothing sets $plces`,
+		`f.json:5:31: steps[0].prompt: $plces is never set`,
 		"\tdid you mean \"places\"?",
-		`f.json:6:12: steps[1].check: nothing sets $placs`,
+		`f.json:6:12: steps[1].check: $placs is never set`,
 		"\tdid you mean \"places\"?",
-		`f.json:6:81: steps[1].then[0].command: $places stands in single quotes, where the shell puts no value`,
+		`f.json:6:81: steps[1].then[0].command: $places is in single quotes, where the shell does not expand it`,
 		"\tuse double quotes",
-		`f.json:7:49: steps[2].params: nothing sets $nobody`,
+		`f.json:7:49: steps[2].params: $unset is never set`,
 		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
-		`f.json:8:44: steps[3].steps[0].argv: nothing sets $thing`,
+		`f.json:8:44: steps[3].steps[0].argv: $thing is never set`,
 		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
-		`f.json:10:40: steps[5].definition.steps[0].argv: nothing sets $inner`,
+		`f.json:10:40: steps[5].definition.steps[0].argv: $inner is never set`,
 		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
-		`f.json:12:38: loop.check: nothing sets $done`,
+		`f.json:12:38: loop.check: $done is never set`,
 		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
 	}, "\n")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMarks holds every mark of the ABI to being one the format knows.
+// TestMarks checks that the format knows every mark of the ABI.
 func TestMarks(t *testing.T) {
 	for _, mark := range []string{abi.MarkExpression, abi.MarkSteps, abi.MarkBranches, abi.MarkShell, abi.MarkRaw,
 		abi.MarkDefinition, abi.MarkTools, abi.MarkParams, abi.MarkVariable} {

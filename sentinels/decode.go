@@ -7,135 +7,138 @@ import (
 	"strings"
 )
 
-// DecodeOptions say what a definition may contain. The zero value accepts
-// every step type and leaves their fields unchecked.
+// DecodeOptions limit what a definition may contain. The zero value accepts every
+// step type and does not check the fields of steps.
 type DecodeOptions struct {
-	File  string   // for the places of problems
-	Types *TypeSet // known step types; nil: every type is accepted with unchecked fields, and one that is missing stays so
-	// Absent says why a step type that Types does not have is not there, and what
-	// to do about it; nil, or an empty message, leaves it at "unknown".
-	Absent   func(t StepType) (message, hint string)
-	Triggers []string // known trigger kinds; default: immediate manual schedule event file webhook
+	File  string   // file name in problems
+	Types *TypeSet // known step types; nil accepts every type, does not check fields and does not infer a missing type
+	// UnknownType explains why a step type is not in Types, and what to do about
+	// it. Default, also for an empty message: "unknown step type".
+	UnknownType func(t StepType) (message, hint string)
+	Triggers    []string // known trigger kinds; default: immediate manual schedule event file webhook
 
-	// The checks report what is wrong with a text in another language; nil
-	// skips the check. The error's text becomes the problem's message.
+	// The checks validate texts in other languages; nil skips the check. The
+	// error's text becomes the problem's message.
 	CheckCron       func(expression string) error
 	CheckExpression func(source string) error
-	CheckTrigger    func(t Trigger) error // the options of a trigger of a known kind
+	CheckTrigger    func(t Trigger) error // the options of a trigger whose type is in Triggers
 }
 
-// triggerKinds are those of DecodeOptions.Triggers by default.
+// triggerKinds is the default of DecodeOptions.Triggers.
 var triggerKinds = []string{"immediate", "manual", "schedule", "event", "file", "webhook"}
 
-// maxDefinitions is how deep definitions may stand within each other.
+// maxDefinitions is how deep definitions may be nested.
 const maxDefinitions = 8
 
 // Decode reads the text of a definition or of a recipe: JSON, with comments and
-// trailing commas. It reports all problems, and returns a definition only if
-// there are none.
+// trailing commas. It reports every problem, and returns a definition only if
+// there is none.
 func Decode(src []byte, opt DecodeOptions) (*Definition, Problems) {
-	d, root := begin(src, opt)
+	d, root := newDecoder(src, opt)
 	var def Definition
 	if root != nil {
 		def = d.definition(root)
 	}
-	if problems := d.end(); len(problems) > 0 {
+	if problems := d.finish(); len(problems) > 0 {
 		return nil, problems
 	}
 	return &def, nil
 }
 
-// DecodeStep reads a single step, as step/add takes one. What only the whole
-// definition shows, such as an id used twice, is found when the definition is
-// encoded and decoded again.
+// DecodeStep reads a single step, for the command step/add. It cannot find the
+// problems that involve other steps, such as a duplicate id: encode the edited
+// definition and decode it again to find those.
 func DecodeStep(src []byte, opt DecodeOptions) (*Step, Problems) {
-	d, root := begin(src, opt)
+	d, root := newDecoder(src, opt)
 	var step Step
 	if root != nil {
 		step = d.step(root)
 	}
-	if problems := d.end(); len(problems) > 0 {
+	if problems := d.finish(); len(problems) > 0 {
 		return nil, problems
 	}
 	return &step, nil
 }
 
-// A decoder reads one definition; nested ones get their own and share the
-// session.
+// A decoder reads one definition. Each nested definition has its own decoder; all
+// decoders of a text share one decodeState.
 type decoder struct {
-	*session
-	label   string            // for definitions without a name of their own
-	depth   int               // definitions around this one
+	*decodeState
+	label   string            // the name of a definition that has none
+	depth   int               // number of definitions around this one
 	ids     map[string]int    // step ids and the offsets of their values
 	outputs []output          // every outputTo so far
-	recipe  bool              // written in the recipe dialect
+	recipe  bool              // the file is a recipe: it has "pipeline"
 	seen    map[string]member // keys of the definition, by stored name
 }
 
-// output is one outputTo with its place.
+// output is one outputTo and the node it comes from.
 type output struct {
 	name string
 	at   *node
 }
 
-// session is what is shared by a text's definitions.
-type session struct {
+// decodeState is shared by the decoders of all definitions in a text.
+type decodeState struct {
 	opt      DecodeOptions
 	src      *source
 	problems Problems
 }
 
-// begin parses text for a decoder; the node is nil if there is nothing to decode.
-func begin(text []byte, opt DecodeOptions) (*decoder, *node) {
+// newDecoder parses text and returns a decoder for it. The node is nil if the
+// text is not JSON.
+func newDecoder(text []byte, opt DecodeOptions) (*decoder, *node) {
 	if len(opt.Triggers) == 0 {
 		opt.Triggers = triggerKinds
 	}
 	src, root, problems := parse(opt.File, text)
-	return &decoder{session: &session{opt: opt, src: src, problems: problems}, ids: make(map[string]int)}, root
+	return &decoder{decodeState: &decodeState{opt: opt, src: src, problems: problems}, ids: make(map[string]int)}, root
 }
 
-// end returns the problems in the order of their places; nested definitions and the
-// schema checks found theirs out of order.
-func (s *session) end() Problems {
+// finish returns the problems sorted by position: nested definitions and schema
+// checks add theirs out of order.
+func (s *decodeState) finish() Problems {
 	s.problems.sort()
 	return s.problems
 }
 
-// addAt reports a problem at a place that is no value of its own, such as a key.
-func (s *session) addAt(offset int, path string, kind Kind, hint, message string) {
+// addAt reports a problem at an offset that is not the start of a value, such as
+// that of a key.
+func (s *decodeState) addAt(offset int, path string, kind Kind, hint, message string) {
 	s.problems = append(s.problems, s.src.problem(offset, path, kind, hint, message))
 }
 
 // add reports a problem at a value.
-func (s *session) add(n *node, kind Kind, hint, format string, args ...any) {
+func (s *decodeState) add(n *node, kind Kind, hint, format string, args ...any) {
 	s.addAt(n.start, n.path, kind, hint, fmt.Sprintf(format, args...))
 }
 
-// wrongType says why, for the case that a person meets most often: a reference in a
-// field that is needed before there are variables.
-func (s *session) wrongType(n *node, want string) {
+// wrongType reports a value of another type than want. It has a hint for the most
+// frequent cause: a reference in a field that is read before there are variables.
+func (s *decodeState) wrongType(n *node, want string) {
 	hint := ""
 	if n.kind == '"' && hasReference(n.text) {
 		hint = "a $reference is not resolved here"
 	}
-	s.add(n, KindType, hint, "is %s, want %s", n.what(), want)
+	s.add(n, KindType, hint, "is %s, want %s", n.typeName(), want)
 }
 
-// want reports a node of another type than kind.
-func (s *session) want(n *node, kind byte, name string) bool {
+// expect reports a problem and returns false if n is not of the kind; name is how
+// the message calls the kind.
+func (s *decodeState) expect(n *node, kind byte, name string) bool {
 	if n.kind != kind {
 		s.wrongType(n, name)
 	}
 	return n.kind == kind
 }
 
-// text may be empty, which most fields take for missing.
-func (s *session) text(n *node) (string, bool) {
-	return n.text, s.want(n, '"', "a string")
+// text reads a string, which may be empty. Most fields treat empty as missing.
+func (s *decodeState) text(n *node) (string, bool) {
+	return n.text, s.expect(n, '"', "a string")
 }
 
-// mustText is text that is not empty.
-func (s *session) mustText(n *node) (string, bool) {
+// nonEmptyText reads a string and reports one that is empty or only white space.
+func (s *decodeState) nonEmptyText(n *node) (string, bool) {
 	text, ok := s.text(n)
 	if ok && strings.TrimSpace(text) == "" {
 		s.add(n, KindValue, "", "is empty")
@@ -147,10 +150,11 @@ func (s *session) mustText(n *node) (string, bool) {
 // maxInteger keeps milliseconds within what a time.Duration can hold.
 const maxInteger = 1_000_000_000_000
 
-// integer takes plain digits alone: 1e3 and 5.0 are more often a slip than a wish,
-// and every reader of the stored form would have to agree on them.
-func (s *session) integer(n *node, least int64) (int64, bool) {
-	if !s.want(n, '0', "a whole number") {
+// integer reads a whole number of at least least. It accepts only digits: 1e3 and
+// 5.0 are usually mistakes, and every reader of the stored form would have to
+// support them.
+func (s *decodeState) integer(n *node, least int64) (int64, bool) {
+	if !s.expect(n, '0', "a whole number") {
 		return 0, false
 	}
 	i, err := strconv.ParseInt(n.text, 10, 64)
@@ -167,8 +171,8 @@ func (s *session) integer(n *node, least int64) (int64, bool) {
 	return 0, false
 }
 
-// choice reads one of a few words, whatever their case.
-func (s *session) choice(n *node, choices []string) (string, bool) {
+// choice reads one of a fixed list of words, ignoring case.
+func (s *decodeState) choice(n *node, choices []string) (string, bool) {
 	text, ok := s.text(n)
 	if !ok {
 		return "", false
@@ -176,25 +180,26 @@ func (s *session) choice(n *node, choices []string) (string, bool) {
 	if c, ok := equalFold(text, choices); ok {
 		return c, true
 	}
-	s.add(n, KindUnknown, didYouMean(text, choices), "%q is none of its values", text)
+	s.add(n, KindUnknown, didYouMean(text, choices), "unknown value %q", text)
 	return "", false
 }
 
-// maxHinted is how many problems get a "did you mean" of an unknown key: looking
-// for near names costs more than all the rest.
+// maxHinted is the number of problems after which an unknown key has no hint "did
+// you mean": searching for similar names takes more time than the rest of decoding.
 const maxHinted = 200
 
-func (s *session) unknownKey(m member, known []string, quiet ...string) {
+func (s *decodeState) unknownKey(m member, known []string, hidden ...string) {
 	hint := ""
 	if len(s.problems) < maxHinted {
-		hint = didYouMean(m.name, known, quiet...)
+		hint = didYouMean(m.name, known, hidden...)
 	}
 	s.addAt(m.start, m.value.path, KindUnknown, hint, fmt.Sprintf("unknown key %q", m.name))
 }
 
-// first notes that a key was given and reports one given under two names.
-func (s *session) first(seen map[string]member, name string, m member) bool {
-	if before, double := seen[name]; double {
+// recordKey adds a key to seen. It reports a problem and returns false if the field
+// was given before, under this or another of its names.
+func (s *decodeState) recordKey(seen map[string]member, name string, m member) bool {
+	if before, duplicate := seen[name]; duplicate {
 		s.addAt(m.start, m.value.path, KindDuplicate, "remove one of them",
 			fmt.Sprintf("%q and %q are the same field", before.name, m.name))
 		return false
@@ -203,10 +208,10 @@ func (s *session) first(seen map[string]member, name string, m member) bool {
 	return true
 }
 
-// expression reads a condition. In a recipe the variables of its steps may be
-// written without "$".
+// expression reads a condition and checks it. In a recipe, "$" is added to
+// variables that are written without it.
 func (d *decoder) expression(n *node) (string, bool) {
-	text, ok := d.mustText(n)
+	text, ok := d.nonEmptyText(n)
 	if !ok {
 		return "", false
 	}

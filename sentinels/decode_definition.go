@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// A draft is a definition while it is read: with the fields that are stored
-// elsewhere in the end.
-type draft struct {
+// A fileDefinition is a definition with the keys that a file may have and the
+// stored form has not: they are merged into other fields.
+type fileDefinition struct {
 	Definition
 	uniqueID      ID
 	timeoutMs     int64
 	maxIterations int
 }
 
-// extras are keys that belong to a recipe or to an editor. They mean nothing to
-// a run and are kept as written, so that a file does not lose them.
-var extras = []string{"$schema", "displayName", "ragTemplate", "strategy", "layout", "locked"}
+// extraKeys are keys of recipes and editors. A run does not use them; they are kept
+// as written, so that writing a file does not lose them.
+var extraKeys = []string{"$schema", "displayName", "ragTemplate", "strategy", "layout", "locked"}
 
-// runFacts are keys of an exported entity that tell of its runs. They are
-// accepted and dropped: the store has them.
-var runFacts = []string{"lastRunAt", "runCount", "averageDurationMs"}
+// statisticKeys are the run statistics of an exported entity. They are accepted and
+// dropped, because the store computes them.
+var statisticKeys = []string{"lastRunAt", "runCount", "averageDurationMs"}
 
 var (
-	definitionFields table[draft]
+	definitionFields table[fileDefinition]
 	loopFields       table[Loop]
 	safetyFields     table[Safety]
 	budgetFields     table[Budget]
@@ -36,59 +36,59 @@ var (
 	triggerFields    table[Trigger]
 )
 
-// The tables refer to functions that use them again for nested definitions, so
-// they are filled here rather than where they are declared.
+// init fills the table. It refers to functions that use it again, for nested
+// definitions, which an initializer in the declaration cannot do.
 func init() {
-	definitionFields = table[draft]{
-		idField("id", "Slug of the sentinel; made of the name if it is missing.", func(d *draft) *ID { return &d.ID }),
-		{name: "uniqueId", quiet: true, doc: "The id in an exported entity or a recipe; it wins over id.", schema: schemaID,
-			decode: idField("", "", func(d *draft) *ID { return &d.uniqueID }).decode},
-		{name: "name", doc: "The name as people read it.", schema: map[string]any{"type": "string", "minLength": 1},
-			decode: func(d *decoder, n *node, dst *draft) { dst.Name, _ = d.mustText(n) },
-			encode: func(src *draft) json.RawMessage { return appendString(nil, src.Name) }},
-		textField("description", "What it is for.", func(d *draft) *string { return &d.Description }),
-		numberField("version", "The author's own number; revisions are counted elsewhere.", 0, func(d *draft) *int { return &d.Version }),
-		textField("recipe", "Name of the context recipe built into $ragContext before each iteration.", func(d *draft) *string { return &d.Recipe }),
-		listField("ragSources", "Or the context sources themselves.", func(d *draft) *[]string { return &d.RAGSources }),
-		{name: "inputs", doc: "Run-time parameters: a description of each, or just its type.",
+	definitionFields = table[fileDefinition]{
+		idField("id", "Slug of the sentinel; derived from the name if it is missing.", func(d *fileDefinition) *ID { return &d.ID }),
+		{name: "uniqueId", hidden: true, doc: "The id in an exported entity or a recipe; it has precedence over id.", schema: schemaID,
+			decode: idField("", "", func(d *fileDefinition) *ID { return &d.uniqueID }).decode},
+		{name: "name", doc: "The display name.", schema: map[string]any{"type": "string", "minLength": 1},
+			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Name, _ = d.nonEmptyText(n) },
+			encode: func(src *fileDefinition) json.RawMessage { return appendString(nil, src.Name) }},
+		textField("description", "What it is for.", func(d *fileDefinition) *string { return &d.Description }),
+		numberField("version", "The author's own number; the store counts revisions separately.", 0, func(d *fileDefinition) *int { return &d.Version }),
+		textField("recipe", "Name of the context recipe built into $ragContext before each iteration.", func(d *fileDefinition) *string { return &d.Recipe }),
+		listField("ragSources", "Context sources, as an alternative to recipe.", func(d *fileDefinition) *[]string { return &d.RAGSources }),
+		{name: "inputs", doc: "Parameters of a run: an object that describes each, or only its type.",
 			schema: map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": variablePattern},
 				"additionalProperties": map[string]any{"anyOf": []any{
 					map[string]any{"enum": inputTypes}, map[string]any{"$ref": "#/$defs/input"}}}},
 			decode: (*decoder).inputs, encode: encodeInputs},
-		{name: "trigger", doc: "What starts it: one trigger or several.",
+		{name: "trigger", doc: "What starts runs: one trigger or an array of triggers.",
 			schema: map[string]any{"anyOf": []any{refSchema("trigger"), map[string]any{"type": "array", "items": refSchema("trigger")}}},
 			decode: (*decoder).triggers, encode: encodeTriggers},
-		{name: "steps", aliases: []string{"pipeline"}, doc: "The steps, carried out in order.", schema: stepsSchema(),
-			decode: func(d *decoder, n *node, dst *draft) { dst.Steps = d.steps(n) },
-			encode: func(src *draft) json.RawMessage { return encodeSteps(src.Steps) }},
-		{name: "loop", doc: "How often the steps are carried out; once if it is missing.", schema: refSchema("loop"),
-			decode: func(d *decoder, n *node, dst *draft) { dst.Loop = d.loop(n) },
-			encode: func(src *draft) json.RawMessage { return loopFields.encode(&src.Loop) }},
+		{name: "steps", aliases: []string{"pipeline"}, doc: "The steps, in the order of execution.", schema: stepsSchema(),
+			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Steps = d.steps(n) },
+			encode: func(src *fileDefinition) json.RawMessage { return encodeSteps(src.Steps) }},
+		{name: "loop", doc: "How often the steps are executed. Default once.", schema: refSchema("loop"),
+			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Loop = d.loop(n) },
+			encode: func(src *fileDefinition) json.RawMessage { return loopFields.encode(&src.Loop) }},
 		{name: "tools", doc: "Commands that are useful here; a hint, not a filter.",
 			schema: map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{
 				map[string]any{"type": "string"}, map[string]any{"type": "object", "required": []string{"name"}}}}},
 			decode: (*decoder).tools,
-			encode: listField("", "", func(d *draft) *[]string { return &d.Tools }).encode},
-		inputOnly(numberField("timeoutMs", "Time limit of a run; with safety.timeoutMs the smaller wins.", 1, func(d *draft) *int64 { return &d.timeoutMs })),
-		inputOnly(numberField("maxIterations", "Limit of iterations; with safety.maxIterations the smaller wins.", 1, func(d *draft) *int { return &d.maxIterations })),
-		objectField("safety", "Limits of one run.", safetyTable(), func(d *draft) *Safety { return &d.Safety }),
-		objectField("budget", "What a run and all its children may spend on models.", budgetTable(), func(d *draft) *Budget { return &d.Budget }),
-		{name: "concurrency", doc: "What a trigger does while a run is on; skip if it is missing.",
+			encode: listField("", "", func(d *fileDefinition) *[]string { return &d.Tools }).encode},
+		inputOnly(numberField("timeoutMs", "Time limit of a run; the smaller of this and safety.timeoutMs is used.", 1, func(d *fileDefinition) *int64 { return &d.timeoutMs })),
+		inputOnly(numberField("maxIterations", "Limit of iterations; the smaller of this and safety.maxIterations is used.", 1, func(d *fileDefinition) *int { return &d.maxIterations })),
+		objectField("safety", "Limits of one run.", safetyTable(), func(d *fileDefinition) *Safety { return &d.Safety }),
+		objectField("budget", "What a run and all its children may spend on models.", budgetTable(), func(d *fileDefinition) *Budget { return &d.Budget }),
+		{name: "concurrency", doc: "What a trigger does while a run is active. Default skip.",
 			schema: map[string]any{"anyOf": []any{map[string]any{"enum": overlaps},
 				map[string]any{"type": "object", "properties": map[string]any{"overlap": map[string]any{"enum": overlaps}}, "additionalProperties": false}}},
 			decode: (*decoder).concurrency,
-			encode: textField("", "", func(d *draft) *Overlap { return &d.Concurrency }).encode},
-		textField("workspace", "Folder the run works in, absolute or relative to the file's folder.", func(d *draft) *string { return &d.Workspace }),
-		listField("tags", "Words to find it by.", func(d *draft) *[]string { return &d.Tags }),
-		flagField("isPublic", "Whether others may see it.", func(d *draft) *bool { return &d.IsPublic }),
-		textField("createdBy", "Who made it.", func(d *draft) *string { return &d.CreatedBy }),
+			encode: textField("", "", func(d *fileDefinition) *Overlap { return &d.Concurrency }).encode},
+		textField("workspace", "Working folder of a run, absolute or relative to the file's folder.", func(d *fileDefinition) *string { return &d.Workspace }),
+		listField("tags", "Words for searching.", func(d *fileDefinition) *[]string { return &d.Tags }),
+		flagField("isPublic", "Whether other users may see it.", func(d *fileDefinition) *bool { return &d.IsPublic }),
+		textField("createdBy", "The author.", func(d *fileDefinition) *string { return &d.CreatedBy }),
 	}
-	for _, name := range extras {
+	for _, name := range extraKeys {
 		definitionFields = append(definitionFields, extraField(name))
 	}
-	for _, name := range runFacts {
-		definitionFields = append(definitionFields, field[draft]{name: name, quiet: true, doc: "Of an exported entity; not kept.", schema: true,
-			decode: func(*decoder, *node, *draft) {}})
+	for _, name := range statisticKeys {
+		definitionFields = append(definitionFields, field[fileDefinition]{name: name, hidden: true, doc: "Statistics in an exported entity; not stored.", schema: true,
+			decode: func(*decoder, *node, *fileDefinition) {}})
 	}
 }
 
@@ -96,46 +96,47 @@ const variablePattern = "^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 
 var schemaID = map[string]any{"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}
 
-// idField reads a slug. A wrong one is kept for the rest of the decoding, so that it is
-// one problem and not also a missing name.
-func idField(name, doc string, at func(*draft) *ID) field[draft] {
+// idField reads a slug. An invalid one is kept until the end of decoding, so that it
+// is not also reported as a missing name.
+func idField(name, doc string, at func(*fileDefinition) *ID) field[fileDefinition] {
 	f := textField(name, doc, at)
 	f.schema = schemaID
-	f.decode = func(d *decoder, n *node, dst *draft) {
-		text, ok := d.mustText(n)
+	f.decode = func(d *decoder, n *node, dst *fileDefinition) {
+		text, ok := d.nonEmptyText(n)
 		if !ok {
 			return
 		}
 		if id := ID(text); !id.Valid() {
-			d.add(n, KindValue, fmt.Sprintf("%q would do", Slug(text)), "%q is no id: lower-case letters, digits, - and _, at most %d", text, maxName)
+			d.add(n, KindValue, fmt.Sprintf("for example %q", Slug(text)), "invalid id %q: want lower-case letters, digits, - and _, at most %d", text, maxName)
 		}
 		*at(dst) = ID(text)
 	}
 	return f
 }
 
-// extraField keeps a key as written, so that a file which is written back loses
-// nothing that belongs to others.
-func extraField(name string) field[draft] {
-	return field[draft]{name: name, quiet: true, doc: "Kept, not used.", schema: true,
-		decode: func(d *decoder, n *node, dst *draft) {
+// extraField stores a key as written, so that writing a file back does not lose the
+// data of other tools.
+func extraField(name string) field[fileDefinition] {
+	return field[fileDefinition]{name: name, hidden: true, doc: "Stored, but not used by runs.", schema: true,
+		decode: func(d *decoder, n *node, dst *fileDefinition) {
 			if dst.Extra == nil {
 				dst.Extra = make(map[string]json.RawMessage)
 			}
 			dst.Extra[name] = n.raw()
 		},
-		encode: func(src *draft) json.RawMessage { return src.Extra[name] }}
+		encode: func(src *fileDefinition) json.RawMessage { return src.Extra[name] }}
 }
 
-// inputOnly makes a field that is merged into another one and stored there.
+// inputOnly returns f as a field that is read but not written, because its value is
+// merged into another field.
 func inputOnly[T any](f field[T]) field[T] {
 	f.encode = nil
 	return f
 }
 
-// definition reads the definition at n and checks what concerns all of it.
+// definition reads the definition at n and checks the rules between its fields.
 func (d *decoder) definition(n *node) Definition {
-	var out draft
+	var out fileDefinition
 	d.recipe = n.member("pipeline") != nil
 	if d.recipe {
 		d.outputs = recipeOutputs(n.member("pipeline"))
@@ -153,15 +154,15 @@ func (d *decoder) definition(n *node) Definition {
 	}
 	out.Safety.TimeoutMs = smaller(out.Safety.TimeoutMs, out.timeoutMs)
 	out.Safety.MaxIterations = smaller(out.Safety.MaxIterations, out.maxIterations)
-	d.bound(n, &out)
+	d.requireLimit(n, &out)
 	if _, ok := out.Extra["ragTemplate"]; ok && out.Recipe == "" {
 		out.Recipe = string(out.ID) // the file is its own recipe
 	}
 	return out.Definition
 }
 
-// name settles id and name, each of which can give the other.
-func (d *decoder) name(n *node, out *draft) {
+// name sets the id from the name, or the name from the id, if one is missing.
+func (d *decoder) name(n *node, out *fileDefinition) {
 	if out.uniqueID != "" {
 		out.ID = out.uniqueID
 	}
@@ -181,7 +182,7 @@ func (d *decoder) name(n *node, out *draft) {
 	}
 }
 
-// smaller returns the smaller limit; 0 is none.
+// smaller returns the smaller of two limits; 0 means no limit.
 func smaller[N int | int64](a, b N) N {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -189,8 +190,8 @@ func smaller[N int | int64](a, b N) N {
 	return a
 }
 
-// bound refuses a loop that nothing ends.
-func (d *decoder) bound(n *node, out *draft) {
+// requireLimit reports an unbounded loop.
+func (d *decoder) requireLimit(n *node, out *fileDefinition) {
 	switch out.Loop.Type {
 	case LoopUntil, LoopWhile, LoopContinuous, LoopEvent:
 	default:
@@ -199,7 +200,7 @@ func (d *decoder) bound(n *node, out *draft) {
 	if out.Safety.MaxIterations > 0 || out.Safety.TimeoutMs > 0 {
 		return
 	}
-	// A limit that is there but wrong has its own problem.
+	// A limit that is given but invalid has been reported already.
 	for _, at := range []*node{n.member("timeoutMs"), n.member("maxIterations"), n.member("safety")} {
 		if at != nil && (at.kind != '{' || at.member("timeoutMs") != nil || at.member("maxIterations") != nil) {
 			return
@@ -209,12 +210,12 @@ func (d *decoder) bound(n *node, out *draft) {
 	if loop := n.member("loop"); loop != nil {
 		at = loop
 	}
-	d.add(at, KindBound, `add "timeoutMs", or "maxIterations" in "safety"`, "nothing ends a loop of type %q: it needs maxIterations or timeoutMs", out.Loop.Type)
+	d.add(at, KindBound, `add "timeoutMs", or "maxIterations" in "safety"`, "a loop of type %q is unbounded: set maxIterations or timeoutMs", out.Loop.Type)
 }
 
-// tools accepts the objects that recipes have in place of names.
-func (d *decoder) tools(n *node, dst *draft) {
-	if !d.want(n, '[', "an array of command names") {
+// tools reads command names. Recipes have objects with a name instead.
+func (d *decoder) tools(n *node, dst *fileDefinition) {
+	if !d.expect(n, '[', "an array of command names") {
 		return
 	}
 	for _, item := range n.items {
@@ -226,7 +227,7 @@ func (d *decoder) tools(n *node, dst *draft) {
 			}
 			item = name
 		}
-		if s, ok := d.mustText(item); ok {
+		if s, ok := d.nonEmptyText(item); ok {
 			dst.Tools = append(dst.Tools, s)
 		}
 	}
@@ -234,13 +235,13 @@ func (d *decoder) tools(n *node, dst *draft) {
 
 var overlaps = []string{string(OverlapSkip), string(OverlapQueue), string(OverlapParallel), string(OverlapRestart)}
 
-// concurrency reads the policy, alone or as the object that leaves room for more.
-func (d *decoder) concurrency(n *node, dst *draft) {
+// concurrency reads an overlap policy: a string, or the object {"overlap": policy}.
+func (d *decoder) concurrency(n *node, dst *fileDefinition) {
 	if n.kind == '{' {
 		overlapFields.read(d, n, &dst.Definition)
 		return
 	}
-	if !d.want(n, '"', "a policy or {\"overlap\": policy}") {
+	if !d.expect(n, '"', "a policy or {\"overlap\": policy}") {
 		return
 	}
 	if s, ok := d.choice(n, overlaps); ok {
@@ -248,7 +249,7 @@ func (d *decoder) concurrency(n *node, dst *draft) {
 	}
 }
 
-// recipeOutputs returns the variables that a pipeline sets, wherever.
+// recipeOutputs returns the variables that a pipeline sets, in nested steps too.
 func recipeOutputs(n *node) []output {
 	var outputs []output
 	for _, item := range n.items {
@@ -264,9 +265,10 @@ func recipeOutputs(n *node) []output {
 	return outputs
 }
 
-// nested reads the definition in a field of step; path is the step's.
+// nested reads the definition, or the reference to one, in a field of step; path is
+// that of the step.
 func (d *decoder) nested(n *node, step *Step, path string) json.RawMessage {
-	if !d.want(n, '{', "a definition or {\"$ref\": name}") {
+	if !d.expect(n, '{', "a definition or {\"$ref\": name}") {
 		return nil
 	}
 	if ref := n.member("$ref"); ref != nil {
@@ -275,21 +277,22 @@ func (d *decoder) nested(n *node, step *Step, path string) json.RawMessage {
 				d.unknownKey(m, []string{"$ref"})
 			}
 		}
-		if s, ok := d.mustText(ref); ok && !ID(s).Valid() {
-			d.add(ref, KindValue, fmt.Sprintf("%q would do", Slug(s)), "%q is no id of a sentinel", s)
+		if s, ok := d.nonEmptyText(ref); ok && !ID(s).Valid() {
+			d.add(ref, KindValue, fmt.Sprintf("for example %q", Slug(s)), "invalid sentinel id %q", s)
 		}
 		return n.raw()
 	}
 	if d.depth+1 >= maxDefinitions {
-		d.add(n, KindLimit, "", "definitions stand within each other more than %d deep", maxDefinitions)
+		d.add(n, KindLimit, "", "definitions are nested more than %d deep", maxDefinitions)
 		return nil
 	}
-	inner := &decoder{session: d.session, depth: d.depth + 1, ids: make(map[string]int), label: labelOf(step, path)}
+	inner := &decoder{decodeState: d.decodeState, depth: d.depth + 1, ids: make(map[string]int), label: labelOf(step, path)}
 	def := inner.definition(n)
 	return compact(&def)
 }
 
-// labelOf names a definition after the step it stands in.
+// labelOf returns the name of a definition that has none: that of the step that
+// contains it.
 func labelOf(step *Step, path string) string {
 	switch {
 	case step.Name != "":

@@ -10,37 +10,36 @@ var loopTypes = []string{
 	string(LoopOnce), string(LoopCount), string(LoopUntil), string(LoopWhile), string(LoopContinuous), string(LoopEvent),
 }
 
-// loopKeys are the keys of each loop type besides "type"; those of needs must
-// be there.
-var loopKeys = map[LoopType]struct{ needs, may []string }{
+// loopKeys are the keys of each loop type besides "type".
+var loopKeys = map[LoopType]struct{ required, optional []string }{
 	LoopOnce:       {},
-	LoopCount:      {needs: []string{"max"}},
-	LoopUntil:      {needs: []string{"check"}},
-	LoopWhile:      {needs: []string{"check"}},
-	LoopContinuous: {may: []string{"intervalMs"}},
-	LoopEvent:      {needs: []string{"event"}},
+	LoopCount:      {required: []string{"max"}},
+	LoopUntil:      {required: []string{"check"}},
+	LoopWhile:      {required: []string{"check"}},
+	LoopContinuous: {optional: []string{"intervalMs"}},
+	LoopEvent:      {required: []string{"event"}},
 }
 
 func init() {
 	expression := map[string]any{"type": "string", "minLength": 1}
 	loopFields = table[Loop]{
-		choiceField("type", "Which kind of loop.", loopTypes, func(l *Loop) *LoopType { return &l.Type }),
-		{name: "max", doc: "count: how many iterations, or a $reference to the number.",
+		choiceField("type", "The kind of loop.", loopTypes, func(l *Loop) *LoopType { return &l.Type }),
+		{name: "max", doc: "count: the number of iterations, or a $reference to it.",
 			schema: map[string]any{"anyOf": []any{map[string]any{"type": "integer", "minimum": 1},
 				map[string]any{"type": "string", "pattern": `^\$`}}},
 			decode: (*decoder).loopMax, encode: func(src *Loop) json.RawMessage { return src.Max }},
 		{name: "check", aliases: []string{"if"}, doc: "until, while: a condition on the variables.", schema: expression,
 			decode: func(d *decoder, n *node, dst *Loop) { dst.Check, _ = d.expression(n) },
 			encode: textField("", "", func(l *Loop) *string { return &l.Check }).encode},
-		numberField("intervalMs", "continuous: pause between iterations.", 0, func(l *Loop) *int64 { return &l.IntervalMs }),
-		{name: "event", doc: `event: a pattern of event names, "*" for one segment, a final "**" for the rest.`, schema: expression,
+		numberField("intervalMs", "continuous: delay between iterations.", 0, func(l *Loop) *int64 { return &l.IntervalMs }),
+		{name: "event", doc: `event: a pattern of event names; "*" matches one segment, a final "**" all that follow.`, schema: expression,
 			decode: func(d *decoder, n *node, dst *Loop) { dst.Event = d.pattern(n) },
 			encode: textField("", "", func(l *Loop) *string { return &l.Event }).encode},
 	}
 }
 
-// loop refuses keys of other loop types. They would do nothing, and who writes "max" at
-// a loop of type until believes that it ends there.
+// loop reads a loop and reports keys of other loop types. They would have no effect,
+// and the author of a loop of type until with "max" expects it to be a limit.
 func (d *decoder) loop(n *node) Loop {
 	var l Loop
 	seen := loopFields.read(d, n, &l)
@@ -54,16 +53,16 @@ func (d *decoder) loop(n *node) Loop {
 	if !ok {
 		return l
 	}
-	for _, name := range keys.needs {
+	for _, name := range keys.required {
 		if _, ok := seen[name]; !ok {
 			d.add(n, KindMissing, "", "a loop of type %q needs %q", l.Type, name)
 		}
 	}
 	for name, m := range seen {
-		if name != "type" && !slices.Contains(keys.needs, name) && !slices.Contains(keys.may, name) {
+		if name != "type" && !slices.Contains(keys.required, name) && !slices.Contains(keys.optional, name) {
 			hint := ""
 			if name == "max" {
-				hint = `a limit of iterations is "maxIterations" in "safety"`
+				hint = `to limit iterations, use "maxIterations" in "safety"`
 			}
 			d.addAt(m.start, m.value.path, KindUnknown, hint, fmt.Sprintf("a loop of type %q has no %q", l.Type, m.name))
 		}
@@ -71,7 +70,8 @@ func (d *decoder) loop(n *node) Loop {
 	return l
 }
 
-// loopMax takes a reference only alone: within text it could never be a number.
+// loopMax reads a number or a string that is exactly one reference: a reference
+// within text would resolve to text, not to a number.
 func (d *decoder) loopMax(n *node, dst *Loop) {
 	if n.kind == '"' && exactReference(n.text) {
 		dst.Max = n.raw()
@@ -86,9 +86,9 @@ func (d *decoder) loopMax(n *node, dst *Loop) {
 
 // pattern reads a pattern of event names.
 func (d *decoder) pattern(n *node) string {
-	text, ok := d.mustText(n)
+	text, ok := d.nonEmptyText(n)
 	if ok && !ValidPattern(text) {
-		d.add(n, KindValue, `segments are divided by ":"; "*" is a whole segment, "**" only the last`, "%q is no event pattern", text)
+		d.add(n, KindValue, `segments are separated by ":"; "*" is a whole segment, "**" only the last`, "invalid event pattern %q", text)
 	}
 	return text
 }

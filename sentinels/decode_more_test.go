@@ -13,7 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// TestDecodeValue pins what a file with every field becomes.
+// TestDecodeValue decodes a file with every field.
 func TestDecodeValue(t *testing.T) {
 	src, err := os.ReadFile("testdata/good/everything.json")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestDecodeValue(t *testing.T) {
 		t.Errorf("onError (-want +got):\n%s", diff)
 	}
 	if got := string(steps[2].Fields["rules"]); got != `[{"action":"Emit","classification":"error","pattern":"x"}]` {
-		t.Errorf("the rules are not spelled as their schema does: %s", got)
+		t.Errorf("the rules do not have the case of their schema: %s", got)
 	}
 	blocks := map[string][]sentinels.Step{
 		"then": {},
@@ -120,7 +120,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestBoundsAccepted are the loops that end, by themselves or by a limit.
+// TestBoundsAccepted decodes loops that are bounded, by their type or by a limit.
 func TestBoundsAccepted(t *testing.T) {
 	for _, fields := range []string{
 		`"loop": {"type": "once"}`,
@@ -134,7 +134,7 @@ func TestBoundsAccepted(t *testing.T) {
 	}
 }
 
-// TestWithoutTypes keeps fields of any type unchecked.
+// TestWithoutTypes decodes without types, so that fields are not checked.
 func TestWithoutTypes(t *testing.T) {
 	d, problems := sentinels.Decode([]byte(`{"name": "a", "steps": [{"type": "quantum", "qubits": [{"b": 1, "a": 2}], "timeoutMs": 5}]}`), sentinels.DecodeOptions{})
 	if len(problems) > 0 {
@@ -144,7 +144,7 @@ func TestWithoutTypes(t *testing.T) {
 	if diff := cmp.Diff(want, d.Steps); diff != "" {
 		t.Error(diff)
 	}
-	// Whoever knows the types infers the one that is left out.
+	// Decoding with types infers the missing type.
 	d, problems = sentinels.Decode([]byte(`{"name": "a", "steps": [{"command": "x"}]}`), sentinels.DecodeOptions{})
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -172,12 +172,12 @@ func TestDecodeStep(t *testing.T) {
 		t.Errorf("%s, %v", raw, err)
 	}
 	_, problems = sentinels.DecodeStep([]byte(`{"comand":"code/verify"}`), options(t))
-	if len(problems) != 1 || problems[0].Hint != `did you mean "command" in place of "comand"?` || problems[0].Kind != sentinels.KindMissing {
+	if len(problems) != 1 || problems[0].Hint != `did you mean "command" instead of "comand"?` || problems[0].Kind != sentinels.KindMissing {
 		t.Errorf("%+v", problems)
 	}
 }
 
-// TestInferenceOrder takes the earliest type where several fields tell.
+// TestInferenceOrder infers the first type of several that match.
 func TestInferenceOrder(t *testing.T) {
 	for src, want := range map[string]sentinels.StepType{
 		`{"command": "x", "prompt": "y"}`:            "command",
@@ -199,7 +199,7 @@ func TestInferenceOrder(t *testing.T) {
 	}
 }
 
-// TestCheckFields holds resolved fields to the schema; nothing is excused.
+// TestCheckFields validates resolved fields, of which none is deferred.
 func TestCheckFields(t *testing.T) {
 	set := types(t)
 	for _, tt := range []struct{ name, fields, want string }{
@@ -209,7 +209,7 @@ func TestCheckFields(t *testing.T) {
 		{"parallel", `{"branches":{"counts":[1,2]}}`, ""},
 		{"sentinel", `{"definition":{"steps":[]}}`, ""},
 		{"command", `{}`, `"command" is missing`},
-		{"command", `[]`, `check fields of "command": they are no object`},
+		{"command", `[]`, `check fields of "command": they are not an object`},
 	} {
 		spec, _ := set.Lookup(sentinels.StepType(tt.name))
 		got := ""
@@ -222,20 +222,20 @@ func TestCheckFields(t *testing.T) {
 	}
 }
 
-// TestHash is equal for two spellings of one definition and differs otherwise.
+// TestHash compares the hashes of two texts of one definition, and of another.
 func TestHash(t *testing.T) {
 	a := decode(t, `{"name": "a", "steps": [{"command": "x", "params": {"b": 1, "a": "\u00e4"}}]}`)
 	b := decode(t, `{"pipeline": [{"params": {"a": "ä", /* c */ "b": 1,}, "type": "command", "command": "x"}], "name": "a", "loop": {"type": "once"}}`)
 	c := decode(t, `{"name": "a", "steps": [{"command": "x", "params": {"b": 2, "a": "ä"}}]}`)
 	if a.Hash() != b.Hash() {
-		t.Errorf("two spellings differ:\n%s\n%s", sentinels.Encode(a), sentinels.Encode(b))
+		t.Errorf("two texts of one definition differ:\n%s\n%s", sentinels.Encode(a), sentinels.Encode(b))
 	}
 	if a.Hash() == c.Hash() || len(a.Hash()) != 64 {
 		t.Error("two definitions have one hash")
 	}
 }
 
-// TestUnmarshal refuses to guess what only the types know.
+// TestUnmarshal checks that json.Unmarshal of a definition is an error.
 func TestUnmarshal(t *testing.T) {
 	var d sentinels.Definition
 	if err := json.Unmarshal([]byte(`{"name": "a"}`), &d); err == nil {
@@ -256,15 +256,15 @@ func TestAddresses(t *testing.T) {
 	}
 	for address, want := range map[string]string{
 		"3":              `step "3": index 3: the list has 0 to 2`,
-		"":               `step "": "" is no index`,
-		"-1":             `step "-1": "-1" is no index`,
-		"00":             `step "00": "00" is no index`,
+		"":               `step "": invalid index ""`,
+		"-1":             `step "-1": invalid index "-1"`,
+		"00":             `step "00": invalid index "00"`,
 		"0.then.0":       `step "0.then.0": the step has no list "then"; its lists: none`,
 		"2.than.0":       `step "2.than.0": the step has no list "than"; its lists: "else" and "then"`,
 		"2.else.0":       `step "2.else.0": index 0: the list is empty`,
 		"9.then.0":       `step "9.then.0": index 9: the list has 0 to 2`,
 		"1.branches.5.0": `step "1.branches.5.0": the step has no list "branches"; its lists: "branches.0" and "branches.1"`,
-		"2.then":         `step "2.then": "" is no index`,
+		"2.then":         `step "2.then": invalid index ""`,
 	} {
 		if _, err := d.StepAt(address); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", address, err, want)
@@ -307,22 +307,22 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestTypeSet names every spec that does not work.
+// TestTypeSet checks that every invalid spec is reported.
 func TestTypeSet(t *testing.T) {
 	spec := func(name, fields string) sentinels.TypeSpec {
 		return sentinels.TypeSpec{Type: sentinels.StepType(name), Fields: json.RawMessage(fields)}
 	}
 	for want, specs := range map[string][]sentinels.TypeSpec{
-		"not lower_snake":             {spec("Bad", `{}`)},
-		"another one of that name":    {spec("a", `{}`), spec("a", `{}`)},
-		"fields: ":                    {spec("a", `{`)},
-		"is not an object":            {spec("a", `[]`)},
-		`unknown mark magic`:          {spec("a", `{"properties": {"x": {"x-sentinel": "magic"}}}`)},
-		`"outputTo" belongs to every`: {spec("a", `{"properties": {"outputTo": {}}}`)},
-		"only references within":      {spec("a", `{"properties": {"x": {"$ref": "file:///etc/passwd"}}}`)},
-		`there is no field "y"`:       {{Type: "a", Infer: []string{"y"}}},
-		`"x" cannot stand for "y"`:    {{Type: "a", Aliases: map[string]string{"x": "y"}}},
-		"valid against metaschema":    {spec("a", `{"properties": {"x": {"type": 5}}}`)},
+		"not lower_snake":                   {spec("Bad", `{}`)},
+		"duplicate name":                    {spec("a", `{}`), spec("a", `{}`)},
+		"fields: ":                          {spec("a", `{`)},
+		"is not an object":                  {spec("a", `[]`)},
+		`unknown mark magic`:                {spec("a", `{"properties": {"x": {"x-sentinel": "magic"}}}`)},
+		`"outputTo" is common to all steps`: {spec("a", `{"properties": {"outputTo": {}}}`)},
+		"only references within":            {spec("a", `{"properties": {"x": {"$ref": "file:///etc/passwd"}}}`)},
+		`unknown field "y"`:                 {{Type: "a", Infer: []string{"y"}}},
+		`"x" cannot stand for "y"`:          {{Type: "a", Aliases: map[string]string{"x": "y"}}},
+		"violates the metaschema":           {spec("a", `{"properties": {"x": {"type": 5}}}`)},
 	} {
 		if _, err := sentinels.NewTypeSet(specs); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -368,7 +368,7 @@ func TestTemplate(t *testing.T) {
 		t.Errorf("id %q, name %q", d.ID, d.Name)
 	}
 	if warnings := sentinels.Check(d, types(t)); len(warnings) > 0 {
-		t.Errorf("the starter has warnings:\n%v", warnings)
+		t.Errorf("the template has warnings:\n%v", warnings)
 	}
 	if _, err := sentinels.Template(" "); err == nil {
 		t.Error("an empty name is taken")
@@ -395,8 +395,8 @@ func TestMatchEvent(t *testing.T) {
 	}
 }
 
-// TestDecodeMany keeps a text with thousands of problems on one line from
-// costing more than its size.
+// TestDecodeMany checks that thousands of problems on one line take a time that is
+// proportional to the text.
 func TestDecodeMany(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"name": "ä", "steps": []`)

@@ -16,17 +16,17 @@ var (
 	inputTypes   = []string{"string", "number", "integer", "boolean", "array", "object"}
 )
 
-// safetyTable fills safetyFields. Zero is no limit, so that a written limit is at
-// least 1: a 0 could be meant as either.
+// safetyTable fills safetyFields. Limits in a file are at least 1: in a Safety, 0
+// means no limit, while an author could mean it as a limit of 0.
 func safetyTable() table[Safety] {
 	safetyFields = table[Safety]{
 		numberField("maxIterations", "Limit of iterations.", 1, func(s *Safety) *int { return &s.MaxIterations }),
 		numberField("timeoutMs", "Time limit of a run, in milliseconds of running.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
-		numberField("maxStepTimeoutMs", "Time limit of a step that names none.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
+		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
 		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes together.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
 		numberField("maxSteps", "Limit of step executions in an iteration.", 1, func(s *Safety) *int { return &s.MaxSteps }),
-		choiceField("onTimeout", "What happens at a limit; stop if it is missing.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
-		choiceField("onInterrupt", "What becomes of a call that a crash left in doubt, for steps that name nothing.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
+		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
+		choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash, for steps without an onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
 	}
 	return safetyFields
 }
@@ -37,7 +37,7 @@ func budgetTable() table[Budget] {
 		numberField("tokens", "Input and output tokens together.", 1, func(b *Budget) *int64 { return &b.Tokens }),
 		{name: "costUsd", doc: "US dollars.", schema: map[string]any{"type": "number", "exclusiveMinimum": 0},
 			decode: func(d *decoder, n *node, dst *Budget) {
-				if !d.want(n, '0', "a number") {
+				if !d.expect(n, '0', "a number") {
 					return
 				}
 				if dst.CostUSD, _ = strconv.ParseFloat(n.text, 64); dst.CostUSD <= 0 {
@@ -50,7 +50,7 @@ func budgetTable() table[Budget] {
 				}
 				raw, err := json.Marshal(src.CostUSD)
 				if err != nil {
-					return nil // NaN or an infinity, which no decoded definition has
+					return nil // NaN or infinite, which no decoded definition has
 				}
 				return raw
 			}},
@@ -64,9 +64,9 @@ func init() {
 		choiceField("overlap", "", overlaps, func(d *Definition) *Overlap { return &d.Concurrency }),
 	}
 	retryFields = table[RetryPolicy]{
-		numberField("maxRetries", "Tries after the first one.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
+		numberField("maxRetries", "Attempts after the first one.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
 		choiceField("backoffType", "How the delay grows.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
-		numberField("baseDelayMs", "The first delay.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
+		numberField("baseDelayMs", "The shortest delay.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
 		numberField("maxDelayMs", "The longest delay.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
 	}
 	onErrorFields = table[OnError]{
@@ -78,10 +78,10 @@ func init() {
 			encode: func(src *OnError) json.RawMessage { return retryFields.encode(&src.Retry) }},
 	}
 	inputFields = table[Input]{
-		choiceField("type", "JSON type of the value; any if it is missing.", inputTypes, func(i *Input) *string { return &i.Type }),
+		choiceField("type", "JSON type of the value. Default any.", inputTypes, func(i *Input) *string { return &i.Type }),
 		textField("description", "What it is for.", func(i *Input) *string { return &i.Description }),
-		flagField("required", "Whether a run must be given it.", func(i *Input) *bool { return &i.Required }),
-		{name: "default", doc: "The value without one given.", schema: true,
+		flagField("required", "Whether a run cannot start without it.", func(i *Input) *bool { return &i.Required }),
+		{name: "default", doc: "The value if a run is started without one.", schema: true,
 			decode: func(_ *decoder, n *node, dst *Input) { dst.Default = n.raw() },
 			encode: func(src *Input) json.RawMessage { return src.Default }},
 		{name: "enum", doc: "The only values allowed.", schema: map[string]any{"type": "array", "minItems": 1},
@@ -110,7 +110,7 @@ func (d *decoder) onError(n *node, dst *Step) {
 		}
 		return
 	}
-	if !d.want(n, '"', "an action or {\"retry\": {...}}") {
+	if !d.expect(n, '"', "an action or {\"retry\": {...}}") {
 		return
 	}
 	if s, ok := d.choice(n, errorActions); ok {
@@ -129,16 +129,16 @@ func encodeOnError(src *Step) json.RawMessage {
 	return appendString(nil, string(src.OnError.Action))
 }
 
-// inputs reads the parameters of a run; none may hide a variable of the host.
-func (d *decoder) inputs(n *node, dst *draft) {
-	if !d.want(n, '{', "an object of inputs by name") {
+// inputs reads the parameters of a run. None may have a reserved name.
+func (d *decoder) inputs(n *node, dst *fileDefinition) {
+	if !d.expect(n, '{', "an object of inputs by name") {
 		return
 	}
 	if len(n.members) > 0 {
 		dst.Inputs = make(map[string]Input, len(n.members))
 	}
 	for _, m := range n.members {
-		if message, hint := settable(m.name); message != "" {
+		if message, hint := variableProblem(m.name); message != "" {
 			d.addAt(m.start, m.value.path, KindValue, hint, message)
 		} else if m.name == varRAGContext {
 			d.addAt(m.start, m.value.path, KindValue, "", fmt.Sprintf("%q is reserved", m.name))
@@ -153,13 +153,13 @@ func (d *decoder) inputs(n *node, dst *draft) {
 	}
 }
 
-// inputEnum keeps the values in canonical form, so that a run compares bytes.
+// inputEnum stores the values in canonical form, so that a run can compare bytes.
 func (d *decoder) inputEnum(n *node, dst *Input) {
-	if !d.want(n, '[', "an array of values") {
+	if !d.expect(n, '[', "an array of values") {
 		return
 	}
 	if len(n.items) == 0 {
-		d.add(n, KindValue, "", "is empty, so that no value would do")
+		d.add(n, KindValue, "", "is empty: no value is allowed")
 	}
 	for _, item := range n.items {
 		dst.Enum = append(dst.Enum, item.raw())
@@ -170,7 +170,7 @@ func (d *decoder) inputEnum(n *node, dst *Input) {
 func (d *decoder) inputValues(n *node, in Input) {
 	check := func(v *node) {
 		if in.Type != "" && !hasType(v, in.Type) {
-			d.add(v, KindType, "", "is %s, but the input's type is %s", v.what(), in.Type)
+			d.add(v, KindType, "", "is %s, but the input's type is %s", v.typeName(), in.Type)
 		}
 	}
 	if enum := n.member("enum"); enum != nil {
@@ -188,7 +188,7 @@ func (d *decoder) inputValues(n *node, in Input) {
 	}
 }
 
-// hasType is the type check of JSON Schema, except that 1.0 is no integer here.
+// hasType checks a type as JSON Schema does, except that 1.0 is not an integer.
 func hasType(n *node, name string) bool {
 	switch name {
 	case "string":
@@ -207,7 +207,7 @@ func hasType(n *node, name string) bool {
 }
 
 // encodeInputs writes the long form of every input, sorted by name.
-func encodeInputs(src *draft) json.RawMessage {
+func encodeInputs(src *fileDefinition) json.RawMessage {
 	if len(src.Inputs) == 0 {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The marks of step fields, as package sdk/abi names them; a test holds the two
-// lists equal, because this package imports nothing of the module.
+// The marks of step fields, as in package sdk/abi. A test compares the two lists,
+// because this package imports no other package of the module.
 const (
 	markExpression = "expression"
 	markSteps      = "steps"
@@ -27,51 +27,52 @@ var marks = []string{markExpression, markSteps, markBranches, markShell, markRaw
 func init() {
 	expression := map[string]any{"type": "string", "minLength": 1}
 	stepFields = table[Step]{
-		textField("type", "The step type; inferred from the other fields if it is missing.", func(s *Step) *StepType { return &s.Type }),
-		{name: "id", doc: "A name for addressing the step, unique in the definition.",
+		textField("type", "The step type. Default: inferred from the other fields.", func(s *Step) *StepType { return &s.Type }),
+		{name: "id", doc: "Identifies the step, unique in the definition.",
 			schema: map[string]any{"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"},
 			decode: (*decoder).stepID, encode: textField("", "", func(s *Step) *string { return &s.ID }).encode},
-		textField("name", "The step as people read it.", func(s *Step) *string { return &s.Name }),
-		{name: "condition", doc: "A guard: the step is carried out if it holds.", schema: expression,
+		textField("name", "The display name.", func(s *Step) *string { return &s.Name }),
+		{name: "condition", doc: "The step is executed only if this condition is true.", schema: expression,
 			decode: func(d *decoder, n *node, dst *Step) { dst.Condition, _ = d.expression(n) },
 			encode: textField("", "", func(s *Step) *string { return &s.Condition }).encode},
-		{name: "outputTo", doc: "The variable that takes the output.",
+		{name: "outputTo", doc: "The variable that the output is stored in.",
 			schema: map[string]any{"type": "string", "pattern": variablePattern},
 			decode: (*decoder).outputTo, encode: textField("", "", func(s *Step) *string { return &s.OutputTo }).encode},
-		{name: "onError", doc: "What an error of the step does; fail if it is missing.",
+		{name: "onError", doc: "What happens after an error of the step. Default fail.",
 			schema: map[string]any{"anyOf": []any{map[string]any{"enum": errorActions}, refSchema("onError")}},
 			decode: (*decoder).onError, encode: encodeOnError},
 		numberField("timeoutMs", "Time limit of the step.", 1, func(s *Step) *int64 { return &s.TimeoutMs }),
-		choiceField("onInterrupt", "What becomes of a call that a crash left in doubt.", interrupts, func(s *Step) *Interrupt { return &s.OnInterrupt }),
+		choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash.", interrupts, func(s *Step) *Interrupt { return &s.OnInterrupt }),
 	}
 }
 
-// stepID keeps ids unique in a definition: edits and problems address steps by them.
+// stepID reads an id and reports a duplicate: edits and problems identify steps by id.
 func (d *decoder) stepID(n *node, dst *Step) {
-	text, ok := d.mustText(n)
+	text, ok := d.nonEmptyText(n)
 	if !ok {
 		return
 	}
 	if !stepID(text) {
-		d.add(n, KindValue, "letters, digits, - and _, at most 64, not digits alone", "%q is no step id", text)
+		d.add(n, KindValue, "letters, digits, - and _, at most 64, not digits alone", "invalid step id %q", text)
 		return
 	}
-	if first, double := d.ids[text]; double {
-		line, _ := d.src.place(first)
-		d.add(n, KindDuplicate, "", "the step id %q is there twice, first in line %d", text, line)
+	if first, duplicate := d.ids[text]; duplicate {
+		line, _ := d.src.position(first)
+		d.add(n, KindDuplicate, "", "duplicate step id %q, first in line %d", text, line)
 		return
 	}
 	d.ids[text] = n.start
 	dst.ID = text
 }
 
-// outputTo notes the variable with its place, for the check of parallel branches.
+// outputTo reads the variable and adds it to the outputs, for the check of parallel
+// branches.
 func (d *decoder) outputTo(n *node, dst *Step) {
-	text, ok := d.mustText(n)
+	text, ok := d.nonEmptyText(n)
 	if !ok {
 		return
 	}
-	if message, hint := settable(text); message != "" {
+	if message, hint := variableProblem(text); message != "" {
 		d.add(n, KindValue, hint, "%s", message)
 		return
 	}
@@ -79,9 +80,9 @@ func (d *decoder) outputTo(n *node, dst *Step) {
 	dst.OutputTo = text
 }
 
-// steps reads a step list; it is never nil.
+// steps reads a step list. The result is never nil.
 func (d *decoder) steps(n *node) []Step {
-	if !d.want(n, '[', "an array of steps") {
+	if !d.expect(n, '[', "an array of steps") {
 		return []Step{}
 	}
 	steps := make([]Step, 0, len(n.items))
@@ -91,11 +92,11 @@ func (d *decoder) steps(n *node) []Step {
 	return steps
 }
 
-// step reads one step: the common fields by their table, the type's own by the
+// step reads one step: the common fields with their table, the type's own with the
 // schema and the marks of its spec.
 func (d *decoder) step(n *node) Step {
 	var s Step
-	if !d.want(n, '{', "a step") {
+	if !d.expect(n, '{', "a step") {
 		return s
 	}
 	spec := d.stepType(n, &s)
@@ -116,7 +117,7 @@ func (d *decoder) step(n *node) Step {
 		switch {
 		case m.name == "type":
 		case fields != nil && fields.has(name): // also a type's own timeoutMs
-			if d.first(seen, name, m) {
+			if d.recordKey(seen, name, m) {
 				own.members = append(own.members, member{name, m.start, m.value})
 			}
 		case common != nil:
@@ -131,8 +132,8 @@ func (d *decoder) step(n *node) Step {
 	return s
 }
 
-// stepType settles the type of the step and returns its spec, nil if there is
-// none to check the fields by.
+// stepType sets the type of the step and returns its spec, nil if the fields cannot
+// be checked because the type is unknown or no types were given.
 func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 	at := n.member("type")
 	if at == nil {
@@ -141,19 +142,19 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 			return spec
 		}
 		if d.opt.Types == nil {
-			return nil // whoever knows the types infers it
+			return nil // it is inferred when the definition is decoded with types
 		}
-		d.add(n, KindMissing, d.typeHint(n), "type is missing, and no other field tells it")
+		d.add(n, KindMissing, d.typeHint(n), "type is missing and cannot be inferred from the other fields")
 		return nil
 	}
-	text, ok := d.mustText(at)
+	text, ok := d.nonEmptyText(at)
 	if !ok {
 		return nil
 	}
 	s.Type = StepType(text)
 	if d.opt.Types == nil {
 		if !isName(text) || len(text) > maxName || text != strings.ToLower(text) {
-			d.add(at, KindValue, "lower-case letters, digits and _", "%q is no step type", text)
+			d.add(at, KindValue, "lower-case letters, digits and _", "invalid step type %q", text)
 		}
 		return nil
 	}
@@ -162,8 +163,8 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 		spec, _ := d.opt.Types.Lookup(s.Type)
 		return spec
 	}
-	if d.opt.Absent != nil {
-		if message, hint := d.opt.Absent(s.Type); message != "" {
+	if d.opt.UnknownType != nil {
+		if message, hint := d.opt.UnknownType(s.Type); message != "" {
 			d.add(at, KindUnknown, hint, "%s", message)
 			return nil
 		}
@@ -172,7 +173,7 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 	return nil
 }
 
-// infer returns the first type that has a telling field in the step.
+// infer returns the first type for which the step has an inference field.
 func (d *decoder) infer(n *node) *TypeSpec {
 	if d.opt.Types == nil {
 		return nil
@@ -188,21 +189,21 @@ func (d *decoder) infer(n *node) *TypeSpec {
 	return nil
 }
 
-// typeHint looks for a mistyped telling field, or else lists the types.
+// typeHint suggests an inference field with a similar name, or lists the types.
 func (d *decoder) typeHint(n *node) string {
-	var telling []string
+	var names []string
 	for i := range d.opt.Types.specs {
-		telling = append(telling, tellingFields(&d.opt.Types.specs[i])...)
+		names = append(names, inferenceFields(&d.opt.Types.specs[i])...)
 	}
 	for _, m := range n.members {
-		if near := Suggest(m.name, telling); len(near) > 0 && stepFields.find(m.name) == nil {
-			return "did you mean " + quotedList(near, " or ") + fmt.Sprintf(" in place of %q?", m.name)
+		if near := Suggest(m.name, names); len(near) > 0 && stepFields.find(m.name) == nil {
+			return "did you mean " + quotedList(near, " or ") + fmt.Sprintf(" instead of %q?", m.name)
 		}
 	}
 	return "one of " + quotedList(d.opt.Types.names(), " or ")
 }
 
-// ownFields sorts a type's fields into Fields and Blocks and checks them.
+// ownFields divides a type's fields into Fields and Blocks and checks them.
 func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 	costly := fields != nil && !fields.cheap(own.count()) && fields.tooCostly(fields.instance(own)) != ""
 	for _, m := range own.members {
@@ -210,7 +211,7 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 		if fields != nil {
 			mark = fields.marks[m.name]
 			if !costly {
-				fields.spell(m.name, m.value)
+				fields.normalizeEnums(m.name, m.value)
 			}
 		}
 		switch {
@@ -226,7 +227,7 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 			d.expression(m.value)
 			s.field(m.name, m.value.raw())
 		case mark == markVariable && m.value.kind == '"' && !hasReference(m.value.text):
-			if message, hint := settable(m.value.text); message != "" {
+			if message, hint := variableProblem(m.value.text); message != "" {
 				d.add(m.value, KindValue, hint, "%s", message)
 			}
 			s.field(m.name, m.value.raw())
@@ -239,14 +240,14 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 	}
 }
 
-// branches reads a list of step lists. What two branches set is a problem: at
-// the join the later one would silently win.
+// branches reads a list of step lists. It reports a variable that two branches set:
+// at the join, the value of the later branch would silently replace the other.
 func (d *decoder) branches(s *Step, m member) {
-	if !d.want(m.value, '[', "an array of step lists") {
+	if !d.expect(m.value, '[', "an array of step lists") {
 		return
 	}
 	if len(m.value.items) == 0 {
-		s.field(m.name, json.RawMessage("[]")) // no entry of Blocks could say so
+		s.field(m.name, json.RawMessage("[]")) // an empty list has no entry in Blocks
 	}
 	setBy := make(map[string]int)
 	for i, item := range m.value.items {
@@ -263,8 +264,8 @@ func (d *decoder) branches(s *Step, m member) {
 	}
 }
 
-// field and block make their maps late: a step without fields keeps a nil map, as one
-// that was written and read again has.
+// field and block create their maps on first use, so that a step without fields has
+// a nil map, as it has after encoding and decoding.
 func (s *Step) field(name string, raw json.RawMessage) {
 	if s.Fields == nil {
 		s.Fields = make(map[string]json.RawMessage)
@@ -279,7 +280,7 @@ func (s *Step) block(path string, steps []Step) {
 	s.Blocks[path] = steps
 }
 
-// String returns what identifies the step to a person.
+// String returns the name, the id or the type of the step, for messages.
 func (s *Step) String() string {
 	switch {
 	case s.Name != "":

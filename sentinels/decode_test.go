@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected problems in testdata/bad")
 
-// types are plausible specs of the built-in types.
+// types returns specs like those of the built-in types.
 func types(t testing.TB) *sentinels.TypeSet {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/types.json")
@@ -35,7 +35,7 @@ func types(t testing.TB) *sentinels.TypeSet {
 	return set
 }
 
-// options have checks that stand in for the real languages.
+// options returns options with fakes of the checks of other languages.
 func options(t testing.TB) sentinels.DecodeOptions {
 	return sentinels.DecodeOptions{
 		Types: types(t),
@@ -63,7 +63,7 @@ func decode(t testing.TB, src string) *sentinels.Definition {
 	return d
 }
 
-// TestGood decodes what must work and holds Encode to giving it back.
+// TestGood decodes valid files and checks that Encode is the inverse.
 func TestGood(t *testing.T) {
 	files, _ := filepath.Glob("testdata/spec/*.json")
 	if len(files) != 4 {
@@ -91,7 +91,7 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestBad holds each broken file to the problems beside it, in full.
+// TestBad compares the problems of each invalid file with the .want file beside it.
 func TestBad(t *testing.T) {
 	files, _ := filepath.Glob("testdata/bad/*.json")
 	if len(files) < 40 {

@@ -12,14 +12,14 @@ const (
 
 func init() {
 	triggerFields = table[Trigger]{
-		textField("type", "What kind of trigger.", func(t *Trigger) *string { return &t.Type }),
+		textField("type", "The kind of trigger.", func(t *Trigger) *string { return &t.Type }),
 		textField("event", "event: a pattern of event names.", func(t *Trigger) *string { return &t.Event }),
-		textField("cronExpression", "schedule: when, as cron writes it.", func(t *Trigger) *string { return &t.CronExpression }, "schedule", "cron"),
+		textField("cronExpression", "schedule: a cron expression.", func(t *Trigger) *string { return &t.CronExpression }, "schedule", "cron"),
 	}
 }
 
 // triggers reads one trigger or a list of them.
-func (d *decoder) triggers(n *node, dst *draft) {
+func (d *decoder) triggers(n *node, dst *fileDefinition) {
 	switch n.kind {
 	case '{':
 		dst.Triggers = []Trigger{d.trigger(n)}
@@ -32,11 +32,11 @@ func (d *decoder) triggers(n *node, dst *draft) {
 	}
 }
 
-// trigger reads one trigger. What its kind does not share with others goes to
-// Options, for the kind to read.
+// trigger reads one trigger. Keys that belong to its type are stored in Options,
+// which the package of that type reads.
 func (d *decoder) trigger(n *node) Trigger {
 	var t Trigger
-	if !d.want(n, '{', "an object") {
+	if !d.expect(n, '{', "an object") {
 		return t
 	}
 	before := len(d.problems)
@@ -52,7 +52,7 @@ func (d *decoder) trigger(n *node) Trigger {
 			if m.name == "filter" {
 				d.expression(m.value)
 			}
-		case f.name == "type" || !d.first(seen, f.name, m):
+		case f.name == "type" || !d.recordKey(seen, f.name, m):
 		case f.name == "event":
 			t.Event = d.pattern(m.value)
 		default:
@@ -75,7 +75,7 @@ func (d *decoder) trigger(n *node) Trigger {
 	return t
 }
 
-// triggerType reads the kind; only a host that knows schedules knows cron.
+// triggerType reads the type. "cron" is accepted if the host has schedules.
 func (d *decoder) triggerType(n *node, t *Trigger) {
 	at := n.member("type")
 	if at == nil {
@@ -92,9 +92,9 @@ func (d *decoder) triggerType(n *node, t *Trigger) {
 	}
 }
 
-// cron has the expression checked by the host, which owns the parser.
+// cron reads a cron expression. The host checks it, because it has the parser.
 func (d *decoder) cron(n *node) string {
-	text, ok := d.mustText(n)
+	text, ok := d.nonEmptyText(n)
 	if ok && d.opt.CheckCron != nil {
 		if err := d.opt.CheckCron(text); err != nil {
 			d.add(n, KindValue, "", "%s", err)
@@ -103,8 +103,8 @@ func (d *decoder) cron(n *node) string {
 	return text
 }
 
-// encodeTriggers writes a single trigger without the list, as people do.
-func encodeTriggers(src *draft) json.RawMessage {
+// encodeTriggers writes a single trigger as an object, several as an array.
+func encodeTriggers(src *fileDefinition) json.RawMessage {
 	switch len(src.Triggers) {
 	case 0:
 		return nil
@@ -121,7 +121,7 @@ func encodeTriggers(src *draft) json.RawMessage {
 	return append(raw, ']')
 }
 
-// encodeTrigger writes the options beside the fields, where they came from.
+// encodeTrigger writes the options as keys of the trigger, as they were read.
 func encodeTrigger(t *Trigger) json.RawMessage {
 	var o object
 	triggerFields.write(&o, t)
@@ -134,5 +134,5 @@ func encodeTrigger(t *Trigger) json.RawMessage {
 	return o.bytes()
 }
 
-// MarshalJSON returns t as it stands in a definition.
+// MarshalJSON returns t as it is written in a definition.
 func (t Trigger) MarshalJSON() ([]byte, error) { return encodeTrigger(&t), nil }

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// Encode returns d as the text of a file: stored names, defaults left out,
-// indented, a newline at the end. Decode of it gives d again.
+// Encode returns d as the text of a file: stored names, no defaults, indented, with a
+// newline at the end. Decode returns d for it.
 func Encode(d *Definition) []byte {
 	var b bytes.Buffer
 	if err := json.Indent(&b, compact(d), "", "  "); err != nil {
-		// Only a Definition built by hand with broken raw JSON comes here.
+		// Only for a Definition that was not decoded and has invalid raw JSON.
 		return append(compact(d), '\n')
 	}
 	b.WriteByte('\n')
@@ -27,25 +27,25 @@ func Encode(d *Definition) []byte {
 // MarshalJSON returns d as compact JSON, keys in the order of the format.
 func (d Definition) MarshalJSON() ([]byte, error) { return compact(&d), nil }
 
-// MarshalJSON returns s as compact JSON, as it stands in a definition.
+// MarshalJSON returns s as compact JSON, as it is written in a definition.
 func (s Step) MarshalJSON() ([]byte, error) { return encodeStep(&s), nil }
 
-// MarshalJSON returns l as it stands in a definition.
+// MarshalJSON returns l as it is written in a definition.
 func (l Loop) MarshalJSON() ([]byte, error) { return loopFields.encode(&l), nil }
 
-// UnmarshalJSON refuses: which fields hold nested steps only the types know, so
-// a definition is read by [Decode].
+// UnmarshalJSON returns an error: use [Decode], because only the step types define
+// which fields hold nested steps.
 func (d *Definition) UnmarshalJSON([]byte) error {
-	return errors.New("a definition is read by sentinels.Decode")
+	return errors.New("use sentinels.Decode to read a definition")
 }
 
-// UnmarshalJSON refuses, as that of [Definition] does.
+// UnmarshalJSON returns an error, as that of [Definition].
 func (s *Step) UnmarshalJSON([]byte) error {
-	return errors.New("a step is read by sentinels.DecodeStep")
+	return errors.New("use sentinels.DecodeStep to read a step")
 }
 
 // Hash returns the SHA-256, in hex, over the canonical JSON of d. Definitions
-// that mean the same, whatever their spelling, have the same hash.
+// with the same meaning have the same hash, however they are written.
 func (d *Definition) Hash() string {
 	raw := compact(d)
 	if canonical, err := Canonical(raw); err == nil {
@@ -55,9 +55,9 @@ func (d *Definition) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// compact is the one way to write a definition; all other forms are made of it.
+// compact returns a definition as compact JSON, from which all other forms are derived.
 func compact(d *Definition) json.RawMessage {
-	return definitionFields.encode(&draft{Definition: *d})
+	return definitionFields.encode(&fileDefinition{Definition: *d})
 }
 
 func encodeSteps(steps []Step) json.RawMessage {
@@ -71,8 +71,8 @@ func encodeSteps(steps []Step) json.RawMessage {
 	return append(b, ']')
 }
 
-// encodeStep writes the common fields in their order and the type's own, by
-// name, between the condition and the output: the order people write them in.
+// encodeStep writes the common fields in their order and the type's own, sorted by
+// name, between condition and outputTo, where authors usually write them.
 func encodeStep(s *Step) json.RawMessage {
 	var o object
 	own := func() {

@@ -28,7 +28,7 @@ func ExampleDecode() {
 	// Output:
 	// greet.json:3:31: steps[0].lowd: unknown key "lowd"
 	//   hint: did you mean "loud"?
-	// greet.json:4:11: loop: nothing ends a loop of type "continuous": it needs maxIterations or timeoutMs
+	// greet.json:4:11: loop: a loop of type "continuous" is unbounded: set maxIterations or timeoutMs
 	//   hint: add "timeoutMs", or "maxIterations" in "safety"
 }
 

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// writtenAs are the other names a stored key may have in a file.
+// writtenAs are the aliases that a stored key may have in a file.
 var writtenAs = map[string][]string{
 	"steps": {"pipeline"}, "definition": {"pipeline"}, "check": {"if"}, "data": {"payload"}, "cronExpression": {"schedule", "cron"},
 }
 
-// Locate returns ps with the lines and columns that their paths have in src. A
-// path that leads nowhere is placed at the last value on its way.
+// Locate returns ps with the lines and columns of their paths in src. A path that
+// does not exist gets the position of the nearest value around it.
 func (ps Problems) Locate(file string, src []byte) Problems {
 	text, root, _ := parse(file, src)
 	out := slices.Clone(ps)
@@ -21,13 +21,13 @@ func (ps Problems) Locate(file string, src []byte) Problems {
 	}
 	for i := range out {
 		out[i].File = file
-		out[i].Line, out[i].Column = text.place(root.find(out[i].Path).start)
+		out[i].Line, out[i].Column = text.position(root.find(out[i].Path).start)
 	}
 	out.sort()
 	return out
 }
 
-// find follows a path as [Problem] has it.
+// find returns the node at a path as in [Problem], or the nearest one around it.
 func (n *node) find(path string) *node {
 	for _, token := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
 		next := n.member(token)

@@ -21,7 +21,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// nameByte reports whether c can be in a variable name; the first byte is no digit.
+// nameByte reports whether c can be in a variable name; the first byte cannot be a digit.
 func nameByte(c byte, first bool) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || !first && c >= '0' && c <= '9'
 }
@@ -37,8 +37,8 @@ func (id ID) Valid() bool {
 	return id != "" && len(id) <= maxName
 }
 
-// Slug returns the id that a name gives: lower case, everything else a "-". A
-// name without a usable character gives one made of its hash.
+// Slug derives an id from a name: lower case, with "-" for all other characters. The
+// id of a name without a usable character is derived from its hash.
 func Slug(name string) ID {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -60,8 +60,8 @@ func Slug(name string) ID {
 	return ID(s)
 }
 
-// stepID reports whether s can be a step's id. A bare number would read like
-// an address.
+// stepID reports whether s can be a step's id. A number alone cannot, because it could
+// be mistaken for an address.
 func stepID(s string) bool {
 	digits := 0
 	for i := 0; i < len(s); i++ {
@@ -74,21 +74,21 @@ func stepID(s string) bool {
 	return digits < len(s) && len(s) <= maxName
 }
 
-// settable says why a variable cannot be set by a step, "" if it can.
-func settable(name string) (message, hint string) {
+// variableProblem returns why a step cannot set a variable, "" if it can.
+func variableProblem(name string) (message, hint string) {
 	switch {
 	case strings.HasPrefix(name, "$"):
 		return fmt.Sprintf("%q is a reference, not a name", name), fmt.Sprintf("write %q", strings.TrimPrefix(name, "$"))
 	case !isName(name) || len(name) > maxName:
-		return fmt.Sprintf("%q is no variable name", name), "letters, digits and _, at most 64, no digit first"
+		return fmt.Sprintf("invalid variable name %q", name), "letters, digits and _, at most 64, not starting with a digit"
 	case name == "__proto__":
-		return fmt.Sprintf("%q is no variable name", name), ""
+		return fmt.Sprintf("invalid variable name %q", name), ""
 	case slices.Contains(Reserved, name) && name != varRAGContext:
 		return fmt.Sprintf("%q is reserved", name), "reserved: " + strings.Join(Reserved, ", ")
 	}
 	return "", ""
 }
 
-// varRAGContext is the one reserved variable that a step may set: recipes do,
-// with rag/build. It holds until the next iteration builds it anew.
+// varRAGContext is the one reserved variable that a step may set: recipes do, with
+// rag/build. The next iteration builds it again.
 const varRAGContext = "ragContext"

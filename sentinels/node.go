@@ -12,12 +12,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// A node is one value of a text, with its place.
+// A node is one value of a text, with its position.
 type node struct {
 	kind    byte   // 'n' null, 't' 'f' booleans, '"', '0' number, '{', '['
 	start   int    // offset
 	path    string // as written
-	text    string // of a string its value, of a number its literal
+	text    string // the value of a string, the literal of a number
 	members []member
 	items   []*node
 }
@@ -38,8 +38,8 @@ func (n *node) member(name string) *node {
 	return nil
 }
 
-// what names the node's type for a message.
-func (n *node) what() string {
+// typeName returns the node's type for a message.
+func (n *node) typeName() string {
 	switch n.kind {
 	case 'n':
 		return "null"
@@ -55,7 +55,7 @@ func (n *node) what() string {
 	return "an array"
 }
 
-// count returns how many values there are in n, itself included.
+// count returns the number of values in n, including n.
 func (n *node) count() int {
 	total := 1
 	for _, item := range n.items {
@@ -105,7 +105,7 @@ func (n *node) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// value returns the node as the schema library wants it.
+// value returns the node in the form that the schema library expects.
 func (n *node) value() any {
 	switch n.kind {
 	case 't', 'f':
@@ -130,7 +130,7 @@ func (n *node) value() any {
 	return nil
 }
 
-// builder makes nodes of parsed values and reports what hujson accepts and a
+// builder converts parsed values to nodes and reports what hujson accepts and a
 // definition does not: duplicate keys, lone surrogates, numbers out of range.
 type builder struct {
 	src      *source
@@ -141,8 +141,8 @@ func (b *builder) add(offset int, path string, kind Kind, hint, message string) 
 	b.problems = append(b.problems, b.src.problem(offset, path, kind, hint, message))
 }
 
-// node turns a parsed value into a node. Of two equal keys the first is kept, so that the
-// rest of the decoding sees what the problem points back to.
+// node converts a parsed value to a node. Of two equal keys it keeps the first, which
+// is the one that the problem refers to.
 func (b *builder) node(v *hujson.Value, path string) *node {
 	n := &node{kind: byte(v.Value.Kind()), start: v.StartOffset, path: path}
 	switch value := v.Value.(type) {
@@ -154,7 +154,7 @@ func (b *builder) node(v *hujson.Value, path string) *node {
 			n.text = string(value)
 			if !strictjson.NumberInRange(n.text) {
 				b.add(n.start, path, KindValue, "", fmt.Sprintf("the number %.40s is out of range", n.text))
-				n.text = "1" // passes for most, so that one mistake is one problem
+				n.text = "1" // valid in most fields, so that one mistake is one problem
 			}
 		}
 	case *hujson.Array:
@@ -170,8 +170,8 @@ func (b *builder) node(v *hujson.Value, path string) *node {
 			name := b.str(m.Name.Value.(hujson.Literal), at, path)
 			inner := join(path, name)
 			child := b.node(&m.Value, inner)
-			if first, double := seen[name]; double {
-				line, column := b.src.place(first)
+			if first, duplicate := seen[name]; duplicate {
+				line, column := b.src.position(first)
 				b.add(at, inner, KindDuplicate, "", fmt.Sprintf("duplicate key %q, first at line %d, column %d", name, line, column))
 				continue
 			}
@@ -182,8 +182,8 @@ func (b *builder) node(v *hujson.Value, path string) *node {
 	return n
 }
 
-// str returns the value of a string literal. A lone surrogate has no UTF-8 form
-// and would silently become another character.
+// str returns the value of a string literal. It reports a lone surrogate, which has
+// no UTF-8 form and would silently become another character.
 func (b *builder) str(literal hujson.Literal, at int, path string) string {
 	for i := 0; i+5 < len(literal); i++ {
 		if literal[i] != '\\' {
@@ -207,7 +207,7 @@ func (b *builder) str(literal hujson.Literal, at int, path string) string {
 	return unquote(literal)
 }
 
-// hex4 returns 0 for what is no number; the parser has refused that already.
+// hex4 returns the value of four hexadecimal digits. The parser has checked them.
 func hex4(digits []byte) uint64 {
 	u, err := strconv.ParseUint(string(digits), 16, 32)
 	if err != nil {
@@ -216,7 +216,7 @@ func hex4(digits []byte) uint64 {
 	return u
 }
 
-// join returns the path of a key; a key that is no plain name is quoted.
+// join returns the path of a key. A key that is not an identifier is quoted.
 func join(path, name string) string {
 	if !isName(name) && name != "$schema" && name != "$ref" {
 		return path + "[" + strconv.Quote(name) + "]"

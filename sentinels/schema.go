@@ -11,12 +11,12 @@ func refSchema(name string) map[string]any { return map[string]any{"$ref": "#/$d
 
 func stepsSchema() map[string]any { return refSchema("steps") }
 
-// referenceSchema is what a reference looks like to an editor.
+// referenceSchema accepts a string with a reference.
 var referenceSchema = map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`}
 
 // Schema returns the JSON Schema (draft 2020-12) of a definition file, with the
-// fields of the given step types merged in, so that an editor completes them.
-// Decode is stricter: it also knows references, bounds and expressions.
+// fields of the given step types merged in, so that an editor can complete them.
+// Decode is stricter: it also checks references, limits and expressions.
 func Schema(types *TypeSet) json.RawMessage {
 	root := definitionFields.objectSchema()
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -33,7 +33,7 @@ func Schema(types *TypeSet) json.RawMessage {
 	root["$defs"] = defs
 	raw, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
-		panic("sentinels: the schema is no JSON: " + err.Error()) // it is built of maps and strings
+		panic("sentinels: encode schema: " + err.Error()) // cannot happen: it consists of maps and strings
 	}
 	return append(raw, '\n')
 }
@@ -47,7 +47,8 @@ func anyRequired(names ...string) map[string]any {
 	return map[string]any{"anyOf": alternatives}
 }
 
-// triggerSchema only suggests kinds: which ones there are is the host's to say.
+// triggerSchema suggests types of triggers but accepts all, because the host defines
+// which ones exist.
 func triggerSchema() map[string]any {
 	s := triggerFields.objectSchema("type")
 	delete(s, "additionalProperties") // each kind has options of its own
@@ -55,29 +56,29 @@ func triggerSchema() map[string]any {
 	return s
 }
 
-// stepSchema has the common fields and, for each type, a condition under which
-// the type's own ones are allowed.
+// stepSchema returns the schema of a step: the common fields and, for each type, a
+// condition under which the type's own fields are allowed.
 func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
 	s := stepFields.objectSchema()
 	delete(s, "additionalProperties")
 	if types == nil {
 		return s
 	}
-	s["properties"].(map[string]any)["type"] = map[string]any{"enum": types.names(), "description": "The step type; inferred from the other fields if it is missing."}
+	s["properties"].(map[string]any)["type"] = map[string]any{"enum": types.names(), "description": "The step type. Default: inferred from the other fields."}
 	s["unevaluatedProperties"] = false
 	var rules, before []any
 	for i := range types.specs {
 		spec := &types.specs[i]
 		own := typeSchema(spec, defs)
-		tell := tellingFields(spec)
+		infer := inferenceFields(spec)
 		when := []any{map[string]any{"properties": map[string]any{"type": map[string]any{"const": spec.Type}}, "required": []string{"type"}}}
-		if len(tell) > 0 {
-			inferred := []any{map[string]any{"not": map[string]any{"required": []string{"type"}}}, anyRequired(tell...)}
+		if len(infer) > 0 {
+			inferred := []any{map[string]any{"not": map[string]any{"required": []string{"type"}}}, anyRequired(infer...)}
 			for _, earlier := range before {
 				inferred = append(inferred, map[string]any{"not": earlier})
 			}
 			when = append(when, map[string]any{"allOf": inferred})
-			before = append(before, anyRequired(tell...))
+			before = append(before, anyRequired(infer...))
 		}
 		rules = append(rules, map[string]any{"if": map[string]any{"anyOf": when}, "then": own})
 	}
@@ -85,16 +86,15 @@ func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
 	return s
 }
 
-// tellingFields are the fields from which a type is inferred, under all their
-// names.
-func tellingFields(spec *TypeSpec) []string {
-	tell := slices.Clone(spec.Infer)
+// inferenceFields returns the fields from which a type is inferred, and their aliases.
+func inferenceFields(spec *TypeSpec) []string {
+	names := slices.Clone(spec.Infer)
 	for _, alias := range slices.Sorted(maps.Keys(spec.Aliases)) {
 		if slices.Contains(spec.Infer, spec.Aliases[alias]) {
-			tell = append(tell, alias)
+			names = append(names, alias)
 		}
 	}
-	return tell
+	return names
 }
 
 // typeSchema returns the schema of a type's own fields as part of the file's.
@@ -146,11 +146,11 @@ func typeSchema(spec *TypeSpec, defs map[string]any) map[string]any {
 	return out
 }
 
-// A merger turns parts of a type's schema into parts of the file's.
+// A merger converts parts of a type's schema to parts of the file's.
 type merger struct{ prefix string }
 
-// field returns the schema of a type's field: nested steps and definitions are those of
-// the file, whatever the type says of them.
+// field returns the schema of a type's field. For nested steps and definitions that is
+// a reference to the file's own schema, not the one of the type.
 func (m merger) field(mark string, property any) any {
 	var s map[string]any
 	switch mark {
@@ -170,8 +170,8 @@ func (m merger) field(mark string, property any) any {
 	return s
 }
 
-// merge copies a schema: marks go, local references get the type's prefix, and
-// values that are no text may be a reference as well.
+// merge copies a schema without marks. Local references get the type's prefix, and
+// values that are not strings may also be a reference.
 func (m merger) merge(v any) any {
 	s, ok := v.(map[string]any)
 	if !ok {
@@ -220,8 +220,8 @@ func (m merger) merge(v any) any {
 	return alternatives
 }
 
-// refusesReference reports whether a schema's type, or a closer look at its
-// strings, would refuse a string such as "$name".
+// refusesReference reports whether a schema does not accept a string such as "$name",
+// because of its type or its rules for strings.
 func refusesReference(s map[string]any) bool {
 	switch t := s["type"].(type) {
 	case string:

@@ -18,7 +18,7 @@ import (
 // A8.4. The schema library compiles in a time that grows with the cube of the depth
 // and the square of the number of subschemas, and keeps every pattern compiled: 24 KB
 // took longer than a minute, 190 KB two gigabytes. So all limits are checked before
-// the library sees a schema. What a check of a value may cost is in check_limit.go.
+// a schema is compiled. The limits of validating a value are in field_check_limit.go.
 const (
 	maxStepTypes  = 64    // of one plugin
 	maxAllParts   = 5_000 // of all its schemas
@@ -32,20 +32,20 @@ const (
 	maxSchemaKey  = 64     // bytes
 )
 
-// schemaText bounds the text of one schema; that of a manifest is tighter.
+// schemaText limits the text of one schema. The limits of a manifest are lower.
 var schemaText = strictjson.Limits{Bytes: 1 << 20, Depth: 64, Keys: 10_000, StringBytes: 16 << 10}
 
-// schemaHint is for authors of plugins who meet a limit.
-const schemaHint = "describe the fields less closely and check the rest in the plugin's validate"
+// schemaHint tells plugin authors what to do about a limit.
+const schemaHint = "simplify the schema and check the rest in the plugin's validate"
 
-// CheckTypes holds what plugins say of their step types to the limits of ABI clause
-// A8.4. It takes milliseconds and compiles nothing; [NewTypeSet] begins with it.
+// CheckTypes checks the step types in the manifests of plugins against the limits of
+// ABI clause A8.4. It takes milliseconds and compiles nothing. [NewTypeSet] calls it.
 func CheckTypes(specs []TypeSpec) error {
 	types, parts := map[string]int{}, map[string]int{}
 	for i := range specs {
 		spec := &specs[i]
 		if spec.compiled != nil {
-			continue // it was held to the limits then
+			continue // it has been checked before
 		}
 		if n := max(len(spec.Aliases), len(spec.Infer)); n > maxProperties {
 			return fmt.Errorf("step type %q: %d aliases or fields to infer it from, the limit is %d each", spec.Type, n, maxProperties)
@@ -66,7 +66,7 @@ func CheckTypes(specs []TypeSpec) error {
 	return nil
 }
 
-// schemaText returns the schema of the type's fields; without one they are any.
+// schemaText returns the schema of the type's fields; the default accepts any object.
 func (s *TypeSpec) schemaText() []byte {
 	if text := bytes.TrimSpace(s.Fields); len(text) > 0 {
 		return text
@@ -74,13 +74,13 @@ func (s *TypeSpec) schemaText() []byte {
 	return []byte(`{"type":"object"}`)
 }
 
-// schemaSize is what one schema consists of.
+// schemaSize counts the parts of one schema.
 type schemaSize struct {
 	parts, properties, references, patterns int
 	program                                 int // instructions of its patterns
 }
 
-// checkSchema holds one schema to the limits.
+// checkSchema checks one schema against the limits.
 func checkSchema(text []byte) (schemaSize, error) {
 	var size schemaSize
 	if err := strictjson.Check(text, schemaText); err != nil {
@@ -110,9 +110,9 @@ func checkSchema(text []byte) (schemaSize, error) {
 	return size, (&references{root: root, seen: map[string]bool{}}).schema(root, true)
 }
 
-// add counts a value and what is in it. It takes every value for a schema: what
-// stands in an example or a default counts too, which is simpler than to know
-// where a reference may lead. key is the one that the value has.
+// add counts a value and all values in it. It counts every value as a schema, also
+// those in examples and defaults: that is simpler than finding out which of them a
+// reference refers to. key is the key of the value.
 func (s *schemaSize) add(v any, key string) error {
 	switch v := v.(type) {
 	case bool:
@@ -138,7 +138,7 @@ func (s *schemaSize) add(v any, key string) error {
 	return nil
 }
 
-// member counts one member of an object that has a key itself.
+// member counts one member of an object; key is the key of that object.
 func (s *schemaSize) member(key, name string, v any) error {
 	text, isText := v.(string)
 	switch {
@@ -166,8 +166,9 @@ func (s *schemaSize) pattern(text string) error {
 	return err
 }
 
-// patternSize returns the instructions of a pattern, 0 of one that does not parse:
-// the compiler words that better. The error says which limit it is beyond.
+// patternSize returns the number of instructions of a pattern, or an error if it
+// exceeds a limit. It returns 0 for a pattern that does not parse, because the error
+// of the compiler is more precise.
 func patternSize(text string) (int, error) {
 	if len(text) > maxPattern {
 		return 0, fmt.Errorf("the pattern %.40q... has %d bytes, the limit is %d", text, len(text), maxPattern)
@@ -183,8 +184,8 @@ func patternSize(text string) (int, error) {
 	return n, nil
 }
 
-// compilePattern compiles a pattern within the limits: one of a schema, which has
-// been counted, or a value that a schema says is a pattern.
+// compilePattern compiles a pattern that is within the limits. Besides those of the
+// schema, which have been counted, it gets values with the format "regex".
 func compilePattern(text string) (jsonschema.Regexp, error) {
 	if _, err := patternSize(text); err != nil {
 		return nil, err
@@ -203,11 +204,11 @@ func programSize(re *syntax.Regexp) int {
 	case syntax.OpLiteral:
 		n = len(re.Rune)
 	case syntax.OpCharClass:
-		n = 1 + len(re.Rune)/8 // it keeps its ranges
+		n = 1 + len(re.Rune)/8 // for its ranges
 	case syntax.OpConcat:
 	case syntax.OpAlternate:
 		n += len(re.Sub)
-	case syntax.OpRepeat: // its content is copied as often
+	case syntax.OpRepeat: // its content is copied that many times
 		n = n*max(re.Min, re.Max, 1) + max(re.Max-re.Min, 0)
 	default:
 		n += 2
@@ -215,14 +216,14 @@ func programSize(re *syntax.Regexp) int {
 	return min(n, maxProgram+1)
 }
 
-// references looks at the references of a schema, and at keywords that would
-// change what references mean.
+// references checks the references of a schema, and refuses keywords that change the
+// meaning of references.
 type references struct {
 	root any
 	seen map[string]bool
 }
 
-// schema looks at one schema and at all within it.
+// schema checks one schema and all schemas in it.
 func (r *references) schema(v any, isRoot bool) error {
 	s, ok := v.(map[string]any)
 	if !ok {
@@ -237,7 +238,7 @@ func (r *references) schema(v any, isRoot bool) error {
 			}
 		case "$id", "id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef":
 			if isText && !(isRoot && keyword == "$id") {
-				return fmt.Errorf("%q is not supported within a schema; refer to its parts by their place, as #/$defs/NAME", keyword)
+				return fmt.Errorf("%q is not supported within a schema; refer to its parts by path, such as #/$defs/NAME", keyword)
 			}
 		}
 		for inner := range subschemas(keyword, s[keyword]) {
@@ -249,7 +250,7 @@ func (r *references) schema(v any, isRoot bool) error {
 	return nil
 }
 
-// follow looks at what a reference leads to, once.
+// follow checks the target of a reference, once.
 func (r *references) follow(ref string) error {
 	if r.seen[ref] {
 		return nil
@@ -257,13 +258,12 @@ func (r *references) follow(ref string) error {
 	r.seen[ref] = true
 	target, ok := pointer(r.root, ref)
 	if !ok {
-		return fmt.Errorf("the schema refers to %q, but only references within it work, as #/$defs/NAME", ref)
+		return fmt.Errorf("the schema refers to %q, but only references within it are supported, such as #/$defs/NAME", ref)
 	}
 	return r.schema(target, false)
 }
 
-// subschemas returns the schemas that the value of a keyword consists of, in no
-// order.
+// subschemas returns the schemas in the value of a keyword, in no particular order.
 func subschemas(keyword string, v any) iter.Seq[any] {
 	switch keyword {
 	case "properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions":

@@ -9,8 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// properties is a schema of n fields that are all alike. In inner, # is the number
-// of the field.
+// properties returns a schema of n equal fields. In inner, # is the number of the
+// field.
 func properties(n int, inner string) string {
 	var members []string
 	for i := range n {
@@ -19,7 +19,7 @@ func properties(n int, inner string) string {
 	return `{"type":"object","properties":{` + strings.Join(members, ",") + `}}`
 }
 
-// field is a schema of one field, a, with definitions.
+// field returns a schema of one field, a, with definitions.
 func field(schema string, defs ...string) string {
 	return `{"type":"object","properties":{"a":` + schema + `},"$defs":{` + strings.Join(defs, ",") + `}}`
 }
@@ -28,8 +28,8 @@ func nested(n int, open, inner, shut string) string {
 	return strings.Repeat(open, n) + inner + strings.Repeat(shut, n)
 }
 
-// Schemas that would take minutes to compile, gigabytes to keep, or hours to check
-// one value against, are refused at once. Those just within the limits work.
+// Schemas that would take minutes to compile, gigabytes of memory, or hours to validate
+// one value, are refused at once. Those just within the limits are accepted.
 func TestSchemaLimits(t *testing.T) {
 	for name, c := range map[string]struct{ fields, want string }{
 		"depth":                      {field(nested(8_000, `{"not":`, `{}`, `}`)), "nested more than 64 deep"},
@@ -49,7 +49,7 @@ func TestSchemaLimits(t *testing.T) {
 		"large pattern within":       {field(`{"pattern":"[a-z]{1,900}"}`), ""},
 		"large class":                {field(`{"pattern":"` + strings.Repeat(`\\pL`, 100) + `"}`), "more than 2000 instructions"},
 		"many large patterns":        {properties(30, `{"pattern":"#[a-z]{1,900}"}`), "instructions in its patterns, the limit is 20000"},
-		"no schema":                  {field(`{"type":5}`), `not valid against metaschema at "/properties/a/type": got number`},
+		"no schema":                  {field(`{"type":5}`), `the schema violates the metaschema at "/properties/a/type": got number`},
 		"pattern that does not work": {field(`{"pattern":"("}`), "not valid regex"},
 		"pattern in unused part":     {field(`{}`, `"x":{"pattern":"(x{0,30}y{0,30}){0,30}"}`), "more than 2000 instructions"},
 		"references":                 {properties(201, `{"$ref":"#/properties/x"}`), "201 references, the limit is 200"},
@@ -58,9 +58,9 @@ func TestSchemaLimits(t *testing.T) {
 		"key twice":                  {field(`{"type":"string","type":"number"}`), `duplicate key "type"`},
 		"itself":                     {field(`{"$ref":"#/$defs/t"}`, `"t":{"properties":{"x":{"$ref":"#/$defs/t"}}}`), ""},
 		"the whole":                  {field(`{"properties":{"b":{"$ref":"#"}}}`), ""},
-		"nowhere":                    {field(`{"$ref":"#/$defs/none"}`), "only references within it work"},
-		"nowhere in unused part":     {field(`{}`, `"x":{"items":{"$ref":"#/$defs/none"}}`), "only references within it work"},
-		"anchor":                     {field(`{"$ref":"#t"}`), "only references within it work"},
+		"nowhere":                    {field(`{"$ref":"#/$defs/none"}`), "only references within it are supported"},
+		"nowhere in unused part":     {field(`{}`, `"x":{"items":{"$ref":"#/$defs/none"}}`), "only references within it are supported"},
+		"anchor":                     {field(`{"$ref":"#t"}`), "only references within it are supported"},
 		"anchor of a part":           {field(`{"$anchor":"t"}`), `"$anchor" is not supported`},
 		"dynamic reference":          {field(`{"$dynamicRef":"#t"}`), `"$dynamicRef" is not supported`},
 		"identifier":                 {field(`{"$id":"https://example.com/a"}`), `"$id" is not supported`},
@@ -85,7 +85,7 @@ func TestSchemaLimits(t *testing.T) {
 	}
 }
 
-// The types of one plugin are bounded together, those of several are not.
+// The limits are for all types of one plugin together.
 func TestTypesOfOnePlugin(t *testing.T) {
 	types := func(n int, plugin func(i int) string, fields string) (specs []sentinels.TypeSpec) {
 		for i := range n {
@@ -120,14 +120,14 @@ func TestTypesOfOnePlugin(t *testing.T) {
 	}
 }
 
-// Specs of another type set are taken as they were compiled.
+// Specs of another type set are not compiled again.
 func TestTypesAreCompiledOnce(t *testing.T) {
 	first := types(t)
 	var specs []sentinels.TypeSpec
 	for _, name := range first.Types() {
 		spec, _ := first.Lookup(name)
 		again := *spec
-		again.Fields = json.RawMessage(`not JSON`) // which nothing reads again
+		again.Fields = json.RawMessage(`not JSON`) // is not read again
 		specs = append(specs, again)
 	}
 	second, err := sentinels.NewTypeSet(specs)

@@ -29,7 +29,7 @@ func compileSchema(t *testing.T, set *sentinels.TypeSet) *jsonschema.Schema {
 	return schema
 }
 
-// TestSchemaAccepts holds the schema to accepting what Decode accepts.
+// TestSchemaAccepts checks that the schema accepts what Decode accepts.
 func TestSchemaAccepts(t *testing.T) {
 	schema := compileSchema(t, types(t))
 	files, _ := filepath.Glob("testdata/spec/*.json")
@@ -47,8 +47,7 @@ func TestSchemaAccepts(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	// Canonical text of the file with everything: the comments and the odd
-	// spellings are gone, all fields are there.
+	// The canonical text of the file with all fields, without comments and aliases.
 	src, err := os.ReadFile("testdata/good/everything.json")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +61,7 @@ func TestSchemaAccepts(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses holds it to finding what an editor should underline.
+// TestSchemaRefuses checks that it refuses mistakes that an editor should show.
 func TestSchemaRefuses(t *testing.T) {
 	schema := compileSchema(t, types(t))
 	for name, src := range map[string]string{
@@ -103,7 +102,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestSchemaStable holds two generations to the same bytes, also without types.
+// TestSchemaStable checks that the schema is deterministic, also without types.
 func TestSchemaStable(t *testing.T) {
 	if !bytes.Equal(sentinels.Schema(types(t)), sentinels.Schema(types(t))) {
 		t.Error("two generations differ")

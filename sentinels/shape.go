@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Shape is what [Resolve] has to know of a JSON Schema: where it wants text.
-// A nil Shape wants text nowhere. Shapes are immutable.
+// A Shape is the part of a JSON Schema that [Resolve] uses: which values must be
+// strings. A nil Shape requires no strings. Shapes are immutable.
 type Shape struct {
 	text       bool
 	properties map[string]*Shape
@@ -18,9 +18,9 @@ type Shape struct {
 	rest       *Shape // of additional properties
 }
 
-// NewShape reads a JSON Schema. It follows properties, items, additional
-// properties and references within the schema; of alternatives it wants text
-// only where all do.
+// NewShape reads a JSON Schema. It follows properties, items, additional properties
+// and references within the schema. A value must be a string if all alternatives
+// require it.
 func NewShape(schema json.RawMessage) (*Shape, error) {
 	var root any
 	if err := json.Unmarshal(schema, &root); err != nil {
@@ -29,30 +29,30 @@ func NewShape(schema json.RawMessage) (*Shape, error) {
 	return newShape(root, root), nil
 }
 
-// newShape is for a schema that is part of root, where its references lead.
+// newShape reads a schema whose references are resolved in root.
 func newShape(root, schema any) *Shape { return newShapes(root).of(schema) }
 
-// shapes makes the shapes of one schema. A reference has one shape, made before
-// what it leads to, so that schemas may contain themselves.
+// shapes creates the shapes of one schema. A reference has one shape, created before
+// that of its target, so that schemas may be recursive.
 type shapes struct {
 	root any
 	refs map[string]*Shape
-	left int // alternatives that are looked into
+	left int // number of alternatives that may still be visited
 }
 
-// maxAlternatives is how deep alternatives within alternatives are looked into, and
-// maxLooks how many of one schema in all: each level can multiply the work.
+// maxAlternatives is the depth to which nested alternatives are visited, maxVisits the
+// number of visits for one schema: each level can multiply the work.
 const (
 	maxAlternatives = 3
-	maxLooks        = 10_000
+	maxVisits       = 10_000
 )
 
 func newShapes(root any) *shapes {
-	return &shapes{root: root, refs: make(map[string]*Shape), left: maxLooks}
+	return &shapes{root: root, refs: make(map[string]*Shape), left: maxVisits}
 }
 
-// of returns nil for a schema that wants text nowhere, so that resolving can stop
-// looking there.
+// of returns the shape of a schema, nil if it requires no strings, so that resolving
+// can skip it.
 func (m *shapes) of(schema any) *Shape {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -90,7 +90,7 @@ func (m *shapes) of(schema any) *Shape {
 	return out
 }
 
-// wantsText reports whether nothing but text fits a schema.
+// wantsText reports whether a schema accepts only strings.
 func (m *shapes) wantsText(s map[string]any, depth int) bool {
 	if m.left--; m.left < 0 {
 		return false
@@ -117,7 +117,7 @@ func (m *shapes) wantsText(s map[string]any, depth int) bool {
 
 // deref follows references within the schema.
 func deref(root, schema any) (map[string]any, bool) {
-	for range 8 { // more is a circle, or written to look like one
+	for range 8 { // longer chains are treated as cycles
 		s, ok := schema.(map[string]any)
 		if !ok {
 			return nil, false
@@ -135,7 +135,7 @@ func deref(root, schema any) (map[string]any, bool) {
 
 var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
 
-// pointer returns what a reference such as "#/$defs/rule" leads to.
+// pointer returns the target of a reference such as "#/$defs/rule".
 func pointer(root any, ref string) (any, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok || path != "" && path[0] != '/' { // another document, or an anchor
@@ -161,20 +161,20 @@ func pointer(root any, ref string) (any, bool) {
 	return root, true
 }
 
-// spell writes the strings of n the way the enums of the field's schema spell
-// them: "Error" where "error" is one of the values.
-func (f *fieldSet) spell(field string, n *node) {
+// normalizeEnums changes strings in n to the case that the enums of the field's schema
+// have: "Error" where "error" is one of the values.
+func (f *fieldSet) normalizeEnums(field string, n *node) {
 	properties, _ := f.raw["properties"].(map[string]any)
 	switch f.marks[field] {
 	case markSteps, markBranches, markDefinition:
 	default:
-		spell(f.raw, properties[field], n, 0)
+		normalizeEnums(f.raw, properties[field], n, 0)
 	}
 }
 
-// spell follows the instance, which ends, and within one value the
-// alternatives to a small depth.
-func spell(root, schema any, n *node, depth int) {
+// normalizeEnums visits every value of the instance, which is finite, and for each value
+// the alternatives to a small depth.
+func normalizeEnums(root, schema any, n *node, depth int) {
 	s, ok := deref(root, schema)
 	if !ok {
 		return
@@ -188,23 +188,23 @@ func spell(root, schema any, n *node, depth int) {
 		list, _ := s[k].([]any)
 		for _, inner := range list {
 			if depth < maxAlternatives {
-				spell(root, inner, n, depth+1)
+				normalizeEnums(root, inner, n, depth+1)
 			}
 		}
 	}
 	for _, item := range n.items {
-		spell(root, s["items"], item, 0)
+		normalizeEnums(root, s["items"], item, 0)
 	}
 	properties, _ := s["properties"].(map[string]any)
 	for _, m := range n.members {
 		if property, ok := properties[m.name]; ok {
-			spell(root, property, m.value, 0)
+			normalizeEnums(root, property, m.value, 0)
 		}
 	}
 }
 
-// propertyNames returns the names of the properties that the schema at an
-// instance location has.
+// propertyNames returns the names of the properties of the schema at an instance
+// location.
 func propertyNames(root any, location []string) []string {
 	schema := root
 	for _, token := range location {

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// Suggest returns the candidates that a mistyped name was probably meant to be,
-// best first, at most three. Case, "_", "-" and "/" do not count as
-// differences.
+// Suggest returns the candidates that are similar to a mistyped name, best first, at
+// most three. It ignores case, "_", "-" and "/".
 func Suggest(name string, candidates []string) []string {
 	type scored struct {
 		name string
 		cost int
 	}
 	if len(name) > 64 {
-		return nil // no name is that long, and the distance is quadratic
+		return nil // longer than any name, and the time is quadratic
 	}
 	want := fold(name)
 	limit := 1 + len(want)/4
@@ -40,11 +39,11 @@ func Suggest(name string, candidates []string) []string {
 
 var folder = strings.NewReplacer("_", "", "-", "", "/", "")
 
-// fold makes spellings of one name equal.
+// fold returns the form of a name in which it is compared.
 func fold(s string) string { return folder.Replace(strings.ToLower(s)) }
 
 // distance counts the insertions, deletions, replacements and swaps of
-// neighbours that turn a into b, by bytes.
+// neighbours from a to b, in bytes (Damerau-Levenshtein, optimal string alignment).
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -68,10 +67,10 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// didYouMean returns the hint for a name that is none of the candidates: the
-// near ones, or else all of them. The quiet ones are only named when near.
-func didYouMean(name string, candidates []string, quiet ...string) string {
-	if near := Suggest(name, slices.Concat(candidates, quiet)); len(near) > 0 {
+// didYouMean returns the hint for an unknown name: similar candidates, or else all of
+// them. Hidden ones are listed only if they are similar.
+func didYouMean(name string, candidates []string, hidden ...string) string {
+	if near := Suggest(name, slices.Concat(candidates, hidden)); len(near) > 0 {
 		return "did you mean " + quotedList(near, " or ") + "?"
 	}
 	if len(candidates) == 0 || len(candidates) > 40 {
@@ -80,7 +79,7 @@ func didYouMean(name string, candidates []string, quiet ...string) string {
 	return "known: " + strings.Join(candidates, ", ")
 }
 
-// quotedList returns names in quotes with last between the final two.
+// quotedList returns names in quotes, with last between the final two.
 func quotedList(names []string, last string) string {
 	var b strings.Builder
 	for i, n := range names {

@@ -11,27 +11,27 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Limits of a definition's text, checked before it is parsed. They are those of
-// every other JSON text that the host reads.
+// Limits of a definition's text, checked before it is parsed. They are the defaults
+// for all JSON that the host reads.
 const (
 	MaxBytes       = strictjson.DefaultBytes       // of the whole text
-	MaxDepth       = strictjson.DefaultDepth       // of arrays and objects within each other
+	MaxDepth       = strictjson.DefaultDepth       // of nested arrays and objects
 	MaxKeys        = strictjson.DefaultKeys        // of all objects together
 	MaxStringBytes = strictjson.DefaultStringBytes // of one string as written
 )
 
-// A source is a text with the means to name places in it.
+// A source is a text with an index of its lines, to convert offsets to positions.
 type source struct {
 	file  string
 	text  []byte
 	lines []int // offset of the first byte of each line
-	runes []int // characters before each block, so that a long line costs no more than a short one
+	runes []int // number of characters before each block, so that long lines are not slower
 }
 
 const blockBytes = 1 << 10
 
-// newSource finds the lines and counts the characters once, since there may be
-// thousands of problems to place.
+// newSource finds the lines and counts the characters once, because there may be
+// thousands of problems to locate.
 func newSource(file string, text []byte) *source {
 	s := &source{file: file, text: text, lines: []int{0}}
 	count := 0
@@ -39,7 +39,7 @@ func newSource(file string, text []byte) *source {
 		if i%blockBytes == 0 {
 			s.runes = append(s.runes, count)
 		}
-		if c&0xc0 != 0x80 { // not within a character
+		if c&0xc0 != 0x80 { // the first byte of a character
 			count++
 		}
 		if c == '\n' {
@@ -49,7 +49,7 @@ func newSource(file string, text []byte) *source {
 	return s
 }
 
-// characters counts those before an offset.
+// characters returns the number of characters before an offset.
 func (s *source) characters(offset int) int {
 	if len(s.runes) == 0 {
 		return 0
@@ -64,8 +64,8 @@ func (s *source) characters(offset int) int {
 	return count
 }
 
-// place returns the line and the column, in characters, of an offset.
-func (s *source) place(offset int) (line, column int) {
+// position returns the line and the column, in characters, of an offset.
+func (s *source) position(offset int) (line, column int) {
 	offset = min(offset, len(s.text))
 	lo, hi := 0, len(s.lines)
 	for hi-lo > 1 {
@@ -79,12 +79,12 @@ func (s *source) place(offset int) (line, column int) {
 }
 
 func (s *source) problem(offset int, path string, kind Kind, hint, message string) Problem {
-	line, column := s.place(offset)
+	line, column := s.position(offset)
 	return Problem{File: s.file, Line: line, Column: column, Path: path, Kind: kind, Message: message, Hint: hint}
 }
 
-// parse reads the text into nodes. Duplicate keys and bad strings are found
-// here too; root is nil if the text is no JSON at all.
+// parse converts the text to nodes, and reports duplicate keys and invalid strings.
+// root is nil if the text is not JSON.
 func parse(file string, text []byte) (*source, *node, Problems) {
 	var problems Problems
 	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
@@ -122,8 +122,8 @@ func parse(file string, text []byte) (*source, *node, Problems) {
 	return src, root, b.problems
 }
 
-// syntaxError takes the place out of the text of an error of hujson, whose
-// columns are bytes.
+// syntaxError parses the position in the text of an error of hujson, whose columns
+// are bytes.
 func (s *source) syntaxError(err error) (offset int, message string) {
 	text := err.Error()
 	var line, column int
@@ -135,9 +135,8 @@ func (s *source) syntaxError(err error) (offset int, message string) {
 	return min(s.lines[line-1]+column-1, len(s.text)), text
 }
 
-// overLimit scans text for nesting, keys and strings beyond the limits without
-// building anything. It does not have to understand wrong JSON: parsing will
-// refuse that.
+// overLimit scans text for nesting, keys and strings above the limits, without
+// allocating. Its result for invalid JSON does not matter: the parser refuses that.
 func overLimit(text []byte) (offset int, message string) {
 	depth, keys := 0, 0
 	for i := 0; i < len(text); i++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A TypeSet is the step types that a definition may use. The runtime builds
-// one from the manifests of its plugins; order matters for inference and for
+// A TypeSet is the set of step types that a definition may use. The runtime builds
+// one from the manifests of its plugins. The order is used for inference and for
 // suggestions.
 //
 // # Concurrency
@@ -24,8 +24,8 @@ type TypeSet struct {
 	index map[StepType]int
 }
 
-// A TypeSpec describes one step type: what its fields are and which of them are
-// more than plain data (see package abi, Keyword).
+// A TypeSpec describes one step type: its fields, and the marks of those that are not
+// plain data (see Keyword in package sdk/abi).
 type TypeSpec struct {
 	Type    StepType
 	Summary string
@@ -38,7 +38,7 @@ type TypeSpec struct {
 	compiled *fieldSet // set by NewTypeSet, never changed
 }
 
-// A FieldMark says that the field at Path (top-level names only) carries a mark.
+// A FieldMark is the mark of the field at Path, which is always a top-level name.
 type FieldMark struct {
 	Path string
 	Mark string
@@ -47,27 +47,27 @@ type FieldMark struct {
 // keyword is abi.Keyword.
 const keyword = "x-sentinel"
 
-// A fieldSet is what a type's schema says, ready to be asked.
+// A fieldSet is the compiled schema of a type.
 type fieldSet struct {
 	raw    map[string]any    // the schema itself
 	names  []string          // of the fields, sorted
 	marks  map[string]string // by field
-	open   bool              // fields that are not named are allowed
+	open   bool              // other fields are allowed
 	check  *jsonschema.Schema
 	size   schemaSize
 	shapes map[string]*Shape
 }
 
-// has reports whether a type has a field of its own by that stored name.
+// has reports whether the type has a field with that stored name.
 func (f *fieldSet) has(name string) bool {
 	_, ok := slices.BinarySearch(f.names, name)
 	return ok
 }
 
-// NewTypeSet compiles the schemas of specs, except those of specs that come from
-// [TypeSet.Lookup], which are compiled. The error is that of [CheckTypes], or names
-// every type whose spec does not work: a name that is none or is there twice, a
-// schema that cannot be compiled, a mark, alias or telling field that does not exist.
+// NewTypeSet compiles the schemas of specs. Those of specs from [TypeSet.Lookup] are
+// compiled already. The error is that of [CheckTypes], or lists every invalid spec: an
+// invalid or duplicate name, a schema that cannot be compiled, an unknown mark, alias
+// or inference field.
 func NewTypeSet(specs []TypeSpec) (*TypeSet, error) {
 	if err := CheckTypes(specs); err != nil {
 		return nil, err
@@ -79,8 +79,8 @@ func NewTypeSet(specs []TypeSpec) (*TypeSet, error) {
 		if name := string(spec.Type); !isName(name) || name != strings.ToLower(name) || name[0] == '_' || len(name) > maxName {
 			errs = append(errs, fmt.Errorf("step type %q: the name is not lower_snake", name))
 		}
-		if _, double := t.index[spec.Type]; double {
-			errs = append(errs, fmt.Errorf("step type %q: there is another one of that name", spec.Type))
+		if _, duplicate := t.index[spec.Type]; duplicate {
+			errs = append(errs, fmt.Errorf("step type %q: duplicate name", spec.Type))
 		}
 		t.index[spec.Type] = i
 		if spec.compiled != nil {
@@ -151,14 +151,14 @@ func (s *TypeSpec) Mark(field string) string {
 	return s.compiled.marks[field]
 }
 
-// decides reports whether the expressions of a type are conditions, of which only
-// the truth counts: it has nested steps to decide about. Other types may use the
-// value of an expression.
-func (s *TypeSpec) decides() bool {
+// hasConditions reports whether the expressions of a type are conditions, which are
+// only tested for truth. That is assumed of types with nested steps; other types may
+// use the value of an expression.
+func (s *TypeSpec) hasConditions() bool {
 	return slices.ContainsFunc(s.Marks(), func(m FieldMark) bool { return m.Mark == markSteps || m.Mark == markBranches })
 }
 
-// ResolveField is [Resolve] for the value of one field, under its schema.
+// ResolveField is [Resolve] for the value of one field, with its schema.
 func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup Lookup) (json.RawMessage, []string, error) {
 	if s.compiled == nil {
 		return Resolve(raw, lookup)
@@ -166,7 +166,7 @@ func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup Lookup
 	return s.compiled.shapes[field].Resolve(raw, lookup)
 }
 
-// stored returns the name under which a field is kept.
+// stored returns the stored name of a field or alias.
 func (s *TypeSpec) stored(name string) string {
 	if to, ok := s.Aliases[name]; ok {
 		return to
@@ -174,19 +174,19 @@ func (s *TypeSpec) stored(name string) string {
 	return name
 }
 
-// hostField reports whether a field is a common one that a type cannot have for
-// its own. A type's own timeoutMs is allowed: for a wait it means something else.
-func hostField(name string) bool { return name != "timeoutMs" && stepFields.find(name) != nil }
+// isCommonField reports whether a field is common to all types, so that a type cannot
+// define it. timeoutMs is an exception: for a wait it has another meaning.
+func isCommonField(name string) bool { return name != "timeoutMs" && stepFields.find(name) != nil }
 
-// noRemote refuses schemas that refer to files or addresses.
-type noRemote struct{}
+// localOnly is a loader that refuses references to files and URLs.
+type localOnly struct{}
 
-func (noRemote) Load(url string) (any, error) {
-	return nil, fmt.Errorf("the schema refers to %q, but only references within it work", url)
+func (localOnly) Load(url string) (any, error) {
+	return nil, fmt.Errorf("the schema refers to %q, but only references within it are supported", url)
 }
 
-// compileFields reads and checks what a manifest says of a type. Manifests come from
-// plugins, so everything about them can be wrong.
+// compileFields reads and checks the spec of a type, which comes from the manifest of a
+// plugin and is not trusted.
 func compileFields(spec *TypeSpec) (*fieldSet, error) {
 	size, err := checkSchema(spec.schemaText())
 	if err != nil {
@@ -208,8 +208,8 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 	}
 	shapes := newShapes(f.raw)
 	for _, name := range f.names {
-		if hostField(name) {
-			return nil, fmt.Errorf("fields: %q belongs to every step, a type cannot have its own", name)
+		if isCommonField(name) {
+			return nil, fmt.Errorf("fields: %q is common to all steps, a type cannot define it", name)
 		}
 		if err := f.mark(name, properties[name]); err != nil {
 			return nil, err
@@ -218,7 +218,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 	}
 	for _, name := range spec.Infer {
 		if !f.has(name) {
-			return nil, fmt.Errorf("infer: there is no field %q", name)
+			return nil, fmt.Errorf("infer: unknown field %q", name)
 		}
 	}
 	for alias, name := range spec.Aliases {
@@ -230,7 +230,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 	return f, err
 }
 
-// mark notes the mark of a property.
+// mark records the mark of a property.
 func (f *fieldSet) mark(name string, property any) error {
 	schema, _ := property.(map[string]any)
 	value, given := schema[keyword]
@@ -245,9 +245,8 @@ func (f *fieldSet) mark(name string, property any) error {
 	return nil
 }
 
-// compileCheck compiles the schema that values are held to. Nested steps and
-// definitions are checked by the decoder and stand there as placeholders, and
-// unknown keys are its matter too.
+// compileCheck compiles the schema that values are validated against. The decoder
+// checks unknown keys, nested steps and nested definitions, so these are left out.
 func compileCheck(f *fieldSet, name string) (*jsonschema.Schema, error) {
 	schema := maps.Clone(f.raw)
 	if !f.open {
@@ -275,7 +274,7 @@ func compileCheck(f *fieldSet, name string) (*jsonschema.Schema, error) {
 	schema["properties"] = properties
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noRemote{})
+	c.UseLoader(localOnly{})
 	c.AssertFormat()
 	c.UseRegexpEngine(compilePattern)
 	url := "https://sentinel.invalid/steps/" + name + ".json"
@@ -289,8 +288,8 @@ func compileCheck(f *fieldSet, name string) (*jsonschema.Schema, error) {
 	return check, nil
 }
 
-// schemaError words why a schema does not compile, in one line: the library gives
-// every rule of the metaschema that is broken a line of its own.
+// schemaError returns, in one line, why a schema does not compile. The error of the
+// library has one line for each violated rule of the metaschema.
 func schemaError(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	var broken *jsonschema.ValidationError
@@ -300,9 +299,9 @@ func schemaError(err error) error {
 	for len(broken.Causes) > 0 {
 		broken = broken.Causes[len(broken.Causes)-1]
 	}
-	text := "it breaks a rule"
+	text := "a rule is violated"
 	if unit := broken.BasicOutput(); unit.Error != nil {
 		text = strings.Join(strings.Fields(unit.Error.String()), " ")
 	}
-	return fmt.Errorf("fields: the schema is not valid against metaschema at %.200q: %.200s", "/"+strings.Join(broken.InstanceLocation, "/"), text)
+	return fmt.Errorf("fields: the schema violates the metaschema at %.200q: %.200s", "/"+strings.Join(broken.InstanceLocation, "/"), text)
 }

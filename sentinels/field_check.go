@@ -13,7 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// instance returns a step's own fields as the schema of its type sees them.
+// instance returns a step's own fields in the form that is validated against the
+// schema of its type.
 func (f *fieldSet) instance(own *node) map[string]any {
 	instance := make(map[string]any, len(own.members))
 	for _, m := range own.members {
@@ -29,7 +30,7 @@ func (f *fieldSet) instance(own *node) map[string]any {
 	return instance
 }
 
-// checkFields holds a step's own fields to the schema of its type.
+// checkFields validates a step's own fields against the schema of its type.
 func (d *decoder) checkFields(f *fieldSet, own *node) {
 	instance := f.instance(own)
 	if why := f.tooCostly(instance); why != "" {
@@ -45,14 +46,14 @@ func (d *decoder) checkFields(f *fieldSet, own *node) {
 		d.add(own, KindValue, "", "%s", err)
 		return
 	}
-	v := verdict{src: d.src, fields: f, root: own}
+	v := schemaFindings{src: d.src, fields: f, root: own}
 	d.problems = append(d.problems, v.problems(invalid)...)
 }
 
-// CheckFields holds the fields of a step, as they are handed to the guest, to
+// CheckFields validates the fields of a step, as the guest receives them, against
 // the type's schema, and returns [Problems] with the paths of the fields.
-// References are resolved by then: one that is left is just
-// a string. Fields that hold steps or a definition are not looked into.
+// References must have been resolved: one that is left counts as a plain string.
+// The contents of fields that hold steps or a definition are not checked.
 func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 	if s.compiled == nil {
 		return fmt.Errorf("check fields of %q: the spec is not part of a type set", s.Type)
@@ -64,12 +65,12 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 	}
 	instance, ok := value.(map[string]any)
 	if !ok {
-		return fmt.Errorf("check fields of %q: they are no object", s.Type)
+		return fmt.Errorf("check fields of %q: they are not an object", s.Type)
 	}
 	for name := range instance {
 		switch f.marks[name] {
 		case markSteps, markBranches, markDefinition:
-			instance[name] = nil // what is nested was checked when the definition was
+			instance[name] = nil // nested steps were checked when the definition was decoded
 		}
 	}
 	if why := f.tooCostly(instance); why != "" {
@@ -84,26 +85,26 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 	if root == nil {
 		return problems
 	}
-	v := verdict{src: src, fields: f, root: root, resolved: true}
+	v := schemaFindings{src: src, fields: f, root: root, resolved: true}
 	found := Problems(v.problems(invalid))
 	for i := range found {
-		found[i].Line, found[i].Column = 0, 0 // nobody has the text in front of them
+		found[i].Line, found[i].Column = 0, 0 // the user does not see this text
 	}
 	return found.Err()
 }
 
-// A verdict turns what the schema library found into problems. A string with
-// a reference is taken for any type, since its value is known only at run time.
-type verdict struct {
+// schemaFindings converts the errors of the schema library to problems. A string with
+// a reference is accepted as any type, because its value is known only at run time.
+type schemaFindings struct {
 	src      *source
 	fields   *fieldSet
 	root     *node
-	resolved bool // a reference excuses nothing any more
+	resolved bool // references have been resolved, so that none is accepted as another type
 }
 
-// excused reports whether the value of n is not known yet. Fields that are
-// handed over as written never get another one.
-func (v *verdict) excused(n *node, location []string) bool {
+// deferred reports whether the value of n is known only at run time. Fields that the
+// guest receives as written are never resolved.
+func (v *schemaFindings) deferred(n *node, location []string) bool {
 	if v.resolved || n.kind != '"' || !hasReference(n.text) || len(location) == 0 {
 		return false
 	}
@@ -114,8 +115,8 @@ func (v *verdict) excused(n *node, location []string) bool {
 	return true
 }
 
-// at returns the node that an instance location leads to.
-func (v *verdict) at(location []string) *node {
+// nodeAt returns the node at an instance location, or the nearest one around it.
+func (v *schemaFindings) nodeAt(location []string) *node {
 	n := v.root
 	for _, token := range location {
 		var next *node
@@ -134,13 +135,13 @@ func (v *verdict) at(location []string) *node {
 	return n
 }
 
-// problems returns what is wrong with the fields, within the limits on problems of
-// one step; none if references excuse all of it.
-func (v *verdict) problems(e *jsonschema.ValidationError) []Problem {
-	found := v.findings(e)
+// problems returns the problems of the fields, within the limits for one step. It
+// returns none if all values in question are deferred.
+func (v *schemaFindings) problems(e *jsonschema.ValidationError) []Problem {
+	found := v.collect(e)
 	if len(found) > maxProblems {
 		found = append(found[:maxProblems:maxProblems], v.src.problem(v.root.start, v.root.path, KindValue, "",
-			fmt.Sprintf("there are more than %d problems, of which the first are listed", maxProblems)))
+			fmt.Sprintf("more than %d problems, only the first are listed", maxProblems)))
 	}
 	for i := range found {
 		p := &found[i]
@@ -149,7 +150,7 @@ func (v *verdict) problems(e *jsonschema.ValidationError) []Problem {
 	return found
 }
 
-// shorten cuts what is shown of a text to maxProblemText bytes.
+// shorten cuts a text to maxProblemText bytes.
 func shorten(text string) string {
 	if len(text) <= maxProblemText {
 		return text
@@ -157,10 +158,10 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxProblemText], "") + "…"
 }
 
-// findings returns the problems of e, or the first maxProblems+1 of them; none if
-// references excuse all of it.
-func (v *verdict) findings(e *jsonschema.ValidationError) []Problem {
-	n := v.at(e.InstanceLocation)
+// collect returns the problems of e, at most maxProblems+1 of them, none if all values
+// in question are deferred.
+func (v *schemaFindings) collect(e *jsonschema.ValidationError) []Problem {
+	n := v.nodeAt(e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
 	case *kind.AnyOf:
 		return v.alternatives(n, e)
@@ -172,23 +173,24 @@ func (v *verdict) findings(e *jsonschema.ValidationError) []Problem {
 		if len(e.Causes) > 0 {
 			var all []Problem
 			for _, cause := range e.Causes {
-				if all = append(all, v.findings(cause)...); len(all) > maxProblems {
+				if all = append(all, v.collect(cause)...); len(all) > maxProblems {
 					return all[:maxProblems+1]
 				}
 			}
 			return all
 		}
 	}
-	if v.excused(n, e.InstanceLocation) {
+	if v.deferred(n, e.InstanceLocation) {
 		return nil
 	}
-	return v.leaf(n, e)
+	return v.describe(n, e)
 }
 
-// alternatives says what is wrong when no alternative fits: which types would
-// do, which fields would do, or else the complaints of the nearest one.
-func (v *verdict) alternatives(n *node, e *jsonschema.ValidationError) []Problem {
-	if v.excused(n, e.InstanceLocation) {
+// alternatives returns the problem of a value that no alternative accepts: the types
+// that are accepted, the fields that are required, or else the problems of the
+// alternative that is nearest.
+func (v *schemaFindings) alternatives(n *node, e *jsonschema.ValidationError) []Problem {
+	if v.deferred(n, e.InstanceLocation) {
 		return nil
 	}
 	causes := e.Causes
@@ -196,7 +198,7 @@ func (v *verdict) alternatives(n *node, e *jsonschema.ValidationError) []Problem
 	var types, fields []string
 	onlyTypes, onlyFields := true, true
 	for _, cause := range causes {
-		found := v.findings(cause)
+		found := v.collect(cause)
 		if len(found) == 0 {
 			return nil
 		}
@@ -209,7 +211,7 @@ func (v *verdict) alternatives(n *node, e *jsonschema.ValidationError) []Problem
 			onlyTypes = false
 			best = found // the type was right, so this alternative was meant
 		}
-		if k, ok := only(cause).ErrorKind.(*kind.Required); ok {
+		if k, ok := singleCause(cause).ErrorKind.(*kind.Required); ok {
 			fields = append(fields, strings.Join(k.Missing, `" with "`))
 		} else {
 			onlyFields = false
@@ -221,23 +223,23 @@ func (v *verdict) alternatives(n *node, e *jsonschema.ValidationError) []Problem
 	switch {
 	case len(causes) > 0 && onlyTypes:
 		slices.Sort(types)
-		return at(KindType, "is %s, want %s", n.what(), articles(slices.Compact(types)))
+		return at(KindType, "is %s, want %s", n.typeName(), articles(slices.Compact(types)))
 	case len(causes) > 0 && onlyFields:
 		return at(KindMissing, "needs %s", quotedList(fields, " or "))
 	}
 	return best
 }
 
-// only follows single causes down to the one that says something.
-func only(e *jsonschema.ValidationError) *jsonschema.ValidationError {
+// singleCause follows single causes down to the innermost one.
+func singleCause(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	for len(e.Causes) == 1 {
 		e = e.Causes[0]
 	}
 	return e
 }
 
-// articles names JSON types as [node.what] does, so that "is a number, want a string"
-// reads the same whoever found it.
+// articles returns the names of JSON types as [node.typeName] does, so that "is a
+// number, want a string" has the same words from the decoder and from a schema.
 func articles(types []string) string {
 	names := make([]string, len(types))
 	for i, t := range types {
@@ -255,25 +257,25 @@ func articles(types []string) string {
 	return strings.Join(names, " or ")
 }
 
-// leaf words one finding.
-func (v *verdict) leaf(n *node, e *jsonschema.ValidationError) []Problem {
+// describe converts one error without causes.
+func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Problem {
 	var out []Problem
 	add := func(offset int, path string, kind Kind, hint, format string, args ...any) {
 		out = append(out, v.src.problem(offset, path, kind, hint, fmt.Sprintf(format, args...)))
 	}
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
-		add(n.start, n.path, KindType, "", "is %s, want %s", n.what(), articles(k.Want))
+		add(n.start, n.path, KindType, "", "is %s, want %s", n.typeName(), articles(k.Want))
 	case *kind.Required:
 		for _, name := range k.Missing {
 			add(n.start, n.path, KindMissing, "", "%q is missing", name)
 		}
 	case *kind.Enum:
 		if n.kind == '"' {
-			add(n.start, n.path, KindUnknown, didYouMean(n.text, texts(k.Want)), "%q is none of its values", shorten(n.text))
+			add(n.start, n.path, KindUnknown, didYouMean(n.text, texts(k.Want)), "unknown value %q", shorten(n.text))
 			break
 		}
-		add(n.start, n.path, KindValue, "", "is none of its values")
+		add(n.start, n.path, KindValue, "", "is not one of the allowed values")
 	case *kind.AdditionalProperties:
 		known := propertyNames(v.fields.raw, e.InstanceLocation)
 		unknown := make(map[string]bool, len(k.Properties))
@@ -308,15 +310,15 @@ func (v *verdict) leaf(n *node, e *jsonschema.ValidationError) []Problem {
 	case *kind.Pattern:
 		add(n.start, n.path, KindValue, "", "%q does not match %s", shorten(n.text), k.Want)
 	case *kind.Format:
-		add(n.start, n.path, KindValue, "", "%q is no %s", shorten(n.text), k.Want)
+		add(n.start, n.path, KindValue, "", "%q is not a valid %s", shorten(n.text), k.Want)
 	case *kind.OneOf:
 		if keys := v.exclusive(e.InstanceLocation, k.Subschemas); len(keys) > 1 {
 			add(n.start, n.path, KindValue, "", "takes only one of %s", quotedList(keys, " and "))
 			break
 		}
-		add(n.start, n.path, KindValue, "", "fits more than one alternative of its schema")
+		add(n.start, n.path, KindValue, "", "matches more than one alternative of its schema")
 	default:
-		text := "does not fit its schema"
+		text := "does not match its schema"
 		if unit := e.BasicOutput(); unit.Error != nil {
 			text = unit.Error.String()
 		}
@@ -326,7 +328,7 @@ func (v *verdict) leaf(n *node, e *jsonschema.ValidationError) []Problem {
 }
 
 // exclusive returns the keys that alternatives of the step's own schema require.
-func (v *verdict) exclusive(location []string, matched []int) []string {
+func (v *schemaFindings) exclusive(location []string, matched []int) []string {
 	list, _ := v.fields.raw["oneOf"].([]any)
 	var keys []string
 	for _, i := range matched {

@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// doubling is n definitions, each of which refers to the next one twice.
+// doubling returns n definitions, each of which refers to the next one twice.
 func doubling(n int) string {
 	defs := []string{fmt.Sprintf(`"d%d":{"type":"string"}`, n)}
 	for i := range n {
@@ -20,7 +20,7 @@ func doubling(n int) string {
 	return field(`{"$ref":"#/$defs/d0"}`, defs...)
 }
 
-// What a check costs is bounded by the size of the value times that of the schema.
+// The cost of a check is limited, whatever the value and the schema are.
 func TestCheckLimits(t *testing.T) {
 	wide := field(`{"items":{"anyOf":[` + strings.Repeat(`{"type":"string"},`, 490) + `{"type":"null"}]}}`)
 	pattern := field(`{"anyOf":[{"pattern":"a[a-z]{1,900}$"}` + strings.Repeat(`,{"pattern":"b[a-z]{1,900}$"}`, 9) + `]}`)
@@ -58,8 +58,7 @@ func TestCheckLimits(t *testing.T) {
 	}
 }
 
-// Of a step whose fields have countless problems the first are reported, in bounded
-// texts.
+// The number and the length of the problems of one step are limited.
 func TestProblemsOfAStepAreBounded(t *testing.T) {
 	const most, text = 100, 1 << 10
 	var numbers, keys strings.Builder
@@ -88,7 +87,7 @@ func TestProblemsOfAStepAreBounded(t *testing.T) {
 			_, written := sentinels.Decode([]byte(`{"id":"x","name":"x","steps":[{"type":"a",`+c.fields[1:]+`]}`), sentinels.DecodeOptions{Types: set})
 			var found sentinels.Problems
 			if !errors.As(resolved, &found) {
-				t.Fatalf("the fields were taken: %v", resolved)
+				t.Fatalf("the fields were accepted: %v", resolved)
 			}
 			for where, list := range map[string]sentinels.Problems{"when resolved": found, "in a definition": written} {
 				if len(list) != c.want {
@@ -99,8 +98,8 @@ func TestProblemsOfAStepAreBounded(t *testing.T) {
 						t.Errorf("%s: a problem of %d, %d and %d bytes: %.100s", where, len(p.Message), len(p.Path), len(p.Hint), p.Message)
 					}
 				}
-				if said := list.Error(); c.want > most && strings.Count(said, "there are more than 100 problems") != 1 {
-					t.Errorf("%s: not said that there are more: %.200s", where, said)
+				if said := list.Error(); c.want > most && strings.Count(said, "more than 100 problems") != 1 {
+					t.Errorf("%s: no problem says that there are more: %.200s", where, said)
 				}
 			}
 		})

@@ -4,28 +4,28 @@ import "fmt"
 
 // Limits of one check of a step's fields against the schema of its type. The
 // schema library evaluates a subschema once for each way that leads to it, and
-// keeps 600 bytes and takes 4 us for each evaluation that fails: 1.5 KB of
-// references that double at each level take hours for one value, an array of
-// 100,000 numbers against 490 alternatives 17 GB. Patterns take a time that grows
-// with their instructions times the length of the text.
+// needs 600 bytes and 4 us for each evaluation that fails: 1.5 KB of references
+// that double at each level take hours for one value, an array of 100,000 numbers
+// against 490 alternatives takes 17 GB. The time of a pattern is proportional to its
+// instructions times the length of the text.
 const (
 	maxEvaluations = 500_000
 	maxMatching    = 1_000_000_000 // instructions of all patterns, times bytes of text
-	maxEvaluating  = 1_000         // evaluations within each other
+	maxEvaluating  = 1_000         // depth of nested evaluations
 )
 
-// Limits of what is said about the fields of one step, ABI clause A8.5. Half a million
-// values that do not fit would make an error of 50 MB, which is stored and shown.
+// Limits of the problems of one step, ABI clause A8.5. Half a million invalid values
+// would make an error of 50 MB, which is stored and shown.
 const (
 	maxProblems    = 100
 	maxProblemText = 1 << 10 // bytes of a message, a path, a hint
 )
 
-// tooCostly says why the fields of a step cannot be checked, "" if they can.
+// tooCostly returns why checking the fields of a step would exceed the limits, or "".
 func (f *fieldSet) tooCostly(fields map[string]any) string {
 	values, length := measure(fields)
 	if int64(length)*int64(f.size.program) > maxMatching {
-		return fmt.Sprintf("%d bytes of text are too many for the patterns of the schema, at most %d can be checked", length, maxMatching/f.size.program)
+		return fmt.Sprintf("%d bytes of text are too many for the patterns of the schema, the limit is %d", length, maxMatching/f.size.program)
 	}
 	if f.cheap(values) {
 		return ""
@@ -37,13 +37,13 @@ func (f *fieldSet) tooCostly(fields map[string]any) string {
 	return fmt.Sprintf("checking %d values against the schema takes more than %d evaluations; the plugin's schema has too many alternatives, or refers to itself in several of them", values, maxEvaluations)
 }
 
-// cheap reports whether a check of that many values is within the limit whatever
-// they are: without references no value meets a part of the schema twice.
+// cheap reports whether a check of that many values is always within the limit:
+// without references, a value is evaluated at most once against a part of the schema.
 func (f *fieldSet) cheap(values int) bool {
 	return f.size.references == 0 && int64(values)*int64(f.size.parts) < maxEvaluations
 }
 
-// measure returns how many values there are in v, and the bytes of its strings.
+// measure returns the number of values in v, and the bytes of its strings.
 func measure(v any) (values, length int) {
 	values = 1
 	add := func(inner any) {
@@ -66,19 +66,19 @@ func measure(v any) (values, length int) {
 	return values, length
 }
 
-// evaluation counts what the schema library will evaluate, at least: it takes every
-// alternative for one that is tried.
+// evaluation counts the evaluations of the schema library. It counts every
+// alternative, also those that the library skips.
 type evaluation struct {
 	root    any
 	targets map[string]any // by reference
 	left    int
 }
 
-// target returns what a reference leads to.
+// target returns the schema that a reference refers to.
 func (e *evaluation) target(ref string) any {
 	target, ok := e.targets[ref]
 	if !ok {
-		target, _ = pointer(e.root, ref) // the schema was refused if it led nowhere
+		target, _ = pointer(e.root, ref) // a schema with an unresolved reference has been refused
 		e.targets[ref] = target
 	}
 	return target

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// A truthRef is a reference in a condition that is tested as it is, without a
+// A truthRef is a reference in a condition whose truthiness is tested, without a
 // comparison: $done in `$done`, `!$done` and `$a > 1 && ($done || $b === 2)`.
 type truthRef struct {
 	text   string   // as written
 	name   string   // of the variable
-	fields []string // the path behind it; a string method that gives text again is no part of it
+	fields []string // the path after it, without methods that return a string, such as trim
 }
 
-// truthReferences returns the references that a condition tests as they are. It
-// knows the operators ! && || ?: and brackets, and says nothing about a source
-// with anything that needs a parser of JavaScript: it is for warnings.
+// truthReferences returns the references whose truthiness a condition tests. It handles
+// the operators ! && || ?: and brackets, and returns nothing for a source that needs a
+// JavaScript parser: it is used for warnings only.
 func truthReferences(source string) []truthRef {
 	if strings.ContainsAny(source, "`/\\;{}") || strings.Contains(source, "=>") {
 		return nil
@@ -33,13 +33,13 @@ func truthReferences(source string) []truthRef {
 	return refs
 }
 
-// truthPattern is a reference with a path of names.
+// truthPattern matches a reference with a path of names.
 var truthPattern = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)((?:\??\.[A-Za-z_][A-Za-z0-9_]*)*)(?:\??\.(?:trim|toLowerCase|toUpperCase)\(\))*$`)
 
-// maxTruthDepth is how deep truthOperands looks into brackets and choices.
+// maxTruthDepth is the depth of nested brackets and choices that truthOperands visits.
 const maxTruthDepth = 32
 
-// truthOperands adds to list the parts of an expression whose truth is its own.
+// truthOperands appends to list the operands that decide the truth of an expression.
 func truthOperands(s string, list []string, depth int) []string {
 	s = strings.TrimSpace(s)
 	if depth > maxTruthDepth {
@@ -66,8 +66,8 @@ func truthOperands(s string, list []string, depth int) []string {
 	return append(list, s)
 }
 
-// cutOperator cuts s around the first operator outside brackets and strings. The
-// operator "?" is neither "?." nor "??", and ":" is the one that belongs to s.
+// cutOperator cuts s around the first operator outside brackets and strings. "?." and
+// "??" are not the operator "?", and ":" is the one of the outermost choice.
 func cutOperator(s, operator string) (left, right string, found bool) {
 	choices := 0
 	for i := 0; i < len(s); i++ {
@@ -87,8 +87,8 @@ func cutOperator(s, operator string) (left, right string, found bool) {
 	return s, "", false
 }
 
-// closing returns the index of what closes the bracket or string that begins at
-// s[start], len(s) if nothing does.
+// closing returns the index of the end of the bracket or string that begins at
+// s[start], len(s) if it has none.
 func closing(s string, start int) int {
 	if c := s[start]; c == '\'' || c == '"' {
 		if n := strings.IndexByte(s[start+1:], c); n >= 0 {
@@ -110,16 +110,16 @@ func closing(s string, start int) int {
 // shellCommand is the command whose result is that of a shell line.
 const shellCommand = "code/shell/execute"
 
-// result is what is known of the value of a variable.
+// result is what is known about the value of a variable.
 type result int
 
 const (
-	resultStep  result = iota // the output of a step: text is a text
-	resultShell               // that of a shell line: output and stderr are texts too
-	resultWord                // a text that is meant to be a boolean
+	resultStep     result = iota // the output of a step: "text" is a string
+	resultShell                  // the output of a shell line: "output" and "stderr" are strings too
+	resultBoolText               // a string that is used as a boolean
 )
 
-// resultOf returns what is known of the output of a step.
+// resultOf returns what is known about the output of a step.
 func (c *checker) resultOf(s *Step) result {
 	spec, ok := c.types.Lookup(s.Type)
 	if !ok {
@@ -133,47 +133,48 @@ func (c *checker) resultOf(s *Step) result {
 	return resultStep
 }
 
-// note keeps what is known of a variable; of one that several steps set, what
-// all of them give.
-func (c *checker) note(name string, r result) {
+// setResult records what is known about a variable. If several steps set it, it keeps
+// what is true for all of them.
+func (c *checker) setResult(name string, r result) {
 	if before, ok := c.results[name]; ok && before != r {
 		r = resultStep
 	}
 	c.results[name] = r
 }
 
-// words notes the inputs that are declared as text and take 'true' or 'false'.
-func (c *checker) words(inputs map[string]Input) {
+// booleanTexts records the inputs that are declared as string and have the value 'true'
+// or 'false'.
+func (c *checker) booleanTexts(inputs map[string]Input) {
 	for name, in := range inputs {
 		values := append(slices.Clone(in.Enum), in.Default)
 		for _, v := range values {
 			if in.Type == "string" && (string(v) == `"true"` || string(v) == `"false"`) {
-				c.results[name] = resultWord
+				c.results[name] = resultBoolText
 			}
 		}
 	}
 }
 
-// truth warns of a condition that takes a text for true or false: 'false' is
-// true, like every text that is not empty.
-func (c *checker) truth(path, source string) {
+// truthiness warns about a condition that tests a string: 'false' is true, like every
+// string that is not empty.
+func (c *checker) truthiness(path, source string) {
 	for _, ref := range truthReferences(source) {
 		r, known := c.results[ref.name]
 		field := strings.Join(ref.fields, ".")
 		switch {
 		case !known:
-		case field == "" && r == resultWord:
+		case field == "" && r == resultBoolText:
 			c.warn(path, "write "+ref.text+` === 'true', or declare the input with type "boolean"`,
 				"%s is a text, and every text that is not empty is true, also 'false'", ref.text)
 		case field == "" && r == resultShell:
 			c.warn(path, "write "+ref.text+".success, or "+ref.text+".output.trim() === 'true'",
 				"%s is an object, the result of a shell line, and every object is true", ref.text)
 		case field == "text":
-			c.warn(path, "write "+ref.text+" === 'true', or "+ref.text+" !== '' if any text will do",
+			c.warn(path, "write "+ref.text+" === 'true', or "+ref.text+" !== '' to accept any text",
 				"%s is a text, and every text that is not empty is true, also 'false'", ref.text)
 		case (field == "output" || field == "stderr") && r == resultShell:
 			trimmed := strings.TrimSuffix(ref.text, ".trim()") + ".trim()"
-			c.warn(path, "write "+trimmed+" === 'true', or "+trimmed+" !== '' if any text will do",
+			c.warn(path, "write "+trimmed+" === 'true', or "+trimmed+" !== '' to accept any text",
 				"%s is a text, and every text that is not empty is true, also 'false'", ref.text)
 		}
 	}

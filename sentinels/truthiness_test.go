@@ -11,8 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// TestTextAsCondition: a text that is tested without a comparison is a warning,
-// where it is known to be a text; what is compared or may be a boolean is none.
+// TestTextAsCondition checks that a value that is known to be text is reported if it is
+// tested without a comparison, and that other values are not.
 func TestTextAsCondition(t *testing.T) {
 	const src = `{"name": "a", "inputs": {"flag": {"type": "string", "enum": ["true", "false"]}, "branch": "string", "ready": "boolean"}, "steps": [
   {"type": "shell", "command": "./check", "outputTo": "tests"},
@@ -56,7 +56,7 @@ func TestTextAsCondition(t *testing.T) {
 		"$tests.output.length":                 "",
 		"$branch":                              "",
 		"$ready":                               "",
-		"/a|b/.test($reply.text)":              "", // a regular expression is beyond this check
+		"/a|b/.test($reply.text)":              "", // regular expressions are not parsed
 		"((((":                                 "",
 		"'":                                    "",
 		"$reply.text ?":                        "$reply.text",
@@ -86,8 +86,8 @@ func TestTextAsCondition(t *testing.T) {
 	}
 }
 
-// TestTextAsConditionWording holds the warnings to naming what to write instead,
-// in every place that takes a condition.
+// TestTextAsConditionWording compares the texts of the warnings, for all fields with a
+// condition.
 func TestTextAsConditionWording(t *testing.T) {
 	src := `{
   "name": "a",
@@ -103,20 +103,20 @@ func TestTextAsConditionWording(t *testing.T) {
 	got := sentinels.Check(decode(t, src), types(t)).Locate("f.json", []byte(src)).Error()
 	want := strings.Join([]string{
 		`f.json:6:70: steps[1].condition: $tests.output is a text, and every text that is not empty is true, also 'false'`,
-		"\twrite $tests.output.trim() === 'true', or $tests.output.trim() !== '' if any text will do",
+		"\twrite $tests.output.trim() === 'true', or $tests.output.trim() !== '' to accept any text",
 		`f.json:7:15: steps[2].check: $flag is a text, and every text that is not empty is true, also 'false'`,
 		"\twrite $flag === 'true', or declare the input with type \"boolean\"",
 		`f.json:7:43: steps[2].then[0].check: $tests is an object, the result of a shell line, and every object is true`,
 		"\twrite $tests.success, or $tests.output.trim() === 'true'",
 		`f.json:9:38: loop.check: $reply.text is a text, and every text that is not empty is true, also 'false'`,
-		"\twrite $reply.text === 'true', or $reply.text !== '' if any text will do",
+		"\twrite $reply.text === 'true', or $reply.text !== '' to accept any text",
 	}, "\n")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
 
-// A variable that steps of different kinds set may be anything.
+// A variable that steps of different types set can have any type.
 func TestTextAsConditionOfSeveralSteps(t *testing.T) {
 	d := decode(t, `{"name": "a", "steps": [
   {"type": "shell", "command": "./check", "outputTo": "x"}, {"command": "data/list", "params": {}, "outputTo": "x"},

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// A field is one key of a JSON object of the format. Decode, Encode and Schema
-// all work from the same tables of fields, so they cannot disagree.
+// A field is one key of a JSON object of the format. Decode, Encode and Schema use
+// the same tables of fields, so that they cannot disagree.
 type field[T any] struct {
 	name    string
 	aliases []string // accepted on input
 	doc     string
-	quiet   bool // accepted, but not among the known keys of a hint
+	hidden  bool // accepted, but not suggested in hints
 	schema  any
 	decode  func(d *decoder, n *node, dst *T)
-	encode  func(src *T) json.RawMessage // nil leaves the key out; a nil func is for input only
+	encode  func(src *T) json.RawMessage // a nil result omits the key; a nil func: read only
 }
 
 type table[T any] []field[T]
 
-// find returns the field of a key or of one of its other names, nil if there is none.
+// find returns the field with a name or alias, nil if there is none.
 func (t table[T]) find(name string) *field[T] {
 	for i := range t {
 		if t[i].name == name || slices.Contains(t[i].aliases, name) {
@@ -32,39 +32,39 @@ func (t table[T]) find(name string) *field[T] {
 }
 
 // names returns the names to offer in hints.
-func (t table[T]) names() (known, quiet []string) {
+func (t table[T]) names() (known, hidden []string) {
 	for i := range t {
-		if t[i].quiet {
-			quiet = append(quiet, t[i].name)
+		if t[i].hidden {
+			hidden = append(hidden, t[i].name)
 		} else {
 			known = append(known, t[i].name)
 		}
 	}
-	return known, quiet
+	return known, hidden
 }
 
-// read decodes an object and returns its members by stored name; nil if n is
-// no object.
+// read decodes an object and returns its members by stored name, or nil if n is not
+// an object.
 func (t table[T]) read(d *decoder, n *node, dst *T) map[string]member {
-	if !d.want(n, '{', "an object") {
+	if !d.expect(n, '{', "an object") {
 		return nil
 	}
 	seen := make(map[string]member, len(n.members))
 	for _, m := range n.members {
 		f := t.find(m.name)
 		if f == nil {
-			known, quiet := t.names()
-			d.unknownKey(m, known, quiet...)
+			known, hidden := t.names()
+			d.unknownKey(m, known, hidden...)
 			continue
 		}
-		if d.first(seen, f.name, m) {
+		if d.recordKey(seen, f.name, m) {
 			f.decode(d, m.value, dst)
 		}
 	}
 	return seen
 }
 
-// write appends the object's members that are set.
+// write appends the members of the object that are set.
 func (t table[T]) write(o *object, src *T) {
 	for i := range t {
 		if t[i].encode == nil {
@@ -119,8 +119,8 @@ func documented(schema any, doc string) any {
 
 // The constructors below cover the kinds of fields the format has.
 
-// textField is for text, and for types of text such as ids. Empty text is stored as if the
-// key were missing.
+// textField is for strings, and for string types such as ids. An empty string is the
+// same as a missing key.
 func textField[T any, S ~string](name, doc string, at func(*T) *S, aliases ...string) field[T] {
 	return field[T]{name: name, aliases: aliases, doc: doc, schema: map[string]any{"type": "string"},
 		decode: func(d *decoder, n *node, dst *T) {
@@ -136,7 +136,7 @@ func textField[T any, S ~string](name, doc string, at func(*T) *S, aliases ...st
 		}}
 }
 
-// numberField is for whole numbers of at least least; 0 is left out when written.
+// numberField is for whole numbers of at least least; 0 is omitted when written.
 func numberField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) *N) field[T] {
 	return field[T]{name: name, doc: doc, schema: map[string]any{"type": "integer", "minimum": least},
 		decode: func(d *decoder, n *node, dst *T) {
@@ -152,7 +152,7 @@ func numberField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) 
 		}}
 }
 
-// flagField is for booleans; false is left out when written.
+// flagField is for booleans; false is omitted when written.
 func flagField[T any](name, doc string, at func(*T) *bool) field[T] {
 	return field[T]{name: name, doc: doc, schema: map[string]any{"type": "boolean"},
 		decode: func(d *decoder, n *node, dst *T) {
@@ -170,7 +170,7 @@ func flagField[T any](name, doc string, at func(*T) *bool) field[T] {
 		}}
 }
 
-// choiceField is for one of a few words.
+// choiceField is for one of a fixed list of words.
 func choiceField[T any, S ~string](name, doc string, choices []string, at func(*T) *S) field[T] {
 	f := textField(name, doc, at)
 	f.schema = map[string]any{"type": "string", "enum": choices}
@@ -182,12 +182,12 @@ func choiceField[T any, S ~string](name, doc string, choices []string, at func(*
 	return f
 }
 
-// listField is for lists of text; an empty one is left out when written.
+// listField is for lists of text; an empty one is omitted when written.
 func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
 	return field[T]{name: name, doc: doc,
 		schema: map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
 		decode: func(d *decoder, n *node, dst *T) {
-			if !d.want(n, '[', "an array of strings") {
+			if !d.expect(n, '[', "an array of strings") {
 				return
 			}
 			for _, item := range n.items {
@@ -211,8 +211,8 @@ func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
 		}}
 }
 
-// objectField is for an object with a table of its own; one without a key that is set
-// is left out when written.
+// objectField is for an object with a table of its own. An object in which no key is
+// set is omitted when written.
 func objectField[T, U any](name, doc string, inner table[U], at func(*T) *U) field[T] {
 	return field[T]{name: name, doc: doc, schema: inner.objectSchema(),
 		decode: func(d *decoder, n *node, dst *T) { inner.read(d, n, at(dst)) },
@@ -224,7 +224,7 @@ func objectField[T, U any](name, doc string, inner table[U], at func(*T) *U) fie
 		}}
 }
 
-// An object builds a JSON object with keys in the order of adding.
+// An object builds a JSON object, with the keys in the order of the calls of add.
 type object struct{ b []byte }
 
 func (o *object) add(name string, raw json.RawMessage) {
@@ -244,7 +244,7 @@ func (o *object) bytes() json.RawMessage {
 	return append(o.b, '}')
 }
 
-// equalFold returns the choice that equals s but for case.
+// equalFold returns the choice that equals s, ignoring case.
 func equalFold(s string, choices []string) (string, bool) {
 	for _, c := range choices {
 		if strings.EqualFold(s, c) {
