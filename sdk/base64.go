@@ -6,7 +6,7 @@ import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// bytesOf reads a text of an answer in its encoding.
+// bytesOf decodes a string of an answer.
 func bytesOf(function, text, encoding string) ([]byte, error) {
 	if encoding == "" {
 		return []byte(text), nil
@@ -38,7 +38,7 @@ func encodeBase64(b []byte) string {
 	return string(out)
 }
 
-// decodeBase64 reads what encodeBase64 writes, and nothing else.
+// decodeBase64 is the inverse of encodeBase64. It accepts no other form.
 func decodeBase64(s string) ([]byte, bool) {
 	if len(s)%4 != 0 {
 		return nil, false
@@ -62,7 +62,7 @@ func decodeBase64(s string) ([]byte, bool) {
 			}
 			w = w<<6 | v
 		}
-		// Bits behind the last byte are zero in the one right spelling.
+		// In the canonical form the bits after the last byte are zero.
 		if w<<(8+8*uint(n-1)) != 0 {
 			return nil, false
 		}
@@ -71,7 +71,7 @@ func decodeBase64(s string) ([]byte, bool) {
 	return out, true
 }
 
-// letterOf returns what a letter stands for, -1 for none.
+// letterOf returns the value of a letter, -1 for an invalid one.
 func letterOf(c byte) int {
 	switch {
 	case c >= 'A' && c <= 'Z':

@@ -13,15 +13,15 @@ type Block struct {
 	Vars  Value // an object, or absent
 }
 
-// A BlockResult is how a block ended.
+// A BlockResult is the result of a block.
 type BlockResult struct {
 	Success bool
 	Output  Value  // of the block's last step
 	Error   *Error // set when Success is false
 }
 
-// Block runs nested steps in the scope of the step and returns the output of
-// the last one, or the error that ended them, unchanged.
+// Block runs nested steps in the scope of the step. It returns the output of the
+// last one, or the error that ended them, unchanged.
 func (c *Context) Block(field string, vars Value) (Value, error) {
 	results, err := c.Blocks([]Block{{Field: field, Vars: vars}}, false, 0)
 	if err != nil {
@@ -34,8 +34,8 @@ func (c *Context) Block(field string, vars Value) (Value, error) {
 }
 
 // Blocks runs several blocks as parallel branches, each on a snapshot of the
-// variables; concurrency 0 is all at once. With failFast the first one that
-// fails cancels the others. The results are in the order of the blocks.
+// variables; a concurrency of 0 runs all at once. With failFast, the first failure
+// cancels the other blocks. The results are in the order of the blocks.
 func (c *Context) Blocks(blocks []Block, failFast bool, concurrency int64) ([]BlockResult, error) {
 	items := make([]Value, len(blocks))
 	for i, b := range blocks {

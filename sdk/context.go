@@ -6,22 +6,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A Context is one attempt of one step: its input, and the host that answers.
+// A Context is one attempt of one step: its input, and access to the host.
 //
-// Each method that calls the host blocks until the answer is there. The module
-// may be unloaded meanwhile and run again from its start later; calls that had
-// an answer then get the same one at once. Every error is an *[Error].
+// Each method that calls the host blocks until the answer arrives. The module may be
+// unloaded meanwhile and executed again from its start later; calls that have been
+// answered then return the same answer at once. Every error is an *[Error].
 //
 // # Concurrency
 //
-// A Context belongs to the goroutine that got it. Use [Context.Blocks] to let
-// the host do several things at once.
+// A Context must be used by one goroutine only. Use [Context.Blocks] to execute
+// nested steps concurrently.
 type Context struct {
 	Step    StepInfo
 	Run     RunInfo
 	Attempt int // from 1
 
-	// Retry describes the attempt before this one; nil at the first.
+	// Retry describes the attempt before this one; nil for the first attempt.
 	Retry *Retry
 	// State is the value of this attempt's last [Context.Checkpoint], absent
 	// if there was none.
@@ -31,16 +31,16 @@ type Context struct {
 	caller Caller
 }
 
-// StepInfo says which step runs.
+// StepInfo identifies the step.
 type StepInfo struct {
 	Type    string
 	ID      string // empty if the definition gives none
 	Name    string // likewise
-	Address string // place in the definition: "3.then.0"
-	Path    string // place in the run: "1#7.steps.0"
+	Address string // position in the definition: "3.then.0"
+	Path    string // position in the run: "1#7.steps.0"
 }
 
-// RunInfo says which run the step belongs to.
+// RunInfo identifies the run of the step.
 type RunInfo struct {
 	ID        string
 	Sentinel  string
@@ -49,9 +49,9 @@ type RunInfo struct {
 	Key       string // idempotency key of this step execution, equal for all attempts
 }
 
-// A Retry is what is known of the attempt before.
+// A Retry describes the attempt before.
 type Retry struct {
-	Attempts int64 // made so far
+	Attempts int64 // number of attempts so far
 	Error    *Error
 	Category string // of the error, as the host classified it
 }
@@ -92,14 +92,14 @@ func newContext(in Value, caller Caller) *Context {
 // except where the schema marks a field otherwise.
 func (c *Context) Fields() Value { return c.fields }
 
-// Field returns one of them, absent if it is not given.
+// Field returns one of them, or an absent value.
 //
 //go:noinline
 func (c *Context) Field(name string) Value { return c.fields.Get(name) }
 
-// call makes one host call. Each method passes its own import as a function
-// value, so that the linker leaves out what a plugin does not use: the imports
-// of a module are the list of what it can do.
+// call makes one host call. Each method passes its own import as a function value, so
+// that the linker omits those that a plugin does not use: the imports of a module then
+// list everything that it can do.
 func (c *Context) call(function string, imported hostFunc, request Value) (Value, error) {
 	var answer string
 	if c.caller != nil {

@@ -5,11 +5,11 @@ import "unicode/utf8"
 // String returns v as JSON without spaces. An absent value is null.
 func (v Value) String() string { return string(v.AppendJSON(nil)) }
 
-// Canonical returns v as JSON without spaces and with sorted keys, so that two
-// values which differ in the order of their fields only give the same text.
+// Canonical returns v as JSON without spaces and with sorted keys. Values that differ
+// only in the order of their fields have the same canonical form.
 func (v Value) Canonical() string { return string(v.append(nil, true)) }
 
-// AppendJSON appends v to dst, fields in their order.
+// AppendJSON appends v to dst, with the fields in their order.
 func (v Value) AppendJSON(dst []byte) []byte { return v.append(dst, false) }
 
 func (v Value) append(dst []byte, sorted bool) []byte {
@@ -55,8 +55,8 @@ func (n *node) appendObject(dst []byte, sorted bool) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes a JSON string. It copies runs of plain bytes at once:
-// texts of models and shells are long and rarely escaped.
+// appendString appends a JSON string. It copies sequences of plain bytes at once:
+// texts of models and shells are long and rarely have escapes.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0

@@ -2,16 +2,16 @@ package sdk
 
 import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
-// An Error is an error object of the ABI. Every error a [Context] returns is
-// one, and a step that returns one decides what its caller sees. Any other
-// error a step returns is reported with code plugin.
+// An Error is an error object of the ABI. Every error that a [Context] returns is an
+// Error, and an Error that a step returns is reported as it is. Any other error that a
+// step returns is reported with code plugin.
 type Error = abi.Error
 
-// A Code says what kind of thing went wrong.
+// A Code is the kind of an error.
 type Code = abi.Code
 
-// The codes a step may return; package abi says what each means. The host
-// alone gives the others: trap, memory, output, internal.
+// The codes that a step may return; package abi describes them. Only the host
+// uses the others: trap, memory, output, internal.
 const (
 	CodeBadFields   = abi.BadFields
 	CodeDenied      = abi.Denied
@@ -28,15 +28,15 @@ const (
 // Fail returns an error with a code.
 func Fail(code Code, message string) *Error { return abi.New(code, message) }
 
-// BadField returns the error that a step's own field is not as it should be.
+// BadField returns the error for an invalid field of the step.
 //
 //go:noinline
 func BadField(field, message string) *Error {
 	return &Error{Code: abi.BadFields, Message: field + ": " + message, Field: field, Permanent: true}
 }
 
-// AsError returns err as an error object: the first one in its chain, else one
-// with code plugin and err's text. It returns nil for nil.
+// AsError returns err as an error object: the first one in its chain, or else a new
+// one with code plugin and err's text. It returns nil for nil.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil
@@ -47,7 +47,7 @@ func AsError(err error) *Error {
 	return abi.New(abi.Plugin, err.Error())
 }
 
-// Permanent marks err: another try cannot help. It returns nil for nil.
+// Permanent marks err as an error that no retry can fix. It returns nil for nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -57,8 +57,8 @@ func Permanent(err error) error {
 	return &e
 }
 
-// RetryAfter marks err with how long to wait before the next try, in
-// milliseconds, as a server asked for it. It returns nil for nil.
+// RetryAfter marks err with the delay before the next attempt in milliseconds, as a
+// server has requested it. It returns nil for nil.
 func RetryAfter(err error, ms int64) error {
 	if err == nil {
 		return nil
@@ -68,8 +68,8 @@ func RetryAfter(err error, ms int64) error {
 	return &e
 }
 
-// Wrap puts what the caller knows before err's message and keeps the rest of
-// it: code, hint, retry advice. It returns nil for nil.
+// Wrap adds a prefix to err's message and keeps the rest: code, hint, retryAfterMs,
+// permanent. It returns nil for nil.
 func Wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -94,8 +94,8 @@ func ErrorValue(e *Error) Value {
 	return v.With("hint", Text(e.Hint))
 }
 
-// ErrorFrom reads an error object; nil for an absent or null value. A code
-// this SDK does not know counts as plugin, as clause A5.1 has it.
+// ErrorFrom reads an error object; nil for an absent or null value. A code that this
+// SDK does not know becomes plugin (clause A5.1).
 func ErrorFrom(v Value) *Error {
 	if !v.Given() {
 		return nil

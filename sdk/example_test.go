@@ -7,7 +7,7 @@ import (
 )
 
 // A plugin with one step type. Its main package would pass it to [sdk.Main]
-// from init; here a function plays the host.
+// from init; here a function fakes the host.
 func Example() {
 	plugin := sdk.Plugin{
 		Name:    "shout",

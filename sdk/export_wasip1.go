@@ -14,8 +14,8 @@ func exportRun() int32 { return finish(registered.Run(input(), nil)) }
 //go:wasmexport validate
 func exportValidate() int32 { return finish(registered.Check(input())) }
 
-// finish sets output or error and returns the status. The blocks stay: they
-// belong to the host from here on.
+// finish sets output or error and returns the status. It does not free the blocks,
+// because the host reads them after the return.
 func finish(output string, fault *Error) int32 {
 	if fault != nil {
 		kernelError(store(ErrorValue(fault).String()))

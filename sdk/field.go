@@ -2,9 +2,9 @@ package sdk
 
 import "strconv"
 
-// StringField returns a field that is a string or a value with a natural text,
-// "" if it is not given. A number or boolean, which a reference may have put
-// there, counts as its text.
+// StringField returns a string field, "" if it is not given. It converts a number or
+// a boolean, which may be the value of a reference, to a string. Other types are an
+// error.
 func (c *Context) StringField(name string) (string, error) {
 	v := c.Field(name)
 	switch v.Kind() {
@@ -20,9 +20,9 @@ func (c *Context) StringField(name string) (string, error) {
 	return "", BadField(name, "want a text, got "+v.Kind().String())
 }
 
-// IntField returns a field that is a whole number of at least min, the fallback
-// if it is not given. A string of digits, which an input or a shell's output
-// may have put there, counts as its number.
+// IntField returns a whole number field of at least min, the fallback if it is not
+// given. It converts a string of digits, which may come from an input or the output of
+// a shell.
 func (c *Context) IntField(name string, min, fallback int64) (int64, error) {
 	v := c.Field(name)
 	if !v.Given() {
@@ -43,7 +43,7 @@ func (c *Context) IntField(name string, min, fallback int64) (int64, error) {
 	return n, nil
 }
 
-// BoolField returns a field that is a boolean, the fallback if it is not given.
+// BoolField returns a boolean field, the fallback if it is not given.
 func (c *Context) BoolField(name string, fallback bool) (bool, error) {
 	v := c.Field(name)
 	if !v.Given() {
@@ -56,8 +56,8 @@ func (c *Context) BoolField(name string, fallback bool) (bool, error) {
 	return b, nil
 }
 
-// StringsField returns a field that is a list of strings; given is false and
-// the list nil if there is none.
+// StringsField returns a field that is a list of strings. Without the field, given is
+// false and the list nil.
 func (c *Context) StringsField(name string) (list []string, given bool, err error) {
 	v := c.Field(name)
 	if !v.Given() {
@@ -70,14 +70,14 @@ func (c *Context) StringsField(name string) (list []string, given bool, err erro
 	return list, true, nil
 }
 
-// Steps returns how many steps a field with the mark steps has; 0 if it is not
+// Steps returns the number of steps in a field with the mark steps; 0 if it is not
 // given.
 func (c *Context) Steps(field string) int64 { return c.Field(field).Get("count").IntOr(0) }
 
-// Branches returns how many branches a field with the mark branches has.
+// Branches returns the number of branches in a field with the mark branches.
 func (c *Context) Branches(field string) int { return c.Field(field).Get("counts").Len() }
 
-// String returns the kind as a message names it.
+// String returns the name of the kind for a message.
 func (k Kind) String() string {
 	switch k {
 	case KindAbsent:
@@ -96,7 +96,7 @@ func (k Kind) String() string {
 	return "an object"
 }
 
-// brief shows a value in a message: itself if it is short, else its kind.
+// brief returns a value for a message: its JSON if that is short, else its kind.
 func (v Value) brief() string {
 	if s := v.String(); len(s) <= 40 {
 		return s

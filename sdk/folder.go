@@ -6,12 +6,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A Folder is one of the plugin's own words for folders; the operator says which
-// folder it is. The manifest asks for it: {Use: UseFolder, Names: []string{"data"}}
+// A Folder is a folder under a name that the plugin has chosen; the operator grants a
+// folder for it. The manifest requests it: {Use: UseFolder, Names: []string{"data"}}
 // to read, "data:rw" to write too.
 //
 // Paths are relative to the folder, with single slashes and without . and ..; ""
-// is the folder itself. Nothing outside of it can be reached.
+// is the folder itself. Paths outside of it are not accessible.
 type Folder struct {
 	c    *Context
 	word string
@@ -21,7 +21,7 @@ type Folder struct {
 type Entry struct {
 	Name     string
 	Dir      bool
-	Size     int64  // in bytes; 0 of a folder
+	Size     int64  // in bytes; 0 for a folder
 	Modified string // RFC 3339
 }
 
@@ -29,14 +29,14 @@ type Entry struct {
 type Piece struct {
 	Data      []byte
 	Size      int64 // of the whole file
-	Truncated bool  // the file goes on behind Data
+	Truncated bool  // the file has more bytes after Data
 }
 
-// Folder returns the folder that the operator granted for a word, without ":rw".
+// Folder returns the folder that the operator has granted for a name, without ":rw".
 func (c *Context) Folder(word string) Folder { return Folder{c, word} }
 
-// Read returns a file whole. One that changes meanwhile is an error with code
-// conflict; one that another program writes to is better read in pieces.
+// Read returns a whole file. If it changes meanwhile, the error has the code conflict;
+// use ReadAt for a file that another program is writing.
 func (f Folder) Read(path string) ([]byte, error) {
 	var all []byte
 	for size := int64(-1); ; {
@@ -54,9 +54,9 @@ func (f Folder) Read(path string) ([]byte, error) {
 	}
 }
 
-// ReadAt returns at most length bytes of a file from offset on; a length of 0 is
-// the most there is in one answer, 160 KiB. Fewer may come where a character
-// would be cut: the next piece begins behind the bytes that came.
+// ReadAt returns at most length bytes of a file, starting at offset; a length of 0 is
+// the limit of one answer, 160 KiB. It may return fewer, so that no character is cut:
+// the next piece begins after the bytes that were returned.
 func (f Folder) ReadAt(path string, offset, length int64) (Piece, error) {
 	request := f.request("read", path)
 	if offset > 0 {
@@ -74,8 +74,8 @@ func (f Folder) ReadAt(path string, offset, length int64) (Piece, error) {
 	return p, err
 }
 
-// Write replaces a file as a whole, or not at all, and makes the folders on the
-// way. A request has at most 256 KiB, so data that is no text may have 190 KiB.
+// Write replaces a file atomically and creates the folders of its path. A request has
+// at most 256 KiB, which is 190 KiB of data that is not text.
 func (f Folder) Write(path string, data []byte) error {
 	request := f.request("write", path)
 	if utf8.Valid(data) {
@@ -87,7 +87,7 @@ func (f Folder) Write(path string, data []byte) error {
 	return err
 }
 
-// List returns what is in a folder, by name.
+// List returns the entries of a folder, sorted by name.
 func (f Folder) List(path string) ([]Entry, error) {
 	var all []Entry
 	for {
@@ -102,8 +102,8 @@ func (f Folder) List(path string) ([]Entry, error) {
 	}
 }
 
-// ListFrom leaves out the first offset names of a folder and returns at most
-// 1,000; more says that there are others.
+// ListFrom skips the first offset names of a folder and returns at most 1,000 entries;
+// more is true if there are others.
 func (f Folder) ListFrom(path string, offset int64) (entries []Entry, more bool, err error) {
 	request := f.request("list", path)
 	if offset > 0 {
@@ -119,8 +119,8 @@ func (f Folder) ListFrom(path string, offset int64) (entries []Entry, more bool,
 	return entries, answer.Get("truncated").BoolOr(false), nil
 }
 
-// Stat looks at a path. What is not there is no error. The entry's name is the
-// path.
+// Stat returns the entry of a path. A path that does not exist is not an error. The
+// entry's name is the path.
 func (f Folder) Stat(path string) (e Entry, exists bool, err error) {
 	answer, err := f.c.call(abi.FuncFile, importFile, f.request("stat", path))
 	if err != nil || !answer.Get("exists").BoolOr(false) {
@@ -129,7 +129,7 @@ func (f Folder) Stat(path string) (e Entry, exists bool, err error) {
 	return entryFrom(path, answer), true, nil
 }
 
-// Remove removes a file or an empty folder. What is not there is no error.
+// Remove removes a file or an empty folder. A missing one is not an error.
 func (f Folder) Remove(path string) error {
 	_, err := f.c.call(abi.FuncFile, importFile, f.request("remove", path))
 	return err

@@ -29,7 +29,7 @@ func TestBase64(t *testing.T) {
 	}
 	for _, text := range []string{"A", "AA", "AAA", "====", "A===", "AB==", "AAB=", "AA=A", "AA==AAAA", "A A=", "A-_="} {
 		if _, err := base64.StdEncoding.Strict().DecodeString(text); err == nil {
-			t.Fatalf("the library takes %q", text)
+			t.Fatalf("the library accepts %q", text)
 		}
 		h := sdktest.New(t).OK("sentinel_file", fmt.Sprintf(`{"text":%q,"encoding":"base64","size":1,"truncated":false}`, text))
 		_, fault := sdktest.Run(t, probe(func(c *sdk.Context) (sdk.Value, error) {
@@ -52,7 +52,7 @@ func TestReadInPieces(t *testing.T) {
 		t.Errorf("%v, %v", out, fault)
 	}
 	if got := h.Requests("sentinel_file"); len(got) != 2 || got[1] != `{"folder":"data","offset":2,"op":"read","path":"x"}` {
-		t.Errorf("asked %q", got)
+		t.Errorf("requests %q", got)
 	}
 	for _, second := range []string{`{"text":"c","size":4,"truncated":false}`, `{"text":"","size":3,"truncated":true}`} {
 		h = sdktest.New(t).OK("sentinel_file", `{"text":"ab","size":3,"truncated":true}`, second)
@@ -62,7 +62,7 @@ func TestReadInPieces(t *testing.T) {
 	}
 }
 
-// A step that keeps a number in a file.
+// A step that stores a number in a file.
 func ExampleContext_Folder() {
 	count := func(c *sdk.Context) (sdk.Value, error) {
 		data := c.Folder("data") // {Use: sdk.UseFolder, Names: []string{"data:rw"}, Reason: "Keeps the count."}

@@ -2,15 +2,15 @@
 
 package sdk
 
-// Outside a module there is no host: a native build is for tests, which bring
-// a [Caller]. The names below stand for the imports of kernel_wasip1.go.
+// Outside a module there is no host: a native build is for tests, which provide a
+// [Caller]. The names below replace the imports of kernel_wasip1.go.
 
 type hostFunc func()
 
 var importCommand, importLLM, importWatch, importEval, importVar, importBlock, importSpawn,
 	importEmit, importWait, importCheckpoint, importHTTP, importLog, importNow, importFile hostFunc
 
-// callHost answers as a host would that has no such function.
+// callHost answers as a host without the function.
 func callHost(hostFunc, string) string {
 	return `{"error":{"code":"unavailable","message":"no host outside a plugin","hint":"use package sdktest"}}`
 }

@@ -88,8 +88,8 @@ func importFile(request uint64) uint64
 // hostFunc is one of the host functions.
 type hostFunc func(request uint64) (answer uint64)
 
-// callHost hands a text over and takes the answer's. Both blocks are freed: the
-// host has read the one before it answers and keeps neither.
+// callHost passes a request and returns the answer. It frees both blocks: the host
+// has read the request before it answers, and keeps neither.
 func callHost(f hostFunc, request string) string {
 	in := store(request)
 	out := f(in)

@@ -2,36 +2,36 @@ package sdk
 
 import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
-// A Turn is one request to a language model. The conversation lives in the
-// host: the first turn names none and later ones append only what is new.
+// A Turn is one request to a language model. The host stores the conversation: the
+// first turn has no Conversation, later ones append only the new messages.
 type Turn struct {
 	Conversation string // from the [Reply] before; empty starts one
 	Append       []Message
 
-	System  string // only at the start
-	Context bool   // only at the start: the host adds $ragContext and the accumulated variables
+	System  string // only in the first turn
+	Context bool   // only in the first turn: the host adds $ragContext and the accumulated variables
 
 	Model       string // "provider/name", "auto", or empty for the configured one
-	Temperature Value  // a number, or absent for the model's own
-	MaxTokens   int64  // 0 is the model's own
+	Temperature Value  // a number, or absent for the default of the model
+	MaxTokens   int64  // 0 is the default of the model
 	Tools       []string
 	Schema      Value // JSON Schema of the reply, or absent
 }
 
-// A Message is what a turn adds to a conversation.
+// A Message is an entry that a turn adds to a conversation.
 type Message struct {
 	Role       string // user, assistant, tool
 	Content    string
-	ToolCallID string // of a tool's answer
-	Name       string // of a tool's answer: the command
-	IsError    bool   // of a tool's answer
+	ToolCallID string // of a tool's result
+	Name       string // of a tool's result: the command
+	IsError    bool   // of a tool's result
 }
 
-// A Reply is what the model said.
+// A Reply is the response of the model.
 type Reply struct {
 	Conversation string
 	Text         string // without the text of tool calls
-	JSON         Value  // the text read as JSON, absent if it is none
+	JSON         Value  // the text read as JSON, absent if it is not JSON
 	Problems     []string
 	ToolCalls    []ToolCall
 	Finish       string // stop, tools, length
@@ -40,14 +40,14 @@ type Reply struct {
 	Model        string
 }
 
-// A ToolCall is a model's wish to run a command.
+// A ToolCall is a model's request to run a command.
 type ToolCall struct {
 	ID        string
 	Name      string
 	Arguments Value
 }
 
-// Usage is what turns cost.
+// Usage is the tokens and the cost of turns.
 type Usage struct {
 	InputTokens  int64
 	OutputTokens int64
@@ -55,7 +55,7 @@ type Usage struct {
 	Calls        int64
 }
 
-// LLM makes one turn.
+// LLM sends one turn.
 func (c *Context) LLM(turn Turn) (Reply, error) {
 	messages := make([]Value, len(turn.Append))
 	for i, m := range turn.Append {
@@ -117,8 +117,8 @@ func replyFrom(v Value) Reply {
 	return r
 }
 
-// UsageFrom reads a usage object; what it does not have counts as 0, and an
-// object without calls as one call.
+// UsageFrom reads a usage object. Missing keys are 0, except that a missing calls
+// is 1.
 func UsageFrom(v Value) Usage {
 	cost, _ := v.Get("costUsd").AsFloat()
 	return Usage{

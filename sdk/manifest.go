@@ -6,8 +6,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Describe returns the plugin's manifest, clause A2 of ABI.md. It depends on
-// the plugin alone: fields keep their order and aliases are sorted.
+// Describe returns the plugin's manifest, clause A2 of ABI.md. It is deterministic:
+// fields keep their order and aliases are sorted.
 func (p Plugin) Describe() string {
 	dst := append([]byte(nil), `{"name":`...)
 	dst = appendString(dst, p.Name)
@@ -56,7 +56,7 @@ func (s Step) appendManifest(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// step returns the step type of that name, or nil.
+// step returns the step type with that name, or nil.
 func (p Plugin) step(name string) *Step {
 	for i := range p.Steps {
 		if p.Steps[i].Type == name {

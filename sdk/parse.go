@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep lists and objects may nest in a text that [Parse] reads.
+// MaxDepth limits the nesting of lists and objects in a text that [Parse] reads.
 const MaxDepth = 256
 
-// A SyntaxError says where a text stops being JSON as [Parse] takes it.
+// A SyntaxError is the first position at which a text is not JSON for [Parse].
 type SyntaxError struct {
 	Offset int // in bytes
 	Reason string
 }
 
-// Error returns the reason and its place.
+// Error returns the reason and its position.
 func (e *SyntaxError) Error() string {
 	return "json byte " + strconv.Itoa(e.Offset) + ": " + e.Reason
 }
@@ -54,7 +54,7 @@ func (p *parser) space() {
 	}
 }
 
-// next returns the next byte that is no space, 0 at the end, and stays on it.
+// next returns the next byte that is not a space, 0 at the end, without reading it.
 //
 //go:noinline
 func (p *parser) next() byte {
@@ -123,8 +123,8 @@ func (p *parser) list(depth int) (Value, error) {
 	}
 }
 
-// indexed is the number of fields from which duplicates are looked up in a map
-// instead of by going through the keys.
+// indexed is the number of fields from which duplicates are looked up in a map instead
+// of by comparing all keys.
 const indexed = 16
 
 func (p *parser) object(depth int) (Value, error) {
@@ -215,7 +215,7 @@ func (p *parser) number() (Value, error) {
 	return scalar(KindNumber, p.text[start:p.pos]), nil
 }
 
-// str reads a string. One without escapes is a slice of the text.
+// str reads a string. A string without escapes is a slice of the text.
 func (p *parser) str() (string, error) {
 	p.pos++ // "
 	start := p.pos
@@ -236,7 +236,7 @@ func (p *parser) str() (string, error) {
 	return "", p.fail("string without an end")
 }
 
-// skipRune moves over one character inside a string.
+// skipRune skips one character inside a string.
 func (p *parser) skipRune(b byte) error {
 	if b < ' ' {
 		return p.fail("control character in a string")
@@ -253,7 +253,7 @@ func (p *parser) skipRune(b byte) error {
 	return nil
 }
 
-// escaped reads the rest of a string that has escapes, standing on the first.
+// escaped reads the rest of a string, from its first escape.
 func (p *parser) escaped(out []byte) (string, error) {
 	for p.pos < len(p.text) {
 		switch b := p.text[p.pos]; {
@@ -309,7 +309,7 @@ func (p *parser) escape() (rune, error) {
 	return 0, p.fail("unknown escape")
 }
 
-// pair joins a high surrogate with the low one that follows as an escape.
+// pair joins a high surrogate with the low one in the escape that follows.
 func (p *parser) pair(r rune) rune {
 	if r < 0xD800 || r > 0xDFFF {
 		return r

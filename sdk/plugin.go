@@ -2,38 +2,38 @@ package sdk
 
 import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
-// A Plugin is what one module provides.
+// A Plugin describes the step types of one module.
 type Plugin struct {
 	Name    string // ^[a-z][a-z0-9_]{0,63}$
-	Version string // the author's own
+	Version string // chosen by the author
 	Steps   []Step
-	Asks    []Ask // what the host functions it uses need; without an ask they are refused
+	Asks    []Ask // the permissions that its host functions need
 
-	// Stateless says that requests and outputs depend on the input alone, so
-	// that an operator may allow instances to be reused.
+	// Stateless declares that requests and outputs depend only on the input, so that
+	// an operator may allow instances to be reused.
 	Stateless bool
 }
 
 // A Step is one step type.
 type Step struct {
 	Type    string // lower_snake, unique in the plugin
-	Summary string // one sentence, for people
+	Summary string // one sentence, for users
 
 	// Fields is the JSON Schema, of type object, of the step's own fields.
 	// Properties may carry the keyword x-sentinel with a mark of package abi.
-	// It is text so that describing a plugin, which happens on every fresh
-	// instance, costs a copy and no more.
+	// It is a string so that describing a plugin, which happens on every new
+	// instance, only needs to copy it.
 	Fields string
 
 	Infer    []string          // a step without a type that has one of these fields is of this type
 	Aliases  map[string]string // accepted field name -> name in Fields
 	ReadOnly bool              // changes nothing outside the run
 
-	// Run carries out one step and returns its output. See [Context].
+	// Run executes one step and returns its output. See [Context].
 	Run func(*Context) (Value, error)
-	// Validate, if not nil, says what is wrong with fields beyond what the
-	// schema says. The fields are as written: a string may still hold
-	// references, nested steps are counts as in clause A2.3 of ABI.md.
+	// Validate, if not nil, returns problems of the fields that the schema cannot
+	// express. The fields are as written: a string may have references, and nested
+	// steps are counts as in clause A2.3 of ABI.md.
 	Validate func(fields Value) []Problem
 }
 
@@ -56,15 +56,15 @@ const (
 	UseSecret  = abi.UseSecret
 )
 
-// A Problem is one fault of a step's fields.
+// A Problem is one invalid field of a step.
 type Problem struct {
 	Field   string // path: "params.path"
 	Message string
 	Hint    string
 }
 
-// BadFields returns the first problem as the error that a run reports, nil for
-// none, so that Run and Validate can share one check.
+// BadFields returns the first problem as an error, nil for none, so that Run and
+// Validate can share one check.
 func BadFields(problems []Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -74,9 +74,9 @@ func BadFields(problems []Problem) error {
 	return e
 }
 
-// registered is what Main got; the exports serve it.
+// registered is the argument of Main; the exports use it.
 var registered Plugin //nolint:unused // the exports are built for wasip1 only
 
-// Main makes p what this module provides. Call it once, from init: a plugin is
-// a library to its host, whose main function never runs.
+// Main registers p as the plugin of this module. Call it once, from init: a plugin is
+// a library, whose main function is never called.
 func Main(p Plugin) { registered = p }

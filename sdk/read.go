@@ -2,18 +2,18 @@ package sdk
 
 import "strconv"
 
-// The accessors that plugins chain are not inlined: each call would take a
-// hundred bytes and more in a guest, 4 % of the built-in one in all.
+// The accessors that plugins chain are not inlined: inlining would add more than a
+// hundred bytes per call to a guest, 4 % of the built-in one.
 
-// Kind returns what v is.
+// Kind returns the kind of v.
 func (v Value) Kind() Kind { return v.node().kind }
 
-// Exists reports whether v is there at all; null exists.
+// Exists reports whether v is not absent; null exists.
 //
 //go:noinline
 func (v Value) Exists() bool { return v.n != nil }
 
-// Given reports whether v is there and not null.
+// Given reports whether v is neither absent nor null.
 //
 //go:noinline
 func (v Value) Given() bool { return v.node().kind > KindNull }
@@ -21,7 +21,7 @@ func (v Value) Given() bool { return v.node().kind > KindNull }
 // Len returns the number of items of a list or fields of an object, else 0.
 func (v Value) Len() int { return len(v.node().items) }
 
-// Get returns the field of that name, absent if v has none or is no object.
+// Get returns the field with that name, absent if there is none.
 //
 //go:noinline
 func (v Value) Get(name string) Value {
@@ -41,7 +41,7 @@ func (v Value) At(i int) Value {
 	return n.items[i]
 }
 
-// Items goes through a list. Nothing else has items.
+// Items iterates over a list. Other values have no items.
 func (v Value) Items() func(yield func(int, Value) bool) {
 	return func(yield func(int, Value) bool) {
 		if v.Kind() != KindList {
@@ -55,7 +55,7 @@ func (v Value) Items() func(yield func(int, Value) bool) {
 	}
 }
 
-// Fields goes through an object in the order of its fields.
+// Fields iterates over an object in the order of its fields.
 func (v Value) Fields() func(yield func(string, Value) bool) {
 	return func(yield func(string, Value) bool) {
 		n := v.node()
@@ -92,7 +92,7 @@ func (v Value) AsFloat() (f float64, ok bool) {
 	return f, err == nil
 }
 
-// AsInt returns a number that is whole, also when it is written as 3.0 or 3e2.
+// AsInt returns a whole number, also one that is written as 3.0 or 3e2.
 func (v Value) AsInt() (n int64, ok bool) {
 	if v.Kind() != KindNumber {
 		return 0, false
@@ -101,14 +101,14 @@ func (v Value) AsInt() (n int64, ok bool) {
 		return n, true
 	}
 	f, ok := v.AsFloat()
-	const exact = 1 << 53 // above it a float64 skips whole numbers
+	const exact = 1 << 53 // not every larger whole number is a float64
 	if !ok || f > exact || f < -exact || f != float64(int64(f)) {
 		return 0, false
 	}
 	return int64(f), true
 }
 
-// AsStrings returns a list of strings; ok is false if v or an item is none.
+// AsStrings returns a list of strings; ok is false for any other value.
 func (v Value) AsStrings() (list []string, ok bool) {
 	if v.Kind() != KindList {
 		return nil, false
@@ -122,7 +122,7 @@ func (v Value) AsStrings() (list []string, ok bool) {
 	return list, true
 }
 
-// StringOr returns the text of a string, else the fallback.
+// StringOr returns the text of a string, or the fallback.
 //
 //go:noinline
 func (v Value) StringOr(fallback string) string {
@@ -132,7 +132,7 @@ func (v Value) StringOr(fallback string) string {
 	return fallback
 }
 
-// IntOr returns a whole number, else the fallback.
+// IntOr returns a whole number, or the fallback.
 //
 //go:noinline
 func (v Value) IntOr(fallback int64) int64 {
@@ -142,7 +142,7 @@ func (v Value) IntOr(fallback int64) int64 {
 	return fallback
 }
 
-// BoolOr returns a boolean, else the fallback.
+// BoolOr returns a boolean, or the fallback.
 //
 //go:noinline
 func (v Value) BoolOr(fallback bool) bool {

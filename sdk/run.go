@@ -7,13 +7,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A Caller answers host calls: the name of a host function and the text of a
-// request in, the text of an answer out. Nil is the host of the module itself.
+// A Caller answers host calls: it gets the name of a host function and the text of a
+// request, and returns the text of the answer. Nil is the host of the module.
 type Caller func(function, request string) (answer string)
 
-// Run carries out one step: the text of a run input in, of a run output out,
-// clauses A3 and A4 of ABI.md. The exports of a module call it with a nil
-// caller; tests and native hosts bring their own.
+// Run executes one step: it gets the text of a run input and returns the text of a run
+// output, clauses A3 and A4 of ABI.md. The exports of a module call it with a nil
+// caller; tests and native hosts pass their own.
 func (p Plugin) Run(input string, caller Caller) (output string, fault *Error) {
 	in, err := Parse(input)
 	if err != nil {
@@ -34,9 +34,9 @@ func (p Plugin) Run(input string, caller Caller) (output string, fault *Error) {
 	return Object(F("output", orNull(out))).String(), nil
 }
 
-// guarded turns a panic of the step into an error, because the text of an
-// uncaught one reaches its author only through standard error. The trace goes
-// there; it would tell a caller of the step nothing.
+// guarded converts a panic of the step to an error, because the text of an uncaught
+// panic is only on standard error. The stack trace is written there, because it does
+// not help the users of the step.
 func guarded(run func(*Context) (Value, error), c *Context) (out Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {

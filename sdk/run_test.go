@@ -19,8 +19,7 @@ func probe(f func(*sdk.Context) (sdk.Value, error)) sdk.Plugin {
 	}}}
 }
 
-// Each method makes the request that clause A6 of ABI.md has and reads the
-// answer.
+// Each method sends the request of clause A6 of ABI.md and reads the answer.
 func TestHostCalls(t *testing.T) {
 	for _, tt := range []struct {
 		function string

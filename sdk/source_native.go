@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// A guest must not carry its own sources, so they are there natively only.
+// A guest must not contain its own sources, so only native builds do.
 //
 //go:embed *.go abi/*.go sdktest/*.go ABI.md
 var source embed.FS
 
-// Source returns the files of this SDK, tests left out: what a project of its
-// own holds a copy of. A native build alone has it.
+// Source returns the files of this SDK without its tests. A new project gets a copy of
+// them. Only a native build has this function.
 func Source() fs.FS { return sourceFiles{source} }
 
-// sourceFiles leaves out what a copy has no use for: tests of the SDK itself
-// and this file, which would embed the copy once more.
+// sourceFiles hides the files that a copy does not need: the tests of the SDK, and
+// this file, which would embed the copy again.
 type sourceFiles struct{ embed.FS }
 
 func (f sourceFiles) ReadDir(name string) ([]fs.DirEntry, error) {

@@ -2,13 +2,13 @@ package sdk
 
 import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
-// Spawn starts the child that a field with the mark definition describes, as a
-// run of its own, exactly once. It does not wait for it: see [Context.WaitRun].
+// Spawn starts a child run of the definition in a field with the mark definition,
+// exactly once. It does not wait for the run: see [Context.WaitRun].
 func (c *Context) Spawn(field string, inputs Value) (run, sentinel string, err error) {
 	return c.spawn(Object(F("field", String(field)), F("inputs", inputs)))
 }
 
-// SpawnNamed starts a run of the sentinel with that id.
+// SpawnNamed starts a child run of the sentinel with that id.
 func (c *Context) SpawnNamed(id string, inputs Value) (run string, err error) {
 	run, _, err = c.spawn(Object(F("sentinel", String(id)), F("inputs", inputs)))
 	return run, err

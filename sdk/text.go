@@ -1,6 +1,6 @@
 package sdk
 
-// Cut returns the first n bytes of s or fewer, never half a character.
+// Cut returns at most the first n bytes of s, without a partial character.
 func Cut(s string, n int) string {
 	if n >= len(s) {
 		return s
@@ -11,6 +11,6 @@ func Cut(s string, n int) string {
 	return s[:max(n, 0)]
 }
 
-// Quote returns s in quotes for a message, escaped as JSON has it. It saves a
-// guest the tables of strconv.Quote.
+// Quote returns s in quotes for a message, escaped as in JSON. Unlike strconv.Quote it
+// adds no tables to a guest.
 func Quote(s string) string { return string(appendString(nil, s)) }

@@ -2,10 +2,10 @@ package sdk
 
 import "strconv"
 
-// Kind says what a [Value] is.
+// Kind is the type of a [Value].
 type Kind uint8
 
-// The kinds of values. Absent is the zero value: a field that is not there.
+// The kinds of values. Absent is the zero value: a field that is not given.
 const (
 	KindAbsent Kind = iota
 	KindNull
@@ -16,20 +16,20 @@ const (
 	KindObject
 )
 
-// A Value is one JSON value. Its zero value is an absent one, which [Object]
-// and [List] leave out, so optional fields need no branches. Numbers keep their
-// text, so none loses digits on the way through. Objects keep the order of
-// their fields.
+// A Value is one JSON value. Its zero value is absent; [Object] and [List] omit absent
+// values, so that optional fields need no branches. Numbers keep their text, so that
+// no digits are lost. Objects keep the order of their
+// fields.
 //
 // # Concurrency
 //
-// A Value is immutable and may be shared.
+// A Value is immutable and may be used by several goroutines.
 type Value struct {
 	n *node // nil is absent
 }
 
-// A node is behind a pointer because a guest passes values around a lot, and
-// code that copies structs is most of the size of a Go guest.
+// A node is behind a pointer because guests copy values often, and code that copies
+// structs is the largest part of a Go guest.
 type node struct {
 	kind  Kind
 	text  string   // of a string, number or bool
@@ -37,7 +37,7 @@ type node struct {
 	items []Value  // of a list or an object
 }
 
-// absent is what an absent value's node reads as.
+// absent is the node of an absent value.
 var absent node
 
 func (v Value) node() *node {
@@ -56,7 +56,7 @@ type Field struct {
 	Value Value
 }
 
-// F makes a Field.
+// F returns a Field.
 func F(name string, v Value) Field { return Field{name, v} }
 
 // Null returns JSON's null.
@@ -77,7 +77,7 @@ func Bool(b bool) Value {
 // Int returns a number.
 func Int(n int64) Value { return scalar(KindNumber, strconv.FormatInt(n, 10)) }
 
-// Float returns a number, or null for NaN and the infinities, which JSON lacks.
+// Float returns a number, or null for NaN and infinities, which JSON does not have.
 func Float(f float64) Value {
 	if f != f || f-f != 0 {
 		return Null()
@@ -122,7 +122,7 @@ func Strings(list []string) Value {
 }
 
 // Object returns an object of the fields whose value is not absent. Of two
-// fields with the same name the later one counts.
+// fields with the same name it uses the later one.
 func Object(fields ...Field) Value {
 	n := &node{kind: KindObject, keys: make([]string, 0, len(fields)), items: make([]Value, 0, len(fields))}
 	for _, f := range fields {
@@ -139,8 +139,8 @@ func Object(fields ...Field) Value {
 	return Value{n}
 }
 
-// With returns the object with one field added or replaced. An absent value
-// removes it. On a value that is no object it starts a new one.
+// With returns the object with one field added or replaced. An absent value removes
+// the field. If v is not an object, With returns a new one.
 func (v Value) With(name string, field Value) Value {
 	fields := make([]Field, 0, v.Len()+1)
 	for key, item := range v.Fields() {

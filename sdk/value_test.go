@@ -163,8 +163,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// FuzzParse holds the codec against the standard one: what Parse takes is JSON
-// and means the same, what it refuses is not, or is refused on purpose.
+// FuzzParse compares the codec with the standard one: a text that Parse accepts is JSON
+// with the same value, and a text that it refuses is not JSON or refused on purpose.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,2.5e-3,"\ud83d\ude00é"],"b":null}`, `[[[]]]`, `"\ud83d"`, `{"a":1,"a":2}`, "\"\xff\"", `-0`, ` true `} {
 		f.Add(seed)
@@ -187,7 +187,7 @@ func FuzzParse(f *testing.F) {
 			if strings.Contains(err.Error(), "cannot unmarshal number") {
 				return // out of range for a float64
 			}
-			t.Fatalf("took what is no JSON: %v", err)
+			t.Fatalf("accepted a text that is not JSON: %v", err)
 		}
 		for _, encoded := range []string{v.String(), v.Canonical()} {
 			if err := json.Unmarshal([]byte(encoded), &got); err != nil {
@@ -201,7 +201,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := sdk.Parse(v.String())
 		if err != nil || again.String() != v.String() {
-			t.Fatalf("second pass: %v %s %s", err, again, v)
+			t.Fatalf("second time: %v %s %s", err, again, v)
 		}
 	})
 }

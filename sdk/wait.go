@@ -2,7 +2,7 @@ package sdk
 
 import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
-// A Decision is what a person said.
+// A Decision is the answer to a pending decision.
 type Decision struct {
 	Approved bool
 	By       string
@@ -16,15 +16,15 @@ func (c *Context) Sleep(ms int64) error {
 	return err
 }
 
-// WaitUntil waits for a moment, RFC 3339. One in the past is over at once.
+// WaitUntil waits until a time, RFC 3339. It returns at once if that has passed.
 func (c *Context) WaitUntil(moment string) error {
 	_, err := c.wait(Object(F("until", String(moment))), 0)
 	return err
 }
 
-// WaitEvent waits for the next event whose name fits the pattern and returns
-// its record. A timeoutMs of 0 is none but the step's own; reaching it is an
-// error with code timeout.
+// WaitEvent waits for the next event whose name matches the pattern and returns its
+// record. A timeoutMs of 0 means that only the timeout of the step applies; a timeout
+// is an error with code timeout.
 func (c *Context) WaitEvent(pattern string, timeoutMs int64) (event Value, err error) {
 	answer, err := c.wait(Object(F("event", String(pattern))), timeoutMs)
 	return answer.Get("event"), err
@@ -37,8 +37,8 @@ func (c *Context) WaitRun(run string) (result Value, err error) {
 	return answer.Get("result"), err
 }
 
-// Decide waits for a person's decision. Approvers may be empty: anyone who may
-// decide. Reaching timeoutMs is an error with code timeout, never a yes.
+// Decide waits for a decision. Without approvers, any user may decide who is allowed to.
+// After timeoutMs it returns an error with code timeout, never an approval.
 func (c *Context) Decide(prompt string, approvers []string, timeoutMs int64) (Decision, error) {
 	ask := Object(F("prompt", String(prompt)))
 	if len(approvers) > 0 {

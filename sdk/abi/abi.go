@@ -1,19 +1,19 @@
 // Package abi holds the constants that a step plugin and its host share: the
 // names of exports and host functions, the error codes and the schema keywords.
 //
-// It imports nothing, so that a guest which uses it stays small, and it says
-// nothing about encoding: shapes and limits are clauses of ../ABI.md.
+// It imports no other package, so that guests stay small. The encoding of requests and
+// their limits are clauses of ../ABI.md.
 package abi
 
-// Version is the plugin ABI's number. It is in every manifest and every run
-// input; a host refuses a manifest with another one.
+// Version is the version of the plugin ABI. It is in every manifest and every run
+// input; a host refuses a manifest with another version.
 const Version = 1
 
 // Namespace is the import module of every host function.
 const Namespace = "extism:host/user"
 
-// The functions a plugin exports. Each takes no parameters and returns an i32
-// status, 0 for success, as the Extism PDKs have it.
+// The functions that a plugin exports. Each has no parameters and returns an i32
+// status, 0 for success, as in the Extism PDKs.
 const (
 	ExportDescribe = "describe"
 	ExportRun      = "run"
@@ -47,31 +47,31 @@ func Funcs() []string {
 	}
 }
 
-// Use names a kind of permission in a manifest's asks. A function that is not
-// the subject of any Use (eval, var, block, wait, checkpoint, log, now) reaches
-// nothing outside the run and needs no grant.
+// Use is a kind of permission in a manifest's asks. The functions without a Use (eval,
+// var, block, wait, checkpoint, log, now) access nothing outside the run and need no
+// grant.
 type Use string
 
-// The uses a manifest may ask for. Each but secret guards one host function; what
-// no names mean is in clause A2.4.
+// The uses that a manifest may request. Each except secret is required for one host
+// function. Clause A2.4 describes the meaning of a missing list of names.
 const (
 	UseCommand Use = "command" // names: command names, "code/*" or "*"
 	UseLLM     Use = "llm"     // names: models, none for any
 	UseWatch   Use = "watch"   // no names
-	UseSpawn   Use = "spawn"   // names: ids of sentinels, none for the step's own definitions alone
+	UseSpawn   Use = "spawn"   // names: ids of sentinels, none for only the definitions in the step's own fields
 	UseEmit    Use = "emit"    // names: patterns of events, none for any
 	UseHTTP    Use = "http"    // names: hosts
-	UseFolder  Use = "folder"  // names: the plugin's own words for folders, "data" to read, "data:rw" to write too
-	UseSecret  Use = "secret"  // names: secrets that go into outgoing requests
+	UseFolder  Use = "folder"  // names: folders, named by the plugin, "data" to read, "data:rw" to write too
+	UseSecret  Use = "secret"  // names: secrets that are inserted in outgoing requests
 )
 
-// Uses returns all uses, in the order in which people are shown them.
+// Uses returns all uses, in the order in which they are displayed.
 func Uses() []Use {
 	return []Use{UseCommand, UseLLM, UseWatch, UseSpawn, UseEmit, UseHTTP, UseFolder, UseSecret}
 }
 
-// UseOf returns the permission that guards a host function; ok is false for a
-// function that needs none.
+// UseOf returns the permission that a host function requires; ok is false if it
+// requires none.
 func UseOf(function string) (use Use, ok bool) {
 	switch function {
 	case FuncCommand:
@@ -92,19 +92,19 @@ func UseOf(function string) (use Use, ok bool) {
 	return "", false
 }
 
-// Keyword is the JSON Schema keyword with which a manifest marks a field whose
-// value is more than plain data. Its value is one of the Mark constants.
+// Keyword is the JSON Schema keyword with which a manifest marks a field that is not
+// plain data. Its value is one of the Mark constants.
 const Keyword = "x-sentinel"
 
 // The marks of a step field.
 const (
-	MarkExpression = "expression" // a JavaScript condition: handed over as source, evaluated by sentinel_eval
+	MarkExpression = "expression" // a JavaScript condition: passed as source, evaluated by sentinel_eval
 	MarkSteps      = "steps"      // a nested step list, run by sentinel_block
 	MarkBranches   = "branches"   // a list of nested step lists
 	MarkShell      = "shell"      // a shell line: references become environment variables
-	MarkRaw        = "raw"        // handed over as written, nothing is resolved
+	MarkRaw        = "raw"        // passed as written, references are not resolved
 	MarkDefinition = "definition" // an inline definition, or {"$ref": id}
 	MarkTools      = "tools"      // the step's allow-list of commands for its model
-	MarkParams     = "params"     // parameters of the command that the field "command" names: resolved by that command's own schema
-	MarkVariable   = "variable"   // the name of a variable that the step sets for its nested steps; its default is set when the field is absent
+	MarkParams     = "params"     // parameters of the command in the field "command": resolved with the schema of that command
+	MarkVariable   = "variable"   // the name of a variable that the step sets for its nested steps; without the field, the default of its schema
 )

@@ -1,24 +1,24 @@
 package abi
 
-// Code says what kind of thing went wrong. The list is closed and append-only;
-// it serves plugins, runtime, API and CLI alike.
+// Code is the kind of an error. The list is closed and append-only; plugins, runtime,
+// API and CLI use the same codes.
 type Code string
 
 // The codes.
 const (
-	BadFields   Code = "bad_fields"  // a step's fields or a call's parameters are not as their schema has them
+	BadFields   Code = "bad_fields"  // a step's fields or a call's parameters violate their schema
 	Denied      Code = "denied"      // no grant, not on the allow-list, outside the workspace
 	NotFound    Code = "not_found"   // the named thing does not exist
 	Conflict    Code = "conflict"    // a stale revision, a name that is taken
 	Timeout     Code = "timeout"     // a time limit was reached
-	Cancelled   Code = "cancelled"   // the run was stopped, a sibling failed fast
-	Unavailable Code = "unavailable" // network, rate limit, server error: worth another try
-	Limit       Code = "limit"       // a cap that was named in the message
+	Cancelled   Code = "cancelled"   // the run was stopped, or a branch failed with failFast
+	Unavailable Code = "unavailable" // network, rate limit, server error: a retry may help
+	Limit       Code = "limit"       // a limit that the message names
 	Trap        Code = "trap"        // the guest trapped
 	Memory      Code = "memory"      // the guest reached its memory limit
-	Output      Code = "output"      // the guest's output is missing, too large or no JSON of a known shape
-	Plugin      Code = "plugin"      // the guest reported an error of its own, or is not deterministic
-	Interrupted Code = "interrupted" // in doubt after a crash, and decided to fail
+	Output      Code = "output"      // the guest's output is missing, too large or not JSON of the specified form
+	Plugin      Code = "plugin"      // an error from the guest, or the guest is not deterministic
+	Interrupted Code = "interrupted" // in doubt after a crash, and the decision was to fail
 	Internal    Code = "internal"    // a fault of the host
 )
 
@@ -31,16 +31,16 @@ func Codes() []Code {
 }
 
 // Error is the error object that crosses the boundary in both directions.
-// Field names the offending field as a path ("params.command") where there is
-// one. RetryAfterMs is what a server asked for, 0 if nothing. Permanent says
-// that another try cannot help, whatever the code suggests.
+// Field is the path of the invalid field ("params.command"), if there is one.
+// RetryAfterMs is the delay that a server has requested, 0 for none. Permanent means
+// that a retry cannot help, for any code.
 type Error struct {
 	Code         Code   `json:"code"`
 	Message      string `json:"message"`
 	Field        string `json:"field,omitempty"`
 	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
 	Permanent    bool   `json:"permanent,omitempty"`
-	Hint         string `json:"hint,omitempty"` // what to do next, for a person; its own line in output
+	Hint         string `json:"hint,omitempty"` // what to do next, for users; on a separate line in output
 }
 
 // Error returns the message; the code is for programs.

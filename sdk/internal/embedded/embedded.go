@@ -1,9 +1,9 @@
-// Package embedded opens the files that the SDKs bring inside a program.
+// Package embedded opens the embedded files of the SDKs.
 package embedded
 
 import "io/fs"
 
-// Folder is a folder of embedded files. It is there, or the program was not built.
+// Folder returns a folder of embedded files. It always exists, or the build fails.
 func Folder(files fs.FS, name string) fs.FS {
 	folder, err := fs.Sub(files, name)
 	if err != nil {
