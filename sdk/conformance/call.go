@@ -26,8 +26,8 @@ func call(c *sdk.Context) (sdk.Value, error) {
 	return sdk.Value{}, err
 }
 
-// wrappers take the request's keys and rebuild the answer from what the method
-// returned. Each is as a step would call it.
+// wrappers get the keys of the request and rebuild the answer from the result of the
+// method, which they call as a step does.
 var wrappers = map[string]func(c *sdk.Context, args sdk.Value) (sdk.Value, error){
 	"command": func(c *sdk.Context, args sdk.Value) (sdk.Value, error) {
 		if text(args, "by") == "model" {
@@ -131,7 +131,7 @@ func llm(c *sdk.Context, args sdk.Value) (sdk.Value, error) {
 	), nil
 }
 
-// wait makes the wait that the keys of args name.
+// wait executes the wait in args.
 func wait(c *sdk.Context, args sdk.Value) (answer sdk.Value, err error) {
 	timeoutMs := args.Get("timeoutMs").IntOr(0)
 	waited := sdk.Object(sdk.F("timedOut", sdk.Bool(false)))

@@ -7,7 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk"
 )
 
-// file does what the key op of args names.
+// file executes the operation in args.
 func file(c *sdk.Context, args sdk.Value) (sdk.Value, error) {
 	folder, path := c.Folder(text(args, "folder")), text(args, "path")
 	switch text(args, "op") {
@@ -26,7 +26,7 @@ func file(c *sdk.Context, args sdk.Value) (sdk.Value, error) {
 				return sdk.Value{}, err
 			}
 		}
-		// The method does not return the size: it is that of what was given.
+		// The method does not return the size, which is that of the argument.
 		return sdk.Object(sdk.F("size", sdk.Int(int64(len(data))))), folder.Write(path, data)
 	case "list":
 		entries, more, err := folder.ListFrom(path, args.Get("offset").IntOr(0))

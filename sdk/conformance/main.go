@@ -1,6 +1,6 @@
-// Command conformance is the guest by which the conformance kit holds the Go
-// SDK to the ABI; ../abitest/GUEST.md says what it must do. Its steps are written
-// as a plugin's author would write them, with the typed methods of a Context.
+// Command conformance is the conformance guest of the Go SDK, which the ABI kit tests;
+// ../abitest/GUEST.md specifies it. Its steps are written as a plugin's author would
+// write them, with the typed methods of a Context.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-func main() {} // never runs: a plugin is a library to its host
+func main() {} // never called: a plugin is a library
 
 func init() { sdk.Main(plugin) }
 

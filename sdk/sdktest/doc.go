@@ -1,8 +1,8 @@
-// Package sdktest plays the host of a step plugin, so that a step's code is
-// tested as plain Go: [Run] carries out one step against scripted answers and
-// records what it asked for, [Manifest] checks what the plugin says of itself.
+// Package sdktest is a fake host for tests of step plugins in plain Go: [Run] executes
+// one step with scripted answers and records its calls, [Manifest] checks the manifest
+// of the plugin.
 //
-// Run does each step twice. The second time it answers from what it recorded,
-// as a host does when it replays, and fails the test if a request differs: such
-// a step could not be made durable.
+// Run executes each step twice. The second time it returns the recorded answers, as a
+// host does in a replay, and fails the test if a request differs: such a step is not
+// deterministic.
 package sdktest

@@ -11,10 +11,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Folder makes the host answer what the step asks of a folder, by the plugin's
-// word for it, from files and change them there. Names are paths with slashes;
-// there are no empty folders. Answers that [Host.OK] and [Host.Fail] add count
-// first. A word without a Folder is denied once there is any, as by an operator.
+// Folder adds a fake folder with these files; name is that in the plugin's manifest, and
+// writes of the step change files. File names are paths with slashes; there are no empty
+// folders. Answers of [Host.OK] and [Host.Fail] are used first. After the first call of
+// Folder, other folders are denied, as those without a grant.
 func (h *Host) Folder(word string, files map[string]string) *Host {
 	if h.folders == nil {
 		h.folders = map[string]map[string]string{}
@@ -23,7 +23,7 @@ func (h *Host) Folder(word string, files map[string]string) *Host {
 	return h
 }
 
-// file answers sentinel_file, as far as a step's code can tell.
+// file answers sentinel_file.
 func (h *Host) file(r sdk.Value) string {
 	files, granted := h.folders[r.Get("folder").StringOr("")]
 	path := r.Get("path").StringOr("")
@@ -60,13 +60,13 @@ func (h *Host) file(r sdk.Value) string {
 	}
 }
 
-// What one answer has at most: clause A6.16.
+// The limits of one answer, clause A6.16.
 const (
 	maxPiece = 160 << 10
 	maxList  = 1000
 )
 
-// modified is when everything was: a step must not depend on it.
+// modified is the time of all files: a step must not depend on it.
 const modified = "2026-01-01T00:00:00Z"
 
 func clean(path string) bool {
@@ -82,7 +82,7 @@ func piece(content string, offset, length int) sdk.Value {
 	rest := content[min(offset, len(content)):]
 	part := sdk.Cut(rest, min(length, maxPiece))
 	if part == "" {
-		part = rest[:min(length, len(rest))] // not even one whole character
+		part = rest[:min(length, len(rest))] // not even one complete character
 	}
 	v := sdk.Object(sdk.F("text", sdk.String(part)))
 	if !utf8.ValidString(part) {
@@ -114,7 +114,7 @@ func list(files map[string]string, path string, offset int) sdk.Value {
 	return sdk.Object(sdk.F("entries", sdk.List(entries...)), sdk.F("truncated", sdk.Bool(len(names) > maxList)))
 }
 
-// children returns the sizes of what is right below a path, -1 for folders.
+// children returns the sizes of the entries of a path, -1 for folders.
 func children(files map[string]string, path string) map[string]int64 {
 	below := map[string]int64{}
 	for name, content := range files {

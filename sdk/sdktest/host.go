@@ -9,7 +9,7 @@ import (
 
 // A Host answers host calls from a script. Answers of one function are used in
 // the order in which they were added; a call without an answer fails the test,
-// and so does an answer that nothing asked for by the test's end.
+// and so does an answer that is not used by the end of the test.
 //
 // # Concurrency
 //
@@ -28,7 +28,7 @@ type Host struct {
 type Call struct {
 	Function string
 	Request  sdk.Value
-	Answer   string // the text that was handed back
+	Answer   string // the text of the answer
 }
 
 // New returns a host without answers.
@@ -37,7 +37,7 @@ func New(t testing.TB) *Host {
 	t.Cleanup(func() {
 		for function, left := range h.answers {
 			if len(left) > 0 && !t.Failed() {
-				t.Errorf("%s: %d scripted answers were not asked for, first: %s", function, len(left), left[0])
+				t.Errorf("%s: %d scripted answers were not used, first: %s", function, len(left), left[0])
 			}
 		}
 	})
@@ -63,14 +63,14 @@ func (h *Host) Fail(function string, e *sdk.Error) *Host {
 	return h
 }
 
-// State sets what the step finds as its last checkpoint.
+// State sets the value of the last checkpoint.
 func (h *Host) State(text string) *Host {
 	h.t.Helper()
 	h.state = parse(h.t, text)
 	return h
 }
 
-// Retry makes the run the given attempt, after the given error.
+// Retry sets the number of the attempt and the error of the one before.
 func (h *Host) Retry(attempt int64, e *sdk.Error, category string) *Host {
 	h.attempt = attempt
 	h.retry = sdk.Object(
@@ -85,7 +85,7 @@ func (h *Host) Retry(attempt int64, e *sdk.Error, category string) *Host {
 func (h *Host) Calls() []Call { return h.calls }
 
 // Requests returns the requests of one host function as JSON with sorted keys,
-// ready to be compared.
+// for comparison.
 func (h *Host) Requests(function string) []string {
 	var list []string
 	for _, c := range h.calls {
@@ -96,7 +96,7 @@ func (h *Host) Requests(function string) []string {
 	return list
 }
 
-// call is the [sdk.Caller] of the first pass.
+// call is the [sdk.Caller] of the first execution.
 func (h *Host) call(function, request string) string {
 	h.t.Helper()
 	v := parse(h.t, request)
@@ -107,7 +107,7 @@ func (h *Host) call(function, request string) string {
 	case function == abi.FuncFile && h.folders != nil:
 		answer = h.file(v)
 	case function == "sentinel_checkpoint" || function == "sentinel_log":
-		answer = `{"ok":{}}` // nothing to script: the answer is always the same
+		answer = `{"ok":{}}` // always the same answer, no script needed
 	default:
 		h.t.Fatalf("%s: no scripted answer left for %s", function, request)
 	}

@@ -11,7 +11,7 @@ import (
 
 var name = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// common are the fields every step has; clause A2.2 keeps them for the host.
+// common are the fields of every step, which belong to the host (clause A2.2).
 var common = []string{"type", "id", "name", "condition", "outputTo", "onError", "timeoutMs", "onInterrupt"}
 
 // marks are the values of the keyword x-sentinel.
@@ -20,14 +20,14 @@ var marks = []string{
 	abi.MarkDefinition, abi.MarkTools, abi.MarkParams, abi.MarkVariable,
 }
 
-// Manifest checks the plugin's manifest against clause A2 of ABI.md and
-// returns it. What an author's users would miss is a fault too: a step or a
-// field without a description, an ask without a reason.
+// Manifest checks the plugin's manifest against clause A2 of ABI.md and returns it. It
+// also reports missing documentation: a step or a field without a description, an ask
+// without a reason.
 func Manifest(t testing.TB, p sdk.Plugin) sdk.Value {
 	t.Helper()
 	text := p.Describe()
 	if again := p.Describe(); again != text {
-		t.Fatalf("describe gave two manifests:\n%s\n%s", text, again)
+		t.Fatalf("describe returned two manifests:\n%s\n%s", text, again)
 	}
 	m := parse(t, text)
 	if !name.MatchString(p.Name) {
@@ -40,7 +40,7 @@ func Manifest(t testing.TB, p sdk.Plugin) sdk.Value {
 	for _, step := range m.Get("steps").Items() {
 		typ := step.Get("type").StringOr("")
 		if seen[typ] || !name.MatchString(typ) {
-			t.Errorf("step type %q: named twice, or not as %s", typ, name)
+			t.Errorf("step type %q: duplicate, or does not match %s", typ, name)
 		}
 		seen[typ] = true
 		checkStep(t, typ, step)
@@ -88,7 +88,7 @@ func checkStep(t testing.TB, typ string, step sdk.Value) {
 	}
 	for _, field := range step.Get("infer").Items() {
 		if !has(field.StringOr("")) {
-			t.Errorf("step type %q: infer %s is no field", typ, field)
+			t.Errorf("step type %q: infer %s is not a field", typ, field)
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Run carries out one step of a plugin with the given fields, a JSON object,
-// and returns its output or its error. The fields are as a guest gets them:
-// references resolved, nested steps as counts.
+// Run executes one step of a plugin with the given fields, a JSON object,
+// and returns its output or its error. The fields are those that a guest gets: with
+// references resolved and nested steps as counts.
 func Run(t testing.TB, p sdk.Plugin, step, fields string, h *Host) (sdk.Value, *sdk.Error) {
 	t.Helper()
 	input := runInput(t, step, fields, h)
@@ -27,7 +27,7 @@ func Only(step sdk.Step) sdk.Plugin {
 	return sdk.Plugin{Name: "only", Version: "1", Steps: []sdk.Step{step}}
 }
 
-// Problems returns what the plugin's validate export says of a step's fields.
+// Problems returns the problems of a step's fields from the plugin's validate export.
 func Problems(t testing.TB, p sdk.Plugin, step, fields string) []string {
 	t.Helper()
 	input := sdk.Object(sdk.F("type", sdk.String(step)), sdk.F("fields", parse(t, fields)))
@@ -65,14 +65,14 @@ func runInput(t testing.TB, step, fields string, h *Host) string {
 	).String()
 }
 
-// replay runs the step again on the recorded calls and fails the test where it
-// asks for anything else or ends otherwise.
+// replay executes the step again with the recorded answers, and fails the test if a call
+// or the result differs.
 func replay(t testing.TB, p sdk.Plugin, input string, calls []Call, out string, fault *sdk.Error) {
 	t.Helper()
 	next := 0
 	out2, fault2 := p.Run(input, func(function, request string) string {
 		if next >= len(calls) {
-			t.Fatalf("replay: one call more than before: %s %s", function, request)
+			t.Fatalf("replay: an additional call: %s %s", function, request)
 		}
 		c := calls[next]
 		next++
@@ -82,9 +82,9 @@ func replay(t testing.TB, p sdk.Plugin, input string, calls []Call, out string, 
 		return c.Answer
 	})
 	if next < len(calls) {
-		t.Fatalf("replay: %d calls, before it were %d", next, len(calls))
+		t.Fatalf("replay: %d calls, want %d", next, len(calls))
 	}
 	if out != out2 || sdk.ErrorValue(fault).String() != sdk.ErrorValue(fault2).String() {
-		t.Fatalf("replay: ended with %s %v, before with %s %v", out2, fault2, out, fault)
+		t.Fatalf("replay: ended with %s %v, want %s %v", out2, fault2, out, fault)
 	}
 }

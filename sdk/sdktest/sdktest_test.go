@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
-// fake collects what a failing test would say.
+// fake collects the messages of a failing test.
 type fake struct {
 	testing.TB
 	said     []string
@@ -31,7 +31,7 @@ func (f *fake) Fatalf(format string, args ...any) {
 
 type stop struct{}
 
-// failing runs f as a test and returns what it complains of.
+// failing runs f as a test and returns its messages.
 func failing(f func(t testing.TB)) string {
 	t := &fake{}
 	func() {
@@ -73,7 +73,7 @@ func TestNonDeterminismIsFound(t *testing.T) {
 	}
 }
 
-func TestScriptIsHeldTo(t *testing.T) {
+func TestScriptIsChecked(t *testing.T) {
 	emit := step(func(c *sdk.Context) (sdk.Value, error) { _, err := c.Emit("e", sdk.Value{}); return sdk.Null(), err })
 	if said := failing(func(t testing.TB) { sdktest.Run(t, emit, "s", `{}`, sdktest.New(t)) }); !strings.Contains(said, "no scripted answer left") {
 		t.Errorf("a call without an answer: %q", said)
@@ -81,7 +81,7 @@ func TestScriptIsHeldTo(t *testing.T) {
 	said := failing(func(t testing.TB) {
 		sdktest.Run(t, emit, "s", `{}`, sdktest.New(t).OK("sentinel_emit", `{"id":"1"}`, `{"id":"2"}`))
 	})
-	if !strings.Contains(said, "1 scripted answers were not asked for") {
+	if !strings.Contains(said, "1 scripted answers were not used") {
 		t.Errorf("an answer without a call: %q", said)
 	}
 }
@@ -96,7 +96,7 @@ func TestManifestFaults(t *testing.T) {
 	said := failing(func(t testing.TB) { sdktest.Manifest(t, p) })
 	for _, want := range []string{
 		`plugin name "Bad"`, `no version`, `no summary`, `field "onError" belongs to the host`, `field "a": no description`,
-		`unknown mark "odd"`, `required field "b"`, `alias "a"`, `infer "c"`, `named twice`, `want a JSON Schema`, `no reason`,
+		`unknown mark "odd"`, `required field "b"`, `alias "a"`, `infer "c"`, `duplicate, or does not match`, `want a JSON Schema`, `no reason`,
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("did not say %q:\n%s", want, said)
