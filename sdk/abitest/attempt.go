@@ -10,10 +10,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// epoch is the start of every attempt that the kit makes.
+// epoch is the start of every attempt.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// A step is what a check wants to be run; run makes the rest of the input up.
+// A step is the part of a run input that a check defines; input adds the rest.
 type step struct {
 	typ     string
 	fields  any
@@ -46,8 +46,8 @@ func (s step) input() []byte {
 	return encode(in)
 }
 
-// A called is one host call with its answer. Lines of the log are kept apart: they are
-// not journaled, clause A6.14.
+// A called is one host call with its answer. Log lines are stored separately, because
+// they are not recorded in the journal (clause A6.14).
 type called struct {
 	function string
 	request  any
@@ -58,31 +58,31 @@ type called struct {
 // answer is the text of an answer object; an error ends the guest.
 type script func(n int, function string, request any) (answer string, err error)
 
-// A take is what came of one attempt.
-type take struct {
+// An attemptResult is the result of one attempt.
+type attemptResult struct {
 	output any
 	err    error
 	calls  []called
 	logs   []any // requests of sentinel_log
 }
 
-// errParked is how the kit ends a guest that is to be replayed.
+// errParked is the error with which the kit ends a guest before it replays it.
 var errParked = errors.New("parked")
 
-// denied answers every call as a host does that grants nothing.
+// denied answers every call as a host without grants.
 func denied(int, string, any) (string, error) {
 	return `{"error":{"code":"denied","message":"the kit grants nothing"}}`, nil
 }
 
-// attempt runs a step once. Answers are taken from the record while there are
-// any, as a replay does, and from the script then.
-func (j *judge) attempt(input []byte, record []called, s script) take {
-	var t take
+// attempt executes a step once. It answers calls from the record first, as a replay, and
+// then from the script.
+func (j *judge) attempt(input []byte, record []called, s script) attemptResult {
+	var t attemptResult
 	call := func(_ context.Context, function string, request []byte) (Reply, error) {
 		v, err := decode(request)
 		if err != nil {
-			j.faultf("A6.1: %s: the request is no JSON: %v: %q", function, err, brief(string(request), 200))
-			return Reply{Body: []byte(`{"error":{"code":"bad_fields","message":"no JSON"}}`)}, nil
+			j.faultf("A6.1: %s: the request is not JSON: %v: %q", function, err, brief(string(request), 200))
+			return Reply{Body: []byte(`{"error":{"code":"bad_fields","message":"not JSON"}}`)}, nil
 		}
 		if function == abi.FuncLog {
 			t.logs = append(t.logs, v)
@@ -91,7 +91,7 @@ func (j *judge) attempt(input []byte, record []called, s script) take {
 		n := len(t.calls)
 		if n < len(record) {
 			if faults := diff("request", record[n].request, v, nil); function != record[n].function || len(faults) > 0 {
-				j.faultf("A6.2: replayed call %d: %s, recorded was %s; %s", n+1, function, record[n].function, faults)
+				j.faultf("A6.2: replayed call %d: %s, the record has %s; %s", n+1, function, record[n].function, faults)
 			}
 			t.calls = append(t.calls, called{function, v, record[n].reply})
 			return record[n].reply, nil
@@ -111,9 +111,9 @@ func (j *judge) attempt(input []byte, record []called, s script) take {
 	return t
 }
 
-// run runs a step twice, the second time answered from the record of the first,
-// and returns what the first gave.
-func (j *judge) run(s step, answers script) take {
+// run executes a step twice, the second time with the recorded answers of the first, and
+// returns the first result.
+func (j *judge) run(s step, answers script) attemptResult {
 	input := s.input()
 	first := j.attempt(input, nil, answers)
 	again := j.attempt(input, first.calls, func(n int, function string, _ any) (string, error) {
@@ -121,14 +121,14 @@ func (j *judge) run(s step, answers script) take {
 		return denied(n, function, nil)
 	})
 	if errors.Is(first.err, errParked) {
-		return first // the replay cannot come to the same end
+		return first // the replay cannot have the same result
 	}
 	if len(again.calls) != len(first.calls) {
-		j.faultf("A6.2: the replay made %d calls, the first pass %d", len(again.calls), len(first.calls))
+		j.faultf("A6.2: the replay made %d calls, the first execution %d", len(again.calls), len(first.calls))
 	}
 	switch {
 	case (first.err == nil) != (again.err == nil) || abi.CodeOf(first.err) != abi.CodeOf(again.err):
-		j.faultf("A6.2: the replay ended with %s, the first pass with %s", said(again.err), said(first.err))
+		j.faultf("A6.2: the replay ended with %s, the first execution with %s", errorText(again.err), errorText(first.err))
 	case first.err == nil:
 		for _, fault := range diff("output", first.output, again.output, nil) {
 			j.faultf("A6.2: the replay's %s", fault)
@@ -137,31 +137,31 @@ func (j *judge) run(s step, answers script) take {
 	return first
 }
 
-// read decodes what a guest wrote.
+// read decodes a text of the guest.
 func (j *judge) read(what string, text json.RawMessage) any {
 	v, err := decode(text)
 	if err != nil {
-		j.fatalf("%s is no JSON: %v: %q", what, err, brief(string(text), 200))
+		j.fatalf("%s is not JSON: %v: %q", what, err, brief(string(text), 200))
 	}
 	return v
 }
 
-// want notes where a value is not as it should be.
+// want adds a fault for each difference of two values.
 func (j *judge) want(what string, want, got any, allowed extra) {
 	for _, fault := range diff(what, want, got, allowed) {
 		j.faultf("%s", fault)
 	}
 }
 
-// ended ends the check unless the step went well.
-func (j *judge) ended(t take) {
+// ended ends the check if the step has failed.
+func (j *judge) ended(t attemptResult) {
 	if t.err != nil {
-		j.fatalf("the step failed: %s", said(t.err))
+		j.fatalf("the step failed: %s", errorText(t.err))
 	}
 }
 
-// said shows an error with its code.
-func said(err error) string {
+// errorText returns an error with its code, for a message.
+func errorText(err error) string {
 	if err == nil {
 		return "success"
 	}

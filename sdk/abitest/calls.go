@@ -8,12 +8,12 @@ type callCase struct {
 	name     string // of the wrapper in kit_call
 	args     string // JSON
 	function string
-	request  string // what the host must be asked; empty: args
+	request  string // the request that the host must get; default args
 	answer   string // the value of "ok"
 }
 
-// callCases have, for every host function, each key of its clause at least once
-// in the request and in the answer, and the least of both.
+// callCases have, for every host function, each key of its clause at least once in the
+// request and in the answer, and the smallest request and answer.
 var callCases = []callCase{
 	{clause: "A6.3", name: "command", function: abi.FuncCommand, args: `{"command":"kit/do","params":{"path":"a b.txt","n":3,"deep":{"list":[1,null,"ü"]}}}`, answer: `{"done":true,"lines":["a","b"],"n":1.5}`},
 	{clause: "A6.3", name: "command", function: abi.FuncCommand, args: `{"command":"kit/do"}`, answer: `null`},
@@ -80,9 +80,9 @@ var callCases = []callCase{
 	{clause: "A6.16", name: "file", function: abi.FuncFile, args: `{"folder":"data","op":"remove","path":"c.txt"}`, answer: `{}`},
 }
 
-// defaults are what ABI.md says is meant where a request leaves a key out, so a
-// wrapper may as well write it. Others that look like it mean something else: a
-// temperature of 0 is not the model's own, no tools are not all of them.
+// defaults are the values that ABI.md specifies for missing keys of a request, so that a
+// wrapper may also write them. Other zero values have another meaning: a temperature of 0
+// is not the default of the model, and an empty list of tools is not all tools.
 func defaults(key string, value any) bool {
 	switch key {
 	case "by":
@@ -101,6 +101,6 @@ func defaults(key string, value any) bool {
 	return false
 }
 
-// unsaid are keys that an answer lacks and a guest may give all the same: those
-// with an empty value, and the one call that usage without calls stands for.
-func unsaid(key string, value any) bool { return empty(value) || key == "calls" }
+// optionalKey reports whether a guest may return a key that is not in the answer: one
+// with an empty value, or calls, whose default is 1.
+func optionalKey(key string, value any) bool { return empty(value) || key == "calls" }

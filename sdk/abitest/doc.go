@@ -1,14 +1,12 @@
-// Package abitest is the conformance kit of the plugin ABI: it holds the hosts
-// that run step plugins, and the guests that an SDK makes, to the clauses of
-// ABI.md.
+// Package abitest is the conformance kit of the plugin ABI: it tests hosts that execute
+// step plugins, and the guests of an SDK, against the clauses of ABI.md.
 //
-// A host takes part by a small adapter, [Host]. [Check] then judges one module,
-// [CheckHost] the host itself with guests of the kit's own, and [Hostile] lists
-// guests that mean harm, each with the end it must come to. The results are
-// values, so that a command line can print them; [TestGuest] and [TestHost] give
-// them to a test, one subtest a clause.
+// A host is tested through a small adapter, [Host]. [Check] tests one module,
+// [CheckHost] the host itself with guests of the kit, and [Hostile] lists guests that
+// attack their host, each with the result that it must have. The results are values, so
+// that a command line can print them; [TestGuest] and [TestHost] report them to a test,
+// with one subtest for each check.
 //
-// Every step that the kit runs is run twice, the second time answered from the
-// record of the first: a guest whose requests differ breaks clause A6.2,
-// whatever else the check is about.
+// The kit executes every step twice, the second time with the recorded answers of the
+// first: a guest whose requests differ violates clause A6.2, in any check.
 package abitest

@@ -10,7 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// callChecks are those of the step type kit_call.
+// callChecks use the step type kit_call.
 func callChecks() []check {
 	var checks []check
 	names := map[string]bool{}
@@ -40,7 +40,7 @@ func callChecks() []check {
 	return append(checks, moreCallChecks...)
 }
 
-// moreCallChecks are those that are about calls as such.
+// moreCallChecks are about calls in general.
 var moreCallChecks = []check{
 	{"A6.1", "an error of every code reaches the step", func(j *judge) {
 		for _, code := range append(abi.Codes(), "made_up") {
@@ -48,21 +48,21 @@ var moreCallChecks = []check{
 			if code == "made_up" {
 				want = abi.Plugin
 			}
-			out := j.call("command", `{"command":"kit/do"}`, true, `{"error":{"code":"`+string(code)+`","message":"so it is","x_new":[1]}}`)
-			j.want("error of code "+string(code), map[string]any{"code": string(want), "message": "so it is"}, caught(out), unsaid)
+			out := j.call("command", `{"command":"kit/do"}`, true, `{"error":{"code":"`+string(code)+`","message":"as expected","x_new":[1]}}`)
+			j.want("error of code "+string(code), map[string]any{"code": string(want), "message": "as expected"}, caught(out), optionalKey)
 		}
 	}},
-	{"A6.1", "an answer has room for keys beside ok", func(j *judge) {
+	{"A6.1", "an answer may have keys besides ok", func(j *judge) {
 		out := j.call("command", `{"command":"kit/do"}`, true, `{"x_new":{"error":1},"ok":{"a":1}}`)
 		j.want("output", must(`{"ok":{"a":1}}`), out, nil)
 	}},
-	{"A6.1", "texts cross in requests and answers as they are", func(j *judge) {
+	{"A6.1", "texts in requests and answers do not change", func(j *judge) {
 		for _, text := range texts {
 			args := encode(map[string]any{"command": "kit/do", "params": map[string]any{text: text}})
 			answer := encode(map[string]any{"ok": []any{text, map[string]any{text: 1}}})
 			t := j.run(kitCall("command", string(args), true), say(string(answer)))
 			if t.err != nil || len(t.calls) != 1 {
-				j.faultf("text %q: %d calls, %s", brief(text, 100), len(t.calls), said(t.err))
+				j.faultf("text %q: %d calls, %s", brief(text, 100), len(t.calls), errorText(t.err))
 				continue
 			}
 			j.want(fmt.Sprintf("request with %q", brief(text, 100)), must(string(args)), t.calls[0].request, defaults)
@@ -71,19 +71,19 @@ var moreCallChecks = []check{
 		answer := `{"ok":"\u0041\ud83d\ude00\/"}`
 		j.want("output", must(answer), j.call("command", `{"command":"kit/do"}`, true, answer), nil)
 	}},
-	{"A6.1", "numbers cross in requests and answers with their value", func(j *judge) {
+	{"A6.1", "numbers in requests and answers keep their value", func(j *judge) {
 		for _, number := range numbers {
 			args := `{"command":"kit/do","params":{"n":` + number + `}}`
 			t := j.run(kitCall("command", args, true), say(`{"ok":[`+number+`]}`))
 			if t.err != nil || len(t.calls) != 1 {
-				j.faultf("number %s: %d calls, %s", number, len(t.calls), said(t.err))
+				j.faultf("number %s: %d calls, %s", number, len(t.calls), errorText(t.err))
 				continue
 			}
 			j.want("request with "+number, must(args), t.calls[0].request, defaults)
 			j.want("output with "+number, must(`{"ok":[`+number+`]}`), t.output, nil)
 		}
 	}},
-	{"A6.11", "a wait that timed out is known from one that did not", func(j *judge) {
+	{"A6.11", "a wait that timed out is distinguishable from one that did not", func(j *judge) {
 		out := j.call("wait", `{"event":"git:*","timeoutMs":10}`, true, `{"ok":{"timedOut":true}}`)
 		m, _ := out.(map[string]any)
 		ok, _ := m["ok"].(map[string]any)
@@ -106,7 +106,7 @@ var moreCallChecks = []check{
 			}
 		}
 	}},
-	{"A8", "a request of nearly 256 KiB goes out", func(j *judge) {
+	{"A8", "a request of nearly 256 KiB is sent", func(j *judge) {
 		text := strings.Repeat("0123456789abcdef", 256<<10/16-20)
 		t := j.run(kitCall("command", `{"command":"kit/do","params":{"text":"`+text+`"}}`, false), say(`{"ok":1}`))
 		j.ended(t)
@@ -116,7 +116,7 @@ var moreCallChecks = []check{
 			j.faultf("the text of the request is not that of the field")
 		}
 	}},
-	{"A8", "an answer of nearly 256 KiB comes in", func(j *judge) {
+	{"A8", "an answer of nearly 256 KiB is received", func(j *judge) {
 		for _, text := range []string{strings.Repeat("x", 256<<10-100), strings.Repeat("✓é", (256<<10-100)/5)} {
 			answer := map[string]any{"ok": text}
 			j.want("output", answer, j.call("command", `{"command":"kit/do"}`, false, string(encode(answer))), nil)
@@ -126,12 +126,12 @@ var moreCallChecks = []check{
 		text := strings.Repeat("x", 300<<10)
 		t := j.run(kitCall("command", `{"command":"kit/do","params":{"text":"`+text+`"}}`, false), say(`{"ok":1}`))
 		if abi.CodeOf(t.err) != abi.Limit {
-			j.faultf("the step ended with %s, want code limit", said(t.err))
+			j.faultf("the step ended with %s, want code limit", errorText(t.err))
 		}
 	}},
 }
 
-// kitCall is a step of the type kit_call.
+// kitCall returns a step of the type kit_call.
 func kitCall(name, args string, catch bool) step {
 	fields := map[string]any{"call": name, "args": json.RawMessage(args)}
 	if catch {
@@ -140,7 +140,7 @@ func kitCall(name, args string, catch bool) step {
 	return step{typ: "kit_call", fields: fields}
 }
 
-// say answers every call alike.
+// say returns a script with the same answer for every call.
 func say(answer string) script {
 	return func(int, string, any) (string, error) { return answer, nil }
 }
@@ -157,7 +157,7 @@ func (j *judge) call(name, args string, catch bool, answer string) any {
 func (j *judge) callCase(c callCase, answer string) {
 	t := j.run(kitCall(c.name, c.args, false), say(`{"ok":`+answer+`}`))
 	if t.err != nil {
-		j.faultf("%s %s: the step failed: %s", c.name, c.args, said(t.err))
+		j.faultf("%s %s: the step failed: %s", c.name, c.args, errorText(t.err))
 		return
 	}
 	if len(t.calls) != 1 || t.calls[0].function != c.function {
@@ -176,14 +176,14 @@ func (j *judge) callCase(c callCase, answer string) {
 	}
 	got, want := out["ok"], must(c.answer)
 	if empty(want) && empty(got) {
-		return // {} and null both say that there is nothing to say
+		return // {} and null both mean that there is no value
 	}
 	j.want("answer of "+c.name, want, got, func(key string, value any) bool {
-		return unsaid(key, value) || key == "x_new" // a wrapper may hand on the whole answer
+		return optionalKey(key, value) || key == "x_new" // a wrapper may return the whole answer
 	})
 }
 
-// callFails has a call fail: the step gets the error, and passes it on.
+// callFails answers a call with an error, which the step gets and returns.
 func (j *judge) callFails(c callCase) {
 	object := `{"code":"unavailable","message":"not \"now\" ü","field":"params.x","retryAfterMs":250,"permanent":true,"hint":"wait"}`
 	out := j.call(c.name, c.args, true, `{"error":`+object+`}`)
@@ -194,7 +194,7 @@ func (j *judge) callFails(c callCase) {
 		j.faultf("the step ended with %+v, want %+v", e, want)
 	}
 	out = j.call(c.name, c.args, true, `{"error":{"code":"denied","message":"no"}}`)
-	j.want("the least error that "+c.name+" gave the step", must(`{"code":"denied","message":"no"}`), caught(out), unsaid)
+	j.want("the smallest error that "+c.name+" gave the step", must(`{"code":"denied","message":"no"}`), caught(out), optionalKey)
 }
 
 // caught returns the error object of a kit_call that caught one.

@@ -7,9 +7,9 @@ import (
 	"unicode/utf16"
 )
 
-// texts are what a guest's text handling may get wrong: quotes, controls, each
-// length of UTF-8, the ends of the ranges, and every length around a word, as
-// texts cross the boundary in words of eight bytes.
+// texts are texts that a guest may convert incorrectly: quotes, control characters, each
+// length of UTF-8, the ends of the ranges, and every length around a word, because texts
+// are copied in words of eight bytes.
 var texts = func() []string {
 	list := []string{
 		"", " ", `"`, `\`, `\"`, "/", "\x00", "a\x00b", "\b\t\n\f\r", "\x1f\x7f", "\u0080", "é", "é", "ß→ẞ", "\u07ff\u0800", "✓", "\ud7ff\ue000", "\ufeffbom", "\ufffd", "\uffff",
@@ -21,33 +21,33 @@ var texts = func() []string {
 	return append(list, strings.Repeat("héllo ✓ 😀 \n\"", 4000))
 }()
 
-// numbers are those that GUEST.md asks for: integers to 2^53 and decimal
-// fractions to 15 digits.
+// numbers are those that GUEST.md requires: integers to 2^53 and decimal fractions to 15
+// digits.
 var numbers = []string{
 	"0", "1", "-1", "10", "255", "256", "65536", "2147483647", "-2147483648", "4294967296", "1772366400123", "9007199254740991", "-9007199254740991", "9007199254740992",
 	"0.5", "0.1", "-2.25", "3.14159265358979", "123456789.012345", "0.000001", "99.99", "1e3", "1.5E+2", "25e-2", "-0.000123456789",
 }
 
-// echoChecks are those of the step type kit_echo.
+// echoChecks use the step type kit_echo.
 var echoChecks = []check{
-	{"A1.2", "texts come back as they were, written out", func(j *judge) {
+	{"A1.2", "texts are returned unchanged, without escapes", func(j *judge) {
 		for _, text := range texts {
 			j.echo(encode(text), text)
 		}
 	}},
-	{"A1.2", "texts come back as they were, escaped", func(j *judge) {
+	{"A1.2", "texts are returned unchanged, with escapes", func(j *judge) {
 		for _, text := range texts[:len(texts)-1] {
 			j.echo([]byte(escaped(text)), text)
 		}
 		j.echo([]byte(`"\/\u00e9\u00E9\ud83d\uDE00"`), "/éé😀")
 	}},
-	{"A1.2", "numbers come back with their value", func(j *judge) {
+	{"A1.2", "numbers are returned with their value", func(j *judge) {
 		for _, number := range numbers {
 			j.echo([]byte(number), json.Number(number))
 			j.echo([]byte("["+number+" , { \"n\" : "+number+" } ]"), must(`[`+number+`,{"n":`+number+`}]`))
 		}
 	}},
-	{"A1.2", "values of every kind come back", func(j *judge) {
+	{"A1.2", "values of every kind are returned", func(j *judge) {
 		for _, text := range []string{
 			`null`, `true`, `false`, `[]`, `{}`, `[[],{},null,false,0,""]`, `{"":{"":""},"a b":1,"é":2,"\"":3,"a":{"b":[{"c":null}]}}`,
 			`{"type":"x","fields":{},"error":{"code":"trap"},"ok":1,"output":2}`, "[\n\t1 ,\r2 ]",
@@ -55,7 +55,7 @@ var echoChecks = []check{
 			j.echo([]byte(text), must(text))
 		}
 	}},
-	{"A1.2", "values come back from a depth of 60", func(j *judge) {
+	{"A1.2", "values with a depth of 60 are returned", func(j *judge) {
 		for _, text := range []string{
 			strings.Repeat("[", 60) + "1" + strings.Repeat("]", 60),
 			strings.Repeat(`{"a":`, 60) + `"é"` + strings.Repeat("}", 60),
@@ -63,7 +63,7 @@ var echoChecks = []check{
 			j.echo([]byte(text), must(text))
 		}
 	}},
-	{"A1.2", "long lists and objects come back", func(j *judge) {
+	{"A1.2", "long lists and objects are returned", func(j *judge) {
 		list, object := make([]any, 5000), map[string]any{}
 		for i := range list {
 			list[i] = json.Number(fmt.Sprint(i))
@@ -100,7 +100,7 @@ var echoChecks = []check{
 			j.faultf("attempt is %v, want 3", out["attempt"])
 		}
 	}},
-	{"A3.3", "a retry knows the error before, and a state its value", func(j *judge) {
+	{"A3.3", "retry has the error before, and state its value", func(j *judge) {
 		t := j.run(step{
 			typ: "kit_echo", fields: map[string]any{"echo": true}, attempt: 2, state: must(`{"next":3,"seen":["ü",null]}`),
 			retry: must(`{"attempts":1,"error":{"code":"unavailable","message":"later","retryAfterMs":500,"x_new":1},"category":"rate_limit"}`),
@@ -118,18 +118,18 @@ var echoChecks = []check{
 			j.faultf("state is %v, want false", state)
 		}
 	}},
-	{"A8", "an output of nearly 1 MiB is one", func(j *judge) {
+	{"A8", "an output of nearly 1 MiB is accepted", func(j *judge) {
 		text := strings.Repeat("x", 1<<20-1000)
 		j.echo(encode(text), text)
 	}},
 }
 
-// echo has a value come back through kit_echo. The JSON of the value goes into the
-// input as it is.
+// echo checks that kit_echo returns a value. The JSON of the value is used in the input
+// as it is.
 func (j *judge) echo(value []byte, want any) {
 	t := j.run(step{typ: "kit_echo", fields: map[string]any{"echo": json.RawMessage(value)}}, denied)
 	if t.err != nil {
-		j.faultf("echo of %s: the step failed: %s", brief(string(value), 100), said(t.err))
+		j.faultf("echo of %s: the step failed: %s", brief(string(value), 100), errorText(t.err))
 		return
 	}
 	out, _ := t.output.(map[string]any)

@@ -2,7 +2,7 @@ package abitest
 
 import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
-// manifestChecks hold the manifest to GUEST.md.
+// manifestChecks compare the manifest with GUEST.md.
 var manifestChecks = []check{
 	{"A2.1", "name, version, abi and asks are in the manifest", func(j *judge) {
 		m := j.manifest()
@@ -46,7 +46,7 @@ var manifestChecks = []check{
 		j.want("aliases of kit_echo", must(`{"say":"echo"}`), echo["aliases"], nil)
 		j.want("readOnly of kit_echo", true, echo["readOnly"], nil)
 	}},
-	{"A2.3", "a mark of a field reaches the manifest", func(j *judge) {
+	{"A2.3", "a mark of a field is in the manifest", func(j *judge) {
 		list, _ := j.manifest()["steps"].([]any)
 		for _, s := range list {
 			s, _ := s.(map[string]any)
@@ -59,7 +59,7 @@ var manifestChecks = []check{
 			j.want("the mark of kit_blocks.steps", abi.MarkSteps, field[abi.Keyword], nil)
 		}
 	}},
-	{"A2.4", "every use is asked for, with names and a reason", func(j *judge) {
+	{"A2.4", "asks has every use, with names and a reason", func(j *judge) {
 		names := map[string]string{"command": `["*"]`, "spawn": `["*"]`, "http": `["*.example.com"]`, "folder": `["data:rw"]`, "secret": `["TOKEN"]`}
 		asked := map[string]bool{}
 		list, _ := j.manifest()["asks"].([]any)
@@ -78,21 +78,21 @@ var manifestChecks = []check{
 		}
 		for _, use := range abi.Uses() {
 			if !asked[string(use)] {
-				j.faultf("use %s is not asked for", use)
+				j.faultf("asks has no use %s", use)
 			}
 		}
 	}},
 }
 
-// manifest returns what the guest says of itself.
+// manifest returns the manifest of the guest.
 func (j *judge) manifest() map[string]any {
 	text, err := j.guest.Describe(j.ctx)
 	if err != nil {
-		j.fatalf("describe: %s", said(err))
+		j.fatalf("describe: %s", errorText(err))
 	}
 	m, ok := j.read("the manifest", text).(map[string]any)
 	if !ok {
-		j.fatalf("the manifest is no object")
+		j.fatalf("the manifest is not an object")
 	}
 	if v := m["abi"]; !sameValue(v, abi.Version) {
 		j.faultf("abi is %v, want %d", v, abi.Version)

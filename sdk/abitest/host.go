@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A Host is what the kit needs of a program that runs step plugins.
+// A Host is the adapter to a program that executes step plugins.
 type Host interface {
-	// Load checks a module and describes it. The error of one that is refused is
-	// an *abi.Error.
+	// Load checks a module and describes it. The error for a module that is refused
+	// is an *abi.Error.
 	Load(ctx context.Context, module []byte) (Guest, error)
 }
 
@@ -17,25 +17,25 @@ type Host interface {
 type Guest interface {
 	// Describe returns the manifest, clause A2.1.
 	Describe(ctx context.Context) ([]byte, error)
-	// Run carries out one attempt of a step. Its error is an *abi.Error, or the
-	// very error that the Invocation's Call returned.
+	// Run executes one attempt of a step. Its error is an *abi.Error, or the error that
+	// the Invocation's Call has returned.
 	Run(ctx context.Context, inv Invocation) (Result, error)
-	// Validate answers the text of clause A1.3 with the text of its answer. A
-	// module without the export has no problems.
+	// Validate gets an input and returns an output as in clause A1.3. A module
+	// without the export has no problems.
 	Validate(ctx context.Context, input []byte) ([]byte, error)
-	// Close frees what the guest holds. It is called once.
+	// Close frees the resources of the guest. It is called once.
 	Close() error
 }
 
 // An Invocation is one attempt of one step.
 type Invocation struct {
 	Input []byte    // run input, clause A3
-	Seed  uint64    // chance of the attempt, clause A7
+	Seed  uint64    // of the random numbers, clause A7
 	Clock time.Time // its start
 	Call  CallFunc  // nil answers every call with code denied
-	// Compute bounds the guest's own time; zero leaves it to the host.
+	// Compute limits the guest's own time; zero is the host's default.
 	Compute time.Duration
-	// The limits of clause A8, in bytes; zero is its default.
+	// The limits of clause A8, in bytes; zero is the default of A8.
 	MemoryBytes  int64
 	OutputBytes  int
 	LogBytes     int
@@ -51,8 +51,8 @@ type Reply struct {
 	Now  time.Time // when the call ended
 }
 
-// A Result is what Run gave. With an error, only Stderr is of use.
+// A Result is the result of Run. With an error, only Stderr is set.
 type Result struct {
 	Output json.RawMessage // the value of "output"
-	Stderr string          // the last of what the guest wrote there
+	Stderr string          // the end of the text that the guest wrote there
 }

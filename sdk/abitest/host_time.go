@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// timeChecks are about clause A7, with guests of WASI: a clock, a sleep and
-// random numbers are all the chance there is.
+// timeChecks are about clause A7, with guests that use WASI: clock, sleep and random
+// numbers are the only sources of nondeterminism.
 var timeChecks = []check{
-	{"A7.1", "the clock begins with the attempt, ticks at each reading and jumps to the end of a call", with("clock", func(j *judge) {
+	{"A7.1", "the clock begins with the attempt, advances at each reading and is set to the end of a call", with("clock", func(j *judge) {
 		c := j.clocks()
 		if d := c["wall"].Sub(epoch); d < 0 || d > time.Second {
 			j.faultf("the clock begins %s after the attempt", d)
 		}
 		if d := c["wall2"].Sub(c["wall"]); d != time.Microsecond {
-			j.faultf("a reading moves the clock by %s, want 1µs", d)
+			j.faultf("a reading advances the clock by %s, want 1µs", d)
 		}
 		if !c["mono2"].After(c["mono"]) {
-			j.faultf("the monotonic clock stands still")
+			j.faultf("the monotonic clock does not advance")
 		}
 		if d := c["called"].Sub(epoch.Add(90 * time.Minute)); d < 0 || d > time.Second {
 			j.faultf("after a call that ended at 90 minutes the clock is %s off", d)
 		}
 	})},
-	{"A7.1", "a sleep moves the clocks and takes no real time", with("clock", func(j *judge) {
+	{"A7.1", "a sleep advances the clocks and takes no real time", with("clock", func(j *judge) {
 		began := time.Now()
 		c := j.clocks()
 		if d := c["slept"].Sub(c["called"]); d < time.Hour || d > time.Hour+time.Second {
-			j.faultf("a sleep of an hour moved the clock by %s", d)
+			j.faultf("a sleep of an hour advanced the clock by %s", d)
 		}
 		if d := c["mono3"].Sub(c["mono2"]); d < time.Hour {
-			j.faultf("a sleep of an hour moved the monotonic clock by %s", d)
+			j.faultf("a sleep of an hour advanced the monotonic clock by %s", d)
 		}
 		if took := time.Since(began); took > 10*time.Minute {
 			j.faultf("it took %s", took)
@@ -46,15 +46,15 @@ var timeChecks = []check{
 			}
 		}
 	})},
-	{"A7.1", "equal seeds draw equal numbers, others draw others", with("chance", func(j *judge) {
+	{"A7.1", "equal seeds give equal random numbers, other seeds others", with("random", func(j *judge) {
 		seen := map[string]uint64{}
 		for seed := range uint64(8) {
 			first, second := j.drawn(seed), j.drawn(seed)
 			if first != second {
-				j.faultf("seed %d draws %s, then %s", seed, first, second)
+				j.faultf("seed %d gives %s, then %s", seed, first, second)
 			}
 			if other, ok := seen[first]; ok {
-				j.faultf("seeds %d and %d draw the same numbers: %s", other, seed, first)
+				j.faultf("seeds %d and %d give the same numbers: %s", other, seed, first)
 			}
 			seen[first] = seed
 		}
@@ -70,7 +70,7 @@ func (j *judge) clocks() map[string]time.Time {
 		return Reply{Body: []byte(`{"ok":1}`), Now: epoch.Add(90 * time.Minute)}, nil
 	}}, `{}`)
 	if err != nil {
-		j.fatalf("the guest ended with %s", said(err))
+		j.fatalf("the guest ended with %s", errorText(err))
 	}
 	m, _ := got.(map[string]any)
 	clocks := map[string]time.Time{}
@@ -88,7 +88,7 @@ func (j *judge) clocks() map[string]time.Time {
 	return clocks
 }
 
-// drawn runs the guest chance and returns its request and its output.
+// drawn runs the guest random and returns its request and its output.
 func (j *judge) drawn(seed uint64) string {
 	var request string
 	got, err := j.raw(Invocation{Seed: seed, Call: func(_ context.Context, _ string, text []byte) (Reply, error) {
@@ -96,7 +96,7 @@ func (j *judge) drawn(seed uint64) string {
 		return Reply{Body: []byte(`{"ok":1}`), Now: epoch.Add(time.Minute)}, nil
 	}}, `{}`)
 	if err != nil {
-		j.fatalf("the guest ended with %s", said(err))
+		j.fatalf("the guest ended with %s", errorText(err))
 	}
 	return fmt.Sprintf("%s %s", request, encode(got))
 }

@@ -10,35 +10,34 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A Stage is where a hostile guest shows what it is.
+// A Stage is the stage at which a hostile guest fails.
 type Stage int
 
 // The stages.
 const (
 	AtLoad     Stage = iota // it must not load
-	AtRun                   // it loads, and its run ends as the table says
-	AtValidate              // it loads, and its validate does
+	AtRun                   // it loads, and its run must end as specified
+	AtValidate              // it loads, and its validate must end as specified
 )
 
-// A HostileGuest is a module that means harm, and the end it must come to.
+// A HostileGuest is a module that attacks its host, and the result that it must have.
 type HostileGuest struct {
-	Name   string // lower_snake; also its plugin's and its step type's name
-	Clause string // of ABI.md that it breaks
-	Sin    string // what it does, in words
-	At     Stage
-	// Code is that of the error that it ends with, and Words are part of its
-	// message. The code "any" stands for every one but internal, "either" for
-	// those and success; no code says that the guest does no harm and ends well.
+	Name     string // lower_snake; also the name of its plugin and step type
+	Clause   string // of ABI.md that it violates
+	Behavior string // what it does
+	At       Stage
+	// Code is the code of the error with which it must end, and Words are a part of
+	// the message. The code "any" allows every code except internal, "either" also
+	// allows success. Without a code, the guest must succeed.
 	Code  abi.Code
 	Words string
-	// Output is the JSON that a guest without Code has as its output; empty for
-	// any.
+	// Output is the JSON output of a guest without Code; empty allows any.
 	Output string
-	// Module makes the module, which may have megabytes.
+	// Module returns the module, which may have megabytes.
 	Module func() []byte
 }
 
-// Codes for what engines see at different times, or do not mind.
+// Codes for modules that engines detect at different times, or accept.
 const (
 	anyCode   abi.Code = "any"
 	eitherEnd abi.Code = "either"
@@ -49,41 +48,41 @@ func Hostile() []HostileGuest {
 	guests := make([]HostileGuest, 0, len(hostile))
 	for _, g := range hostile {
 		guests = append(guests, HostileGuest{
-			Name: g.name, Clause: g.clause, Sin: g.sin, At: g.at, Code: g.code, Words: g.words, Output: g.output,
+			Name: g.name, Clause: g.clause, Behavior: g.behavior, At: g.at, Code: g.code, Words: g.words, Output: g.output,
 			Module: func() []byte { return module("hostile/" + g.name) },
 		})
 	}
 	return append(guests, made()...)
 }
 
-// hostileCompute bounds the time of a hostile guest; it is long enough for what
-// the harmless ones of them do.
+// hostileCompute limits the time of a hostile guest. It is long enough for the harmless
+// ones.
 const hostileCompute = 300 * time.Millisecond
 
-// hostileLoad bounds the load of those that do not end by themselves.
+// hostileLoad limits the time of loading guests that do not end.
 const hostileLoad = 2 * time.Second
 
-// hostileGrace is how long after its time limit a guest may end. On a busy machine
-// it is long; a guest that takes longer cannot be interrupted.
+// hostileGrace is the time after its limit in which a guest must end. It is long for busy
+// machines; a guest that needs more cannot be interrupted.
 const hostileGrace = 30 * time.Second
 
-// CheckHostile has a host meet every hostile guest.
+// CheckHostile runs every hostile guest on a host.
 func CheckHostile(ctx context.Context, host Host) Report {
 	var report Report
 	for _, g := range Hostile() {
-		report = append(report, sit(ctx, host, nil, nil, check{g.Clause, g.Name + ": " + g.Sin, func(j *judge) { j.meet(g) }}))
+		report = append(report, runCheck(ctx, host, nil, nil, check{g.Clause, g.Name + ": " + g.Behavior, func(j *judge) { j.meet(g) }}))
 	}
 	return report
 }
 
-// TestHostile has a host meet every hostile guest, one subtest each. T is
+// TestHostile runs every hostile guest on a host, with one subtest for each. T is
 // *testing.T.
 func TestHostile[T Test[T]](t T, host Host) {
 	t.Helper()
-	tell(t, CheckHostile(t.Context(), host))
+	reportTo(t, CheckHostile(t.Context(), host))
 }
 
-// meet loads a hostile guest and, if it shall, runs it.
+// meet loads a hostile guest and executes the stage at which it must fail.
 func (j *judge) meet(g HostileGuest) {
 	ctx := j.ctx
 	if g.At == AtLoad && g.Code == abi.Timeout {
@@ -109,7 +108,7 @@ func (j *judge) meet(g HostileGuest) {
 		return
 	}
 	if err != nil {
-		j.fatalf("it does not load: %s", said(err))
+		j.fatalf("it does not load: %s", errorText(err))
 	}
 	if g.At == AtValidate {
 		ctx, cancel := context.WithTimeout(ctx, hostileLoad)
@@ -118,7 +117,7 @@ func (j *judge) meet(g HostileGuest) {
 		j.ends(g, "validate", err)
 		return
 	}
-	// Twice: what the first run left behind must not be in the second.
+	// Twice, because the second run must not see changes of the first.
 	for range 2 {
 		inv := j.hostileRun(g)
 		ended := j.inTime("run", inv.Compute)
@@ -131,8 +130,8 @@ func (j *judge) meet(g HostileGuest) {
 	}
 }
 
-// inTime notes a fault if more than hostileGrace passes after a time limit until the
-// function that it returns is called.
+// inTime adds a fault if the function that it returns is called more than hostileGrace
+// after a time limit.
 func (j *judge) inTime(what string, limit time.Duration) func() {
 	began := time.Now()
 	return func() {
@@ -142,11 +141,11 @@ func (j *judge) inTime(what string, limit time.Duration) func() {
 	}
 }
 
-// bulk reports whether the guest is one of those that move memory.
+// bulk reports whether the guest is one of those that copy memory.
 func (g HostileGuest) bulk() bool { return strings.HasPrefix(g.Name, "bulk_") }
 
-// hostileRun is the attempt that a hostile guest gets: little memory and time,
-// and a host that answers everything.
+// hostileRun returns the attempt of a hostile guest: with little memory and time, and a
+// host that answers all calls.
 func (j *judge) hostileRun(g HostileGuest) Invocation {
 	inv := Invocation{
 		Input: step{typ: g.Name, fields: map[string]any{}}.input(), Seed: 1, Clock: epoch, Compute: hostileCompute, MemoryBytes: 4 << 20,
@@ -157,16 +156,16 @@ func (j *judge) hostileRun(g HostileGuest) Invocation {
 	}
 	switch g.Name {
 	case "flood_log", "flood_kernel_log", "recursion", "recursion_indirect", "blocks_small":
-		inv.Compute = 2 * time.Minute // they come to an end by themselves, some engines take long
+		inv.Compute = 2 * time.Minute // they end by themselves, which takes long in some engines
 	}
 	return inv
 }
 
-// ends compares the end of a hostile guest with what it must be.
+// ends compares the result of a hostile guest with the specified one.
 func (j *judge) ends(g HostileGuest, where string, err error) {
 	if g.Code == "" {
 		if err != nil {
-			j.faultf("%s ended with %s, want success", where, said(err))
+			j.faultf("%s ended with %s, want success", where, errorText(err))
 		}
 		return
 	}
@@ -181,12 +180,12 @@ func (j *judge) ends(g HostileGuest, where string, err error) {
 		j.faultf("%s ended with an error without a code: %v", where, err)
 		return
 	case g.Code != anyCode && g.Code != eitherEnd && e.Code != g.Code, e.Code == abi.Internal, !slices.Contains(abi.Codes(), e.Code), !strings.Contains(e.Message, g.Words):
-		j.faultf("%s ended with %s, want code %s and the words %q", where, said(err), g.Code, g.Words)
+		j.faultf("%s ended with %s, want code %s and the words %q", where, errorText(err), g.Code, g.Words)
 	}
 	j.clean(err)
 }
 
-// clean looks for what an error must not show: what is inside the host.
+// clean checks that an error has no internals of the host.
 func (j *judge) clean(err error) {
 	for _, leak := range []string{"goroutine ", ".go:", "recovered by", "wasm stack trace", "0xc0", "\n"} {
 		if strings.Contains(err.Error(), leak) {
@@ -197,6 +196,6 @@ func (j *judge) clean(err error) {
 		j.faultf("the error has %d bytes", len(text))
 	}
 	if errors.Is(err, errParked) {
-		j.faultf("the error is one of the kit's own")
+		j.faultf("the error is an error of the kit")
 	}
 }

@@ -8,32 +8,32 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// bulkMemory is how much memory the guests of bulk need, in bytes.
+// bulkMemory is the memory that the guests of bulk need, in bytes.
 const bulkMemory = 64 << 20
 
-// bulk are guests that move memory in straight lines: code without a loop or a
-// function of its own, in which an engine may have no point to interrupt it at. A
-// host that cannot interrupt one is kept busy by it for a minute or more.
+// bulk are guests that copy memory in straight-line code, without loops and calls, where
+// an engine may not be able to interrupt it. They keep a host that cannot interrupt
+// them busy for a minute or more.
 func bulk() []HostileGuest {
 	const size = 60_000_000
 	fill := i32(0) + i32(7) + i32(size) + "\xfc\x0b\x00"
 	copies := i32(1<<20) + i32(0) + i32(size) + "\xfc\x0a\x00\x00"
 	blocks := "\x42" + sleb(size) + "\x10\x00\x10\x04" // free(alloc(size))
 	random := i32(1<<20) + i32(size) + "\x10\x03\x1a"  // random_get(1 MiB, size)
-	guest := func(name, sin string, at Stage, words string, describe, run string) HostileGuest {
-		return HostileGuest{Name: name, Clause: "A8.3", Sin: sin, At: at, Code: abi.Timeout, Words: words,
+	guest := func(name, behavior string, at Stage, words string, describe, run string) HostileGuest {
+		return HostileGuest{Name: name, Clause: "A8.3", Behavior: behavior, At: at, Code: abi.Timeout, Words: words,
 			Module: func() []byte { return []byte(straight(manifest(name, `{"type":"object"}`), describe, run)) }}
 	}
 	return []HostileGuest{
 		guest("bulk_describe", "fills 60 MB of memory 10,000 times in describe, without a loop", AtLoad, "time", strings.Repeat(fill, 10_000), ""),
 		guest("bulk_fill", "fills 60 MB of memory 10,000 times, without a loop", AtRun, "computed", "", strings.Repeat(fill, 10_000)),
 		guest("bulk_copy", "copies 60 MB of memory 10,000 times, without a loop", AtRun, "computed", "", strings.Repeat(copies, 10_000)),
-		guest("bulk_blocks", "takes a block of 60 MB and frees it 10,000 times, without a loop", AtRun, "computed", "", strings.Repeat(blocks, 10_000)),
+		guest("bulk_blocks", "allocates a block of 60 MB and frees it 10,000 times, without a loop", AtRun, "computed", "", strings.Repeat(blocks, 10_000)),
 		guest("bulk_random", "asks for 60 MB of random bytes 1,000 times, without a loop", AtRun, "computed", "", strings.Repeat(random, 1_000)),
 	}
 }
 
-// manifest is that of a plugin with one step type, both of a name.
+// manifest is that of a plugin with one step type, both with the same name.
 func manifest(name, fields string) string {
 	return fmt.Sprintf(`{"name":%q,"version":"1","abi":1,"steps":[{"type":%[1]q,"summary":%[1]q,"fields":%s}]}`, name, fields)
 }
@@ -62,10 +62,10 @@ func straight(manifest, describe, run string) string {
 		section(11, vector(1, "\x00"+i32(at)+"\x0b"+sized(manifest)))
 }
 
-// i32 is the instruction that gives a constant.
+// i32 is the instruction i32.const.
 func i32(n int) string { return "\x41" + sleb(n) }
 
-// sleb writes a number that is not negative as a signed one.
+// sleb encodes a non-negative number as signed LEB128.
 func sleb(n int) string {
 	var b []byte
 	for n >= 0x40 {

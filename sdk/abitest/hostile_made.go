@@ -16,8 +16,8 @@ func made() []HostileGuest { return slices.Concat(broken(), bulk(), schemas()) }
 // broken are modules that must not load, and large ones that do no harm.
 func broken() []HostileGuest {
 	head := "\x00asm\x01\x00\x00\x00"
-	refused := func(name, sin string, code abi.Code, words string, module func() string) HostileGuest {
-		return HostileGuest{Name: name, Clause: "A1", Sin: sin, At: AtLoad, Code: code, Words: words, Module: func() []byte { return []byte(module()) }}
+	refused := func(name, behavior string, code abi.Code, words string, module func() string) HostileGuest {
+		return HostileGuest{Name: name, Clause: "A1", Behavior: behavior, At: AtLoad, Code: code, Words: words, Module: func() []byte { return []byte(module()) }}
 	}
 	plain := func(text string) func() string { return func() string { return text } }
 	return []HostileGuest{
@@ -29,7 +29,7 @@ func broken() []HostileGuest {
 		refused("version_2", "is of a format to come", abi.BadFields, "version 2", plain("\x00asm\x02\x00\x00\x00")),
 		refused("empty_module", "has nothing in it", abi.BadFields, "no such export", plain(head)),
 		refused("too_large", "has 33 MiB", abi.Limit, "bytes, at most", func() string { return head + strings.Repeat("\x00", 33<<20) }),
-		// Counts that lie, or that the engine would allocate for.
+		// False counts, for which an engine may allocate memory.
 		refused("locals_4g", "declares four billion locals", abi.BadFields, "locals", plain(head+"\x01\x04\x01\x60\x00\x00"+"\x03\x02\x01\x00"+"\x0a\x0a\x01\x08\x01\xff\xff\xff\xff\x0f\x7e\x0b")),
 		refused("locals_groups", "declares locals in fifty thousand groups", abi.BadFields, "locals", func() string {
 			return head + void + section(10, vector(1, sized(leb(60_000)+strings.Repeat("\x01\x7f", 60_000)+"\x0b")))
@@ -50,18 +50,18 @@ func broken() []HostileGuest {
 		}),
 		refused("number_long", "writes a number in more bytes than there are", abi.BadFields, "out of range", plain(head+"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")),
 		refused("section_long", "has a section that is longer than the file", abi.BadFields, "byte", plain(head+"\x01\xff\x7f\x01")),
-		refused("section_short", "has a section with something left in it", abi.BadFields, "too many", plain(head+"\x01\x03\x00\x00\x00")),
+		refused("section_short", "has a section with trailing bytes", abi.BadFields, "too many", plain(head+"\x01\x03\x00\x00\x00")),
 		refused("section_twice", "has a section twice", abi.BadFields, "repeated", plain(head+"\x01\x01\x00\x01\x01\x00")),
 		refused("sections_empty", "is 16 million custom sections without content", abi.BadFields, "sections", func() string { return head + strings.Repeat("\x00", 31<<20) }),
 		refused("sections_many", "has 5,000 custom sections", abi.BadFields, "sections", func() string { return head + strings.Repeat(section(0, sized("x")), 5_000) }),
-		refused("section_unknown", "has a section of no known kind", abi.BadFields, "beyond WebAssembly 2.0", plain(head+"\x63\x01\x00")),
-		refused("constant_endless", "has an initialiser that does not end", abi.BadFields, "", func() string {
+		refused("section_unknown", "has a section of an unknown kind", abi.BadFields, "beyond WebAssembly 2.0", plain(head+"\x63\x01\x00")),
+		refused("constant_endless", "has an initializer without an end", abi.BadFields, "", func() string {
 			return head + section(6, vector(1, "\x7f\x00"+strings.Repeat("\x41\x00", 100_000)))
 		}),
 		refused("gc_types", "declares a structure of garbage collected memory", abi.BadFields, "beyond WebAssembly 2.0", plain(head+section(1, vector(1, "\x5f\x01\x7f\x01")))),
 		refused("tags", "declares a tag of an exception", abi.BadFields, "beyond WebAssembly 2.0", plain(head+"\x01\x04\x01\x60\x00\x00"+"\x0d\x03\x01\x00\x00")),
 		refused("table_64", "has a table of 64 bits", abi.BadFields, "beyond WebAssembly 2.0", plain(head+"\x04\x05\x01\x70\x05\x01\x01")),
-		// What takes a compiler long.
+		// Code that takes a long time to compile.
 		refused("function_large", "has a function of a megabyte", abi.BadFields, "bytes, at most", func() string { return function(0, strings.Repeat("\x01", 1<<20)) }),
 		refused("branch_table", "branches to 200,000 targets", abi.BadFields, "too long to compile", func() string {
 			return function(0, "\x02\x40\x41\x00\x0e"+leb(200_000)+strings.Repeat("\x00", 200_000)+"\x00\x0b")
@@ -86,8 +86,8 @@ func broken() []HostileGuest {
 		refused("import_long", "has an import with a name of 30 KB", abi.BadFields, "name", func() string {
 			return head + "\x01\x04\x01\x60\x00\x00" + section(2, vector(1, sized("env")+sized(strings.Repeat("n", 30_000))+"\x00\x00"))
 		}),
-		refused("names_bytes", "has an import with a name that is no text", anyCode, "", plain(head+"\x01\x04\x01\x60\x00\x00"+section(2, vector(1, sized("env")+sized("\xff\xfe\x00")+"\x00\x00")))),
-		refused("imports_many", "imports 100,000 functions that there are not", abi.BadFields, "imports, at most", func() string {
+		refused("names_bytes", "has an import with a name that is not UTF-8", anyCode, "", plain(head+"\x01\x04\x01\x60\x00\x00"+section(2, vector(1, sized("env")+sized("\xff\xfe\x00")+"\x00\x00")))),
+		refused("imports_many", "imports 100,000 unknown functions", abi.BadFields, "imports, at most", func() string {
 			var b strings.Builder
 			for i := range 100_000 {
 				b.WriteString(sized("env") + sized(fmt.Sprint("f", i)) + "\x00\x00")
@@ -100,22 +100,22 @@ func broken() []HostileGuest {
 		refused("exports_many", "exports the same function 200,000 times", abi.BadFields, "exports, at most", func() string {
 			return head + void + section(7, vector(200_000, strings.Repeat(sized("run")+"\x00\x00", 200_000)))
 		}),
-		// What is large and does no harm.
-		harmless("custom_large", "brings a custom section of 30 MiB", func(m string) string { return m + section(0, sized("junk")+strings.Repeat("j", 30<<20)) }),
-		harmless("custom_names", "brings a name section that names functions that it has not", func(m string) string {
+		// Large modules that are harmless.
+		harmless("custom_large", "has a custom section of 30 MiB", func(m string) string { return m + section(0, sized("junk")+strings.Repeat("j", 30<<20)) }),
+		harmless("custom_names", "has a name section with functions that do not exist", func(m string) string {
 			return m + section(0, sized("name")+"\x01\xff\xff\xff\xff\x0f"+strings.Repeat("\xff", 1000))
 		}),
-		harmless("custom_debug", "brings debug information that is none", func(m string) string {
+		harmless("custom_debug", "has invalid debug information", func(m string) string {
 			return m + section(0, sized(".debug_info")+strings.Repeat("\xff", 100_000)) + section(0, sized(".debug_line")+strings.Repeat("\xfe", 100_000)) + section(0, sized(".debug_abbrev")+"\x00")
 		}),
-		harmless("custom_many", "brings 4,000 custom sections", func(m string) string { return m + strings.Repeat(section(0, sized("x")), 4_000) }),
+		harmless("custom_many", "has 4,000 custom sections", func(m string) string { return m + strings.Repeat(section(0, sized("x")), 4_000) }),
 	}
 }
 
-// harmless is the good guest with something added to it.
-func harmless(name, sin string, change func(string) string) HostileGuest {
+// harmless is a valid guest with an addition.
+func harmless(name, behavior string, change func(string) string) HostileGuest {
 	return HostileGuest{
-		Name: name, Clause: "A1", Sin: sin, At: AtRun, Output: "true",
+		Name: name, Clause: "A1", Behavior: behavior, At: AtRun, Output: "true",
 		Module: func() []byte { return []byte(change(string(module("hostile/simd")))) },
 	}
 }
@@ -139,10 +139,10 @@ func sized(content string) string { return leb(len(content)) + content }
 func leb(n int) string { return string(binary.AppendUvarint(nil, uint64(n))) }
 
 // Truncated calls f with every beginning of a module that ends in the middle of
-// a section or before all of its exports have code; none of them is a module.
+// a section or before all of its exports have code; none of them is a valid module.
 func Truncated(f func(module []byte)) {
 	whole := module("hostile/simd")
-	// Without its data, its last section, it would be a module that misbehaves.
+	// Without its last section, the data, it is a valid module with another output.
 	data := 0
 	for at := 8; at < len(whole); {
 		size, n := binary.Uvarint(whole[at+1:])

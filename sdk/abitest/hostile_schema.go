@@ -10,8 +10,8 @@ import (
 // schemas are guests with a small manifest whose schema takes minutes or gigabytes to
 // compile.
 func schemas() []HostileGuest {
-	guest := func(name, sin, words, fields string) HostileGuest {
-		return HostileGuest{Name: name, Clause: "A8.4", Sin: sin, At: AtLoad, Code: abi.Plugin, Words: words,
+	guest := func(name, behavior, words, fields string) HostileGuest {
+		return HostileGuest{Name: name, Clause: "A8.4", Behavior: behavior, At: AtLoad, Code: abi.Plugin, Words: words,
 			Module: func() []byte { return []byte(straight(manifest(name, fields), "", "")) }}
 	}
 	within := func(n int, open, shut string) string {

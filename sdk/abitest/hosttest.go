@@ -5,30 +5,29 @@ import (
 	"slices"
 )
 
-// CheckHost holds a host to the clauses that it can keep or break by itself,
-// with guests of the kit's own. What needs a whole engine, such as grants, is the
-// engine's to test.
+// CheckHost checks the clauses that a host implements by itself, with guests of the
+// kit. Clauses that involve the rest of an engine, such as grants, are not checked.
 func CheckHost(ctx context.Context, host Host) Report {
-	checks := slices.Concat(lifeChecks, errorChecks, timeChecks, limitChecks, worldChecks)
+	checks := slices.Concat(lifeChecks, errorChecks, timeChecks, limitChecks, wasiChecks)
 	slices.SortStableFunc(checks, byClause)
 	var report Report
 	for _, c := range checks {
-		report = append(report, sit(ctx, host, nil, nil, c))
+		report = append(report, runCheck(ctx, host, nil, nil, c))
 	}
 	return report
 }
 
-// TestHost holds a host to its clauses, one subtest a check. T is *testing.T.
+// TestHost checks a host, with one subtest for each check. T is *testing.T.
 func TestHost[T Test[T]](t T, host Host) {
 	t.Helper()
-	tell(t, CheckHost(t.Context(), host))
+	reportTo(t, CheckHost(t.Context(), host))
 }
 
 // load loads a guest of the folder guests for the rest of a check.
 func (j *judge) load(name string) (done func()) {
 	guest, err := j.host.Load(j.ctx, module("guests/"+name))
 	if err != nil {
-		j.fatalf("load the guest %s: %s", name, said(err))
+		j.fatalf("load the guest %s: %s", name, errorText(err))
 	}
 	j.guest = guest
 	return func() {
@@ -46,8 +45,8 @@ func with(name string, f func(j *judge)) func(*judge) {
 	}
 }
 
-// raw runs the guest once with an input that is no run input: the guests of the
-// kit take numbers and texts.
+// raw runs the guest once with an input that is not a run input: the guests of the kit
+// have numbers and texts as input.
 func (j *judge) raw(inv Invocation, input string) (output any, err error) {
 	inv.Input = []byte(input)
 	if inv.Clock.IsZero() {
@@ -65,13 +64,13 @@ func (j *judge) raw(inv Invocation, input string) (output any, err error) {
 func (j *judge) gives(inv Invocation, input, want string) {
 	got, err := j.raw(inv, input)
 	if err != nil {
-		j.faultf("with %s: %s, want %s", brief(input, 100), said(err), want)
+		j.faultf("with %s: %s, want %s", brief(input, 100), errorText(err), want)
 		return
 	}
 	j.want("output with "+brief(input, 100), must(want), got, nil)
 }
 
-// answering is a host that gives every call the same answer.
+// answering is a host that returns the same answer for every call.
 func answering(answer string) CallFunc {
 	return func(context.Context, string, []byte) (Reply, error) { return Reply{Body: []byte(answer)}, nil }
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// decode reads JSON and keeps numbers as they are written. What follows the
-// value is a fault.
+// decode reads JSON and keeps numbers as they are written. Text after the value is an
+// error.
 func decode(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -30,12 +30,12 @@ func encode(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("abitest: %v in a value of the kit's own", err))
+		panic(fmt.Sprintf("abitest: %v in a value of the kit", err))
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// must reads JSON that is in the kit's own tables.
+// must reads JSON in the tables of the kit.
 func must(text string) any {
 	v, err := decode([]byte(text))
 	if err != nil {
@@ -44,11 +44,11 @@ func must(text string) any {
 	return v
 }
 
-// An extra judges a key that is there though it was not wanted.
+// An extra reports whether an additional key is allowed.
 type extra func(key string, value any) bool
 
-// diff says where got differs from want. Of objects that are there on both
-// sides, keys that only got has are for allowed to judge; nil allows none.
+// diff returns the differences of got and want. allowed decides about additional keys of
+// objects in got; nil allows none.
 func diff(path string, want, got any, allowed extra) []string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -93,7 +93,7 @@ func diff(path string, want, got any, allowed extra) []string {
 	return []string{fmt.Sprintf("%s is %s, want %s", path, brief(string(encode(got)), 300), brief(string(encode(want)), 300))}
 }
 
-// sameNumber compares values, not spellings: 1e3 is 1000.
+// sameNumber compares numbers by value: 1e3 is 1000.
 func sameNumber(a, b json.Number) bool {
 	if a == b {
 		return true
@@ -103,8 +103,8 @@ func sameNumber(a, b json.Number) bool {
 	return err1 == nil && err2 == nil && x == y
 }
 
-// empty reports whether a value says nothing: null, false, 0, "", or a list or
-// object of such.
+// empty reports whether a value is null, false, 0, "", or a list or object of such
+// values.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case nil:

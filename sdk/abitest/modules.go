@@ -2,16 +2,16 @@ package abitest
 
 import "embed"
 
-// The kit's own guests are texts in hostile and guests, the module beside each;
-// after a change go generate makes the modules anew with wat2wasm of the WebAssembly
-// binary toolkit. The texts are bodies: modules_test.go says what is put around
-// them.
+// The guests of the kit are WebAssembly texts in hostile and guests, each with its
+// module beside it. After a change, go generate builds the modules with wat2wasm of the
+// WebAssembly binary toolkit. The texts are bodies, to which modules_test.go adds a
+// prelude.
 //
 //go:generate go test -run TestModules -update
 //go:embed hostile/*.wasm guests/*.wasm
 var modules embed.FS
 
-// module returns one of the kit's own guests.
+// module returns a guest of the kit.
 func module(file string) []byte {
 	b, err := modules.ReadFile(file + ".wasm")
 	if err != nil {

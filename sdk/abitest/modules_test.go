@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the modules of the kit's guests")
 
-// prelude is in every guest whose first line does not say bare: the kernel's
-// functions, and a buffer in which texts are put together.
+// The prelude is part of every guest without the word bare in its first line: the
+// kernel functions, and a buffer for building texts.
 const (
 	preludeImports = `
 (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
@@ -77,7 +77,7 @@ const (
     (local.set $i (i64.add (local.get $i) (i64.const 1)))
     (br $next)))
   (local.get $n))
-;; true is the output of a guest that came through.
+;; true is the output of a guest that ends normally.
 (func $true (say '{"output":true}') (call $flush))
 `
 )
@@ -89,11 +89,11 @@ var (
 	flagsWord = regexp.MustCompile(`flags=([-a-z0-9,]+)`)
 )
 
-// compose makes a module's text of a body. Its first line is a comment with what
-// the guest does, and with words: bare is a whole module by itself, asks=llm,http
-// and stateless go into the manifest, flags=--no-check to wat2wasm. In the body
-// (say 'text') adds a text to the buffer and (host eval) imports a host
-// function. A body without describe gets one.
+// compose returns the text of a module with a body. The first line of the body is a
+// comment that describes the guest and has options: bare is a complete module,
+// asks=llm,http and stateless are added to the manifest, flags=--no-check is passed to
+// wat2wasm. In the body, (say 'text') appends a text to the buffer and (host eval)
+// imports a host function. A body without describe gets one.
 func compose(name, body string) (text string, flags []string) {
 	first, _, _ := strings.Cut(body, "\n")
 	if m := flagsWord.FindStringSubmatch(first); m != nil {
@@ -148,7 +148,7 @@ func compose(name, body string) (text string, flags []string) {
 	return "(module " + text + data.String() + ")", flags
 }
 
-// The modules that are committed are those of the texts beside them.
+// The committed modules are built from the texts beside them.
 func TestModules(t *testing.T) {
 	tool, err := exec.LookPath("wat2wasm")
 	if err != nil {
@@ -186,7 +186,7 @@ func TestModules(t *testing.T) {
 				return
 			}
 			if have, err := os.ReadFile(committed); err != nil || !bytes.Equal(have, made) {
-				t.Errorf("%s is not what its text gives (%v): run go generate ./sdk/abitest", committed, err)
+				t.Errorf("%s differs from the build of its text (%v): run go generate ./sdk/abitest", committed, err)
 			}
 		})
 	}

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// A Report is what the kit found, one outcome a check, in the order of ABI.md.
+// A Report has one outcome for each check, in the order of ABI.md.
 type Report []Outcome
 
-// An Outcome is the end of one check.
+// An Outcome is the result of one check.
 type Outcome struct {
 	Clause  string // "A3.1"
-	Name    string // what was checked, in words
+	Name    string // what was checked
 	Faults  []string
-	Skipped string // why it was not checked; empty if it was
+	Skipped string // why it was not checked; else empty
 	Took    time.Duration
 }
 
-// OK reports whether the check was made and found nothing.
+// OK reports whether the check was executed and found no fault.
 func (o Outcome) OK() bool { return len(o.Faults) == 0 && o.Skipped == "" }
 
 // Failed returns the outcomes with faults.
@@ -34,7 +34,7 @@ func (r Report) Failed() Report {
 	return failed
 }
 
-// String is a table for people: a line an outcome, its faults below it.
+// String returns a table with one line for each outcome and its faults.
 func (r Report) String() string {
 	var b strings.Builder
 	for _, o := range r {
@@ -56,8 +56,8 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// A Test is what the kit needs of *testing.T, T being the type itself. It is
-// spelt out so that programs which print reports do not link package testing.
+// A Test has the methods of *testing.T that the kit uses, with T as the type itself. With
+// this interface, programs that print reports do not link package testing.
 type Test[T any] interface {
 	Context() context.Context
 	Helper()
@@ -67,8 +67,8 @@ type Test[T any] interface {
 	Skip(args ...any)
 }
 
-// tell gives a report to a test, one subtest an outcome.
-func tell[T Test[T]](t T, report Report) {
+// reportTo runs one subtest for each outcome of a report.
+func reportTo[T Test[T]](t T, report Report) {
 	t.Helper()
 	for _, o := range report {
 		t.Run(o.Clause+" "+o.Name, func(t T) {
@@ -83,18 +83,18 @@ func tell[T Test[T]](t T, report Report) {
 	}
 }
 
-// A check is one thing that the kit looks at.
+// A check is one test of the kit.
 type check struct {
 	clause string
 	name   string
 	run    func(*judge)
 }
 
-// maxFaults is how many faults of one check are kept: a guest that gets texts
-// wrong gets a hundred of them wrong.
+// maxFaults limits the faults of one check: a guest that breaks one text usually breaks
+// a hundred of them.
 const maxFaults = 8
 
-// judge makes one check and keeps what it found. It is used by one goroutine.
+// judge runs one check and collects its faults. It is used by one goroutine.
 type judge struct {
 	ctx     context.Context
 	host    Host
@@ -103,27 +103,27 @@ type judge struct {
 	outcome Outcome
 }
 
-// stop ends a check from wherever it is.
+// stop is the panic value that ends a check.
 type stop struct{}
 
-// faultf notes a fault and goes on.
+// faultf adds a fault.
 func (j *judge) faultf(format string, args ...any) {
 	switch n := len(j.outcome.Faults); {
 	case n < maxFaults:
 		j.outcome.Faults = append(j.outcome.Faults, brief(fmt.Sprintf(format, args...), 2000))
 	case n == maxFaults:
-		j.outcome.Faults = append(j.outcome.Faults, "and more of the kind")
+		j.outcome.Faults = append(j.outcome.Faults, "and more faults")
 	}
 }
 
-// fatalf notes a fault and ends the check.
+// fatalf adds a fault and ends the check.
 func (j *judge) fatalf(format string, args ...any) {
 	j.faultf(format, args...)
 	panic(stop{})
 }
 
-// sit makes one check.
-func sit(ctx context.Context, host Host, module []byte, guest Guest, c check) (o Outcome) {
+// runCheck runs one check.
+func runCheck(ctx context.Context, host Host, module []byte, guest Guest, c check) (o Outcome) {
 	j := &judge{ctx: ctx, host: host, module: module, guest: guest, outcome: Outcome{Clause: c.clause, Name: c.name}}
 	began := time.Now()
 	defer func() {
@@ -139,7 +139,7 @@ func sit(ctx context.Context, host Host, module []byte, guest Guest, c check) (o
 	return o
 }
 
-// byClause orders checks as ABI.md does; equal clauses keep their order.
+// byClause orders checks as in ABI.md; checks of one clause keep their order.
 func byClause(a, b check) int {
 	var x, y [2]int
 	_, _ = fmt.Sscanf(a.clause, "A%d.%d", &x[0], &x[1]) // a whole section, "A8", has no second number

@@ -1,5 +1,5 @@
-// Package abidoc reads the tables of sdk/ABI.md for tests that compare them with
-// the code. A table belongs to the numbered clause that it stands in.
+// Package abidoc reads the tables of sdk/ABI.md for tests that compare them with the
+// code. A table belongs to the numbered clause that contains it.
 package abidoc
 
 import (
@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// Table returns the cells of the table in a clause, "A8.1", without its head.
-// Code marks are taken away. A clause without a table fails the test.
+// Table returns the cells of the table in a clause, "A8.1", without its header and
+// without backticks. A clause without a table fails the test.
 func Table(t testing.TB, clause string) [][]string {
 	t.Helper()
 	section, number, ok := strings.Cut(clause, ".")
 	if !ok {
-		t.Fatalf("abidoc: %q is no clause", clause)
+		t.Fatalf("abidoc: invalid clause %q", clause)
 	}
 	in, at := false, false
 	var rows [][]string
@@ -35,10 +35,10 @@ func Table(t testing.TB, clause string) [][]string {
 	if len(rows) < 3 {
 		t.Fatalf("abidoc: clause %s of sdk/ABI.md has no table", clause)
 	}
-	return rows[2:] // behind the head and the line below it
+	return rows[2:] // after the header and the line below it
 }
 
-// Map returns the table of a clause with two columns, by the first.
+// Map returns a table with two columns, by the first.
 func Map(t testing.TB, clause string) map[string]string {
 	t.Helper()
 	m := map[string]string{}
@@ -54,8 +54,8 @@ func Map(t testing.TB, clause string) map[string]string {
 	return m
 }
 
-// Want compares rows of a clause's table, by their first cell, with what the code
-// has.
+// Want compares rows of a clause's table, by their first cell, with the values in the
+// code.
 func Want(t testing.TB, clause string, want map[string]string) {
 	t.Helper()
 	have := Map(t, clause)
@@ -66,7 +66,7 @@ func Want(t testing.TB, clause string, want map[string]string) {
 	}
 }
 
-// Bytes is a size as ABI.md writes it: "64 MiB", "4 KiB", "100 bytes".
+// Bytes returns a size as it is written in ABI.md: "64 MiB", "4 KiB", "100 bytes".
 func Bytes[N int | int64](n N) string {
 	switch {
 	case n >= 1<<30 && n%(1<<30) == 0:
@@ -79,7 +79,7 @@ func Bytes[N int | int64](n N) string {
 	return Count(n) + " bytes"
 }
 
-// Count is a number as ABI.md writes it: "10,000".
+// Count returns a number as it is written in ABI.md: "10,000".
 func Count[N int | int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -88,9 +88,8 @@ func Count[N int | int64](n N) string {
 	return s
 }
 
-// page returns the text of sdk/ABI.md, of the module that the test's working
-// directory is in. The name that a file was compiled under does not help: with
-// -trimpath it is no path.
+// page returns the text of sdk/ABI.md of the module that contains the working directory
+// of the test. The path of the source file cannot be used, because -trimpath removes it.
 func page(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.Abs(".")

@@ -1,4 +1,4 @@
-;; reads its clocks, makes a host call, sleeps for an hour, and answers what it read
+;; reads its clocks, makes a host call, sleeps for an hour, and outputs the readings
 (import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))
 (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
 (host eval)

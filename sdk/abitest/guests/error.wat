@@ -1,4 +1,4 @@
-;; gives its input as its error
+;; returns its input as its error
 (func (export "run") (result i32) (local $i i64)
   (block $end (loop $next
     (br_if $end (i64.ge_u (local.get $i) (call $input_length)))

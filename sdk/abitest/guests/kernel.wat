@@ -1,4 +1,4 @@
-;; answers what the kernel functions return that have nothing to give
+;; outputs the results of the kernel functions that return nothing
 (import "extism:host/env" "config_get" (func $config_get (param i64) (result i64)))
 (import "extism:host/env" "var_get" (func $var_get (param i64) (result i64)))
 (import "extism:host/env" "http_status_code" (func $http_status_code (result i32)))

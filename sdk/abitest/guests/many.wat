@@ -1,4 +1,4 @@
-;; its input is a number; it makes as many host calls and frees every answer
+;; its input is a number; it makes that many host calls and frees every answer
 (host eval)
 (func (export "run") (result i32) (local $n i64) (local $h i64) (local $bytes i64)
   (local.set $n (call $arg))

@@ -1,4 +1,4 @@
-;; answers in which order its exports were called: what must not be called traps
+;; outputs the order in which its exports were called; exports that must not be called trap
 (global $initialized (mut i64) (i64.const 0))
 (global $described (mut i64) (i64.const 0))
 (func (export "_initialize")

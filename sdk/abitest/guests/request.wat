@@ -1,4 +1,4 @@
-;; its input is a number; it sends a request of as many bytes and answers whether that gave an error, and the length of the answer
+;; its input is a number; it sends a request of that many bytes and outputs whether the answer is an error, and its length
 (host eval)
 (func (export "run") (result i32) (local $n i64) (local $h i64) (local $i i64)
   (local.set $n (call $arg))

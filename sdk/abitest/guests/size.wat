@@ -1,4 +1,4 @@
-;; its input is a number, and its output has as many bytes
+;; its input is a number, and its output has that many bytes
 (func (export "run") (result i32) (local $n i64) (local $h i64) (local $i i64)
   (local.set $n (call $arg))
   (local.set $h (call $alloc (local.get $n)))

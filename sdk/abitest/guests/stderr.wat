@@ -1,4 +1,4 @@
-;; its input is a number; it writes as many bytes to standard error
+;; its input is a number; it writes that many bytes to standard error
 (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
 (func (export "run") (result i32)
   (memory.fill (i32.const 30000) (i32.const 120) (i32.const 8000))

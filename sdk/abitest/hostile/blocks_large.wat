@@ -1,3 +1,3 @@
-;; takes blocks of a megabyte for ever
+;; allocates blocks of a megabyte forever
 
 (func (export "run") (result i32) (loop $again (br_if $again (i64.ne (call $alloc (i64.const 1000000)) (i64.const 0)))) unreachable)

@@ -1,3 +1,3 @@
-;; describe speaks another ABI
+;; describe has another ABI version
 (func (export "describe") (result i32) (say '{"name":"a","version":"1","abi":2,"steps":[{"type":"s","summary":"s","fields":{"type":"object"}}]}') (call $flush) (i32.const 0))
 (func (export "run") (result i32) (call $true) (i32.const 0))

@@ -1,3 +1,3 @@
-;; describe names output where there is none
+;; describe sets an output that does not exist
 (func (export "describe") (result i32) (call $output_set (i64.const 4000000000) (i64.const 4000000000)) (i32.const 0))
 (func (export "run") (result i32) (call $true) (i32.const 0))

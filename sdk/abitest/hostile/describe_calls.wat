@@ -1,4 +1,4 @@
-;; describe makes a host call and gives the answer as its manifest
+;; describe makes a host call and writes the answer as its manifest
 (host now)
 (func (export "describe") (result i32) (local $h i64)
   (say '{}') (local.set $h (call $now (call $text)))

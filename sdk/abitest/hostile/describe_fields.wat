@@ -1,3 +1,3 @@
-;; describe has fields that are no schema of an object
+;; describe has fields that are not a schema of an object
 (func (export "describe") (result i32) (say '{"name":"a","version":"1","abi":1,"steps":[{"type":"s","summary":"s","fields":{"type":"string"}}]}') (call $flush) (i32.const 0))
 (func (export "run") (result i32) (call $true) (i32.const 0))

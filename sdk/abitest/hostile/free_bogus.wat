@@ -1,4 +1,4 @@
-;; frees what is no block, and one block twice
+;; frees an invalid handle, and one block twice
 
 (func (export "run") (result i32) (local $h i64)
   (call $free (i64.const 0)) (call $free (i64.const -1)) (call $free (i64.const 12345678))

@@ -1,2 +1,2 @@
-;; flags=--no-check; adds where there is nothing to add
+;; flags=--no-check; adds without operands
 (func (export "run") (result i32) i32.add)

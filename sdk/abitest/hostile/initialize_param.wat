@@ -1,3 +1,3 @@
-;; _initialize takes a parameter, so no engine would call it
+;; _initialize takes a parameter, so that engines do not call it
 (func (export "_initialize") (param i32))
 (func (export "run") (result i32) (call $true) (i32.const 0))

@@ -1,3 +1,3 @@
-;; says nothing
+;; writes no output
 
 (func (export "run") (result i32)  (i32.const 0))

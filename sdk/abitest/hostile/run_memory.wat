@@ -1,2 +1,2 @@
-;; what is exported as run is a memory
+;; exports a memory as run
 (memory (export "run") 1)

@@ -1,4 +1,4 @@
-;; validate makes a host call and gives the answer as a problem
+;; validate makes a host call and returns the answer as a problem
 (host eval)
 (func (export "validate") (result i32) (local $h i64)
   (say '{"expression":"1"}') (local.set $h (call $eval (call $text)))

@@ -1,4 +1,4 @@
-;; sends its input to sentinel_eval, frees both texts, and answers what it got
+;; sends its input to sentinel_eval, frees both texts, and outputs the answer
 (host eval)
 (func (export "run") (result i32) (local $i i64) (local $h i64)
   (block $end (loop $next

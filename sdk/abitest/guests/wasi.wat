@@ -1,4 +1,4 @@
-;; tries every function of WASI that reaches outside, and answers which of them let it, and how many arguments and variables it sees
+;; calls every function of WASI that could access the outside, and outputs which of them succeed, and the numbers of arguments and variables
 (import "wasi_snapshot_preview1" "args_sizes_get" (func $args_sizes_get (param i32 i32) (result i32)))
 (import "wasi_snapshot_preview1" "environ_sizes_get" (func $environ_sizes_get (param i32 i32) (result i32)))
 (import "wasi_snapshot_preview1" "fd_prestat_get" (func $fd_prestat_get (param i32 i32) (result i32)))

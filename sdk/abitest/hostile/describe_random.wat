@@ -1,4 +1,4 @@
-;; describe draws its version at random
+;; describe has a random version
 (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
 (func (export "describe") (result i32)
   (drop (call $random (i32.const 512) (i32.const 8)))
