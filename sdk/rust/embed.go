@@ -1,5 +1,5 @@
-// Package rust holds what step plugins in Rust are written with: the SDK that a
-// project gets a copy of, and the files that a new one begins with.
+// Package rust embeds the SDK for step plugins in Rust: the SDK that is copied to a
+// project, and the template of a new project.
 package rust
 
 import (
@@ -15,7 +15,7 @@ var sdk embed.FS
 //go:embed all:template
 var template embed.FS
 
-// SDK returns the module sentinel, which a project has in its folder sdk.
+// SDK returns the files of a project's folder sdk, the module sentinel.
 func SDK() fs.FS { return embedded.Folder(sdk, "sentinel") }
 
 // Template returns the files of a new project, with {{name}} for its name.

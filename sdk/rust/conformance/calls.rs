@@ -1,5 +1,5 @@
-//! kit_call: each host function through its typed wrapper, and the answer put
-//! together again from what the wrapper gave.
+//! kit_call: each host function through its typed wrapper, with the answer rebuilt
+//! from the result of the wrapper.
 
 use crate::sentinel::{object, Code, Context, Error, Message, Request, Result, Rule, Turn, Value, Wait, Watch};
 
@@ -185,7 +185,7 @@ fn file(ctx: &mut Context, args: &Value) -> Result<Value> {
     }
 }
 
-/// Bytes that were said to be base64 and are not are the host's fault.
+/// An invalid base64 text is a fault of the host.
 fn whole(bytes: Option<Vec<u8>>) -> Result<()> {
     bytes.map(|_| ()).ok_or_else(|| Error::new(Code::Internal, "an answer is no base64"))
 }

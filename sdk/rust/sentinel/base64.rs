@@ -1,4 +1,4 @@
-//! Base64, in which bytes that are no UTF-8 cross to the host and back.
+//! Base64, the encoding of bytes that are not UTF-8 in requests and answers.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -15,7 +15,7 @@ pub fn encode(bytes: &[u8]) -> String {
     out
 }
 
-/// Reads base64 with padding; None if it is none. Spaces are not skipped.
+/// Reads base64 with padding; None if it is invalid. Spaces are not skipped.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
     let digits = text.trim_end_matches('=').as_bytes();
@@ -28,13 +28,13 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
         for (i, b) in chunk.iter().enumerate() {
             n |= digit(*b)? << (18 - 6 * i);
         }
-        // A digit stands for six bits: two make a byte, three two.
+        // A digit has six bits: two digits are one byte, three are two.
         out.extend_from_slice(&n.to_be_bytes()[1..chunk.len()]);
     }
     Some(out)
 }
 
-/// The six bits that a character stands for.
+/// The six bits of a character.
 fn digit(b: u8) -> Option<u32> {
     let n = match b {
         b'A'..=b'Z' => b - b'A',

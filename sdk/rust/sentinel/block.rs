@@ -2,7 +2,7 @@
 
 use super::{kernel, object, Code, Context, Error, Result, Value};
 
-/// Names nested steps to run.
+/// Nested steps to execute.
 pub struct Block {
     /// The path of a field that holds them: `then`, `branches.0`.
     pub field: String,
@@ -10,16 +10,16 @@ pub struct Block {
     pub vars: Option<Value>,
 }
 
-/// How several blocks run.
+/// Options for several blocks.
 #[derive(Clone, Copy, Default)]
 pub struct BlockOptions {
-    /// The first one that fails cancels the others.
+    /// The first failure cancels the other blocks.
     pub fail_fast: bool,
-    /// How many at once; 0 is all.
+    /// The number of blocks at once; 0 is all.
     pub concurrency: i64,
 }
 
-/// How a block ended: `error` is there if `success` is false.
+/// The result of a block: `error` is given if `success` is false.
 pub struct BlockResult {
     pub success: bool,
     /// Of the block's last step.

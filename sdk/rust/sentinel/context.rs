@@ -1,4 +1,4 @@
-//! One attempt of one step: its input, clause A3, and the host that answers.
+//! One attempt of one step: its input, clause A3, and access to the host.
 
 use super::testing::Host;
 use super::{kernel, parse, Code, Error, Result, Value, ABI};
@@ -6,18 +6,18 @@ use super::{kernel, parse, Code, Error, Result, Value, ABI};
 /// The input of a step, and the calls that it can make of the host: each is a
 /// method in a file of its own.
 ///
-/// A call blocks until its answer is there. The module may be unloaded meanwhile
-/// and run again from its start later; calls that had an answer then get the
-/// same one at once. So what a step asks must depend on its input and on earlier
-/// answers alone.
+/// A call blocks until its answer arrives. The module may be unloaded meanwhile and
+/// executed again from its start later; calls that have been answered then return the
+/// same answer at once. So the calls of a step must depend only on its input and on
+/// earlier answers.
 pub struct Context<'a> {
     pub step_type: String,
-    /// None if the definition gives none; `name` likewise.
+    /// None if the definition has none; the same for `name`.
     pub id: Option<String>,
     pub name: Option<String>,
-    /// Place in the definition: `3.then.0`.
+    /// Position in the definition: `3.then.0`.
     pub address: String,
-    /// Place in the run: `1#7.steps.0`.
+    /// Position in the run: `1#7.steps.0`.
     pub path: String,
     pub run: String,
     pub sentinel: String,
@@ -28,19 +28,19 @@ pub struct Context<'a> {
     pub workspace: String,
     /// Idempotency key of this step execution, equal for all its attempts.
     pub key: String,
-    /// What is known of the attempt before; None at the first.
+    /// Describes the attempt before; None for the first attempt.
     pub retry: Option<Retry>,
     /// Of this attempt's last checkpoint, if there was one.
     pub state: Option<Value>,
     /// The step's own fields.
     pub fields: Value,
-    /// Who answers in a test; the host of the module if there is none.
+    /// The fake host of a test; None is the host of the module.
     host: Option<&'a mut dyn Host>,
 }
 
-/// What is known of the attempt before.
+/// Describes the attempt before.
 pub struct Retry {
-    /// Made so far.
+    /// The number of attempts so far.
     pub attempts: i64,
     pub error: Error,
     /// Of the error, as the host classified it.
@@ -84,8 +84,8 @@ impl<'a> Context<'a> {
         self.fields.get(name)
     }
 
-    /// A field that is a text, "" if it is not given. A number or boolean, which
-    /// a reference may have put there, counts as its text.
+    /// A text field, "" if it is not given. It converts a number or a boolean, which
+    /// may be the value of a reference, to a text.
     pub fn text(&self, name: &str) -> Result<String> {
         match self.field(name) {
             Value::Null => Ok(String::new()),
@@ -95,8 +95,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A field that is a whole number of at least min. A text of digits counts as
-    /// its number.
+    /// A whole number field of at least min. It converts a text of digits to a
+    /// number.
     pub fn int(&self, name: &str, min: i64, fallback: i64) -> Result<i64> {
         let number = match self.field(name) {
             Value::Null => return Ok(fallback),
@@ -110,7 +110,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A field that is a boolean.
+    /// A boolean field.
     pub fn flag(&self, name: &str, fallback: bool) -> Result<bool> {
         match self.field(name) {
             Value::Null => Ok(fallback),
@@ -129,19 +129,19 @@ impl<'a> Context<'a> {
         value.as_texts().map(Some).ok_or_else(wrong)
     }
 
-    /// How many steps a field with the mark `steps` has.
+    /// The number of steps in a field with the mark `steps`.
     pub fn steps(&self, field: &str) -> i64 {
         self.field(field).get("count").as_i64().unwrap_or(0)
     }
 
-    /// How many branches a field with the mark `branches` has.
+    /// The number of branches in a field with the mark `branches`.
     pub fn branches(&self, field: &str) -> usize {
         self.field(field).get("counts").items().len()
     }
 
-    /// Makes one host call, clause A6.1. Each method passes its own import, so
-    /// that the linker leaves out what a plugin does not use: the imports of a
-    /// module are the list of what it can do.
+    /// Makes one host call, clause A6.1. Each method passes its own import, so that
+    /// the linker omits those that a plugin does not use: the imports of a module then
+    /// list everything that it can do.
     pub(super) fn call(&mut self, function: &str, import: kernel::Import, request: Value) -> Result<Value> {
         let answer = match &mut self.host {
             Some(host) => host.call(function, &request.to_json()),

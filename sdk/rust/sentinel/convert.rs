@@ -1,4 +1,4 @@
-//! What becomes a value by itself.
+//! Conversions to values.
 
 use super::{Number, Value};
 
@@ -23,14 +23,14 @@ impl From<i32> for Value {
     }
 }
 
-/// For lengths and counts, which stay far below what an i64 holds.
+/// For lengths and counts, which are far below the maximum of an i64.
 impl From<usize> for Value {
     fn from(n: usize) -> Value {
         Value::from(n as i64)
     }
 }
 
-/// With the text that the number has.
+/// Keeps the text of the number.
 impl From<Number> for Value {
     fn from(n: Number) -> Value {
         Value::Number(n)
@@ -43,7 +43,7 @@ impl From<&Number> for Value {
     }
 }
 
-/// NaN and the infinities become null.
+/// NaN and infinities become null.
 impl From<f64> for Value {
     #[inline(never)]
     fn from(f: f64) -> Value {
@@ -79,7 +79,7 @@ impl From<&Value> for Value {
     }
 }
 
-/// None becomes null. To leave a field out, see [`Value::with_some`].
+/// None becomes null. To omit a field, see [`Value::with_some`].
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Value {
         value.map_or(Value::Null, Into::into)
@@ -92,7 +92,7 @@ impl<T: Into<Value>> From<Vec<T>> for Value {
     }
 }
 
-/// For lists that are borrowed, as requests have them.
+/// For borrowed lists, as in requests.
 impl From<&[String]> for Value {
     #[inline(never)]
     fn from(items: &[String]) -> Value {

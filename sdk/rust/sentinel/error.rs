@@ -2,14 +2,14 @@
 
 use super::Value;
 
-/// What a call of the host and a step end with.
+/// The result of a host call and of a step.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Says what kind of thing went wrong. The list is the host's; a code that is
-/// not in it counts as [`Code::Plugin`].
+/// The kind of an error. The list is that of the host; an unknown code becomes
+/// [`Code::Plugin`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Code {
-    /// A step's fields or a call's parameters are not as their schema has them.
+    /// A step's fields or a call's parameters violate their schema.
     BadFields,
     /// No grant, not on the allow-list, outside the workspace.
     Denied,
@@ -17,18 +17,18 @@ pub enum Code {
     /// A stale revision, a name that is taken.
     Conflict,
     Timeout,
-    /// The run was stopped, a sibling failed fast.
+    /// The run was stopped, or a branch failed with fail_fast.
     Cancelled,
-    /// Network, rate limit, server error: worth another try.
+    /// Network, rate limit, server error: a retry may help.
     Unavailable,
-    /// A cap that the message names.
+    /// A limit that the message names.
     Limit,
     Trap,
     Memory,
     Output,
-    /// An error of the plugin's own.
+    /// An error from the plugin.
     Plugin,
-    /// In doubt after a crash, and decided to fail.
+    /// In doubt after a crash, and the decision was to fail.
     Interrupted,
     /// A fault of the host.
     Internal,
@@ -58,33 +58,33 @@ impl Code {
         CODES.iter().find(|(code, _)| *code == self).map_or("plugin", |(_, name)| name)
     }
 
-    /// A name that is not known is the plugin's own error, clause A5.1.
+    /// An unknown name is an error from the plugin, clause A5.1.
     pub fn from_name(name: &str) -> Code {
         CODES.iter().find(|(_, other)| *other == name).map_or(Code::Plugin, |(code, _)| *code)
     }
 }
 
-/// An error as it crosses the boundary, in both directions; its parts are those
-/// of [`Parts`]. `?` passes on what a call of the host gave.
+/// An error object of the ABI; its parts are those of [`Parts`]. `?` returns the error
+/// of a host call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error(Box<Parts>); // in a box: a result is handed on everywhere
 
-/// What an error says.
+/// The parts of an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parts {
     pub code: Code,
     pub message: String,
-    /// The path of the offending field, `params.command`.
+    /// The path of the invalid field, `params.command`.
     pub field: Option<String>,
-    /// What a server asked for, in milliseconds.
+    /// The delay that a server has requested, in milliseconds.
     pub retry_after_ms: Option<i64>,
-    /// Another try cannot help, whatever the code suggests.
+    /// A retry cannot help, for any code.
     pub permanent: bool,
-    /// What to do next, for a person; a line of its own.
+    /// What to do next, for users; on a separate line.
     pub hint: Option<String>,
 }
 
-/// So that `error.code` and the like are there.
+/// Gives access to `error.code` and the other parts.
 impl std::ops::Deref for Error {
     type Target = Parts;
 
@@ -109,7 +109,7 @@ impl Error {
         Error(Box::new(Parts { code, message, field: None, retry_after_ms: None, permanent: false, hint: None }))
     }
 
-    /// A step's own field is not as it should be.
+    /// An invalid field of the step.
     #[inline(never)]
     pub fn bad_field(field: &str, message: &str) -> Error {
         let mut error = Error::new(Code::BadFields, format!("{}: {}", field, message)).permanent();
@@ -117,13 +117,13 @@ impl Error {
         error
     }
 
-    /// Another try cannot help.
+    /// A retry cannot help.
     pub fn permanent(mut self) -> Error {
         self.permanent = true;
         self
     }
 
-    /// Asks for a pause before the next try, as a server did.
+    /// Sets the delay before the next attempt, as a server has requested it.
     pub fn retry_after(mut self, ms: i64) -> Error {
         self.retry_after_ms = Some(ms);
         self
@@ -134,7 +134,7 @@ impl Error {
         self
     }
 
-    /// Puts what the caller knows before the message and keeps the rest.
+    /// Adds a prefix to the message and keeps the rest.
     pub fn context(mut self, op: &str) -> Error {
         self.message = format!("{}: {}", op, self.message);
         self
@@ -173,7 +173,7 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Texts as errors are the plugin's own: `Err("no such thing")?`.
+/// A text becomes an error from the plugin: `Err("not found")?`.
 impl From<&str> for Error {
     fn from(message: &str) -> Error {
         Error::new(Code::Plugin, message)
@@ -186,7 +186,7 @@ impl From<String> for Error {
     }
 }
 
-/// For `parse(text)?`: what a step reads by itself is its own matter.
+/// For `parse(text)?`: an invalid text is an error from the plugin.
 impl From<super::SyntaxError> for Error {
     fn from(e: super::SyntaxError) -> Error {
         Error::new(Code::Plugin, e.to_string())

@@ -4,8 +4,8 @@ use super::testing::Host;
 use super::{object, parse, Code, Context, Error, Plugin, Result, Value};
 
 impl Plugin {
-    /// Carries out one step: the text of a run input in, of a run output out.
-    /// Host calls are answered by the given host, if there is one.
+    /// Executes one step: gets the text of a run input, returns that of a run output.
+    /// The given host answers the host calls, if there is one.
     pub fn run(&self, input: &str, host: Option<&mut dyn Host>) -> Result<String> {
         let input = parse(input).map_err(|e| Error::new(Code::Internal, format!("run input: {}", e)))?;
         let mut ctx = Context::new(&input, host)?;
@@ -17,7 +17,7 @@ impl Plugin {
         Ok(object! { "output" => output }.to_json())
     }
 
-    /// Answers the export validate: the text of its input in, of its output out.
+    /// Executes the export validate: gets the text of its input, returns its output.
     pub fn check(&self, input: &str) -> Result<String> {
         let input = parse(input).map_err(|e| Error::new(Code::Internal, format!("validate input: {}", e)))?;
         let check = self.find(input.get("type").as_str().unwrap_or("")).and_then(|step| step.check);
@@ -27,8 +27,8 @@ impl Plugin {
     }
 }
 
-/// The functions that the host calls. The function `plugin` is that of the
-/// plugin's own source.
+/// The functions that the host calls. The function `plugin` is in the source of the
+/// plugin.
 #[cfg(target_arch = "wasm32")]
 mod exports {
     use super::super::kernel;

@@ -1,11 +1,11 @@
-//! Files of folders that the plugin's grant names, clause A6.16. Paths are
+//! Files in folders that are granted to the plugin, clause A6.16. Paths are
 //! relative to the folder, with `/`; "" is the folder itself.
 
 use super::{decode, encode, kernel, object, Context, Result, Value};
 
 /// A part of a file.
 pub struct FilePart {
-    /// As base64, if `base64` says so: bytes that are no text.
+    /// Encoded as base64 if `base64` is true, because the bytes are not text.
     pub text: String,
     pub base64: bool,
     /// Of the whole file, in bytes.
@@ -15,7 +15,7 @@ pub struct FilePart {
 }
 
 impl FilePart {
-    /// The bytes; None if the host sent something else than it said.
+    /// The bytes; None if the text is not valid base64.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         if self.base64 {
             return decode(&self.text);
@@ -24,7 +24,7 @@ impl FilePart {
     }
 }
 
-/// What a folder holds, by name.
+/// The entries of a folder, by name.
 pub struct Listing {
     pub entries: Vec<Entry>,
     /// There are more entries after these.
@@ -40,7 +40,7 @@ pub struct Entry {
     pub modified: Value,
 }
 
-/// What is known of a file or folder that is there.
+/// The properties of an existing file or folder.
 pub struct Stat {
     pub dir: bool,
     pub size: i64,
@@ -49,8 +49,8 @@ pub struct Stat {
 }
 
 impl Context<'_> {
-    /// Reads the bytes from offset on, at most length of them; None is the host's
-    /// most, 160 KiB. A part may end within a character and is base64 then.
+    /// Reads at most length bytes, starting at offset; None is the limit of the host,
+    /// 160 KiB. A part that ends within a character is encoded as base64.
     pub fn read_file(&mut self, folder: &str, path: &str, offset: i64, length: Option<i64>) -> Result<FilePart> {
         let request = at(folder, "read", path).with_some("offset", Some(offset).filter(|n| *n > 0));
         let answer = self.file(request.with_some("length", length))?;
@@ -62,20 +62,20 @@ impl Context<'_> {
         })
     }
 
-    /// Replaces a file as a whole or not at all, making folders on the way, and
-    /// returns its size. It may be repeated after a crash.
+    /// Replaces a file atomically, creates the folders of its path, and returns its
+    /// size. It may be repeated after a crash.
     pub fn write_file(&mut self, folder: &str, path: &str, text: &str) -> Result<i64> {
         let answer = self.file(at(folder, "write", path).with("text", text))?;
         Ok(answer.get("size").as_i64().unwrap_or(0))
     }
 
-    /// Like [`Context::write_file`], for what is no text.
+    /// Like [`Context::write_file`], for bytes that are not text.
     pub fn write_bytes(&mut self, folder: &str, path: &str, bytes: &[u8]) -> Result<i64> {
         let answer = self.file(at(folder, "write", path).with("text", encode(bytes)).with("encoding", "base64"))?;
         Ok(answer.get("size").as_i64().unwrap_or(0))
     }
 
-    /// Lists at most 1,000 entries from the one at offset on.
+    /// Lists at most 1,000 entries, starting at offset.
     pub fn list_files(&mut self, folder: &str, path: &str, offset: i64) -> Result<Listing> {
         let request = at(folder, "list", path).with_some("offset", Some(offset).filter(|n| *n > 0));
         let answer = self.file(request)?;
@@ -91,7 +91,7 @@ impl Context<'_> {
         })
     }
 
-    /// What is at a path; None for nothing.
+    /// The properties of a path; None if it does not exist.
     pub fn stat_file(&mut self, folder: &str, path: &str) -> Result<Option<Stat>> {
         let answer = self.file(at(folder, "stat", path))?;
         let stat = Stat {
@@ -102,7 +102,7 @@ impl Context<'_> {
         Ok(Some(stat).filter(|_| answer.get("exists").as_bool() == Some(true)))
     }
 
-    /// Removes a file or an empty folder. What is not there is no error.
+    /// Removes a file or an empty folder. A missing one is not an error.
     pub fn remove_file(&mut self, folder: &str, path: &str) -> Result<()> {
         self.file(at(folder, "remove", path)).map(|_| ())
     }

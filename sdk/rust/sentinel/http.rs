@@ -1,10 +1,10 @@
-//! Requests to hosts that the plugin's grant names, clause A6.13.
+//! Requests to hosts that are granted to the plugin, clause A6.13.
 
 use super::{decode, kernel, Context, Result, Value};
 
-/// An outgoing request. `{{secret.NAME}}` in the URL's path or query or in the
-/// value of a header is replaced by the host with a secret that the plugin asked
-/// for; the guest never sees it. In the body it stays, but for `body_secrets`.
+/// An outgoing request. The host replaces `{{secret.NAME}}` in the URL's path or query
+/// and in the value of a header by a secret that was granted to the plugin; the guest
+/// never sees it. In the body it is replaced only with `body_secrets`.
 #[derive(Default)]
 pub struct Request {
     /// None is GET.
@@ -12,9 +12,9 @@ pub struct Request {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
-    /// Has secrets in the body replaced too, as JSON or a form if the header
-    /// content-type says so. The body must then hold no text of others: one with
-    /// `{{secret.NAME}}` in it would be sent the secret.
+    /// Replaces secrets in the body too, escaped as JSON or as a form if that is the
+    /// header content-type. The body must then not contain data from other sources: a
+    /// `{{secret.NAME}}` in it would be replaced by the secret.
     pub body_secrets: bool,
     /// None is the host's default.
     pub timeout_ms: Option<i64>,
@@ -36,20 +36,20 @@ impl Request {
     }
 }
 
-/// The answer, whatever its status.
+/// The answer, with any status.
 pub struct Response {
     pub status: i64,
     /// An object of texts, names in lower case.
     pub headers: Value,
-    /// As base64, if `base64` says so: bytes that are no text.
+    /// Encoded as base64 if `base64` is true, because the bytes are not text.
     pub body: String,
     pub base64: bool,
-    /// The body was longer than an answer may be.
+    /// The body was cut because it exceeds the limit of an answer.
     pub truncated: bool,
 }
 
 impl Response {
-    /// The body's bytes; None if the host sent something else than it said.
+    /// The body's bytes; None if the text is not valid base64.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         if self.base64 {
             return decode(&self.body);
@@ -59,7 +59,7 @@ impl Response {
 }
 
 impl Context<'_> {
-    /// Makes a request. A status of 400 or more is a response, not an error.
+    /// Sends a request. A status of 400 or more is a response, not an error.
     pub fn http(&mut self, request: &Request) -> Result<Response> {
         let headers = request.headers.iter().fold(Value::object(), |all, (name, value)| all.with(name, value));
         let wanted = Value::object()

@@ -1,7 +1,7 @@
-//! The memory through which texts cross: blocks of bytes behind handles, outside
-//! the guest's own memory, read and written eight bytes at a time; and the
-//! imports of clause A6. Natively there is neither: calls are answered by a
-//! [`Host`](super::testing::Host) of the test.
+//! The memory of the Extism kernel, by which texts are passed: blocks of bytes behind
+//! handles, outside the guest's own memory, read and written eight bytes at a time; and
+//! the imports of clause A6. Natively there is neither: a
+//! [`Host`](super::testing::Host) of the test answers calls.
 
 /// One of the host functions.
 #[cfg(target_arch = "wasm32")]
@@ -53,26 +53,26 @@ mod guest {
         pub fn sentinel_file(request: u64) -> u64;
     }
 
-    // The target has no standard error; this is the import that others have it
-    // through.
+    // The target has no standard error; other targets implement it with this
+    // import.
     #[link(wasm_import_module = "wasi_snapshot_preview1")]
     extern "C" {
         fn fd_write(fd: u32, parts: *const Part, count: u32, written: *mut u32) -> u32;
     }
 
-    /// A stretch of the guest's memory, as fd_write takes it.
+    /// A part of the guest's memory, as an argument of fd_write.
     #[repr(C)]
     struct Part {
         at: *const u8,
         n: usize,
     }
 
-    // SAFETY, for all of this module: the imports take numbers, and a handle or
-    // address that is none of theirs ends the guest, on the host's side. Part
-    // names bytes that outlive the call.
+    // SAFETY, for all of this module: the arguments of the imports are numbers, and
+    // the host ends the guest for an invalid handle or address. The bytes of a Part
+    // outlive the call.
 
-    /// Hands a request over and takes the answer. Both blocks are freed: the
-    /// host keeps neither.
+    /// Passes a request and returns the answer. It frees both blocks, because the host
+    /// keeps neither.
     pub fn call(import: Import, request: &str) -> String {
         let handle = store(request);
         let answer = unsafe { import(handle) };
@@ -80,7 +80,7 @@ mod guest {
         let n = if answer == 0 { 0 } else { unsafe { length(answer) } };
         let bytes = read(answer, n, load_u64, load_u8);
         unsafe { free(answer) };
-        // What is no UTF-8 is no answer either, and is found out as such.
+        // Bytes that are not UTF-8 are reported as an invalid answer.
         String::from_utf8(bytes).unwrap_or_default()
     }
 
@@ -94,7 +94,7 @@ mod guest {
         unsafe { output_set(store(text), text.len() as u64) }
     }
 
-    /// An error object; the block is the host's from here on, as is an output's.
+    /// An error object; the host owns the block from here on, as that of an output.
     pub fn set_error(text: &str) {
         unsafe { error_set(store(text)) }
     }
@@ -120,7 +120,7 @@ mod guest {
     }
 
     #[inline(never)]
-    /// Copies n bytes out by two functions: those of an input or of a block.
+    /// Copies n bytes with two functions: those for the input or those for a block.
     fn read(from: u64, n: u64, word: unsafe extern "C" fn(u64) -> u64, byte: unsafe extern "C" fn(u64) -> u32) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(n as usize);
         let mut at = 0;
@@ -135,8 +135,8 @@ mod guest {
         bytes
     }
 
-    /// Has a panic write its message and place as one line to standard error,
-    /// where the host looks when a guest traps. The trap itself comes by itself.
+    /// Lets a panic write its message and position as one line to standard error, which
+    /// the host reads when a guest traps. The panic then traps.
     pub fn report_panics() {
         std::panic::set_hook(Box::new(|info| {
             let payload = info.payload();
@@ -173,7 +173,7 @@ mod native {
     pub const sentinel_now: Import = ();
     pub const sentinel_file: Import = ();
 
-    /// There is no host beside the one that a test brings.
+    /// Natively only the fake host of a test exists.
     pub fn call(_: Import, _: &str) -> String {
         r#"{"error":{"code":"internal","message":"there is no host: give the test one"}}"#.to_string()
     }

@@ -2,16 +2,16 @@
 
 use super::{kernel, object, Context, Number, Result, Value};
 
-/// One request to a model. The conversation lives in the host: the first turn
-/// names none, and later ones append only what is new.
+/// One request to a model. The host stores the conversation: the first turn names
+/// none, and later ones append only new messages.
 #[derive(Default)]
 pub struct Turn {
     /// From the reply before; None starts a conversation.
     pub conversation: Option<String>,
     pub append: Vec<Message>,
-    /// At the start only.
+    /// Only in the first turn.
     pub system: Option<String>,
-    /// At the start only: the host adds `$ragContext` and the accumulated
+    /// Only in the first turn: the host adds `$ragContext` and the accumulated
     /// variables to the system text.
     pub context: bool,
     /// `provider/name`; None for the configured one.
@@ -33,10 +33,10 @@ impl Turn {
     }
 }
 
-/// What a turn adds to a conversation.
+/// An entry that a turn adds to a conversation.
 pub enum Message {
     User(String),
-    /// The answer to a tool call of the model.
+    /// The result of a tool call of the model.
     Tool { call: String, name: String, content: String, is_error: bool },
 }
 
@@ -56,15 +56,15 @@ impl Message {
     }
 }
 
-/// What the model said.
+/// The response of the model.
 pub struct Reply {
     pub conversation: String,
     /// Without the text of tool calls.
     pub text: String,
-    /// The text read as JSON, if it is an object or a list, or any JSON where a
-    /// schema was given.
+    /// The text read as JSON, if it is an object or a list, or any JSON if a schema
+    /// was given.
     pub json: Option<Value>,
-    /// In what the reply does not fit the schema.
+    /// Violations of the schema.
     pub problems: Vec<String>,
     pub tool_calls: Vec<ToolCall>,
     /// `stop`, `tools` or `length`.
@@ -74,14 +74,14 @@ pub struct Reply {
     pub model: String,
 }
 
-/// A model's wish to run a command.
+/// A model's request to run a command.
 pub struct ToolCall {
     pub id: String,
     pub name: String,
     pub arguments: Value,
 }
 
-/// What turns cost.
+/// The tokens and the cost of turns.
 #[derive(Clone)]
 pub struct Usage {
     pub input_tokens: i64,
@@ -91,7 +91,7 @@ pub struct Usage {
 }
 
 impl Context<'_> {
-    /// Makes one turn.
+    /// Sends one turn.
     pub fn llm(&mut self, turn: &Turn) -> Result<Reply> {
         let append = Value::List(turn.append.iter().map(Message::to_value).collect());
         let request = Value::object()

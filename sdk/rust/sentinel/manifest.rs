@@ -1,11 +1,11 @@
-//! What a plugin says of itself, clause A2.
+//! The manifest of a plugin, clause A2.
 
 use super::print::quote;
 use super::{object, parse, Code, Error, Plugin, Result, Step, Value, ABI};
 
 impl Plugin {
-    /// The text of the manifest. What the host would refuse without saying where
-    /// is an error here; `plugin().manifest()` belongs into a test.
+    /// The text of the manifest. It returns an error with the position for mistakes
+    /// that the host would refuse; call `plugin().manifest()` in a test.
     pub fn manifest(&self) -> Result<String> {
         named("plugin", self.name)?;
         let mut out = String::from("{\"name\":");
@@ -37,8 +37,8 @@ impl Plugin {
 }
 
 impl Step {
-    /// Appends the step type. The schema goes in as it is written, once it is
-    /// known to be JSON: a slip in it would spoil the whole manifest.
+    /// Appends the step type. The schema is inserted as it is written, after a check
+    /// that it is JSON: a mistake in it would invalidate the whole manifest.
     fn describe(&self, out: &mut String) -> Result<()> {
         named("step type", self.name)?;
         let schema = parse(self.fields).map_err(|e| wrong("schema of step type", self.name, &e.to_string()))?;
@@ -68,7 +68,7 @@ impl Step {
     }
 }
 
-/// Holds a name to clause A2.1.
+/// Checks a name against clause A2.1.
 fn named(what: &str, name: &str) -> Result<()> {
     let fits = |(i, b): (usize, u8)| matches!(b, b'a'..=b'z') || i > 0 && matches!(b, b'0'..=b'9' | b'_');
     if name.is_empty() || name.len() > 64 || !name.bytes().enumerate().all(fits) {
@@ -77,7 +77,7 @@ fn named(what: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// An error that names what is wrong in the source: nobody sees it but the author.
+/// An error about the source of the plugin: only its author sees it.
 fn wrong(what: &str, name: &str, why: &str) -> Error {
     Error::new(Code::Plugin, format!("describe {} {}: {}", what, Value::from(name), why))
 }

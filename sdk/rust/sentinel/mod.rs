@@ -1,8 +1,8 @@
-//! What a step plugin of Sentinel is written with, in Rust and nothing else: no
-//! crates, so that one call of rustc builds a plugin.
+//! The library for writing step plugins of Sentinel in Rust. It uses no crates, so that
+//! one call of rustc builds a plugin.
 //!
-//! A plugin's own source begins like this and provides the function `plugin`;
-//! the exports that the host calls are made here.
+//! The source of a plugin begins like this and has the function `plugin`; this library
+//! defines the exports that the host calls.
 //!
 //! ```ignore
 //! #[path = "sdk/mod.rs"]
@@ -18,11 +18,11 @@
 //! }
 //! ```
 //!
-//! The module must be called `sentinel` and be at the root of the crate.
+//! The module must be named `sentinel` and be at the root of the crate.
 //!
 //! Numbers such as A6.3 in comments are clauses of the plugin ABI.
 
-// A plugin uses a part of this; what it does not use is not in its module.
+// Functions that a plugin does not use are not in its module.
 #![allow(dead_code, unused_imports, unused_macros)]
 
 mod base64;
@@ -62,10 +62,10 @@ pub use value::Value;
 pub use wait::{Decision, Wait, Waited};
 pub use watch::{Line, Rule, Watch, Watched};
 
-/// The number of the ABI that this is written for.
+/// The version of the ABI.
 pub const ABI: i64 = 1;
 
-/// Makes an object of fields in this order: `object! { "n" => 1, "text" => t }`.
+/// Returns an object of fields in this order: `object! { "n" => 1, "text" => t }`.
 macro_rules! object {
     ($($name:expr => $value:expr),* $(,)?) => {
         {
@@ -78,7 +78,7 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// Makes a list: `list![1, "two", Value::Null]`.
+/// Returns a list: `list![1, "two", Value::Null]`.
 macro_rules! list {
     ($($value:expr),* $(,)?) => {
         $crate::sentinel::Value::List(vec![$($crate::sentinel::Value::from($value)),*])

@@ -1,16 +1,16 @@
-//! Numbers as their text, so that none loses digits on its way through a step.
+//! Numbers with their text, so that no digits are lost.
 
 /// A JSON number.
 #[derive(Clone, Debug)]
 pub struct Number(String);
 
 impl Number {
-    /// Takes a text that is a number as JSON has it; who calls has seen to that.
+    /// The text must be a JSON number; the caller has checked it.
     pub(super) fn from_text(text: &str) -> Number {
         Number(text.to_string())
     }
 
-    /// None for NaN and the infinities, which JSON lacks.
+    /// None for NaN and infinities, which JSON does not have.
     pub fn from_f64(f: f64) -> Option<Number> {
         if !f.is_finite() {
             return None;
@@ -42,7 +42,7 @@ impl Number {
         Some(if decimal.negative { -n } else { n })
     }
 
-    /// The nearest number that an f64 has; None beyond the largest.
+    /// The nearest f64; None if the number is too large.
     pub fn as_f64(&self) -> Option<f64> {
         self.0.parse().ok().filter(|f: &f64| f.is_finite())
     }
@@ -58,7 +58,7 @@ impl Number {
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let all = [whole, fraction].concat();
         let digits = all.trim_end_matches('0');
-        // An exponent beyond all reason stays at the end of the scale.
+        // A larger exponent is clamped.
         let exponent: i64 = exponent.trim_start_matches('+').parse().unwrap_or(if exponent.starts_with('-') { i64::MIN / 4 } else { i64::MAX / 4 });
         let power = exponent.saturating_sub(fraction.len() as i64).saturating_add((all.len() - digits.len()) as i64);
         let digits = digits.trim_start_matches('0').to_string();
@@ -77,14 +77,14 @@ struct Decimal {
     power: i64,
 }
 
-/// Compared by what they stand for, exactly, at whatever length.
+/// Compared by value, exactly, at any length.
 impl PartialEq for Number {
     fn eq(&self, other: &Number) -> bool {
         self.0 == other.0 || self.decimal() == other.decimal()
     }
 }
 
-/// Takes a number as JSON has it, `0.25` or `1e9`.
+/// Reads a JSON number, `0.25` or `1e9`.
 impl std::str::FromStr for Number {
     type Err = super::SyntaxError;
 

@@ -3,10 +3,10 @@
 use super::{Number, Value};
 use std::collections::BTreeSet;
 
-/// How deep lists and objects may nest in a text that [`parse`] reads.
+/// The maximum nesting of lists and objects in a text that [`parse`] reads.
 pub const MAX_DEPTH: usize = 256;
 
-/// Says where a text stops being JSON as [`parse`] takes it.
+/// The first position at which a text is not JSON for [`parse`].
 #[derive(Debug, PartialEq)]
 pub struct SyntaxError {
     /// In bytes from the start.
@@ -20,10 +20,10 @@ impl std::fmt::Display for SyntaxError {
     }
 }
 
-/// Within here every error has its place.
+/// Results of the parser, whose errors have a position.
 type Parsed<T> = Result<T, SyntaxError>;
 
-/// Reads one JSON text. It is strict: no name twice in an object, no text after
+/// Reads one JSON text. It is strict: no duplicate names in an object, no text after
 /// the value, no deeper than [`MAX_DEPTH`]. Half of a surrogate pair in an escape
 /// becomes U+FFFD.
 pub fn parse(text: &str) -> Parsed<Value> {
@@ -41,23 +41,23 @@ struct Parser<'a> {
     pos: usize,
 }
 
-/// A list or object that is not at its end yet.
+/// A list or object that is being read.
 enum Open {
     List(Vec<Value>),
     Object { fields: Vec<(String, Value)>, name: String, seen: BTreeSet<String> },
 }
 
-/// From this many fields on, names are looked up in a set: going through all of
-/// them for each one takes seconds for what a host may send.
+/// From this many fields on, names are looked up in a set: comparing all of them takes
+/// seconds for the largest text that a host may send.
 const INDEXED: usize = 16;
 
 impl<'a> Parser<'a> {
-    /// Ends the reading where it stands.
+    /// Ends the reading with an error at the current position.
     fn fail<T>(&self, reason: &'static str) -> Parsed<T> {
         Err(SyntaxError { offset: self.pos, reason })
     }
 
-    /// The next byte that is no space; the position stays on it.
+    /// The next byte that is not a space, without reading it.
     fn next(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.bytes.get(self.pos) {
             self.pos += 1;
@@ -65,21 +65,21 @@ impl<'a> Parser<'a> {
         self.bytes.get(self.pos).copied()
     }
 
-    /// The text from start to here; both are ends of characters. An index would
-    /// link what it takes to say in words where one is not.
+    /// The text from start to here; both are ends of characters. An index would link
+    /// the code for the message of a panic.
     fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.pos).unwrap_or("")
     }
 
-    /// Moves over that byte, if it comes next.
+    /// Skips that byte, if it is next.
     fn accept(&mut self, byte: u8) -> bool {
         let found = self.next() == Some(byte);
         self.pos += found as usize;
         found
     }
 
-    /// Reads a value with a stack of its own: that of a guest is 64 KiB, which
-    /// calls within calls would use up.
+    /// Reads a value with an explicit stack: the stack of a guest has 64 KiB, which is
+    /// too small for recursion.
     fn document(&mut self) -> Parsed<Value> {
         let mut open: Vec<Open> = Vec::new();
         loop {
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
                 }
                 _ => self.scalar()?,
             };
-            // The value ends here, and so may those that it is the last of.
+            // The value ends here, and so may the values that contain it.
             loop {
                 value = match open.pop() {
                     None => return Ok(value),
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
         Ok(name)
     }
 
-    /// Reads what holds nothing else.
+    /// Reads a value that is not a list or an object.
     fn scalar(&mut self) -> Parsed<Value> {
         match self.next() {
             Some(b'"') => return Ok(Value::Text(self.string()?)),
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
         self.fail("expected a value")
     }
 
-    /// Moves over one digit or more.
+    /// Skips one digit or more.
     fn digits(&mut self) -> Parsed<()> {
         let start = self.pos;
         while let Some(b'0'..=b'9') = self.bytes.get(self.pos) {
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads a number as JSON has it: no plus, no leading zeros, digits on both
+    /// Reads a JSON number: no plus, no leading zeros, digits on both
     /// sides of a point. Its text is kept.
     fn number(&mut self) -> Parsed<Value> {
         let start = self.pos;
@@ -209,8 +209,8 @@ impl<'a> Parser<'a> {
         Ok(Value::Number(Number::from_text(self.since(start))))
     }
 
-    /// Reads a string, standing on its quote. Runs of plain characters are
-    /// copied at once.
+    /// Reads a string, from its quote. Sequences of plain characters are copied at
+    /// once.
     fn string(&mut self) -> Parsed<String> {
         self.pos += 1;
         let mut out = String::new();
@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads an escape, standing behind the backslash.
+    /// Reads an escape, from the character after the backslash.
     fn escape(&mut self) -> Parsed<char> {
         let c = match self.bytes.get(self.pos) {
             None => return self.fail("unexpected end"),
@@ -262,7 +262,7 @@ impl<'a> Parser<'a> {
         Ok(c)
     }
 
-    /// Joins a high surrogate with the low one that follows as an escape.
+    /// Joins a high surrogate with the low one in the escape that follows.
     fn pair(&mut self, unit: u32) -> char {
         if (0xd800..0xdc00).contains(&unit) && self.bytes[self.pos..].starts_with(b"\\u") {
             if let Some(low @ 0xdc00..=0xdfff) = self.hex(self.pos + 2) {
@@ -273,7 +273,7 @@ impl<'a> Parser<'a> {
         char::from_u32(unit).unwrap_or('\u{fffd}')
     }
 
-    /// The four hex digits at a place.
+    /// The four hex digits at a position.
     fn hex(&self, at: usize) -> Option<u32> {
         let digits = self.bytes.get(at..at + 4)?;
         digits.iter().try_fold(0, |n, b| Some(n << 4 | (*b as char).to_digit(16)?))

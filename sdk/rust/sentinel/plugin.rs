@@ -1,11 +1,11 @@
-//! What one module provides.
+//! The description of a plugin.
 
 use super::{Context, Error, Result, Value};
 
-/// A plugin: its step types, and what they ask for.
+/// A plugin: its step types, and the permissions that they request.
 pub struct Plugin {
     pub name: &'static str,
-    /// The author's own.
+    /// Chosen by the author.
     pub version: &'static str,
     pub steps: Vec<Step>,
     pub asks: Vec<Ask>,
@@ -28,8 +28,8 @@ impl Plugin {
         self
     }
 
-    /// Says that requests and outputs depend on the input alone, so that an
-    /// operator may allow instances to be reused.
+    /// Declares that requests and outputs depend only on the input, so that an operator
+    /// may allow instances to be reused.
     pub fn stateless(self) -> Plugin {
         Plugin { stateless: true, ..self }
     }
@@ -39,12 +39,12 @@ impl Plugin {
     }
 }
 
-/// Carries out one step and returns its output.
+/// Executes one step and returns its output.
 pub type Run = fn(&mut Context) -> Result<Value>;
 
-/// Says what is wrong with fields beyond what the schema says. They are as
-/// written: a text may still hold references where a number is wanted, nested
-/// steps are counts.
+/// Returns problems of the fields that the schema cannot express. The fields are as
+/// written: a text may have references where a number is required, and nested steps
+/// are counts.
 pub type Validate = fn(fields: &Value) -> Vec<Problem>;
 
 /// One step type.
@@ -60,9 +60,9 @@ pub struct Step {
 }
 
 impl Step {
-    /// The name is lower_snake; the summary one sentence for people; fields the
+    /// The name is lower_snake; the summary one sentence for users; fields the
     /// JSON Schema, of type object, of the step's own fields, clause A2.2. A
-    /// property may carry `"x-sentinel"` with a mark of clause A2.3.
+    /// property may have `"x-sentinel"` with a mark of clause A2.3.
     pub fn new(name: &'static str, summary: &'static str, fields: &'static str, run: Run) -> Step {
         Step { name, summary, fields, run, check: None, infer: &[], aliases: &[], read_only: false }
     }
@@ -72,7 +72,7 @@ impl Step {
         Step { infer: fields, ..self }
     }
 
-    /// Other names of fields, each with the one that the schema has.
+    /// Aliases of fields, each with the name in the schema.
     pub fn aliases(self, aliases: &'static [(&'static str, &'static str)]) -> Step {
         Step { aliases, ..self }
     }
@@ -87,8 +87,8 @@ impl Step {
     }
 }
 
-/// One permission with its reason, which the operator reads. What names mean for
-/// each use is in clause A2.4.
+/// One permission with its reason, which the operator reads. Clause A2.4 has the meaning
+/// of names for each use.
 pub struct Ask {
     pub(super) usage: &'static str,
     pub(super) names: &'static [&'static str],
@@ -114,7 +114,7 @@ impl Ask {
         Ask::new("watch", &[], reason)
     }
 
-    /// Ids of sentinels; none for the definitions in the step's fields alone.
+    /// Ids of sentinels; none for only the definitions in the step's fields.
     pub fn spawn(names: &'static [&'static str], reason: &'static str) -> Ask {
         Ask::new("spawn", names, reason)
     }
@@ -129,18 +129,18 @@ impl Ask {
         Ask::new("http", hosts, reason)
     }
 
-    /// Words of the plugin's own for folders: `data` to read, `data:rw`.
+    /// Names for folders that the plugin chooses: `data` to read, `data:rw`.
     pub fn folder(names: &'static [&'static str], reason: &'static str) -> Ask {
         Ask::new("folder", names, reason)
     }
 
-    /// Secrets that the host puts into requests.
+    /// Secrets that the host inserts in requests.
     pub fn secret(names: &'static [&'static str], reason: &'static str) -> Ask {
         Ask::new("secret", names, reason)
     }
 }
 
-/// One fault of a step's fields.
+/// One invalid field of a step.
 #[derive(Debug, PartialEq)]
 pub struct Problem {
     /// Its path: `params.path`.

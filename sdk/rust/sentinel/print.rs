@@ -18,7 +18,7 @@ impl Value {
         out
     }
 
-    /// Appends to a text, so that nested values make none of their own.
+    /// Appends to a text, so that nested values allocate none.
     pub(super) fn write(&self, out: &mut String) {
         match self {
             Value::Null => out.push_str("null"),
@@ -52,9 +52,9 @@ impl Value {
     }
 }
 
-/// Writes a JSON string. Runs of plain characters are copied at once: texts of
-/// models and shells are long and rarely escaped. get is used because an index
-/// links what it takes to say in words that it is within a character.
+/// Writes a JSON string. Sequences of plain characters are copied at once: texts of
+/// models and shells are long and rarely have escapes. It uses get because an index
+/// would link the code for the message of a panic.
 pub(super) fn quote(text: &str, out: &mut String) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push('"');

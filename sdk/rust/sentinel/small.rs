@@ -2,7 +2,7 @@
 
 use super::{kernel, object, Context, Result, Value};
 
-/// What an expression gave.
+/// The result of an expression.
 pub struct Evaluated {
     pub value: Value,
     pub truthy: bool,
@@ -48,14 +48,14 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Starts the child that a field with the mark `definition` describes, as a
-    /// run of its own, exactly once, and does not wait for it: see
+    /// Starts a child run of the definition in a field with the mark `definition`,
+    /// exactly once, and does not wait for it: see
     /// [`Context::wait_run`].
     pub fn spawn(&mut self, field: &str, inputs: Option<Value>) -> Result<Spawned> {
         self.spawn_as(object! { "field" => field }.with_some("inputs", inputs))
     }
 
-    /// Starts a run of the sentinel with that id.
+    /// Starts a child run of the sentinel with that id.
     pub fn spawn_sentinel(&mut self, id: &str, inputs: Option<Value>) -> Result<Spawned> {
         self.spawn_as(object! { "sentinel" => id }.with_some("inputs", inputs))
     }
@@ -65,44 +65,44 @@ impl Context<'_> {
         Ok(Spawned { run: answer.get("run").text_or_empty(), sentinel: answer.get("sentinel").text_or_empty() })
     }
 
-    /// Publishes an event and returns its id. A repeated attempt of the step makes
-    /// the same event again, not a second one.
+    /// Publishes an event and returns its id. Another attempt of the step emits the
+    /// same event, not a second one.
     pub fn emit(&mut self, event: &str, data: Option<Value>) -> Result<String> {
         let answer = self.call("sentinel_emit", kernel::sentinel_emit, object! { "event" => event }.with_some("data", data))?;
         Ok(answer.get("id").text_or_empty())
     }
 
-    /// Ends what a replay of this attempt repeats: the next one starts with this
-    /// in [`Context::state`] and must go on from there. Long loops call it after
-    /// each pass.
+    /// Limits what a replay of this attempt repeats: the next replay starts with this
+    /// in [`Context::state`] and must continue from there. Long loops call it after
+    /// each iteration.
     pub fn checkpoint(&mut self, state: Value) -> Result<()> {
         self.call("sentinel_checkpoint", kernel::sentinel_checkpoint, object! { "state" => state })?;
         Ok(())
     }
 
-    /// The time. It is recorded: a replay gets the same.
+    /// The time. It is recorded: a replay returns the same.
     pub fn now(&mut self) -> Result<Now> {
         let answer = self.call("sentinel_now", kernel::sentinel_now, Value::object())?;
         Ok(Now { unix_ms: answer.get("unixMs").as_i64().unwrap_or(0), iso: answer.get("iso").text_or_empty() })
     }
 
-    /// Writes a line to the log of the step, for its author. Logging never fails
-    /// a step: a line beyond the limit is dropped and counted by the host.
+    /// Writes a line to the run log, for the author of the step. Logging never fails a
+    /// step: the host drops and counts lines above the limit.
     pub fn debug(&mut self, message: &str) {
         let _ = self.log("debug", message);
     }
 
-    /// A line for people who follow the run.
+    /// A line for users who follow the run.
     pub fn info(&mut self, message: &str) {
         let _ = self.log("info", message);
     }
 
-    /// A line that someone should look at.
+    /// A line that needs attention.
     pub fn warn(&mut self, message: &str) {
         let _ = self.log("warn", message);
     }
 
-    /// Logs at a level, `debug`, `info`, `warn` or `error`, and says how it went.
+    /// Logs at a level, `debug`, `info`, `warn` or `error`, and returns the result.
     pub fn log(&mut self, level: &str, message: &str) -> Result<()> {
         self.call("sentinel_log", kernel::sentinel_log, object! { "level" => level, "message" => message })?;
         Ok(())

@@ -1,4 +1,4 @@
-//! The host's part in a test that runs natively:
+//! A fake host for native tests:
 //!
 //! ```ignore
 //! let mut host = Script::new().answer("sentinel_command", object! { "text" => "hello" });
@@ -7,19 +7,19 @@
 
 use super::{object, parse, Error, Plugin, Result, Value, ABI};
 
-/// Answers host calls in place of a runtime.
+/// Answers host calls instead of a runtime.
 pub trait Host {
-    /// The name of a host function and the text of a request in, the text of an
-    /// answer out, clause A6.1.
+    /// Gets the name of a host function and the text of a request, and returns the text
+    /// of the answer, clause A6.1.
     fn call(&mut self, function: &str, request: &str) -> String;
 }
 
-/// A host with answers that were written before. Those of one function are used
-/// in their order; a call without an answer is refused as `denied`.
+/// A host with scripted answers. Those of one function are used in order; a call
+/// without an answer is refused as `denied`.
 #[derive(Default)]
 pub struct Script {
     answers: Vec<(&'static str, Value)>,
-    /// What was asked, in order: function and request.
+    /// The calls in order: function and request.
     pub asked: Vec<(String, Value)>,
 }
 
@@ -28,19 +28,19 @@ impl Script {
         Script::default()
     }
 
-    /// The next call of a function is answered with this value.
+    /// Answers the next call of a function with this value.
     pub fn answer(mut self, function: &'static str, ok: impl Into<Value>) -> Script {
         self.answers.push((function, object! { "ok" => ok.into() }));
         self
     }
 
-    /// The next call of a function fails with this error.
+    /// Answers the next call of a function with this error.
     pub fn refuse(mut self, function: &'static str, error: Error) -> Script {
         self.answers.push((function, object! { "error" => error.to_value() }));
         self
     }
 
-    /// How many answers nobody asked for: 0 at the end of a good test.
+    /// The number of unused answers: 0 at the end of a good test.
     pub fn left(&self) -> usize {
         self.answers.len()
     }
@@ -62,7 +62,7 @@ impl Error {
     }
 }
 
-/// A run input with these fields and made-up values for the rest; a test may set
+/// A run input with these fields and example values for the rest; a test may set
 /// `attempt`, `retry` or `state` in it.
 pub fn input(step_type: &str, fields: Value) -> Value {
     object! {
@@ -73,7 +73,7 @@ pub fn input(step_type: &str, fields: Value) -> Value {
     }
 }
 
-/// Carries out one step and returns its output.
+/// Executes one step and returns its output.
 pub fn run(plugin: &Plugin, step_type: &str, fields: Value, host: &mut dyn Host) -> Result<Value> {
     let output = plugin.run(&input(step_type, fields).to_json(), Some(host))?;
     Ok(parse(&output)?.get("output").clone())

@@ -10,11 +10,11 @@ pub enum Value {
     Number(Number),
     Text(String),
     List(Vec<Value>),
-    /// No name is there twice.
+    /// Names are unique.
     Object(Vec<(String, Value)>),
 }
 
-/// What a field that is not there reads as.
+/// The value of a missing field.
 static NULL: Value = Value::Null;
 
 impl Value {
@@ -23,14 +23,14 @@ impl Value {
         Value::Object(Vec::new())
     }
 
-    /// The field of an object, null if there is none or this is no object, so
-    /// that paths into an answer need no checks on the way.
+    /// The field of an object, null if there is none, so that paths into an answer need
+    /// no checks.
     #[inline(never)]
     pub fn get(&self, name: &str) -> &Value {
         self.find(name).unwrap_or(&NULL)
     }
 
-    /// The field of an object, if it is there: null is a value too.
+    /// The field of an object, if it exists: null is a value too.
     #[inline(never)]
     pub fn find(&self, name: &str) -> Option<&Value> {
         self.fields().iter().find(|(key, _)| key == name).map(|(_, value)| value)
@@ -41,7 +41,7 @@ impl Value {
         self.items().get(index).unwrap_or(&NULL)
     }
 
-    /// The items of a list; of anything else none.
+    /// The items of a list; other values have none.
     #[inline(never)]
     pub fn items(&self) -> &[Value] {
         match self {
@@ -50,7 +50,7 @@ impl Value {
         }
     }
 
-    /// The fields of an object; of anything else none.
+    /// The fields of an object; other values have none.
     #[inline(never)]
     pub fn fields(&self) -> &[(String, Value)] {
         match self {
@@ -59,12 +59,12 @@ impl Value {
         }
     }
 
-    /// Reports whether this is anything but null.
+    /// Reports whether this is not null.
     pub fn given(&self) -> bool {
         !matches!(self, Value::Null)
     }
 
-    /// The number with its text, at whatever length.
+    /// The number with its text, of any length.
     pub fn as_number(&self) -> Option<&Number> {
         match self {
             Value::Number(n) => Some(n),
@@ -80,7 +80,7 @@ impl Value {
         }
     }
 
-    /// True or false only: nothing else counts as one of them.
+    /// Only true or false: other values are not converted.
     #[inline(never)]
     pub fn as_bool(&self) -> Option<bool> {
         match self {
@@ -98,7 +98,7 @@ impl Value {
         }
     }
 
-    /// The number, rounded to the nearest one that an f64 has.
+    /// The number, rounded to the nearest f64.
     #[inline(never)]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -107,7 +107,7 @@ impl Value {
         }
     }
 
-    /// The texts of a list that holds nothing else.
+    /// The texts of a list that has only texts.
     #[inline(never)]
     pub fn as_texts(&self) -> Option<Vec<String>> {
         match self {
@@ -116,14 +116,14 @@ impl Value {
         }
     }
 
-    /// The text, "" for anything else.
+    /// The text, "" for other values.
     #[inline(never)]
     pub fn text_or_empty(&self) -> String {
         self.as_str().unwrap_or("").to_string()
     }
 
-    /// The object with one field added or replaced. Anything else becomes an
-    /// object of this field alone.
+    /// The object with one field added or replaced. Other values become an object with
+    /// only this field.
     pub fn with(self, name: &str, value: impl Into<Value>) -> Value {
         self.plus(name, value.into())
     }
@@ -147,8 +147,8 @@ impl Value {
         self.put(name, value.into());
     }
 
-    /// What is here once is not in a module for each use: a step is mostly code
-    /// that takes values apart and puts them together.
+    /// Not inlined, so that a module has this code only once: a step is mostly code
+    /// that reads and builds values.
     #[inline(never)]
     pub(crate) fn put(&mut self, name: &str, value: Value) {
         match self {
@@ -160,7 +160,7 @@ impl Value {
         }
     }
 
-    /// What this is, as a message says it.
+    /// The name of the type, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -173,8 +173,8 @@ impl Value {
     }
 }
 
-/// The order of an object's fields does not count, and numbers are compared by
-/// what they stand for: 1.0 is 1.
+/// The order of an object's fields is ignored, and numbers are compared by value:
+/// 1.0 is 1.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         match (self, other) {

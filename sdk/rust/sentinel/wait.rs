@@ -1,5 +1,5 @@
-//! Waiting for time, events, runs and people, clause A6.11. The instance may be
-//! unloaded meanwhile: waiting costs nothing.
+//! Waiting for time, events, runs and decisions, clause A6.11. The instance may be
+//! unloaded meanwhile, so that a wait needs no resources.
 
 use super::{kernel, object, Code, Context, Error, Result, Value};
 
@@ -7,27 +7,27 @@ use super::{kernel, object, Code, Context, Error, Result, Value};
 pub enum Wait {
     /// Milliseconds of calendar time.
     Duration(i64),
-    /// A moment, RFC 3339. One in the past is over at once.
+    /// A time, RFC 3339. A time in the past ends the wait at once.
     Until(String),
-    /// The next event whose name fits the pattern.
+    /// The next event whose name matches the pattern.
     Event(String),
     /// The end of a run.
     Run(String),
-    /// A person's decision; without approvers, of anyone who may decide.
+    /// A decision; without approvers, any user may decide who is allowed to.
     Decision { prompt: String, approvers: Vec<String> },
 }
 
-/// How a wait ended.
+/// The result of a wait.
 pub struct Waited {
     pub timed_out: bool,
     /// The event's record.
     pub event: Option<Value>,
-    /// The run's result. A run that failed is a result.
+    /// The run's result, also if the run has failed.
     pub result: Option<Value>,
     pub decision: Option<Decision>,
 }
 
-/// What a person said.
+/// The answer to a pending decision.
 pub struct Decision {
     pub approved: bool,
     pub by: String,
@@ -37,8 +37,8 @@ pub struct Decision {
 }
 
 impl Context<'_> {
-    /// Waits; reaching the time limit in milliseconds is told in the answer.
-    /// Without one only the step's own limit ends the wait.
+    /// Waits; reaching the time limit in milliseconds is reported in the answer.
+    /// Without one only the step's time limit ends the wait.
     pub fn wait(&mut self, wait: &Wait, timeout_ms: Option<i64>) -> Result<Waited> {
         let request = match wait {
             Wait::Duration(ms) => object! { "durationMs" => *ms },
@@ -85,8 +85,8 @@ impl Context<'_> {
         Ok(waited.result.unwrap_or(Value::Null))
     }
 
-    /// Waits for a person's decision. Reaching the time limit is an error, never
-    /// a yes.
+    /// Waits for a decision. Reaching the time limit is an error, never an
+    /// approval.
     pub fn decide(&mut self, prompt: &str, approvers: &[String], timeout_ms: Option<i64>) -> Result<Decision> {
         let wait = Wait::Decision { prompt: prompt.to_string(), approvers: approvers.to_vec() };
         let silent = || Error::new(Code::Internal, "sentinel_wait: ended without a decision");

@@ -19,16 +19,16 @@ pub struct Rule {
     pub action: Option<String>,
 }
 
-/// What was there when the watch ended.
+/// The result of a watch.
 pub struct Watched {
     pub execution: String,
     pub lines: Vec<Line>,
-    /// The lines as a person reads them.
+    /// The lines for display.
     pub text: String,
     pub finished: bool,
-    /// Of a process that finished and left one.
+    /// That of the process, if it has finished and has one.
     pub exit_code: Option<i64>,
-    /// How many lines were too many to keep.
+    /// The number of lines that were dropped.
     pub dropped: i64,
     pub cursor: i64,
 }
@@ -44,7 +44,7 @@ pub struct Line {
 }
 
 impl Context<'_> {
-    /// Blocks until the condition holds or the execution has ended.
+    /// Blocks until the condition is true or the execution has ended.
     pub fn watch(&mut self, watch: &Watch) -> Result<Watched> {
         let rule = |r: &Rule| object! { "pattern" => &r.pattern, "classification" => &r.classification }.with_some("action", r.action.as_ref());
         let rules: Option<Vec<Value>> = watch.rules.as_ref().map(|rules| rules.iter().map(rule).collect());

@@ -5,8 +5,8 @@ mod sentinel;
 
 use sentinel::{object, Context, Error, Plugin, Result, Step, Value};
 
-/// The JSON Schema of the step's own fields. People see it in their editor, and
-/// the host checks a definition against it.
+/// The JSON Schema of the step's own fields. Editors use it for completion, and the
+/// host checks definitions against it.
 const FIELDS: &str = r#"{
   "type": "object",
   "properties": {
@@ -17,12 +17,12 @@ const FIELDS: &str = r#"{
   "additionalProperties": false
 }"#;
 
-/// What this module provides; the host asks for it first.
+/// The description of this module, which the host reads first.
 pub fn plugin() -> Plugin {
     Plugin::new("{{name}}", "0.1.0").step(Step::new("{{name}}", "Writes a text in capital letters.", FIELDS, run).read_only())
 }
 
-/// Carries out one step. What it returns becomes the value of outputTo.
+/// Executes one step. The result becomes the value of outputTo.
 fn run(ctx: &mut Context) -> Result<Value> {
     let text = ctx.text("text")?;
     let times = ctx.int("times", 1, 1)?;

@@ -76,8 +76,8 @@ fn depth_has_an_end() {
     assert_eq!(parse(&"[".repeat(1_000_000)).unwrap_err().offset, MAX_DEPTH);
 }
 
-/// Whatever a text is cut to or a byte of it is turned into, reading it ends, and
-/// what is read is written so that it is read as the same.
+/// Reading ends for every prefix and every changed byte of a text, and a value that was
+/// read is the same after writing and reading it again.
 #[test]
 fn damaged_json_is_read_or_refused() {
     let text = r#"{"a":[1,-2.5e+10,true,null],"b":{"":"x\u00e9\ud83d\ude00\n"},"c":"ü"}"#;
@@ -191,7 +191,7 @@ fn steps_run_and_fail() {
     }
 }
 
-/// A host that answers what is no answer.
+/// A host with invalid answers.
 struct Broken(&'static str);
 
 impl testing::Host for Broken {
