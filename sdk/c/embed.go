@@ -1,5 +1,5 @@
-// Package c holds what step plugins in C are written with: the SDK that a
-// project gets a copy of, and the files that a new one begins with.
+// Package c embeds the SDK for step plugins in C: the SDK that is copied to a
+// project, and the template of a new project.
 package c
 
 import (
@@ -15,7 +15,7 @@ var sdk embed.FS
 //go:embed all:template
 var template embed.FS
 
-// SDK returns the sources of the SDK, which a project has in its folder sdk.
+// SDK returns the files of a project's folder sdk.
 func SDK() fs.FS { return embedded.Folder(sdk, "sentinel") }
 
 // Template returns the files of a new project, with {{name}} for its name.

@@ -1,5 +1,5 @@
-/* kit_call: each host function through its typed wrapper, and the answer put
- * together again from what the wrapper gave. NULL is an error, as everywhere. */
+/* kit_call: each host function through its typed wrapper, with the answer rebuilt
+ * from the result of the wrapper. NULL is an error, as everywhere. */
 #include "conformance.h"
 
 typedef const sn_value *(*caller)(sn_ctx *ctx, const sn_value *args);
@@ -167,7 +167,7 @@ static const sn_value *wait(sn_ctx *ctx, const sn_value *args) {
 
 static const sn_value *checkpoint(sn_ctx *ctx, const sn_value *args) { return empty_if(ctx, sn_checkpoint(ctx, sn_get(args, "state"))); }
 
-/* A body or text that is said to be base64 and is not is the host's fault. */
+/* An invalid base64 text is a fault of the host. */
 static bool whole(sn_ctx *ctx, bool base64, sn_text t) {
     return !base64 || sn_unbase64(ctx, t).at != NULL || sn_fail(ctx, SN_INTERNAL, "an answer is no base64") != NULL;
 }

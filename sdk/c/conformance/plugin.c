@@ -1,5 +1,5 @@
-/* The guest that shows this SDK to keep the plugin ABI, as sdk/abitest/GUEST.md
- * describes it. */
+/* The conformance guest of this SDK, which the ABI kit tests; sdk/abitest/GUEST.md
+ * specifies it. */
 #include "conformance.h"
 
 static const sn_value *echo(sn_ctx *ctx) {

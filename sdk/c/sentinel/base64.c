@@ -1,7 +1,7 @@
-/* Base64, in which bytes that are no UTF-8 cross to the host and back. */
+/* Base64, the encoding of bytes that are not UTF-8 in requests and answers. */
 #include "internal.h"
 
-/* Three bytes make four digits; the last ones are filled up. */
+/* Three bytes are four digits; the last group is padded. */
 sn_text sn_base64(sn_ctx *ctx, sn_text bytes) {
     static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t n = bytes.n / 3 * 4 + (bytes.n % 3 > 0 ? 4 : 0);
@@ -15,7 +15,7 @@ sn_text sn_base64(sn_ctx *ctx, sn_text bytes) {
     return (sn_text){out, n};
 }
 
-/* The six bits that a character stands for, -1 for none. */
+/* The six bits of a character, -1 for an invalid one. */
 static int digit(char c) {
     if (c >= 'A' && c <= 'Z') return c - 'A';
     if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -38,7 +38,7 @@ sn_text sn_unbase64(sn_ctx *ctx, sn_text text) {
             if (d < 0) return none;
             word |= (uint32_t)d << (18 - 6 * k);
         }
-        /* A digit stands for six bits: two make a byte, three two. */
+        /* A digit has six bits: two digits are one byte, three are two. */
         for (size_t k = 0; k + 1 < have; k++) *p++ = (char)(word >> (16 - 8 * k));
     }
     return (sn_text){out, (size_t)(p - out)};

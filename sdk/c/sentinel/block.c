@@ -3,8 +3,8 @@
 
 SN_IMPORT(sentinel_block)
 
-/* Results are in the order of the blocks; other numbers of them are the host's
- * fault, and none is read then. */
+/* Results are in the order of the blocks. Another number of results is a fault of
+ * the host, and none is read. */
 bool sn_run_blocks(sn_ctx *ctx, const sn_block *blocks, size_t count, bool fail_fast, int64_t concurrency, sn_block_result *out) {
     sn_value *request = sn_object(ctx), *list = sn_list(ctx);
     for (size_t i = 0; i < count; i++) {

@@ -10,7 +10,7 @@ SN_IMPORT(sentinel_checkpoint)
 SN_IMPORT(sentinel_log)
 SN_IMPORT(sentinel_now)
 
-/* Absent params are left out by sn_set, here and below. */
+/* sn_set omits absent params, here and below. */
 const sn_value *sn_command(sn_ctx *ctx, const char *name, const sn_value *params) {
     sn_value *request = sn_object(ctx);
     sn_set_str(ctx, request, "command", name);
@@ -51,14 +51,14 @@ bool sn_set_vars(sn_ctx *ctx, const sn_value *values) {
     return sn_call(ctx, "sentinel_var", sentinel_var, request) != NULL;
 }
 
-/* Setting a variable to nothing is setting it to null. */
+/* An absent value sets the variable to null. */
 bool sn_set_var(sn_ctx *ctx, const char *name, const sn_value *value) {
     sn_value *values = sn_object(ctx);
     sn_set(ctx, values, name, value == NULL ? sn_null(ctx) : value);
     return sn_set_vars(ctx, values);
 }
 
-/* Both ways to start a child differ in one key of the request. */
+/* The two ways to start a child run differ in one key of the request. */
 static bool spawn(sn_ctx *ctx, const char *key, const char *name, const sn_value *inputs, sn_text *run, sn_text *sentinel) {
     sn_value *request = sn_object(ctx);
     sn_set_str(ctx, request, key, name);
@@ -86,7 +86,7 @@ bool sn_emit(sn_ctx *ctx, const char *event, const sn_value *data, sn_text *id) 
     return answer != NULL;
 }
 
-/* The state must be there: a replay is told from a first pass by it. */
+/* The state must not be null: it is how a step detects that it resumes. */
 bool sn_checkpoint(sn_ctx *ctx, const sn_value *state) {
     sn_value *request = sn_object(ctx);
     sn_set(ctx, request, "state", state == NULL ? sn_null(ctx) : state);
@@ -100,7 +100,7 @@ bool sn_log(sn_ctx *ctx, const char *level, sn_text message) {
     return sn_call(ctx, "sentinel_log", sentinel_log, request) != NULL;
 }
 
-/* A line that is lost is no reason to lose the error before it. */
+/* A failure to log must not replace an earlier error. */
 static void log_only(sn_ctx *ctx, const char *level, sn_text message) {
     sn_error before = ctx->error;
     if (!sn_log(ctx, level, message) && !ctx->spent) ctx->error = before;

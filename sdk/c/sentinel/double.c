@@ -1,4 +1,4 @@
-/* Doubles, apart from the rest: whoever does not use them links none of it. */
+/* Doubles, in a file of their own, so that plugins without them do not link it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ bool sn_as_double(const sn_value *v, double *out) {
 sn_value *sn_double(sn_ctx *ctx, double d) {
     if (!isfinite(d)) return sn_null(ctx);
     char text[32];
-    /* The fewest digits that read back as the same number: 0.1 and not
+    /* The fewest digits that are read as the same number: 0.1 and not
      * 0.10000000000000001. Seventeen are always enough. */
     for (int precision = 15; precision <= 17; precision++) {
         snprintf(text, sizeof text, "%.*g", precision, d);

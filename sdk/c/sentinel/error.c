@@ -10,10 +10,10 @@ static const char *const codes[] = {
     [SN_INTERRUPTED] = "interrupted", [SN_INTERNAL] = "internal",
 };
 
-/* A code from a newer header, or a number that is none, is the plugin's own. */
+/* A code from a newer header, or an invalid number, becomes SN_PLUGIN. */
 const char *sn_code_name(sn_code code) { return (size_t)code < SN_COUNT(codes) ? codes[code] : "plugin"; }
 
-/* Once memory was used up that stays the error: all others come of it. */
+/* Out of memory is kept as the error, because it causes all others. */
 void *sn_fail(sn_ctx *ctx, sn_code code, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -23,7 +23,7 @@ void *sn_fail(sn_ctx *ctx, sn_code code, const char *format, ...) {
     return NULL;
 }
 
-/* Permanent: the same fields are wrong at every try. */
+/* Permanent: the same fields are invalid in every attempt. */
 void *sn_bad_field(sn_ctx *ctx, const char *field, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -37,7 +37,7 @@ void *sn_bad_field(sn_ctx *ctx, const char *field, const char *format, ...) {
     return NULL;
 }
 
-/* Leaves out what the error does not say. */
+/* Omits the keys that the error does not have. */
 sn_value *sn_error_value(sn_ctx *ctx, const sn_error *error) {
     sn_value *v = sn_object(ctx);
     sn_set_str(ctx, v, "code", sn_code_name(error->code));

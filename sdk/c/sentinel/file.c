@@ -1,4 +1,4 @@
-/* Files of folders that the plugin's grant names, A6.16. */
+/* Files in folders that are granted to the plugin, A6.16. */
 #include "internal.h"
 
 SN_IMPORT(sentinel_file)
@@ -29,7 +29,7 @@ bool sn_read_file(sn_ctx *ctx, const char *folder, const char *path, int64_t off
     return true;
 }
 
-/* An empty file is written by no text as well as by an empty one. */
+/* No text and an empty text both write an empty file. */
 static bool write(sn_ctx *ctx, sn_value *request, sn_text text, int64_t *size) {
     sn_set_text(ctx, request, "text", text.at == NULL ? sn_str("") : text);
     const sn_value *answer = call(ctx, request);
@@ -47,7 +47,7 @@ bool sn_write_bytes(sn_ctx *ctx, const char *folder, const char *path, sn_text b
     return write(ctx, request, sn_base64(ctx, bytes), size);
 }
 
-/* At most 1,000 entries come at once. */
+/* An answer has at most 1,000 entries. */
 bool sn_list_files(sn_ctx *ctx, const char *folder, const char *path, int64_t offset, sn_listing *out) {
     sn_value *request = at(ctx, folder, "list", path);
     sn_set_int(ctx, request, "offset", offset);
@@ -66,7 +66,7 @@ bool sn_list_files(sn_ctx *ctx, const char *folder, const char *path, int64_t of
     return true;
 }
 
-/* What is not there is an answer, not an error. */
+/* A missing file is an answer, not an error. */
 bool sn_stat_file(sn_ctx *ctx, const char *folder, const char *path, sn_stat *out) {
     const sn_value *answer = call(ctx, at(ctx, folder, "stat", path));
     *out = (sn_stat){

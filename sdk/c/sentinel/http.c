@@ -1,9 +1,9 @@
-/* Requests to hosts that the plugin's grant names, A6.13. */
+/* Requests to hosts that are granted to the plugin, A6.13. */
 #include "internal.h"
 
 SN_IMPORT(sentinel_http)
 
-/* An error is that no answer came; whatever came is an answer. */
+/* A failure to get a response is an error; any response is an answer. */
 bool sn_http(sn_ctx *ctx, const sn_request *request, sn_response *out) {
     sn_value *wanted = sn_object(ctx);
     sn_set_text(ctx, wanted, "method", request->method);

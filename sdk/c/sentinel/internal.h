@@ -1,4 +1,4 @@
-/* What the files of the SDK share and plugins have no use for. */
+/* Shared by the files of the SDK, not for plugins. */
 #ifndef SENTINEL_INTERNAL_H
 #define SENTINEL_INTERNAL_H
 
@@ -14,30 +14,30 @@ struct sn_value {
     size_t count;
 };
 
-/* Appends without looking whether the name is there. */
+/* Appends without a check for a duplicate name. */
 void sn_append(sn_ctx *ctx, sn_value *parent, sn_text name, const sn_value *v);
 sn_value *sn_make(sn_ctx *ctx, sn_kind kind, sn_text text);
-/* How many bytes the character at p has, at most n; 0 if it is no UTF-8. */
+/* The number of bytes of the character at p, at most n; 0 if it is not UTF-8. */
 size_t sn_utf8(const char *p, size_t n);
 bool sn_is_number(sn_text text);
 sn_text sn_vformat(sn_ctx *ctx, const char *format, va_list args);
 void sn_out_of_memory(sn_ctx *ctx);
 
-/* Makes a host call: the value of ok, or NULL. Every wrapper passes its own
- * import, so that the linker leaves out what a plugin does not use: the imports
- * of a module are the list of what it can do. */
+/* Makes a host call: the value of ok, or NULL. Every wrapper passes its own import,
+ * so that the linker omits those that a plugin does not use: the imports of a module
+ * then list everything that it can do. */
 const sn_value *sn_call(sn_ctx *ctx, const char *function, sn_import import, const sn_value *request);
 
 #ifdef __wasm__
 #define SN_IMPORT(name) \
     __attribute__((import_module("extism:host/user"), import_name(#name))) extern uint64_t name(uint64_t request);
 #else
-/* Natively there is no host but the one that a test brings. */
+/* Natively only the fake host of a test exists. */
 #define SN_IMPORT(name) \
     static uint64_t name(uint64_t request) { return request; }
 #endif
 
-/* Shorthands for requests. A text that is none and a number 0 are left out. */
+/* Shorthands for requests. A missing text and a number 0 are omitted. */
 void sn_set_str(sn_ctx *ctx, sn_value *object, const char *name, const char *text);
 void sn_set_text(sn_ctx *ctx, sn_value *object, const char *name, sn_text text);
 void sn_set_int(sn_ctx *ctx, sn_value *object, const char *name, int64_t n);

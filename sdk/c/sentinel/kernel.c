@@ -1,5 +1,5 @@
-/* The memory through which texts cross: blocks of bytes behind handles, outside
- * the guest's own memory, read and written eight bytes at a time; the call of a
+/* The memory of the Extism kernel, by which texts are passed: blocks of bytes behind
+ * handles, outside the guest's own memory, read and written eight bytes at a time; the call of a
  * host function over it; and the exports of A1. */
 #include <string.h>
 #ifdef __wasm__
@@ -27,7 +27,7 @@ KERNEL(input_load_u64) uint64_t kernel_input64(uint64_t at);
 KERNEL(output_set) void kernel_output(uint64_t handle, uint64_t n);
 KERNEL(error_set) void kernel_error(uint64_t handle);
 
-/* Copies a text into a new block, which is the host's from then on or freed. */
+/* Copies a text into a new block, which the caller frees or passes to the host. */
 static uint64_t store(sn_text text) {
     uint64_t handle = kernel_alloc(text.n);
     size_t i = 0;
@@ -40,7 +40,7 @@ static uint64_t store(sn_text text) {
     return handle;
 }
 
-/* Copies n bytes out by the two functions, that of an input or of a block. */
+/* Copies n bytes with two functions, those for the input or those for a block. */
 static sn_text load(sn_ctx *ctx, uint64_t from, uint64_t n, uint64_t (*word_at)(uint64_t), uint32_t (*byte_at)(uint64_t)) {
     char *out = sn_alloc(ctx, (size_t)n + 1);
     if (out == NULL) return (sn_text){NULL, 0};
@@ -53,7 +53,7 @@ static sn_text load(sn_ctx *ctx, uint64_t from, uint64_t n, uint64_t (*word_at)(
     return (sn_text){out, (size_t)n};
 }
 
-/* Both blocks are freed: the host keeps neither. */
+/* It frees both blocks, because the host keeps neither. */
 static sn_text ask(sn_ctx *ctx, const char *function, sn_import import, sn_text request) {
     (void)function;
     uint64_t in = store(request), out = import(in);
@@ -65,7 +65,7 @@ static sn_text ask(sn_ctx *ctx, const char *function, sn_import import, sn_text 
 
 typedef sn_text (*export)(sn_ctx *ctx, const sn_plugin *plugin, sn_text input);
 
-/* Serves one export: 0 with an output, 1 with an error, A1.4. */
+/* Executes one export: 0 with an output, 1 with an error, A1.4. */
 static int32_t serve(export f, bool has_input) {
     sn_ctx ctx;
     sn_open(&ctx, NULL, NULL);
@@ -76,8 +76,8 @@ static int32_t serve(export f, bool has_input) {
         kernel_output(store(output), output.n);
     } else {
         if (ctx.spent) {
-            /* Whatever else went wrong then came of it. What it takes to write the
-             * error is made in what is freed here. */
+            /* Out of memory causes all later errors. The memory that is freed
+             * here is used to write this one. */
             sn_close(&ctx);
             sn_out_of_memory(&ctx);
             ctx.spent = false;
@@ -99,15 +99,15 @@ __attribute__((export_name("describe"))) int32_t sn_export_describe(void) { retu
 __attribute__((export_name("run"))) int32_t sn_export_run(void) { return serve(sn_run, true); }
 __attribute__((export_name("validate"))) int32_t sn_export_validate(void) { return serve(sn_validate, true); }
 
-/* The host looks for a line with this word when a guest traps. */
+/* The host searches for a line with this word when a guest traps. */
 _Noreturn void sn_panic(const char *message) {
     static const char start[] = "panic: ";
-    /* Where nothing can be written there is still the trap. */
+    /* If nothing can be written, the trap remains. */
     if (write(2, start, sizeof start - 1) >= 0 && write(2, message, strlen(message)) >= 0) (void)!write(2, "\n", 1);
     __builtin_trap();
 }
 #else
-/* Natively a test answers, or nobody. */
+/* Natively a test answers, or there is no host. */
 static sn_text ask(sn_ctx *ctx, const char *function, sn_import import, sn_text request) {
     (void)import;
     if (ctx->host == NULL) return sn_str("{\"error\":{\"code\":\"internal\",\"message\":\"there is no host: give the test one\"}}");
@@ -120,11 +120,11 @@ _Noreturn void sn_panic(const char *message) {
 }
 #endif
 
-/* What is no answer is the host's fault and said to be: the step could not do
- * anything about it. */
+/* An invalid answer is reported as a fault of the host: the step cannot handle
+ * it. */
 const sn_value *sn_call(sn_ctx *ctx, const char *function, sn_import import, const sn_value *request) {
     sn_text text = sn_print(ctx, request);
-    /* A request that memory was too small for may lack a part: it is not made. */
+    /* Out of memory: the request may be incomplete, so it is not sent. */
     if (text.at == NULL || ctx->spent) return NULL;
     sn_text body = ask(ctx, function, import, text);
     if (ctx->spent) return NULL;

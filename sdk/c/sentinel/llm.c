@@ -3,7 +3,7 @@
 
 SN_IMPORT(sentinel_llm)
 
-/* What is new in the conversation; the host keeps the rest. */
+/* The new messages of the conversation; the host stores the others. */
 static sn_value *messages(sn_ctx *ctx, const sn_turn *turn) {
     sn_value *list = sn_list(ctx);
     for (size_t i = 0; i < turn->append_count; i++) {
@@ -21,7 +21,7 @@ static sn_value *messages(sn_ctx *ctx, const sn_turn *turn) {
     return list;
 }
 
-/* An array, so that steps can go through it by index. */
+/* An array, for access by index. */
 static bool tool_calls(sn_ctx *ctx, const sn_value *list, sn_reply *out) {
     out->tool_call_count = sn_count(list);
     sn_tool_call *calls = sn_alloc(ctx, out->tool_call_count * sizeof *calls);
@@ -37,7 +37,7 @@ static bool tool_calls(sn_ctx *ctx, const sn_value *list, sn_reply *out) {
     return true;
 }
 
-/* Texts that are none and numbers that are 0 are left out of the request. */
+/* Missing texts and numbers that are 0 are omitted from the request. */
 bool sn_llm(sn_ctx *ctx, const sn_turn *turn, sn_reply *out) {
     sn_value *request = sn_object(ctx);
     sn_set_text(ctx, request, "conversation", turn->conversation);

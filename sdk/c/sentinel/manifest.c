@@ -1,9 +1,9 @@
-/* What a plugin says of itself, A2. */
+/* The manifest of a plugin, A2. */
 #include <string.h>
 
 #include "internal.h"
 
-/* Holds a name to A2.1. */
+/* Checks a name against A2.1. */
 static bool named(sn_ctx *ctx, const char *what, const char *name) {
     size_t n = name == NULL ? 0 : strlen(name);
     bool fits = n > 0 && n <= 64;
@@ -14,7 +14,7 @@ static bool named(sn_ctx *ctx, const char *what, const char *name) {
     return fits || sn_fail(ctx, SN_PLUGIN, "describe %s \"%s\": want a name of a-z, 0-9 and _ that begins with a letter", what, name) != NULL;
 }
 
-/* A list of names; absent, and so left out, for NULL. */
+/* A list of names; absent, and so omitted, for NULL. */
 static sn_value *names(sn_ctx *ctx, const char *const *list) {
     if (list == NULL) return NULL;
     sn_value *v = sn_list(ctx);
@@ -22,8 +22,8 @@ static sn_value *names(sn_ctx *ctx, const char *const *list) {
     return v;
 }
 
-/* The schema is read, so that a slip in it is found here and named, rather than
- * spoiling the whole manifest. */
+/* The schema is read, so that a mistake in it is reported here, instead of making
+ * the whole manifest invalid. */
 static sn_value *describe_step(sn_ctx *ctx, const sn_step *step) {
     if (!named(ctx, "step type", step->type)) return NULL;
     const sn_value *schema = sn_parse(ctx, sn_str(step->fields));
@@ -47,7 +47,7 @@ static sn_value *describe_step(sn_ctx *ctx, const sn_step *step) {
     return v;
 }
 
-/* Made anew on every fresh instance: it depends on nothing but the plugin. */
+/* Built again on every new instance: it depends only on the plugin. */
 sn_text sn_describe(sn_ctx *ctx, const sn_plugin *plugin) {
     const sn_text none = {NULL, 0};
     if (!named(ctx, "plugin", plugin->name)) return none;

@@ -1,4 +1,4 @@
-/* Numbers as their text, so that none loses digits on its way through a step. */
+/* Numbers with their text, so that no digits are lost. */
 #include <string.h>
 
 #include "internal.h"
@@ -9,7 +9,7 @@ static size_t digits(sn_text t, size_t i) {
     return i;
 }
 
-/* Holds a text to the grammar of JSON: no plus, no leading zeros, digits on both
+/* Checks a text against the grammar of JSON: no plus, no leading zeros, digits on both
  * sides of a point. */
 bool sn_is_number(sn_text t) {
     size_t i = t.n > 0 && t.at[0] == '-' ? 1 : 0;
@@ -39,14 +39,14 @@ typedef struct {
     int64_t power;
 } decimal;
 
-/* An exponent beyond this is all the same: it stays at the end of the scale. */
+/* A larger exponent is clamped. */
 static const int64_t FAR = INT64_MAX / 4;
 
-/* Takes a number apart; the text is one. */
+/* Parses a number; the text must be a number. */
 static decimal read(sn_text t) {
     decimal d = {.negative = t.n > 0 && t.at[0] == '-'};
     size_t i = d.negative ? 1 : 0;
-    int64_t power = -1; /* of the digit before the first one, once the point was met */
+    int64_t power = -1; /* of the digit before the first one, after the point */
     bool whole = true;
     for (; i < t.n && t.at[i] != 'e' && t.at[i] != 'E'; i++) {
         if (t.at[i] == '.') {
@@ -70,15 +70,15 @@ static decimal read(sn_text t) {
     return d;
 }
 
-/* The next significant digit, 0 behind the last one. */
+/* The next significant digit, 0 after the last one. */
 static char next(const char **p, const char *last) {
     if (*p == NULL || *p > last) return 0;
     if (**p == '.') ++*p;
     return *(*p)++;
 }
 
-/* Compares digit by digit, so length and exponent have no bound at which two
- * numbers would become equal. */
+/* Compares digit by digit, so that numbers of any length and exponent are compared
+ * exactly. */
 bool sn_same_number(sn_text a, sn_text b) {
     decimal x = read(a), y = read(b);
     if (x.negative != y.negative || x.power != y.power) return false;

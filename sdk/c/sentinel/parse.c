@@ -1,10 +1,10 @@
-/* Reading JSON: strictly, with a stack of its own, since that of a guest is small. */
+/* Reading JSON: strictly, with an explicit stack, because that of a guest is small. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* A list or object that is not at its end yet. */
+/* A list or object that is being read. */
 typedef struct {
     sn_value *value;
     sn_text name; /* of the field that is being read */
@@ -18,13 +18,13 @@ typedef struct {
     level open[SN_MAX_DEPTH];
 } parser;
 
-/* Ends the reading where it stands; returns NULL, for whatever was to be read. */
+/* Ends the reading with an error at the current position; returns NULL. */
 static void *fail(parser *p, const char *reason) {
-    if (p->ctx->spent) return NULL; /* that is the reason then */
+    if (p->ctx->spent) return NULL; /* out of memory is the reason */
     return sn_fail(p->ctx, SN_PLUGIN, "json byte %zu: %s", p->at, reason);
 }
 
-/* The next byte that is no space, -1 at the end; the position stays on it. */
+/* The next byte that is not a space, -1 at the end, without reading it. */
 static int next(parser *p) {
     while (p->at < p->text.n) {
         char c = p->text.at[p->at];
@@ -34,14 +34,14 @@ static int next(parser *p) {
     return -1;
 }
 
-/* Moves over that byte, if it comes next. */
+/* Skips that byte, if it is next. */
 static bool accept(parser *p, char c) {
     bool found = next(p) == c;
     if (found) p->at++;
     return found;
 }
 
-/* The four hex digits at a place, -1 if there are none. */
+/* The four hex digits at a position, -1 if there are none. */
 static int32_t hex(const parser *p, size_t at) {
     if (at + 4 > p->text.n) return -1;
     int32_t n = 0;
@@ -67,8 +67,8 @@ static char *put(char *out, uint32_t c) {
     return out;
 }
 
-/* Reads an escape, standing behind the backslash, writes what it stands for and
- * returns the end of that; NULL if it is none. Half of a pair becomes U+FFFD. */
+/* Reads an escape, from the character after the backslash, writes its value and
+ * returns the end; NULL if it is invalid. Half of a pair becomes U+FFFD. */
 static char *escape(parser *p, char *out) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     int c = p->at < p->text.n ? p->text.at[p->at] : 0;
@@ -93,7 +93,7 @@ static char *escape(parser *p, char *out) {
     return put(out, 0xfffd);
 }
 
-/* Where the string that begins here has its quote, or the text its end. */
+/* The position of the closing quote of this string, or the end of the text. */
 static size_t quote(const parser *p) {
     size_t i = p->at;
     for (; i < p->text.n && p->text.at[i] != '"'; i++) {
@@ -102,10 +102,10 @@ static size_t quote(const parser *p) {
     return i < p->text.n ? i : p->text.n;
 }
 
-/* Reads a string, standing on its quote; no text for an error. */
+/* Reads a string, from its quote; no text for an error. */
 static sn_text string(parser *p) {
     p->at++;
-    /* What an escape stands for is never longer than the escape. */
+    /* The value of an escape is never longer than the escape. */
     char *start = sn_alloc(p->ctx, quote(p) - p->at + 1), *out = start;
     while (out != NULL) {
         unsigned char c = p->at < p->text.n ? (unsigned char)p->text.at[p->at] : 0;
@@ -133,8 +133,8 @@ static sn_text string(parser *p) {
     return (sn_text){NULL, 0};
 }
 
-/* Takes all that could belong to a number and then looks whether it is one. The
- * text is copied, since it has to end with a zero for strtod. */
+/* Reads all characters that can be part of a number, then checks the grammar. The
+ * text is copied, because strtod needs a zero at the end. */
 static sn_value *number(parser *p) {
     size_t end = p->at;
     while (end < p->text.n && p->text.at[end] != 0 && strchr("+-.0123456789eE", p->text.at[end]) != NULL) end++;
@@ -145,7 +145,7 @@ static sn_value *number(parser *p) {
     return text.at == NULL ? NULL : sn_make(p->ctx, SN_NUMBER, text);
 }
 
-/* Reads what holds nothing else. */
+/* Reads a value that is not a list or an object. */
 static sn_value *scalar(parser *p) {
     int c = next(p);
     if (c == '"') {
@@ -164,7 +164,7 @@ static sn_value *scalar(parser *p) {
     return fail(p, c < 0 ? "unexpected end" : "expected a value");
 }
 
-/* Reads the name of the field that comes now, and the colon. */
+/* Reads the name of a field, and the colon. */
 static bool name(parser *p) {
     if (next(p) != '"') return fail(p, "expected a key") != NULL;
     sn_text text = string(p);
@@ -173,15 +173,15 @@ static bool name(parser *p) {
     return accept(p, ':') || fail(p, "expected :") != NULL;
 }
 
-/* An order of names for qsort; which one does not matter. */
+/* Any total order of names, for qsort. */
 static int by_name(const void *a, const void *b) {
     const sn_text *x = &(*(const sn_item *const *)a)->name, *y = &(*(const sn_item *const *)b)->name;
     int order = memcmp(x->at, y->at, x->n < y->n ? x->n : y->n);
     return order != 0 ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-/* Reports whether an object has a name twice. They are sorted for that: to look
- * each one up takes seconds for what a host may send. */
+/* Reports whether an object has a duplicate name. Names are sorted: comparing all
+ * pairs takes seconds for the largest text that a host may send. */
 static bool twice(parser *p, const sn_value *object) {
     if (object->count < 2) return false;
     const sn_item **items = malloc(object->count * sizeof *items);
@@ -224,7 +224,7 @@ const sn_value *sn_parse(sn_ctx *ctx, sn_text text) {
         } else {
             v = scalar(&p);
         }
-        /* The value ends here, and so may those that it is the last of. */
+        /* The value ends here, and so may the values that contain it. */
         for (;;) {
             if (v == NULL || ctx->spent) return NULL;
             if (p.depth == 0) return next(&p) < 0 ? v : fail(&p, "text after the value");

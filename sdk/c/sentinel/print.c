@@ -4,14 +4,14 @@
 
 #include "internal.h"
 
-/* A text that grows. Once it could not, what comes is dropped. */
+/* A growing buffer. After it is out of memory, it drops what is added. */
 typedef struct {
     char *at;
     size_t n, room;
     bool failed;
 } buffer;
 
-/* Grows to the double, so that each byte is copied a few times at most. */
+/* Doubles the capacity, so that each byte is copied only a few times. */
 static void add(buffer *b, const char *bytes, size_t n) {
     if (b->failed) return;
     if (n > b->room - b->n) {
@@ -29,8 +29,8 @@ static void add(buffer *b, const char *bytes, size_t n) {
     b->n += n;
 }
 
-/* Writes a JSON string. Runs of plain characters are copied at once: texts of
- * models and shells are long and rarely escaped. */
+/* Writes a JSON string. Sequences of plain characters are copied at once: texts of
+ * models and shells are long and rarely have escapes. */
 static void add_string(buffer *b, sn_text t) {
     static const char digits[] = "0123456789abcdef";
     size_t start = 0, i = 0;
@@ -58,8 +58,8 @@ static void add_string(buffer *b, sn_text t) {
     add(b, "\"", 1);
 }
 
-/* Goes down at most SN_MAX_DEPTH frames, which are small. What is deeper is no
- * text that a host would take, or has no end. */
+/* Recursion of at most SN_MAX_DEPTH small frames. A host refuses deeper values, or
+ * the value contains itself. */
 static void add_value(buffer *b, const sn_value *v, int depth) {
     if (depth > SN_MAX_DEPTH) b->failed = true;
     if (b->failed) return;
@@ -93,8 +93,8 @@ static void add_value(buffer *b, const sn_value *v, int depth) {
     }
 }
 
-/* The buffer grows outside of the context, where a text that is given up can be
- * freed; only the result is the context's. */
+/* The buffer grows outside of the context, where it can be freed; only the result is
+ * in the context. */
 sn_text sn_print(sn_ctx *ctx, const sn_value *v) {
     buffer b = {0};
     add_value(&b, v, 0);

@@ -3,7 +3,7 @@
 
 static const sn_text none = {NULL, 0};
 
-/* The step type of that name, or NULL. */
+/* The step type with that name, or NULL. */
 static const sn_step *find(const sn_plugin *plugin, sn_text type) {
     for (size_t i = 0; i < plugin->step_count; i++) {
         if (sn_same(sn_str(plugin->steps[i].type), type)) return &plugin->steps[i];
@@ -11,7 +11,7 @@ static const sn_step *find(const sn_plugin *plugin, sn_text type) {
     return NULL;
 }
 
-/* Reads the input of an export; a text that is no JSON is the host's fault. */
+/* Reads the input of an export; a text that is not JSON is a fault of the host. */
 static const sn_value *input(sn_ctx *ctx, const char *what, sn_text text) {
     const sn_value *v = sn_parse(ctx, text);
     if (v == NULL && !ctx->spent) {
@@ -21,7 +21,7 @@ static const sn_value *input(sn_ctx *ctx, const char *what, sn_text text) {
     return v;
 }
 
-/* Takes over what the input says; texts and values are those of the input. */
+/* Copies the input to the context; texts and values are shared with the input. */
 static void fill(sn_ctx *ctx, const sn_value *in) {
     const sn_value *step = sn_get(in, "step"), *run = sn_get(in, "run"), *retry = sn_get(in, "retry");
     ctx->step_type = sn_text_of(sn_get(step, "type"));
@@ -56,14 +56,14 @@ sn_text sn_run(sn_ctx *ctx, const sn_plugin *plugin, sn_text text) {
         sn_bad_field(ctx, "type", "there is no step type \"%.*s\" in plugin %s", (int)ctx->step_type.n, ctx->step_type.at, plugin->name);
         return none;
     }
-    /* For a step that returns NULL and has not said why. */
+    /* For a step that returns NULL without an error. */
     ctx->error = (sn_error){.code = SN_PLUGIN, .message = sn_str("the step returned neither an output nor an error")};
     const sn_value *output = step->run(ctx);
     if (output == NULL) return none;
     sn_value *whole = sn_object(ctx);
     sn_set(ctx, whole, "output", output);
     sn_text out = sn_print(ctx, whole);
-    /* An output that memory was too small for may lack a part. */
+    /* Out of memory: the output may be incomplete. */
     return ctx->spent ? none : out;
 }
 

@@ -1,4 +1,4 @@
-/* What a step plugin of Sentinel is written with, in C11 and wasi-libc.
+/* The library for writing step plugins of Sentinel in C11 with wasi-libc.
  *
  *     #include "sdk/sentinel.h"
  *
@@ -11,14 +11,14 @@
  *     static const sn_step steps[] = {{.type = "shout", .summary = "...", .fields = FIELDS, .run = shout}};
  *     SN_PLUGIN(.name = "shout", .version = "1.0.0", .steps = steps, .step_count = SN_COUNT(steps))
  *
- * Memory: whatever takes a context makes its results in the context's memory,
- * which is freed when the call of the export ends; nothing is freed singly, and a
- * pointer into it may be kept until then. When memory is used up, functions
- * return NULL or false, every function takes NULL for a value that is absent,
- * and the step ends with the error `memory` whatever it returns.
+ * Memory: functions with a context allocate their results in the context's memory,
+ * which is freed when the call of the export ends; nothing is freed separately, and
+ * pointers into it are valid until then. When memory is used up, functions return
+ * NULL or false, every function treats NULL as an absent value, and the step ends
+ * with the error `memory`, whatever it returns.
  *
- * Errors: a function that returns NULL or false has put the reason into
- * ctx->error, and a step that returns NULL ends with it.
+ * Errors: a function that returns NULL or false has set ctx->error, and a step that
+ * returns NULL ends with that error.
  *
  * Numbers such as A6.3 in comments are clauses of the plugin ABI. */
 #ifndef SENTINEL_H
@@ -28,9 +28,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of the ABI that this is written for. */
+/* The version of the ABI. */
 #define SN_ABI 1
-/* How deep lists and objects may nest in what is read and written. */
+/* The maximum nesting of lists and objects that are read and written. */
 #define SN_MAX_DEPTH 256
 #define SN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -39,24 +39,24 @@ typedef struct sn_value sn_value;
 
 /* --- Texts ------------------------------------------------------------- */
 
-/* UTF-8 of n bytes, which may hold zeros. What this SDK makes has one more zero
- * behind it, so that `at` is a C string too. No text at all is {NULL, 0}. */
+/* UTF-8 of n bytes, which may contain zeros. Texts from this SDK have one more zero
+ * after them, so that `at` is a C string too. A missing text is {NULL, 0}. */
 typedef struct {
     const char *at;
     size_t n;
 } sn_text;
 
-/* The text of a C string; no text for NULL. */
+/* The text of a C string; a missing text for NULL. */
 sn_text sn_str(const char *c);
 bool sn_same(sn_text a, sn_text b);
-/* Makes a text. Of printf it knows %s, %.*s, %d, %lld, %zu and %%. */
+/* Formats a text. It supports %s, %.*s, %d, %lld, %zu and %% of printf. */
 sn_text sn_format(sn_ctx *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A copy of n bytes. */
 sn_text sn_copy(sn_ctx *ctx, const char *bytes, size_t n);
 /* Memory in the context, zeroed and aligned for anything; NULL if it is used up. */
 void *sn_alloc(sn_ctx *ctx, size_t n);
 
-/* What was made after a mark is freed by going back to it: for long loops. */
+/* Going back to a mark frees the memory that was allocated after it: for long loops. */
 typedef struct {
     void *block;
     size_t used;
@@ -64,7 +64,7 @@ typedef struct {
 sn_mark sn_here(sn_ctx *ctx);
 void sn_back_to(sn_ctx *ctx, sn_mark mark);
 
-/* Base64 with padding. Reading what is none gives no text. */
+/* Base64 with padding. Reading an invalid one returns a missing text. */
 sn_text sn_base64(sn_ctx *ctx, sn_text bytes);
 sn_text sn_unbase64(sn_ctx *ctx, sn_text text);
 
@@ -79,48 +79,48 @@ typedef struct sn_item {
     const struct sn_item *next;
 } sn_item;
 
-/* Reads one JSON text, strictly. NULL: ctx->error says where it stops being JSON. */
+/* Reads one JSON text, strictly. NULL: ctx->error has the position of the error. */
 const sn_value *sn_parse(sn_ctx *ctx, sn_text text);
-/* JSON without spaces, fields in their order; null for an absent value. No text
- * if memory is used up or the value is nested too deeply. */
+/* JSON without spaces, fields in their order; null for an absent value. A missing
+ * text if memory is used up or the value is nested too deeply. */
 sn_text sn_print(sn_ctx *ctx, const sn_value *v);
 
 sn_kind sn_kind_of(const sn_value *v);
-/* What it is, as a message says it: "a number". */
+/* The name of the type for messages: "a number". */
 const char *sn_kind_name(const sn_value *v);
 /* Neither absent nor null. */
 bool sn_given(const sn_value *v);
-/* The field of an object; absent of anything else. */
+/* The field of an object; absent for other values. */
 const sn_value *sn_get(const sn_value *v, const char *name);
 const sn_value *sn_at(const sn_value *v, size_t index);
-/* The first item or field; go on with next. */
+/* The first item or field; next is the one after it. */
 const sn_item *sn_items(const sn_value *v);
 size_t sn_count(const sn_value *v);
-/* The text of a string; no text for anything else. */
+/* The text of a string; a missing text for other values. */
 sn_text sn_text_of(const sn_value *v);
 bool sn_bool_or(const sn_value *v, bool fallback);
 /* A whole number that fits: 12, 12.0 and 1.2e1 are 12. */
 bool sn_as_int(const sn_value *v, int64_t *out);
 int64_t sn_int_or(const sn_value *v, int64_t fallback);
-/* This and sn_double link what doubles are read and printed with, 23 KB. */
+/* This and sn_double link the code for doubles, 23 KB. */
 bool sn_as_double(const sn_value *v, double *out);
-/* Equal whatever the order of fields, and numbers by what they stand for. */
+/* Equal in any order of fields, and numbers by value. */
 bool sn_equal(const sn_value *a, const sn_value *b);
 
 sn_value *sn_null(sn_ctx *ctx);
 sn_value *sn_bool(sn_ctx *ctx, bool b);
 sn_value *sn_int(sn_ctx *ctx, int64_t n);
-/* Null for NaN and the infinities. */
+/* Null for NaN and infinities. */
 sn_value *sn_double(sn_ctx *ctx, double d);
-/* A number as it is written; absent if it is none. */
+/* A number as it is written; absent if it is invalid. */
 const sn_value *sn_number(sn_ctx *ctx, sn_text text);
-/* Bytes that are no UTF-8 are written as U+FFFD. No text makes no value. */
+/* Bytes that are not UTF-8 are written as U+FFFD. A missing text is an absent value. */
 sn_value *sn_string(sn_ctx *ctx, sn_text text);
 sn_value *sn_list(sn_ctx *ctx);
 sn_value *sn_object(sn_ctx *ctx);
-/* Adds to a list; an absent value is left out. */
+/* Adds to a list; an absent value is omitted. */
 void sn_push(sn_ctx *ctx, sn_value *list, const sn_value *v);
-/* Sets a field; an absent value is left out, so optional fields need no branches.
+/* Sets a field; an absent value is omitted, so optional fields need no branches.
  * The value is shared, not copied. */
 void sn_set(sn_ctx *ctx, sn_value *object, const char *name, const sn_value *v);
 void sn_set_named(sn_ctx *ctx, sn_value *object, sn_text name, const sn_value *v);
@@ -134,12 +134,12 @@ typedef enum {
     SN_CONFLICT,
     SN_TIMEOUT,
     SN_CANCELLED,
-    SN_UNAVAILABLE, /* worth another try */
+    SN_UNAVAILABLE, /* a retry may help */
     SN_LIMIT,
     SN_TRAP,
     SN_MEMORY,
     SN_OUTPUT,
-    SN_PLUGIN, /* the plugin's own, and any code that is not known */
+    SN_PLUGIN, /* from the plugin, and unknown codes */
     SN_INTERRUPTED,
     SN_INTERNAL
 } sn_code;
@@ -147,43 +147,43 @@ typedef enum {
 typedef struct {
     sn_code code;
     sn_text message;
-    sn_text field;          /* path of the offending field; none if n is 0, as hint */
-    int64_t retry_after_ms; /* what a server asked for; 0 is nothing */
-    bool permanent;         /* another try cannot help */
-    sn_text hint;           /* what to do next, for a person */
+    sn_text field;          /* path of the invalid field; missing if n is 0, as hint */
+    int64_t retry_after_ms; /* the delay that a server requested; 0 is none */
+    bool permanent;         /* a retry cannot help */
+    sn_text hint;           /* what to do next, for users */
 } sn_error;
 
 const char *sn_code_name(sn_code code);
-/* Put an error into ctx->error and return NULL, for `return sn_fail(...)`. The
- * format is that of sn_format. */
+/* Set ctx->error and return NULL, for `return sn_fail(...)`. The format is that of
+ * sn_format. */
 void *sn_fail(sn_ctx *ctx, sn_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void *sn_bad_field(sn_ctx *ctx, const char *field, const char *format, ...) __attribute__((format(printf, 3, 4)));
 sn_value *sn_error_value(sn_ctx *ctx, const sn_error *error);
-/* False if the value is none. */
+/* False if the value is not an error object. */
 bool sn_error_of(const sn_value *v, sn_error *error);
-/* Ends the guest at once, as a fault of its own: the line goes to the host. */
+/* Ends the guest at once with a trap: the host gets the line as the message. */
 _Noreturn void sn_panic(const char *message);
 
 /* --- A plugin, A2 ------------------------------------------------------- */
 
 typedef struct {
     const char *type;    /* lower_snake, unique in the plugin */
-    const char *summary; /* one sentence, for people */
+    const char *summary; /* one sentence, for users */
     const char *fields;  /* JSON Schema of type object; properties may have marks, A2.3 */
-    /* Carries out one step and returns its output, or NULL for ctx->error. */
+    /* Executes one step and returns its output, or NULL for ctx->error. */
     const sn_value *(*run)(sn_ctx *ctx);
-    /* Says with sn_problem what is wrong with fields beyond the schema. They are
-     * as written: a text may hold references where a number is wanted. May be NULL. */
+    /* Reports problems of the fields beyond the schema with sn_problem. They are as
+     * written: a text may have references where a number is required. May be NULL. */
     void (*check)(sn_ctx *ctx, const sn_value *fields);
-    const char *const *infer;   /* fields that give the type, ended by NULL; may be NULL */
+    const char *const *infer;   /* fields from which the type is inferred, ended by NULL; may be NULL */
     const char *const *aliases; /* alias, field, alias, field, NULL; may be NULL */
     bool read_only;             /* changes nothing outside the run */
 } sn_step;
 
 typedef struct {
     const char *use;          /* command llm watch spawn emit http folder secret */
-    const char *const *names; /* what they mean: A2.4; ended by NULL; may be NULL */
-    const char *reason;       /* in words, for the operator */
+    const char *const *names; /* see A2.4; ended by NULL; may be NULL */
+    const char *reason;       /* for the operator */
 } sn_ask;
 
 typedef struct {
@@ -193,10 +193,10 @@ typedef struct {
     size_t step_count;
     const sn_ask *asks;
     size_t ask_count;
-    bool stateless; /* requests and outputs depend on the input alone */
+    bool stateless; /* requests and outputs depend only on the input */
 } sn_plugin;
 
-/* Makes this what the module provides. Once, in one file. */
+/* Defines the plugin of the module. Use it once, in one file. */
 #define SN_PLUGIN(...) const sn_plugin sn_this_plugin = {__VA_ARGS__};
 extern const sn_plugin sn_this_plugin;
 
@@ -208,15 +208,15 @@ void sn_problem(sn_ctx *ctx, const char *field, const char *message, const char 
 /* --- The context of a step, A3 ------------------------------------------ */
 
 typedef uint64_t (*sn_import)(uint64_t request);
-/* Answers host calls in a test: the name of a function and the text of a request
- * in, the text of an answer out. */
+/* Answers host calls in a test: gets the name of a function and the text of a
+ * request, returns the text of the answer. */
 typedef sn_text (*sn_host)(void *user, sn_ctx *ctx, const char *function, sn_text request);
 
 struct sn_ctx {
     sn_text step_type;
-    sn_text id, name; /* no text if the definition gives none */
-    sn_text address;  /* place in the definition: "3.then.0" */
-    sn_text path;     /* place in the run: "1#7.steps.0" */
+    sn_text id, name; /* missing if the definition has none */
+    sn_text address;  /* position in the definition: "3.then.0" */
+    sn_text path;     /* position in the run: "1#7.steps.0" */
     sn_text run, sentinel;
     int64_t iteration; /* from 1, as is attempt */
     int64_t attempt;
@@ -224,14 +224,14 @@ struct sn_ctx {
     sn_text key;           /* idempotency key, equal for all attempts */
     const sn_value *state; /* of this attempt's last checkpoint; NULL if none */
     const sn_value *fields;
-    bool has_retry; /* then the next three are of the attempt before */
+    bool has_retry; /* if true, the next three describe the attempt before */
     int64_t retry_attempts;
     sn_error retry_error;
     sn_text retry_category;
 
     sn_error error; /* why the last function returned NULL or false */
 
-    /* What follows is the SDK's own. */
+    /* The rest is private to the SDK. */
     void *memory;      /* the newest block */
     size_t used, held; /* bytes of it in use; bytes of all blocks */
     size_t limit;      /* of held; 0 is none. Tests set it */
@@ -241,47 +241,47 @@ struct sn_ctx {
     void *user;
 };
 
-/* The step's own fields as what they should be; false: ctx->error says why not.
- * A number or boolean in place of a text counts as its text, a text of digits as
- * its number, since references put them there. */
+/* The step's own fields with a type; false: ctx->error has the reason. A number or
+ * boolean is converted to a text, a text of digits to a number, because they may be
+ * values of references. */
 bool sn_text_field(sn_ctx *ctx, const char *name, sn_text *out);
 bool sn_int_field(sn_ctx *ctx, const char *name, int64_t min, int64_t fallback, int64_t *out);
 bool sn_bool_field(sn_ctx *ctx, const char *name, bool fallback, bool *out);
-/* How many steps a field with the mark steps has, or branches one with that mark. */
+/* The number of steps in a field with the mark steps, of branches with that mark. */
 int64_t sn_steps(const sn_ctx *ctx, const char *field);
 size_t sn_branches(const sn_ctx *ctx, const char *field);
 
 /* --- Calls of the host, A6 ---------------------------------------------- */
 
-/* A call blocks until its answer is there. The module may be unloaded meanwhile
- * and run again from its start later; calls that had an answer then get the same
- * one at once. So what a step asks must depend on its input and on earlier
- * answers alone. Lists and objects that may be left out are NULL then, as texts. */
+/* A call blocks until its answer arrives. The module may be unloaded meanwhile and
+ * executed again from its start later; calls that have been answered then return the
+ * same answer at once. So the calls of a step must depend only on its input and on
+ * earlier answers. Optional lists, objects and texts are NULL if they are missing. */
 
-/* A6.3. A command that ran and found something bad is a result; an error means
+/* A6.3. A command that ran and found a failure returns a result; an error means
  * that it could not run. */
 const sn_value *sn_command(sn_ctx *ctx, const char *name, const sn_value *params);
-/* As the wish of a model: the host holds it to tools, a list of names and
- * patterns; NULL is every public command. */
+/* A call that a model has requested: the host checks it against tools, a list of
+ * names and patterns; NULL is all public commands. */
 const sn_value *sn_tool_command(sn_ctx *ctx, const char *name, const sn_value *arguments, const sn_value *tools);
 
 /* A6.4 */
 typedef struct {
     sn_text content;
-    bool is_tool; /* the answer to a tool call; else the user's words */
+    bool is_tool; /* the result of a tool call; else a message of the user */
     sn_text tool_call_id, name;
     bool is_error;
 } sn_message;
 
 typedef struct {
-    sn_text conversation; /* from the reply before; none starts one */
+    sn_text conversation; /* from the reply before; missing starts one */
     const sn_message *append;
     size_t append_count;
-    sn_text system;              /* at the start only, as context */
-    bool context;                /* $ragContext and the variables join the system text */
-    sn_text model;               /* "provider/name"; none is the configured one */
+    sn_text system;              /* only in the first turn, as context */
+    bool context;                /* adds $ragContext and the variables to the system text */
+    sn_text model;               /* "provider/name"; missing is the configured one */
     const sn_value *temperature; /* a number */
-    int64_t max_tokens;          /* 0 is the model's own */
+    int64_t max_tokens;          /* 0 is the default of the model */
     const sn_value *tools;       /* list of names and patterns of commands */
     const sn_value *schema;      /* JSON Schema of the reply */
 } sn_turn;
@@ -294,8 +294,8 @@ typedef struct {
 typedef struct {
     sn_text conversation;
     sn_text text;             /* without the text of tool calls */
-    const sn_value *json;     /* the text read as JSON, if it is some */
-    const sn_value *problems; /* list: in what it does not fit the schema */
+    const sn_value *json;     /* the text read as JSON, if it is JSON */
+    const sn_value *problems; /* list: violations of the schema */
     const sn_tool_call *tool_calls;
     size_t tool_call_count;
     sn_text finish; /* "stop", "tools" or "length" */
@@ -310,7 +310,7 @@ bool sn_llm(sn_ctx *ctx, const sn_turn *turn, sn_reply *out);
 typedef struct {
     sn_text execution;
     const sn_value *rules; /* list of {pattern, classification, action?} */
-    sn_text until;         /* "finished" (none), "error" or "match" */
+    sn_text until;         /* "finished" (default), "error" or "match" */
 } sn_watch;
 
 typedef struct {
@@ -323,7 +323,7 @@ typedef struct {
     sn_text execution;
     const sn_line *lines;
     size_t line_count;
-    sn_text text; /* the lines as a person reads them */
+    sn_text text; /* the lines for display */
     bool finished, has_exit_code;
     int64_t exit_code, dropped, cursor;
 } sn_watched;
@@ -332,7 +332,7 @@ bool sn_watch_lines(sn_ctx *ctx, const sn_watch *watch, sn_watched *out);
 
 /* A6.6. An expression that does not parse, throws or takes too long is an error. */
 bool sn_eval(sn_ctx *ctx, const char *expression, const sn_value *vars, const sn_value **value, bool *truthy);
-/* A6.7. A variable that is not there leaves *value NULL. */
+/* A6.7. For an unknown variable *value is NULL. */
 bool sn_get_var(sn_ctx *ctx, const char *path, const sn_value **value);
 bool sn_set_var(sn_ctx *ctx, const char *name, const sn_value *value);
 bool sn_set_vars(sn_ctx *ctx, const sn_value *values);
@@ -346,20 +346,20 @@ typedef struct {
 typedef struct {
     bool success;
     const sn_value *output; /* of the block's last step */
-    sn_error error;         /* why success is false */
+    sn_error error;         /* the reason if success is false */
 } sn_block_result;
 
-/* Runs one block in the scope of the step; NULL is the error that ended it. */
+/* Executes one block in the scope of the step; NULL for the error that ended it. */
 const sn_value *sn_run_block(sn_ctx *ctx, const char *field, const sn_value *vars);
-/* Runs several as parallel branches, concurrency at once (0 is all), and writes
+/* Executes several as parallel branches, concurrency at once (0 is all), and writes
  * count results. */
 bool sn_run_blocks(sn_ctx *ctx, const sn_block *blocks, size_t count, bool fail_fast, int64_t concurrency, sn_block_result *out);
 
 /* A6.9. Starts a child run exactly once: of the definition in a field, or of the
- * sentinel with an id. *sentinel may be left out. */
+ * sentinel with an id. sentinel may be NULL. */
 bool sn_spawn(sn_ctx *ctx, const char *field, const sn_value *inputs, sn_text *run, sn_text *sentinel);
 bool sn_spawn_sentinel(sn_ctx *ctx, const char *id, const sn_value *inputs, sn_text *run, sn_text *sentinel);
-/* A6.10. *id may be left out. */
+/* A6.10. id may be NULL. */
 bool sn_emit(sn_ctx *ctx, const char *event, const sn_value *data, sn_text *id);
 
 /* A6.11. One of the first five; the instance may be unloaded meanwhile. */
@@ -369,14 +369,14 @@ typedef struct {
     sn_text event; /* pattern of the next event */
     sn_text run;   /* the end of a run */
     sn_text prompt;
-    const sn_value *approvers; /* list, with prompt; NULL is anyone who may decide */
-    int64_t timeout_ms;        /* 0 is none but the step's own */
+    const sn_value *approvers; /* list, with prompt; NULL is any user who may decide */
+    int64_t timeout_ms;        /* 0: only the timeout of the step */
 } sn_wait;
 
 typedef struct {
     bool timed_out;
     const sn_value *event;  /* its record */
-    const sn_value *result; /* of the run; one that failed is a result */
+    const sn_value *result; /* of the run, also if it has failed */
     bool decided, approved;
     sn_text by, at, comment; /* of the decision */
 } sn_waited;
@@ -387,12 +387,12 @@ bool sn_sleep(sn_ctx *ctx, int64_t ms);
 /* A6.12. Replay starts from here with state in ctx->state. */
 bool sn_checkpoint(sn_ctx *ctx, const sn_value *state);
 
-/* A6.13. {{secret.NAME}} in path, query and headers is filled in by the host, in
- * the body with body_secrets: as JSON or a form if content-type says so. Such a
- * body must hold no text of others: one with {{secret.NAME}} in it would be sent
- * the secret. */
+/* A6.13. The host replaces {{secret.NAME}} in path, query and headers, in the body
+ * only with body_secrets: escaped as JSON or a form if that is the content-type. Such
+ * a body must not contain data from other sources: a {{secret.NAME}} in it would be
+ * replaced by the secret. */
 typedef struct {
-    sn_text method; /* none is GET */
+    sn_text method; /* missing is GET */
     sn_text url;
     const sn_value *headers; /* object of texts */
     sn_text body;
@@ -413,7 +413,7 @@ bool sn_http(sn_ctx *ctx, const sn_request *request, sn_response *out);
 void sn_debug(sn_ctx *ctx, sn_text message);
 void sn_info(sn_ctx *ctx, sn_text message);
 void sn_warn(sn_ctx *ctx, sn_text message);
-/* At a level, "error" too, and says how it went. */
+/* At a level, "error" too, with the result. */
 bool sn_log(sn_ctx *ctx, const char *level, sn_text message);
 /* A6.15 */
 bool sn_now(sn_ctx *ctx, int64_t *unix_ms, sn_text *iso);
@@ -435,7 +435,7 @@ typedef struct {
 typedef struct {
     const sn_entry *entries;
     size_t count;
-    bool truncated; /* there are more: go on at offset + count */
+    bool truncated; /* there are more: continue at offset + count */
 } sn_listing;
 
 typedef struct {
@@ -444,9 +444,9 @@ typedef struct {
     const sn_value *modified;
 } sn_stat;
 
-/* At most length bytes from offset on; 0 is the host's most, 160 KiB. */
+/* At most length bytes, starting at offset; 0 is the limit of the host, 160 KiB. */
 bool sn_read_file(sn_ctx *ctx, const char *folder, const char *path, int64_t offset, int64_t length, sn_part *out);
-/* Replaces the file as a whole or not at all. *size may be left out. */
+/* Replaces the file atomically. size may be NULL. */
 bool sn_write_file(sn_ctx *ctx, const char *folder, const char *path, sn_text text, int64_t *size);
 bool sn_write_bytes(sn_ctx *ctx, const char *folder, const char *path, sn_text bytes, int64_t *size);
 bool sn_list_files(sn_ctx *ctx, const char *folder, const char *path, int64_t offset, sn_listing *out);

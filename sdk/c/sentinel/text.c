@@ -7,8 +7,8 @@ sn_text sn_str(const char *c) { return (sn_text){c, c == NULL ? 0 : strlen(c)}; 
 
 bool sn_same(sn_text a, sn_text b) { return a.n == b.n && (a.n == 0 || memcmp(a.at, b.at, a.n) == 0); }
 
-/* The bytes that a continuation byte or a leading one may have are those of the
- * Unicode standard, table 3-7: no surrogates, nothing that is longer than need be. */
+/* The valid lead and continuation bytes are those of the Unicode standard, table 3-7:
+ * no surrogates, no overlong forms. */
 size_t sn_utf8(const char *p, size_t n) {
     const unsigned char *b = (const unsigned char *)p;
     if (n == 0) return 0;
@@ -22,7 +22,7 @@ size_t sn_utf8(const char *p, size_t n) {
     return odd ? 0 : size;
 }
 
-/* Writes n backwards into digits, which has room for 24, and returns its start. */
+/* Writes n backwards into digits, which has 24 bytes, and returns its start. */
 static const char *decimal(int64_t n, char *digits) {
     uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
     char *p = digits + 23;
@@ -35,8 +35,8 @@ static const char *decimal(int64_t n, char *digits) {
     return p;
 }
 
-/* Formats into out, which has room for cap bytes, and returns how many there are.
- * It knows what sn_format promises; the libc's own brings 20 KB of doubles. */
+/* Formats into out, which has cap bytes, and returns the length of the result. It
+ * supports the verbs of sn_format; the one of libc links 20 KB for doubles. */
 static size_t put(char *out, size_t cap, const char *format, va_list args) {
     size_t n = 0;
     char digits[24];

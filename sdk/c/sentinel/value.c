@@ -1,10 +1,10 @@
-/* JSON values: making them and taking them apart. */
+/* JSON values: building and reading them. */
 #include <string.h>
 
 #include "internal.h"
 
-/* Every value is made here: whoever is short of memory gets NULL, which all of
- * this takes for a value that is absent, so nobody has to look. */
+/* Allocates every value. If memory is used up it returns NULL, which all functions
+ * treat as an absent value, so that callers need no checks. */
 sn_value *sn_make(sn_ctx *ctx, sn_kind kind, sn_text text) {
     sn_value *v = sn_alloc(ctx, sizeof *v);
     if (v != NULL) *v = (sn_value){.kind = kind, .text = text};
@@ -24,7 +24,7 @@ sn_value *sn_int(sn_ctx *ctx, int64_t n) {
     return text.at == NULL ? NULL : sn_make(ctx, SN_NUMBER, text);
 }
 
-/* The text is not copied: it is the input's or the context's own. */
+/* The text is not copied: it is in the input or in the context. */
 const sn_value *sn_number(sn_ctx *ctx, sn_text text) { return sn_is_number(text) ? sn_make(ctx, SN_NUMBER, text) : NULL; }
 
 sn_value *sn_string(sn_ctx *ctx, sn_text text) { return text.at == NULL ? NULL : sn_make(ctx, SN_STRING, text); }
@@ -33,8 +33,8 @@ sn_value *sn_list(sn_ctx *ctx) { return sn_make(ctx, SN_LIST, (sn_text){NULL, 0}
 
 sn_value *sn_object(sn_ctx *ctx) { return sn_make(ctx, SN_OBJECT, (sn_text){NULL, 0}); }
 
-/* The item is apart from the value, so that a value may be in several lists and
- * objects at once, such as a field that is put into the output. */
+/* The item is separate from the value, so that a value may be in several lists and
+ * objects at once, such as a field of the input in the output. */
 void sn_append(sn_ctx *ctx, sn_value *parent, sn_text name, const sn_value *v) {
     sn_item *item = parent == NULL || v == NULL ? NULL : sn_alloc(ctx, sizeof *item);
     if (item == NULL) return;
@@ -52,8 +52,8 @@ void sn_push(sn_ctx *ctx, sn_value *list, const sn_value *v) {
     if (sn_kind_of(list) == SN_LIST) sn_append(ctx, list, (sn_text){NULL, 0}, v);
 }
 
-/* Looks for the name first: of two fields with one name a host would refuse the
- * whole text. Objects that steps build are small. */
+/* Searches for the name first, because a host refuses a text with a duplicate name.
+ * Objects that steps build are small. */
 void sn_set_named(sn_ctx *ctx, sn_value *object, sn_text name, const sn_value *v) {
     if (sn_kind_of(object) != SN_OBJECT || v == NULL) return;
     for (sn_item *item = object->first; item != NULL; item = (sn_item *)item->next) {
@@ -71,7 +71,7 @@ void sn_set_text(sn_ctx *ctx, sn_value *object, const char *name, sn_text text) 
 
 void sn_set_str(sn_ctx *ctx, sn_value *object, const char *name, const char *text) { sn_set_text(ctx, object, name, sn_str(text)); }
 
-/* For requests: 0 is what stands for "not given" in the structs of the header. */
+/* For requests: 0 means "not given" in the structs of the header. */
 void sn_set_int(sn_ctx *ctx, sn_value *object, const char *name, int64_t n) {
     if (n != 0) sn_set(ctx, object, name, sn_int(ctx, n));
 }
@@ -80,7 +80,7 @@ void sn_set_true(sn_ctx *ctx, sn_value *object, const char *name, bool set) {
     if (set) sn_set(ctx, object, name, sn_bool(ctx, true));
 }
 
-/* --- Taking apart: NULL is an absent value in all of these. --- */
+/* --- Reading: NULL is an absent value in all of these. --- */
 
 sn_kind sn_kind_of(const sn_value *v) { return v == NULL ? SN_ABSENT : v->kind; }
 
@@ -95,8 +95,8 @@ const sn_item *sn_items(const sn_value *v) { return v == NULL ? NULL : v->first;
 
 size_t sn_count(const sn_value *v) { return v == NULL ? 0 : v->count; }
 
-/* One by one: objects are small, and whoever wants all fields goes through
- * sn_items. */
+/* Linear search: objects are small, and sn_items iterates over all
+ * fields. */
 static const sn_value *named(const sn_value *v, sn_text name) {
     if (sn_kind_of(v) != SN_OBJECT) return NULL;
     for (const sn_item *item = v->first; item != NULL; item = item->next) {
@@ -125,7 +125,7 @@ int64_t sn_int_or(const sn_value *v, int64_t fallback) {
 
 bool sn_same_number(sn_text a, sn_text b); /* number.c */
 
-/* Compared to SN_MAX_DEPTH: a value that an author put into itself has no end. */
+/* Compared up to SN_MAX_DEPTH, because a value could contain itself. */
 static bool same(const sn_value *a, const sn_value *b, int depth) {
     if (sn_kind_of(a) != sn_kind_of(b) || depth > SN_MAX_DEPTH || sn_count(a) != sn_count(b)) return false;
     const sn_item *other = sn_items(b);
@@ -139,8 +139,8 @@ static bool same(const sn_value *a, const sn_value *b, int depth) {
     case SN_LIST:
     case SN_OBJECT:
         for (const sn_item *item = a->first; item != NULL; item = item->next, other = other->next) {
-            /* Mostly fields come in the same order; looking each one up costs the
-             * square of their number. */
+            /* Fields usually have the same order; searching for each one takes
+             * quadratic time. */
             bool aligned = a->kind == SN_LIST || sn_same(item->name, other->name);
             if (!same(item->value, aligned ? other->value : named(b, item->name), depth + 1)) return false;
         }

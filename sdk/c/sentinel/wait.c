@@ -1,9 +1,9 @@
-/* Waiting for time, events, runs and people, A6.11: it costs nothing. */
+/* Waiting for time, events, runs and decisions, A6.11. */
 #include "internal.h"
 
 SN_IMPORT(sentinel_wait)
 
-/* The one of its members that is set says what is waited for. */
+/* The member that is set selects the kind of wait. */
 bool sn_wait_for(sn_ctx *ctx, const sn_wait *wait, sn_waited *out) {
     sn_value *request = sn_object(ctx);
     sn_set_int(ctx, request, "durationMs", wait->duration_ms);
@@ -16,7 +16,7 @@ bool sn_wait_for(sn_ctx *ctx, const sn_wait *wait, sn_waited *out) {
         sn_set(ctx, decision, "approvers", wait->approvers);
         sn_set(ctx, request, "decision", decision);
     }
-    /* A duration of 0 is one too, where nothing else is waited for. */
+    /* Without any other member, it is a duration, also 0. */
     if (sn_count(request) == 0) sn_set(ctx, request, "durationMs", sn_int(ctx, 0));
     sn_set_int(ctx, request, "timeoutMs", wait->timeout_ms);
     const sn_value *answer = sn_call(ctx, "sentinel_wait", sentinel_wait, request), *decision = sn_get(answer, "decision");
@@ -34,7 +34,7 @@ bool sn_wait_for(sn_ctx *ctx, const sn_wait *wait, sn_waited *out) {
     return true;
 }
 
-/* Calendar time: also that in which no process of the host runs. */
+/* Calendar time, including the time in which no process of the host runs. */
 bool sn_sleep(sn_ctx *ctx, int64_t ms) {
     sn_wait wait = {.duration_ms = ms};
     sn_waited waited;

@@ -3,7 +3,7 @@
 
 SN_IMPORT(sentinel_watch)
 
-/* Whether there is an exit code is told apart from the code 0. */
+/* A missing exit code is distinguished from the code 0. */
 bool sn_watch_lines(sn_ctx *ctx, const sn_watch *watch, sn_watched *out) {
     sn_value *request = sn_object(ctx);
     sn_set_text(ctx, request, "executionId", watch->execution);

@@ -3,8 +3,8 @@
 
 #include "sdk/sentinel.h"
 
-/* The JSON Schema of the step's own fields. People see it in their editor, and
- * the host checks a definition against it. */
+/* The JSON Schema of the step's own fields. Editors use it for completion, and the
+ * host checks definitions against it. */
 static const char fields[] =
     "{"
     "  \"type\": \"object\","
@@ -16,7 +16,7 @@ static const char fields[] =
     "  \"additionalProperties\": false"
     "}";
 
-/* Carries out one step. What it returns becomes the value of outputTo. */
+/* Executes one step. The result becomes the value of outputTo. */
 static const sn_value *run(sn_ctx *ctx) {
     sn_text text;
     int64_t times;
@@ -42,5 +42,5 @@ static const sn_step steps[] = {
     {.type = "{{name}}", .summary = "Writes a text in capital letters.", .fields = fields, .run = run, .read_only = true},
 };
 
-/* What this module provides; the host asks for it first. */
+/* The description of this module, which the host reads first. */
 SN_PLUGIN(.name = "{{name}}", .version = "0.1.0", .steps = steps, .step_count = SN_COUNT(steps))

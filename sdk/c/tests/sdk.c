@@ -90,7 +90,7 @@ static void depth_has_an_end(void) {
         if (v != NULL) CHECK(is(sn_print(&ctx, v), text), "%d deep does not come back", n);
         sn_close(&ctx);
     }
-    /* What an author puts into itself has no end, and is refused all the same. */
+    /* A value that contains itself is refused. */
     sn_ctx ctx;
     sn_open(&ctx, NULL, NULL);
     sn_value *self = sn_object(&ctx);
@@ -100,14 +100,14 @@ static void depth_has_an_end(void) {
     sn_close(&ctx);
 }
 
-/* Whatever a text is cut to or a byte of it is turned into, reading it ends, and
- * what is read is written so that it is read as the same. */
+/* Reading ends for every prefix and every changed byte of a text, and a value that
+ * was read is the same after writing and reading it again. */
 static void damaged_json_is_read_or_refused(void) {
     static const char text[] = "{\"a\":[1,-2.5e+10,true,null],\"b\":{\"\":\"x\\u00e9\\ud83d\\ude00\\n\"},\"c\":\"\xc3\xbc\"}";
     size_t n = sizeof text - 1;
     for (size_t at = 0; at < n; at++) {
         for (int byte = -1; byte < 256; byte++) {
-            /* In memory of just that size, so that reading beyond it is found. */
+            /* In memory of exactly that size, so that reads beyond it are detected. */
             size_t size = byte < 0 ? at : n;
             char *bytes = malloc(size + 1);
             if (bytes == NULL) exit(2);
@@ -306,8 +306,8 @@ static void the_manifest_is_whole(void) {
     sn_close(&ctx);
 }
 
-/* With less and less memory a step ends with its output or with the error that
- * memory is used up, and with nothing else. */
+/* With any amount of memory a step ends with its output or with the error that memory
+ * is used up. */
 static void memory_may_end_anywhere(void) {
     char fields[30000] = "{\"n\":99,\"params\":[";
     char *p = fields + strlen(fields);
