@@ -1,6 +1,6 @@
-// Package assemblyscript holds what step plugins in AssemblyScript, TypeScript's
-// syntax compiled to WebAssembly, are written with: the SDK that a project gets a
-// copy of, and the files that a new one begins with. README.md is for authors.
+// Package assemblyscript embeds the SDK for step plugins in AssemblyScript, TypeScript's
+// syntax compiled to WebAssembly: the SDK that is copied to a project, and the template
+// of a new project. README.md is for authors.
 //
 // Its package.json pins the compiler: npm ci --prefix sdk/assemblyscript.
 package assemblyscript
@@ -18,7 +18,7 @@ var sdk embed.FS
 //go:embed all:template
 var template embed.FS
 
-// SDK returns the modules that a project has in its folder sdk.
+// SDK returns the files of a project's folder sdk.
 func SDK() fs.FS { return embedded.Folder(sdk, "sentinel") }
 
 // Template returns the files of a new project, with {{name}} for its name.

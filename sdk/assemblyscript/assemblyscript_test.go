@@ -11,8 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
-// TestPinned: the compiler is one version everywhere, and the lock file says what
-// it is by digest and not where it comes from.
+// TestPinned checks that the compiler has the same version everywhere, and that the lock
+// file has its digest but no address.
 func TestPinned(t *testing.T) {
 	var lock struct {
 		Packages map[string]struct{ Version, Resolved, Integrity string }
@@ -47,8 +47,8 @@ func read(t *testing.T, file string, into any) {
 	}
 }
 
-// TestCommitted: the conformance guest that is committed, for machines without the
-// compiler, is what its source gives.
+// TestCommitted checks that the conformance guest that is committed, for machines without
+// the compiler, is built from its source.
 func TestCommitted(t *testing.T) {
 	p, err := toolchain.Open("conformance")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(built, committed) {
-		t.Errorf("%s has %d bytes, its source gives %d others; build it anew", p.Module(), len(committed), len(built))
+		t.Errorf("%s has %d bytes, the build of its source has %d others; build it again", p.Module(), len(committed), len(built))
 	}
 	if len(committed) > 100<<10 {
 		t.Errorf("%d bytes are too many to commit", len(committed))

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// numbers is a plugin that says what asInt and isInt make of a field.
+// numbers is a plugin that returns asInt and isInt of a field.
 const numbers = `import { Context, Outcome, Step, Value, object, ok, plugin, text, bool_ } from "./sdk";
 
 plugin("numbers", "1.0.0").step(new Step("numbers", "Reads a number.", '{"type":"object"}', run));
@@ -33,7 +33,7 @@ function run(c: Context): Outcome<Value> {
 }
 `
 
-// TestInt: a whole number is read exactly or not at all.
+// TestInt checks that a whole number is read exactly or is an error.
 func TestInt(t *testing.T) {
 	m := load(t, numbers)
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestInt(t *testing.T) {
 		{`1500e-2`, "15", true},
 		{`1e-999999999999`, "0", false},
 		{`0e999999999999`, "0", true},
-		{`9007199254740993.0`, "9007199254740993", true}, // an f64 has it not
+		{`9007199254740993.0`, "9007199254740993", true}, // not an f64
 		{`9223372036854775807`, "9223372036854775807", true},
 		{`922337203685477580.7e1`, "9223372036854775807", true},
 		{`9223372036854775807.5`, "9223372036854775807", false},
@@ -74,7 +74,7 @@ func TestInt(t *testing.T) {
 		case c.want != "" && out != `"`+c.want+`"`:
 			t.Errorf("asInt of %s: %s, %v, want %s", c.number, out, err, c.want)
 		case c.want == "" && (abi.CodeOf(err) != abi.Trap || !strings.Contains(err.Error(), "i64")):
-			t.Errorf("asInt of %s: %s, %v, want an error that speaks of i64", c.number, out, err)
+			t.Errorf("asInt of %s: %s, %v, want an error about i64", c.number, out, err)
 		}
 		if out, err := step(t, m, `{"n":`+c.number+`,"ask":true}`); out != strconv.FormatBool(c.whole) {
 			t.Errorf("isInt of %s: %s, %v, want %t", c.number, out, err, c.whole)
@@ -82,7 +82,7 @@ func TestInt(t *testing.T) {
 	}
 }
 
-// load builds a plugin of one file and loads it as a host does.
+// load builds a plugin from one file and loads it as a host does.
 func load(t *testing.T, source string) *guest.Module {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,7 +121,7 @@ func load(t *testing.T, source string) *guest.Module {
 	return m
 }
 
-// step carries out the plugin's step and returns its output or its error.
+// step executes the plugin's step and returns its output or its error.
 func step(t *testing.T, m *guest.Module, fields string) (string, error) {
 	t.Helper()
 	res, err := m.Run(t.Context(), guest.Invocation{

@@ -1,5 +1,5 @@
-// One host call through its typed wrapper, and the answer put together again from
-// what that returned.
+// One host call through its typed wrapper, with the answer rebuilt from the result of the
+// wrapper.
 import {
   Context, FileRequest, Message, Outcome, Reply, Request, Turn, Value, Waited, Watched, absent, badField, bool_, float, int, list,
   object, ok, optional, text, texts,

@@ -1,5 +1,5 @@
-// The guest of this SDK that the conformance kit tests: sdk/abitest/GUEST.md says
-// what each step does.
+// The conformance guest of this SDK, which the ABI kit tests; sdk/abitest/GUEST.md
+// specifies its steps.
 import {
   Block, Context, Fault, Outcome, Problem, Step, Value, badField, bool_, int, list, nul, object, ok, plugin, text,
 } from "./sdk";
@@ -34,7 +34,7 @@ function echo(c: Context): Outcome<Value> {
   const out = object().set("echo", c.field("echo"))
     .set("type", text(c.step.type)).set("id", orNull(c.step.id)).set("name", orNull(c.step.name))
     .set("address", text(c.step.address)).set("path", text(c.step.path))
-    .set("abi", int(1)) // the SDK takes no other
+    .set("abi", int(1)) // the SDK accepts no other
     .set("attempt", int(c.attempt)).set("iteration", int(c.run.iteration)).set("run", text(c.run.id)).set("sentinel", text(c.run.sentinel))
     .set("workspace", text(c.run.workspace)).set("key", text(c.run.key)).set("state", c.state);
   const r = c.retry;

@@ -1,4 +1,4 @@
-// What the smaller host functions answer.
+// The answers of the smaller host functions.
 import { Value } from "./value";
 
 /** Of an expression. */
@@ -33,7 +33,7 @@ export class Child {
   }
 }
 
-/** What a person said. */
+/** The answer to a pending decision. */
 export class Decision {
   approved: bool;
   by: string;
@@ -49,12 +49,12 @@ export class Decision {
   }
 }
 
-/** What ended a wait; what does not concern it is absent or null. */
+/** The result of a wait; the other members are absent or null. */
 export class Waited {
   timedOut: bool;
   /** The event's record. */
   event: Value;
-  /** Of the run, as clause A6.11 has it. */
+  /** Of the run, see clause A6.11. */
   result: Value;
   decision: Decision | null = null;
 
@@ -83,14 +83,14 @@ export class Line {
   }
 }
 
-/** What a shell execution said. */
+/** The output of a shell execution. */
 export class Watched {
   executionId: string;
   lines: Line[] = [];
-  /** The lines as a person reads them. */
+  /** The lines for display. */
   text: string;
   finished: bool;
-  /** A number, absent while it runs and if it left none. */
+  /** A number, absent while the process runs and if it has none. */
   exitCode: Value;
   dropped: i64;
   cursor: i64;

@@ -7,7 +7,7 @@ export class Block {
   constructor(public field: string, public vars: Value = absent) {}
 }
 
-/** How a block ended. */
+/** The result of a block. */
 export class BlockResult {
   /** Null for success. */
   fault: Fault | null = null;

@@ -12,16 +12,16 @@ import { parse } from "./parse";
 import { Value, absent, count, flag, int, list, object, optional, orNull, text, texts } from "./value";
 import { Child, Decision, Evaluated, Moment, Variable, Waited, Watched } from "./answers";
 
-/** Which step runs. */
+/** Identifies the step. */
 export class StepInfo {
   type: string;
-  /** Empty if the definition gives none. */
+  /** Empty if the definition has none. */
   id: string;
-  /** Likewise. */
+  /** Empty if the definition has none. */
   name: string;
-  /** Place in the definition: "3.then.0". */
+  /** Position in the definition: "3.then.0". */
   address: string;
-  /** Place in the run: "1#7.steps.0". */
+  /** Position in the run: "1#7.steps.0". */
   path: string;
 
   constructor(v: Value) {
@@ -33,7 +33,7 @@ export class StepInfo {
   }
 }
 
-/** Which run the step belongs to. */
+/** Identifies the run of the step. */
 export class RunInfo {
   id: string;
   sentinel: string;
@@ -53,7 +53,7 @@ export class RunInfo {
   }
 }
 
-/** What is known of the attempt before. */
+/** Describes the attempt before. */
 export class Retry {
   attempts: i64;
   error: Fault;
@@ -66,21 +66,21 @@ export class Retry {
   }
 }
 
-// A Context is one attempt of one step: its input, and the host that answers. Each
-// method that calls the host blocks until the answer is there. The module may be
-// unloaded meanwhile and run again from its start; calls that had an answer then
-// get the same one at once. So what a step asks for must depend on nothing but its
-// fields and the answers.
+// A Context is one attempt of one step: its input, and access to the host. Each method
+// that calls the host blocks until the answer arrives. The module may be unloaded
+// meanwhile and executed again from its start; calls that have been answered then return
+// the same answer at once. So the calls of a step must depend only on its fields and on
+// the answers.
 export class Context {
   step: StepInfo;
   run: RunInfo;
   /** From 1. */
   attempt: i64;
-  /** Of the attempt before; null at the first. */
+  /** Of the attempt before; null for the first attempt. */
   retry: Retry | null = null;
   /** The value of this attempt's last checkpoint, absent if there was none. */
   state: Value;
-  /** The step's own fields, references replaced, of the types that the schema says. */
+  /** The step's own fields, with references replaced and the types of the schema. */
   fields: Value;
 
   constructor(input: Value) {
@@ -96,12 +96,12 @@ export class Context {
   /** One of the fields, absent if it is not given. */
   field(name: string): Value { return this.fields.get(name); }
 
-  /** Calls a command (A6.3, asks "command"). One that ran and found something bad is a result. */
+  /** Calls a command (A6.3, asks "command"). A command that ran and found a failure returns a result. */
   command(name: string, params: Value = absent): Outcome<Value> {
     return call(hostCommand, "command", object().set("command", text(name)).set("params", params));
   }
 
-  /** Calls a command as the wish of a model: the host holds it to tools; no tools are every public command. */
+  /** Calls a command that a model has requested: the host checks it against tools; without tools, all public commands are allowed. */
   toolCommand(name: string, args: Value, tools: string[] = []): Outcome<Value> {
     return call(hostCommand, "command", object().set("command", text(name)).set("params", args).set("by", text("model"))
       .set("tools", tools.length ? texts(tools) : absent));
@@ -113,7 +113,7 @@ export class Context {
     return r.failed ? r.as<Reply>() : Outcome.of(new Reply(r.value));
   }
 
-  /** Blocks until lines of a shell execution are there (A6.5, asks "watch"). Until is "finished", "error" or "match"; rules is a list as the clause has it, or absent. */
+  /** Waits for lines of a shell execution (A6.5, asks "watch"). Until is "finished", "error" or "match"; rules is a list as the clause has it, or absent. */
   watch(executionId: string, until: string = "", rules: Value = absent): Outcome<Watched> {
     const r = call(hostWatch, "watch", object().set("executionId", text(executionId)).set("rules", rules).set("until", optional(until)));
     return r.failed ? r.as<Watched>() : Outcome.of(new Watched(r.value));
@@ -144,7 +144,7 @@ export class Context {
     return fault !== null ? Outcome.fail<Value>(fault) : ok(r.value[0].output);
   }
 
-  /** Runs several blocks as parallel branches, each on a snapshot of the variables; concurrency 0 is all at once. The results are in the order of the blocks. */
+  /** Runs several blocks as parallel branches, each on a snapshot of the variables; a concurrency of 0 runs all at once. The results are in the order of the blocks. */
   blocks(blocks: Block[], failFast: bool = false, concurrency: i64 = 0): Outcome<BlockResult[]> {
     const items = list();
     for (let i = 0; i < blocks.length; i++) items.push(object().set("field", text(blocks[i].field)).set("vars", blocks[i].vars));
@@ -152,12 +152,12 @@ export class Context {
     return r.failed ? r.as<BlockResult[]>() : blockResults(r.value.get("blocks"), blocks.length);
   }
 
-  /** Starts the run of the definition in a field, once (A6.9, asks "spawn"). */
+  /** Starts a child run of the definition in a field, exactly once (A6.9, asks "spawn"). */
   spawn(field: string, inputs: Value = absent): Outcome<Child> {
     return child(object().set("field", text(field)).set("inputs", inputs));
   }
 
-  /** Starts a run of the sentinel with that id. */
+  /** Starts a child run of the sentinel with that id. */
   spawnNamed(sentinel: string, inputs: Value = absent): Outcome<Child> {
     return child(object().set("sentinel", text(sentinel)).set("inputs", inputs));
   }
@@ -168,7 +168,7 @@ export class Context {
     return r.failed ? r.as<string>() : Outcome.of(r.value.get("id").asText());
   }
 
-  /** Waits as clause A6.11 has it; the end of timeoutMs is an answer here, and a fault with code timeout in the methods below. */
+  /** Waits as in clause A6.11; a timeout is an answer here, and a fault with code timeout in the methods below. */
   wait(request: Value): Outcome<Waited> {
     const r = call(hostWait, "wait", request);
     return r.failed ? r.as<Waited>() : Outcome.of(new Waited(r.value));
@@ -176,22 +176,22 @@ export class Context {
 
   sleep(ms: i64): Outcome<Waited> { return this.expect(object().set("durationMs", int(ms)), 0); }
 
-  /** Waits for a moment, RFC 3339. */
+  /** Waits until a time, RFC 3339. */
   waitUntil(moment: string): Outcome<Waited> { return this.expect(object().set("until", text(moment)), 0); }
 
-  /** Waits for the next event that fits the pattern and returns its record. A timeoutMs of 0 is none. */
+  /** Waits for the next event that matches the pattern and returns its record. A timeoutMs of 0 is none. */
   waitEvent(pattern: string, timeoutMs: i64 = 0): Outcome<Value> {
     const r = this.expect(object().set("event", text(pattern)), timeoutMs);
     return r.failed ? r.as<Value>() : ok(r.value.event);
   }
 
-  /** Waits until a run has ended and returns its result. A run that failed is a result. */
+  /** Waits until a run has ended and returns its result. The failure of the run is a result. */
   waitRun(run: string, timeoutMs: i64 = 0): Outcome<Value> {
     const r = this.expect(object().set("run", text(run)), timeoutMs);
     return r.failed ? r.as<Value>() : ok(r.value.result);
   }
 
-  /** Asks a person; no approvers are anyone who may decide. */
+  /** Waits for a decision; without approvers, any user may decide who is allowed to. */
   decide(prompt: string, approvers: string[] = [], timeoutMs: i64 = 0): Outcome<Decision> {
     const ask = object().set("prompt", text(prompt)).set("approvers", approvers.length ? texts(approvers) : absent);
     const r = this.expect(object().set("decision", ask), timeoutMs);
@@ -203,16 +203,16 @@ export class Context {
     return !r.failed && r.value.timedOut ? Outcome.fail<Waited>(new Fault(Code.Timeout, "wait: time limit reached")) : r;
   }
 
-  /** Ends what a replay of this attempt repeats: the next one starts with state, and must go on from there (A6.12). */
+  /** Limits what a replay of this attempt repeats: the next replay starts with state, and must continue from there (A6.12). */
   checkpoint(state: Value): Outcome<Value> { return call(hostCheckpoint, "checkpoint", object().set("state", orNull(state))); }
 
-  /** Makes a request (A6.13, asks "http"). A status of 400 or more is a response. */
+  /** Sends a request (A6.13, asks "http"). A status of 400 or more is a response. */
   http(request: Request): Outcome<Response> {
     const r = call(hostHTTP, "http", request.toValue());
     return r.failed ? r.as<Response>() : Outcome.of(new Response(r.value));
   }
 
-  /** Works on files as clause A6.16 has it (asks "folder"); the methods below do the same with types. */
+  /** Works on files as in clause A6.16 (asks "folder"); the methods below do the same with types. */
   file(request: FileRequest): Outcome<Value> { return call(hostFile, "file", request.toValue()); }
 
   readFile(folder: string, path: string, offset: i64 = 0, length: i64 = 0): Outcome<FileRead> {
@@ -223,7 +223,7 @@ export class Context {
     return r.failed ? r.as<FileRead>() : Outcome.of(new FileRead(r.value));
   }
 
-  /** Replaces a file as a whole and returns its size; encoding is "base64" or empty. */
+  /** Replaces a file atomically and returns its size; encoding is "base64" or empty. */
   writeFile(folder: string, path: string, content: string, encoding: string = ""): Outcome<Value> {
     const q = new FileRequest(folder, "write", path);
     q.text = text(content);
@@ -245,7 +245,7 @@ export class Context {
 
   removeFile(folder: string, path: string): Outcome<Value> { return this.file(new FileRequest(folder, "remove", path)); }
 
-  /** Writes to the step's log (A6.14). Logging never fails a step: a line beyond the limit is dropped. */
+  /** Writes to the run log (A6.14). Logging never fails a step: a line above the limit is dropped. */
   debug(message: string): void { this.log("debug", message); }
   info(message: string): void { this.log("info", message); }
   warn(message: string): void { this.log("warn", message); }
@@ -261,15 +261,15 @@ export class Context {
     return r.failed ? r.as<Moment>() : Outcome.of(new Moment(r.value));
   }
 
-  /** How many steps a field with the mark steps has. */
+  /** The number of steps in a field with the mark steps. */
   steps(field: string): i64 { return this.field(field).get("count").asInt(); }
 
-  /** How many branches a field with the mark branches has. */
+  /** The number of branches in a field with the mark branches. */
   branches(field: string): i32 { return this.field(field).get("counts").length; }
 }
 
-// call makes one host call. Each method names its own import, so that a module
-// imports those alone that its code reaches.
+// call makes one host call. Each method names its own import, so that a module imports
+// only those that its code uses.
 function call(f: HostFunction, name: string, request: Value): Outcome<Value> {
   const answer = parse(exchange(f, request.toString()));
   if (answer.failed) return Outcome.fail<Value>(new Fault(Code.Internal, "sentinel_" + name + ": answer: " + answer.fault.message));

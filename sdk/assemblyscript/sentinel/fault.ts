@@ -1,7 +1,7 @@
 import { Value, count, flag, object, optional, text } from "./value";
 
-// Code holds the codes of errors; sdk/ABI.md A5 says what each means. The host
-// alone gives trap, memory, output and internal.
+// Code is the list of error codes, see sdk/ABI.md A5. Only the host uses trap, memory,
+// output and internal.
 export namespace Code {
   export const BadFields = "bad_fields";
   export const Denied = "denied";
@@ -24,16 +24,16 @@ const codes: string[] = [
   Code.Trap, Code.Memory, Code.Output, Code.Plugin, Code.Interrupted, Code.Internal,
 ];
 
-// A Fault is an error of the host or of a step. The language has no exceptions, so
-// it travels in an Outcome.
+// A Fault is an error of the host or of a step. The language has no exceptions, so it is
+// part of an Outcome.
 export class Fault {
-  /** The field that is wrong: "params.path". */
+  /** The invalid field: "params.path". */
   field: string = "";
-  /** How long to wait before the next attempt; 0 is not said. */
+  /** The delay before the next attempt; 0 is none. */
   retryAfterMs: i64 = 0;
-  /** Another attempt cannot help. */
+  /** A retry cannot help. */
   permanent: bool = false;
-  /** What the reader can do about it. */
+  /** What to do next, for users. */
   hint: string = "";
 
   constructor(public code: string, public message: string) {}
@@ -53,7 +53,7 @@ export class Fault {
     return this;
   }
 
-  /** Puts what the caller knows before the message; the rest stays. */
+  /** Adds a prefix to the message and keeps the rest. */
   during(op: string): Fault {
     this.message = op + ": " + this.message;
     return this;
@@ -64,7 +64,7 @@ export class Fault {
       .set("retryAfterMs", count(this.retryAfterMs)).set("permanent", flag(this.permanent)).set("hint", optional(this.hint));
   }
 
-  /** Reads an error object; a code that is not known counts as plugin. */
+  /** Reads an error object; an unknown code becomes plugin. */
   static from(v: Value): Fault {
     const code = v.get("code").asText();
     const f = new Fault(codes.includes(code) ? code : Code.Plugin, v.get("message").asText("unknown error"));
@@ -76,7 +76,7 @@ export class Fault {
   }
 }
 
-/** The error that a step's own field is not as it should be. */
+/** The error for an invalid field of the step. */
 export function badField(field: string, message: string): Fault {
   const f = new Fault(Code.BadFields, field + ": " + message);
   f.field = field;
@@ -84,8 +84,8 @@ export function badField(field: string, message: string): Fault {
   return f;
 }
 
-// An Outcome is a value or the fault that stands in its place. Look at failed
-// before value: to read the value of a failed one ends the plugin.
+// An Outcome is a value or a fault. Check failed before value: reading the value of a
+// failed outcome ends the plugin.
 export class Outcome<T> {
   constructor(private got: T | null, private wrong: Fault | null) {}
 
@@ -93,7 +93,7 @@ export class Outcome<T> {
   get value(): T { return this.got!; }
   get fault(): Fault { return this.wrong!; }
 
-  /** The fault as an outcome of another type, to pass it on. */
+  /** The fault as an outcome of another type, to return it. */
   as<U>(): Outcome<U> { return new Outcome<U>(null, this.wrong); }
 
   static of<T>(value: T): Outcome<T> { return new Outcome<T>(value, null); }

@@ -7,10 +7,10 @@ export class FileRequest {
   /** "base64" or empty. */
   encoding: string = "";
   offset: i64 = 0;
-  /** 0 is the most that the host gives. */
+  /** 0 is the limit of the host. */
   length: i64 = 0;
 
-  /** Folder is the plugin's own word for it; op is read, write, list, stat or remove; an empty path is the folder itself. */
+  /** Folder is the name in the manifest; op is read, write, list, stat or remove; an empty path is the folder itself. */
   constructor(public folder: string, public op: string, public path: string) {}
 
   toValue(): Value {
@@ -21,7 +21,7 @@ export class FileRequest {
 
 export class FileRead {
   text: string;
-  /** "base64" if the bytes are no text, else empty. */
+  /** "base64" if the bytes are not text, else empty. */
   encoding: string;
   /** Of the whole file. */
   size: i64;

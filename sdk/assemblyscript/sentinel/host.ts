@@ -1,5 +1,5 @@
-// The host functions, clause A6 of ABI.md. A module imports those of them that its
-// code reaches; the list of its imports is the list of what it can do.
+// The host functions, clause A6 of ABI.md. A module imports only those that its code
+// uses; the imports list everything that it can do.
 
 @external("extism:host/user", "sentinel_command")
 export declare function hostCommand(request: u64): u64;

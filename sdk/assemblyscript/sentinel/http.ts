@@ -1,8 +1,8 @@
 import { Value, absent, count, flag, object, optional, text } from "./value";
 
-// A Request is an outgoing HTTP request to a host that the plugin's grant names.
-// {{secret.NAME}} in the url's path and query and in headers is replaced by the
-// host; in the body it stays, but for bodySecrets.
+// A Request is an outgoing HTTP request to a host that is granted to the plugin. The host
+// replaces {{secret.NAME}} in the url's path and query and in headers; in the body only
+// with bodySecrets.
 export class Request {
   /** Empty is GET. */
   method: string = "";
@@ -10,8 +10,8 @@ export class Request {
   headers: Value = absent;
   body: string = "";
   /**
-   * Has secrets in the body replaced too, as JSON or a form if the header content-type says so. The body must then hold no text of others:
-   * one with {{secret.NAME}} in it would be sent the secret.
+   * Replaces secrets in the body too, escaped as JSON or a form if that is the header content-type. The body must then not contain data from
+   * other sources: a {{secret.NAME}} in it would be replaced by the secret.
    */
   bodySecrets: bool = false;
   /** 0 is the host's default. */
@@ -31,13 +31,13 @@ export class Request {
   }
 }
 
-/** The answer, whatever its status. */
+/** The answer, with any status. */
 export class Response {
   status: i32;
   /** An object of texts, names in lower case. */
   headers: Value;
   body: string;
-  /** "base64" if the body is no text, else empty. */
+  /** "base64" if the body is not text, else empty. */
   encoding: string;
   truncated: bool;
 

@@ -1,4 +1,4 @@
-// What the author of a step plugin imports: import { ... } from "./sdk".
+// The module that a plugin imports: import { ... } from "./sdk".
 export * from "./answers";
 export * from "./block";
 export * from "./context";

@@ -40,7 +40,7 @@ export function put(text: string): u64 {
   return handle;
 }
 
-// take copies a block out and frees it; the handle 0 is an empty one.
+// take copies a block and frees it; the handle 0 is an empty one.
 function take(handle: u64): string {
   if (!handle) return "";
   const size = kernelLength(handle);
@@ -64,8 +64,8 @@ export function input(): string {
   return String.UTF8.decode(bytes);
 }
 
-// HostFunction is one import of clause A6: handle of the request in, of the answer
-// out.
+// HostFunction is one import of clause A6: it gets the handle of the request and returns
+// that of the answer.
 export type HostFunction = (request: u64) => u64;
 
 // exchange makes one host call. The host keeps neither block.
@@ -76,7 +76,7 @@ export function exchange(f: HostFunction, request: string): string {
   return take(answer);
 }
 
-// output sets the export's output. The block is the host's from here on.
+// output sets the export's output. The host owns the block from here on.
 export function output(text: string): void {
   kernelOutput(put(text), String.UTF8.byteLength(text));
 }

@@ -1,9 +1,9 @@
 import { Value, absent, count, flag, list, object, optional, text, texts } from "./value";
 
-/** What a turn adds to a conversation. */
+/** An entry that a turn adds to a conversation. */
 export class Message {
   toolCallId: string = "";
-  /** Of a tool's answer: the command. */
+  /** Of a tool's result: the command. */
   name: string = "";
   isError: bool = false;
 
@@ -16,26 +16,26 @@ export class Message {
   }
 }
 
-// A Turn is one request to a model. The conversation lives in the host: the first
-// turn names none, later ones append only what is new.
+// A Turn is one request to a model. The host stores the conversation: the first turn
+// names none, later ones append only new messages.
 export class Turn {
   /** From the reply before; empty starts one. */
   conversation: string = "";
   append: Message[] = [];
-  /** Only at the start. */
+  /** Only in the first turn. */
   system: string = "";
-  /** Only at the start: the host adds $ragContext and the variables. */
+  /** Only in the first turn: the host adds $ragContext and the variables. */
   context: bool = false;
   model: string = "";
-  /** A number, or absent for the model's own. */
+  /** A number, or absent for the default of the model. */
   temperature: Value = absent;
   maxTokens: i64 = 0;
   /** Commands and patterns that are offered to the model. */
   tools: string[] = [];
-  /** JSON Schema that the reply is to fit, or absent. */
+  /** JSON Schema of the reply, or absent. */
   schema: Value = absent;
 
-  /** A turn that says this as the user. */
+  /** A turn with this message of the user. */
   static of(content: string): Turn {
     const t = new Turn();
     t.append.push(new Message("user", content));
@@ -51,7 +51,7 @@ export class Turn {
   }
 }
 
-/** A model's wish to run a command. */
+/** A model's request to run a command. */
 export class ToolCall {
   id: string;
   name: string;
@@ -64,7 +64,7 @@ export class ToolCall {
   }
 }
 
-/** What turns cost. */
+/** The tokens and the cost of turns. */
 export class Usage {
   inputTokens: i64;
   outputTokens: i64;
@@ -79,14 +79,14 @@ export class Usage {
   }
 }
 
-/** What the model said. */
+/** The response of the model. */
 export class Reply {
   conversation: string;
   /** Without the text of tool calls. */
   text: string;
-  /** The text read as JSON, absent if it is none. */
+  /** The text read as JSON, absent if it is not JSON. */
   json: Value;
-  /** In what the reply does not fit the schema. */
+  /** Violations of the schema. */
   problems: string[];
   toolCalls: ToolCall[] = [];
   /** "stop", "tools" or "length". */

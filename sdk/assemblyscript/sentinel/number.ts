@@ -1,22 +1,22 @@
-// maxExponent is more than any number that fits a message has digits, and far from
-// what an i64 cannot count.
+// maxExponent is larger than the number of digits of any number in a message, and far
+// below the maximum of an i64.
 const maxExponent: i64 = 1 << 32;
 
-// A Whole is the whole part of a JSON number, added up digit by digit: an f64 would
-// round what it has no bits for, and I64.parseInt loses the high ones unsaid.
+// A Whole is the whole part of a JSON number, read digit by digit: an f64 would round it,
+// and I64.parseInt silently loses high bits.
 export class Whole {
   /** 0 if it does not fit. */
   value: i64 = 0;
-  /** Whether an i64 holds the whole part. */
+  /** Whether the whole part fits an i64. */
   fits: bool = true;
-  /** Whether there is more than the whole part. */
+  /** Whether there is a fraction. */
   fraction: bool = false;
 
   constructor(number: string) {
     const minus: i32 = number.charCodeAt(0) == 0x2d ? 1 : 0;
     const end = exponentAt(number), dot = number.indexOf(".");
     const point = dot < 0 ? end : dot;
-    // left is how many digits the whole part still has; behind them is the fraction.
+    // left is the number of remaining digits of the whole part; the fraction is after them.
     let left = <i64>(point - minus) + exponent(number, end + 1);
     const limit: u64 = minus ? <u64>1 << 63 : <u64>i64.MAX_VALUE;
     let sum: u64 = 0;
@@ -30,7 +30,7 @@ export class Whole {
       this.fits = sum <= (limit - digit) / 10;
       sum = sum * 10 + digit;
     }
-    // An exponent has zeros follow; 0 stays 0 however many there are.
+    // An exponent adds zeros; 0 stays 0.
     for (; left > 0 && sum && this.fits; left--) {
       this.fits = sum <= limit / 10;
       sum *= 10;

@@ -1,7 +1,7 @@
 import { Fault, Outcome, Code } from "./fault";
 import { Value, absent, bool_, list, nul, number, object, text } from "./value";
 
-// maxDepth bounds the nesting of what is parsed: each level is a call.
+// maxDepth limits the nesting of parsed texts: each level is a call.
 const maxDepth = 512;
 
 /** Reads one JSON text. */
@@ -16,7 +16,7 @@ export function parse(source: string): Outcome<Value> {
 
 class Parser {
   at: i32 = 0;
-  wrong: string = ""; // the first fault; after it nothing is read
+  wrong: string = ""; // the first error; the parser stops after it
 
   constructor(private source: string) {}
 
@@ -38,7 +38,7 @@ class Parser {
     }
   }
 
-  // after skips space and then the character c, if it is there.
+  // after skips space and then the character c, if it is next.
   after(c: i32): bool {
     this.space();
     if (this.peek() != c) return false;
@@ -88,7 +88,7 @@ class Parser {
       const name = this.string();
       if (!this.after(0x3a)) return this.fail("want :");
       const item = this.value(depth + 1);
-      // Not set: that would search for the name, and the last one counts anyway.
+      // Not set(), which would search for the name: the last one is used anyway.
       v.keys.push(name);
       v.items.push(item);
       if (this.after(0x7d)) return v;
@@ -142,7 +142,7 @@ class Parser {
     return "";
   }
 
-  // escaped reads what follows a backslash and stays at its last character.
+  // escaped reads an escape after the backslash, up to its last character.
   escaped(): string {
     this.at++;
     switch (this.peek()) {

@@ -3,12 +3,12 @@ import { Outcome } from "./fault";
 import { Value, list, object, text, texts } from "./value";
 import { print, quote } from "./print";
 
-/** Carries out one step; its output becomes the value of outputTo. */
+/** Executes one step; its output becomes the value of outputTo. */
 export type Run = (c: Context) => Outcome<Value>;
-/** Says what is wrong with fields beyond the schema. A text may still hold references. */
+/** Returns problems of the fields beyond the schema. A text may have references. */
 export type Validate = (fields: Value) => Problem[];
 
-/** One fault of a step's fields. */
+/** One invalid field of a step. */
 export class Problem {
   constructor(public field: string, public message: string, public hint: string = "") {}
 }
@@ -29,7 +29,7 @@ export class Step {
     return this;
   }
 
-  /** Another name for a field. */
+  /** An alias of a field. */
   alias(name: string, field: string): Step {
     this.aliases.set(name, text(field));
     return this;
@@ -46,8 +46,8 @@ export class Step {
     return this;
   }
 
-  // manifest is text, so that describing, which happens on every fresh instance,
-  // does not parse the schema.
+  // manifest is text, so that describe, which is called on every new instance, does not
+  // parse the schema.
   manifest(): string {
     let s = '{"type":' + quote(this.type) + ',"summary":' + quote(this.summary) + ',"fields":' + this.fields;
     if (this.inferred.length) s += ',"infer":' + print(texts(this.inferred));
@@ -57,7 +57,7 @@ export class Step {
   }
 }
 
-// A Plugin is what one module provides.
+// A Plugin describes the step types of one module.
 export class Plugin {
   private steps: Step[] = [];
   private asks: Value = list();
@@ -65,7 +65,7 @@ export class Plugin {
 
   constructor(private name: string, private version: string) {}
 
-  /** Asks for a permission, with its reason in words. Names are commands, hosts and so on, as clause A2.4 has it. */
+  /** Requests a permission, with a reason for the operator. Names are commands, hosts and so on, see clause A2.4. */
   ask(use: string, names: string[], reason: string): Plugin {
     const ask = object().set("use", text(use));
     if (names.length) ask.set("names", texts(names));
@@ -78,7 +78,7 @@ export class Plugin {
     return this;
   }
 
-  /** Requests and outputs depend on the input alone, so that an operator may allow instances to be reused. */
+  /** Requests and outputs depend only on the input, so that an operator may allow instances to be reused. */
   stateless(): Plugin {
     this.pure = true;
     return this;
@@ -101,7 +101,7 @@ export class Plugin {
 
 let registered: Plugin | null = null;
 
-/** Makes a plugin what this module provides. Call it once, at the top of plugin.ts. */
+/** Registers the plugin of this module. Call it once, at the top of plugin.ts. */
 export function plugin(name: string, version: string): Plugin {
   assert(registered === null, "plugin is called twice");
   const p = new Plugin(name, version);

@@ -7,7 +7,7 @@ export function print(v: Value): string {
   return parts.join("");
 }
 
-/** A text as JSON has it, with its quotes. */
+/** A text as a JSON string, with its quotes. */
 export function quote(s: string): string {
   const parts: string[] = [];
   appendText(parts, s);

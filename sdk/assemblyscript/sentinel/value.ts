@@ -1,15 +1,15 @@
 import { Whole } from "./number";
 import { print } from "./print";
 
-// Kind says what a Value is. Absent is a field that is not there.
+// Kind is the type of a Value. Absent is a field that is not given.
 export const enum Kind { Absent, Null, Bool, Number, Text, List, Object }
 
 const none: Value[] = [];
 const noKeys: string[] = [];
 
-// A Value is one JSON value. An absent one is left out by set and push, so that
-// optional fields need no branches. Numbers keep their text, so none loses digits
-// on the way through; objects keep the order of their fields.
+// A Value is one JSON value. set and push omit an absent value, so that optional fields
+// need no branches. Numbers keep their text, so that no digits are lost; objects keep
+// the order of their fields.
 export class Value {
   /** Of a text, number or boolean. */
   text: string = "";
@@ -20,14 +20,14 @@ export class Value {
 
   constructor(public kind: Kind) {}
 
-  /** Whether it is there, null or not. */
+  /** Whether it is not absent; null exists. */
   get exists(): bool { return this.kind != Kind.Absent; }
-  /** Whether it is there and not null. */
+  /** Whether it is neither absent nor null. */
   get given(): bool { return this.kind > Kind.Null; }
-  /** How many items a list or fields an object has. */
+  /** The number of items of a list or fields of an object. */
   get length(): i32 { return this.items.length; }
 
-  /** The field of an object, absent if it has none of that name. The last one counts where a name is repeated. */
+  /** The field of an object, absent if there is none. If a name is repeated, the last one is used. */
   get(name: string): Value {
     for (let i = this.keys.length - 1; i >= 0; i--) if (this.keys[i] == name) return this.items[i];
     return absent;
@@ -38,12 +38,12 @@ export class Value {
     return i >= 0 && i < this.items.length ? this.items[i] : absent;
   }
 
-  /** The text of a text, else the fallback. */
+  /** The value of a text, or the fallback. */
   asText(fallback: string = ""): string {
     return this.kind == Kind.Text ? this.text : fallback;
   }
 
-  /** Whether it is a whole number that an i64 holds. */
+  /** Whether it is a whole number that fits an i64. */
   get isInt(): bool {
     if (this.kind != Kind.Number) return false;
     const n = new Whole(this.text);
@@ -58,17 +58,17 @@ export class Value {
     return n.value;
   }
 
-  /** A number, else the fallback. */
+  /** A number, or the fallback. */
   asFloat(fallback: f64 = 0): f64 {
     return this.kind == Kind.Number ? parseFloat(this.text) : fallback;
   }
 
-  /** A boolean, else the fallback. */
+  /** A boolean, or the fallback. */
   asBool(fallback: bool = false): bool {
     return this.kind == Kind.Bool ? this.text == "true" : fallback;
   }
 
-  /** The texts of a list; what is none is left out. */
+  /** The texts of a list; other items are omitted. */
   asTexts(): string[] {
     const list: string[] = [];
     for (let i = 0; i < this.items.length; i++) if (this.items[i].kind == Kind.Text) list.push(this.items[i].text);
@@ -98,7 +98,7 @@ export class Value {
   toString(): string { return print(this); }
 }
 
-/** A field that is not there. */
+/** A field that is not given. */
 export const absent = new Value(Kind.Absent);
 
 export function nul(): Value { return new Value(Kind.Null); }
@@ -136,7 +136,7 @@ export function int(n: i64): Value { return number(n.toString()); }
 /** A number, or an absent value for 0. */
 export function count(n: i64): Value { return n ? int(n) : absent; }
 
-/** A number, or null for NaN and the infinities, which JSON lacks. */
+/** A number, or null for NaN and infinities, which JSON does not have. */
 export function float(n: f64): Value {
   if (!isFinite(n)) return nul();
   if (n == Math.trunc(n) && Math.abs(n) < 9007199254740992) return int(<i64>n);

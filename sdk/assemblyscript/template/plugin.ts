@@ -1,8 +1,8 @@
 // A step plugin: it provides the step type {{name}}.
 import { Context, Outcome, Step, Value, badField, object, ok, plugin, text } from "./sdk";
 
-// The JSON Schema of the step's own fields. People see it in their editor, and the
-// host checks a definition against it.
+// The JSON Schema of the step's own fields. Editors use it for completion, and the host
+// checks definitions against it.
 const fields = `{
   "type": "object",
   "properties": {
@@ -13,11 +13,11 @@ const fields = `{
   "additionalProperties": false
 }`;
 
-// What a plugin may do it asks for: plugin(...).ask("http", ["api.example.com"], "why, in words")
+// A plugin requests permissions like this: plugin(...).ask("http", ["api.example.com"], "the reason")
 plugin("{{name}}", "0.1.0")
   .step(new Step("{{name}}", "Writes a text in capital letters.", fields, run).reads());
 
-// run carries out one step. Its output becomes the value of outputTo.
+// run executes one step. Its output becomes the value of outputTo.
 function run(c: Context): Outcome<Value> {
   const words = c.field("text").asText();
   const times = c.field("times").asInt(1);
