@@ -12,8 +12,8 @@ const (
 	secImport, secGlobal, secExport, secData, secDataCount = 2, 6, 7, 11, 12
 )
 
-// A module is what has to be known of the engine's binary to change it: the
-// sections that are read, and all others as they are.
+// A module is the engine's binary in the form that can be changed: some sections are
+// parsed, all others are kept as they are.
 type module struct {
 	sections []section
 	imports  []imported
@@ -42,8 +42,7 @@ var header = []byte("\x00asm\x01\x00\x00\x00")
 
 var errEnd = errors.New("it ends in the middle")
 
-// cursor reads the binary format. The first error stays and everything read after
-// it is zero.
+// cursor reads the binary format. It keeps the first error; all values after it are zero.
 type cursor struct {
 	rest []byte
 	err  error
@@ -104,7 +103,7 @@ func (c *cursor) text() string { return string(c.bytes(c.u32())) }
 // constant reads the expression "i32.const N end".
 func (c *cursor) constant() uint32 {
 	if op := c.byte(); op != 0x41 {
-		c.fail(fmt.Errorf("instruction %#x stands for a constant, want i32.const", op))
+		c.fail(fmt.Errorf("instruction %#x in a constant expression, want i32.const", op))
 	}
 	n := c.s32()
 	if c.byte() != 0x0b {
@@ -113,8 +112,8 @@ func (c *cursor) constant() uint32 {
 	return uint32(n)
 }
 
-// parseModule reads a module of the kind the engine is. Anything it does not know
-// is an error: it reads what our own build made.
+// parseModule reads the module of the engine. It supports only the output of our own build;
+// everything else is an error.
 func parseModule(b []byte) (*module, error) {
 	if !bytes.HasPrefix(b, header) {
 		return nil, errors.New("it is no WebAssembly module")
@@ -142,7 +141,7 @@ func (m *module) section(s section) error {
 		read(c)
 	}
 	if c.err == nil && len(c.rest) > 0 {
-		c.fail(fmt.Errorf("section %d is longer than what it holds", s.id))
+		c.fail(fmt.Errorf("section %d is longer than its content", s.id))
 	}
 	return c.err
 }
@@ -150,14 +149,14 @@ func (m *module) section(s section) error {
 func (m *module) readImport(c *cursor) {
 	im := imported{module: c.text(), name: c.text()}
 	if kind := c.byte(); kind != 0 {
-		c.fail(fmt.Errorf("import %q is no function", im.name))
+		c.fail(fmt.Errorf("import %q is not a function", im.name))
 	}
 	im.rest = binary.AppendUvarint([]byte{0}, uint64(c.u32()))
 	m.imports = append(m.imports, im)
 }
 
 func (m *module) readGlobal(c *cursor) {
-	c.bytes(2) // type and whether it changes
+	c.bytes(2) // type and mutability
 	m.globals = append(m.globals, c.constant())
 }
 
@@ -176,7 +175,7 @@ func (m *module) readData(c *cursor) {
 	m.data = append(m.data, segment{at: at, bytes: c.bytes(c.u32())})
 }
 
-// bytes returns the module with its imports and data written anew.
+// bytes returns the module with the changed imports and data.
 func (m *module) bytes() []byte {
 	out := bytes.Clone(header)
 	for _, s := range m.sections {
@@ -206,7 +205,7 @@ func appendText(to []byte, s string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(s))), s...)
 }
 
-// appendSigned writes a number as i32.const has it.
+// appendSigned encodes an operand of i32.const.
 func appendSigned(to []byte, n int32) []byte {
 	for {
 		b := byte(n & 0x7f)

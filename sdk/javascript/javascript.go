@@ -1,9 +1,9 @@
-// Package javascript is HOW a step is done in JavaScript: an engine, the types
-// and test helper of its authors, and the tool that puts a script into the engine.
+// Package javascript builds step plugins in JavaScript. It has an engine, the types and
+// the test helper for authors, and inserts a script in the engine.
 //
-// The engine, QuickJS compiled to WebAssembly, is in this package, so an author
-// needs no toolchain: [Module] makes a plugin of a script in pure Go. See
-// README.md for authors, engine/ for how the engine is made.
+// The engine, QuickJS compiled to WebAssembly, is embedded in this package, so that
+// authors need no toolchain: [Module] builds a plugin from a script in pure Go. README.md
+// is for authors, engine/ has the sources of the engine.
 package javascript
 
 import (
@@ -29,14 +29,14 @@ var templates embed.FS
 //go:embed engine/engine.wasm.gz
 var packed []byte
 
-// SDK returns what a project gets in its folder sdk: the types that editors
-// complete by, and the helper that its tests run steps with under node.
+// SDK returns the files of a project's folder sdk: the types for editors, and the helper
+// for tests under node.
 func SDK() fs.FS { return sdk }
 
-// Template returns what a new project begins with.
+// Template returns the files of a new project.
 func Template() fs.FS { return embedded.Folder(templates, "template") }
 
-// engine is unpacked once a process.
+// engine is unpacked once per process.
 var engine = sync.OnceValues(func() ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -49,7 +49,7 @@ var engine = sync.OnceValues(func() ([]byte, error) {
 	return module, nil
 })
 
-// Digest names bytes by their content.
+// Digest returns the SHA-256 of bytes.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// load makes a plugin of a script and loads it as a host does.
+// load builds a plugin from a script and loads it as a host does.
 func load(t *testing.T, script string) (*guest.Module, error) {
 	t.Helper()
 	module, err := javascript.Module("plugin.js", []byte(script))
@@ -55,8 +55,8 @@ func plugin(run string) string {
 	return `sentinel.plugin({name: "p", version: "1", steps: {s: {summary: "S.", fields: {type: "object"}, run: ` + run + `}}});`
 }
 
-// plugins is a script with a step type for each of these functions, so that one
-// compile serves them all.
+// plugins is a script with a step type for each of these functions, so that it is compiled
+// only once.
 func plugins(runs map[string]string) string {
 	var steps strings.Builder
 	for name, run := range runs {
@@ -65,7 +65,7 @@ func plugins(runs map[string]string) string {
 	return "sentinel.plugin({name: \"p\", version: \"1\", steps: {\n" + steps.String() + "}});"
 }
 
-// step carries out a step and returns its output, its error and the calls it made.
+// step executes a step and returns its output, its error and the calls it made.
 func step(t *testing.T, m *guest.Module, name, fields string) (string, *abi.Error, []string) {
 	t.Helper()
 	var calls []string
@@ -115,8 +115,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestErrors: whatever a step throws, its caller gets a code, the script's own
-// place and the error's own words.
+// TestErrors checks the code, the position and the message of errors for everything that a
+// step can throw.
 func TestErrors(t *testing.T) {
 	cases := map[string]struct {
 		run  string
@@ -166,8 +166,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestLoadRefuses: what is wrong with a script shows when it is described, which
-// is right after a build. Each script is a module to compile, so -short takes few.
+// TestLoadRefuses checks that describe, which is called right after a build, reports invalid
+// scripts. Each script is a module to compile, so -short tests only a few.
 func TestLoadRefuses(t *testing.T) {
 	tried := 0
 	for script, want := range map[string]string{
@@ -197,8 +197,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// TestImports: a plugin imports the functions it asks for, and those that need no
-// grant.
+// TestImports checks that a plugin imports only the functions that it requests, and those
+// that need no grant.
 func TestImports(t *testing.T) {
 	asks := `asks: [{use: "http", names: ["a.example.com"], reason: "r"}, {"use" : 'command', names: ["code/*"], reason: "r"}], steps:`
 	script := strings.Replace(plugin("() => 1"), "steps:", asks, 1)
@@ -229,7 +229,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestLogs: console works from the first line on, and no output of a log is lost.
+// TestLogs checks that console works from the first line on, and that no line is lost.
 func TestLogs(t *testing.T) {
 	m, err := load(t, `console.log("early", {a: 1});`+plugin(`(s, ctx) => { console.warn(new Error("é")); ctx.debug([1], undefined); }`))
 	if err != nil {
@@ -250,8 +250,8 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestChance: random numbers come from the attempt's seed, and repeat with it.
-func TestChance(t *testing.T) {
+// TestRandom checks that random numbers depend only on the seed of the attempt.
+func TestRandom(t *testing.T) {
 	m, err := load(t, plugin(`() => [Math.random(), Math.random(), Date.now()]`))
 	if err != nil {
 		t.Fatal(err)
@@ -291,8 +291,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestLoop: the host ends a step that never ends by itself, in script or in the
-// engine's own code.
+// TestLoop checks that the host can end a loop in a script and in the code of the engine.
 func TestLoop(t *testing.T) {
 	m, err := load(t, plugin(`(s) => { if (s.fields.re) return /^(a+)+$/.test("a".repeat(64) + "b"); for (;;); }`))
 	if err != nil {
@@ -309,7 +308,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestHelper runs what the helper for node promises.
+// TestHelper runs the tests of the helper for node.
 func TestHelper(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

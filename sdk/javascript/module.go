@@ -12,17 +12,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// headSize is what stands before the texts in struct script of glue.c: which host
-// functions are linked, the size of the name, the size of the source.
+// headSize is the size of the fields before the texts in struct script of glue.c: the
+// linked host functions, the size of the name, the size of the source.
 const headSize = 12
 
-// Module returns the plugin whose script is source. Name is the file's, which
-// stack traces show.
+// Module returns the plugin with the script source. name is that of the file in stack
+// traces.
 //
-// The engine imports every host function, and a plugin may import only what it
-// asks for. So the import of a function that needs a grant stays only if the
-// script asks for it in so many words, use: "http"; the others are replaced by
-// one of the kernel that has the same type, which keeps every index in the code.
+// The engine imports every host function, but a plugin may import only the ones that it
+// requests. So the import of a function that needs a grant is kept only if the script has
+// its use literally, use: "http"; the others are replaced by a kernel function with the
+// same type, which keeps every index in the code.
 func Module(name string, source []byte) ([]byte, error) {
 	packed, err := engine()
 	if err != nil {
@@ -47,9 +47,9 @@ func Module(name string, source []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Both texts end with a NUL: the engine's reader looks one byte ahead.
+	// Both texts end with a NUL, because the engine's reader reads one byte ahead.
 	if need, most := len(name)+len(source)+2, int(capacity); need > most {
-		return nil, fmt.Errorf("pack script %q: %d bytes are too many, the engine holds %d; minify the bundle or move data into the step's fields",
+		return nil, fmt.Errorf("pack script %q: %d bytes are too many, the limit is %d; minify the bundle or move data into the step's fields",
 			name, len(source), most-len(name)-2)
 	}
 	linked := links(source)
@@ -67,11 +67,11 @@ func Module(name string, source []byte) ([]byte, error) {
 	return m.bytes(), nil
 }
 
-// asked finds the word in {use: "http"}, quoted in any way that JavaScript has.
+// asked finds the word in {use: "http"}, with any quotes of JavaScript.
 var asked = regexp.MustCompile(`\buse["']?\s*:\s*["'` + "`]([a-z]+)[\"'`]")
 
-// links returns the host functions that a script gets, the n-th of [abi.Funcs] as
-// bit n: those without a grant, and those that it asks for.
+// links returns the host functions of a script, the n-th of [abi.Funcs] as bit n: those
+// without a grant, and those that it requests.
 func links(source []byte) uint32 {
 	uses := map[abi.Use]bool{}
 	for _, m := range asked.FindAllSubmatch(source, -1) {
@@ -96,7 +96,7 @@ func (m *module) unlink(linked uint32) error {
 		}
 		n := slices.Index(functions, im.name)
 		if n < 0 {
-			return fmt.Errorf("read engine: import %q is no host function", im.name)
+			return fmt.Errorf("read engine: import %q is not a host function", im.name)
 		}
 		found++
 		if linked>>n&1 == 0 {
@@ -104,12 +104,12 @@ func (m *module) unlink(linked uint32) error {
 		}
 	}
 	if found != len(functions) {
-		return fmt.Errorf("read engine: %d host functions are imported, %d exist; build it anew", found, len(functions))
+		return fmt.Errorf("read engine: %d host functions are imported, %d exist; build the engine again", found, len(functions))
 	}
 	return nil
 }
 
-// address returns where in memory an exported object of the engine is.
+// address returns the address of an exported object of the engine.
 func (m *module) address(name string) (uint32, error) {
 	n, ok := m.exported[name]
 	if !ok || int(n) >= len(m.globals) {
@@ -132,8 +132,8 @@ func (m *module) word(name string) (uint32, error) {
 	return 0, fmt.Errorf("read engine: object %q is not in its data", name)
 }
 
-// addData adds an active segment of memory 0. A segment that is there already
-// must not be overlaid: the engine has zeroes at that place.
+// addData adds an active segment of memory 0. It must not overlap another segment: the
+// engine has zeroes at that address.
 func (m *module) addData(at uint32, b []byte) error {
 	for _, s := range m.data {
 		if uint64(at) < uint64(s.at)+uint64(len(s.bytes)) && uint64(s.at) < uint64(at)+uint64(len(b)) {

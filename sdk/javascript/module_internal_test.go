@@ -9,8 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// TestSum: the committed engine is what engine.sum says, and our own sources have
-// not changed since it was built. The build's -check compares bytes with a rebuild.
+// TestSum compares the committed engine and its sources in this repository with the digests
+// in engine.sum. The build's -check compares it with a rebuild.
 func TestSum(t *testing.T) {
 	sum, err := ReadSum("engine")
 	if err != nil {
@@ -41,14 +41,14 @@ func TestModuleSize(t *testing.T) {
 		t.Errorf("512 KiB: %v", err)
 	}
 	if _, err := Module("plugin.js", []byte{0xff}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
-		t.Errorf("a byte that is no text: %v", err)
+		t.Errorf("a byte that is not UTF-8: %v", err)
 	}
 	if _, err := Module("", nil); err == nil {
 		t.Error("no name is taken")
 	}
 }
 
-// TestLinks: what an ask looks like in a script, also after a bundler.
+// TestLinks finds asks in scripts, also after a bundler.
 func TestLinks(t *testing.T) {
 	const always = 1<<3 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11 | 1<<12
 	for source, want := range map[string]uint32{
@@ -68,7 +68,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// FuzzModule: any bytes are read or refused, and what is read is written as it was.
+// FuzzModule checks that any bytes are read or refused, and written unchanged.
 func FuzzModule(f *testing.F) {
 	f.Add(header)
 	f.Add([]byte("\x00asm\x01\x00\x00\x00\x02\x07\x01\x01a\x01b\x00\x00\x0b\x08\x01\x00\x41\x80\x7f\x0b\x01x"))

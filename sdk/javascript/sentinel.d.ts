@@ -1,29 +1,29 @@
-// Types of what a plugin's script finds, for editors and for tsc --noEmit.
-// Clauses are those of sdk/ABI.md, where every shape is described in full.
+// Types of the globals of a plugin's script, for editors and for tsc --noEmit.
+// Clauses are those of sdk/ABI.md, which specifies every type in full.
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type JsonObject = { [key: string]: Json };
 
-/** What went wrong, in one word (A5). A step that throws any other error than a SentinelError ends with `plugin` or, for a TypeError and its kin, `trap`. */
+/** The kind of an error (A5). A step that throws an error other than a SentinelError ends with `plugin` or, for a TypeError and similar errors, `trap`. */
 type Code =
   | "bad_fields" | "denied" | "not_found" | "conflict" | "timeout" | "cancelled" | "unavailable" | "limit"
   | "trap" | "memory" | "output" | "plugin" | "interrupted" | "internal";
 
 interface ErrorDetails {
-  /** The field that is wrong: "params.path". */
+  /** The invalid field: "params.path". */
   field?: string;
-  /** How long to wait before the next attempt. */
+  /** The delay before the next attempt. */
   retryAfterMs?: number;
-  /** Another attempt cannot help. */
+  /** A retry cannot help. */
   permanent?: boolean;
-  /** What the reader can do about it. */
+  /** What to do next, for users. */
   hint?: string;
 }
 
-/** An error of the host or of a step. Every failed host call throws one; a step that throws one decides what its caller sees. */
+/** An error of the host or of a step. Every failed host call throws one; a SentinelError that a step throws is reported as it is. */
 declare class SentinelError extends Error implements ErrorDetails {
   constructor(code: Code, message: string, more?: ErrorDetails);
-  /** The error that a step's own field is not as it should be. */
+  /** The error for an invalid field of the step. */
   static badField(field: string, message: string, hint?: string): SentinelError;
   code: Code;
   field?: string;
@@ -32,7 +32,7 @@ declare class SentinelError extends Error implements ErrorDetails {
   hint?: string;
 }
 
-/** One permission with its reason, which the operator reads (A2.4). Write `use: "..."` in so many words: the build looks for it. */
+/** One permission with its reason, which the operator reads (A2.4). Write `use: "..."` literally: the build searches for it. */
 type Ask =
   | { use: "command" | "http" | "folder" | "secret"; names: string[]; reason: string }
   | { use: "llm" | "spawn" | "emit"; names?: string[]; reason: string }
@@ -42,18 +42,18 @@ interface Step<Fields = any> {
   type: string;
   id?: string;
   name?: string;
-  /** Place in the definition: "3.then.0". */
+  /** Position in the definition: "3.then.0". */
   address: string;
-  /** Place in the run: "1#7.steps.0". */
+  /** Position in the run: "1#7.steps.0". */
   path: string;
-  /** The step's own fields, references replaced, of the types that the schema says. */
+  /** The step's own fields, with references replaced and the types of the schema. */
   fields: Fields;
 }
 
 interface Problem { field: string; message: string; hint?: string }
 
 interface StepType<Fields = any> {
-  /** One sentence, for people. */
+  /** One sentence, for users. */
   summary: string;
   /** JSON Schema of type object of the step's own fields. Properties may have "x-sentinel" marks (A2.3). */
   fields: { type: "object"; [keyword: string]: unknown };
@@ -64,13 +64,13 @@ interface StepType<Fields = any> {
   /** It changes nothing outside the run. */
   readOnly?: boolean;
   /**
-   * Carries out one step; what it returns becomes the value of outputTo. The host
-   * may end it at any call and run it again later with the same answers, so what it
-   * asks for must depend on nothing but its fields and the answers. It may be async,
-   * but calls of the host block: there is nothing to await.
+   * Executes one step; the result becomes the value of outputTo. The host may end it
+   * at any call and execute it again later with the same answers, so its calls must
+   * depend only on its fields and the answers. It may be async, but host calls
+   * block: there is nothing to await.
    */
   run(step: Step<Fields>, ctx: Context): unknown;
-  /** Says what is wrong with fields beyond the schema. A text may still hold references. */
+  /** Returns problems of the fields beyond the schema. A text may have references. */
   validate?(fields: Fields): Problem[] | void;
 }
 
@@ -80,7 +80,7 @@ interface Plugin {
   version: string;
   steps: { [type: string]: StepType };
   asks?: Ask[];
-  /** Requests and outputs depend on the input alone, so that an operator may allow instances to be reused. */
+  /** Requests and outputs depend only on the input, so that an operator may allow instances to be reused. */
   stateless?: boolean;
 }
 
@@ -89,18 +89,18 @@ interface Message { role: "user" | "tool"; content: string; toolCallId?: string;
 interface Turn {
   /** From the reply before; the first turn names none. */
   conversation?: string;
-  /** What is new. */
+  /** The new messages. */
   append?: Message[];
-  /** Only at the start. */
+  /** Only in the first turn. */
   system?: string;
-  /** Only at the start: the host adds $ragContext and the variables. */
+  /** Only in the first turn: the host adds $ragContext and the variables. */
   context?: boolean;
   model?: string;
   temperature?: number;
   maxTokens?: number;
   /** Commands and patterns that are offered to the model. */
   tools?: string[];
-  /** JSON Schema that the reply is to fit. */
+  /** JSON Schema of the reply. */
   schema?: JsonObject;
 }
 
@@ -159,13 +159,13 @@ interface RunResult {
 interface HttpRequest {
   /** GET if absent. */
   method?: string;
-  /** {{secret.NAME}} in its path and query and in headers is replaced by the host; in the body it stays, but for bodySecrets. */
+  /** The host replaces {{secret.NAME}} in its path and query and in headers; in the body only with bodySecrets. */
   url: string;
   headers?: { [name: string]: string };
   body?: string;
   /**
-   * Has secrets in the body replaced too, as JSON or a form if the header content-type says so. The body must then hold no text of others:
-   * one with {{secret.NAME}} in it would be sent the secret.
+   * Replaces secrets in the body too, escaped as JSON or a form if that is the header content-type. The body must then not contain data from
+   * other sources: a {{secret.NAME}} in it would be replaced by the secret.
    */
   bodySecrets?: boolean;
   timeoutMs?: number;
@@ -176,13 +176,13 @@ interface HttpResponse {
   /** Names in lower case. */
   headers: { [name: string]: string };
   body: string;
-  /** There when the body is no text. */
+  /** Given if the body is not text. */
   encoding?: "base64";
   truncated: boolean;
 }
 
 interface FileRequest {
-  /** The plugin's own word for it, as in its asks. */
+  /** The name in the plugin's asks. */
   folder: string;
   op: "read" | "write" | "list" | "stat" | "remove";
   /** Relative to the folder, with /. */
@@ -197,24 +197,24 @@ interface FileRead { text: string; encoding?: "base64"; size: number; truncated:
 interface FileEntry { name: string; dir: boolean; size: number; modified: string }
 interface FileStat { exists: boolean; dir?: boolean; size?: number; modified?: string }
 
-/** One attempt of one step, and the host that answers it. Every method blocks until the answer is there and throws a SentinelError if there is none. */
+/** One attempt of one step, with access to the host. Every method blocks until the answer arrives, and throws a SentinelError if the call fails. */
 interface Context {
   step: Step;
   run: { id: string; sentinel: string; iteration: number; workspace: string; /** Equal for all attempts. */ key: string };
   /** From 1. */
   attempt: number;
-  /** Of the attempt before; absent at the first. */
+  /** Of the attempt before; absent for the first attempt. */
   retry?: { attempts: number; error: SentinelError; category: string };
   /** The value of this attempt's last checkpoint. */
   state?: any;
 
-  /** Calls a command (A6.3, asks command). A command that ran and found something bad is a result. */
+  /** Calls a command (A6.3, asks command). A command that ran and found a failure returns a result. */
   command(name: string, params?: JsonObject): any;
-  /** Calls a command as the wish of a model: the host holds it to tools. */
+  /** Calls a command that a model has requested: the host checks it against tools. */
   toolCommand(name: string, args: JsonObject, tools?: string[]): any;
   /** One turn of a model (A6.4, asks llm). */
   llm(turn: Turn): Reply;
-  /** Blocks until lines of a shell execution are there (A6.5, asks watch). */
+  /** Waits for lines of a shell execution (A6.5, asks watch). */
   watch(executionId: string, options?: { rules?: Rule[]; until?: "finished" | "error" | "match" }): Watched;
   /** Evaluates a condition over the variables (A6.6). */
   eval(expression: string, vars?: JsonObject): { value: any; truthy: boolean };
@@ -228,19 +228,19 @@ interface Context {
   blocks(blocks: Block[], options?: { failFast?: boolean; concurrency?: number }): BlockResult[];
   /** Starts the run of a definition in a field, once (A6.9, asks spawn). */
   spawn(field: string, inputs?: JsonObject): { run: string; sentinel: string };
-  /** Starts a run of the sentinel with that id. */
+  /** Starts a child run of the sentinel with that id. */
   spawnNamed(sentinel: string, inputs?: JsonObject): { run: string; sentinel: string };
   /** (A6.10, asks emit) */
   emit(event: string, data?: unknown): { id: string };
-  /** Waits as clause A6.11 has it; reaching timeoutMs is an answer here, and an error with code timeout in the methods below. */
+  /** Waits as in clause A6.11; a timeout is an answer here, and an error with code timeout in the methods below. */
   wait(request: Wait): Waited;
   sleep(ms: number): void;
   waitUntil(moment: string | Date): void;
   waitEvent(pattern: string, timeoutMs?: number): any;
   waitRun(run: string, timeoutMs?: number): RunResult;
-  /** Asks a person. */
+  /** Waits for a decision. */
   decide(prompt: string, options?: { approvers?: string[]; timeoutMs?: number }): Decision;
-  /** Ends what a replay repeats: the next one starts with ctx.state (A6.12). */
+  /** Limits what a replay repeats: the next replay starts with ctx.state (A6.12). */
   checkpoint(state: unknown): void;
   /** (A6.13, asks http) A status of 400 or more is a response, not an error. */
   http(request: string | HttpRequest): HttpResponse;
@@ -251,7 +251,7 @@ interface Context {
   listFiles(folder: string, path?: string, offset?: number): { entries: FileEntry[]; truncated: boolean };
   stat(folder: string, path?: string): FileStat;
   removeFile(folder: string, path: string): void;
-  /** Writes to the step's log (A6.14); console does the same. Logging never fails a step. */
+  /** Writes to the run log (A6.14); console does the same. Logging never fails a step. */
   log(level: "debug" | "info" | "warn" | "error", message: string): void;
   debug(...values: unknown[]): void;
   info(...values: unknown[]): void;
@@ -259,14 +259,14 @@ interface Context {
   error(...values: unknown[]): void;
   /** The host's time, recorded (A6.15). */
   now(): { unixMs: number; iso: string };
-  /** How many steps a field with the mark steps has. */
+  /** The number of steps in a field with the mark steps. */
   steps(field: string): number;
-  /** How many steps each branch of a field with the mark branches has. */
+  /** The number of steps of each branch in a field with the mark branches. */
   branches(field: string): number[];
 }
 
 declare const sentinel: {
-  /** Makes p what this module provides. Call it once, at the top of the script. */
+  /** Registers p as the plugin of this module. Call it once, at the top of the script. */
   plugin(p: Plugin): void;
   Error: typeof SentinelError;
 };

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Sum is the file engine.sum: what the committed engine was made of.
+// A Sum is the file engine.sum: the inputs from which the committed engine was built.
 type Sum struct {
 	Source string // of QuickJS, with its digest
 	Tools  string // compiler and C library

@@ -1,11 +1,11 @@
-// Runs steps of a plugin under node, against answers that a test has written:
+// Runs steps of a plugin under node, with scripted answers of the host:
 //
 //   import { load } from "./sdk/testing.mjs";
 //   const plugin = await load("plugin.js");
 //   const { output, error, calls, logs } = await plugin.run("shout", { text: "hey" });
 //
-// The script finds what it finds in the engine, made by the same prelude.js. What
-// differs: fields are not held to the schema, and time and chance are node's own.
+// The script has the same globals as in the engine, from the same prelude.js. The
+// differences: fields are not validated, and clock and random numbers are those of node.
 // `sentinel plugin test` runs tests/cases.json in the engine itself.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -27,8 +27,8 @@ export async function load(file) {
     trace: (text) => process.stderr.write(text),
     call: () => { throw new Error("no step runs"); },
   };
-  // The prelude changes globals; here it gets some of its own, and the script sees
-  // them only while it is at work.
+  // The prelude changes globals. Here it gets its own ones, which are installed only
+  // while the script runs.
   const scope = {};
   const math = Object.create(Math);
   const engine = new Function("globalThis", "Math", `return (\n${prelude}\n)`)(scope, math)(host);
@@ -46,7 +46,7 @@ export async function load(file) {
   if (manifest.error) throw new Error(manifest.error.message);
   return {
     manifest: manifest.output,
-    /** run carries out one step. With options.calls, those are all that it may make, in order; log, checkpoint and now need none. */
+    /** run executes one step. With options.calls, it must make exactly these calls, in order; log, checkpoint and now are not listed. */
     run: (type, fields = {}, options = {}) => within(async () => {
       const script = answers(options.calls ?? []);
       host.call = (n, request) => script.answer(names[n], request);
@@ -57,7 +57,7 @@ export async function load(file) {
       };
       let result = engine.run(JSON.stringify(input));
       if (result === undefined) {
-        await new Promise((done) => setImmediate(done)); // all that promises have left
+        await new Promise((done) => setImmediate(done)); // wait for pending promises
         result = engine.settle();
       }
       const { error, output } = answer(result);
@@ -102,17 +102,17 @@ export async function cases(plugin, file) {
   }
 }
 
-let loads = 0; // each load evaluates anew
+let loads = 0; // each load evaluates the script again
 
 const answer = ([status, text]) => status ? { error: JSON.parse(text) } : { output: JSON.parse(text) };
 
-// linkedBy is what the build finds in a script, see links in module.go.
+// linkedBy returns the uses in a script, as links in module.go.
 function linkedBy(source) {
   const asked = new Set([...source.matchAll(/\buse["']?\s*:\s*["'`]([a-z]+)["'`]/g)].map((m) => m[1]));
   return names.reduce((bits, name, n) => !uses[name] || asked.has(uses[name]) ? bits | 1 << n : bits, 0);
 }
 
-// answers plays the host with a list of {function, request?, ok | error}.
+// answers fakes the host with a list of {function, request?, ok | error}.
 function answers(list) {
   const calls = [], logs = [], problems = [];
   let next = 0;
@@ -137,8 +137,8 @@ function answers(list) {
       problems.push(new assert.AssertionError({ message: `call ${calls.length}: want ${fake?.function ?? "no further call"}, got ${f} ${text}` }));
       return JSON.stringify({ error: { code: "denied", message: f + ": no answer is written for this call" } });
     },
-    // done throws what was wrong with the calls; an error of the step may be a
-    // consequence of it.
+    // done throws the error of an unexpected call, which may be the cause of an error of
+    // the step.
     done(error) {
       if (problems.length) throw problems[0];
       if (!error && next < list.length) throw new assert.AssertionError({ message: `${list[next].function} was not called` });

@@ -1,4 +1,4 @@
-// What testing.mjs promises to those who test their plugins with it.
+// The tests of testing.mjs.
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ test("errors keep their class", async () => {
   assert.deepEqual((await p.run("s", {}, { calls })).output, [true, "limit", "h"]);
 });
 
-test("a call that nobody expects, and one that does not come", async () => {
+test("an unexpected call, and a missing one", async () => {
   const p = await script('(s, ctx) => { if (s.fields.call) ctx.sleep(1); }');
   await assert.rejects(p.run("s", { call: true }), /want no further call, got sentinel_wait/);
   await assert.rejects(p.run("s", {}, { calls: [{ function: "sentinel_wait" }] }), /sentinel_wait was not called/);

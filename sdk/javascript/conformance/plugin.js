@@ -1,5 +1,5 @@
-// The guest of this SDK that the conformance kit tests: sdk/abitest/GUEST.md says
-// what each step does.
+// The conformance guest of this SDK, which the ABI kit tests; sdk/abitest/GUEST.md
+// specifies its steps.
 
 const any = {};
 
@@ -66,7 +66,7 @@ function echo(step, ctx) {
   return {
     echo: fields.echo,
     type, id, name, address, path,
-    abi: 1, // the SDK takes no other
+    abi: 1, // the SDK accepts no other
     attempt: ctx.attempt,
     iteration, run, sentinel: of, workspace, key,
     retry: ctx.retry && { attempts: ctx.retry.attempts, code: ctx.retry.error.code, category: ctx.retry.category },

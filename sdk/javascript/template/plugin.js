@@ -3,13 +3,13 @@
 sentinel.plugin({
   name: "{{name}}",
   version: "0.1.0",
-  // A plugin may do what it asks for here and the operator allows:
-  // asks: [{ use: "...", names: [...], reason: "why, in words" }],
+  // The permissions that the plugin requests, which the operator may grant:
+  // asks: [{ use: "...", names: [...], reason: "the reason" }],
   steps: {
     {{name}}: {
       summary: "Writes a text in capital letters.",
-      // The JSON Schema of the step's own fields. People see it in their editor,
-      // and the host checks a definition against it.
+      // The JSON Schema of the step's own fields. Editors use it for completion,
+      // and the host checks definitions against it.
       fields: {
         type: "object",
         properties: {
@@ -26,7 +26,7 @@ sentinel.plugin({
 });
 
 /**
- * Carries out one step. What it returns becomes the value of outputTo.
+ * Executes one step. The result becomes the value of outputTo.
  * @param {Step<{ text: string, times?: number }>} step
  * @param {Context} ctx
  */

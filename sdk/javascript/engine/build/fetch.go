@@ -11,8 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/javascript"
 )
 
-// The source: Debian's own copy of the release, with the digest that its signed
-// index has. Licence: MIT.
+// The source: Debian's copy of the release, with the digest in its signed index.
+// Licence: MIT.
 const (
 	release = "trixie"
 	version = "2025.04.26"
@@ -22,7 +22,7 @@ const (
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
-// errNoSource says that the source package cannot be had here and now.
+// errNoSource is returned if the source package cannot be downloaded.
 var errNoSource = errors.New("the source package cannot be had")
 
 // fetch returns the folder with the unpacked source.
@@ -50,7 +50,7 @@ func fetch() (string, error) {
 	if got := javascript.Digest(packed); got != "sha256:"+digest {
 		return "", fmt.Errorf("fetch %q: digest %s, want sha256:%s; delete it to fetch it again", archive, got, digest)
 	}
-	// Unpacked anew each time: what lies there was checked by nobody.
+	// Unpacked again each time, because existing files have not been verified.
 	source := filepath.Join(dir, "source")
 	if err := os.RemoveAll(source); err != nil {
 		return "", err
@@ -61,8 +61,8 @@ func fetch() (string, error) {
 	return source, start(dir, "tar", "-xJf", archive, "-C", source, "--strip-components=1")
 }
 
-// download has apt-get fetch the source package, with lists of its own, so that
-// the machine's stay as they are. The mirror is the one the machine uses.
+// download downloads the source package with apt-get, with separate package lists, so that
+// those of the machine do not change. It uses the mirror of the machine.
 func download(dir string) error {
 	mirror, err := mirrorOf()
 	if err != nil {
@@ -87,7 +87,7 @@ func download(dir string) error {
 	return start(dir, "apt-get", append(options, "source", "--download-only", "quickjs="+debian)...)
 }
 
-// mirrorOf returns where this machine has Debian's packages from.
+// mirrorOf returns the Debian mirror of this machine.
 func mirrorOf() (string, error) {
 	out, err := exec.Command("apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages").Output()
 	if err != nil {
@@ -102,7 +102,7 @@ func mirrorOf() (string, error) {
 	return "", errors.New("find Debian's mirror: apt-get knows none; run apt-get update first")
 }
 
-// start runs a program in dir and returns what it said if it fails.
+// start runs a program in dir; the error has its output.
 func start(dir, program string, args ...string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir

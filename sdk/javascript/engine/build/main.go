@@ -1,5 +1,5 @@
-// Build makes the engine of JavaScript plugins, engine.wasm.gz, from the source
-// of QuickJS that Debian 13 holds and from glue.c and prelude.js beside it:
+// Build builds the engine of JavaScript plugins, engine.wasm.gz, from the source of QuickJS
+// in Debian 13 and from glue.c and prelude.js:
 //
 //	go run ./sdk/javascript/engine/build
 //
@@ -7,8 +7,8 @@
 // apt-get install -y clang lld wasi-libc libclang-rt-14-dev-wasm32. The source is
 // fetched once, checked against the digest below and kept in the user's cache.
 //
-// With -check nothing is written: it builds and compares with what is committed,
-// if the tools are those that engine.sum notes, and says so if they are not.
+// With -check it writes nothing: it builds the engine and compares it with the committed
+// one. If the tools are not those in engine.sum, it reports that instead.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run(dir string, check bool) error {
 	}
 	source, err := fetch()
 	if err != nil && check && errors.Is(err, errNoSource) {
-		// A mirror that is away says nothing about what is committed.
+		// An unreachable mirror is not an error of the committed engine.
 		fmt.Printf("SKIPPED: the engine is not compared: %v\n", err)
 		return nil
 	}
@@ -65,7 +65,7 @@ func run(dir string, check bool) error {
 	}
 	if check {
 		if sum != noted {
-			return fmt.Errorf("the engine that is committed is not the one that its sources make:\n%s\nengine.sum says\n%s", sum, noted)
+			return fmt.Errorf("the committed engine differs from the build of its sources:\n%s\nengine.sum has\n%s", sum, noted)
 		}
 		fmt.Printf("the engine is what its sources make, %d bytes\n", len(engine))
 		return nil
@@ -81,7 +81,7 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "engine.wasm.gz"), packed.Bytes(), 0o644); err != nil { //nolint:gosec // it is committed, anyone may read it
+	if err := os.WriteFile(filepath.Join(dir, "engine.wasm.gz"), packed.Bytes(), 0o644); err != nil { //nolint:gosec // committed, readable for all users
 		return err
 	}
 	fmt.Printf("engine.wasm.gz: %d bytes, %d unpacked\n", packed.Len(), len(engine))
