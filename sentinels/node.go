@@ -38,6 +38,31 @@ func (n *node) member(name string) *node {
 	return nil
 }
 
+// find returns the node at a path as in [Problem], or the nearest one around it.
+func (n *node) find(path string) *node {
+	for _, token := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		next := n.member(token)
+		for _, name := range writtenAs[token] {
+			if next == nil {
+				next = n.member(name)
+			}
+		}
+		if i, err := strconv.Atoi(token); err == nil && n.kind == '[' && i >= 0 && i < len(n.items) {
+			next = n.items[i]
+		}
+		if next == nil {
+			return n
+		}
+		n = next
+	}
+	return n
+}
+
+// writtenAs are the aliases that a stored key may have in a file.
+var writtenAs = map[string][]string{
+	"steps": {"pipeline"}, "definition": {"pipeline"}, "check": {"if"}, "data": {"payload"}, "cronExpression": {"schedule", "cron"},
+}
+
 // typeName returns the node's type for a message.
 func (n *node) typeName() string {
 	switch n.kind {

@@ -89,6 +89,22 @@ func (ps Problems) Err() error {
 	return ps
 }
 
+// Locate returns ps with the lines and columns of their paths in src. A path that
+// does not exist gets the position of the nearest value around it.
+func (ps Problems) Locate(file string, src []byte) Problems {
+	text, root, _ := parse(file, src)
+	out := slices.Clone(ps)
+	if root == nil {
+		return out
+	}
+	for i := range out {
+		out[i].File = file
+		out[i].Line, out[i].Column = text.position(root.find(out[i].Path).start)
+	}
+	out.sort()
+	return out
+}
+
 // sort orders by position; problems with the same position keep their order.
 func (ps Problems) sort() {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
