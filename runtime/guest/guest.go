@@ -1,6 +1,6 @@
-// Package guest hosts one step plugin outside a run, as the engine hosts it
-// inside one: with it tools and tests load a module, read what it says of itself
-// and carry out single steps against answers of their own.
+// Package guest executes step plugins outside of runs, with the same host as the runtime.
+// Tools and tests use it to load a module, read its manifest and execute single steps with
+// their own answers to host calls.
 package guest
 
 import (
@@ -10,20 +10,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 )
 
-// The words of this package are those of the engine's own seam, so that what
-// works here works in a run.
+// The types are those of the runtime's internal host, so that a plugin behaves as in a
+// run.
 type (
-	// Host loads modules and owns what they share. It is safe for concurrent use.
+	// Host loads modules and owns their shared resources. It is safe for concurrent use.
 	Host = wasm.Host
 	// Options configure a Host. The zero value works.
 	Options = wasm.Options
 	// Command is a program that can be started as a child.
 	Command = subprocess.Command
-	// LoadOptions say how a module may be used.
+	// LoadOptions are the permissions and limits of a module.
 	LoadOptions = wasm.LoadOptions
-	// Module is one loaded plugin version. Whoever loaded it releases it.
+	// Module is one loaded version of a plugin. The caller that loads it releases it.
 	Module = wasm.Module
-	// Manifest is what a plugin says of itself, ABI clause A2.
+	// Manifest describes a plugin, ABI clause A2.
 	Manifest = wasm.Manifest
 	// StepType is one step type of a Manifest.
 	StepType = wasm.StepType
@@ -31,17 +31,17 @@ type (
 	Ask = wasm.Ask
 	// Invocation is one attempt of one step.
 	Invocation = wasm.Invocation
-	// Limits bound what one call may use.
+	// Limits are the limits of one call.
 	Limits = wasm.Limits
 	// CallFunc answers the host calls of an Invocation.
 	CallFunc = wasm.CallFunc
 	// Reply is the answer to a host call.
 	Reply = wasm.Reply
-	// Result is what a successful call gave.
+	// Result is the result of a successful call.
 	Result = wasm.Result
-	// Problem is one finding of a plugin's validate export.
+	// Problem is one problem from a plugin's validate export.
 	Problem = wasm.Problem
-	// Info is what the bytes of a module say without running anything.
+	// Info describes a module without executing it.
 	Info = wasm.Info
 	// Import is one entry of an import section.
 	Import = wasm.Import
@@ -49,10 +49,10 @@ type (
 	Export = wasm.Export
 )
 
-// ServeChild must be the first thing in the main, or the TestMain, of a program
-// that loads modules with this package and does not begin with ServeChild of
-// package runtime, which does the same and more: modules that are not Trusted are
-// compiled in a child, which is this program again. In a child it does not return.
+// ServeChild must be the first call in the main, or the TestMain, of a program that loads
+// modules with this package, unless that begins with ServeChild of package runtime, which
+// includes it. Modules that are not Trusted are compiled in a child process, which is the
+// same program. In a child ServeChild does not return.
 func ServeChild() {
 	subprocess.EnableSelf()
 	if wasm.ServeChild() {
@@ -60,9 +60,9 @@ func ServeChild() {
 	}
 }
 
-// Open makes a host. Without Options.Child its children are this program again,
-// if that begins with [ServeChild]; else only Trusted modules can be loaded, and
-// those whose compiled code is in Options.CacheDir.
+// Open creates a host. Without Options.Child, its child processes are this program, if it
+// begins with [ServeChild]; else only Trusted modules can be loaded, and modules whose
+// compiled code is in Options.CacheDir.
 func Open(opt Options) (*Host, error) {
 	if opt.Child.Path == "" {
 		opt.Child = subprocess.Self()
@@ -70,5 +70,5 @@ func Open(opt Options) (*Host, error) {
 	return wasm.Open(opt)
 }
 
-// Inspect reads the sections of a module. It compiles and runs nothing.
+// Inspect reads the sections of a module. It does not compile or execute it.
 func Inspect(module []byte) (Info, error) { return wasm.Inspect(module) }

@@ -9,8 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abitest"
 )
 
-// Kit lets the conformance kit of the ABI use a host. The host stays the
-// caller's to close.
+// Kit is the adapter of a host for the conformance kit of the ABI. The caller closes the
+// host.
 func Kit(host *Host, opt LoadOptions) abitest.Host { return kitHost{host, opt} }
 
 type kitHost struct {
@@ -28,8 +28,8 @@ func (h kitHost) Load(ctx context.Context, module []byte) (abitest.Guest, error)
 
 type kitGuest struct{ module *Module }
 
-// Describe writes the manifest as the host understood it: a key that it did not
-// read is a fault that the kit shall see.
+// Describe returns the manifest as the host has read it, so that the kit finds keys that
+// the host does not read.
 func (g kitGuest) Describe(context.Context) ([]byte, error) { return json.Marshal(g.module.Manifest()) }
 
 func (g kitGuest) Run(ctx context.Context, inv abitest.Invocation) (abitest.Result, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abitest"
 )
 
-// A spoiler stands between the kit and a good guest and breaks one thing.
+// A spoiler wraps a valid guest and violates one clause.
 type spoiler struct {
 	abitest.Host
 	manifest func([]byte) []byte
@@ -95,8 +95,7 @@ func (g spoiled) Validate(ctx context.Context, input []byte) ([]byte, error) {
 	return text, err
 }
 
-// The kit finds what it is there for: each guest breaks one clause, and a check
-// of that clause says so.
+// Each guest violates one clause, and a check of that clause in the kit fails.
 func TestKitFindsFaults(t *testing.T) {
 	host, err := guest.Open(guest.Options{})
 	if err != nil {
@@ -109,7 +108,7 @@ func TestKitFindsFaults(t *testing.T) {
 		name, clause string
 		spoiler
 	}{
-		{"describes itself anew each time", "A1.1", spoiler{manifest: func(b []byte) []byte {
+		{"has another manifest each time", "A1.1", spoiler{manifest: func(b []byte) []byte {
 			return edit(b, func(m map[string]any) { m["version"] = counter.Add(1) })
 		}}},
 		{"does not ask for folders", "A2.4", spoiler{manifest: func(b []byte) []byte { return bytes.Replace(b, []byte(`"folder"`), []byte(`"llm"`), 1) }}},
@@ -135,7 +134,7 @@ func TestKitFindsFaults(t *testing.T) {
 				m["tools"] = []any{}
 			}
 		}}},
-		// Whatever check runs a step finds that its replay differs, clause A6.2.
+		// Any check that executes a step finds that its replay differs, clause A6.2.
 		{"asks differently each time", "A6.10", spoiler{request: func(function string, m map[string]any) {
 			if function == abi.FuncEmit {
 				m["nonce"] = counter.Add(1)

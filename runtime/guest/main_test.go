@@ -7,8 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 )
 
-// TestMain lets this test program be started again as the child that compiles
-// plugins.
+// TestMain lets this test program be the child process that compiles plugins.
 func TestMain(m *testing.M) {
 	guest.ServeChild()
 	os.Exit(m.Run())

@@ -15,10 +15,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
-// TestSDKs holds the conformance guest of every language with an SDK to the
-// clauses of the ABI, sdk/abitest/GUEST.md. With the language's tools it is built
-// from source; without them the module that is committed beside the source
-// stands in.
+// TestSDKs tests the conformance guest of every language with an SDK against the clauses of
+// the ABI, see sdk/abitest/GUEST.md. With the language's tools it is built from source;
+// without them the module that is committed beside the source is used.
 func TestSDKs(t *testing.T) {
 	host, err := guest.Open(guest.Options{})
 	if err != nil {
@@ -68,7 +67,7 @@ func conformance(t *testing.T, lang string) []byte {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "conformance.wasm")
 	if lang == "go" {
-		// Not by way of a project: the guest is a package of this module.
+		// Not as a project: the guest is a package of this module.
 		cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildmode=c-shared", "-ldflags=-s -w -buildid=", "-o", out, ".")
 		cmd.Dir = source(lang)
 		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
