@@ -11,8 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/assemblyscript"
 )
 
-// asc is AssemblyScript's compiler. It is looked for where npm puts it for a
-// project, for this repository, and for everyone.
+// asc is AssemblyScript's compiler. npm installs it for a project, for this repository,
+// or globally.
 var asc = Tool{
 	Name: "asc", Try: ascPaths(),
 	Install: "apt-get install nodejs npm, then npm install in the project, or npm install -g assemblyscript@0.28.20",
@@ -59,7 +59,7 @@ func buildAssemblyScript(ctx context.Context, dir, out string, say io.Writer) er
 	if out, err = filepath.Abs(out); err != nil {
 		return err
 	}
-	// A copy has no packages of npm, so it is told where they are.
+	// A copy has no npm packages, so it gets their path.
 	packages, err := filepath.Abs(filepath.Join(dir, "node_modules"))
 	if err != nil {
 		return err

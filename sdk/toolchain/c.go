@@ -18,7 +18,7 @@ const cInstall = "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32 
 
 var clang = Tool{Name: "clang", Try: []string{"clang", "clang-19", "clang-14"}, Install: cInstall}
 
-// cLinker is started by clang itself, which says little where it is not there.
+// cLinker is started by clang, whose error for a missing linker is unclear.
 var cLinker = Tool{Name: "wasm-ld", Try: []string{"wasm-ld", "wasm-ld-19", "wasm-ld-14"}, Install: cInstall}
 
 // clanguage is C with clang and wasi-libc.

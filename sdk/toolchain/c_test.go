@@ -12,8 +12,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
-// nativeC returns a C compiler that builds programs for this machine. One that
-// lacks its headers or its linker is not counted.
+// nativeC returns a C compiler that builds programs for this machine, with headers and
+// linker.
 func nativeC(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,8 +37,8 @@ func nativeC(t *testing.T) string {
 	return ""
 }
 
-// cTests builds sources for this machine and runs them, with what finds accesses
-// beyond memory and undefined behaviour where the compiler has it.
+// cTests builds sources for this machine and runs them, with the sanitizers for memory and
+// undefined behaviour if the compiler has them.
 func cTests(t *testing.T, dir string, patterns ...string) {
 	t.Helper()
 	compiler := nativeC(t)
@@ -67,10 +67,10 @@ func cTests(t *testing.T, dir string, patterns ...string) {
 	}
 }
 
-// The SDK does what it says, as plain C and without a host.
+// The tests of the SDK pass, as native C without a host.
 func TestCSDK(t *testing.T) { cTests(t, "../c", "tests/sdk.c", "sentinel/*.c") }
 
-// What a new project's README says about its own tests is so.
+// The commands for native tests in a new project's README work.
 func TestCTemplateTests(t *testing.T) {
 	l, err := toolchain.Lookup("c")
 	if err != nil {

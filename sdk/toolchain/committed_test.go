@@ -13,8 +13,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
-// committed are the modules of native code that lie beside their sources, with
-// the compiler that made them: its first line of --version.
+// committed are the modules of native code that are committed beside their sources, with
+// the compiler that built them: the first line of its --version.
 var committed = []struct{ dir, compiler string }{
 	{"../rust/conformance", "rustc 1.63.0"},
 	{"../c/conformance", "Debian clang version 14.0.6"},
@@ -22,8 +22,9 @@ var committed = []struct{ dir, compiler string }{
 	{"../../examples/steps/grep_count", "Debian clang version 14.0.6"},
 }
 
-// TestCommitted: a module in the tree is what its sources give. Another compiler
-// gives other bytes, so then only that they build is shown, and it is said.
+// TestCommitted checks that a committed module is built from its sources. Another version
+// of the compiler gives other bytes; then the test only checks that the sources build, and
+// is reported as skipped.
 func TestCommitted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: nothing is built from source")
@@ -41,7 +42,7 @@ func TestCommitted(t *testing.T) {
 				t.Fatalf("%v\n%s", err, &said)
 			}
 			if said.Len() > 0 {
-				t.Errorf("the compiler has something to say:\n%s", &said)
+				t.Errorf("the compiler has output:\n%s", &said)
 			}
 			fresh, err := os.ReadFile(built)
 			if err != nil {
@@ -52,7 +53,7 @@ func TestCommitted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if limit := 100 << 10; len(shipped) >= limit {
-				t.Errorf("%s has %d bytes; what is committed stays below %d", p.Module(), len(shipped), limit)
+				t.Errorf("%s has %d bytes; the limit for committed modules is %d", p.Module(), len(shipped), limit)
 			}
 			if bytes.Equal(fresh, shipped) {
 				return
@@ -60,12 +61,12 @@ func TestCommitted(t *testing.T) {
 			if here := version(t, p.Language); here != c.compiler {
 				t.Skipf("%s was made by %q and this is %q: it builds, to %d bytes instead of %d", p.Module(), c.compiler, here, len(fresh), len(shipped))
 			}
-			t.Errorf("%s is not what its sources give: build it anew with `sentinel plugin build %s`", p.Module(), c.dir)
+			t.Errorf("%s differs from the build of its sources: build it again with `sentinel plugin build %s`", p.Module(), c.dir)
 		})
 	}
 }
 
-// version is the first line of what a language's compiler says of itself.
+// version returns the first line of --version of a language's compiler.
 func version(t *testing.T, l toolchain.Language) string {
 	t.Helper()
 	path, err := l.Tools[0].Path()
@@ -80,8 +81,8 @@ func version(t *testing.T, l toolchain.Language) string {
 	return line
 }
 
-// A project of this repository has no copy of the SDK and is built all the same,
-// and nothing is left in it.
+// A project of this repository, without a copy of the SDK, can be built, and the build
+// leaves no files in it.
 func TestBuildLeavesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: nothing is built from source")

@@ -20,8 +20,8 @@ var goTemplate embed.FS
 var goTool = Tool{Name: "go", Try: []string{"go"}, Install: "apt-get install golang (1.24 or newer), or see https://go.dev/dl"}
 
 // golang is Go with the standard toolchain. A project is a module of its own
-// whose go.mod replaces the SDK by the copy in its folder, so that a build asks
-// no network; a folder of a bigger module works as well.
+// whose go.mod replaces the SDK by the copy in its folder, so that a build needs no
+// network; a folder of a larger module works too.
 var golang = Language{
 	Name:     "go",
 	Aliases:  []string{"golang"},
@@ -41,8 +41,8 @@ func main() {}
 	build: buildGo,
 }
 
-// buildGo builds with flags such that the same sources and the same Go version
-// give the same bytes on every machine.
+// buildGo builds with flags for a reproducible build: the same sources and the same Go
+// version give the same bytes on every machine.
 func buildGo(ctx context.Context, dir, out string, say io.Writer) error {
 	path, err := goTool.Path()
 	if err != nil {
@@ -54,7 +54,7 @@ func buildGo(ctx context.Context, dir, out string, say io.Writer) error {
 	cmd := exec.CommandContext(ctx, path, "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared",
 		"-ldflags=-s -w -buildid=", "-o", out, ".")
 	cmd.Dir = dir
-	// What people set for their own machine would build another module.
+	// Settings of the user would build another module.
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "GOWASM=", "GOEXPERIMENT=", "GOWORK=off", "CGO_ENABLED=0")
 	cmd.Stdout, cmd.Stderr = say, say
 	if err := cmd.Run(); err != nil {

@@ -16,9 +16,9 @@ import (
 // javascriptSource is the one file of a plugin in JavaScript.
 const javascriptSource = "plugin.js"
 
-// javascriptLang is plain JavaScript in an interpreter that this program holds, so
-// a build starts no tool. Whether the script is one shows when the module is
-// described: nothing here can run it.
+// javascriptLang is plain JavaScript in an interpreter that is embedded in this program,
+// so that a build starts no tool. A build cannot run the script: an invalid one is found
+// when the module is described.
 var javascriptLang = Language{
 	Name:     "javascript",
 	Aliases:  []string{"js"},
@@ -43,5 +43,5 @@ func buildJavaScript(_ context.Context, dir, out string, _ io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("build javascript: %w", err)
 	}
-	return os.WriteFile(out, module, 0o644) //nolint:gosec // a module is for everyone to read
+	return os.WriteFile(out, module, 0o644) //nolint:gosec // a module is readable for all users
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
-// TestProbeOfHalfAToolchain: a compiler that is in PATH and cannot build for Wasm
-// does not count as present, and the error says why and what to install.
+// TestProbeOfHalfAToolchain checks that a compiler that is in PATH and cannot build for
+// Wasm is treated as missing, with the reason and what to install in the error.
 func TestProbeOfHalfAToolchain(t *testing.T) {
 	bin := t.TempDir()
 	for _, tool := range []string{"clang", "wasm-ld", "rust-lld", "go", "node"} {
@@ -42,7 +42,7 @@ func TestProbeOfHalfAToolchain(t *testing.T) {
 	}
 }
 
-// TestProbe: where every toolchain is promised, each builds its probe.
+// TestProbe builds the probe of every language if all toolchains are required.
 func TestProbe(t *testing.T) {
 	for _, l := range toolchain.Languages() {
 		t.Run(l.Name, func(t *testing.T) {

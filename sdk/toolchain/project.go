@@ -15,20 +15,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// ProjectFile is what makes a folder a project.
+// ProjectFile is the file that every project has.
 const ProjectFile = "plugin.json"
 
-// A Project is a folder that holds the sources of one plugin.
+// A Project is a folder with the sources of one plugin.
 type Project struct {
 	Dir      string
 	Name     string // of the plugin and of its module's file
 	Language Language
 }
 
-// nameRule is clause A2.1 of ABI.md: a plugin's name is one of a step type too.
+// nameRule is clause A2.1 of ABI.md, for plugins and step types.
 var nameRule = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// file is the shape of a project's plugin.json.
+// file is the content of a project's plugin.json.
 type file struct {
 	Language string `json:"language"`
 	Name     string `json:"name"`
@@ -72,8 +72,7 @@ func CheckName(name string) error {
 	return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("name %q: want a small letter, then up to 63 small letters, digits and _", name)}
 }
 
-// Create makes a new project in dir, whole or not at all. A folder that is
-// there must be empty.
+// Create creates a project in dir, atomically. An existing folder must be empty.
 func Create(dir, name string, l Language) (Project, error) {
 	if err := CheckName(name); err != nil {
 		return Project{}, err
@@ -97,8 +96,8 @@ func Create(dir, name string, l Language) (Project, error) {
 	if err := os.Chmod(draft, 0o755); err != nil {
 		return Project{}, fmt.Errorf("create project: %w", err)
 	}
-	// An empty folder is in the way of a rename on some systems. One that has
-	// got a file since stops both.
+	// On some systems an empty folder prevents the rename. If it is no longer empty,
+	// both calls fail.
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Project{}, fmt.Errorf("create project: %w", err)
 	}
@@ -108,8 +107,8 @@ func Create(dir, name string, l Language) (Project, error) {
 	return Project{Dir: dir, Name: name, Language: l}, nil
 }
 
-// fill writes template and SDK. The SDK is copied as it is; of the template,
-// names and contents are the plugin's own.
+// fill writes template and SDK. It replaces the plugin's name in names and contents of the
+// template.
 func fill(dir, name string, l Language) error {
 	if l.SDK != nil {
 		if err := copyFiles(l.SDK, filepath.Join(dir, "sdk"), func(s string) string { return s }); err != nil {
@@ -136,11 +135,11 @@ func copyFiles(from fs.FS, to string, change func(string) string) error {
 	})
 }
 
-// Module is where a build puts the module when nothing else is said.
+// Module is the default output of a build.
 func (p Project) Module() string { return filepath.Join(p.Dir, p.Name+".wasm") }
 
-// Build makes the module and writes it to out, whole or not at all: a host may
-// watch that file. What the tools say goes to say.
+// Build builds the module and writes it to out, atomically, because a host may watch that
+// file. The output of the tools is written to say.
 func (p Project) Build(ctx context.Context, out string, say io.Writer) error {
 	draft, err := os.MkdirTemp("", "plugin-")
 	if err != nil {
@@ -158,9 +157,9 @@ func (p Project) Build(ctx context.Context, out string, say io.Writer) error {
 	return Install(module, out)
 }
 
-// Install writes a module to a file, which is replaced in one step.
+// Install writes a module to a file, atomically.
 func Install(module []byte, to string) error {
-	// The name is hidden and does not end in .wasm, so that no host takes it up.
+	// The name is hidden and does not end in .wasm, so that no host loads it.
 	f, err := os.CreateTemp(filepath.Dir(to), ".install-*")
 	if err != nil {
 		return fmt.Errorf("install: %w", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
-// A new project of each language builds at once, to the same bytes wherever it
-// lies, and leaves nothing but the module behind.
+// A new project of each language can be built, to the same bytes in any folder, and the
+// build leaves only the module.
 func TestNewProjectBuilds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds with every toolchain; run without -short")
@@ -47,7 +47,7 @@ func TestNewProjectBuilds(t *testing.T) {
 	}
 }
 
-// Every template has what people and tools count on, with the name put in.
+// Every template has the expected files, with the name of the plugin.
 func TestTemplates(t *testing.T) {
 	for _, l := range toolchain.Languages() {
 		dir := filepath.Join(t.TempDir(), "deep", "shout")
@@ -152,7 +152,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// What a compiler says is shown as it is, and nothing is written.
+// The output of a compiler is shown unchanged, and nothing is written.
 func TestBuildFails(t *testing.T) {
 	golang, err := toolchain.Lookup("go")
 	if err != nil {

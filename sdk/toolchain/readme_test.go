@@ -11,8 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
-// The step that an SDK's README shows builds as it stands there, without a word
-// of the compiler.
+// The step in the README of an SDK can be built, without warnings of the compiler.
 func TestReadmeStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: nothing is built from source")
@@ -31,7 +30,7 @@ func TestReadmeStep(t *testing.T) {
 			_, rest, found := strings.Cut(string(readme), "```"+name+"\n")
 			step, _, ended := strings.Cut(rest, "```\n")
 			if !found || !ended {
-				t.Fatal("there is no step in the README")
+				t.Fatal("the README has no step")
 			}
 			p, err := toolchain.Create(filepath.Join(t.TempDir(), "line_count"), "line_count", l)
 			if err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/rust"
 )
 
-// rustTarget needs a standard library of its own, which rustc says nothing of
-// until it builds.
+// rustTarget needs its own standard library. rustc reports a missing one only when it
+// builds.
 const rustTarget = "wasm32-unknown-unknown"
 
-// rustc is Debian's where it is there: a rustup toolchain that comes first in
-// PATH mostly lacks the target.
+// rustc is Debian's if it is installed: a rustup toolchain that is first in PATH usually
+// does not have the target.
 var rustc = Tool{
 	Name: "rustc", Try: []string{"/usr/bin/rustc", "rustc"},
 	Install: "apt-get install rustc libstd-rust-dev-wasm32 lld",
 }
 
-// rustLinker is what rustc links with; Debian has either or both of the names.
+// rustLinker is the linker of rustc; Debian has one or both of the names.
 var rustLinker = Tool{
 	Name: "wasm-ld", Try: []string{"rust-lld", "wasm-ld", "wasm-ld-14", "wasm-ld-19"},
 	Install: "apt-get install lld",
@@ -45,8 +45,8 @@ pub extern "C" fn f(n: u32) -> usize { format!("{n}").len() }
 	build: buildRust,
 }
 
-// buildRust makes one call of rustc. The linker keeps 64 KiB for the stack: the
-// default of 1 MiB is memory that every instance has from its start.
+// buildRust calls rustc once. The stack has 64 KiB: with the default of 1 MiB, every
+// instance would have that memory from its start.
 func buildRust(ctx context.Context, dir, out string, say io.Writer) error {
 	compiler, err := rustc.Path()
 	if err != nil {
@@ -76,7 +76,7 @@ func buildRust(ctx context.Context, dir, out string, say io.Writer) error {
 	})
 }
 
-// hasTarget looks for the target's standard library.
+// hasTarget checks for the target's standard library.
 func hasTarget(ctx context.Context, compiler string) error {
 	cmd := exec.CommandContext(ctx, compiler, "--print", "target-libdir", "--target", rustTarget)
 	text, err := cmd.Output()

@@ -25,7 +25,7 @@ func rustTests(t *testing.T, source string) {
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "tests")
-	// The compiler for Wasm may be there without a linker for this machine.
+	// The compiler for Wasm may be installed without a linker for this machine.
 	probe := filepath.Join(dir, "probe.rs")
 	if err := os.WriteFile(probe, []byte("fn main() {}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -41,10 +41,10 @@ func rustTests(t *testing.T, source string) {
 	}
 }
 
-// The SDK does what it says, as plain Rust and without a host.
+// The tests of the SDK pass, as native Rust without a host.
 func TestRustSDK(t *testing.T) { rustTests(t, "../rust/tests/sdk.rs") }
 
-// What a new project's README says about its own tests is so.
+// The commands for native tests in a new project's README work.
 func TestRustTemplateTests(t *testing.T) {
 	l, err := toolchain.Lookup("rust")
 	if err != nil {

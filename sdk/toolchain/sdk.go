@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// withSDK calls build with a folder that has the project's files and the SDK in
-// its folder sdk. That is the project itself, unless it is one of this
-// repository's own, which share one SDK and have no copies: those are built in a
-// folder of their own, so that nothing but the module is left behind.
+// withSDK calls build with a folder that has the project's files and the SDK in its
+// folder sdk. That is the project itself, except for projects of this repository, which
+// have no copy of the SDK: they are copied to a temporary folder, so that only the module
+// is left.
 func withSDK(dir string, sdk fs.FS, build func(dir string) error) error {
 	switch info, err := os.Stat(filepath.Join(dir, "sdk")); {
 	case err == nil && info.IsDir():
@@ -33,7 +33,7 @@ func withSDK(dir string, sdk fs.FS, build func(dir string) error) error {
 	return build(whole)
 }
 
-// copySources copies a project without what was built and what is hidden.
+// copySources copies a project without build results and hidden files.
 func copySources(from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {

@@ -1,8 +1,8 @@
 // Package toolchaintest decides whether a test that needs a compiler can run.
 //
-// A toolchain counts as present when it builds a probe. Without it a test is
-// skipped with what is missing and how to install it; with
-// SENTINEL_TOOLCHAINS=required, as CI has it, the test fails instead.
+// A toolchain is present if it builds a probe. Without it a test is skipped, with a
+// message about what is missing and how to install it; with
+// SENTINEL_TOOLCHAINS=required, as in CI, the test fails instead.
 package toolchaintest
 
 import (
@@ -46,8 +46,8 @@ func Need(t testing.TB, l toolchain.Language) {
 	}
 }
 
-// Missing ends a test that needs a tool: it fails where CI promises the tool,
-// else the test is skipped. why names the tool and how to install it.
+// Missing ends a test that needs a tool: it fails if toolchains are required, else it is
+// skipped. why has the tool and how to install it.
 func Missing(t testing.TB, why error) {
 	t.Helper()
 	if Required() {
@@ -56,5 +56,5 @@ func Missing(t testing.TB, why error) {
 	t.Skipf("%v\n(make toolchains installs what all SDKs need)", why)
 }
 
-// Required reports whether the environment promises every toolchain.
+// Required reports whether the environment requires every toolchain.
 func Required() bool { return os.Getenv("SENTINEL_TOOLCHAINS") == "required" }
