@@ -51,6 +51,7 @@ var layers = []layer{
 	{"runtime/internal/store", []string{"sdk/abi"}, []string{"go.etcd.io/bbolt", "golang.org/x/sys"}},
 	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
 	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
+	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // folds its records
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
