@@ -192,13 +192,13 @@ func countCalls(t *testing.T, host abitest.Host, module []byte) int {
 // hostAdditions are the checks of the conformance kit that Extism alone fails, with
 // the reason. Each is a task of this package.
 var hostAdditions = map[string]string{
-	"A7.1 the clock begins with the attempt, ticks at each reading and jumps to the end of a call": "its clock stands still at a day of 2022, also over host calls",
-	"A7.1 a sleep moves the clocks and takes no real time":                                         "its sleep takes no time and does not advance the clocks",
-	"A8 an output of 1 MiB is one, a byte more is none":                                            "it accepts any output",
-	"A8 a smaller limit of the output holds":                                                       "it accepts any output",
-	"A8 an answer of 256 KiB reaches the guest, a larger one is an error":                          "it accepts any reply",
-	"A8 memory grows to its limit and no further":                                                  "its limit holds for a module, not for a call",
-	"A8 what is written to standard error counts, and ends the step beyond 256 KiB":                "it has no limit on output streams",
+	"A7.1 the clock begins with the attempt, advances at each reading and is set to the end of a call": "its clock stands still at a day of 2022, also over host calls",
+	"A7.1 a sleep advances the clocks and takes no real time":                                          "its sleep takes no time and does not advance the clocks",
+	"A8 an output of 1 MiB is accepted, one byte more is not":                                          "it accepts any output",
+	"A8 a smaller limit of the output is enforced":                                                     "it accepts any output",
+	"A8 an answer of 256 KiB reaches the guest, a larger one is an error":                              "it accepts any reply",
+	"A8 memory grows to its limit and no further":                                                      "its limit holds for a module, not for a call",
+	"A8 standard error is counted, and ends the step above the limit":                                  "it has no limit on output streams",
 }
 
 // TestWhatTheHostAdds: Extism alone fails exactly the checks of hostAdditions.
