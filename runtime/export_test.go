@@ -207,11 +207,11 @@ func StoreRuns(rt *Runtime, n int, info func(int) RunInfo) error {
 
 // StartEvent is the event that started a run, nil for none.
 func StartEvent(rt *Runtime, id sentinels.RunID) (*sentinels.Event, error) {
-	begin, err := rt.firstRecord(id)
+	st, err := rt.fold(id, 1, nil)
 	if err != nil {
 		return nil, err
 	}
-	return begin.Event, nil
+	return st.Start.Event, nil
 }
 
 // VerifyInChild checks a store in a child alone.

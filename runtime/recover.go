@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -204,6 +203,9 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	if err != nil {
 		return nil, err
 	}
+	if !st.Complete() { // its steps are unknown and would be executed again
+		return nil, errf(abi.Internal, "journal of run %s: records are missing behind the first one, and no iteration has ended since", info.ID)
+	}
 	view := rt.plugins.pastView(ctx, st.Executions)
 	used, own, err := rt.readDefinitions(&st.Definitions, view.types.types)
 	if err != nil {
@@ -250,27 +252,4 @@ func (r *run) loadScopes(st *history.State) (err error) {
 	}
 	r.ragContext, err = r.rt.load(st.RAGContext)
 	return err
-}
-
-func (rt *Runtime) firstRecord(id sentinels.RunID) (*journal.RunStartBody, error) {
-	var begin *journal.RunStartBody
-	stop := errors.New("stop")
-	err := rt.db.Journal(string(id), 1, func(_ uint64, raw []byte) error {
-		rec, err := journal.Decode(raw)
-		if err != nil {
-			return err
-		}
-		if rec.RunStart == nil {
-			return fmt.Errorf("journal begins with %q", rec.Kind)
-		}
-		begin = rec.RunStart
-		return stop
-	})
-	if err != nil && !errors.Is(err, stop) {
-		return nil, err
-	}
-	if begin == nil {
-		return nil, errf(abi.NotFound, "run %s has no journal", id)
-	}
-	return begin, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -236,4 +237,17 @@ func ended(t testing.TB, rt *runtime.Runtime, id sentinels.RunID, n int) bool {
 		}
 	}
 	return false
+}
+
+// TestRecoveryNeedsTheRecordsOfAnIteration: a run whose first iteration has lost
+// records is not resumed: it would execute steps again that have ended.
+func TestRecoveryNeedsTheRecordsOfAnIteration(t *testing.T) {
+	db, id := crashIn(t, `{"name":"l","steps":[{"type":"pause","event":"go"}],"loop":{"type":"once"}}`, waiting, func(db *film, id string) error {
+		return db.Enqueue(store.Batch{Trims: []store.Trim{{Run: id, From: 2, To: 2}}}).Wait(within(t))
+	})
+	rt := open(t, newWorld(), db.Memory, runtime.Options{})
+	err := rt.Resume(within(t), id, runtime.ResumeOptions{})
+	if err == nil || !strings.Contains(err.Error(), "records are missing behind the first one") {
+		t.Errorf("got %v", err)
+	}
 }
