@@ -86,8 +86,8 @@ func TestEveryProblemIsPlaced(t *testing.T) {
 	}
 	for _, want := range []string{
 		`:2:3: unknown setting "servee"`, `:3:13: unknown setting "serve.lisen", did you mean "serve.listen"?`,
-		`:3:27: serve.drain: "soon" is no duration`, `:3:44: serve.noAuth: want a boolean, got a string`,
-		`:4:29: logs.keep: -1 is negative`, `SENTINEL_RETENTION_SIZE: "much" is no size`, `logs.level: "loud" is none of`,
+		`:3:27: serve.drain: invalid duration "soon"`, `:3:44: serve.noAuth: want a boolean, got a string`,
+		`:4:29: logs.keep: -1 is negative`, `SENTINEL_RETENTION_SIZE: invalid size "much"`, `logs.level: "loud" is none of`,
 		`SENTINEL_MODELS_SECRET_FILES: models.secretFiles: "[a" is not a pattern`,
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -39,14 +39,14 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
 		if err != nil {
-			return fmt.Errorf("%q is no duration such as 90s, 1h30m or 30d", s)
+			return fmt.Errorf("invalid duration %q: want one such as 90s, 1h30m or 30d", s)
 		}
 		*d = Duration(time.Duration(n) * 24 * time.Hour)
 		return nil
 	}
 	t, err := time.ParseDuration(s)
 	if err != nil || t < 0 {
-		return fmt.Errorf("%q is no duration such as 90s, 1h30m or 30d", s)
+		return fmt.Errorf("invalid duration %q: want one such as 90s, 1h30m or 30d", s)
 	}
 	*d = Duration(t)
 	return nil
@@ -83,7 +83,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
 		if err != nil || n < 0 || n > math.MaxInt64/u.bytes {
-			return fmt.Errorf("%q is no size such as 512KB, 64MB or 2GB", text)
+			return fmt.Errorf("invalid size %q: want one such as 512KB, 64MB or 2GB", text)
 		}
 		*s = Size(n * u.bytes)
 		return nil
