@@ -12,7 +12,7 @@ import (
 )
 
 // TestBadBodiesSayWhere: an error about a body names line, column and path of the
-// text that the client sent, whoever found the mistake.
+// text that the client sent, whichever part of the host found the mistake.
 func TestBadBodiesSayWhere(t *testing.T) {
 	h := open(t, host.Options{})
 	a, err := api.New(api.Options{Commands: registryOf{h}, Tokens: anyToken{}})

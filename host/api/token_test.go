@@ -74,7 +74,7 @@ func TestBadTokenFiles(t *testing.T) {
 	}
 }
 
-// A token that cannot be written keeps nobody from starting: none is good until
+// A token that cannot be written does not prevent a start: no token is valid until
 // there is space, and then one is made.
 func TestTokenWithoutSpace(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "away") // stands for a disk without space

@@ -135,7 +135,7 @@ func (a *app) hint(hint string) {
 	}
 }
 
-// say prints a message that is no error, unless -q is given. It escapes arguments
+// say prints a message that is not an error, unless -q is given. It escapes arguments
 // that are not Text.
 func (a *app) say(format string, args ...any) {
 	if !a.flags.quiet {
@@ -143,7 +143,7 @@ func (a *app) say(format string, args ...any) {
 	}
 }
 
-// note prints to standard error. Nothing can be done about a stream that nobody
+// note prints to standard error. Nothing can be done about a stream that no process
 // reads, so its error is dropped.
 func (a *app) note(format string, args ...any) { _ = a.errs.printf(format, args...) }
 

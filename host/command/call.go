@@ -179,7 +179,7 @@ func crossing(name string, err error) error {
 }
 
 // badPath is the error of a path that the file system cannot have, nil for every
-// other error: the caller named it, so it is no fault of the host.
+// other error: the caller named it, so it is not a fault of the host.
 func badPath(name string, err error) error {
 	path := (*fs.PathError)(nil)
 	code := abi.BadFields

@@ -333,7 +333,7 @@ func TestWorkTreeMustHoldTheWorkspace(t *testing.T) {
 }
 
 // TestModelsDoNotSeeChangesOfSecretFiles shows a model the changes of all files
-// but those that hold secrets, whose names it is told.
+// but those that hold secrets, whose names it receives.
 func TestModelsDoNotSeeChangesOfSecretFiles(t *testing.T) {
 	b := newBench(t)
 	b.repo()

@@ -34,7 +34,7 @@ import (
 // needs no rights, so the test runs everywhere.
 const noWritesVar = "KILLTEST_NO_WRITES"
 
-// forbidWrites sets the limit if this process was told to.
+// forbidWrites sets the limit if the environment of this process asks for it.
 func forbidWrites() error {
 	if os.Getenv(noWritesVar) == "" {
 		return nil
@@ -114,7 +114,7 @@ func serveAs(t *testing.T, user *syscall.Credential, dir, workspace string, env 
 	return s
 }
 
-// ready asks /ready and returns the status in a word, "" while nobody answers.
+// ready asks /ready and returns the status in a word, "" while no process answers.
 func (s *server) ready() string {
 	res, err := s.asks.Get("http://sentinel/ready")
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *server) ready() string {
 		return ""
 	}
 	var answer struct{ Status string }
-	_ = json.Unmarshal(text, &answer) // what is no JSON has no status
+	_ = json.Unmarshal(text, &answer) // an answer that is not JSON has no status
 	return answer.Status
 }
 
@@ -195,7 +195,7 @@ func (s *server) untilRun(t *testing.T, id sentinels.RunID, want sentinels.Statu
 }
 
 // served makes a folder with a triggered definition and one that runs a program
-// that hangs until it is told to end, and serves it once: afterwards the state
+// that hangs until it gets a signal, and serves it once: afterwards the state
 // folder has all that a start finds.
 func served(t *testing.T, dir string, killed bool) (sentinel, workspace string, run sentinels.RunID) {
 	t.Helper()
@@ -254,7 +254,7 @@ func stripState(t *testing.T, state string) {
 }
 
 // comesBack holds a server that was started without space to the promise: it is
-// up and read-only, says so, refuses what is new, and needs nobody when there
+// up and read-only, says so, refuses what is new, and continues by itself when there
 // is space.
 func comesBack(t *testing.T, s *server, workspace string, run sentinels.RunID, killed bool, space func()) {
 	t.Helper()

@@ -151,7 +151,7 @@ func TestContainerfileSettings(t *testing.T) {
 // image starts, it understands.
 func TestContainerfileBuilds(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: the program is not built")
+		t.Skip("the image is not built with -short: it needs a build of the program")
 	}
 	skipOtherBuildFlags(t)
 	list := containerfile(t)
