@@ -14,6 +14,6 @@ func TestLimitTable(t *testing.T) {
 	abidoc.Want(t, "A8.7", map[string]string{
 		"sentinel_eval: source":             fmt.Sprintf("%s, %d brackets within each other, regular expressions of %s", abidoc.Bytes(maxSource), maxDepth, abidoc.Bytes(maxPattern)),
 		"sentinel_eval: variables it reads": fmt.Sprintf("%s in all, %s arrays and objects within each other", abidoc.Bytes(maxData), abidoc.Count(maxDataDepth)),
-		"sentinel_eval: evaluation":         fmt.Sprintf("%d s, %s, %d calls within each other", o.ChildTimeout/time.Second, abidoc.Bytes(o.ChildMemory), callStack),
+		"sentinel_eval: evaluation":         fmt.Sprintf("%d s of processor time, %d s in all, %s, %d calls within each other", o.ChildTimeout/time.Second, waitFactor*o.ChildTimeout/time.Second, abidoc.Bytes(o.ChildMemory), callStack),
 	})
 }

@@ -115,6 +115,35 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// A child that waits for the processor does not use its time, but is not waited
+// for without end.
+func TestChildThatIsNotScheduled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux says how much processor time another process has used")
+	}
+	const limit = 200 * time.Millisecond
+	e := open(t, cond.Options{ChildTimeout: limit})
+	for _, stopped := range []time.Duration{3 * limit, time.Hour} {
+		if _, err := eval(t, e, `[1].some(x => x)`, nil); err != nil {
+			t.Fatal(err)
+		}
+		pid := e.Pids()[0]
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		resume := time.AfterFunc(stopped, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+		begin := time.Now()
+		_, err := eval(t, e, `[1].some(x => x)`, nil)
+		resume.Stop()
+		switch wall := time.Since(begin); {
+		case stopped == time.Hour && (abi.CodeOf(err) != abi.Timeout || wall < 10*limit):
+			t.Errorf("a child that never continues: %v after %s", err, wall)
+		case stopped < time.Hour && (err != nil || wall < stopped):
+			t.Errorf("a child that continues after %s: %v after %s", stopped, err, wall)
+		}
+	}
+}
+
 // A child that was killed while idle is replaced without an error.
 func TestChildKilledWhileIdle(t *testing.T) {
 	e := open(t, cond.Options{})

@@ -33,3 +33,7 @@ const (
 // startTimeout bounds the start of a child, which includes the initialization
 // of the whole program.
 const startTimeout = 10 * time.Second
+
+// waitFactor bounds the time on the wall of an exchange with a child, as a multiple
+// of its limit of processor time.
+const waitFactor = 10

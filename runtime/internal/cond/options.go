@@ -23,8 +23,9 @@ type Options struct {
 	// evaluation is repeated once within ChildTimeout, because most likely this
 	// process was not scheduled. Default 50 ms.
 	FastTimeout time.Duration
-	// ChildTimeout bounds an evaluation in a child, which is killed then.
-	// Default 1 s.
+	// ChildTimeout bounds the processor time of an evaluation in a child, which is
+	// killed then. On the wall it may take ten times as long; where the system has
+	// no clock for a process (not Linux), this is the limit on the wall. Default 1 s.
 	ChildTimeout time.Duration
 	// ChildMemory is how much memory a child may use, in bytes, in addition to
 	// what the program maps at its start. Default 256 MiB.

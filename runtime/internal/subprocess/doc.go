@@ -8,6 +8,6 @@
 //
 // # Concurrency
 //
-// A [Process] must be used by one goroutine at a time. Only [Process.Kill] may
-// be called from any goroutine.
+// A [Process] must be used by one goroutine at a time. [Process.Kill] and
+// [Process.CPUTimeNow] may be called from any goroutine.
 package subprocess

@@ -46,8 +46,7 @@ func Start(c Command, kind string) (*Process, error) {
 	return p, nil
 }
 
-// Kill kills the process and its group without waiting for them. It may be
-// called from any goroutine at any time.
+// Kill kills the process and its group without waiting for them.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,6 +84,18 @@ func (p *Process) CPUTime() time.Duration {
 		return s.UserTime() + s.SystemTime()
 	}
 	return 0
+}
+
+// CPUTimeNow returns the processor time that the process has used so far. It is
+// false where the system does not say, which is every one but Linux, and after
+// the process has ended.
+func (p *Process) CPUTimeNow() (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return 0, false
+	}
+	return cpuTime(p.Pid())
 }
 
 // outOfMemory is what a helper writes to stderr before it exits because of its
