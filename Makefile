@@ -12,7 +12,7 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
 .DEFAULT_GOAL := help
-.PHONY: help build plugins hostile toolchains examples demo test race fuzz kill lint fmt check schema commands run bench clean
+.PHONY: help build plugins hostile toolchains examples demo test soak race fuzz kill lint fmt check schema commands run bench clean
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,7 +43,10 @@ demo: build ## watch a loop repair a broken project
 	@examples/build-fix/demo.sh $(CURDIR)/$(BIN)
 
 test: ## all tests that need Go alone, and what was skipped
-	@.ci/test
+	@.ci/test -short
+
+soak: ## the tests in their long form: every crash point, more kills, plugins from source
+	@.ci/test -timeout 60m
 
 race: ## the short tests under the race detector
 	@CGO_ENABLED=1 .ci/test -race -short
