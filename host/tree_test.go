@@ -46,7 +46,7 @@ var layers = []layer{
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
 	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/openfiles", nil, nil},
-	{"runtime/internal/subprocess", nil, nil}, // shared by those that start children
+	{"runtime/internal/subprocess", nil, []string{"golang.org/x/sys"}}, // shared by those that start children
 	{"runtime/internal/cond", []string{"sentinels", "sdk/abi", "runtime/internal/openfiles", "runtime/internal/subprocess"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
 	{"runtime/internal/store", []string{"sdk/abi"}, []string{"go.etcd.io/bbolt", "golang.org/x/sys"}},
 	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
