@@ -116,7 +116,7 @@ func TestStopEndsTheShellsOfATree(t *testing.T) {
 		return info.Size()
 	}
 	files := []string{"top", "mid", "low"}
-	for deadline := time.Now().Add(30 * time.Second); size("top") < 20 || size("mid") < 20 || size("low") < 20; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); size("top") < 20 || size("mid") < 20 || size("low") < 20; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the shells did not all start")
 		}

@@ -63,7 +63,7 @@ func TestDrainLeavesNothingInDoubt(t *testing.T) {
 		if err := rt.Resume(ctx, id, runtime.ResumeOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		waited, stop := context.WithTimeout(ctx, 10*time.Second)
+		waited, stop := context.WithTimeout(ctx, 2*time.Minute)
 		res, err := rt.Wait(waited, id)
 		stop()
 		if err != nil || res.Status != sentinels.StatusCompleted {

@@ -19,7 +19,7 @@ import (
 // within bounds what should take far less.
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -46,7 +46,7 @@ func wait(t testing.TB, rt *runtime.Runtime, id sentinels.RunID) runtime.Result 
 // until waits for a condition that other goroutines bring about.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(200 * time.Microsecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(200 * time.Microsecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never came: %s", what)
 		}

@@ -296,7 +296,7 @@ func (k *wreck) check(t *testing.T, what, dir string, report runtime.RepairRepor
 // came waits for a condition and reports whether it was met within a time that
 // even a busy machine does not need.
 func came(met func() bool) bool {
-	for end := time.Now().Add(30 * time.Second); !met(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !met(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return false
 		}

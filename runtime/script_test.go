@@ -23,6 +23,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -197,7 +198,7 @@ var builtins = sync.OnceValues(func() (string, error) {
 })
 
 func scriptOptions(cache string) runtime.Options {
-	return runtime.Options{CacheDir: cache, Plugins: []runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}}
+	return runtime.Options{CacheDir: cache, Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}}
 }
 
 // openBuiltin opens a runtime with the built-in step types.
@@ -237,7 +238,7 @@ func playScript(t *testing.T, ar *txtar.Archive, resident int) map[string]string
 		Commands: &outside, Models: &outside, Limits: begin.Limits, Observer: runtime.Observer{Progress: seen.progress},
 	})
 	defer rt.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for _, f := range ar.Files {
 		switch f.Name {
@@ -325,7 +326,7 @@ func steerRun(t *testing.T, rt *runtime.Runtime, id sentinels.RunID, steer []act
 			}
 			time.Sleep(time.Millisecond)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		err := act(ctx, rt, id, a)
 		cancel()
 		if code := codeOf(err); code != a.Refused {

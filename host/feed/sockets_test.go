@@ -67,7 +67,7 @@ type client struct {
 
 func dial(t testing.TB, url string) client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{Subprotocols: []string{feed.Subprotocol, "token.secret"}})
 	if err != nil {
@@ -78,7 +78,7 @@ func dial(t testing.TB, url string) client {
 }
 
 func (c client) read() (message, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	kind, b, err := c.Read(ctx)
 	if err != nil {
@@ -446,7 +446,7 @@ func TestDeadClientIsNoticed(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
-	conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	if _, err := io.Copy(io.Discard, conn); err != nil {
 		t.Error("the server did not cut the connection:", err)
 	}

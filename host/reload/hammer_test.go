@@ -99,7 +99,7 @@ func TestHammer(t *testing.T) {
 		}
 	}
 	var why string
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if why = s.disagree(); why == "" {
 			break
 		}

@@ -112,7 +112,7 @@ func (l *life) ask(method, path string, body, result any) int {
 // until waits for something that other goroutines bring about.
 func (l *life) until(what string, ok func() bool) {
 	l.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			l.Fatalf("%s did not come about", what)
 		}

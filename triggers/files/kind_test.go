@@ -134,7 +134,7 @@ func (h *fakeHost) want(line string) {
 		if diff := cmp.Diff(line, got); diff != "" {
 			h.t.Errorf("firing (-want +got):\n%s", diff)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		h.t.Fatalf("no firing, want %q", line)
 	}
 }

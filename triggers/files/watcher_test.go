@@ -73,7 +73,7 @@ func (s *fixture) must(err error) {
 // next returns the next batch as "op path" lines.
 func (s *fixture) next() []string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
 	defer cancel()
 	b, err := s.sub.Next(ctx)
 	if err != nil {
@@ -323,7 +323,7 @@ func TestTooMany(t *testing.T) {
 	for i := range 4 {
 		s.write(fmt.Sprintf("%d.json", i), "1")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		if _, err := s.sub.Next(ctx); err != nil {

@@ -178,7 +178,7 @@ func TestCompileChildBlocksNoOther(t *testing.T) {
 			wantError(t, err, abi.Cancelled, "cancel")
 		})
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		if left, _ := filepath.Glob(filepath.Join(dir, "new-*", "wazero-*")); len(left) == 1 {
 			break
 		}

@@ -83,7 +83,7 @@ func checkLeaks(t *testing.T, f func()) {
 	goroutines, files := stdruntime.NumGoroutine(), openFiles(t)
 	f()
 	// A goroutine may still be ending when the call that stops it has returned.
-	for end := time.Now().Add(5 * time.Second); stdruntime.NumGoroutine() > goroutines && time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); stdruntime.NumGoroutine() > goroutines && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	if n := stdruntime.NumGoroutine(); n > goroutines {

@@ -17,7 +17,7 @@ import (
 // prewarmedSeed waits for a prewarmed instance and returns its seed.
 func prewarmedSeed(t testing.TB, m *wasm.Module) uint64 {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if seed, ok := m.Seed(); ok {
 			return seed
 		}
@@ -182,7 +182,7 @@ func TestPrewarmBackoff(t *testing.T) {
 	}
 	defer m.Release()
 	// Taking every seed makes the host prewarm until an instance fails.
-	for deadline := time.Now().Add(20 * time.Second); log.n.Load() == 0; {
+	for deadline := time.Now().Add(2 * time.Minute); log.n.Load() == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("no instance failed")
 		}
