@@ -26,6 +26,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
@@ -312,8 +313,8 @@ func checkAsk(use abi.Use, name string) error {
 
 // plugins returns the built-in step types, those of the folder that was named,
 // and those of the project. Of two files of the same name the named one counts.
-func (h *Host) plugins() ([]runtime.Plugin, error) {
-	list := []runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}
+func (h *Host) plugins() ([]plugin.Source, error) {
+	list := []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}
 	var folders []string
 	if h.opt.Plugins != "" {
 		folders = append(folders, h.opt.Plugins)
@@ -331,12 +332,12 @@ func (h *Host) plugins() ([]runtime.Plugin, error) {
 		}
 		installed := lock.Folder{Dir: dir}
 		for _, e := range entries {
-			there := slices.ContainsFunc(list, func(p runtime.Plugin) bool { return p.Name == e.Name() })
+			there := slices.ContainsFunc(list, func(p plugin.Source) bool { return p.Name == e.Name() })
 			if filepath.Ext(e.Name()) != ".wasm" || there {
 				continue
 			}
 			path := filepath.Join(dir, e.Name())
-			list = append(list, runtime.Plugin{Name: e.Name(), Wasm: func() ([]byte, error) {
+			list = append(list, plugin.Source{Name: e.Name(), Wasm: func() ([]byte, error) {
 				if strings.HasPrefix(e.Name(), ".") {
 					return nil, errors.New("its name begins with a dot")
 				}

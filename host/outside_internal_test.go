@@ -31,14 +31,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // granted is an operator with one answer for every plugin.
-type granted struct{ allowed runtime.Grant }
+type granted struct{ allowed plugin.Grant }
 
-func (g granted) Grant(context.Context, runtime.PluginInfo) (runtime.Grant, error) {
+func (g granted) Grant(context.Context, plugin.Info) (plugin.Grant, error) {
 	return g.allowed, nil
 }
 
@@ -120,15 +121,15 @@ func TestSecretsStayOutside(t *testing.T) {
 	var err error
 	h.rt, err = runtime.Open(t.Context(), runtime.Options{
 		Dir:     h.state,
-		Plugins: []runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}, {Name: "outside.wasm", Wasm: guest}},
-		Grants: granted{runtime.Grant{
-			Allow: []runtime.PluginAsk{
+		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}, {Name: "outside.wasm", Wasm: guest}},
+		Grants: granted{plugin.Grant{
+			Allow: []plugin.Ask{
 				{Use: string(abi.UseHTTP), Names: []string{"api.example.com:" + port, "other.example.com:" + port}},
 				{Use: string(abi.UseFolder), Names: []string{"data:rw"}}, {Use: string(abi.UseSecret), Names: []string{"TOKEN"}},
 			},
 			Private: true,
 			Secrets: map[string][]string{"TOKEN": {"api.example.com:" + port}, "OTHER": {"api.example.com:" + port}},
-			Folders: map[string]runtime.Folder{"data": {Path: "files", Write: true}},
+			Folders: map[string]plugin.Folder{"data": {Path: "files", Write: true}},
 		}},
 		HTTP:     outgoing{fetch.New(fetch.Options{Secrets: h.secrets, Roots: roots, Resolver: loopback{}})},
 		Folders:  folders{folder.New(folder.Options{})},

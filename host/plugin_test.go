@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -27,7 +27,7 @@ func TestPluginsFromAFolder(t *testing.T) {
 	ws := t.TempDir()
 	h := open(t, host.Options{Workspace: ws, Plugins: dir})
 	problems := map[string]string{}
-	var live runtime.PluginInfo
+	var live plugin.Info
 	for _, p := range h.Runtime().Plugins() {
 		if p.Problem != "" {
 			problems[p.Source] = p.Problem

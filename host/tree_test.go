@@ -52,22 +52,24 @@ var layers = []layer{
 	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
 	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // folds its records
+	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
+	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
-	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
+	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime"}, nil}, // it steers the engine, nothing else
+	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
 	{"host/wholefile", nil, nil},
 	{"host/termtext", nil, nil},
 	{"host/regular", nil, nil},
 	{"host/trust", []string{"host/regular", "sdk/abi"}, nil},
-	{"host/plugin/grant", []string{"host/regular", "host/trust", "host/wholefile", "sdk/abi", "runtime"}, nil},                                  // it is the engine's operator
-	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime"}, nil},                                      // likewise
-	{"host/serve", []string{"host", "host/*", "host/plugin/bundle/lock", "runtime", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
-	{"host/repair", []string{"host/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                          // the store is the engine's
-	{"host/doctor", []string{"host/regular", "host/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                             // and so is what can be told of a state folder
-	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/reload", []string{"host/regular", "host/trust", "runtime", "triggers/files", "sentinels", "sdk/abi"}, nil},
+	{"host/plugin/grant", []string{"host/regular", "host/trust", "host/wholefile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                  // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                      // likewise
+	{"host/serve", []string{"host", "host/*", "host/plugin/bundle/lock", "runtime", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
+	{"host/repair", []string{"host/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                            // the store is the engine's
+	{"host/doctor", []string{"host/regular", "host/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                               // and so is what can be told of a state folder
+	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/reload", []string{"host/regular", "host/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sdk/abi"}, nil},
 	{"host/plugin/bundle/lock", []string{"host/regular", "host/wholefile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
 	{"host/plugin/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
 	{"host/plugin/bundle/wire", []string{"sdk/abi"}, nil},
@@ -91,7 +93,7 @@ var layers = []layer{
 	{"host/folder", []string{"host/command", "host/place", "host/request", "sdk/abi"}, nil}, // command: which files steer tools
 	{"host/code", []string{"host/command", "host/place", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/metrics", []string{"runtime", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                                   // it observes the engine
+	{"host/metrics", []string{"runtime", "runtime/plugin", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                 // it observes the engine
 	{"host/feed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine
 	{"host/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
 	{"host/notify", nil, nil},
@@ -105,8 +107,8 @@ var layers = []layer{
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},
-	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugin/plugintest", "runtime", "runtime/guest", "sdk/abi", "sdk/toolchain", "sdk/toolchain/toolchaintest", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
-	{"examples/**", []string{"host", "host/client", "host/command", "host/plugin/plugintest", "host/serve", "plugins", "runtime", "runtime/guest", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
+	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugin/plugintest", "runtime", "runtime/plugin", "runtime/guest", "sdk/abi", "sdk/toolchain", "sdk/toolchain/toolchaintest", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
+	{"examples/**", []string{"host", "host/client", "host/command", "host/plugin/plugintest", "host/serve", "plugins", "runtime", "runtime/plugin", "runtime/guest", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
 }
 
 func fits(pattern, pkg string) bool {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -22,7 +24,7 @@ type attempt struct {
 	*execution
 	n      int
 	retry  json.RawMessage
-	mod    *heldModule // for as long as the pass goes on
+	mod    *pluginset.Module // until the iteration ends
 	fields json.RawMessage
 	tools  []string          // the step's allow-list, nil if it has none
 	env    map[string]string // variables of the step's shell lines
@@ -53,7 +55,7 @@ type attempt struct {
 
 // begin resolves the step's fields and writes the start of the attempt.
 func (a *attempt) begin(ctx context.Context) error {
-	mod, err := a.run.plugins().lookup(a.step.Type)
+	mod, err := a.run.plugins().Lookup(a.step.Type)
 	if err != nil {
 		return err
 	}
@@ -64,10 +66,8 @@ func (a *attempt) begin(ctx context.Context) error {
 	}
 	a.fields = fields
 	a.seed = seedOf(a.run.begin.Seed, a.key(), a.enclosing, a.n)
-	if m, ok := mod.module.(seeder); ok {
-		if seed, ok := m.Seed(); ok {
-			a.seed = seed
-		}
+	if seed, ok := mod.Seed(); ok {
+		a.seed = seed
 	}
 	a.base = time.Now()
 	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
@@ -90,15 +90,9 @@ func (a *attempt) begin(ctx context.Context) error {
 	return nil
 }
 
-// A seeder may have an instance ready that began with a seed of its own. The
-// attempt takes that seed then, and its journal keeps it like any other.
-type seeder interface {
-	Seed() (seed uint64, ok bool)
-}
-
 // resolve replaces the references in the step's fields, each as its mark says.
 func (a *attempt) resolve() (json.RawMessage, []string, error) {
-	spec, marks := a.mod.fields(a.step.Type)
+	spec, marks := a.mod.Fields(a.step.Type)
 	lookup := a.run.lookup(a.sc, a.retry)
 	out := make(map[string]json.RawMessage, len(a.step.Fields)+1)
 	var unknown []string
@@ -241,13 +235,13 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 	if err != nil {
 		return err
 	}
-	if a.mod, err = a.run.plugins().digest(ctx, s.Module); err != nil {
+	if a.mod, err = a.run.plugins().ByDigest(ctx, s.Module); err != nil {
 		return err
 	}
 	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, microTime(s.ClockBase)
 	a.logs = past.Logs
 	a.spent = a.run.clock.elapsed() - time.Duration(past.Elapsed)*time.Microsecond
-	_, marks := a.mod.fields(s.Type)
+	_, marks := a.mod.Fields(s.Type)
 	var values map[string]json.RawMessage
 	if json.Unmarshal(fields, &values) == nil {
 		for name, mark := range marks {
@@ -368,7 +362,7 @@ func (a *attempt) why(err error) error {
 // default, which holds where neither says anything.
 func (a *attempt) timeLimit() (limit time.Duration, named bool) {
 	safety := a.run.definition().Safety
-	grant, _ := a.mod.allowed()
+	grant, _ := a.mod.Allowed()
 	for _, ms := range []int64{safety.MaxStepTimeoutMs, a.step.TimeoutMs, grant.TimeoutMs} {
 		own := time.Duration(ms) * time.Millisecond
 		if ms > 0 && (!named || own < limit) {
@@ -429,10 +423,10 @@ const guestMemory = 64 << 20
 // within the limit of the run.
 func (a *attempt) memory() int64 {
 	most := int64(guestMemory)
-	if grant, _ := a.mod.allowed(); grant.Memory > 0 {
+	if grant, _ := a.mod.Allowed(); grant.Memory > 0 {
 		most = grant.Memory
 	}
-	return min(most, a.run.memoryLimit(), MaxGuestMemory)
+	return min(most, a.run.memoryLimit(), plugin.MaxMemory)
 }
 
 // input is clause A3 of the ABI.

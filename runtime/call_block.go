@@ -124,7 +124,7 @@ func (a *attempt) oneBlock(ctx context.Context, sc *scope, field string, ordinal
 // branchField reports whether field may name nested steps of this type at all:
 // one that is left out is an empty list.
 func (a *attempt) branchField(field string) (string, bool) {
-	_, marks := a.mod.fields(a.step.Type)
+	_, marks := a.mod.Fields(a.step.Type)
 	mark := marks[field]
 	return mark, mark == abi.MarkSteps
 }

@@ -81,7 +81,7 @@ func (a *attempt) doOutside(ctx context.Context, c *call, outside interface {
 		return callEnd{}, err
 	}
 	defer a.run.leave()
-	grant, ok := a.mod.allowed()
+	grant, ok := a.mod.Allowed()
 	if !ok { // taken back while the call waited for its turn
 		return callEnd{err: a.denied(c)}, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // A program that embeds the runtime hands in the built-in step types, decodes a
@@ -16,7 +17,7 @@ import (
 func ExampleOpen() {
 	ctx := context.Background()
 	rt, err := runtime.Open(ctx, runtime.Options{
-		Plugins: []runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
+		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
 	})
 	if err != nil {
 		log.Fatal(err)

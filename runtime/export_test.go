@@ -9,6 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -107,13 +108,7 @@ func (m *GoModule) Run(ctx context.Context, inv wasm.Invocation) (res wasm.Resul
 
 // AddModule makes m's step types live.
 func AddModule(rt *Runtime, m *GoModule) error {
-	rt.plugins.loading.Lock()
-	defer rt.plugins.loading.Unlock()
-	h, err := holdable(m, true)
-	if err != nil {
-		return err
-	}
-	return rt.plugins.replace("", h, &PluginInfo{Trusted: true})
+	return rt.plugins.Put(rt.ctx, m, true, plugin.Info{Trusted: true})
 }
 
 // Commits returns how many commits the store has made.

@@ -3,11 +3,11 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -19,15 +19,15 @@ import (
 // lead to several, each in its own turn.
 func (a *attempt) denied(c *call) *abi.Error {
 	use, guarded := abi.UseOf(c.function)
-	if !guarded || a.mod.trusted {
+	if !guarded || a.mod.Trusted() {
 		return nil
 	}
-	grant, ok := a.mod.allowed()
+	grant, ok := a.mod.Allowed()
 	if !ok {
-		return a.mod.refusal("plugin %q is not allowed anything any more", a.mod.Manifest().Name)
+		return a.mod.Refusal("plugin %q is not allowed anything any more", a.mod.Manifest().Name)
 	}
 	if _, ok := grant.Names(use); !ok {
-		return a.mod.refusal("plugin %q is not allowed %s (%s)", a.mod.Manifest().Name, use, c.function)
+		return a.mod.Refusal("plugin %q is not allowed %s (%s)", a.mod.Manifest().Name, use, c.function)
 	}
 	switch use {
 	case abi.UseCommand:
@@ -35,7 +35,7 @@ func (a *attempt) denied(c *call) *abi.Error {
 		if e != nil {
 			return e
 		}
-		return a.mod.deniedCommand(a.run.rt.commandInfo(req.Command))
+		return deniedCommand(a.mod, a.run.rt.commandInfo(req.Command))
 	case abi.UseSpawn:
 		return a.deniedSpawn(c)
 	case abi.UseEmit:
@@ -43,8 +43,8 @@ func (a *attempt) denied(c *call) *abi.Error {
 		if e := parse(c, &req); e != nil {
 			return e
 		}
-		if !a.mod.may(use, req.Event) {
-			return a.mod.refusal("plugin %q is not allowed to emit %q", a.mod.Manifest().Name, req.Event)
+		if !a.mod.AllowsAndAsks(use, req.Event) {
+			return a.mod.Refusal("plugin %q is not allowed to emit %q", a.mod.Manifest().Name, req.Event)
 		}
 	}
 	return nil
@@ -61,18 +61,6 @@ func (a *attempt) guarded(do performer) performer {
 	}
 }
 
-// refusal is the error of what a module may not do, with the way to change that.
-func (h *heldModule) refusal(format string, args ...any) *abi.Error {
-	return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf(format, args...),
-		Hint: "sentinel plugin allow " + h.Manifest().Name}
-}
-
-// may reports whether a name is both asked for and allowed.
-func (h *heldModule) may(use abi.Use, name string) bool {
-	grant, ok := h.allowed()
-	return ok && grant.Allows(use, name) && h.asks.Allows(use, name)
-}
-
 // commandInfo is what is known of a command by its name.
 func (rt *Runtime) commandInfo(name string) CommandInfo {
 	if rt.opt.Commands != nil {
@@ -84,17 +72,17 @@ func (rt *Runtime) commandInfo(name string) CommandInfo {
 }
 
 // deniedCommand returns why a plugin may not call a command, nil if it may.
-func (h *heldModule) deniedCommand(info CommandInfo) *abi.Error {
-	if h.trusted {
+func deniedCommand(m *pluginset.Module, info CommandInfo) *abi.Error {
+	if m.Trusted() {
 		return nil
 	}
-	grant, _ := h.allowed()
+	grant, _ := m.Allowed()
 	names, _ := grant.Names(abi.UseCommand)
-	asked, _ := h.asks.Names(abi.UseCommand)
-	name := h.Manifest().Name
+	asked, _ := m.Asks(abi.UseCommand)
+	name := m.Manifest().Name
 	switch {
 	case !info.namedBy(asked):
-		e := h.refusal("plugin %q does not ask for the command %q", name, info.Name)
+		e := m.Refusal("plugin %q does not ask for the command %q", name, info.Name)
 		e.Hint = "its author has to add the command to what it asks for"
 		switch {
 		case info.ByName:
@@ -104,7 +92,7 @@ func (h *heldModule) deniedCommand(info CommandInfo) *abi.Error {
 		}
 		return e
 	case !info.namedBy(names):
-		return h.refusal("plugin %q is not allowed the command %q", name, info.Name)
+		return m.Refusal("plugin %q is not allowed the command %q", name, info.Name)
 	}
 	return nil
 }
@@ -142,8 +130,8 @@ func (a *attempt) deniedSpawn(c *call) *abi.Error {
 			return nil
 		}
 	}
-	if id == "" || !a.mod.may(abi.UseSpawn, id) {
-		return a.mod.refusal("plugin %q is not allowed to start the sentinel %q", a.mod.Manifest().Name, id)
+	if id == "" || !a.mod.AllowsAndAsks(abi.UseSpawn, id) {
+		return a.mod.Refusal("plugin %q is not allowed to start the sentinel %q", a.mod.Manifest().Name, id)
 	}
 	return nil
 }
@@ -166,12 +154,12 @@ func storedID(raw json.RawMessage) (id string) {
 // deniedModel returns why the plugin may not ask a model: the name in the request
 // or the model that it comes to has to be allowed.
 func (a *attempt) deniedModel(requested string, quote ModelQuote) *abi.Error {
-	if a.mod.trusted {
+	if a.mod.Trusted() {
 		return nil
 	}
 	full := quote.Provider + "/" + quote.Model
-	if requested != "" && a.mod.may(abi.UseLLM, requested) || a.mod.may(abi.UseLLM, full) || a.mod.may(abi.UseLLM, quote.Model) {
+	if requested != "" && a.mod.AllowsAndAsks(abi.UseLLM, requested) || a.mod.AllowsAndAsks(abi.UseLLM, full) || a.mod.AllowsAndAsks(abi.UseLLM, quote.Model) {
 		return nil
 	}
-	return a.mod.refusal("plugin %q is not allowed the model %q", a.mod.Manifest().Name, full)
+	return a.mod.Refusal("plugin %q is not allowed the model %q", a.mod.Manifest().Name, full)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -22,10 +23,10 @@ import (
 // grants is an operator who has decided by digest, with * for every one.
 type grants struct {
 	mu  sync.Mutex
-	all map[string]runtime.Grant
+	all map[string]plugin.Grant
 }
 
-func (g *grants) Grant(_ context.Context, p runtime.PluginInfo) (runtime.Grant, error) {
+func (g *grants) Grant(_ context.Context, p plugin.Info) (plugin.Grant, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, key := range []string{p.Digest, "*"} {
@@ -34,17 +35,17 @@ func (g *grants) Grant(_ context.Context, p runtime.PluginInfo) (runtime.Grant, 
 		}
 	}
 	if len(p.Asks) == 0 {
-		return runtime.Grant{}, nil
+		return plugin.Grant{}, nil
 	}
-	return runtime.Grant{}, abi.New(abi.Denied, p.Name+" waits for approval")
+	return plugin.Grant{}, abi.New(abi.Denied, p.Name+" waits for approval")
 }
 
-func (g *grants) set(key string, grant *runtime.Grant) {
+func (g *grants) set(key string, grant *plugin.Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if delete(g.all, key); grant != nil {
 		if g.all == nil {
-			g.all = map[string]runtime.Grant{}
+			g.all = map[string]plugin.Grant{}
 		}
 		g.all[key] = *grant
 	}
@@ -80,8 +81,8 @@ func ask(use abi.Use, names ...string) wasm.Ask {
 	return wasm.Ask{Use: string(use), Names: names, Reason: "the test needs it"}
 }
 
-func allowed(use abi.Use, names ...string) runtime.PluginAsk {
-	return runtime.PluginAsk{Use: string(use), Names: names}
+func allowed(use abi.Use, names ...string) plugin.Ask {
+	return plugin.Ask{Use: string(use), Names: names}
 }
 
 // TestGrantOfEachCall makes every guarded host call inside and outside of what
@@ -94,42 +95,42 @@ func TestGrantOfEachCall(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		asks     []wasm.Ask // default every
-		allow    []runtime.PluginAsk
+		allow    []plugin.Ask
 		function string
 		request  string
 		denied   string // part of the message, "" for an answer that is no denial
 	}{
-		{"command", nil, []runtime.PluginAsk{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/look"}`, ""},
-		{"command not allowed", nil, []runtime.PluginAsk{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act"}`, `not allowed the command "world/act"`},
-		{"command not asked for", []wasm.Ask{ask(abi.UseCommand, "world/look")}, []runtime.PluginAsk{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/act"}`, `does not ask for the command "world/act"`},
-		{"no command at all", nil, []runtime.PluginAsk{allowed(abi.UseEmit)}, abi.FuncCommand, `{"command":"world/look"}`, "not allowed command"},
-		{"private by star", []wasm.Ask{ask(abi.UseCommand, "*")}, []runtime.PluginAsk{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
-		{"private by a family above", nil, []runtime.PluginAsk{allowed(abi.UseCommand, "world/*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
-		{"private by name", []wasm.Ask{ask(abi.UseCommand, "world/hidden/act")}, []runtime.PluginAsk{allowed(abi.UseCommand, "world/hidden/act")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, ""},
-		{"execution by its family", []wasm.Ask{ask(abi.UseCommand, "world/execute")}, []runtime.PluginAsk{allowed(abi.UseCommand, "*", "world/*")}, abi.FuncCommand, `{"command":"world/execute"}`, "not allowed the command"},
-		{"execution asked for by patterns", []wasm.Ask{ask(abi.UseCommand, "*", "world/*")}, []runtime.PluginAsk{allowed(abi.UseCommand, "world/execute")}, abi.FuncCommand, `{"command":"world/execute"}`, "does not ask"},
-		{"execution by name", []wasm.Ask{ask(abi.UseCommand, "world/execute")}, []runtime.PluginAsk{allowed(abi.UseCommand, "world/execute")}, abi.FuncCommand, `{"command":"world/execute"}`, ""},
-		{"by a model", nil, []runtime.PluginAsk{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act","by":"model","tools":["*"]}`, `not allowed the command`},
-		{"emit", nil, []runtime.PluginAsk{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:b"}`, ""},
-		{"emit not allowed", nil, []runtime.PluginAsk{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:c"}`, `not allowed to emit "a:c"`},
-		{"emit not asked for", nil, []runtime.PluginAsk{allowed(abi.UseEmit)}, abi.FuncEmit, `{"event":"b:c"}`, `not allowed to emit`},
-		{"model", nil, []runtime.PluginAsk{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, ""},
-		{"model not allowed", nil, []runtime.PluginAsk{allowed(abi.UseLLM, "world/small")}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model "world/oracle"`},
-		{"model not asked for", []wasm.Ask{ask(abi.UseLLM, "moon/*")}, []runtime.PluginAsk{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model`},
+		{"command", nil, []plugin.Ask{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/look"}`, ""},
+		{"command not allowed", nil, []plugin.Ask{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act"}`, `not allowed the command "world/act"`},
+		{"command not asked for", []wasm.Ask{ask(abi.UseCommand, "world/look")}, []plugin.Ask{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/act"}`, `does not ask for the command "world/act"`},
+		{"no command at all", nil, []plugin.Ask{allowed(abi.UseEmit)}, abi.FuncCommand, `{"command":"world/look"}`, "not allowed command"},
+		{"private by star", []wasm.Ask{ask(abi.UseCommand, "*")}, []plugin.Ask{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
+		{"private by a family above", nil, []plugin.Ask{allowed(abi.UseCommand, "world/*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
+		{"private by name", []wasm.Ask{ask(abi.UseCommand, "world/hidden/act")}, []plugin.Ask{allowed(abi.UseCommand, "world/hidden/act")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, ""},
+		{"execution by its family", []wasm.Ask{ask(abi.UseCommand, "world/execute")}, []plugin.Ask{allowed(abi.UseCommand, "*", "world/*")}, abi.FuncCommand, `{"command":"world/execute"}`, "not allowed the command"},
+		{"execution asked for by patterns", []wasm.Ask{ask(abi.UseCommand, "*", "world/*")}, []plugin.Ask{allowed(abi.UseCommand, "world/execute")}, abi.FuncCommand, `{"command":"world/execute"}`, "does not ask"},
+		{"execution by name", []wasm.Ask{ask(abi.UseCommand, "world/execute")}, []plugin.Ask{allowed(abi.UseCommand, "world/execute")}, abi.FuncCommand, `{"command":"world/execute"}`, ""},
+		{"by a model", nil, []plugin.Ask{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act","by":"model","tools":["*"]}`, `not allowed the command`},
+		{"emit", nil, []plugin.Ask{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:b"}`, ""},
+		{"emit not allowed", nil, []plugin.Ask{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:c"}`, `not allowed to emit "a:c"`},
+		{"emit not asked for", nil, []plugin.Ask{allowed(abi.UseEmit)}, abi.FuncEmit, `{"event":"b:c"}`, `not allowed to emit`},
+		{"model", nil, []plugin.Ask{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, ""},
+		{"model not allowed", nil, []plugin.Ask{allowed(abi.UseLLM, "world/small")}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model "world/oracle"`},
+		{"model not asked for", []wasm.Ask{ask(abi.UseLLM, "moon/*")}, []plugin.Ask{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model`},
 		{"watch", nil, nil, abi.FuncWatch, `{"executionId":"x"}`, "not allowed watch"},
-		{"spawn of its own field", nil, []runtime.PluginAsk{allowed(abi.UseSpawn)}, abi.FuncSpawn, `{"field":"definition"}`, ""},
+		{"spawn of its own field", nil, []plugin.Ask{allowed(abi.UseSpawn)}, abi.FuncSpawn, `{"field":"definition"}`, ""},
 		{"spawn without a grant", nil, nil, abi.FuncSpawn, `{"field":"definition"}`, "not allowed spawn"},
-		{"spawn of a stored one", nil, []runtime.PluginAsk{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"kid"}`, ""},
-		{"spawn of another stored one", nil, []runtime.PluginAsk{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"other"}`, `not allowed to start the sentinel "other"`},
-		{"http", nil, []runtime.PluginAsk{allowed(abi.UseHTTP, "example.com")}, abi.FuncHTTP, `{"url":"https://example.com"}`, ""},
+		{"spawn of a stored one", nil, []plugin.Ask{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"kid"}`, ""},
+		{"spawn of another stored one", nil, []plugin.Ask{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"other"}`, `not allowed to start the sentinel "other"`},
+		{"http", nil, []plugin.Ask{allowed(abi.UseHTTP, "example.com")}, abi.FuncHTTP, `{"url":"https://example.com"}`, ""},
 		{"http without a grant", nil, nil, abi.FuncHTTP, `{"url":"https://example.com"}`, "not allowed http"},
-		{"folder", nil, []runtime.PluginAsk{allowed(abi.UseFolder, "data")}, abi.FuncFile, `{"folder":"data","op":"read","path":"x"}`, ""},
+		{"folder", nil, []plugin.Ask{allowed(abi.UseFolder, "data")}, abi.FuncFile, `{"folder":"data","op":"read","path":"x"}`, ""},
 		{"folder without a grant", nil, nil, abi.FuncFile, `{"folder":"data","op":"read","path":"x"}`, "not allowed folder"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			net, files := new(outside), new(outside)
 			w := newWorld()
-			rt := open(t, w, store.NewMemory(), runtime.Options{HTTP: net, Folders: files, Grants: &grants{all: map[string]runtime.Grant{"*": {Allow: c.allow}}}})
+			rt := open(t, w, store.NewMemory(), runtime.Options{HTTP: net, Folders: files, Grants: &grants{all: map[string]plugin.Grant{"*": {Allow: c.allow}}}})
 			asks := c.asks
 			if asks == nil {
 				asks = every
@@ -174,7 +175,7 @@ func TestGrantOfEachCall(t *testing.T) {
 // is answered as it was, also when the plugin is allowed more by then.
 func TestDenialReplays(t *testing.T) {
 	db, w := store.NewMemory(), newWorld()
-	g := &grants{all: map[string]runtime.Grant{"*": {}}}
+	g := &grants{all: map[string]plugin.Grant{"*": {}}}
 	rt := open(t, w, db, runtime.Options{Grants: g})
 	mod := reach(ask(abi.UseEmit))
 	mod.Step = func(g *runtime.GoGuest) (any, error) {
@@ -192,7 +193,7 @@ func TestDenialReplays(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the step to wait", func() bool { return runtime.Subscribers(rt) == 1 })
-	g.set("*", &runtime.Grant{Allow: []runtime.PluginAsk{allowed(abi.UseEmit)}})
+	g.set("*", &plugin.Grant{Allow: []plugin.Ask{allowed(abi.UseEmit)}})
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func TestDenialReplays(t *testing.T) {
 // and is denied, and its type is unknown for what is read afterwards.
 func TestLostGrant(t *testing.T) {
 	w := newWorld()
-	g := &grants{all: map[string]runtime.Grant{"*": {Allow: []runtime.PluginAsk{allowed(abi.UseEmit), allowed(abi.UseHTTP, "x")}}}}
+	g := &grants{all: map[string]plugin.Grant{"*": {Allow: []plugin.Ask{allowed(abi.UseEmit), allowed(abi.UseHTTP, "x")}}}}
 	net := new(outside)
 	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g, HTTP: net})
 	mod := reach(ask(abi.UseEmit), ask(abi.UseHTTP, "x"))
@@ -234,8 +235,8 @@ func TestLostGrant(t *testing.T) {
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Errorf("Regrant: %v", err)
 	}
-	info, _ := plugin(rt, "reach.wasm")
-	if info.State != runtime.PluginWaiting || info.Grant != nil || info.Problem == "" {
+	info, _ := pluginOf(rt, "reach.wasm")
+	if info.State != plugin.Waiting || info.Grant != nil || info.Problem == "" {
 		t.Errorf("it is %+v", info)
 	}
 	_, problems := rt.Decode([]byte(src), "r.json")
@@ -254,7 +255,7 @@ func TestLostGrant(t *testing.T) {
 // TestDefinitionBeyondGrant checks what a step names when its definition is saved.
 func TestDefinitionBeyondGrant(t *testing.T) {
 	w := newWorld()
-	g := &grants{all: map[string]runtime.Grant{"*": {Allow: []runtime.PluginAsk{allowed(abi.UseCommand, "world/look")}}}}
+	g := &grants{all: map[string]plugin.Grant{"*": {Allow: []plugin.Ask{allowed(abi.UseCommand, "world/look")}}}}
 	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g})
 	if err := runtime.AddUntrusted(rt, reach(ask(abi.UseCommand, "world/look", "world/act"))); err != nil {
 		t.Fatal(err)
@@ -279,7 +280,7 @@ func TestDefinitionBeyondGrant(t *testing.T) {
 }
 
 // asking makes a plugin with real code, of one step type, that asks for asks.
-func asking(t testing.TB, source, version string, asks ...wasm.Ask) runtime.Plugin {
+func asking(t testing.TB, source, version string, asks ...wasm.Ask) plugin.Source {
 	t.Helper()
 	code, err := os.ReadFile("testdata/guests/plain.wasm")
 	if err != nil {
@@ -295,7 +296,7 @@ func asking(t testing.TB, source, version string, asks ...wasm.Ask) runtime.Plug
 		t.Fatal("plain.wasm has no place for a manifest")
 	}
 	code = bytes.Replace(code, old, fmt.Appendf(nil, "%-2048s", text), 1)
-	return runtime.Plugin{Name: source, Wasm: func() ([]byte, error) { return code, nil }}
+	return plugin.Source{Name: source, Wasm: func() ([]byte, error) { return code, nil }}
 }
 
 // TestWaiting follows a plugin from its first sight to a version that asks for
@@ -305,7 +306,7 @@ func TestWaiting(t *testing.T) {
 	g := &grants{}
 	var mu sync.Mutex
 	var told []string
-	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g, Observer: runtime.Observer{Plugin: func(p runtime.PluginInfo) {
+	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g, Observer: runtime.Observer{Plugin: func(p plugin.Info) {
 		mu.Lock()
 		defer mu.Unlock()
 		line := p.Name + " " + p.Version + " " + string(p.State)
@@ -315,17 +316,17 @@ func TestWaiting(t *testing.T) {
 		told = append(told, line)
 	}}})
 	info, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "1", ask(abi.UseEmit, "a:*")))
-	if abi.CodeOf(err) != abi.Denied || info.State != runtime.PluginWaiting || len(info.Types) != 1 {
+	if abi.CodeOf(err) != abi.Denied || info.State != plugin.Waiting || len(info.Types) != 1 {
 		t.Fatalf("the first version is %+v, %v", info, err)
 	}
 	one := info.Digest
-	grant := runtime.Grant{Allow: []runtime.PluginAsk{allowed(abi.UseEmit, "a:*")}}
+	grant := plugin.Grant{Allow: []plugin.Ask{allowed(abi.UseEmit, "a:*")}}
 	g.set(one, &grant)
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	info, _ = plugin(rt, "a.wasm")
-	if info.State != runtime.PluginLive || info.Problem != "" || !cmp.Equal(info.Grant, &grant) {
+	info, _ = pluginOf(rt, "a.wasm")
+	if info.State != plugin.Live || info.Problem != "" || !cmp.Equal(info.Grant, &grant) {
 		t.Fatalf("allowed, it is %+v", info)
 	}
 	runs := func(want sentinels.Status) {
@@ -345,32 +346,32 @@ func TestWaiting(t *testing.T) {
 	runs(sentinels.StatusCompleted)
 
 	next, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "2", ask(abi.UseEmit, "a:*", "b:*"), ask(abi.UseHTTP, "example.com")))
-	if abi.CodeOf(err) != abi.Denied || next.State != runtime.PluginWaiting {
+	if abi.CodeOf(err) != abi.Denied || next.State != plugin.Waiting {
 		t.Fatalf("the second version is %+v, %v", next, err)
 	}
-	info, _ = plugin(rt, "a.wasm")
-	missing := []runtime.PluginAsk{{Use: "emit", Names: []string{"b:*"}, Reason: "the test needs it"}, {Use: "http", Names: []string{"example.com"}, Reason: "the test needs it"}}
-	if info.State != runtime.PluginLive || info.Digest != one || info.Next == nil || info.Next.Digest != next.Digest || !cmp.Equal(info.Next.Missing, missing) {
+	info, _ = pluginOf(rt, "a.wasm")
+	missing := []plugin.Ask{{Use: "emit", Names: []string{"b:*"}, Reason: "the test needs it"}, {Use: "http", Names: []string{"example.com"}, Reason: "the test needs it"}}
+	if info.State != plugin.Live || info.Digest != one || info.Next == nil || info.Next.Digest != next.Digest || !cmp.Equal(info.Next.Missing, missing) {
 		t.Errorf("the old one is %+v, next %+v", info, info.Next)
 	}
 	runs(sentinels.StatusCompleted)
 	// Pruning must not take the code that waits.
 	runtime.ForgetSweep(rt)
 	prune(t, rt, runtime.Retention{})
-	g.set(next.Digest, &runtime.Grant{Allow: []runtime.PluginAsk{allowed(abi.UseEmit)}, Reuse: true})
+	g.set(next.Digest, &plugin.Grant{Allow: []plugin.Ask{allowed(abi.UseEmit)}, Reuse: true})
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if info, _ = plugin(rt, "a.wasm"); info.Version != "2" || info.Next != nil || info.Refused != "" || !info.Grant.Reuse {
+	if info, _ = pluginOf(rt, "a.wasm"); info.Version != "2" || info.Next != nil || info.Refused != "" || !info.Grant.Reuse {
 		t.Errorf("after the second approval it is %+v", info)
 	}
 	runs(sentinels.StatusCompleted)
 	// Reuse is taken back: the same digest is loaded again.
-	g.set(next.Digest, &runtime.Grant{})
+	g.set(next.Digest, &plugin.Grant{})
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if info, _ = plugin(rt, "a.wasm"); info.State != runtime.PluginLive || info.Grant.Reuse {
+	if info, _ = pluginOf(rt, "a.wasm"); info.State != plugin.Live || info.Grant.Reuse {
 		t.Errorf("without reuse it is %+v", info)
 	}
 	runs(sentinels.StatusCompleted)
@@ -384,11 +385,11 @@ func TestWaiting(t *testing.T) {
 	if err := rt.UnloadPlugin(t.Context(), "a.wasm"); err != nil {
 		t.Fatal(err)
 	}
-	g.set("*", &runtime.Grant{})
+	g.set("*", &plugin.Grant{})
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if info, ok := plugin(rt, "a.wasm"); ok {
+	if info, ok := pluginOf(rt, "a.wasm"); ok {
 		t.Errorf("a plugin whose file is gone came back: %+v", info)
 	}
 	want := []string{"a 1 waiting", "a 1 live", "a 1 live, next 2", "a 2 live", "a 2 live", "a 2 waiting"}
@@ -399,7 +400,7 @@ func TestWaiting(t *testing.T) {
 
 // TestGrantBounds holds a plugin's steps to the memory and the time it is allowed.
 func TestGrantBounds(t *testing.T) {
-	g := &grants{all: map[string]runtime.Grant{"*": {TimeoutMs: 50, Memory: 1 << 10}}}
+	g := &grants{all: map[string]plugin.Grant{"*": {TimeoutMs: 50, Memory: 1 << 10}}}
 	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Grants: g})
 	mod := reach()
 	mod.Step = func(g *runtime.GoGuest) (any, error) {
@@ -426,7 +427,7 @@ func TestGrantedMemory(t *testing.T) {
 	for _, c := range []struct{ granted, run, want int64 }{
 		{0, 0, 64 << 20}, {16 << 20, 0, 16 << 20}, {512 << 20, 0, 512 << 20}, {512 << 20, 100, 100 << 20}, {2 << 30, 4096, 1 << 30},
 	} {
-		g := &grants{all: map[string]runtime.Grant{"*": {Memory: c.granted}}}
+		g := &grants{all: map[string]plugin.Grant{"*": {Memory: c.granted}}}
 		rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Grants: g})
 		mod := reach()
 		mod.Step = func(g *runtime.GoGuest) (any, error) { return g.Memory(), nil }
@@ -456,7 +457,7 @@ func TestAsksAreRead(t *testing.T) {
 	p := asking(t, "a.wasm", "1", ask(abi.UseEmit, "x"), ask(abi.UseHTTP, "a.com", "b"))
 	info, err := rt.LoadPlugin(t.Context(), p)
 	e := abi.As(err)
-	if e == nil || e.Code != abi.Plugin || !strings.Contains(e.Message, "asks[1].names[1]: b is not a host") || e.Hint != "write a.com" || info.State != runtime.PluginRefused {
+	if e == nil || e.Code != abi.Plugin || !strings.Contains(e.Message, "asks[1].names[1]: b is not a host") || e.Hint != "write a.com" || info.State != plugin.Refused {
 		t.Errorf("state %s, error %v, want the name and its place", info.State, err)
 	}
 	if _, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "2", ask(abi.UseHTTP, "a.com"))); abi.CodeOf(err) != abi.Denied {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -16,15 +17,15 @@ const maxDeniedTools = 5
 // checkGrant finds commands that a step names and its plugin may not call. What
 // only shows when the step runs, such as a name that a variable holds, is denied
 // then.
-func (rt *Runtime) checkGrant(mod *heldModule, at string, step *sentinels.Step) sentinels.Problems {
-	if mod.trusted {
+func (rt *Runtime) checkGrant(mod *pluginset.Module, at string, step *sentinels.Step) sentinels.Problems {
+	if mod.Trusted() {
 		return nil
 	}
 	var problems sentinels.Problems
 	add := func(field string, e *abi.Error) {
 		problems = append(problems, sentinels.Problem{Path: joinPath(at, field), Kind: "grant", Message: e.Message, Hint: e.Hint})
 	}
-	_, marks := mod.fields(step.Type)
+	_, marks := mod.Fields(step.Type)
 	fields := make([]string, 0, len(marks))
 	for field := range marks {
 		fields = append(fields, field)
@@ -37,7 +38,7 @@ func (rt *Runtime) checkGrant(mod *heldModule, at string, step *sentinels.Step) 
 			if json.Unmarshal(step.Fields["command"], &name) != nil || name == "" || strings.Contains(name, "$") {
 				continue
 			}
-			if e := mod.deniedCommand(rt.commandInfo(name)); e != nil {
+			if e := deniedCommand(mod, rt.commandInfo(name)); e != nil {
 				add("command", e)
 			}
 		case abi.MarkTools:
@@ -51,7 +52,7 @@ func (rt *Runtime) checkGrant(mod *heldModule, at string, step *sentinels.Step) 
 
 // deniedTools returns the error of a list of tools that goes beyond what the
 // plugin may call, since the model would be offered them in vain.
-func (rt *Runtime) deniedTools(mod *heldModule, raw json.RawMessage) *abi.Error {
+func (rt *Runtime) deniedTools(mod *pluginset.Module, raw json.RawMessage) *abi.Error {
 	var tools []string
 	if rt.opt.Commands == nil || json.Unmarshal(raw, &tools) != nil {
 		return nil // not a list as written: the schema or the run says so
@@ -62,7 +63,7 @@ func (rt *Runtime) deniedTools(mod *heldModule, raw json.RawMessage) *abi.Error 
 	}
 	var denied []string
 	for _, info := range rt.opt.Commands.Tools(tools) {
-		if mod.deniedCommand(info) != nil {
+		if deniedCommand(mod, info) != nil {
 			denied = append(denied, info.Name)
 		}
 	}
@@ -73,7 +74,7 @@ func (rt *Runtime) deniedTools(mod *heldModule, raw json.RawMessage) *abi.Error 
 	if more := len(denied) - maxDeniedTools; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	e := mod.refusal("plugin %q is not allowed the commands %s", mod.Manifest().Name, list)
+	e := mod.Refusal("plugin %q is not allowed the commands %s", mod.Manifest().Name, list)
 	e.Hint = "name only tools that the plugin is allowed: sentinel plugin list"
 	return e
 }

@@ -67,7 +67,7 @@ func (rt *Runtime) look() {
 
 	rt.shift(next, disk, failing)
 	if next.OK && rt.plugins != nil {
-		rt.plugins.keepRest()
+		rt.plugins.KeepRest()
 	}
 	if changed {
 		rt.tellHealth(next)

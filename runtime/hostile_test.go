@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/abitest"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -24,8 +25,8 @@ var slowHere = []string{"recursion", "recursion_indirect", "blocks_small", "floo
 // it is the engine's to bear.
 type allows struct{}
 
-func (allows) Grant(_ context.Context, p runtime.PluginInfo) (runtime.Grant, error) {
-	return runtime.Grant{Allow: p.Asks}, nil
+func (allows) Grant(_ context.Context, p plugin.Info) (plugin.Grant, error) {
+	return plugin.Grant{Allow: p.Asks}, nil
 }
 
 // TestHostileSteps: a hostile guest in a run is a step that failed, with a code
@@ -43,7 +44,7 @@ func TestHostileSteps(t *testing.T) {
 			g.Code = abi.Timeout // it also asks for executions, and those of the test never end
 		}
 		t.Run(g.Name, func(t *testing.T) {
-			p := runtime.Plugin{Name: g.Name + ".wasm", Wasm: func() ([]byte, error) { return g.Module(), nil }}
+			p := plugin.Source{Name: g.Name + ".wasm", Wasm: func() ([]byte, error) { return g.Module(), nil }}
 			if _, err := rt.LoadPlugin(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}

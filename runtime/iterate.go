@@ -218,10 +218,10 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	if !r.newest().same(next) {
 		return false, nil
 	}
-	view := r.rt.plugins.view()
+	view := r.rt.plugins.View()
 	defer func() {
 		if !begun {
-			view.end()
+			view.End()
 		}
 	}()
 	def := r.reread(next.def, view)

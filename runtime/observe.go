@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -29,7 +30,7 @@ type Observer struct {
 	// Plugin is called when a plugin becomes live, begins to wait or is refused,
 	// also when only a newer version of one that serves does. It must neither
 	// block nor change plugins.
-	Plugin func(PluginInfo)
+	Plugin func(plugin.Info)
 }
 
 // TriggerFired says what became of one fire. A fire that waited, in the queue or

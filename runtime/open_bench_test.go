@@ -7,6 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // BenchmarkOpen is what starting costs when the built-in guest was compiled
@@ -16,7 +17,7 @@ func BenchmarkOpen(b *testing.B) {
 		dir := b.TempDir()
 		open := func() {
 			rt, err := runtime.Open(context.Background(), runtime.Options{
-				Dir: dir, Plugins: []runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
+				Dir: dir, Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
 			})
 			if err != nil {
 				b.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -22,10 +23,10 @@ type Options struct {
 	CacheDir string
 	// Plugins provide the step types. Where two provide the same type, the
 	// first wins and the other is a problem of that plugin. Default none.
-	Plugins []Plugin
+	Plugins []plugin.Source
 	// Grants says what plugins that are not trusted may do. Default nil: those
 	// that ask for nothing are live, all others are refused.
-	Grants Grants
+	Grants plugin.Grants
 	// CheckAsk returns why a name that a plugin asks for could never be compared with
 	// what it uses, such as a host that is none; it refuses the plugin. Default nil: of
 	// hosts all names are taken.
@@ -78,21 +79,6 @@ type Options struct {
 
 	store store.Store      // of engine tests, in place of Dir
 	now   func() time.Time // likewise, the wall clock
-}
-
-// A Plugin is one step plugin to load.
-type Plugin struct {
-	Name string                 // for messages: a file name or "builtin"
-	Wasm func() ([]byte, error) // called once
-	// Prepared is what [Runtime.PreparePlugin] made of the same bytes; it is used up.
-	// Default nil: the load compiles and executes the module.
-	Prepared *PreparedPlugin
-	// Replaces is the Name of another plugin whose place this one takes: its file
-	// was renamed. Default none; one of the same Name is always replaced.
-	Replaces string
-	// Trusted plugins are granted all they ask for and their stateless types
-	// are reused. Only for modules that ship with the program. Default false.
-	Trusted bool
 }
 
 // Limits bound what runs may use; each is named in the error that it causes.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -133,6 +134,6 @@ type PluginCall struct {
 	Key       string // idempotency key of the call
 	// Grant is what the plugin may do at this moment. One that is trusted has all
 	// that it asks for.
-	Grant   Grant
+	Grant   plugin.Grant
 	Request json.RawMessage // as the guest wrote it
 }

@@ -13,17 +13,18 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // tally is version 0 to 8 of a plugin that answers 1 and the version's digit: an
 // instance that had run before would answer 2, and another version another digit.
-func tally(t testing.TB, version int) (p runtime.Plugin, digest string) {
+func tally(t testing.TB, version int) (p plugin.Source, digest string) {
 	t.Helper()
 	code := bytes.Replace(guest(t, "count"), []byte(`"version":"1"`), fmt.Appendf(nil, `"version":"%d"`, version), 1)
 	code = bytes.Replace(code, []byte(`{"output":00}`), fmt.Appendf(nil, `{"output":0%d}`, version), 1)
 	sum := sha256.Sum256(code)
-	return runtime.Plugin{Name: "count.wasm", Wasm: func() ([]byte, error) { return code, nil }}, hex.EncodeToString(sum[:])
+	return plugin.Source{Name: "count.wasm", Wasm: func() ([]byte, error) { return code, nil }}, hex.EncodeToString(sum[:])
 }
 
 // TestThousandSwaps swaps a step type a thousand times, now and then for one that
@@ -38,7 +39,7 @@ func TestThousandSwaps(t *testing.T) {
 	w.delay = time.Millisecond
 	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepIterations: 1 << 20, KeepBytes: 1 << 30}})
 	answers := map[string]string{} // by digest
-	var versions []runtime.Plugin
+	var versions []plugin.Source
 	for v := range 9 {
 		p, digest := tally(t, v)
 		versions, answers[digest] = append(versions, p), fmt.Sprint(11+v)

@@ -10,15 +10,16 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // looping is a plugin whose describe never ends; n makes its bytes differ.
-func looping(t testing.TB, n int) runtime.Plugin {
+func looping(t testing.TB, n int) plugin.Source {
 	t.Helper()
 	custom := fmt.Sprintf("\x01x%04d", n)
 	code := append(bytes.Clone(guest(t, "describeloop")), "\x00"+string(rune(len(custom)))+custom...)
-	return runtime.Plugin{Name: fmt.Sprintf("loop%d.wasm", n), Wasm: func() ([]byte, error) { return code, nil }}
+	return plugin.Source{Name: fmt.Sprintf("loop%d.wasm", n), Wasm: func() ([]byte, error) { return code, nil }}
 }
 
 // TestSlowPluginHoldsUpNoOther: while one plugin executes a describe that does not
@@ -69,7 +70,7 @@ func TestSlowPluginHoldsUpNoOther(t *testing.T) {
 // no longer than the processors make them, and the order of the list counts.
 func TestOpenLoadsSideBySide(t *testing.T) {
 	var reading, most atomic.Int32
-	slowly := func(p runtime.Plugin) runtime.Plugin {
+	slowly := func(p plugin.Source) plugin.Source {
 		code := p.Wasm
 		p.Wasm = func() ([]byte, error) {
 			most.Store(max(most.Load(), reading.Add(1)))
@@ -83,13 +84,13 @@ func TestOpenLoadsSideBySide(t *testing.T) {
 	}
 	first, second := slowly(echo(t, 1)), slowly(echo(t, 2))
 	second.Name = "second.wasm"
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: []runtime.Plugin{first, second}})
+	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: []plugin.Source{first, second}})
 	if most.Load() < 2 {
 		t.Error("one plugin was read after the other")
 	}
-	a, _ := plugin(rt, "echo.wasm")
-	b, _ := plugin(rt, "second.wasm")
-	if a.State != runtime.PluginLive || b.State != runtime.PluginRefused || !strings.Contains(b.Problem, "already provided") {
+	a, _ := pluginOf(rt, "echo.wasm")
+	b, _ := pluginOf(rt, "second.wasm")
+	if a.State != plugin.Live || b.State != plugin.Refused || !strings.Contains(b.Problem, "already provided") {
 		t.Errorf("the first is %s, the second %s (%s), want the first live", a.State, b.State, b.Problem)
 	}
 }
@@ -98,7 +99,7 @@ func TestOpenLoadsSideBySide(t *testing.T) {
 // freed if it is not used.
 func TestPreparedPlugin(t *testing.T) {
 	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
-	prepare := func(p runtime.Plugin) runtime.Plugin {
+	prepare := func(p plugin.Source) plugin.Source {
 		code, _ := p.Wasm()
 		prepared, err := rt.PreparePlugin(t.Context(), code)
 		if err != nil {
@@ -111,7 +112,7 @@ func TestPreparedPlugin(t *testing.T) {
 	if list := rt.Plugins(); len(list) != 0 {
 		t.Errorf("prepared, and listed as %+v", list)
 	}
-	if info := loadPlugin(t, rt, p); info.Version != "1" || info.State != runtime.PluginLive {
+	if info := loadPlugin(t, rt, p); info.Version != "1" || info.State != plugin.Live {
 		t.Errorf("loaded as %+v", info)
 	}
 	other := prepare(echo(t, 2))
@@ -130,7 +131,7 @@ func TestPreparedPlugin(t *testing.T) {
 // TestPluginLimits: more plugins or bytes than the limit are refused with the reason,
 // and loaded once others are gone.
 func TestPluginLimits(t *testing.T) {
-	list := []runtime.Plugin{asking(t, "p1.wasm", "1"), asking(t, "p2.wasm", "1"), asking(t, "p3.wasm", "1")}
+	list := []plugin.Source{asking(t, "p1.wasm", "1"), asking(t, "p2.wasm", "1"), asking(t, "p3.wasm", "1")}
 	code, _ := list[0].Wasm()
 	for _, c := range []struct {
 		limits runtime.Limits
@@ -140,7 +141,7 @@ func TestPluginLimits(t *testing.T) {
 		{runtime.Limits{PluginBytes: 3*int64(len(code)) - 1}, fmt.Sprintf("the files of all plugins have %d bytes together, the limit is %d", 3*len(code), 3*len(code)-1)},
 	} {
 		rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: list, Limits: c.limits})
-		if info, ok := plugin(rt, "p3.wasm"); !ok || info.State != runtime.PluginRefused || !strings.Contains(info.Problem, c.words) {
+		if info, ok := pluginOf(rt, "p3.wasm"); !ok || info.State != plugin.Refused || !strings.Contains(info.Problem, c.words) {
 			t.Errorf("the last one is %+v, want it refused: %s", info, c.words)
 		}
 		if _, err := rt.LoadPlugin(t.Context(), list[2]); abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), c.words) {
@@ -158,7 +159,7 @@ func TestPluginLimits(t *testing.T) {
 func TestPluginNames(t *testing.T) {
 	own := asking(t, "steps.wasm", "1")
 	own.Trusted = true
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: []runtime.Plugin{own}})
+	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: []plugin.Source{own}})
 	for _, name := range []string{"builtin", "steps"} {
 		p := asking(t, name+".wasm", "2")
 		p.Name = "mine.wasm"

@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -31,13 +32,13 @@ func guest(t testing.TB, name string) []byte {
 
 // echo is a plugin of one step type that answers its input; versions differ in
 // one digit.
-func echo(t testing.TB, version int) runtime.Plugin {
+func echo(t testing.TB, version int) plugin.Source {
 	t.Helper()
 	code := bytes.Replace(guest(t, "echo"), []byte(`"version":"1"`), fmt.Appendf(nil, `"version":"%d"`, version), 1)
-	return runtime.Plugin{Name: "echo.wasm", Wasm: func() ([]byte, error) { return code, nil }}
+	return plugin.Source{Name: "echo.wasm", Wasm: func() ([]byte, error) { return code, nil }}
 }
 
-func loadPlugin(t testing.TB, rt *runtime.Runtime, p runtime.Plugin) runtime.PluginInfo {
+func loadPlugin(t testing.TB, rt *runtime.Runtime, p plugin.Source) plugin.Info {
 	t.Helper()
 	info, err := rt.LoadPlugin(t.Context(), p)
 	if err != nil {
@@ -46,14 +47,14 @@ func loadPlugin(t testing.TB, rt *runtime.Runtime, p runtime.Plugin) runtime.Plu
 	return info
 }
 
-// plugin returns what the runtime says of a source.
-func plugin(rt *runtime.Runtime, source string) (runtime.PluginInfo, bool) {
+// pluginOf returns what the runtime says of a source.
+func pluginOf(rt *runtime.Runtime, source string) (plugin.Info, bool) {
 	for _, p := range rt.Plugins() {
 		if p.Source == source {
 			return p, true
 		}
 	}
-	return runtime.PluginInfo{}, false
+	return plugin.Info{}, false
 }
 
 // TestSwapUnderALoop swaps a plugin all the time under a loop: no pass uses two
@@ -117,31 +118,31 @@ func TestSwapUnderALoop(t *testing.T) {
 func TestLoadPluginRefused(t *testing.T) {
 	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
 	v1 := loadPlugin(t, rt, echo(t, 1))
-	named := func(name, sin string) runtime.Plugin {
-		return runtime.Plugin{Name: name, Wasm: func() ([]byte, error) { return guest(t, sin), nil }}
+	named := func(name, sin string) plugin.Source {
+		return plugin.Source{Name: name, Wasm: func() ([]byte, error) { return guest(t, sin), nil }}
 	}
 	for _, c := range []struct {
-		plugin runtime.Plugin
+		plugin plugin.Source
 		code   abi.Code
 		words  string
 	}{
-		{runtime.Plugin{Name: "echo.wasm", Wasm: func() ([]byte, error) { return []byte("no module"), nil }}, abi.BadFields, `"echo.wasm"`},
-		{runtime.Plugin{Name: "echo.wasm", Wasm: func() ([]byte, error) { return nil, errors.New("disk on fire") }}, abi.BadFields, "disk on fire"},
+		{plugin.Source{Name: "echo.wasm", Wasm: func() ([]byte, error) { return []byte("no module"), nil }}, abi.BadFields, `"echo.wasm"`},
+		{plugin.Source{Name: "echo.wasm", Wasm: func() ([]byte, error) { return nil, errors.New("disk on fire") }}, abi.BadFields, "disk on fire"},
 		{named("echo.wasm", "norun"), abi.BadFields, `"run"`},
 		{named("echo.wasm", "asked"), abi.Denied, "asks for permissions"},
 		{named("other.wasm", "echo"), abi.Conflict, "live from another file"},
-		{runtime.Plugin{Name: "other.wasm", Wasm: echo(t, 2).Wasm}, abi.Conflict, `step type "echo" is already provided by plugin "echo"`},
+		{plugin.Source{Name: "other.wasm", Wasm: echo(t, 2).Wasm}, abi.Conflict, `step type "echo" is already provided by plugin "echo"`},
 	} {
 		_, err := rt.LoadPlugin(t.Context(), c.plugin)
 		if abi.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), c.plugin.Name) {
 			t.Errorf("load %s: %v of code %q, want %q and %q", c.plugin.Name, err, abi.CodeOf(err), c.code, c.words)
 		}
 	}
-	info, _ := plugin(rt, "echo.wasm")
+	info, _ := pluginOf(rt, "echo.wasm")
 	if info.Digest != v1.Digest || info.Problem != "" || !strings.Contains(info.Refused, "permissions") {
 		t.Errorf("echo.wasm is %+v, want the first version live and why the newest is not", info)
 	}
-	if other, ok := plugin(rt, "other.wasm"); !ok || other.Problem == "" || other.Types != nil {
+	if other, ok := pluginOf(rt, "other.wasm"); !ok || other.Problem == "" || other.Types != nil {
 		t.Errorf("other.wasm is %+v, want it listed with its problem", other)
 	}
 	if res := carryOut(t, rt, `{"name":"e","steps":[{"type":"echo","outputTo":"e"}]}`, runtime.StartOptions{}); res.Status != sentinels.StatusCompleted {
@@ -150,14 +151,14 @@ func TestLoadPluginRefused(t *testing.T) {
 	if again := loadPlugin(t, rt, echo(t, 1)); again.Digest != v1.Digest {
 		t.Errorf("loading the same again gave %+v", again)
 	}
-	if info, _ = plugin(rt, "echo.wasm"); info.Refused != "" {
+	if info, _ = pluginOf(rt, "echo.wasm"); info.Refused != "" {
 		t.Errorf("the reason %q stayed when the file was mended", info.Refused)
 	}
 	// A renamed file takes the place of the old one.
 	moved := echo(t, 1)
 	moved.Name, moved.Replaces = "moved.wasm", "echo.wasm"
 	loadPlugin(t, rt, moved)
-	if _, ok := plugin(rt, "echo.wasm"); ok {
+	if _, ok := pluginOf(rt, "echo.wasm"); ok {
 		t.Error("echo.wasm is still listed after moved.wasm took its place")
 	}
 	if err := rt.UnloadPlugin(t.Context(), "echo.wasm"); abi.CodeOf(err) != abi.NotFound {
@@ -181,7 +182,7 @@ func TestLoadPluginRefused(t *testing.T) {
 func TestTrustedPluginsStay(t *testing.T) {
 	own := echo(t, 1)
 	own.Trusted = true
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: []runtime.Plugin{own}})
+	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: []plugin.Source{own}})
 	if _, err := rt.LoadPlugin(t.Context(), echo(t, 2)); abi.CodeOf(err) != abi.Denied {
 		t.Errorf("a file took the place of a part of the program: %v", err)
 	}

@@ -3,104 +3,165 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A module executes step attempts. It is a loaded plugin; engine tests put
-// Go functions here.
-type module interface {
-	Digest() string
-	Manifest() wasm.Manifest
-	Bytes() []byte
-	Run(ctx context.Context, inv wasm.Invocation) (wasm.Result, error)
-	Validate(ctx context.Context, stepType string, fields json.RawMessage) ([]wasm.Problem, error)
-}
-
-// pluginSet is the step types of one runtime and the modules behind them.
-//
-// # Concurrency
-//
-// Safe for concurrent use. What is live is one immutable [pluginTable]; a swap
-// puts another in its place. Who works with a table or a module holds it, and
-// modules that are not held any more are unloaded but for the last few: their
-// code is in the store, should a parked step ask for it.
-type pluginSet struct {
-	rt      *Runtime
-	loading sync.Mutex // held while the live plugins change; no guest of others executes under it at a load
-
-	mu       sync.Mutex
-	live     *pluginTable
-	byDigest map[string]*heldModule // every module in memory
-	idle     []*heldModule          // those that are not held, the oldest first
-	infos    []PluginInfo
-	waits    map[string]PluginInfo // by source, versions that the operator has to decide about; their code is a blob
-	asked    int                   // how often all grants were asked for again
-	opened   bool                  // the plugins of Open are loaded
-	unkept   map[string][]byte     // code by digest that is not in the store yet: the disk was full
-}
-
-func newPluginSet(rt *Runtime) *pluginSet {
-	return &pluginSet{rt: rt, live: emptyTable(), byDigest: map[string]*heldModule{}, waits: map[string]PluginInfo{}, unkept: map[string][]byte{}}
-}
-
-// keep puts a module's code into the store, where a later release finds it for a
-// step that this one parked. On a full disk that is done later, see keepRest: a
-// program must not fail to start without it.
-func (s *pluginSet) keep(digest string, code []byte) error {
-	_, err := s.rt.db.PutBlob(code)
-	if !store.IsFull(err) {
+// openPlugins loads the plugins of Options and records the digests of trusted ones,
+// so that a later release treats what an old one parked as it was treated then.
+func (rt *Runtime) openPlugins(ctx context.Context) error {
+	rt.plugins = pluginset.New(pluginset.Options{
+		Host: rt.wasm, Blobs: rt.db, Log: rt.log,
+		WasTrusted: func(digest string) bool {
+			_, ok, err := rt.db.Get(bucketTrusted, []byte(digest))
+			return ok && err == nil
+		},
+		Grants: rt.opt.Grants, CheckAsk: rt.opt.CheckAsk, Changed: rt.opt.Observer.Plugin,
+		Alive: rt.alive, Plugins: rt.limits.Plugins, PluginBytes: rt.limits.PluginBytes,
+	})
+	if err := rt.plugins.LoadAll(ctx, rt.opt.Plugins); err != nil {
 		return err
 	}
-	s.rt.log.Warn("code of a plugin is not kept yet: the disk is full", "digest", digest, "error", err)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unkept[digest] = code
+	b := store.Batch{Lazy: true}
+	for _, p := range rt.plugins.List() {
+		if !p.Trusted || p.Digest == "" {
+			continue
+		}
+		if _, ok, err := rt.db.Get(bucketTrusted, []byte(p.Digest)); err == nil && ok {
+			continue
+		}
+		b.Puts = append(b.Puts, store.Put{Bucket: bucketTrusted, Key: []byte(p.Digest), Value: []byte(p.Version)})
+	}
+	if len(b.Puts) > 0 {
+		rt.db.Enqueue(b)
+	}
 	return nil
 }
 
-// keepRest puts the code into the store for which there was no space.
-func (s *pluginSet) keepRest() {
-	s.mu.Lock()
-	rest := maps.Clone(s.unkept)
-	s.mu.Unlock()
-	for digest, code := range rest {
-		if _, err := s.rt.db.PutBlob(code); err != nil {
-			return // the next look tries again
+// LoadPlugin makes a plugin live, in place of the one that was loaded from the
+// same source. It is compiled and checked whole before anything changes; iterations
+// that have begun continue with what was live then, the next ones take the new
+// one. When it is refused the old one stays, and the error as well as
+// [plugin.Info] say why. A step type of another plugin is the error conflict; one
+// that has to wait for the operator is the error denied, and its state says so. More
+// than [Limits.Plugins] is the error limit.
+//
+// Several may be called at the same time: no plugin waits for another one to compile
+// or to execute. Of two loads from one source the later to be ready wins.
+func (rt *Runtime) LoadPlugin(ctx context.Context, p plugin.Source) (plugin.Info, error) {
+	return rt.plugins.Load(ctx, p)
+}
+
+// PreparePlugin does of a [Runtime.LoadPlugin] all that executes or compiles what
+// others wrote, side by side with other plugins. The error is why LoadPlugin would
+// refuse the module. The caller gives the result to LoadPlugin in
+// [plugin.Source.Prepared], or closes it.
+func (rt *Runtime) PreparePlugin(ctx context.Context, module []byte) (plugin.Prepared, error) {
+	return rt.plugins.Prepare(ctx, module)
+}
+
+// UnloadPlugin takes the plugin that was loaded from a source out: its step
+// types are unknown to definitions that are read from now on and to iterations
+// that begin. Iterations that have begun, and parked steps, end with it.
+func (rt *Runtime) UnloadPlugin(_ context.Context, source string) error {
+	return rt.plugins.Unload(source)
+}
+
+// Regrant asks [Options.Grants] again about every plugin. One that waited and
+// is allowed now becomes live as by LoadPlugin. One that is not allowed any more
+// waits: its step types are unknown to definitions that are read from now on and
+// to iterations that begin, and host calls that its steps under way begin are denied,
+// those of parked steps too.
+//
+// The error joins what could not be determined; those plugins stay as they are.
+func (rt *Runtime) Regrant(ctx context.Context) error { return rt.plugins.Regrant(ctx) }
+
+// CheckPluginTotals returns why a runtime cannot have so many plugins that are not
+// trusted, with so many bytes in their files together: they pass [Limits.Plugins] or
+// [Limits.PluginBytes]. It returns nil if it can.
+func (rt *Runtime) CheckPluginTotals(count int, size int64) error {
+	return rt.plugins.CheckTotals(count, size)
+}
+
+// Plugins returns the plugins that were loaded or tried, in that order.
+func (rt *Runtime) Plugins() []plugin.Info { return rt.plugins.List() }
+
+// Types returns the step types that definitions may use now.
+func (rt *Runtime) Types() *sentinels.TypeSet { return rt.plugins.Types() }
+
+// alive refuses changes of a runtime that is closed: its host of guests is gone.
+func (rt *Runtime) alive() error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+// deniedType is the problem of a definition with a step type of a plugin that waits.
+func (rt *Runtime) deniedType(t sentinels.StepType) (message, hint string) {
+	if e := rt.plugins.Absent(t); e != nil {
+		return e.Message, e.Hint
+	}
+	return "", ""
+}
+
+// begun lists the step types and modules that the unfinished attempts of a run began
+// with.
+func begun(open history.Executions) []pluginset.Began {
+	var list []pluginset.Began
+	for _, e := range open {
+		if a := e.Attempts[e.Last]; e.End == nil && a != nil && a.Start != nil {
+			list = append(list, pluginset.Began{Type: a.Start.Type, Digest: a.Start.Module})
 		}
-		s.mu.Lock()
-		delete(s.unkept, digest)
-		s.mu.Unlock()
 	}
+	return list
 }
 
-// wasTrusted reports whether a digest was loaded as trusted by any release: the
-// store remembers the digests of built-in modules.
-func (s *pluginSet) wasTrusted(digest string) bool {
-	_, ok, err := s.rt.db.Get(bucketTrusted, []byte(digest))
-	return ok && err == nil
+// setPlugins makes v what the run's steps see, nil at the end of a pass, and
+// ends the view before it. No step of the run is executed meanwhile.
+func (r *run) setPlugins(v *pluginset.View) {
+	r.mu.Lock()
+	before := r.view
+	r.view = v
+	r.mu.Unlock()
+	before.End()
 }
 
-func (s *pluginSet) typeSet() *sentinels.TypeSet {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.live.types
+// reread returns a definition as the step types of a pass read it: where a
+// plugin was swapped, a field may hold steps now that was plain data before. One
+// that they cannot read stays as it is; the step that is concerned says why.
+func (r *run) reread(def *sentinels.Definition, v *pluginset.View) *sentinels.Definition {
+	types, swaps := v.Live()
+	r.mu.Lock()
+	before := r.types
+	r.types = types
+	r.mu.Unlock()
+	if swaps == 0 || before == types {
+		return def // what nearly every pass of nearly every run comes to
+	}
+	text, err := json.Marshal(def)
+	if err != nil {
+		return def
+	}
+	opt := r.rt.decodeOptions(string(def.ID))
+	opt.Types = types
+	again, _, err := r.rt.decodeStoredWith(text, opt)
+	if err != nil {
+		r.rt.log.Warn("definition cannot be read with the plugins that are live now", "run", r.id, "error", err)
+		return def
+	}
+	return again
 }
 
-// digests returns those of the modules in memory, and of those that wait.
-func (s *pluginSet) digests() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]string, 0, len(s.byDigest))
-	for d := range s.byDigest {
-		all = append(all, d)
-	}
-	for _, w := range s.waits {
-		all = append(all, w.Digest)
-	}
-	return all
+// plugins returns what the steps of the current pass see.
+func (r *run) plugins() *pluginset.View {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.view
 }

@@ -37,9 +37,9 @@ func (p Probe) Condition(ctx context.Context, source string, vars map[string]jso
 // Guest runs the guest of a step type once, without the engine around it: every
 // host call is answered at once with answer, the JSON of what comes under "ok".
 func (p Probe) Guest(ctx context.Context, t sentinels.StepType, fields, answer json.RawMessage) (json.RawMessage, error) {
-	table := p.rt.plugins.use()
-	defer p.rt.plugins.done(table)
-	mod, err := table.lookup(t)
+	table := p.rt.plugins.Use()
+	defer p.rt.plugins.Done(table)
+	mod, err := table.Lookup(t)
 	if err != nil {
 		return nil, err
 	}
@@ -64,14 +64,14 @@ func (p Probe) Guest(ctx context.Context, t sentinels.StepType, fields, answer j
 // was made ahead, as the attempts of a run do; any other makes its own. ok is
 // false while none is ready.
 func (p Probe) Ahead(t sentinels.StepType) (ready Probe, ok bool) {
-	table := p.rt.plugins.use()
-	defer p.rt.plugins.done(table)
-	mod, err := table.lookup(t)
+	table := p.rt.plugins.Use()
+	defer p.rt.plugins.Done(table)
+	mod, err := table.Lookup(t)
 	if err != nil {
 		return p, false
 	}
-	if m, can := mod.module.(seeder); can {
-		p.seed, ok = m.Seed()
+	if p.seed, ok = mod.Seed(); !ok {
+		p.seed = 1
 	}
 	return p, ok
 }

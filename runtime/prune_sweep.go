@@ -56,7 +56,7 @@ func (p *pruner) named(ctx context.Context) (map[blobDigest]struct{}, error) {
 	}
 	found := map[blobDigest]struct{}{}
 	note := func(d blobDigest) { found[d] = struct{}{} }
-	for _, digest := range p.rt.plugins.digests() {
+	for _, digest := range p.rt.plugins.Digests() {
 		eachDigest([]byte(digest), note)
 	}
 	for _, bucket := range buckets {

@@ -206,10 +206,10 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	if !st.Complete() { // its steps are unknown and would be executed again
 		return nil, errf(abi.Internal, "journal of run %s: records are missing behind the first one, and no iteration has ended since", info.ID)
 	}
-	view := rt.plugins.pastView(ctx, st.Executions)
-	used, own, err := rt.readDefinitions(&st.Definitions, view.types.types)
+	view := rt.plugins.PastView(ctx, begun(st.Executions))
+	used, own, err := rt.readDefinitions(&st.Definitions, view.Types())
 	if err != nil {
-		view.end()
+		view.End()
 		return nil, err
 	}
 	def := used.def

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -52,7 +53,7 @@ type run struct {
 	own         *chosen // what the run follows alone; nil while it follows the stored sentinel
 	inJournal   keptDefinition
 	wake        context.CancelCauseFunc // ends a wait between passes; nil when there is none
-	view        *pluginView             // of the current pass
+	view        *pluginset.View         // of the current pass
 	types       *sentinels.TypeSet      // that the current pass read its definition with
 	iteration   int
 	passEnded   time.Time        // when the newest iteration ended

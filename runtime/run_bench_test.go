@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -50,7 +51,7 @@ func benchOpen(b *testing.B, dir string, limits runtime.Limits) *runtime.Runtime
 	rt, err := runtime.Open(context.Background(), runtime.Options{
 		Dir: dir, CacheDir: filepath.Join(os.TempDir(), fmt.Sprintf("sentinel-bench-cache-%d", os.Getuid())),
 		Commands: new(benchOutside), Limits: limits,
-		Plugins: []runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
+		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -17,8 +17,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -54,7 +56,7 @@ type Runtime struct {
 	db       store.Store
 	wasm     *wasm.Host
 	cond     *cond.Evaluator
-	plugins  *pluginSet
+	plugins  *pluginset.Set
 	shapes   shapes
 	health   *healthState
 	file     *store.DB // db, if it is in a state folder
@@ -165,36 +167,10 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		return err
 	}
 	rt.records.events, rt.records.hops = rt.events, rt.limits.Hops
-	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: MaxGuestMemory}); err != nil {
+	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: plugin.MaxMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}
-	rt.plugins = newPluginSet(rt)
-	if err := rt.plugins.loadAll(ctx, rt.opt.Plugins); err != nil {
-		return err
-	}
-	rt.plugins.opened = true
-	return rt.noteTrusted()
-}
-
-// noteTrusted remembers the digests of trusted modules, so that a later release
-// treats what an old one parked as it was treated then.
-func (rt *Runtime) noteTrusted() error {
-	var b store.Batch
-	for _, p := range rt.plugins.infos {
-		if !p.Trusted || p.Digest == "" {
-			continue
-		}
-		if _, ok, err := rt.db.Get(bucketTrusted, []byte(p.Digest)); err == nil && ok {
-			continue
-		}
-		b.Puts = append(b.Puts, store.Put{Bucket: bucketTrusted, Key: []byte(p.Digest), Value: []byte(p.Version)})
-	}
-	if len(b.Puts) == 0 {
-		return nil
-	}
-	b.Lazy = true
-	rt.db.Enqueue(b)
-	return nil
+	return rt.openPlugins(ctx)
 }
 
 // Close ends the process's part in every run and closes the store. Runs that
@@ -226,9 +202,6 @@ func (rt *Runtime) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// Types returns the step types that definitions may use now.
-func (rt *Runtime) Types() *sentinels.TypeSet { return rt.plugins.typeSet() }
 
 // Unclean reports whether the last process that had the state open ended
 // without closing it.

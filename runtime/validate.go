@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -13,21 +14,21 @@ import (
 // cannot say, such as that one of two fields is needed, they can.
 func (rt *Runtime) askPlugins(def *sentinels.Definition) sentinels.Problems {
 	var problems sentinels.Problems
-	table := rt.plugins.use()
-	defer rt.plugins.done(table)
+	table := rt.plugins.Use()
+	defer rt.plugins.Done(table)
 	rt.askAbout(&problems, table, "steps", def.Steps)
 	return problems
 }
 
-func (rt *Runtime) askAbout(problems *sentinels.Problems, table *pluginTable, path string, steps []sentinels.Step) {
+func (rt *Runtime) askAbout(problems *sentinels.Problems, table *pluginset.Table, path string, steps []sentinels.Step) {
 	for i := range steps {
 		step, at := &steps[i], fmt.Sprintf("%s[%d]", path, i)
-		mod, err := table.lookup(step.Type)
+		mod, err := table.Lookup(step.Type)
 		if err != nil {
 			continue // decoding has said so
 		}
 		*problems = append(*problems, rt.checkGrant(mod, at, step)...)
-		_, marks := mod.fields(step.Type)
+		_, marks := mod.Fields(step.Type)
 		fields, err := guestFields(step, marks)
 		if err == nil {
 			found, failed := mod.Validate(rt.ctx, string(step.Type), fields)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // umbrella is a sentinel as any file would hold it. Its check is a regular
@@ -84,7 +85,7 @@ func run(ctx context.Context, w io.Writer, dir string) (err error) {
 // plugin like any other; it is trusted because it came with the module.
 func open(ctx context.Context, dir, name string, t town) (*runtime.Runtime, error) {
 	opt := runtime.Options{
-		Plugins:  []runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
+		Plugins:  []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
 		Commands: t,
 	}
 	if dir != "" {

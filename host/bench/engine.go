@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -34,10 +35,10 @@ func (outside) Call(context.Context, runtime.CommandCall) (json.RawMessage, erro
 
 // engine opens a runtime with the built-in step types. With an empty dir it has
 // its state in memory.
-func (b *bench) engine(dir string, more ...runtime.Plugin) (*runtime.Runtime, error) {
+func (b *bench) engine(dir string, more ...plugin.Source) (*runtime.Runtime, error) {
 	return runtime.Open(b.ctx, runtime.Options{
 		Dir: dir, CacheDir: b.cache, Commands: outside{},
-		Plugins: append([]runtime.Plugin{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}, more...),
+		Plugins: append([]plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}, more...),
 	})
 }
 

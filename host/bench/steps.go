@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // page is what one commit writes at least.
@@ -99,7 +100,7 @@ var echo []byte
 // others opens an engine with a plugin of somebody else and measures its guest,
 // each time after what before returns.
 func (b *bench) others(before func(runtime.Probe) (runtime.Probe, error)) (s samples, err error) {
-	rt, err := b.engine("", runtime.Plugin{Name: "echo.wasm", Wasm: func() ([]byte, error) { return echo, nil }})
+	rt, err := b.engine("", plugin.Source{Name: "echo.wasm", Wasm: func() ([]byte, error) { return echo, nil }})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -28,7 +28,7 @@ type plan struct {
 	Missing   []string                   `json:"missing,omitempty"` // required inputs without a value
 	Variables map[string]json.RawMessage `json:"variables,omitempty"`
 	Steps     []planStep                 `json:"steps"`
-	Plugins   []runtime.PluginInfo       `json:"plugins"` // those the steps need, with what they are granted
+	Plugins   []plugin.Info              `json:"plugins"` // those the steps need, with what they are granted
 	Warnings  sentinels.Problems         `json:"warnings,omitempty"`
 }
 

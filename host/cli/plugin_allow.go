@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/plugin"
+	hostplugin "github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/host/termtext"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // allowFlags are the flags of plugin allow.
@@ -27,13 +27,13 @@ type allowFlags struct {
 
 // allowed is what plugin/allow and plugin/deny answer.
 type allowed struct {
-	Plugin plugin.Listed       `json:"plugin"`
-	Digest string              `json:"digest"`
-	Asks   []runtime.PluginAsk `json:"asks,omitempty"`
-	Grant  *runtime.Grant      `json:"grant,omitempty"`
-	Pin    bool                `json:"pin,omitempty"`
-	Far    []string            `json:"far,omitempty"`
-	Notes  []string            `json:"notes,omitempty"`
+	Plugin hostplugin.Listed `json:"plugin"`
+	Digest string            `json:"digest"`
+	Asks   []plugin.Ask      `json:"asks,omitempty"`
+	Grant  *plugin.Grant     `json:"grant,omitempty"`
+	Pin    bool              `json:"pin,omitempty"`
+	Far    []string          `json:"far,omitempty"`
+	Notes  []string          `json:"notes,omitempty"`
 }
 
 // pluginAllowCommand shows what a plugin asks for, asks whether it may, and
@@ -105,7 +105,7 @@ func (f allowFlags) params(name string, a *app) (map[string]any, error) {
 		}
 		secrets[secret] = append(secrets[secret], strings.Split(hosts, ",")...)
 	}
-	folders := map[string]runtime.Folder{}
+	folders := map[string]plugin.Folder{}
 	for _, text := range f.folders {
 		word, path, err := pair("--folder", text, "WORD=PATH[:rw]")
 		if err != nil {
@@ -118,7 +118,7 @@ func (f allowFlags) params(name string, a *app) (map[string]any, error) {
 		if _, double := folders[word]; double {
 			return nil, &usageError{fmt.Sprintf("--folder %s is given twice", word), ""}
 		}
-		folders[word] = runtime.Folder{Path: path, Write: write}
+		folders[word] = plugin.Folder{Path: path, Write: write}
 	}
 	if f.memory < 0 || f.timeout < 0 || f.timeout > 0 && f.timeout < time.Millisecond {
 		return nil, &usageError{"--memory and --timeout are more than nothing", ""}
@@ -196,7 +196,7 @@ func (a *app) decided(done allowed) error {
 	} else if p.Problem != "" {
 		text += ": " + p.Problem
 	}
-	if p.State == runtime.PluginLive {
+	if p.State == plugin.Live {
 		names := make([]string, 0, len(p.Types))
 		for _, t := range p.Types {
 			names = append(names, string(t))

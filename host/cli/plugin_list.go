@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/plugin"
+	hostplugin "github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/host/termtext"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // pluginListCommand shows the plugins, live or not, and below each one of others
@@ -25,7 +25,7 @@ func (a *app) pluginListCommand() *cobra.Command {
 			}
 			defer a.closing(s, &err)
 			var out struct {
-				Plugins []plugin.Listed `json:"plugins"`
+				Plugins []hostplugin.Listed `json:"plugins"`
 			}
 			if err := s.call(cmd.Context(), "plugin/list", map[string]any{}, &out); err != nil {
 				return err
@@ -35,7 +35,7 @@ func (a *app) pluginListCommand() *cobra.Command {
 	}
 }
 
-func (a *app) showPlugins(list []plugin.Listed) error {
+func (a *app) showPlugins(list []hostplugin.Listed) error {
 	if done, err := writeItems(a, list, list); done {
 		return err
 	}
@@ -53,7 +53,7 @@ func (a *app) showPlugins(list []plugin.Listed) error {
 	}
 	var b page
 	for _, p := range list {
-		if !p.Trusted && (len(p.Asks) > 0 || p.Approval != nil || p.State != runtime.PluginLive || p.Refused != "") {
+		if !p.Trusted && (len(p.Asks) > 0 || p.Approval != nil || p.State != plugin.Live || p.Refused != "") {
 			a.aboutPlugin(&b, p)
 		}
 	}
@@ -61,15 +61,15 @@ func (a *app) showPlugins(list []plugin.Listed) error {
 }
 
 // pluginState is the state in a word.
-func (a *app) pluginState(p plugin.Listed) termtext.Text {
+func (a *app) pluginState(p hostplugin.Listed) termtext.Text {
 	switch {
 	case p.Trusted:
 		return a.paintOut.dim("built in")
-	case p.State == runtime.PluginRefused:
+	case p.State == plugin.Refused:
 		return a.paintOut.bad("refused")
-	case p.State == runtime.PluginWaiting && p.Approval != nil && p.Approval.Denied:
+	case p.State == plugin.Waiting && p.Approval != nil && p.Approval.Denied:
 		return a.paintOut.bad("denied")
-	case p.State == runtime.PluginWaiting, p.Next != nil:
+	case p.State == plugin.Waiting, p.Next != nil:
 		return a.paintOut.warn("waiting")
 	}
 	return a.paintOut.good("live")
@@ -77,7 +77,7 @@ func (a *app) pluginState(p plugin.Listed) termtext.Text {
 
 // aboutPlugin writes what a person needs to decide about a plugin, and what was
 // decided.
-func (a *app) aboutPlugin(b *page, p plugin.Listed) {
+func (a *app) aboutPlugin(b *page, p hostplugin.Listed) {
 	paint := a.paintOut
 	b.printf("\n%s\n", paint.strong(escaped(p.Name)))
 	asks, waits := p.Asks, p.Problem
@@ -114,13 +114,13 @@ func (a *app) aboutPlugin(b *page, p plugin.Listed) {
 		}
 		b.printf("  %s\n", paint.dim(escaped(line)))
 	}
-	if p.State == runtime.PluginWaiting || p.Next != nil {
+	if p.State == plugin.Waiting || p.Next != nil {
 		b.printf("  %s sentinel plugin allow %s\n", paint.dim("hint:"), p.Name)
 	}
 }
 
 // writeAsks writes what a plugin asks for, an ask a line, with its own reason.
-func writeAsks(b *page, paint palette, asks []runtime.PluginAsk, mark []string) {
+func writeAsks(b *page, paint palette, asks []plugin.Ask, mark []string) {
 	label := "asks for"
 	if len(mark) > 0 {
 		label = mark[0]
@@ -131,14 +131,14 @@ func writeAsks(b *page, paint palette, asks []runtime.PluginAsk, mark []string) 
 }
 
 // writeGrant writes what a plugin is allowed, a use a line.
-func writeGrant(b *page, paint palette, g runtime.Grant) {
+func writeGrant(b *page, paint palette, g plugin.Grant) {
 	for _, line := range grantLines(g) {
 		b.printf("  %-9s %s\n", "may", paint.good(clip(line, 120)))
 	}
 }
 
 // grantLines is a grant in words.
-func grantLines(g runtime.Grant) []string {
+func grantLines(g plugin.Grant) []string {
 	var lines []string
 	for _, ask := range g.Allow {
 		if ask.Use != "secret" && ask.Use != "folder" { // said with where they go

@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/owner"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -245,7 +246,7 @@ func (a *app) deadPlugins(h *host.Host) {
 	for _, p := range h.Runtime().Plugins() {
 		if p.Problem != "" {
 			a.note("%s plugin %s is not live: %s\n", a.paint.warn("warning:"), p.Source, block(p.Problem))
-			if p.State == runtime.PluginWaiting {
+			if p.State == plugin.Waiting {
 				a.hint("sentinel plugin allow " + p.Name)
 			}
 		}

@@ -10,25 +10,25 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 type allowIn struct {
-	Name    string                    `json:"name" jsonschema:"the plugin, or its file"`
-	Digest  string                    `json:"digest,omitempty" jsonschema:"beginning of the digest that was looked at; default the newest version"`
-	Only    []use                     `json:"only,omitempty" jsonschema:"parts of what it asks for; a use that is named here is allowed these names alone"`
-	Deny    []string                  `json:"deny,omitempty" jsonschema:"uses that it is not allowed"`
-	Secrets map[string][]string       `json:"secrets,omitempty" jsonschema:"by name of a secret the hosts that may be sent it; default the hosts that it is allowed"`
-	Folders map[string]runtime.Folder `json:"folders,omitempty" jsonschema:"by the plugin's word for it the folder meant, absolute or relative to the run's workspace"`
-	Reuse   bool                      `json:"reuse,omitempty" jsonschema:"let instances of a stateless plugin serve several steps"`
-	Private bool                      `json:"private,omitempty" jsonschema:"let its requests go to addresses that are not public"`
-	Memory  int64                     `json:"memoryMb,omitempty" minimum:"1" maximum:"1024" jsonschema:"most memory of a step; default 64"`
-	Timeout int64                     `json:"timeoutMs,omitempty" minimum:"1" jsonschema:"most time of a step"`
-	Pin     bool                      `json:"pin,omitempty" jsonschema:"hold the grant to these very bytes"`
-	Follow  bool                      `json:"follow,omitempty" jsonschema:"let a changed file that asks for no more keep the grant, also one that reaches far"`
-	Dry     bool                      `json:"dryRun,omitempty" jsonschema:"say what would be allowed, and change nothing"`
-	By      string                    `json:"by,omitempty" jsonschema:"who decides; default user"`
+	Name    string                   `json:"name" jsonschema:"the plugin, or its file"`
+	Digest  string                   `json:"digest,omitempty" jsonschema:"beginning of the digest that was looked at; default the newest version"`
+	Only    []use                    `json:"only,omitempty" jsonschema:"parts of what it asks for; a use that is named here is allowed these names alone"`
+	Deny    []string                 `json:"deny,omitempty" jsonschema:"uses that it is not allowed"`
+	Secrets map[string][]string      `json:"secrets,omitempty" jsonschema:"by name of a secret the hosts that may be sent it; default the hosts that it is allowed"`
+	Folders map[string]plugin.Folder `json:"folders,omitempty" jsonschema:"by the plugin's word for it the folder meant, absolute or relative to the run's workspace"`
+	Reuse   bool                     `json:"reuse,omitempty" jsonschema:"let instances of a stateless plugin serve several steps"`
+	Private bool                     `json:"private,omitempty" jsonschema:"let its requests go to addresses that are not public"`
+	Memory  int64                    `json:"memoryMb,omitempty" minimum:"1" maximum:"1024" jsonschema:"most memory of a step; default 64"`
+	Timeout int64                    `json:"timeoutMs,omitempty" minimum:"1" jsonschema:"most time of a step"`
+	Pin     bool                     `json:"pin,omitempty" jsonschema:"hold the grant to these very bytes"`
+	Follow  bool                     `json:"follow,omitempty" jsonschema:"let a changed file that asks for no more keep the grant, also one that reaches far"`
+	Dry     bool                     `json:"dryRun,omitempty" jsonschema:"say what would be allowed, and change nothing"`
+	By      string                   `json:"by,omitempty" jsonschema:"who decides; default user"`
 }
 
 // use is a part of what a plugin asks for.
@@ -38,13 +38,13 @@ type use struct {
 }
 
 type allowOut struct {
-	Plugin Listed              `json:"plugin"`
-	Digest string              `json:"digest"` // that was decided about
-	Asks   []runtime.PluginAsk `json:"asks,omitempty"`
-	Grant  *runtime.Grant      `json:"grant,omitempty"`
-	Pin    bool                `json:"pin,omitempty"`
-	Far    []string            `json:"far,omitempty"`   // what of the grant reaches far, in words
-	Notes  []string            `json:"notes,omitempty"` // what the operator should know
+	Plugin Listed        `json:"plugin"`
+	Digest string        `json:"digest"` // that was decided about
+	Asks   []plugin.Ask  `json:"asks,omitempty"`
+	Grant  *plugin.Grant `json:"grant,omitempty"`
+	Pin    bool          `json:"pin,omitempty"`
+	Far    []string      `json:"far,omitempty"`   // what of the grant reaches far, in words
+	Notes  []string      `json:"notes,omitempty"` // what the operator should know
 }
 
 // by is who decides, for the file.
@@ -70,7 +70,7 @@ func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allo
 	}
 	// What is wrong with its file no grant can mend, and an entry for it would be
 	// good for the next file of that name.
-	if v.info.State == runtime.PluginRefused && v.info.Next == nil {
+	if v.info.State == plugin.Refused && v.info.Next == nil {
 		return allowOut{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("plugin %q cannot be loaded, whatever it is allowed: %s", v.info.Name, v.info.Problem)}
 	}
 	g, notes, err := f.grant(v, in)
@@ -101,18 +101,18 @@ func (f family) settled(ctx context.Context, e grant.Entry) (allowOut, error) {
 	if err := f.opt.Regrant(ctx); err != nil {
 		return allowOut{}, err
 	}
-	out := allowOut{Digest: e.Digest, Plugin: Listed{PluginInfo: runtime.PluginInfo{Name: e.Name, Version: e.Version, Source: e.File, Digest: e.Digest}}}
+	out := allowOut{Digest: e.Digest, Plugin: Listed{Info: plugin.Info{Name: e.Name, Version: e.Version, Source: e.File, Digest: e.Digest}}}
 	for _, p := range f.opt.Plugins.Plugins() {
 		if p.Name == e.Name && (e.File == "" || p.Source == e.File) {
-			out.Plugin.PluginInfo = p
+			out.Plugin.Info = p
 		}
 	}
-	out.Plugin = f.listed(out.Plugin.PluginInfo)
+	out.Plugin = f.listed(out.Plugin.Info)
 	return out, nil
 }
 
 // grant makes the grant that the parameters say, of what the version asks for.
-func (f family) grant(v version, in allowIn) (g runtime.Grant, notes []string, err error) {
+func (f family) grant(v version, in allowIn) (g plugin.Grant, notes []string, err error) {
 	if g.Allow, err = chosen(v.asks, in.Only, in.Deny); err != nil {
 		return g, nil, err
 	}
@@ -142,7 +142,7 @@ func (f family) grant(v version, in allowIn) (g runtime.Grant, notes []string, e
 
 // checkNames reads the names of a grant as the code will that compares them with a
 // request: one that it cannot read would fail every call.
-func (f family) checkNames(g runtime.Grant) error {
+func (f family) checkNames(g plugin.Grant) error {
 	if f.opt.CheckAsk == nil {
 		return nil
 	}

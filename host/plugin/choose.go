@@ -6,16 +6,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // chosen returns the part of the asks that is allowed: all, without the uses in
 // deny, and of the uses in only no more than the names there.
-func chosen(asks []runtime.PluginAsk, only []use, deny []string) ([]runtime.PluginAsk, error) {
+func chosen(asks []plugin.Ask, only []use, deny []string) ([]plugin.Ask, error) {
 	// A word that the plugin does not ask for is refused rather than passed over:
 	// whoever typed it believes that it does something.
-	all := runtime.Grant{Allow: asks}
+	all := plugin.Grant{Allow: asks}
 	for _, name := range deny {
 		if _, asked := all.Names(abi.Use(name)); !asked {
 			return nil, wrong("deny", fmt.Sprintf("it does not ask for %.40q", name), "it asks for "+listAsks(asks))
@@ -35,7 +35,7 @@ func chosen(asks []runtime.PluginAsk, only []use, deny []string) ([]runtime.Plug
 		}
 		narrow[o.Use] = append(narrow[o.Use], o.Names...)
 	}
-	var allow []runtime.PluginAsk
+	var allow []plugin.Ask
 	for _, a := range asks {
 		if slices.Contains(deny, a.Use) {
 			continue
@@ -44,12 +44,12 @@ func chosen(asks []runtime.PluginAsk, only []use, deny []string) ([]runtime.Plug
 		if left := narrow[a.Use]; len(left) > 0 {
 			// A plugin may ask for one use in several asks, each with its reason; the
 			// names that are left of all of them are said once.
-			if slices.ContainsFunc(allow, func(b runtime.PluginAsk) bool { return b.Use == a.Use }) {
+			if slices.ContainsFunc(allow, func(b plugin.Ask) bool { return b.Use == a.Use }) {
 				continue // said with the ask before
 			}
 			names = left
 		}
-		allow = append(allow, runtime.PluginAsk{Use: a.Use, Names: names})
+		allow = append(allow, plugin.Ask{Use: a.Use, Names: names})
 	}
 	return allow, nil
 }
@@ -57,7 +57,7 @@ func chosen(asks []runtime.PluginAsk, only []use, deny []string) ([]runtime.Plug
 func anyName(u abi.Use) bool { return u == abi.UseLLM || u == abi.UseEmit }
 
 // listAsks names the uses, for hints.
-func listAsks(asks []runtime.PluginAsk) string {
+func listAsks(asks []plugin.Ask) string {
 	var list []string
 	for _, a := range asks {
 		list = append(list, strings.TrimSpace(a.Use+" "+strings.Join(a.Names, ",")))
@@ -90,7 +90,7 @@ func within(u abi.Use, pattern, name string) bool {
 
 // secrets returns by name of a secret which hosts may be sent it: those that the
 // operator names, else all that the plugin may send requests to.
-func secrets(g *runtime.Grant, given map[string][]string, http []string) (map[string][]string, error) {
+func secrets(g *plugin.Grant, given map[string][]string, http []string) (map[string][]string, error) {
 	names, _ := g.Names(abi.UseSecret)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(names, name) {

@@ -5,13 +5,13 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Plugins is what the commands need of the engine.
 type Plugins interface {
-	Plugins() []runtime.PluginInfo
+	Plugins() []plugin.Info
 }
 
 // Grants is where the operator's word on plugins is kept. [*grant.Store] is one.

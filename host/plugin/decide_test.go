@@ -12,31 +12,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/plugin"
+	hostplugin "github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // engine lists plugins of a test, and counts how often it was asked to look at
 // the grants again.
 type engine struct {
-	list  []runtime.PluginInfo
+	list  []plugin.Info
 	asked int
 }
 
-func (e *engine) Plugins() []runtime.PluginInfo { return e.list }
+func (e *engine) Plugins() []plugin.Info { return e.list }
 
 // wide asks for something of every use.
-func wide() runtime.PluginInfo {
-	return runtime.PluginInfo{Name: "wide", Source: "wide.wasm", Digest: "abc123", Version: "1", State: runtime.PluginWaiting, Asks: []runtime.PluginAsk{
+func wide() plugin.Info {
+	return plugin.Info{Name: "wide", Source: "wide.wasm", Digest: "abc123", Version: "1", State: plugin.Waiting, Asks: []plugin.Ask{
 		{Use: "command", Names: []string{"look/at", "world/*"}, Reason: "r"}, {Use: "llm", Reason: "r"}, {Use: "http", Names: []string{"a.com", "*.b.com"}, Reason: "r"},
 		{Use: "folder", Names: []string{"in", "out:rw"}, Reason: "r"}, {Use: "secret", Names: []string{"TOKEN"}, Reason: "r"},
 	}}
 }
 
 // world is the commands over one engine and a file of grants of their own.
-func world(t *testing.T, list ...runtime.PluginInfo) (*command.Registry, *engine, *grant.Store, string) {
+func world(t *testing.T, list ...plugin.Info) (*command.Registry, *engine, *grant.Store, string) {
 	t.Helper()
 	dir := t.TempDir()
 	own := filepath.Join(dir, "own")
@@ -45,7 +45,7 @@ func world(t *testing.T, list ...runtime.PluginInfo) (*command.Registry, *engine
 	}
 	e := &engine{list: list}
 	store := grant.New(grant.Options{File: filepath.Join(own, "grants.json"), Key: filepath.Join(dir, "key", "grants.key")})
-	r, err := command.NewRegistry(plugin.Commands(plugin.Options{
+	r, err := command.NewRegistry(hostplugin.Commands(hostplugin.Options{
 		Plugins: e, Grants: store, Keep: []string{own, ""}, Regrant: func(context.Context) error { e.asked++; return nil },
 		CheckAsk: func(use abi.Use, name string) error {
 			if use == abi.UseHTTP && strings.Contains(name, "--") {
@@ -64,7 +64,7 @@ func world(t *testing.T, list ...runtime.PluginInfo) (*command.Registry, *engine
 }
 
 type answer struct {
-	Grant      *runtime.Grant
+	Grant      *plugin.Grant
 	Pin        bool
 	Far, Notes []string
 }
@@ -85,26 +85,26 @@ func TestAllowParts(t *testing.T) {
 	r, e, store, own := world(t, wide())
 	for name, c := range map[string]struct {
 		params string
-		want   runtime.Grant
+		want   plugin.Grant
 		pin    bool
 		far    int
 		refuse string // part of the message
 	}{
-		"all": {`{"name":"wide"}`, runtime.Grant{Allow: []runtime.PluginAsk{
+		"all": {`{"name":"wide"}`, plugin.Grant{Allow: []plugin.Ask{
 			{Use: "command", Names: []string{"look/at", "world/*"}}, {Use: "llm"}, {Use: "http", Names: []string{"a.com", "*.b.com"}},
 			{Use: "folder", Names: []string{"in", "out:rw"}}, {Use: "secret", Names: []string{"TOKEN"}}},
 			Secrets: map[string][]string{"TOKEN": {"a.com", "*.b.com"}}}, true, 2, ""},
 		"narrow, by the file's name": {`{"name":"wide.wasm","only":[{"use":"command","names":["look/at"]},{"use":"http","names":["x.b.com"]}],"deny":["secret","folder","llm"]}`,
-			runtime.Grant{Allow: []runtime.PluginAsk{{Use: "command", Names: []string{"look/at"}}, {Use: "http", Names: []string{"x.b.com"}}}}, false, 0, ""},
+			plugin.Grant{Allow: []plugin.Ask{{Use: "command", Names: []string{"look/at"}}, {Use: "http", Names: []string{"x.b.com"}}}}, false, 0, ""},
 		"narrow and pinned": {`{"name":"wide","only":[{"use":"command","names":["look/at"]}],"deny":["secret","folder","llm","http"],"pin":true}`,
-			runtime.Grant{Allow: []runtime.PluginAsk{{Use: "command", Names: []string{"look/at"}}}}, true, 0, ""},
+			plugin.Grant{Allow: []plugin.Ask{{Use: "command", Names: []string{"look/at"}}}}, true, 0, ""},
 		"far and followed": {`{"name":"wide","only":[{"use":"command","names":["world/act"]}],"deny":["secret","folder","llm","http"],"follow":true}`,
-			runtime.Grant{Allow: []runtime.PluginAsk{{Use: "command", Names: []string{"world/act"}}}}, false, 1, ""},
+			plugin.Grant{Allow: []plugin.Ask{{Use: "command", Names: []string{"world/act"}}}}, false, 1, ""},
 		"folders and bounds": {`{"name":"wide","deny":["command","llm","http","secret"],"folders":{"in":{"path":"data"},"out":{"path":"/srv/x","write":true}},"memoryMb":2,"timeoutMs":9}`,
-			runtime.Grant{Allow: []runtime.PluginAsk{{Use: "folder", Names: []string{"in", "out:rw"}}}, Memory: 2 << 20, TimeoutMs: 9,
-				Folders: map[string]runtime.Folder{"in": {Path: "data"}, "out": {Path: "/srv/x", Write: true}}}, true, 1, ""},
+			plugin.Grant{Allow: []plugin.Ask{{Use: "folder", Names: []string{"in", "out:rw"}}}, Memory: 2 << 20, TimeoutMs: 9,
+				Folders: map[string]plugin.Folder{"in": {Path: "data"}, "out": {Path: "/srv/x", Write: true}}}, true, 1, ""},
 		"secret of one host": {`{"name":"wide","deny":["command","llm","folder"],"secrets":{"TOKEN":["http://c.b.com"]}}`,
-			runtime.Grant{Allow: []runtime.PluginAsk{{Use: "http", Names: []string{"a.com", "*.b.com"}}, {Use: "secret", Names: []string{"TOKEN"}}},
+			plugin.Grant{Allow: []plugin.Ask{{Use: "http", Names: []string{"a.com", "*.b.com"}}, {Use: "secret", Names: []string{"TOKEN"}}},
 				Secrets: map[string][]string{"TOKEN": {"http://c.b.com"}}}, true, 1, ""},
 		"another use":              {params: `{"name":"wide","only":[{"use":"emit","names":["a"]}]}`, refuse: `does not ask for "emit"`},
 		"another name":             {params: `{"name":"wide","only":[{"use":"command","names":["world"]}]}`, refuse: `does not ask for command "world"`},
@@ -164,12 +164,12 @@ func TestOnlyPeople(t *testing.T) {
 // or none where two files claim a name.
 func TestWhichVersion(t *testing.T) {
 	p := wide()
-	p.State, p.Next = runtime.PluginLive, &runtime.PluginVersion{Version: "2", Digest: "def456", Asks: p.Asks[:1]}
+	p.State, p.Next = plugin.Live, &plugin.Version{Version: "2", Digest: "def456", Asks: p.Asks[:1]}
 	twin := wide()
 	twin.Name, twin.Source, twin.Digest = "twin", "one.wasm", "111"
 	other := twin
 	other.Source, other.Digest = "two.wasm", "222"
-	r, _, store, _ := world(t, p, twin, other, runtime.PluginInfo{Name: "builtin", Trusted: true})
+	r, _, store, _ := world(t, p, twin, other, plugin.Info{Name: "builtin", Trusted: true})
 	for params, want := range map[string]string{
 		`{"name":"wide"}`:                "def456",
 		`{"name":"wide","digest":"abc"}`: "abc123",

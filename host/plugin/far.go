@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -16,7 +16,7 @@ import (
 // without being looked at, each in a few words. Models are not in it: they cost,
 // but a run has its budget. Neither are named hosts, to which a plugin can carry
 // only what its definition hands it.
-func (f family) far(g runtime.Grant) (far []string) {
+func (f family) far(g plugin.Grant) (far []string) {
 	for _, a := range g.Allow {
 		if a.Use != string(abi.UseCommand) {
 			continue

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -12,10 +12,10 @@ import (
 // A version is what the operator decides about: the newest one of a plugin, or
 // the one that a digest names.
 type version struct {
-	info   runtime.PluginInfo // of the plugin as it is listed
+	info   plugin.Info // of the plugin as it is listed
 	digest string
 	number string
-	asks   []runtime.PluginAsk
+	asks   []plugin.Ask
 }
 
 // find returns the version of a plugin by its name, or by its file's, and the

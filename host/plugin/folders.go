@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // folders returns by the plugin's words the folders meant. A word without one
 // stays without: its calls are denied.
-func (f family) folders(g *runtime.Grant, given map[string]runtime.Folder) (out map[string]runtime.Folder, notes []string, err error) {
+func (f family) folders(g *plugin.Grant, given map[string]plugin.Folder) (out map[string]plugin.Folder, notes []string, err error) {
 	names, _ := g.Names(abi.UseFolder)
 	// "data" and "data:rw" are one word; that it is asked for twice is no mistake.
 	write := map[string]bool{} // by word
@@ -39,7 +39,7 @@ func (f family) folders(g *runtime.Grant, given map[string]runtime.Folder) (out 
 			return nil, nil, wrong("folders", fmt.Sprintf("the folder %q may not be given to plugins: %s", folder.Path, why), "name a folder below it that holds what the plugin needs")
 		}
 		if out == nil {
-			out = map[string]runtime.Folder{}
+			out = map[string]plugin.Folder{}
 		}
 		out[word] = folder
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 type listIn struct{}
@@ -17,7 +17,7 @@ type listOut struct {
 
 // A Listed is a plugin with what the operator has said of it.
 type Listed struct {
-	runtime.PluginInfo
+	plugin.Info
 	Approval *Approval `json:"approval,omitempty"` // nil if nothing was said
 }
 
@@ -42,8 +42,8 @@ func (f family) list(context.Context, *command.Call, listIn) (listOut, error) {
 
 // listed adds what was said of a plugin. What cannot be read is not said here: it
 // is the reason why the plugin waits.
-func (f family) listed(p runtime.PluginInfo) Listed {
-	l := Listed{PluginInfo: p}
+func (f family) listed(p plugin.Info) Listed {
+	l := Listed{Info: p}
 	if p.Trusted {
 		return l
 	}

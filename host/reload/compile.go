@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // compiles are the modules that are compiled and described before their load, by
@@ -22,8 +22,15 @@ type compiles struct {
 // compileEnd is what came of preparing a module, or why it cannot be loaded.
 type compileEnd struct {
 	through bool
-	module  *runtime.PreparedPlugin
+	module  plugin.Prepared
 	fault   error
+}
+
+// free frees the module, if there is one that was not loaded.
+func (e *compileEnd) free() {
+	if e.module != nil {
+		e.module.Close()
+	}
 }
 
 // prepared returns what a file's module was prepared as, or why it cannot be. If that
@@ -61,7 +68,7 @@ func (c *compiles) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for digest, end := range c.ends {
-		end.module.Close()
+		end.free()
 		delete(c.ends, digest)
 	}
 }
@@ -101,7 +108,7 @@ func (r *Reload) compiled() (list []*file) {
 			}
 		}
 		if len(list) == before {
-			end.module.Close()
+			end.free()
 			delete(c.ends, digest)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/reload"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // slowly compiles only when the test says so.
@@ -18,7 +19,7 @@ type slowly struct {
 	fault      error
 }
 
-func (s *slowly) PreparePlugin(ctx context.Context, code []byte) (*runtime.PreparedPlugin, error) {
+func (s *slowly) PreparePlugin(ctx context.Context, code []byte) (plugin.Prepared, error) {
 	s.begun <- struct{}{}
 	select {
 	case <-s.let:
@@ -44,7 +45,7 @@ func TestNobodyWaitsForACompile(t *testing.T) {
 
 	s.write("sentinels/a.json", `{"id":"a","name":"a","steps":[{"type":"echo"}]}`)
 	s.live("sentinels/a.json", "a", 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s.must(s.r.Sync(ctx, "a"))
 	s.write("sentinels/b.json", `{"id":"b","name":"b","steps":[{"type":"count"}]}`)
@@ -73,7 +74,7 @@ func TestACompileThatFails(t *testing.T) {
 	s.beginWith(reload.Options{Plugins: slow})
 	s.writePlugin("count.wasm", other(t))
 	s.invalid("plugins/count.wasm", "it is too big")
-	if list := s.rt.Plugins(); list[len(list)-1].State != runtime.PluginRefused || !strings.Contains(list[len(list)-1].Problem, "too big") {
+	if list := s.rt.Plugins(); list[len(list)-1].State != plugin.Refused || !strings.Contains(list[len(list)-1].Problem, "too big") {
 		t.Errorf("the engine says %+v", list)
 	}
 }

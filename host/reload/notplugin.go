@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/regular"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -28,7 +28,7 @@ func (r *Reload) listNonPlugins(ctx context.Context) {
 		if r.others[name] == why.Error() {
 			continue
 		}
-		p := runtime.Plugin{Name: name, Wasm: func() ([]byte, error) { return nil, why }}
+		p := plugin.Source{Name: name, Wasm: func() ([]byte, error) { return nil, why }}
 		if _, err := r.opt.Plugins.LoadPlugin(ctx, p); err != nil && ctx.Err() == nil {
 			r.opt.Logger.Warn("plugin file is refused", "file", filepath.Join(r.opt.Dir, pluginsDir, name), "reason", err)
 		}

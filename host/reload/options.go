@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
@@ -26,12 +27,12 @@ type Definitions interface {
 
 // Plugins are the step plugins. [*runtime.Runtime] is one.
 type Plugins interface {
-	PreparePlugin(ctx context.Context, module []byte) (*runtime.PreparedPlugin, error)
+	PreparePlugin(ctx context.Context, module []byte) (plugin.Prepared, error)
 	CheckPluginTotals(count int, size int64) error
-	LoadPlugin(ctx context.Context, p runtime.Plugin) (runtime.PluginInfo, error)
+	LoadPlugin(ctx context.Context, p plugin.Source) (plugin.Info, error)
 	UnloadPlugin(ctx context.Context, source string) error
 	Regrant(ctx context.Context) error
-	Plugins() []runtime.PluginInfo
+	Plugins() []plugin.Info
 }
 
 // A Lock says which content files of plugins may have.

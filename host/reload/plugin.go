@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -47,7 +47,7 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 		r.miss(f)
 		return
 	}
-	p := runtime.Plugin{Name: f.source()}
+	p := plugin.Source{Name: f.source()}
 	if fault := err; fault != nil {
 		if f.state == Invalid && f.unreadable == fault.Error() {
 			return // as before
@@ -67,7 +67,7 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 			}
 		}
 	}
-	if err != nil && info.State == runtime.PluginWaiting {
+	if err != nil && info.State == plugin.Waiting {
 		f.plugin = info.Name
 		f.waits(info.Problem) // the engine has logged it
 		return
@@ -94,11 +94,11 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 
 // moduleOf returns the bytes of a file's module, or why they are not loaded, once
 // they are prepared. It returns nil while they are not, and if the module is live.
-func (r *Reload) moduleOf(ctx context.Context, f *file, code []byte, p *runtime.Plugin) func() ([]byte, error) {
+func (r *Reload) moduleOf(ctx context.Context, f *file, code []byte, p *plugin.Source) func() ([]byte, error) {
 	// A half-written module is refused by its sections, so it needs no rule of its
 	// own: the rest of it is another change.
 	f.digest, f.size, f.missing, f.unreadable = digest(code), int64(len(code)), time.Time{}, ""
-	if info, ok := r.pluginOf(f.source()); ok && info.State != runtime.PluginRefused && r.matches(f, info) {
+	if info, ok := r.pluginOf(f.source()); ok && info.State != plugin.Refused && r.matches(f, info) {
 		return nil // the host's start did it, or the file is as it was
 	}
 	fault := r.checkTotals(f)
@@ -145,17 +145,17 @@ func passes(err error) bool {
 
 // matches makes a file's state that of the plugin that was loaded from it, and
 // reports false if that is of another content.
-func (r *Reload) matches(f *file, info runtime.PluginInfo) bool {
+func (r *Reload) matches(f *file, info plugin.Info) bool {
 	switch {
 	case info.Next != nil && info.Next.Digest == f.digest:
 		f.plugin = info.Name
 		f.waits(info.Next.Problem)
 	case info.Digest != f.digest:
 		return false
-	case info.State == runtime.PluginWaiting:
+	case info.State == plugin.Waiting:
 		f.plugin = info.Name
 		f.waits(info.Problem)
-	case info.State == runtime.PluginLive && info.Refused == "":
+	case info.State == plugin.Live && info.Refused == "":
 		f.state, f.plugin, f.problems = Live, info.Name, nil
 	default:
 		return false
@@ -220,13 +220,13 @@ func (r *Reload) renamedFrom(name string) *file {
 	return nil
 }
 
-func (r *Reload) pluginOf(source string) (runtime.PluginInfo, bool) {
+func (r *Reload) pluginOf(source string) (plugin.Info, bool) {
 	for _, p := range r.opt.Plugins.Plugins() {
 		if p.Source == source {
 			return p, true
 		}
 	}
-	return runtime.PluginInfo{}, false
+	return plugin.Info{}, false
 }
 
 // refusedPlugins are the files of plugins that are there and not live.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/reload"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
@@ -111,7 +112,7 @@ func (b *bounded) CheckPluginTotals(count int, _ int64) error {
 	return nil
 }
 
-func (b *bounded) PreparePlugin(ctx context.Context, code []byte) (*runtime.PreparedPlugin, error) {
+func (b *bounded) PreparePlugin(ctx context.Context, code []byte) (plugin.Prepared, error) {
 	b.prepared.Add(1)
 	return b.Runtime.PreparePlugin(ctx, code)
 }
@@ -125,7 +126,7 @@ func TestPluginsAboveTheLimit(t *testing.T) {
 	s.writePlugin("b.wasm", []byte(strings.ReplaceAll(string(other(t)), "count", "coun7")))
 	s.beginWith(reload.Options{Plugins: engine})
 	s.invalid("plugins/b.wasm", "there are 2 plugins, the limit is 1")
-	if p := s.plugin("b.wasm"); p.State != runtime.PluginRefused || !strings.Contains(p.Problem, "the limit is 1") {
+	if p := s.plugin("b.wasm"); p.State != plugin.Refused || !strings.Contains(p.Problem, "the limit is 1") {
 		t.Errorf("the engine lists %+v", p)
 	}
 	if n := engine.prepared.Load(); n != 1 {
@@ -136,13 +137,13 @@ func TestPluginsAboveTheLimit(t *testing.T) {
 }
 
 // plugin returns what the engine lists of a file.
-func (s *scene) plugin(source string) runtime.PluginInfo {
+func (s *scene) plugin(source string) plugin.Info {
 	for _, p := range s.rt.Plugins() {
 		if p.Source == source {
 			return p
 		}
 	}
-	return runtime.PluginInfo{}
+	return plugin.Info{}
 }
 
 // TestNoPluginFiles: what is called like a plugin's file and is none is listed with the
@@ -166,7 +167,7 @@ func TestNoPluginFiles(t *testing.T) {
 	s.eventuallyListed("sparse.wasm", "larger than")
 	s.must(os.Remove(s.path("plugins/folder.wasm")))
 	s.writePlugin("folder.wasm", other(t)) // a file takes its place
-	s.eventually("the file is live", func() bool { return s.plugin("folder.wasm").State == runtime.PluginLive })
+	s.eventually("the file is live", func() bool { return s.plugin("folder.wasm").State == plugin.Live })
 }
 
 // eventuallyListed waits until the engine lists a source as refused for a reason.
@@ -174,6 +175,6 @@ func (s *scene) eventuallyListed(source, words string) {
 	s.t.Helper()
 	s.eventually(source+" is listed: "+words, func() bool {
 		p := s.plugin(source)
-		return p.State == runtime.PluginRefused && strings.Contains(p.Problem, words)
+		return p.State == plugin.Refused && strings.Contains(p.Problem, words)
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
@@ -270,7 +270,7 @@ func kindOf(list []*file, kind Kind) []*file {
 func (r *Reload) typesKey() string {
 	var parts []string
 	for _, p := range r.opt.Plugins.Plugins() {
-		if p.State == runtime.PluginLive || p.State == runtime.PluginWaiting { // one that waits has its types named in problems
+		if p.State == plugin.Live || p.State == plugin.Waiting { // one that waits has its types named in problems
 			parts = append(parts, string(p.State)+" "+p.Name+"@"+p.Digest+grantKey(p.Grant))
 		}
 	}
@@ -280,7 +280,7 @@ func (r *Reload) typesKey() string {
 }
 
 // grantKey tells grants apart: definitions are checked against them.
-func grantKey(g *runtime.Grant) string {
+func grantKey(g *plugin.Grant) string {
 	if g == nil {
 		return ""
 	}

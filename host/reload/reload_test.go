@@ -16,6 +16,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/reload"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/files"
@@ -72,7 +73,7 @@ func newScene(t *testing.T) *scene {
 	workspace := t.TempDir()
 	s := &scene{t: t, dir: filepath.Join(workspace, ".sentinel"), workspace: workspace}
 	code := echo(t, 1)
-	rt, err := runtime.Open(t.Context(), runtime.Options{Plugins: []runtime.Plugin{{Name: "own", Trusted: true, Wasm: func() ([]byte, error) { return code, nil }}}})
+	rt, err := runtime.Open(t.Context(), runtime.Options{Plugins: []plugin.Source{{Name: "own", Trusted: true, Wasm: func() ([]byte, error) { return code, nil }}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func (s *scene) beginWith(opt reload.Options) *scene {
 	case err := <-done:
 		done <- err
 		s.t.Fatalf("Run: %v", err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		s.t.Fatal("not ready")
 	}
 	return s
@@ -180,7 +181,7 @@ func (s *scene) info(name string) reload.FileInfo {
 // eventually waits for something to be so.
 func (s *scene) eventually(what string, is func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("never: %s; files %+v", what, s.r.Files())
 		}
@@ -423,7 +424,7 @@ type fullPlugins struct {
 	full atomic.Bool
 }
 
-func (p *fullPlugins) PreparePlugin(ctx context.Context, code []byte) (*runtime.PreparedPlugin, error) {
+func (p *fullPlugins) PreparePlugin(ctx context.Context, code []byte) (plugin.Prepared, error) {
 	if p.full.Load() {
 		return nil, &abi.Error{Code: abi.Unavailable, Message: "open compile cache: no space left on device"}
 	}

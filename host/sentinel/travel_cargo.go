@@ -13,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -139,7 +140,7 @@ func (f family) text(call *command.Call, dir string, s runtime.Stored, def *sent
 }
 
 // pluginFile reads the file of a plugin that is live, and no other version.
-func (f family) pluginFile(dir string, p runtime.PluginInfo) ([]byte, error) {
+func (f family) pluginFile(dir string, p plugin.Info) ([]byte, error) {
 	folders := []string{filepath.Join(dir, "plugins")}
 	// The folder of the command line comes second: what a project has of its own
 	// is more likely to be meant.

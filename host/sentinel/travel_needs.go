@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -142,11 +143,11 @@ func (n *needs) ref(id sentinels.ID) {
 }
 
 // plugins returns those that provide the step types, without the built-in ones.
-func (n *needs) plugins() []runtime.PluginInfo {
-	var out []runtime.PluginInfo
+func (n *needs) plugins() []plugin.Info {
+	var out []plugin.Info
 	for _, p := range n.rt.Plugins() {
 		// Trusted ones are part of the program, and that is there, too.
-		if !p.Trusted && p.State == runtime.PluginLive && slices.ContainsFunc(p.Types, func(t sentinels.StepType) bool { return n.types[t] }) {
+		if !p.Trusted && p.State == plugin.Live && slices.ContainsFunc(p.Types, func(t sentinels.StepType) bool { return n.types[t] }) {
 			out = append(out, p)
 		}
 	}

@@ -3,6 +3,7 @@ package serve
 import (
 	"github.com/sentinel-runtime/sentinel/host/metrics"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -27,7 +28,7 @@ func (s *Server) figures() metrics.Options {
 		Plugins: func() int {
 			n := 0
 			for _, p := range s.host.Runtime().Plugins() {
-				if p.State == runtime.PluginLive {
+				if p.State == plugin.Live {
 					n++
 				}
 			}

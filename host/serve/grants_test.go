@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -37,13 +38,13 @@ func drop(t *testing.T, project, version, asks string) {
 }
 
 // asker is what the server says of the plugin.
-func (l *life) asker() runtime.PluginInfo {
+func (l *life) asker() plugin.Info {
 	for _, p := range l.server.Host().Runtime().Plugins() {
 		if p.Source == "ask.wasm" {
 			return p
 		}
 	}
-	return runtime.PluginInfo{}
+	return plugin.Info{}
 }
 
 // decide calls plugin/allow or plugin/deny over the API.
@@ -69,12 +70,12 @@ func TestGrantsWhileServing(t *testing.T) {
 	drop(t, project, "1", emits)
 	l := begin(t, project)
 	rt := l.server.Host().Runtime()
-	if p := l.asker(); p.State != runtime.PluginWaiting {
+	if p := l.asker(); p.State != plugin.Waiting {
 		t.Fatalf("at first it is %+v", p)
 	}
 	l.decide("allow", map[string]any{"name": "ask"})
 	one := l.asker()
-	if one.State != runtime.PluginLive {
+	if one.State != plugin.Live {
 		t.Fatalf("allowed, it is %+v", one)
 	}
 	def, problems := rt.Decode([]byte(`{"id":"loop","name":"loop","loop":{"type":"continuous"},"safety":{"maxIterations":100000},"steps":[{"type":"ask"},{"type":"wait","durationMs":5}]}`), "")
@@ -117,7 +118,7 @@ func TestGrantsWhileServing(t *testing.T) {
 	l.decide("allow", map[string]any{"name": "ask", "digest": l.asker().Next.Digest})
 	approved := time.Now() // the trace may be some passes behind, so they are told by their times
 	two := l.asker()
-	if two.Version != "2" || two.State != runtime.PluginLive {
+	if two.Version != "2" || two.State != plugin.Live {
 		t.Fatalf("allowed, the second version is %+v", two)
 	}
 	// A pass that had begun ends with the version that it began with.
@@ -144,18 +145,18 @@ func TestGrantsWhileServing(t *testing.T) {
 	if err != nil || res.Status != sentinels.StatusFailed || res.Error == nil {
 		t.Errorf("denied, the loop ended %s: %v, %v", res.Status, res.Error, err)
 	}
-	if p := l.asker(); p.State != runtime.PluginWaiting {
+	if p := l.asker(); p.State != plugin.Waiting {
 		t.Errorf("denied elsewhere, it is %+v", p)
 	}
-	if err := store.Set(t.Context(), grant.Entry{Name: "ask", Digest: two.Digest, File: "ask.wasm", By: "another", Grant: runtime.Grant{Allow: two.Grant.Allow}}); err != nil {
+	if err := store.Set(t.Context(), grant.Entry{Name: "ask", Digest: two.Digest, File: "ask.wasm", By: "another", Grant: plugin.Grant{Allow: two.Grant.Allow}}); err != nil {
 		t.Fatal(err)
 	}
-	l.until("it to be live again", func() bool { return l.asker().State == runtime.PluginLive })
+	l.until("it to be live again", func() bool { return l.asker().State == plugin.Live })
 	// A broken file grants nothing, and says so.
 	if err := os.WriteFile(store.File(), []byte(`{"format": 1, "plugins": {`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l.until("the broken file to count", func() bool { return l.asker().State == runtime.PluginWaiting })
+	l.until("the broken file to count", func() bool { return l.asker().State == plugin.Waiting })
 }
 
 // TestDeathAfterAllow ends the process between the write of an approval and
@@ -171,7 +172,7 @@ func TestDeathAfterAllow(t *testing.T) {
 		p := l.asker()
 		key := filepath.Join(os.Getenv("GRANT_HOME"), "sentinel", "grants.key")
 		store := grant.New(grant.Options{File: filepath.Join(project, ".sentinel", "plugins", "grants.json"), Key: key})
-		if err := store.Set(t.Context(), grant.Entry{Name: p.Name, Digest: p.Digest, File: p.Source, By: "t", Grant: runtime.Grant{Allow: p.Asks}}); err != nil {
+		if err := store.Set(t.Context(), grant.Entry{Name: p.Name, Digest: p.Digest, File: p.Source, By: "t", Grant: plugin.Grant{Allow: p.Asks}}); err != nil {
 			t.Fatal(err)
 		}
 		os.Exit(7) // without a word to anybody, as a crash is
@@ -182,7 +183,7 @@ func TestDeathAfterAllow(t *testing.T) {
 		t.Fatalf("%v: %s", err, said)
 	}
 	l := begin(t, project)
-	if p := l.asker(); p.State != runtime.PluginLive {
+	if p := l.asker(); p.State != plugin.Live {
 		t.Errorf("after the crash it is %+v", p)
 	}
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"github.com/sentinel-runtime/sentinel/host/feed"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // observer hands on what the engine tells: to the feed for whoever watches, to
@@ -40,7 +41,7 @@ func (s *Server) observer() runtime.Observer {
 				told.Health(h)
 			}
 		},
-		Plugin: func(p runtime.PluginInfo) {
+		Plugin: func(p plugin.Info) {
 			s.feed.Publish(feed.TopicPlugins, string(p.State), p)
 			if told.Plugin != nil {
 				told.Plugin(p)

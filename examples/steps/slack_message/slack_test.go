@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/examples/internal/lesson"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	stepplugin "github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -107,8 +108,8 @@ func (o outside) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessa
 // allow grants what is asked for.
 type allow struct{}
 
-func (allow) Grant(_ context.Context, p runtime.PluginInfo) (runtime.Grant, error) {
-	return runtime.Grant{Allow: p.Asks, Secrets: map[string][]string{"SLACK_TOKEN": {"slack.com"}}}, nil
+func (allow) Grant(_ context.Context, p stepplugin.Info) (stepplugin.Grant, error) {
+	return stepplugin.Grant{Allow: p.Asks, Secrets: map[string][]string{"SLACK_TOKEN": {"slack.com"}}}, nil
 }
 
 // nothing is commands for sentinels that call none.
@@ -128,7 +129,7 @@ func TestPost(t *testing.T) {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	rt, err := runtime.Open(t.Context(), runtime.Options{
-		Plugins: []runtime.Plugin{
+		Plugins: []stepplugin.Source{
 			{Name: "builtin", Wasm: plugins.Builtin, Trusted: true},
 			{Name: "slack_message.wasm", Wasm: func() ([]byte, error) { return module, nil }},
 		},

@@ -9,6 +9,6 @@
 //	g := grant.New(grant.Options{File: ".sentinel/plugins/grants.json", Key: key})
 //	err := g.Set(ctx, grant.Entry{Name: "slack", Digest: digest, Grant: allowed})
 //
-// A [Store] is the engine's [runtime.Grants]. Why a changed file keeps its grant
+// A [Store] is the engine's [plugin.Grants]. Why a changed file keeps its grant
 // or does not is in RATIONALE.md; host/GRANTS.md is the operator's page.
 package grant

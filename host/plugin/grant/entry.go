@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
 // format is the number of the file's format.
@@ -26,11 +26,11 @@ type Entry struct {
 	Denied bool `json:"denied,omitempty"`
 	// Pin holds the grant to these very bytes. Without it a changed file of the
 	// same name that asks for no more keeps the grant.
-	Pin     bool          `json:"pin,omitempty"`
-	Carried *Carried      `json:"carried,omitempty"`
-	Grant   runtime.Grant `json:"grant"`
-	Earlier []Earlier     `json:"earlier,omitempty"` // the newest first
-	Seal    string        `json:"seal,omitempty"`
+	Pin     bool         `json:"pin,omitempty"`
+	Carried *Carried     `json:"carried,omitempty"`
+	Grant   plugin.Grant `json:"grant"`
+	Earlier []Earlier    `json:"earlier,omitempty"` // the newest first
+	Seal    string       `json:"seal,omitempty"`
 }
 
 // Carried says that a changed file took the grant over.
@@ -42,13 +42,13 @@ type Carried struct {
 // Earlier is a version before the one that is allowed now. Its steps under way
 // and parked go on with what they were allowed.
 type Earlier struct {
-	Digest  string        `json:"digest"`
-	Version string        `json:"version,omitempty"`
-	Grant   runtime.Grant `json:"grant"`
+	Digest  string       `json:"digest"`
+	Version string       `json:"version,omitempty"`
+	Grant   plugin.Grant `json:"grant"`
 }
 
 // grantOf returns what a digest is allowed.
-func (e Entry) grantOf(digest string) (runtime.Grant, bool) {
+func (e Entry) grantOf(digest string) (plugin.Grant, bool) {
 	if e.Digest == digest {
 		return e.Grant, true
 	}
@@ -57,7 +57,7 @@ func (e Entry) grantOf(digest string) (runtime.Grant, bool) {
 			return old.Grant, true
 		}
 	}
-	return runtime.Grant{}, false
+	return plugin.Grant{}, false
 }
 
 // after makes e the entry that follows before: what was allowed becomes earlier.
@@ -78,9 +78,9 @@ func (e Entry) after(before Entry) Entry {
 
 // part returns what of a grant a version asks for, when it asks for less than
 // the one before it.
-func part(g runtime.Grant, asks []runtime.PluginAsk) runtime.Grant {
-	g.Allow = slices.DeleteFunc(slices.Clone(g.Allow), func(a runtime.PluginAsk) bool {
-		return !slices.ContainsFunc(asks, func(b runtime.PluginAsk) bool { return a.Use == b.Use })
+func part(g plugin.Grant, asks []plugin.Ask) plugin.Grant {
+	g.Allow = slices.DeleteFunc(slices.Clone(g.Allow), func(a plugin.Ask) bool {
+		return !slices.ContainsFunc(asks, func(b plugin.Ask) bool { return a.Use == b.Use })
 	})
 	return g
 }

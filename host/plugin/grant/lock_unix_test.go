@@ -18,7 +18,7 @@ import (
 // gives up with its context.
 func TestLockIsHeeded(t *testing.T) {
 	s, opt := open(t)
-	allow(t, s, plugin("1"))
+	allow(t, s, aPlugin("1"))
 	dir, err := os.Open(filepath.Dir(opt.File))
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/host/wholefile"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -49,7 +49,7 @@ type Store struct {
 	mu  sync.Mutex // of changes by this process, since a lock on a folder is the process's
 }
 
-var _ runtime.Grants = (*Store)(nil)
+var _ plugin.Grants = (*Store)(nil)
 
 // New returns the grants in a file. It reads nothing yet.
 func New(opt Options) *Store {
@@ -65,28 +65,28 @@ func New(opt Options) *Store {
 // File returns the path of the file.
 func (s *Store) File() string { return s.opt.File }
 
-// Grant says what a version of a plugin may do, see [runtime.Grants]. A changed
+// Grant says what a version of a plugin may do, see [plugin.Grants]. A changed
 // file of a plugin that was allowed keeps the grant if it asks for no more and
 // the operator did not hold the grant to the bytes; that is noted in the file.
-func (s *Store) Grant(ctx context.Context, p runtime.PluginInfo) (runtime.Grant, error) {
+func (s *Store) Grant(ctx context.Context, p plugin.Info) (plugin.Grant, error) {
 	e, seal, err := s.Entry(p.Name)
 	switch {
 	case err != nil && len(p.Asks) == 0:
 		s.opt.Logger.Warn("grants cannot be read", "file", s.opt.File, "error", err)
-		return runtime.Grant{}, nil // it needs none
+		return plugin.Grant{}, nil // it needs none
 	case err != nil:
-		return runtime.Grant{}, err
+		return plugin.Grant{}, err
 	case seal != None && e.Denied:
 		e := denied("plugin %q was denied%s", p.Name, byWhom(e))
 		e.Permanent = true // somebody has decided; nobody need be told again
-		return runtime.Grant{}, e
+		return plugin.Grant{}, e
 	case seal == Good || seal == Bad && s.opt.TrustUnsealed:
 	case len(p.Asks) == 0:
-		return runtime.Grant{}, nil
+		return plugin.Grant{}, nil
 	case seal == Bad:
-		return runtime.Grant{}, denied("plugin %q was granted elsewhere, or its entry in %s was edited: run `sentinel plugin allow %s` again", p.Name, filepath.Base(s.opt.File), p.Name)
+		return plugin.Grant{}, denied("plugin %q was granted elsewhere, or its entry in %s was edited: run `sentinel plugin allow %s` again", p.Name, filepath.Base(s.opt.File), p.Name)
 	default:
-		return runtime.Grant{}, denied("plugin %q waits for approval: it asks for %s", p.Name, uses(p.Asks))
+		return plugin.Grant{}, denied("plugin %q waits for approval: it asks for %s", p.Name, uses(p.Asks))
 	}
 	if g, ok := e.grantOf(p.Digest); ok {
 		return g, nil
@@ -95,7 +95,7 @@ func (s *Store) Grant(ctx context.Context, p runtime.PluginInfo) (runtime.Grant,
 	missing := e.Grant.Missing(p.Asks)
 	switch {
 	case len(p.Asks) == 0:
-		return runtime.Grant{}, nil // what was allowed another version of it is of no use to this one
+		return plugin.Grant{}, nil // what was allowed another version of it is of no use to this one
 	case len(missing) > 0:
 		why = "it asks for more than was allowed: " + uses(missing)
 	case e.Pin:
@@ -107,7 +107,7 @@ func (s *Store) Grant(ctx context.Context, p runtime.PluginInfo) (runtime.Grant,
 	default:
 		return s.carry(ctx, p, e)
 	}
-	return runtime.Grant{}, denied("plugin %q has changed and waits for approval: %s", p.Name, why)
+	return plugin.Grant{}, denied("plugin %q has changed and waits for approval: %s", p.Name, why)
 }
 
 // denied is the error of a plugin that has to wait.
@@ -127,7 +127,7 @@ func byWhom(e Entry) string {
 }
 
 // uses names what is asked for, in a line.
-func uses(asks []runtime.PluginAsk) string {
+func uses(asks []plugin.Ask) string {
 	var list []string
 	for _, a := range asks {
 		text := a.Use
@@ -144,7 +144,7 @@ func uses(asks []runtime.PluginAsk) string {
 
 // carry lets a changed file keep the grant. Where that cannot be noted, such as
 // on a disk that is read-only, it holds for this process.
-func (s *Store) carry(ctx context.Context, p runtime.PluginInfo, e Entry) (runtime.Grant, error) {
+func (s *Store) carry(ctx context.Context, p plugin.Info, e Entry) (plugin.Grant, error) {
 	next := e
 	next.Digest, next.Version, next.Grant = p.Digest, p.Version, part(e.Grant, p.Asks)
 	next.Carried = &Carried{From: e.Digest, At: s.opt.Now().UTC().Truncate(time.Second)}

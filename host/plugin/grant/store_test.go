@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -27,19 +27,19 @@ func open(t testing.TB) (s *grant.Store, opt grant.Options) {
 	return grant.New(opt), opt
 }
 
-// plugin is one version of a plugin that asks for events and hosts.
-func plugin(digest string, hosts ...string) runtime.PluginInfo {
-	p := runtime.PluginInfo{Name: "slack", Version: "v" + digest, Digest: digest, Source: "slack.wasm", Asks: []runtime.PluginAsk{{Use: "emit", Names: []string{"a:*"}, Reason: "r"}}}
+// aPlugin is one version of a plugin that asks for events and hosts.
+func aPlugin(digest string, hosts ...string) plugin.Info {
+	p := plugin.Info{Name: "slack", Version: "v" + digest, Digest: digest, Source: "slack.wasm", Asks: []plugin.Ask{{Use: "emit", Names: []string{"a:*"}, Reason: "r"}}}
 	if len(hosts) > 0 {
-		p.Asks = append(p.Asks, runtime.PluginAsk{Use: "http", Names: hosts, Reason: "r"})
+		p.Asks = append(p.Asks, plugin.Ask{Use: "http", Names: hosts, Reason: "r"})
 	}
 	return p
 }
 
 // allow makes the entry by which a person allows all of it.
-func allow(t testing.TB, s *grant.Store, p runtime.PluginInfo, change ...func(*grant.Entry)) {
+func allow(t testing.TB, s *grant.Store, p plugin.Info, change ...func(*grant.Entry)) {
 	t.Helper()
-	e := grant.Entry{Name: p.Name, Digest: p.Digest, Version: p.Version, File: p.Source, By: "ann", Grant: runtime.Grant{Allow: p.Asks}}
+	e := grant.Entry{Name: p.Name, Digest: p.Digest, Version: p.Version, File: p.Source, By: "ann", Grant: plugin.Grant{Allow: p.Asks}}
 	for _, c := range change {
 		c(&e)
 	}
@@ -49,7 +49,7 @@ func allow(t testing.TB, s *grant.Store, p runtime.PluginInfo, change ...func(*g
 }
 
 // judge returns what a version is told: "" for allowed, else the reason.
-func judge(t testing.TB, s *grant.Store, p runtime.PluginInfo) string {
+func judge(t testing.TB, s *grant.Store, p plugin.Info) string {
 	t.Helper()
 	_, err := s.Grant(context.Background(), p)
 	if err != nil && abi.CodeOf(err) != abi.Denied {
@@ -71,45 +71,45 @@ func wants(t testing.TB, what, got, want string) {
 // TestVersions follows a plugin through changes of its file.
 func TestVersions(t *testing.T) {
 	s, opt := open(t)
-	wants(t, "nothing said", judge(t, s, plugin("1", "a.com")), "waits for approval: it asks for emit a:*, http a.com")
-	wants(t, "asks for nothing", judge(t, s, runtime.PluginInfo{Name: "free", Digest: "f"}), "")
+	wants(t, "nothing said", judge(t, s, aPlugin("1", "a.com")), "waits for approval: it asks for emit a:*, http a.com")
+	wants(t, "asks for nothing", judge(t, s, plugin.Info{Name: "free", Digest: "f"}), "")
 	if _, err := os.Stat(opt.Key); !os.IsNotExist(err) {
 		t.Errorf("asking made a key: %v", err)
 	}
-	allow(t, s, plugin("1", "a.com"))
-	wants(t, "allowed", judge(t, s, plugin("1", "a.com")), "")
-	wants(t, "more", judge(t, s, plugin("2", "a.com", "b.com")), "asks for more than was allowed: http b.com")
-	moved := plugin("2", "a.com")
+	allow(t, s, aPlugin("1", "a.com"))
+	wants(t, "allowed", judge(t, s, aPlugin("1", "a.com")), "")
+	wants(t, "more", judge(t, s, aPlugin("2", "a.com", "b.com")), "asks for more than was allowed: http b.com")
+	moved := aPlugin("2", "a.com")
 	moved.Source = "other.wasm"
 	wants(t, "another file", judge(t, s, moved), `the grant is for the file "slack.wasm"`)
-	parked := plugin("2", "a.com")
+	parked := aPlugin("2", "a.com")
 	parked.Source = ""
 	wants(t, "no file", judge(t, s, parked), "was not allowed")
-	wants(t, "as much", judge(t, s, plugin("2", "a.com")), "")
+	wants(t, "as much", judge(t, s, aPlugin("2", "a.com")), "")
 	e, seal, err := s.Entry("slack")
 	if err != nil || seal != grant.Good || e.Digest != "2" || e.Carried == nil || e.Carried.From != "1" || len(e.Earlier) != 1 || e.Earlier[0].Digest != "1" {
 		t.Errorf("carried over, the entry is %+v, %s, %v", e, seal, err)
 	}
-	wants(t, "the version before", judge(t, s, plugin("1", "a.com")), "")
-	wants(t, "less", judge(t, s, plugin("3")), "")
-	if g, _ := s.Grant(t.Context(), plugin("3")); len(g.Allow) != 1 {
+	wants(t, "the version before", judge(t, s, aPlugin("1", "a.com")), "")
+	wants(t, "less", judge(t, s, aPlugin("3")), "")
+	if g, _ := s.Grant(t.Context(), aPlugin("3")); len(g.Allow) != 1 {
 		t.Errorf("one that asks for less has %+v", g)
 	}
-	allow(t, s, plugin("4", "a.com"), func(e *grant.Entry) { e.Pin = true })
-	wants(t, "pinned", judge(t, s, plugin("5", "a.com")), "for the very bytes")
-	allow(t, s, plugin("4", "a.com"), func(e *grant.Entry) { e.Denied = true })
-	wants(t, "denied", judge(t, s, plugin("4", "a.com")), "was denied by ann")
-	wants(t, "denied before", judge(t, s, plugin("1", "a.com")), "was denied by ann")
-	wants(t, "denied, though it asks for nothing", judge(t, s, runtime.PluginInfo{Name: "slack", Digest: "9"}), "was denied")
-	allow(t, s, plugin("4", "a.com"))
-	wants(t, "allowed again, an older file that asks for as much", judge(t, s, plugin("1", "a.com")), "")
+	allow(t, s, aPlugin("4", "a.com"), func(e *grant.Entry) { e.Pin = true })
+	wants(t, "pinned", judge(t, s, aPlugin("5", "a.com")), "for the very bytes")
+	allow(t, s, aPlugin("4", "a.com"), func(e *grant.Entry) { e.Denied = true })
+	wants(t, "denied", judge(t, s, aPlugin("4", "a.com")), "was denied by ann")
+	wants(t, "denied before", judge(t, s, aPlugin("1", "a.com")), "was denied by ann")
+	wants(t, "denied, though it asks for nothing", judge(t, s, plugin.Info{Name: "slack", Digest: "9"}), "was denied")
+	allow(t, s, aPlugin("4", "a.com"))
+	wants(t, "allowed again, an older file that asks for as much", judge(t, s, aPlugin("1", "a.com")), "")
 }
 
 // TestForeign shows that a file which somebody else made, or edited, grants
 // nothing, however it came there.
 func TestForeign(t *testing.T) {
 	s, opt := open(t)
-	p := plugin("1", "a.com")
+	p := aPlugin("1", "a.com")
 	allow(t, s, p)
 	good, err := os.ReadFile(opt.File)
 	if err != nil {
@@ -130,12 +130,12 @@ func TestForeign(t *testing.T) {
 	wants(t, "another user without a key", judge(t, grant.New(stranger), p), "was granted elsewhere")
 	mate := stranger
 	mate.File = other.File
-	allow(t, grant.New(mate), plugin("x"), func(e *grant.Entry) { e.Name = "makes-a-key" })
+	allow(t, grant.New(mate), aPlugin("x"), func(e *grant.Entry) { e.Name = "makes-a-key" })
 	wants(t, "another user with a key", judge(t, grant.New(stranger), p), "was granted elsewhere")
 	trusting := stranger
 	trusting.TrustUnsealed = true
 	wants(t, "a container that trusts its image", judge(t, grant.New(trusting), p), "")
-	wants(t, "asks for nothing", judge(t, grant.New(stranger), runtime.PluginInfo{Name: "slack", Digest: "1"}), "")
+	wants(t, "asks for nothing", judge(t, grant.New(stranger), plugin.Info{Name: "slack", Digest: "1"}), "")
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(filepath.Dir(opt.File), link); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestForeign(t *testing.T) {
 			t.Fatalf("%s changes nothing in %s", what, good)
 		}
 		write(opt.File, text)
-		for _, asked := range []runtime.PluginInfo{p, {Name: "slick", Digest: "1", Source: "slack.wasm", Asks: p.Asks}, plugin("2", "a.com"), plugin("1", "evil.com")} {
+		for _, asked := range []plugin.Info{p, {Name: "slick", Digest: "1", Source: "slack.wasm", Asks: p.Asks}, aPlugin("2", "a.com"), aPlugin("1", "evil.com")} {
 			if judge(t, s, asked) == "" {
 				t.Errorf("%s edited: %s %s is allowed", what, asked.Name, asked.Digest)
 			}
@@ -241,9 +241,9 @@ func TestManyWriters(t *testing.T) {
 // TestRoundTrip writes every field and reads it as it was.
 func TestRoundTrip(t *testing.T) {
 	s, opt := open(t)
-	p := plugin("1", "a.com")
+	p := aPlugin("1", "a.com")
 	want := grant.Entry{Name: "slack", Digest: "1", Version: "1", File: "slack.wasm", By: "ann <&> Bob", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Pin: true,
-		Grant: runtime.Grant{Allow: p.Asks, Reuse: true, Private: true, Secrets: map[string][]string{"B": {"a.com"}, "A": nil}, Folders: map[string]runtime.Folder{"data": {Path: "/x", Write: true}}, Memory: 1 << 20, TimeoutMs: 5}}
+		Grant: plugin.Grant{Allow: p.Asks, Reuse: true, Private: true, Secrets: map[string][]string{"B": {"a.com"}, "A": nil}, Folders: map[string]plugin.Folder{"data": {Path: "/x", Write: true}}, Memory: 1 << 20, TimeoutMs: 5}}
 	if err := s.Set(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestRoundTrip(t *testing.T) {
 // it reads the same again.
 func FuzzFile(f *testing.F) {
 	s, opt := open(f)
-	allow(f, s, plugin("1", "a.com"))
+	allow(f, s, aPlugin("1", "a.com"))
 	good, err := os.ReadFile(opt.File)
 	if err != nil {
 		f.Fatal(err)

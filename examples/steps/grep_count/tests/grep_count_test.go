@@ -16,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -53,8 +54,8 @@ func TestStars(t *testing.T) {
 // allow grants what is asked for, and says which folder is meant.
 type allow struct{ dir string }
 
-func (a allow) Grant(_ context.Context, p runtime.PluginInfo) (runtime.Grant, error) {
-	return runtime.Grant{Allow: p.Asks, Folders: map[string]runtime.Folder{"data": {Path: a.dir}}}, nil
+func (a allow) Grant(_ context.Context, p plugin.Info) (plugin.Grant, error) {
+	return plugin.Grant{Allow: p.Asks, Folders: map[string]plugin.Folder{"data": {Path: a.dir}}}, nil
 }
 
 // files gives the plugin the host's own access to folders.
@@ -101,7 +102,7 @@ func TestSentinel(t *testing.T) {
 	}
 	wasm := module(t)
 	rt, err := runtime.Open(t.Context(), runtime.Options{
-		Plugins: []runtime.Plugin{
+		Plugins: []plugin.Source{
 			{Name: "builtin", Wasm: plugins.Builtin, Trusted: true},
 			{Name: "grep_count.wasm", Wasm: func() ([]byte, error) { return wasm, nil }},
 		},

@@ -1,4 +1,4 @@
-package runtime
+package plugin
 
 import (
 	"context"
@@ -15,8 +15,8 @@ type Grants interface {
 	// digest, step types and asks, and its source unless only a parked step needs
 	// it. The error *[abi.Error] with code denied says that it has to
 	// wait for the operator: the plugin is listed as waiting and the version that
-	// was live before goes on serving. Grant is asked again at [Runtime.Regrant].
-	Grant(ctx context.Context, p PluginInfo) (Grant, error)
+	// was live before goes on serving. Grant is asked again at [runtime.Runtime.Regrant].
+	Grant(ctx context.Context, p Info) (Grant, error)
 }
 
 // A Grant is what a plugin may do: a part of what it asks for, and the
@@ -24,7 +24,7 @@ type Grants interface {
 type Grant struct {
 	// Allow is what the plugin asked for and is allowed, reasons left out. A use
 	// that is not in it is denied, and so is a name that no entry of its use fits.
-	Allow []PluginAsk `json:"allow,omitempty"`
+	Allow []Ask `json:"allow,omitempty"`
 	// Reuse lets instances serve several calls, if the plugin is stateless.
 	Reuse bool `json:"reuse,omitempty"`
 	// Private lets requests go to addresses that are not public.
@@ -36,14 +36,14 @@ type Grant struct {
 	// absolute, or relative to the run's workspace.
 	Folders map[string]Folder `json:"folders,omitempty"`
 	// Memory is how many bytes a guest of the plugin may have, within the limit of the
-	// run and [MaxGuestMemory]. Zero is 64 MiB.
+	// run and [MaxMemory]. Zero is 64 MiB.
 	Memory int64 `json:"memory,omitempty"`
 	// TimeoutMs bounds a step of the plugin, below the bound of the run. Zero adds none.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
 }
 
-// MaxGuestMemory is how many bytes a guest may have, whatever it was granted.
-const MaxGuestMemory = 1 << 30
+// MaxMemory is how many bytes a guest may have, whatever it was granted.
+const MaxMemory = 1 << 30
 
 // A Folder is a folder that a plugin may use.
 type Folder struct {
@@ -97,8 +97,8 @@ func fitsName(pattern, name string) bool {
 // Missing returns the part of asks that the grant does not cover. It is strict:
 // of commands and hosts a name counts as covered only if the same name or
 // pattern is allowed, since what a pattern means depends on what there is.
-func (g Grant) Missing(asks []PluginAsk) []PluginAsk {
-	var missing []PluginAsk
+func (g Grant) Missing(asks []Ask) []Ask {
+	var missing []Ask
 	for _, a := range asks {
 		use := abi.Use(a.Use)
 		names, ok := g.Names(use)
@@ -122,7 +122,7 @@ func (g Grant) Missing(asks []PluginAsk) []PluginAsk {
 			}
 		}
 		if len(left) > 0 {
-			missing = append(missing, PluginAsk{Use: a.Use, Names: left, Reason: a.Reason})
+			missing = append(missing, Ask{Use: a.Use, Names: left, Reason: a.Reason})
 		}
 	}
 	return missing

@@ -1,4 +1,4 @@
-package runtime
+package pluginset
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -14,67 +15,61 @@ import (
 // compile and execute at a time is bounded by the guest host.
 const openers = 8
 
-// A PreparedPlugin is a module that is compiled, described and checked, and not live
-// yet. It holds memory until it is loaded or closed.
-type PreparedPlugin struct {
+// prepared is a module that is compiled, described and checked, and not live yet.
+type prepared struct {
 	mu     sync.Mutex
-	module *heldModule // nil once taken
+	module *Module // nil once taken
 }
 
-// take returns the module if it is of this code, once.
-func (p *PreparedPlugin) take(code []byte) *heldModule {
-	if p == nil {
+// take returns the module if p is one of this code, once.
+func take(p plugin.Prepared, code []byte) *Module {
+	ready, ok := p.(*prepared)
+	if !ok {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	m := p.module
+	ready.mu.Lock()
+	defer ready.mu.Unlock()
+	m := ready.module
 	if m == nil || !bytes.Equal(code, m.Bytes()) {
 		return nil
 	}
-	p.module = nil
+	ready.module = nil
 	return m
 }
 
-// Close frees a module that was not loaded. It may be called more than once, also on
-// nil.
-func (p *PreparedPlugin) Close() {
-	if p == nil {
-		return
-	}
+// Close frees a module that was not loaded. It may be called more than once.
+func (p *prepared) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.module != nil {
-		unload(p.module.module)
+		unload(p.module.Loaded)
 		p.module = nil
 	}
 }
 
-// PreparePlugin does of a [Runtime.LoadPlugin] all that executes or compiles what
-// others wrote, side by side with other plugins. The error is why LoadPlugin would
-// refuse the module. The caller gives the result to LoadPlugin in
-// [Plugin.Prepared], or closes it.
-func (rt *Runtime) PreparePlugin(ctx context.Context, module []byte) (*PreparedPlugin, error) {
-	if err := rt.alive(); err != nil {
+// Prepare does of a [Set.Load] all that executes or compiles what others wrote, side
+// by side with other plugins. The error is why Load would refuse the module.
+func (s *Set) Prepare(ctx context.Context, code []byte) (plugin.Prepared, error) {
+	if err := s.opt.Alive(); err != nil {
 		return nil, err
 	}
-	m, err := rt.plugins.openCode(ctx, module, false)
+	m, err := s.openCode(ctx, code, false)
 	if err != nil {
 		return nil, err
 	}
-	return &PreparedPlugin{module: m}, nil
+	return &prepared{module: m}, nil
 }
 
-// loadAll makes the plugins of Options live, in their order. A plugin that cannot be
+// LoadAll makes the plugins with which the engine begins live, in their order. A plugin that cannot be
 // loaded is recorded with the reason, which is not an error of the runtime unless it is a
 // trusted one: without its own step types a program is not whole.
-func (s *pluginSet) loadAll(ctx context.Context, list []Plugin) error {
+func (s *Set) LoadAll(ctx context.Context, list []plugin.Source) error {
 	ready := s.openAll(ctx, list)
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	for i, p := range list {
 		one := <-ready[i]
-		info := PluginInfo{Name: p.Name, Source: p.Name, Trusted: p.Trusted}
+		info := plugin.Info{Name: p.Name, Source: p.Name, Trusted: p.Trusted}
 		if one.err == nil {
 			one.err = s.install(ctx, one.module, p, &info)
 		}
@@ -86,18 +81,19 @@ func (s *pluginSet) loadAll(ctx context.Context, list []Plugin) error {
 			s.refused(info, one.err)
 		}
 	}
+	s.opened.Store(true)
 	return nil
 }
 
 // An opening is what came of opening one plugin.
 type opening struct {
-	module *heldModule
+	module *Module
 	err    error
 }
 
 // openAll opens plugins side by side and returns where each comes out. What is not
 // received is freed when the guest host closes.
-func (s *pluginSet) openAll(ctx context.Context, list []Plugin) []chan opening {
+func (s *Set) openAll(ctx context.Context, list []plugin.Source) []chan opening {
 	ready := make([]chan opening, len(list))
 	free := make(chan struct{}, openers)
 	others := 0
@@ -105,7 +101,7 @@ func (s *pluginSet) openAll(ctx context.Context, list []Plugin) []chan opening {
 		ready[i] = make(chan opening, 1)
 		if !p.Trusted {
 			others++
-			if err := s.rt.CheckPluginTotals(others, 0); err != nil {
+			if err := s.CheckTotals(others, 0); err != nil {
 				ready[i] <- opening{err: err}
 				continue
 			}
@@ -121,27 +117,27 @@ func (s *pluginSet) openAll(ctx context.Context, list []Plugin) []chan opening {
 }
 
 // open compiles a plugin and executes its describe. It needs no lock.
-func (s *pluginSet) open(ctx context.Context, p Plugin) (*heldModule, error) {
+func (s *Set) open(ctx context.Context, p plugin.Source) (*Module, error) {
 	code, err := p.Wasm()
 	if err != nil {
 		return nil, err
 	}
-	if m := p.Prepared.take(code); m != nil && !p.Trusted {
+	if m := take(p.Prepared, code); m != nil && !p.Trusted {
 		return m, nil
 	}
 	return s.openCode(ctx, code, p.Trusted)
 }
 
-func (s *pluginSet) openCode(ctx context.Context, code []byte, trusted bool) (*heldModule, error) {
+func (s *Set) openCode(ctx context.Context, code []byte, trusted bool) (*Module, error) {
 	opt := wasm.LoadOptions{Trusted: trusted}
 	if !trusted {
 		opt.Allow = s.checkManifest
 	}
-	m, err := s.rt.wasm.Load(ctx, code, opt)
+	m, err := s.opt.Host.Load(ctx, code, opt)
 	if err != nil {
 		return nil, err
 	}
-	h, err := holdable(m, trusted)
+	h, err := newModule(m, trusted)
 	if err != nil {
 		m.Release()
 		return nil, err
@@ -152,15 +148,15 @@ func (s *pluginSet) openCode(ctx context.Context, code []byte, trusted bool) (*h
 // install asks what a module may do and puts it in its place. Where the operator has
 // not decided, the state in info is waiting, and the code is kept for the time when
 // they have. The caller holds loading; the module is the set's or freed afterwards.
-func (s *pluginSet) install(ctx context.Context, h *heldModule, p Plugin, info *PluginInfo) error {
-	info.describe(h.Digest(), h.Manifest())
+func (s *Set) install(ctx context.Context, h *Module, p plugin.Source, info *plugin.Info) error {
+	describe(info, h.Digest(), h.Manifest())
 	grant, err := s.admit(ctx, h, info)
 	if err != nil {
-		unload(h.module)
+		unload(h.Loaded)
 		return err
 	}
 	if h.reuse = grant.Reuse && info.Stateless; h.reuse && !h.trusted {
-		if w, ok := h.module.(*wasm.Module); ok {
+		if w, ok := h.Loaded.(*wasm.Module); ok {
 			w.Reuse()
 		}
 	}
@@ -172,16 +168,16 @@ func (s *pluginSet) install(ctx context.Context, h *heldModule, p Plugin, info *
 }
 
 // admit keeps a module's code and asks what it may do.
-func (s *pluginSet) admit(ctx context.Context, h *heldModule, info *PluginInfo) (Grant, error) {
+func (s *Set) admit(ctx context.Context, h *Module, info *plugin.Info) (plugin.Grant, error) {
 	if err := s.checkName(info); err != nil {
-		return Grant{}, err
+		return plugin.Grant{}, err
 	}
 	if err := s.keep(h.Digest(), h.Bytes()); err != nil {
-		return Grant{}, err
+		return plugin.Grant{}, err
 	}
 	grant, err := s.ask(ctx, *info)
-	if abi.CodeOf(err) == abi.Denied && s.rt.opt.Grants != nil {
-		info.State = PluginWaiting
+	if abi.CodeOf(err) == abi.Denied && s.opt.Grants != nil {
+		info.State = plugin.Waiting
 	}
 	return grant, err
 }

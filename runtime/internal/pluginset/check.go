@@ -1,30 +1,30 @@
-package runtime
+package pluginset
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// CheckPluginTotals returns why a runtime cannot have so many plugins that are not
-// trusted, with so many bytes in their files together: they pass [Limits.Plugins] or
-// [Limits.PluginBytes]. It returns nil if it can.
-func (rt *Runtime) CheckPluginTotals(count int, size int64) error {
+// CheckTotals returns why there cannot be so many plugins that are not trusted, with
+// so many bytes in their files together. It returns nil if there can.
+func (s *Set) CheckTotals(count int, size int64) error {
 	const hint = "remove the files of plugins that no definition uses"
-	switch most := rt.limits; {
-	case count > most.Plugins:
-		return &abi.Error{Code: abi.Limit, Permanent: true, Hint: hint, Message: fmt.Sprintf("there are %d plugins, the limit is %d", count, most.Plugins)}
-	case size > most.PluginBytes:
-		return &abi.Error{Code: abi.Limit, Permanent: true, Hint: hint, Message: fmt.Sprintf("the files of all plugins have %d bytes together, the limit is %d", size, most.PluginBytes)}
+	switch {
+	case count > s.opt.Plugins:
+		return &abi.Error{Code: abi.Limit, Permanent: true, Hint: hint, Message: fmt.Sprintf("there are %d plugins, the limit is %d", count, s.opt.Plugins)}
+	case size > s.opt.PluginBytes:
+		return &abi.Error{Code: abi.Limit, Permanent: true, Hint: hint, Message: fmt.Sprintf("the files of all plugins have %d bytes together, the limit is %d", size, s.opt.PluginBytes)}
 	}
 	return nil
 }
 
-// checkTotals holds the modules that are to be live to the limits.
-func (s *pluginSet) checkTotals(modules []*heldModule) error {
+// checkModules holds the modules that are to be live to the limits.
+func (s *Set) checkModules(modules []*Module) error {
 	count, size := 0, int64(0)
 	for _, m := range modules {
 		if !m.trusted {
@@ -32,18 +32,18 @@ func (s *pluginSet) checkTotals(modules []*heldModule) error {
 			size += int64(len(m.Bytes()))
 		}
 	}
-	return s.rt.CheckPluginTotals(count, size)
+	return s.CheckTotals(count, size)
 }
 
 // checkManifest reports names in asks that the code which compares them with a
 // request could not read: they would fail every such request.
-func (s *pluginSet) checkManifest(m wasm.Manifest) error {
-	if s.rt.opt.CheckAsk == nil {
+func (s *Set) checkManifest(m wasm.Manifest) error {
+	if s.opt.CheckAsk == nil {
 		return nil
 	}
 	for i, ask := range m.Asks {
 		for j, name := range ask.Names {
-			if err := s.rt.opt.CheckAsk(abi.Use(ask.Use), name); err != nil {
+			if err := s.opt.CheckAsk(abi.Use(ask.Use), name); err != nil {
 				e := abi.Error{Code: abi.Plugin, Permanent: true, Message: fmt.Sprintf("describe: asks[%d].names[%d] %.100q: %v", i, j, name, err)}
 				if cause := abi.As(err); cause != nil {
 					e.Message, e.Hint = fmt.Sprintf("describe: asks[%d].names[%d]: %s", i, j, cause.Message), cause.Hint
@@ -58,7 +58,7 @@ func (s *pluginSet) checkManifest(m wasm.Manifest) error {
 // checkName refuses a plugin of others with the name of one that is part of the
 // program, or of one of its step types: in lists and questions it would be taken for
 // that.
-func (s *pluginSet) checkName(info *PluginInfo) error {
+func (s *Set) checkName(info *plugin.Info) error {
 	if info.Trusted {
 		return nil
 	}

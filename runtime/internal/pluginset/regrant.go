@@ -1,4 +1,4 @@
-package runtime
+package pluginset
 
 import (
 	"context"
@@ -6,34 +6,34 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // ask returns what a version of a plugin may do. The error denied says that it
 // has to wait, or, where no person can decide, that it is never granted.
-func (s *pluginSet) ask(ctx context.Context, info PluginInfo) (Grant, error) {
+func (s *Set) ask(ctx context.Context, info plugin.Info) (plugin.Grant, error) {
 	switch {
 	case info.Trusted:
-		return Grant{Allow: info.Asks}, nil
-	case s.rt.opt.Grants != nil:
-		return s.rt.opt.Grants.Grant(ctx, info)
+		return plugin.Grant{Allow: info.Asks}, nil
+	case s.opt.Grants != nil:
+		return s.opt.Grants.Grant(ctx, info)
 	case len(info.Asks) > 0:
-		return Grant{}, &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("plugin %q asks for permissions, and this program grants none to plugins of others", info.Name),
+		return plugin.Grant{}, &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("plugin %q asks for permissions, and this program grants none to plugins of others", info.Name),
 			Hint: "use a plugin that asks for nothing"}
 	}
-	return Grant{}, nil
+	return plugin.Grant{}, nil
 }
 
 // renew asks again what a module may do that no file stands for any more, such
 // as the one that a parked step began with. Where that is unknown it keeps
 // what it had, which for a module that was just loaded is nothing.
-func (s *pluginSet) renew(ctx context.Context, m *heldModule) {
+func (s *Set) renew(ctx context.Context, m *Module) {
 	if m.trusted {
 		return
 	}
-	info := PluginInfo{}
-	info.describe(m.Digest(), m.Manifest())
+	info := plugin.Info{}
+	describe(&info, m.Digest(), m.Manifest())
 	grant, err := s.ask(ctx, info)
 	switch {
 	case err == nil:
@@ -41,64 +41,35 @@ func (s *pluginSet) renew(ctx context.Context, m *heldModule) {
 	case abi.CodeOf(err) == abi.Denied:
 		m.allow(nil)
 	default:
-		s.rt.log.Warn("grant of an old version of a plugin cannot be read", "plugin", info.Name, "digest", info.Digest, "error", err)
+		s.opt.Log.Warn("grant of an old version of a plugin cannot be read", "plugin", info.Name, "digest", info.Digest, "error", err)
 	}
 }
 
-// allow settles what a module may do from now on: of what the operator says,
-// the uses that it asks for. nil is nothing. A trusted one has all it asks for.
-func (h *heldModule) allow(g *Grant) {
-	if h.trusted {
-		return
-	}
-	if g != nil {
-		own := *g
-		own.Allow = slices.DeleteFunc(slices.Clone(g.Allow), func(a PluginAsk) bool {
-			_, asked := h.asks.Names(abi.Use(a.Use))
-			return !asked
-		})
-		g = &own
-	}
-	h.grant.Store(g)
-}
-
-// allowed returns what the module may do now; ok is false if that is nothing,
-// because the operator took it back.
-func (h *heldModule) allowed() (g Grant, ok bool) {
-	if p := h.grant.Load(); p != nil {
-		return *p, true
-	}
-	return Grant{}, false
-}
-
-// Regrant asks [Options.Grants] again about every plugin. One that waited and
-// is allowed now becomes live as by LoadPlugin. One that is not allowed any more
-// waits: its step types are unknown to definitions that are read from now on and
-// to passes that begin, and host calls that its steps under way begin are denied,
-// those of parked steps too.
-//
-// The error joins what could not be determined; those plugins stay as they are.
-func (rt *Runtime) Regrant(ctx context.Context) error {
-	s := rt.plugins
+// Regrant asks Options.Grants again about every plugin. One that waited and is
+// allowed now becomes live as by Load. One that is not allowed any more waits: its
+// step types are unknown from now on, and host calls that its steps under way begin
+// are denied. The error joins what could not be determined; those plugins stay as
+// they are.
+func (s *Set) Regrant(ctx context.Context) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	if err := rt.alive(); err != nil {
+	if err := s.opt.Alive(); err != nil {
 		return err
 	}
-	if rt.opt.Grants == nil {
+	if s.opt.Grants == nil {
 		return nil
 	}
 	s.mu.Lock()
 	s.asked++
 	infos := slices.Clone(s.infos)
-	held := map[string]*heldModule{}
+	held := map[string]*Module{}
 	for d, m := range s.byDigest {
 		held[d] = m
 	}
 	s.mu.Unlock()
 	var errs []error
 	for _, info := range infos {
-		if info.State != PluginLive || info.Trusted {
+		if info.State != plugin.Live || info.Trusted {
 			continue
 		}
 		if m := held[info.Digest]; m != nil {
@@ -114,8 +85,8 @@ func (rt *Runtime) Regrant(ctx context.Context) error {
 	return errors.Join(append(errs, s.tryWaiting(ctx)...)...)
 }
 
-// regrantLive settles what a live plugin may do, or takes it out.
-func (s *pluginSet) regrantLive(ctx context.Context, info PluginInfo, m *heldModule) error {
+// regrantLive asks what a live plugin may do, or takes it out.
+func (s *Set) regrantLive(ctx context.Context, info plugin.Info, m *Module) error {
 	version := info
 	version.Grant, version.Next, version.Refused = nil, nil, ""
 	grant, err := s.ask(ctx, version)
@@ -143,9 +114,9 @@ func (s *pluginSet) regrantLive(ctx context.Context, info PluginInfo, m *heldMod
 }
 
 // revoke takes a live plugin out because it is not allowed any more.
-func (s *pluginSet) revoke(info PluginInfo, m *heldModule, why error) error {
+func (s *Set) revoke(info plugin.Info, m *Module, why error) error {
 	s.mu.Lock()
-	rest := slices.DeleteFunc(slices.Clone(s.live.modules), func(h *heldModule) bool { return h == m })
+	rest := slices.DeleteFunc(slices.Clone(s.live.modules), func(h *Module) bool { return h == m })
 	table, err := newTable(rest)
 	if err != nil {
 		s.mu.Unlock()
@@ -155,7 +126,7 @@ func (s *pluginSet) revoke(info PluginInfo, m *heldModule, why error) error {
 	m.allow(nil)
 	s.swap(table)
 	waits := info
-	waits.State, waits.Problem, waits.Grant, waits.Refused, waits.Next = PluginWaiting, why.Error(), nil, "", nil
+	waits.State, waits.Problem, waits.Grant, waits.Refused, waits.Next = plugin.Waiting, why.Error(), nil, "", nil
 	if _, newer := s.waits[info.Source]; !newer {
 		s.waits[info.Source] = waits
 	}
@@ -164,15 +135,15 @@ func (s *pluginSet) revoke(info PluginInfo, m *heldModule, why error) error {
 	}
 	s.mu.Unlock()
 	s.log(waits, waits, why)
-	s.tell(waits)
+	s.changed(waits)
 	return nil
 }
 
 // tryWaiting makes every waiting version live that is allowed by now. A version that
 // is not is neither compiled nor executed for the question.
-func (s *pluginSet) tryWaiting(ctx context.Context) (errs []error) {
+func (s *Set) tryWaiting(ctx context.Context) (errs []error) {
 	s.mu.Lock()
-	var versions []PluginInfo
+	var versions []plugin.Info
 	for _, i := range s.infos { // in their order, which decides between equals
 		if w, ok := s.waits[i.Source]; ok {
 			versions = append(versions, w)
@@ -202,36 +173,28 @@ func (s *pluginSet) tryWaiting(ctx context.Context) (errs []error) {
 }
 
 // reload loads a version from its blob, in the place of its source. That it is
-// refused, or goes on waiting, is noted and no error.
-func (s *pluginSet) reload(ctx context.Context, version PluginInfo) error {
+// refused, or goes on waiting, is recorded and is not an error.
+func (s *Set) reload(ctx context.Context, version plugin.Info) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	code, err := s.rt.db.Blob(version.Digest)
+	code, err := s.opt.Blobs.Blob(version.Digest)
 	if err != nil {
 		return fmt.Errorf("load plugin %q: %w", version.Name, err)
 	}
-	info := PluginInfo{Name: version.Name, Source: version.Source}
+	info := plugin.Info{Name: version.Name, Source: version.Source}
 	module, err := s.openCode(ctx, code, false)
 	if err == nil {
-		err = s.install(ctx, module, Plugin{Name: version.Source}, &info)
+		err = s.install(ctx, module, plugin.Source{Name: version.Source}, &info)
 	}
 	switch {
 	case err == nil:
-		s.rt.log.Info("plugin is live", "plugin", info.Name, "version", info.Version, "file", info.Source, "digest", info.Digest)
-		s.tell(info)
-	case info.State == PluginWaiting || abi.CodeOf(err) != abi.Internal:
+		s.opt.Log.Info("plugin is live", "plugin", info.Name, "version", info.Version, "file", info.Source, "digest", info.Digest)
+		s.changed(info)
+	case info.State == plugin.Waiting || abi.CodeOf(err) != abi.Internal:
 		s.refused(info, err)
 	default:
 		return fmt.Errorf("load plugin %q: %w", version.Name, err)
 	}
 	return nil
-}
-
-// deniedType is the problem of a definition with a step type of a plugin that waits.
-func (rt *Runtime) deniedType(t sentinels.StepType) (message, hint string) {
-	if e := rt.plugins.absent(t); e != nil {
-		return e.Message, e.Hint
-	}
-	return "", ""
 }

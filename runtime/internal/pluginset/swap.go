@@ -1,4 +1,4 @@
-package runtime
+package pluginset
 
 import (
 	"context"
@@ -6,56 +6,51 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// LoadPlugin makes a plugin live, in place of the one that was loaded from the
-// same source. It is compiled and checked whole before anything changes; iterations
-// that have begun continue with what was live then, the next ones take the new
-// one. When it is refused the old one stays, and the error as well as
-// [PluginInfo] say why. A step type of another plugin is the error conflict; one
-// that has to wait for the operator is the error denied, and its state says so. More
-// than [Limits.Plugins] is the error limit.
-//
-// Several may be called at the same time: no plugin waits for another one to compile
-// or to execute. Of two loads from one source the later to be ready wins.
-func (rt *Runtime) LoadPlugin(ctx context.Context, p Plugin) (PluginInfo, error) {
-	defer p.Prepared.Close()
-	if err := rt.alive(); err != nil {
-		return PluginInfo{}, err
+// Load makes a plugin live, in place of the one that was loaded from the same
+// source. It is compiled and checked whole before anything changes. When it is
+// refused the old one stays, and the error as well as the returned Info say why.
+func (s *Set) Load(ctx context.Context, p plugin.Source) (plugin.Info, error) {
+	if p.Prepared != nil {
+		defer p.Prepared.Close()
 	}
-	s := rt.plugins
+	if err := s.opt.Alive(); err != nil {
+		return plugin.Info{}, err
+	}
 	module, err := s.open(ctx, p)
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	if closed := rt.alive(); closed != nil {
+	if closed := s.opt.Alive(); closed != nil {
 		if module != nil {
-			unload(module.module)
+			unload(module.Loaded)
 		}
-		return PluginInfo{}, closed
+		return plugin.Info{}, closed
 	}
-	info := PluginInfo{Name: p.Name, Source: p.Name, Trusted: p.Trusted}
+	info := plugin.Info{Name: p.Name, Source: p.Name, Trusted: p.Trusted}
 	if err == nil {
 		err = s.install(ctx, module, p, &info)
 	}
 	if err != nil {
-		e := *asError(err, abi.BadFields)
+		e := abi.Error{Code: abi.BadFields, Message: err.Error()}
+		if coded := abi.As(err); coded != nil {
+			e = *coded
+		}
 		e.Message = fmt.Sprintf("load plugin %q: %s", p.Name, e.Message)
 		return s.refused(info, &e), &e
 	}
-	s.tell(info)
+	s.changed(info)
 	return info, nil
 }
 
-// UnloadPlugin takes the plugin that was loaded from a source out: its step
-// types are unknown to definitions that are read from now on and to passes that
-// begin. Passes that have begun, and parked steps, end with it.
-func (rt *Runtime) UnloadPlugin(_ context.Context, source string) error {
-	s := rt.plugins
+// Unload takes the plugin that was loaded from a source out. Iterations that have
+// begun, and parked steps, end with it.
+func (s *Set) Unload(source string) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	if err := rt.alive(); err != nil {
+	if err := s.opt.Alive(); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -68,9 +63,9 @@ func (rt *Runtime) UnloadPlugin(_ context.Context, source string) error {
 		return errf(abi.Denied, "unload plugin %q: it is part of this program", source)
 	}
 	digest := s.infos[at].Digest
-	var rest []*heldModule
+	var rest []*Module
 	for _, m := range s.live.modules {
-		if m.Digest() != digest || s.infos[at].State != PluginLive {
+		if m.Digest() != digest || s.infos[at].State != plugin.Live {
 			rest = append(rest, m)
 		}
 	}
@@ -86,25 +81,15 @@ func (rt *Runtime) UnloadPlugin(_ context.Context, source string) error {
 	return nil
 }
 
-// alive refuses changes of a runtime that is closed: its host of guests is gone.
-func (rt *Runtime) alive() error {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if rt.closed {
-		return ErrClosed
-	}
-	return nil
-}
-
 // source returns where in infos the plugin of a source is, -1 for nowhere. The
 // caller has the mutex.
-func (s *pluginSet) source(name string) int {
-	return slices.IndexFunc(s.infos, func(i PluginInfo) bool { return i.Source == name })
+func (s *Set) source(name string) int {
+	return slices.IndexFunc(s.infos, func(i plugin.Info) bool { return i.Source == name })
 }
 
 // replace puts m in the place of the live module of the same source, or of the
 // source replaces, or beside the others. The caller holds loading.
-func (s *pluginSet) replace(replaces string, next *heldModule, info *PluginInfo) error {
+func (s *Set) replace(replaces string, next *Module, info *plugin.Info) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// A module that is in memory already, of an older time or the live one, is
@@ -113,7 +98,7 @@ func (s *pluginSet) replace(replaces string, next *heldModule, info *PluginInfo)
 		if !have.trusted {
 			have.grant.Store(next.grant.Load())
 		}
-		unload(next.module)
+		unload(next.Loaded)
 		next = have
 	}
 	at := s.source(info.Source)
@@ -124,13 +109,13 @@ func (s *pluginSet) replace(replaces string, next *heldModule, info *PluginInfo)
 	// type a step without one is of.
 	modules := slices.Clone(s.live.modules)
 	place := -1
-	if at >= 0 && s.infos[at].State == PluginLive {
+	if at >= 0 && s.infos[at].State == plugin.Live {
 		if s.infos[at].Trusted && !info.Trusted {
 			s.discard(next)
 			return errf(abi.Denied, "plugin %q is part of this program", s.infos[at].Name)
 		}
 		digest := s.infos[at].Digest
-		place = slices.IndexFunc(modules, func(h *heldModule) bool { return h.Digest() == digest })
+		place = slices.IndexFunc(modules, func(h *Module) bool { return h.Digest() == digest })
 	}
 	for i, other := range modules {
 		if i != place && other.Digest() == next.Digest() {
@@ -149,7 +134,7 @@ func (s *pluginSet) replace(replaces string, next *heldModule, info *PluginInfo)
 	if modules != nil {
 		table, err := newTable(modules)
 		if err == nil {
-			err = s.checkTotals(modules)
+			err = s.checkModules(modules)
 		}
 		if err != nil {
 			s.discard(next)
@@ -157,7 +142,7 @@ func (s *pluginSet) replace(replaces string, next *heldModule, info *PluginInfo)
 		}
 		s.swap(table)
 	}
-	info.State, info.Problem, info.Refused, info.Next = PluginLive, "", "", nil
+	info.State, info.Problem, info.Refused, info.Next = plugin.Live, "", "", nil
 	delete(s.waits, info.Source)
 	s.note(at, *info)
 	return nil
@@ -165,13 +150,13 @@ func (s *pluginSet) replace(replaces string, next *heldModule, info *PluginInfo)
 
 // discard counts a holder and gives it back, so that a module that is not wanted
 // is kept or unloaded like any other. The caller has the mutex.
-func (s *pluginSet) discard(m *heldModule) {
+func (s *Set) discard(m *Module) {
 	s.hold(m)
 	s.release(m)
 }
 
 // swap makes a table the live one. The caller has the mutex.
-func (s *pluginSet) swap(table *pluginTable) {
+func (s *Set) swap(table *Table) {
 	// Held before the old ones are released, so that what is in both tables is never
 	// without a holder.
 	for _, m := range table.modules {
@@ -179,7 +164,7 @@ func (s *pluginSet) swap(table *pluginTable) {
 	}
 	old := s.live
 	table.swaps = old.swaps
-	if s.opened {
+	if s.opened.Load() {
 		table.swaps++
 	}
 	s.live = table
@@ -192,7 +177,7 @@ func (s *pluginSet) swap(table *pluginTable) {
 
 // note remembers what is known of a plugin at a place in infos, or as the last.
 // Modules of tests have no source and are not listed.
-func (s *pluginSet) note(at int, info PluginInfo) {
+func (s *Set) note(at int, info plugin.Info) {
 	switch {
 	case info.Source == "":
 	case at >= 0:
@@ -204,12 +189,12 @@ func (s *pluginSet) note(at int, info PluginInfo) {
 
 // refused remembers why a plugin is not live, or why a newer version is not, and
 // returns what it now is. A version that waits is tried again by
-// [Runtime.Regrant].
-func (s *pluginSet) refused(info PluginInfo, why error) PluginInfo {
+// [Set.Regrant].
+func (s *Set) refused(info plugin.Info, why error) plugin.Info {
 	info.Problem = why.Error()
-	waits := info.State == PluginWaiting
+	waits := info.State == plugin.Waiting
 	if !waits {
-		info.State, info.Types = PluginRefused, nil
+		info.State, info.Types = plugin.Refused, nil
 	}
 	s.mu.Lock()
 	delete(s.waits, info.Source)
@@ -217,34 +202,34 @@ func (s *pluginSet) refused(info PluginInfo, why error) PluginInfo {
 		s.waits[info.Source] = info
 	}
 	at := s.source(info.Source)
-	if at >= 0 && s.infos[at].State == PluginLive {
+	if at >= 0 && s.infos[at].State == plugin.Live {
 		// What serves is still the old one, with its version and digest.
 		live := &s.infos[at]
 		live.Refused, live.Next = info.Problem, nil
 		if waits {
-			live.Next = &PluginVersion{Version: info.Version, Digest: info.Digest, Asks: info.Asks, Problem: info.Problem}
+			live.Next = &plugin.Version{Version: info.Version, Digest: info.Digest, Asks: info.Asks, Problem: info.Problem}
 			if live.Grant != nil {
 				live.Next.Missing = live.Grant.Missing(info.Asks)
 			}
 		}
-		told := *live
+		now := *live
 		s.mu.Unlock()
-		s.log(told, info, why)
-		s.tell(told)
+		s.log(now, info, why)
+		s.changed(now)
 		return info
 	}
 	s.note(at, info)
 	s.mu.Unlock()
 	s.log(info, info, why)
-	s.tell(info)
+	s.changed(info)
 	return info
 }
 
 // log writes for the operator that a version of a plugin is not live. Who denied
 // it knows, so a denial that is for good is no warning.
-func (s *pluginSet) log(now, version PluginInfo, why error) {
+func (s *Set) log(now, version plugin.Info, why error) {
 	level := slog.LevelWarn
-	if e := abi.As(why); version.State == PluginWaiting && e != nil && e.Permanent {
+	if e := abi.As(why); version.State == plugin.Waiting && e != nil && e.Permanent {
 		level = slog.LevelDebug
 	}
 	serves := ""
@@ -252,23 +237,16 @@ func (s *pluginSet) log(now, version PluginInfo, why error) {
 		serves = now.Digest
 	}
 	text := "plugin is not live"
-	if version.State == PluginWaiting {
+	if version.State == plugin.Waiting {
 		text = "plugin waits for approval"
 	}
-	s.rt.log.Log(context.Background(), level, text, "plugin", version.Name, "file", version.Source, "digest", version.Digest, "serves", serves, "reason", version.Problem)
+	s.opt.Log.Log(context.Background(), level, text, "plugin", version.Name, "file", version.Source, "digest", version.Digest, "serves", serves, "reason", version.Problem)
 }
 
-// tell reports a change of a plugin. Changes are reported one after the
+// changed reports a change of a plugin. Changes are reported one after the
 // other, since the caller holds loading.
-func (s *pluginSet) tell(info PluginInfo) {
-	if info.Source != "" && s.rt.opt.Observer.Plugin != nil {
-		s.rt.opt.Observer.Plugin(info)
-	}
-}
-
-// unload frees a module that was never held.
-func unload(m module) {
-	if w, ok := m.(*wasm.Module); ok {
-		w.Release()
+func (s *Set) changed(info plugin.Info) {
+	if info.Source != "" && s.opt.Changed != nil {
+		s.opt.Changed(info)
 	}
 }

@@ -1,0 +1,172 @@
+package pluginset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Loaded is a loaded plugin, which executes step attempts: a [*wasm.Module], or in
+// tests of the engine a Go function.
+type Loaded interface {
+	Digest() string
+	Manifest() wasm.Manifest
+	Bytes() []byte
+	Run(ctx context.Context, inv wasm.Invocation) (wasm.Result, error)
+	Validate(ctx context.Context, stepType string, fields json.RawMessage) ([]wasm.Problem, error)
+}
+
+// A Module is a loaded plugin with what its manifest says of its types, what it may
+// do, and how many may call it.
+type Module struct {
+	Loaded
+	types *sentinels.TypeSet                       // its own alone
+	marks map[sentinels.StepType]map[string]string // by field, of those that are more than plain data
+
+	trusted bool
+	reuse   bool                         // its instances serve several calls
+	asks    plugin.Grant                 // all that it asks for
+	grant   atomic.Pointer[plugin.Grant] // what it is allowed of that now; nil is nothing, and no host call that needs a grant
+
+	holders int // guarded by Set.mu
+}
+
+// newModule compiles what a module's manifest says of its fields.
+func newModule(l Loaded, trusted bool) (*Module, error) {
+	types, err := sentinels.NewTypeSet(specsOf(l))
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{Loaded: l, types: types, marks: map[sentinels.StepType]map[string]string{}, trusted: trusted}
+	m.asks = plugin.Grant{Allow: asksOf(l.Manifest())}
+	if trusted {
+		m.grant.Store(&m.asks)
+	}
+	for _, t := range types.Types() {
+		spec, _ := types.Lookup(t)
+		marks := map[string]string{}
+		for _, mark := range spec.Marks() {
+			marks[mark.Path] = mark.Mark
+		}
+		m.marks[t] = marks
+	}
+	return m, nil
+}
+
+// Fields returns what a step type's fields are, as this module has it: another
+// version of the plugin may have others. The spec of a type that it does not
+// provide is nil.
+func (m *Module) Fields(t sentinels.StepType) (*sentinels.TypeSpec, map[string]string) {
+	spec, _ := m.types.Lookup(t)
+	return spec, m.marks[t]
+}
+
+// specsOf is the manifest of a module in the words of package sentinels.
+func specsOf(l Loaded) []sentinels.TypeSpec {
+	manifest := l.Manifest()
+	specs := make([]sentinels.TypeSpec, 0, len(manifest.Steps))
+	for _, t := range manifest.Steps {
+		specs = append(specs, sentinels.TypeSpec{
+			Type: sentinels.StepType(t.Type), Summary: t.Summary, Fields: t.Fields, Infer: t.Infer,
+			Aliases: t.Aliases, Plugin: manifest.Name, Digest: l.Digest(),
+		})
+	}
+	return specs
+}
+
+// specs returns the module's types as they were compiled when it was loaded.
+func (m *Module) specs() []sentinels.TypeSpec {
+	var specs []sentinels.TypeSpec
+	for _, t := range m.types.Types() {
+		spec, _ := m.types.Lookup(t)
+		specs = append(specs, *spec)
+	}
+	return specs
+}
+
+// Trusted reports whether the module ships with the program: it may do all that it
+// asks for.
+func (m *Module) Trusted() bool { return m.trusted }
+
+// Seed returns the seed of an instance that was made ahead; ok is false if none is
+// ready. The attempt takes that seed, and its journal keeps it like any other.
+func (m *Module) Seed() (seed uint64, ok bool) {
+	if s, can := m.Loaded.(interface{ Seed() (uint64, bool) }); can {
+		return s.Seed()
+	}
+	return 0, false
+}
+
+// describe fills in what a manifest says.
+func describe(i *plugin.Info, digest string, manifest wasm.Manifest) {
+	i.Name, i.Version, i.Digest, i.Stateless = manifest.Name, manifest.Version, digest, manifest.Stateless
+	i.Asks, i.Types = asksOf(manifest), nil
+	for _, t := range manifest.Steps {
+		i.Types = append(i.Types, sentinels.StepType(t.Type))
+	}
+}
+
+// asksOf is what a manifest asks for.
+func asksOf(manifest wasm.Manifest) []plugin.Ask {
+	var asks []plugin.Ask
+	for _, a := range manifest.Asks {
+		asks = append(asks, plugin.Ask{Use: a.Use, Names: slices.Clone(a.Names), Reason: a.Reason})
+	}
+	return asks
+}
+
+// allow sets what a module may do from now on: of what the operator says,
+// the uses that it asks for. nil is nothing. A trusted one has all it asks for.
+func (m *Module) allow(g *plugin.Grant) {
+	if m.trusted {
+		return
+	}
+	if g != nil {
+		own := *g
+		own.Allow = slices.DeleteFunc(slices.Clone(g.Allow), func(a plugin.Ask) bool {
+			_, asked := m.asks.Names(abi.Use(a.Use))
+			return !asked
+		})
+		g = &own
+	}
+	m.grant.Store(g)
+}
+
+// Allowed returns what the module may do now; ok is false if that is nothing,
+// because the operator took it back.
+func (m *Module) Allowed() (g plugin.Grant, ok bool) {
+	if p := m.grant.Load(); p != nil {
+		return *p, true
+	}
+	return plugin.Grant{}, false
+}
+
+// AllowsAndAsks reports whether a name is both asked for and allowed.
+func (m *Module) AllowsAndAsks(use abi.Use, name string) bool {
+	grant, ok := m.Allowed()
+	return ok && grant.Allows(use, name) && m.asks.Allows(use, name)
+}
+
+// Asks returns the names that the module asks for of a use, see
+// [plugin.Grant.Names].
+func (m *Module) Asks(use abi.Use) (names []string, ok bool) { return m.asks.Names(use) }
+
+// Refusal is the error of what a module may not do, with the way to change that.
+func (m *Module) Refusal(format string, args ...any) *abi.Error {
+	return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf(format, args...),
+		Hint: "sentinel plugin allow " + m.Manifest().Name}
+}
+
+// unload frees a module that was never held.
+func unload(l Loaded) {
+	if w, ok := l.(*wasm.Module); ok {
+		w.Release()
+	}
+}
