@@ -65,7 +65,15 @@ func (db *DB) Snapshot(ctx context.Context, o SnapshotOptions) (s Snapshot, err 
 	}
 	removeUnfinished(dir)
 	s = Snapshot{Taken: time.Now().UTC().Truncate(time.Millisecond), Why: o.Why, Store: db.id}
-	s.Path = filepath.Join(dir, s.Taken.Format(snapshotTime)+"-"+o.Why+"-"+db.id+".db")
+	for { // another one may have been taken within the same millisecond
+		s.Path = filepath.Join(dir, s.Taken.Format(snapshotTime)+"-"+o.Why+"-"+db.id+".db")
+		if _, err := os.Lstat(s.Path); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return s, fmt.Errorf("take snapshot: %w", err)
+		}
+		s.Taken = s.Taken.Add(time.Millisecond)
+	}
 	// A read transaction keeps its pages from being reused, so they can be
 	// copied while commits continue.
 	err = db.view(func(tx *bolt.Tx) error {
