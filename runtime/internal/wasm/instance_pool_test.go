@@ -294,7 +294,7 @@ func TestIdleInstancesGiveWay(t *testing.T) {
 	measured := open(t, wasm.Options{})
 	load(t, measured, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
 	size := measured.MemoryBytes()
-	h := open(t, wasm.Options{MaxResidentBytes: 8*size + 256<<10}) // and some call memory
+	h := open(t, wasm.Options{MaxResidentBytes: 10*size + 512<<10}) // two may be prewarmed, and there is some call memory
 	one := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
 	other := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{Reuse: true})
 	runTogether(t, one, 6)

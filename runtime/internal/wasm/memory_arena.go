@@ -64,15 +64,22 @@ func (a *arena) release(region []byte, touched int) {
 	unmapRegion(region)
 }
 
+// reclaims is how often a call frees idle instances before it fails for lack of memory.
+const reclaims = 10
+
 // reserve counts n more bytes. It closes idle instances if that exceeds the limit of
 // the host, and reports false, without counting, if it still does.
 func (a *arena) reserve(n int64) bool {
 	if a.resident.Add(n) <= a.maxResident {
 		return true
 	}
-	a.reclaim()
-	if a.resident.Load() <= a.maxResident {
-		return true
+	// What one call frees, others that begin at the same time may count before it looks
+	// again, so it tries more than once.
+	for range reclaims {
+		a.reclaim()
+		if a.resident.Load() <= a.maxResident {
+			return true
+		}
 	}
 	a.resident.Add(-n)
 	return false
