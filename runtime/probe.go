@@ -70,10 +70,11 @@ func (p Probe) Ahead(t sentinels.StepType) (ready Probe, ok bool) {
 	if err != nil {
 		return p, false
 	}
-	if p.seed, ok = mod.Seed(); !ok {
-		p.seed = 1
+	if seed, ready := mod.Seed(); ready {
+		p.seed = seed
+		return p, true
 	}
-	return p, ok
+	return p, false
 }
 
 // Waiting returns how many runs have begun to wait: nothing of them executes,
