@@ -32,7 +32,7 @@ func (rt *Runtime) watchMemory() {
 			if used == 0 {
 				continue
 			}
-			used += r.sc.size()
+			used += r.runScope().size()
 			if limit := r.memoryLimit(); used > limit {
 				r.cancel(&limitError{"maxMemoryMb", fmt.Sprintf("maxMemoryMb reached: variables and processes take %d MiB, the limit is %d MiB", used>>20, limit>>20)})
 			}

@@ -98,7 +98,7 @@ func (r *run) waits() bool {
 	}
 	idle := r.active == 0
 	r.slot.Unlock()
-	r.log.mu.Lock()
-	defer r.log.mu.Unlock()
-	return idle && r.log.seq >= started
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return idle && r.state.Seq >= started
 }

@@ -15,9 +15,10 @@ type keptIteration struct {
 // written.
 func (r *run) noteIteration(n, records int) {
 	r.log.mu.Lock()
-	first, bytes := r.log.seq+1-uint64(records), r.log.bytes
+	bytes := r.log.bytes
 	r.log.mu.Unlock()
 	r.mu.Lock()
+	first := r.state.Seq + 1 - uint64(records)
 	r.kept = append(r.kept, keptIteration{n, first, bytes})
 	r.mu.Unlock()
 }
