@@ -43,8 +43,8 @@ type State struct {
 	Scope     *Scope
 	Usage     sentinels.Usage
 	Extension journal.LimitExtension
-	Decisions map[string]*journal.SignalBody // not yet used, by CallName
-	Cursors   map[string]uint64              // in the event log, by pattern
+	Decisions map[string]*journal.SignalBody // not yet used, by CallName; nil if there are none
+	Cursors   map[string]uint64              // in the event log, by pattern; nil if there are none
 
 	incomplete bool // a hole behind the first record, and no iteration.end since
 }
@@ -128,14 +128,13 @@ func (s *State) Apply(seq uint64, rec *journal.Record) error {
 func (s *State) start(b *journal.RunStartBody) {
 	s.Definitions = newDefinitions(b)
 	s.Scope = newScope(nil, journal.Value{})
-	s.Branches, s.Decisions, s.Cursors = map[string]*Scope{}, map[string]*journal.SignalBody{}, map[string]uint64{}
 	for name, v := range b.Variables {
 		s.Scope.set(name, journal.Value{JSON: v})
 	}
 	if f := b.Fork; f != nil && f.Iteration > 0 {
 		s.Scope = newScope(f.Variables, f.Last)
 		s.Iteration = f.Iteration - 1
-		maps.Copy(s.Cursors, f.Cursors)
+		s.Cursors = maps.Clone(f.Cursors)
 	}
 }
 
@@ -146,7 +145,7 @@ func (s *State) startIteration(b *journal.IterationStartBody) {
 	s.Iteration, s.Event, s.EventSeq, s.RAGContext, s.Open = b.Iteration, b.Event, b.EventSeq, b.RAGContext, true
 	s.Executions = Executions{}
 	if b.EventSeq != 0 {
-		s.Cursors[b.Pattern] = b.EventSeq
+		s.setCursor(b.Pattern, b.EventSeq)
 	}
 }
 
@@ -157,13 +156,21 @@ func (s *State) endIteration(rec *journal.Record) {
 	s.Open, s.incomplete, s.Executions = false, false, nil
 	s.Event, s.EventSeq, s.Chain, s.RAGContext = nil, 0, Chain{}, journal.Value{}
 	s.EventBytes, s.Steps, s.FailedStep = 0, 0, ""
-	clear(s.Branches)
+	s.Branches, s.Decisions, s.Cursors = nil, nil, nil
+	if len(b.Cursors) > 0 {
+		s.Cursors = maps.Clone(b.Cursors)
+	}
 	s.Extension = journal.LimitExtension{}
 	if b.Extension != nil {
 		s.Extension = *b.Extension
 	}
-	clear(s.Decisions)
-	maps.Copy(s.Cursors, b.Cursors)
+}
+
+func (s *State) setCursor(pattern string, offset uint64) {
+	if s.Cursors == nil {
+		s.Cursors = map[string]uint64{}
+	}
+	s.Cursors[pattern] = offset
 }
 
 func (s *State) signal(b *journal.SignalBody) {
@@ -177,6 +184,9 @@ func (s *State) signal(b *journal.SignalBody) {
 	case b.Type == SignalUsed:
 		delete(s.Decisions, b.Call)
 	case b.Call != "":
+		if s.Decisions == nil {
+			s.Decisions = map[string]*journal.SignalBody{}
+		}
 		s.Decisions[b.Call] = b
 	}
 }
@@ -235,6 +245,9 @@ func (s *State) startBranches(rec *journal.Record, scope *Scope) {
 		into := scope
 		if len(b.Branches) > 1 {
 			into = scope.newBranch()
+			if s.Branches == nil {
+				s.Branches = map[string]*Scope{}
+			}
 			s.Branches[BranchKey(rec.Path, b.Block+i, rec.Attempts)] = into
 		}
 		for name, v := range variables {
@@ -262,7 +275,7 @@ func (s *State) endCall(rec *journal.Record, begun *journal.CallStartBody, scope
 		s.joinBranches(rec, begun, scope)
 	}
 	if b.EventSeq != 0 {
-		s.Cursors[begun.Label] = max(s.Cursors[begun.Label], b.EventSeq)
+		s.setCursor(begun.Label, max(s.Cursors[begun.Label], b.EventSeq))
 		s.Chain = s.Chain.Longer(Chain{b.Hops, b.Path})
 	}
 	return nil
