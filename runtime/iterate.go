@@ -300,7 +300,7 @@ func (r *run) oneIteration() (done bool, err error) {
 	def := r.definition()
 	started := time.Now()
 	x := &stepList{run: r, sc: r.runScope(), steps: def.Steps}
-	if _, err := x.carryOut(r.ctx); err != nil {
+	if _, err := x.runSteps(r.ctx); err != nil {
 		return false, err
 	}
 	return r.endIteration(def, started)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 	"time"
 
@@ -251,7 +252,7 @@ func (rt *Runtime) runStart(def *sentinels.Definition, opt StartOptions) (*journ
 		begin.Variables[name] = journal.Compact(v)
 	}
 	for name, v := range opt.Variables {
-		if contains(sentinels.Reserved, name) {
+		if slices.Contains(sentinels.Reserved, name) {
 			return nil, errf(abi.BadFields, "variable %q is reserved", name)
 		}
 		begin.Variables[name] = journal.Compact(v)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -43,7 +44,7 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 	if !effect {
 		durable = nil
 	}
-	a.perform(ctx, c, durable, a.doCommand)
+	a.startWork(ctx, c, durable, a.doCommand)
 	return nil
 }
 
@@ -71,7 +72,7 @@ func (info CommandInfo) reads(raw json.RawMessage) bool {
 		return false
 	}
 	for name, values := range info.Reads {
-		if v, ok := params[name].(string); ok && contains(values, v) {
+		if v, ok := params[name].(string); ok && slices.Contains(values, v) {
 			return true
 		}
 	}

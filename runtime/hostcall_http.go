@@ -32,45 +32,12 @@ func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 	if safe {
 		durable = nil
 	}
-	a.perform(ctx, c, durable, a.doHTTP)
+	a.startWork(ctx, c, durable, a.doHTTP)
 	return nil
 }
 
 func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {
 	return a.doOutside(ctx, c, a.run.rt.opt.HTTP)
-}
-
-// startFile is clause A6.16. Every operation may be made again, so a crash
-// leaves none in doubt; what writes starts when its start is durable, so that
-// the journal knows of everything that was written.
-func (a *attempt) startFile(ctx context.Context, c *call) error {
-	var req struct {
-		Folder string `json:"folder"`
-		Op     string `json:"op"`
-		Path   string `json:"path"`
-	}
-	if err := strictjson.DecodeOpen(c.request, &req, requestLimits); err != nil {
-		a.complete(c, callEnd{err: errf(abi.BadFields, "%s: %v", abi.FuncFile, err)})
-		return nil
-	}
-	if a.run.rt.opt.Folders == nil {
-		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this program grants no plugin a folder", abi.FuncFile)})
-		return nil
-	}
-	effect := req.Op == "write" || req.Op == "remove"
-	durable, err := a.beginCall(c, journal.CallStartBody{Effect: effect, Safe: true, Label: req.Op + " " + req.Folder + ":" + req.Path})
-	if err != nil {
-		return err
-	}
-	if !effect {
-		durable = nil
-	}
-	a.perform(ctx, c, durable, a.doFile)
-	return nil
-}
-
-func (a *attempt) doFile(ctx context.Context, c *call) (callEnd, error) {
-	return a.doOutside(ctx, c, a.run.rt.opt.Folders)
 }
 
 // doOutside makes a call that the plugin makes by itself.

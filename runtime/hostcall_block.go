@@ -53,7 +53,7 @@ func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	if _, err := a.beginCall(c, body); err != nil {
 		return err
 	}
-	a.perform(ctx, c, nil, a.doBlock)
+	a.startWork(ctx, c, nil, a.doBlock)
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (a *attempt) oneBlock(ctx context.Context, sc scope, field string, ordinal 
 		address:  fmt.Sprintf("%s.%s.", a.address, field),
 		attempts: append(append([]int(nil), a.enclosing...), a.n),
 	}
-	out, err := l.carryOut(ctx)
+	out, err := l.runSteps(ctx)
 	if err == nil {
 		return blockResult{Success: true, Output: out}, nil
 	}

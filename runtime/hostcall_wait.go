@@ -74,13 +74,13 @@ func (a *attempt) startWait(ctx context.Context, c *call) error {
 	if _, err := a.beginCall(c, body); err != nil {
 		return err
 	}
-	a.perform(ctx, c, nil, a.doWait)
+	a.startWork(ctx, c, nil, a.doWait)
 	return nil
 }
 
-// setTime sets when a wait that has begun is over, unless it waits for more than a
-// time.
-func (c *call) setTime() {
+// resumeWait sets when a wait that a crash interrupted is over, unless it waits for
+// more than a time.
+func (a *attempt) resumeWait(c *call) {
 	var req waitRequest
 	if parse(c, &req) != nil || req.DurationMs == nil && req.Until == "" {
 		return
@@ -172,25 +172,4 @@ func (a *attempt) awaitChild(ctx context.Context, id sentinels.RunID) (*childRes
 	}
 	child := res.forParent()
 	return &child, nil
-}
-
-// startWatch is clause A6.5.
-func (a *attempt) startWatch(ctx context.Context, c *call) error {
-	if a.run.rt.opt.Executions == nil {
-		a.complete(c, callEnd{err: errf(abi.Unavailable, "%s: this program starts no processes", abi.FuncWatch)})
-		return nil
-	}
-	if _, err := a.beginCall(c, journal.CallStartBody{Safe: true}); err != nil {
-		return err
-	}
-	a.perform(ctx, c, nil, a.doWatch)
-	return nil
-}
-
-func (a *attempt) doWatch(ctx context.Context, c *call) (callEnd, error) {
-	out, err := a.run.rt.opt.Executions.Watch(ctx, a.run.id, c.request)
-	if err != nil && ctx.Err() != nil {
-		return callEnd{}, err
-	}
-	return a.commandEnd(out, err), nil
 }

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
@@ -73,43 +72,4 @@ func blocksOf(c *call) int {
 		return 1
 	}
 	return len(req.Blocks)
-}
-
-// resumeCall resumes the work behind a call that a crash cut off.
-func (a *attempt) resumeCall(ctx context.Context, c *call) error {
-	switch c.function {
-	case abi.FuncCommand:
-		if !c.start.Effect {
-			a.perform(ctx, c, nil, a.guarded(a.doCommand))
-			return nil
-		}
-		a.doubt(ctx, c, a.guarded(a.doCommand))
-	case abi.FuncLLM:
-		// The server may have counted the turn, so its worst case is spent,
-		// whatever is decided; making it again books it once more.
-		worst := *c.start.Reserved
-		a.run.ledger.charge(a.run.id, worst)
-		a.doubt(ctx, c, a.guarded(func(ctx context.Context, c *call) (callEnd, error) {
-			a.run.ledger.rebook(a.run, worst)
-			return a.doLLM(ctx, c)
-		}))
-	case abi.FuncWatch:
-		a.perform(ctx, c, nil, a.guarded(a.doWatch))
-	case abi.FuncBlock:
-		a.perform(ctx, c, nil, a.doBlock)
-	case abi.FuncWait:
-		c.setTime()
-		a.perform(ctx, c, nil, a.doWait)
-	case abi.FuncHTTP:
-		if !c.start.Effect {
-			a.perform(ctx, c, nil, a.guarded(a.doHTTP))
-			return nil
-		}
-		a.doubt(ctx, c, a.guarded(a.doHTTP))
-	case abi.FuncFile:
-		a.perform(ctx, c, nil, a.guarded(a.doFile))
-	default:
-		return errf(abi.Internal, "call %d of step %s, %s, has no end and cannot be resumed", c.seq, a.address, c.function)
-	}
-	return nil
 }

@@ -82,8 +82,15 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	a.perform(ctx, c, durable, a.doLLM)
+	a.startWork(ctx, c, durable, a.doLLM)
 	return nil
+}
+
+// resumeLLM counts the reservation of a turn that a crash interrupted as spent. If the
+// turn is made again, doLLM reserves once more.
+func (a *attempt) resumeLLM(c *call) {
+	a.run.ledger.charge(a.run.id, *c.start.Reserved)
+	c.again = true
 }
 
 func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
@@ -92,6 +99,9 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 		return callEnd{err: e}, nil
 	}
 	worst := *c.start.Reserved
+	if c.again {
+		a.run.ledger.rebook(a.run, worst)
+	}
 	spent := sentinels.Usage{}
 	defer func() { a.run.ledger.settle(a.run, worst, spent) }()
 	added, err := a.addedText(c)
