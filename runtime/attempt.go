@@ -403,14 +403,10 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	return res.Output, nil
 }
 
-// guestMemory bounds the linear memory of a guest whose plugin was granted no other
-// bound, in bytes, ABI clause A8.1.
-const guestMemory = 64 << 20
-
-// memory bounds the guest's linear memory, in bytes: the grant may raise or lower it,
+// memory bounds the guest's linear memory, in bytes, ABI clause A8.1: the grant may raise or lower it,
 // within the limit of the run.
 func (a *attempt) memory() int64 {
-	most := int64(guestMemory)
+	most := a.run.rt.limits.GuestMemory
 	if grant, _ := a.mod.Allowed(); grant.Memory > 0 {
 		most = grant.Memory
 	}

@@ -100,6 +100,7 @@ type Limits struct {
 	StoredBytes    int64         // that an attempt may set in variables and checkpoints. Default 256 MiB
 	StepTimeout    time.Duration // of a step that names none, waiting not counted. Default 30 minutes
 	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
+	GuestMemory    int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 64 MiB
 	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
 	ResidentBytes  int64         // and their memory in all. Default 256 MiB
 	ResidentFor    time.Duration // how long each is kept; one that will wait longer is not kept at all. Default 30 s
@@ -139,6 +140,7 @@ func (l Limits) withDefaults() Limits {
 		l.StepTimeout = 30 * time.Minute
 	}
 	def64(&l.Memory, 1<<30)
+	def64(&l.GuestMemory, 64<<20)
 	def(&l.Resident, 64)
 	def64(&l.ResidentBytes, 256<<20)
 	if l.ResidentFor == 0 {
