@@ -195,20 +195,21 @@ func (idle *idleInstances) expire() {
 	idle.close(evicted)
 }
 
-// reclaim closes the oldest instances until they have freed n bytes, and waits for
-// those that other goroutines are closing.
-func (idle *idleInstances) reclaim(n int64) {
+// reclaim closes the oldest instances until they have freed n bytes. If there is none,
+// it waits for the end of one that another goroutine is closing. It reports false if
+// there is none of either.
+func (idle *idleInstances) reclaim(n int64) (freed bool) {
 	idle.mu.Lock()
 	evicted := idle.evict(func(oldest *instance) bool {
 		enough := n <= 0
 		n -= oldest.idleBytes
 		return !enough
 	})
-	idle.mu.Unlock()
-	idle.close(evicted)
-	idle.mu.Lock()
-	for idle.closing > 0 {
+	freed = len(evicted) > 0 || idle.closing > 0
+	if len(evicted) == 0 && idle.closing > 0 {
 		idle.changed.Wait()
 	}
 	idle.mu.Unlock()
+	idle.close(evicted)
+	return freed
 }

@@ -186,11 +186,14 @@ func (p *prewarmer) expire() {
 	p.closeIf(func(*instance) bool { return true })
 }
 
-// closeAll closes all instances, because a call needs their memory.
-func (p *prewarmer) closeAll() {
+// closeAll closes all instances, because a call needs their memory. It reports false
+// if there was none.
+func (p *prewarmer) closeAll() (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	closed = len(p.ready) > 0
 	p.closeIf(func(*instance) bool { return true })
+	return closed
 }
 
 // closeIf closes the instances that match. The caller holds the mutex meanwhile, so
@@ -248,9 +251,11 @@ func (m *Module) prewarmMemory() int64 {
 	return min(max(Invocation{}.withDefaults().Limits.MemoryBytes, m.minMemory), m.host.maxMemory)
 }
 
-// reclaimMemory frees memory for a call that has reached MaxResidentBytes: it closes
-// the prewarmed instances of all modules, and idle ones as far as needed.
-func (h *Host) reclaimMemory() {
+// reclaimMemory frees memory for a call that exceeds MaxResidentBytes by excess: it
+// closes the prewarmed instances of all modules, or idle ones if there are none. It
+// reports false if there is neither. No instance is created with a lock that it
+// takes: a caller that holds one while it waits for memory would wait for ever.
+func (h *Host) reclaimMemory(excess int64) (freed bool) {
 	h.mu.Lock()
 	all := make([]*prewarmer, 0, len(h.modules))
 	for m := range h.modules {
@@ -260,9 +265,7 @@ func (h *Host) reclaimMemory() {
 	}
 	h.mu.Unlock()
 	for _, p := range all {
-		p.closeAll()
+		freed = p.closeAll() || freed
 	}
-	if excess := h.arena.resident.Load() - h.arena.maxResident; excess > 0 {
-		h.idle.reclaim(excess)
-	}
+	return freed || h.idle.reclaim(excess)
 }

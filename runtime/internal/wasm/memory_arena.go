@@ -19,7 +19,10 @@ import (
 type arena struct {
 	maxResident int64
 	resident    atomic.Int64 // bytes of all linear memories and call memories
-	reclaim     func()       // closes idle instances; called without a lock of the arena
+	// reclaim closes idle instances that hold up to excess bytes, or more, and reports
+	// false if there was none. It must not reserve memory.
+	reclaim    func(excess int64) (freed bool)
+	reclaiming sync.Mutex // held by the one caller that waits for memory to be freed
 
 	mu     sync.Mutex
 	free   map[int][][]byte // cleared regions by size
@@ -31,7 +34,7 @@ type arena struct {
 const maxFree = 64
 
 func newArena(maxResident int64) *arena {
-	return &arena{maxResident: maxResident, reclaim: func() {}, free: map[int][][]byte{}}
+	return &arena{maxResident: maxResident, reclaim: func(int64) bool { return false }, free: map[int][][]byte{}}
 }
 
 // allocate returns a zero region.
@@ -64,25 +67,46 @@ func (a *arena) release(region []byte, touched int) {
 	unmapRegion(region)
 }
 
-// reclaims is how often a call frees idle instances before it fails for lack of memory.
-const reclaims = 10
-
 // reserve counts n more bytes. It closes idle instances if that exceeds the limit of
 // the host, and reports false, without counting, if it still does.
+//
+// One caller at a time frees memory. Its bytes are counted meanwhile, so no other
+// caller can reserve what it has freed, and the bytes of a caller that waits are not,
+// so a call that is too large does not fail a smaller one.
 func (a *arena) reserve(n int64) bool {
-	if a.resident.Add(n) <= a.maxResident {
+	if a.fits(n) {
 		return true
 	}
-	// What one call frees, others that begin at the same time may count before it looks
-	// again, so it tries more than once.
-	for range reclaims {
-		a.reclaim()
-		if a.resident.Load() <= a.maxResident {
+	a.reclaiming.Lock()
+	defer a.reclaiming.Unlock()
+	a.resident.Add(n)
+	for {
+		excess := a.resident.Load() - a.maxResident
+		if excess <= 0 {
 			return true
 		}
+		if !a.reclaim(excess) {
+			break
+		}
+	}
+	if a.resident.Load() <= a.maxResident { // a call has ended meanwhile
+		return true
 	}
 	a.resident.Add(-n)
 	return false
+}
+
+// fits counts n more bytes if that does not exceed the limit of the host.
+func (a *arena) fits(n int64) bool {
+	for {
+		now := a.resident.Load()
+		if now+n > a.maxResident {
+			return false
+		}
+		if a.resident.CompareAndSwap(now, now+n) {
+			return true
+		}
+	}
 }
 
 // hasSpare reports whether there is memory for prewarmed instances.
