@@ -1,9 +1,10 @@
 package wasm
 
 import (
-	"encoding/binary"
+	stdbinary "encoding/binary"
 	"fmt"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -30,16 +31,18 @@ var callMemoryFuncs = map[string]callMemoryFunc{
 	"length":        func(m *callMemory, _ *call, s []uint64) { s[0] = m.length(s[0]) },
 	"length_unsafe": func(m *callMemory, _ *call, s []uint64) { s[0] = m.length(s[0]) },
 	"load_u8":       func(m *callMemory, c *call, s []uint64) { s[0] = uint64(c.bytesAt(m, s[0], 1)[0]) },
-	"load_u64":      func(m *callMemory, c *call, s []uint64) { s[0] = binary.LittleEndian.Uint64(c.bytesAt(m, s[0], 8)) },
+	"load_u64":      func(m *callMemory, c *call, s []uint64) { s[0] = stdbinary.LittleEndian.Uint64(c.bytesAt(m, s[0], 8)) },
 	"store_u8":      func(m *callMemory, c *call, s []uint64) { c.bytesAt(m, s[0], 1)[0] = byte(s[1]) },
-	"store_u64":     func(m *callMemory, c *call, s []uint64) { binary.LittleEndian.PutUint64(c.bytesAt(m, s[0], 8), s[1]) },
+	"store_u64": func(m *callMemory, c *call, s []uint64) {
+		stdbinary.LittleEndian.PutUint64(c.bytesAt(m, s[0], 8), s[1])
+	},
 
 	"input_set":     func(m *callMemory, _ *call, s []uint64) { m.input, m.inputSize = s[0], s[1] },
 	"input_length":  func(m *callMemory, _ *call, s []uint64) { s[0] = m.inputSize },
 	"input_offset":  func(m *callMemory, _ *call, s []uint64) { s[0] = m.input },
 	"input_load_u8": func(m *callMemory, c *call, s []uint64) { s[0] = uint64(c.bytesAt(m, m.input+s[0], 1)[0]) },
 	"input_load_u64": func(m *callMemory, c *call, s []uint64) {
-		s[0] = binary.LittleEndian.Uint64(c.bytesAt(m, m.input+s[0], 8))
+		s[0] = stdbinary.LittleEndian.Uint64(c.bytesAt(m, m.input+s[0], 8))
 	},
 
 	"output_set":    func(m *callMemory, _ *call, s []uint64) { m.output, m.outputSize = s[0], s[1] },
@@ -57,6 +60,31 @@ var callMemoryFuncs = map[string]callMemoryFunc{
 	"log_info":  func(m *callMemory, _ *call, s []uint64) { m.free(s[0]) },
 	"log_warn":  func(m *callMemory, _ *call, s []uint64) { m.free(s[0]) },
 	"log_error": func(m *callMemory, _ *call, s []uint64) { m.free(s[0]) },
+}
+
+// importModule returns the import module of an import after the rewrite.
+func importModule(im binary.Import) string {
+	if served(im) {
+		return callMemoryModule
+	}
+	return im.Module
+}
+
+// served reports whether the call memory serves an import.
+func served(im binary.Import) bool {
+	return im.Module == kernelModule && im.Kind == binary.KindFunction && callMemoryFuncs[im.Name] != nil
+}
+
+// servedImports returns the types of the imports that the call memory serves, by
+// name. checkImports has checked them.
+func servedImports(m *binary.Module) map[string]binary.FuncType {
+	found := map[string]binary.FuncType{}
+	for _, im := range m.Imports {
+		if served(im) {
+			found[im.Name] = m.Types[im.Type]
+		}
+	}
+	return found
 }
 
 // bytesAt returns n bytes of the call memory. It ends the guest with a trap if no

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/rewrite"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -76,8 +77,8 @@ func serveTask(in *bufio.Reader, out io.Writer, work func(childRequest, []byte) 
 	if err := json.Unmarshal(line, &req); err != nil {
 		return err
 	}
-	if req.Size < 0 || req.Size > maxRewritten {
-		return fmt.Errorf("request of %d bytes, at most %d are allowed", req.Size, maxRewritten)
+	if req.Size < 0 || req.Size > rewrite.MaxSize {
+		return fmt.Errorf("request of %d bytes, at most %d are allowed", req.Size, rewrite.MaxSize)
 	}
 	// Compiled code has about four times the size of the module.
 	limits := subprocess.Limits{Memory: req.Memory, CPU: req.CPU, File: req.Memory, Background: true}

@@ -16,11 +16,11 @@
 // # The path of a module
 //
 //  1. scan: decode the bytes, check every limit, estimate the time of a compile
-//     (scan_*.go, rewrite_cost.go). No code of a guest is compiled or executed before.
+//     (package binary). No code of a guest is compiled or executed before.
 //  2. link: check the names and types of imports and exports (link.go).
 //  3. rewrite: make every function and every bulk instruction interruptible, give the
 //     kernel imports to the call memory, bound tables, merge data segments
-//     (rewrite_*.go).
+//     (package rewrite).
 //  4. compile: in a child process unless the module is trusted, with the machine code
 //     in the cache (compile.go, compile_child.go, child.go, cache_*.go).
 //  5. describe: get the manifest in a first instance, compare its permissions with the
@@ -43,8 +43,8 @@
 // # Properties of wazero and the SDK
 //
 //   - wazero checks for a cancelled call at loop heads, where the guest returns to Go
-//     code. Only there can the garbage collector stop the guest. See codeSection and
-//     rewrite_bulk.go.
+//     code. Only there can the garbage collector stop the guest. See package
+//     rewrite.
 //   - The SDK exchanges bytes with a guest through a second guest, its kernel, which
 //     costs a call with a new stack of 10 KiB for nearly every byte. A guest can damage
 //     the kernel so that a reset prints to the stdout of the host. The kernel imports of

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -96,7 +97,7 @@ func Open(opt Options) (*Host, error) {
 	if h.maxMemory <= 0 {
 		h.maxMemory = 1 << 30
 	}
-	if most := int64(maxPages)*pageSize - callMemorySpare; h.maxMemory > most {
+	if most := int64(binary.MaxPages)*binary.PageSize - callMemorySpare; h.maxMemory > most {
 		return nil, abi.New(abi.BadFields, fmt.Sprintf("open host: MaxMemoryBytes is %d, at most %d can be addressed", h.maxMemory, most))
 	}
 	idle := opt.MaxIdleBytes

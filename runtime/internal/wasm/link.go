@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// The import modules a plugin may name beside abi.Namespace.
-const (
-	kernelModule = "extism:host/env"
-	wasiModule   = "wasi_snapshot_preview1"
-)
+// kernelModule is the import module of the Extism kernel. A plugin may name it,
+// abi.Namespace and [binary.WASIModule].
+const kernelModule = "extism:host/env"
 
 // Signatures of host functions and exports.
 const (
@@ -37,36 +36,36 @@ var kernelSignatures = map[string]string{
 
 // checkImports checks the name and the type of every import, and returns the sorted
 // names of the imported host functions.
-func (l *layout) checkImports(wasi map[string]string) ([]string, error) {
+func checkImports(m *binary.Module, wasi map[string]string) ([]string, error) {
 	known := abi.Funcs()
 	var functions []string
-	for _, im := range l.imports {
-		found := l.importType(im)
+	for _, im := range m.Imports {
+		found := m.ImportType(im)
 		want, hint := "", ""
-		switch im.module {
+		switch im.Module {
 		case abi.Namespace:
-			if slices.Contains(known, im.name) {
+			if slices.Contains(known, im.Name) {
 				want = hostSignature
-				if !slices.Contains(functions, im.name) {
-					functions = append(functions, im.name)
+				if !slices.Contains(functions, im.Name) {
+					functions = append(functions, im.Name)
 				}
 			}
 			hint = "the plugin may be built for a newer host"
 		case kernelModule:
-			want = kernelSignatures[im.name]
-			if im.name == "http_request" {
+			want = kernelSignatures[im.Name]
+			if im.Name == "http_request" {
 				hint = "call sentinel_http, which asks for a grant"
 			}
-		case wasiModule:
-			want = wasi[im.name]
+		case binary.WASIModule:
+			want = wasi[im.Name]
 		default:
-			hint = "a plugin imports from " + abi.Namespace + ", " + kernelModule + " and " + wasiModule + " only"
+			hint = "a plugin imports from " + abi.Namespace + ", " + kernelModule + " and " + binary.WASIModule + " only"
 		}
 		switch {
 		case want == "":
-			return nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("link %q: module %q offers no such import", im.name, im.module), Hint: hint}
+			return nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("link %q: module %q offers no such import", im.Name, im.Module), Hint: hint}
 		case want != found:
-			return nil, abi.New(abi.BadFields, fmt.Sprintf("link %q: import of type %s, want %s", im.name, found, want))
+			return nil, abi.New(abi.BadFields, fmt.Sprintf("link %q: import of type %s, want %s", im.Name, found, want))
 		}
 	}
 	slices.Sort(functions)
@@ -75,7 +74,7 @@ func (l *layout) checkImports(wasi map[string]string) ([]string, error) {
 
 // checkExports checks the exports of ABI clause A1, and reports whether the module has
 // validate, which is optional.
-func (l *layout) checkExports() (validates bool, err error) {
+func checkExports(m *binary.Module) (validates bool, err error) {
 	// The SDK calls the initialisers, and skips one of another type without an
 	// error. The guest would then run uninitialised.
 	wanted := map[string]string{
@@ -83,15 +82,15 @@ func (l *layout) checkExports() (validates bool, err error) {
 		"_initialize": initSignature, "__wasm_call_ctors": initSignature,
 	}
 	found := map[string]bool{}
-	for _, ex := range l.exports {
-		want, ok := wanted[ex.name]
+	for _, ex := range m.Exports {
+		want, ok := wanted[ex.Name]
 		if !ok {
 			continue
 		}
-		if typ := l.exportType(ex); typ != want {
-			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: export of type %s, want %s", ex.name, typ, want))
+		if typ := m.ExportType(ex); typ != want {
+			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: export of type %s, want %s", ex.Name, typ, want))
 		}
-		found[ex.name] = true
+		found[ex.Name] = true
 	}
 	for _, name := range []string{abi.ExportDescribe, abi.ExportRun} {
 		if !found[name] {

@@ -114,3 +114,37 @@ func TestReserveHammer(t *testing.T) {
 		t.Errorf("%d bytes are reserved after close", n)
 	}
 }
+
+func TestArena(t *testing.T) {
+	a := newArena(1 << 20)
+	defer a.close()
+	for _, size := range []uint64{64 << 10, 600 << 10} { // cleared by hand, and by the kernel
+		ms := &memories{arena: a, limit: 700 << 10}
+		ms.list = append(ms.list, nil) // the kernel's place
+		m := ms.Allocate(0, 1<<32)
+		b := m.Reallocate(size)
+		if uint64(len(b)) != size || a.resident.Load() != int64(size) {
+			t.Fatalf("%d bytes, %d resident, want %d", len(b), a.resident.Load(), size)
+		}
+		for i, c := range b {
+			if c != 0 {
+				t.Fatalf("byte %d is %d in a new memory", i, c)
+			}
+			b[i] = 0xaa
+		}
+		if m.Reallocate(700<<10) == nil || m.growErr != nil {
+			t.Error("a memory did not grow to its limit")
+		}
+		if m.Reallocate(701<<10) != nil || m.growErr == nil {
+			t.Error("a memory grew beyond its limit")
+		}
+		m.Free()
+		m.Free()
+		if a.resident.Load() != 0 {
+			t.Errorf("%d bytes are resident after Free", a.resident.Load())
+		}
+	}
+	if len(a.free[700<<10]) != 1 {
+		t.Errorf("%d regions are kept, want the one that was used twice", len(a.free[700<<10]))
+	}
+}

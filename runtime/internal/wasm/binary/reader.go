@@ -1,4 +1,4 @@
-package wasm
+package binary
 
 import "fmt"
 
@@ -110,7 +110,7 @@ func (r *reader) funcIndex() uint32 {
 }
 
 // appendU32 appends v as unsigned LEB128.
-func appendU32(b []byte, v uint32) []byte {
+func AppendU32(b []byte, v uint32) []byte {
 	for v >= 0x80 {
 		b = append(b, byte(v)|0x80)
 		v >>= 7
@@ -119,7 +119,7 @@ func appendU32(b []byte, v uint32) []byte {
 }
 
 // appendS64 appends v as signed LEB128.
-func appendS64(b []byte, v int64) []byte {
+func AppendS64(b []byte, v int64) []byte {
 	for {
 		c := byte(v & 0x7f)
 		v >>= 7

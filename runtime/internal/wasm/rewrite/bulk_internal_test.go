@@ -1,4 +1,4 @@
-package wasm
+package rewrite
 
 import (
 	"bytes"
@@ -13,22 +13,22 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary/binarytest"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
-
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // rewriteUntrusted scans and rewrites an untrusted module.
 func rewriteUntrusted(t testing.TB, wasm []byte) []byte {
 	t.Helper()
-	l, err := scan(wasm, false)
+	l, err := binary.Scan(wasm, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rewrite(l)
+	return Rewrite(l, sameModule)
 }
 
 // bulkInstructions are the instructions that can take long, with operands for
@@ -51,7 +51,7 @@ var bulkInstructions = map[string]string{
 // element of the table.
 func bulkModuleWith(code string) []byte {
 	body := "\x00\x10\x00" + code + "\x41\x01\x24\x00\x0b"
-	return module(
+	return binarytest.Module(
 		"\x01\x02\x60\x00\x00\x60\x00\x01\x7f",
 		"\x02\x02\x03env\x06cancel\x00\x00\x16wasi_snapshot_preview1\x0bsched_yield\x00\x01",
 		"\x03\x01\x00",
@@ -161,14 +161,14 @@ func TestBulkOtherMemory(t *testing.T) {
 		"function ends too early": "\x41\x00\x41\x00\x41",
 	} {
 		wasm := bulkModuleWith(code)
-		l, err := scan(wasm, false)
+		l, err := binary.Scan(wasm, false)
 		if err != nil {
 			continue // rejected before it is compiled
 		}
 		if compiles(t, wasm) {
 			t.Errorf("%s: wazero accepts the original", name)
 		}
-		if compiles(t, rewrite(l)) {
+		if compiles(t, Rewrite(l, sameModule)) {
 			t.Errorf("%s: wazero accepts the rewrite", name)
 		}
 	}
@@ -179,7 +179,7 @@ func TestBulkOtherMemory(t *testing.T) {
 // writing.
 func TestBulkInChunks(t *testing.T) {
 	const pages, mib, calls = 64, 1 << 20, 400 // 4 MiB
-	wasm := module(
+	wasm := binarytest.Module(
 		"\x01\x01\x60\x03\x7f\x7f\x7f\x00",
 		"\x03\x02\x00\x00",
 		"\x05\x01\x00\xc0\x00",
@@ -198,7 +198,7 @@ func TestBulkInChunks(t *testing.T) {
 	}
 	plain, chunked := start(wasm), start(rewriteUntrusted(t, wasm))
 	whole := func(m api.Module) []byte {
-		b, ok := m.Memory().Read(0, pages*pageSize)
+		b, ok := m.Memory().Read(0, pages*binary.PageSize)
 		if !ok {
 			t.Fatal("the memory has another size")
 		}
@@ -233,39 +233,17 @@ func TestBulkInChunks(t *testing.T) {
 	}
 }
 
-// TestRewriteTooLarge: an interruption point is longer than the shortest instruction
-// it precedes, so that a module below maxModule may exceed maxRewritten.
-func TestRewriteTooLarge(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a module of 27 MB is scanned and rewritten: test without -short")
-	}
-	code := "\x41\x00" + strings.Repeat("\x40\x00", 500) // each uses the result of the one before
-	body := string(appendU32(nil, uint32(len(code)+2))) + "\x00" + code + "\x0b"
-	const n = 27_000
-	wasm := module(
-		"\x01\x01\x60\x00\x01\x7f",
-		"\x03"+string(appendU32(nil, n))+strings.Repeat("\x00", n),
-		"\x05\x01\x00\x01",
-		"\x07\x02\x08describe\x00\x00\x03run\x00\x01",
-		"\x0a"+string(appendU32(nil, n))+strings.Repeat(body, n),
-	)
-	_, err := openInternal(t).Load(t.Context(), wasm, LoadOptions{})
-	if abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "interruption points") {
-		t.Errorf("error %v, want code limit and the reason", err)
-	}
-}
-
-// TestBulkModule: the embedded module is compiled from rewrite_bulk.wat.
+// TestBulkModule: the embedded module is compiled from bulk.wat.
 func TestBulkModule(t *testing.T) {
 	tool, err := exec.LookPath("wat2wasm")
 	if err != nil {
-		t.Skip("rewrite_bulk.wasm is not compared with rewrite_bulk.wat: install wat2wasm with apt-get install wabt")
+		t.Skip("bulk.wasm is not compared with bulk.wat: install wat2wasm with apt-get install wabt")
 	}
-	out := filepath.Join(t.TempDir(), "rewrite_bulk.wasm")
-	if text, err := exec.Command(tool, "rewrite_bulk.wat", "-o", out).CombinedOutput(); err != nil {
+	out := filepath.Join(t.TempDir(), "bulk.wasm")
+	if text, err := exec.Command(tool, "bulk.wat", "-o", out).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	if made, err := os.ReadFile(out); err != nil || !bytes.Equal(made, bulkModule) {
-		t.Errorf("rewrite_bulk.wasm is not what rewrite_bulk.wat gives (%v): run make hostile", err)
+		t.Errorf("bulk.wasm is not what bulk.wat gives (%v): run make hostile", err)
 	}
 }

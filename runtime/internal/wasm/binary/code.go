@@ -1,47 +1,48 @@
-package wasm
+package binary
 
 import "time"
 
 // readCode reads the code section: the span of each body and its number of
 // locals. It decodes the bodies of an untrusted module to estimate how long the
 // compiler takes for them.
-func (l *layout) readCode(r *reader, trusted bool) {
+func (m *Module) readCode(r *reader, trusted bool) {
 	totalLocals, totalCost := 0, time.Duration(0)
-	counts := l.newCosts()
+	counts := m.newCosts()
+	m.points = counts.points
 	n := r.count("function bodies", maxFuncs)
-	in := newReader(l.raw, 0, 0) // of one body at a time
-	for l.bodies = make([]body, 0, n); n > 0 && r.err == nil; n-- {
-		size := r.count("bytes of a function body", maxModule)
-		b := body{span: span{r.off, r.off + size}}
+	in := newReader(m.Raw, 0, 0) // of one body at a time
+	for m.Bodies = make([]Body, 0, n); n > 0 && r.err == nil; n-- {
+		size := r.count("bytes of a function body", MaxModule)
+		b := Body{Span: Span{r.off, r.off + size}}
 		if !trusted && size > maxBody {
-			r.fail("function %d has %d bytes, at most %d are allowed", len(l.bodies), size, maxBody)
+			r.fail("function %d has %d bytes, at most %d are allowed", len(m.Bodies), size, maxBody)
 			return
 		}
 		locals := 0
-		in.off, in.end = b.start, b.end
+		in.off, in.end = b.Start, b.End
 		for k := in.count("groups of locals", maxLocals); k > 0 && in.err == nil; k-- {
 			group := in.u32()
 			valueType(in)
 			if in.err == nil && int64(group)+int64(locals) > maxLocals {
-				in.fail("function %d has more than %d locals", len(l.bodies), maxLocals)
+				in.fail("function %d has more than %d locals", len(m.Bodies), maxLocals)
 				break
 			}
 			locals += int(group)
 		}
-		b.code = in.off
+		b.Code = in.off
 		if totalLocals += locals; in.err == nil && totalLocals > maxAllLocal {
 			in.fail("more than %d locals in all", maxAllLocal)
 		}
-		if in.err == nil && (b.code >= b.end || l.raw[b.end-1] != 0x0b) {
-			in.fail("function %d has no end instruction", len(l.bodies))
+		if in.err == nil && (b.Code >= b.End || m.Raw[b.End-1] != 0x0b) {
+			in.fail("function %d has no end instruction", len(m.Bodies))
 		}
 		if in.err == nil && !trusted {
 			cost := counts.cost(in)
 			totalCost += cost
-			b.bulk = counts.bulk
-			l.bulk = l.bulk || counts.calls
+			b.Bulk = counts.bulk
+			m.BulkCalls = m.BulkCalls || counts.calls
 			if cost > maxCost || totalCost > maxAllCost {
-				in.fail("function %d would take too long to compile: it has %d branches, %d loops and %d locals in use", len(l.bodies), counts.edges, counts.loops, len(counts.locals))
+				in.fail("function %d would take too long to compile: it has %d branches, %d loops and %d locals in use", len(m.Bodies), counts.edges, counts.loops, len(counts.locals))
 			}
 		}
 		if in.err != nil {
@@ -49,7 +50,7 @@ func (l *layout) readCode(r *reader, trusted bool) {
 			return
 		}
 		r.bytes(size)
-		l.bodies = append(l.bodies, b)
+		m.Bodies = append(m.Bodies, b)
 	}
 }
 

@@ -1,21 +1,9 @@
-package wasm
-
-// Kinds of imports and exports in the binary format.
-const (
-	kindFunc, kindTable, kindMemory, kindGlobal = 0, 1, 2, 3
-)
-
-// Value types of WebAssembly 2.0, and the form of a function type.
-const (
-	typeI32, typeI64, typeF32, typeF64 = 0x7f, 0x7e, 0x7d, 0x7c
-	typeV128, typeFuncref, typeExtern  = 0x7b, 0x70, 0x6f
-	typeFunc                           = 0x60
-)
+package binary
 
 // valueType reads one value type.
 func valueType(r *reader) byte {
 	switch t := r.byte(); t {
-	case typeI32, typeI64, typeF32, typeF64, typeV128, typeFuncref, typeExtern:
+	case I32, I64, F32, F64, V128, Funcref, Externref:
 		return t
 	default:
 		r.fail("value type 0x%x is beyond WebAssembly 2.0", t)
@@ -37,46 +25,49 @@ func valueTypes(r *reader) []byte {
 }
 
 // readTypes reads the type section.
-func (l *layout) readTypes(r *reader) {
+func (m *Module) readTypes(r *reader) {
 	for n := r.count("types", maxTypes); n > 0 && r.err == nil; n-- {
-		if form := r.byte(); form != typeFunc {
+		if form := r.byte(); form != FormFunction {
 			r.fail("type form 0x%x is beyond WebAssembly 2.0", form)
 			return
 		}
-		l.types = append(l.types, funcType{params: valueTypes(r), results: valueTypes(r)})
+		m.Types = append(m.Types, FuncType{Params: valueTypes(r), Results: valueTypes(r)})
 	}
 }
 
 // typeIndex reads the index of a declared type.
-func (l *layout) typeIndex(r *reader) uint32 {
+func (m *Module) typeIndex(r *reader) uint32 {
 	i := r.u32()
-	if r.err == nil && int64(i) >= int64(len(l.types)) {
+	if r.err == nil && int64(i) >= int64(len(m.Types)) {
 		r.fail("type %d is not declared", i)
 		return 0
 	}
 	return i
 }
 
-// readImports reads the import section. link.go decides which imports are allowed.
-func (l *layout) readImports(r *reader) {
+// readImports reads the import section. It does not decide which imports are allowed.
+func (m *Module) readImports(r *reader) {
 	for n := r.count("imports", maxImports); n > 0 && r.err == nil; n-- {
-		im := importEntry{module: r.name(), name: r.name()}
-		im.kind, im.typ = l.readImport(r)
-		l.imports = append(l.imports, im)
+		im := Import{Module: r.name()}
+		im.Start = r.off
+		im.Name = r.name()
+		im.Kind, im.Type = m.readImport(r)
+		im.End = r.off
+		m.Imports = append(m.Imports, im)
 	}
 }
 
 // readImport reads the description of one import: its kind, and the type index of
 // a function.
-func (l *layout) readImport(r *reader) (kind byte, typ uint32) {
+func (m *Module) readImport(r *reader) (kind byte, typ uint32) {
 	switch kind = r.byte(); kind {
-	case kindFunc:
-		typ = l.typeIndex(r)
-	case kindTable:
+	case KindFunction:
+		typ = m.typeIndex(r)
+	case KindTable:
 		readTable(r)
-	case kindMemory:
-		readLimits(r, maxPages, "memory pages")
-	case kindGlobal:
+	case KindMemory:
+		readLimits(r, MaxPages, "memory pages")
+	case KindGlobal:
 		valueType(r)
 		r.byte()
 	default:
@@ -103,12 +94,12 @@ func readLimits(r *reader, bound uint32, what string) (low, high uint32) {
 }
 
 // readTable reads one table type.
-func readTable(r *reader) table {
-	t := table{elem: r.byte()}
-	if r.err == nil && t.elem != typeFuncref && t.elem != typeExtern {
-		r.fail("table of type 0x%x is beyond WebAssembly 2.0", t.elem)
+func readTable(r *reader) Table {
+	t := Table{Elem: r.byte()}
+	if r.err == nil && t.Elem != Funcref && t.Elem != Externref {
+		r.fail("table of type 0x%x is beyond WebAssembly 2.0", t.Elem)
 	}
-	t.min, t.max = readLimits(r, maxTable, "table entries")
+	t.Min, t.Max = readLimits(r, MaxTable, "table entries")
 	return t
 }
 
@@ -170,8 +161,8 @@ func readElem(r *reader) {
 	}
 }
 
-// readData reads one data segment. One that cannot be merged clears mergeable.
-func (l *layout) readData(r *reader) {
+// readData reads one data segment. One that cannot be merged clears Mergeable.
+func (m *Module) readData(r *reader) {
 	flags := r.u32()
 	if flags > 2 {
 		r.fail("data segment of kind %d is beyond WebAssembly 2.0", flags)
@@ -184,10 +175,10 @@ func (l *layout) readData(r *reader) {
 		}
 		offset, isConst = constExpr(r)
 	}
-	size := r.count("bytes of a data segment", maxModule)
+	size := r.count("bytes of a data segment", MaxModule)
 	if !isConst {
-		l.mergeable = false
+		m.Mergeable = false
 	}
-	l.segments = append(l.segments, segment{offset: uint32(offset), data: span{r.off, r.off + size}})
+	m.Segments = append(m.Segments, Segment{Offset: uint32(offset), Data: Span{r.off, r.off + size}})
 	r.bytes(size)
 }

@@ -1,4 +1,4 @@
-package wasm
+package binary
 
 import "time"
 
@@ -28,8 +28,8 @@ type costs struct {
 
 // newCosts returns counts for the functions of a module. Its imports, globals,
 // exports and elements must have been read.
-func (l *layout) newCosts() costs {
-	return costs{locals: map[uint32]struct{}{}, points: l.interruptPoints()}
+func (m *Module) newCosts() costs {
+	return costs{locals: map[uint32]struct{}{}, points: m.interruptPoints()}
 }
 
 // estimate returns how long the worst known functions with these counts took on a
@@ -88,14 +88,14 @@ func (c *costs) instruction(r *reader) {
 }
 
 // countRewrite counts what the rewrite adds for an instruction.
-func (c *costs) countRewrite(how interruption) {
+func (c *costs) countRewrite(how Interruption) {
 	switch how {
-	case loopBefore:
+	case LoopBefore:
 		c.loops++
 		c.edges++
-	case callFill, callCopy:
+	case CallFill, CallCopy:
 		c.calls = true
-	case unchanged:
+	case Unchanged:
 		return
 	}
 	c.bulk = true

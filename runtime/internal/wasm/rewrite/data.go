@@ -1,8 +1,10 @@
-package wasm
+package rewrite
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
 )
 
 // mergeGap is the largest gap between two data segments, in bytes, that is filled
@@ -16,14 +18,14 @@ const (
 // keep the section. The Go toolchain writes about 30,000 segments, and wazero
 // evaluates each of them for every instance. Overlapping segments are kept, because
 // their order matters.
-func mergeSegments(l *layout) []byte {
-	if !l.mergeable || len(l.segments) < 2 {
+func mergeSegments(m *binary.Module) []byte {
+	if !m.Mergeable || len(m.Segments) < 2 {
 		return nil
 	}
-	segs := slices.Clone(l.segments)
-	slices.SortStableFunc(segs, func(a, b segment) int { return cmp.Compare(a.offset, b.offset) })
+	segs := slices.Clone(m.Segments)
+	slices.SortStableFunc(segs, func(a, b binary.Segment) int { return cmp.Compare(a.Offset, b.Offset) })
 	for i := 1; i < len(segs); i++ {
-		if segs[i-1].endsAt() > uint64(segs[i].offset) {
+		if end(segs[i-1]) > uint64(segs[i].Offset) {
 			return nil
 		}
 	}
@@ -31,25 +33,25 @@ func mergeSegments(l *layout) []byte {
 	var content []byte
 	n, fill := uint32(0), 0
 	for i := 0; i < len(segs); n++ {
-		data := slices.Clone(l.raw[segs[i].data.start:segs[i].data.end])
-		at := segs[i].offset
+		data := slices.Clone(m.Raw[segs[i].Data.Start:segs[i].Data.End])
+		at := segs[i].Offset
 		for i++; i < len(segs); i++ {
-			gap := uint64(segs[i].offset) - (uint64(at) + uint64(len(data)))
+			gap := uint64(segs[i].Offset) - (uint64(at) + uint64(len(data)))
 			if gap > mergeGap || fill+int(gap) > mergeFill {
 				break
 			}
 			fill += int(gap)
 			data = append(data, make([]byte, gap)...)
-			data = append(data, l.raw[segs[i].data.start:segs[i].data.end]...)
+			data = append(data, m.Raw[segs[i].Data.Start:segs[i].Data.End]...)
 		}
 		content = append(content, 0, 0x41)
-		content = appendS64(content, int64(int32(at)))
+		content = binary.AppendS64(content, int64(int32(at)))
 		content = append(content, 0x0b)
-		content = appendU32(content, uint32(len(data)))
+		content = binary.AppendU32(content, uint32(len(data)))
 		content = append(content, data...)
 	}
-	return append(appendU32(nil, n), content...)
+	return append(binary.AppendU32(nil, n), content...)
 }
 
-// endsAt returns the address after the last byte of a segment.
-func (s segment) endsAt() uint64 { return uint64(s.offset) + uint64(s.data.end-s.data.start) }
+// end returns the address after the last byte of a segment.
+func end(s binary.Segment) uint64 { return uint64(s.Offset) + uint64(s.Data.End-s.Data.Start) }
