@@ -17,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -162,6 +163,11 @@ func wasiSignatures(ctx context.Context) (map[string]string, error) {
 
 // valueBytes converts value types, whose values are the bytes of the binary format.
 func valueBytes(types []api.ValueType) []byte { return bytes.Clone(types) }
+
+// CheckCache creates a folder for compiled code and returns an error if it cannot be
+// used as one: this user must own it, this process must be able to write to it, and
+// no other user may.
+func CheckCache(dir string) error { return compilecache.Check(dir) }
 
 // emptyModule is a module without sections.
 var emptyModule = []byte("\x00asm\x01\x00\x00\x00")

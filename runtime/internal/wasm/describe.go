@@ -7,6 +7,7 @@ import (
 	stdruntime "runtime"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -73,14 +74,14 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 // describe that exceeds its time limit is recorded as a refusal, except of a trusted
 // module.
 func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, error) {
-	var cache *cache
-	limits := refusal{Time: m.host.describeTime}
+	var cache *compilecache.Cache
+	limits := compilecache.Refusal{Time: m.host.describeTime}
 	if !m.trusted {
 		var err error
 		if cache, err = m.host.childCache(); err != nil {
 			return nil, err
 		}
-		if err := cache.checkRefusal(m.digest, describeRefusal, limits); err != nil {
+		if err := cache.CheckRefusal(m.digest, compilecache.DescribeRefusal, limits); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +103,7 @@ func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, err
 		inst.close()
 	}
 	if cache != nil {
-		cache.recordRefusal(m.digest, describeRefusal, limits, err)
+		cache.RecordRefusal(m.digest, compilecache.DescribeRefusal, limits, err)
 	}
 	return nil, err
 }

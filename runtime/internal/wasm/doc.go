@@ -22,7 +22,7 @@
 //     kernel imports to the call memory, bound tables, merge data segments
 //     (package rewrite).
 //  4. compile: in a child process unless the module is trusted, with the machine code
-//     in the cache (compile.go, compile_child.go, child.go, cache_*.go).
+//     in the cache (compile.go, compile_child.go, child.go, package compilecache).
 //  5. describe: get the manifest in a first instance, compare its permissions with the
 //     imports, check its schemas (describe*.go, manifest.go). load.go has the steps so
 //     far.

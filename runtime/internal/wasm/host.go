@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -49,7 +50,7 @@ type Options struct {
 // and the semaphores of compiles.
 type Host struct {
 	logger    *slog.Logger
-	cache     *cache // nil without CacheDir
+	cache     *compilecache.Cache // nil without CacheDir
 	maxMemory int64
 	idle      *idleInstances
 	wasi      map[string]string // signatures by name
@@ -74,7 +75,7 @@ type Host struct {
 	uses      sync.WaitGroup // loads, calls and prunes in flight
 	modules   map[*Module]struct{}
 	inFlight  inFlight
-	tempCache *cache // of child compiles, without CacheDir
+	tempCache *compilecache.Cache // of child compiles, without CacheDir
 }
 
 // maxChildren is how many children work at once. Each uses at most two processors.
@@ -119,7 +120,7 @@ func Open(opt Options) (*Host, error) {
 	}
 	var err error
 	if opt.CacheDir != "" {
-		if h.cache, err = openCache(opt.CacheDir); err != nil && abi.CodeOf(err) == abi.Denied {
+		if h.cache, err = compilecache.Open(opt.CacheDir, compileEmpty); err != nil && abi.CodeOf(err) == abi.Denied {
 			return nil, err
 		} else if err != nil { // a full disk must not prevent the start of a program
 			h.logger.Warn("cannot use the cache of compiled plugins: each start compiles them", "folder", opt.CacheDir, "error", err)
@@ -172,7 +173,7 @@ func (h *Host) Prune(unused time.Duration, keep ...string) error {
 		keep = append(keep, digest)
 	}
 	h.mu.Unlock()
-	return h.cache.prune(unused, keep)
+	return h.cache.Prune(unused, keep)
 }
 
 // Close cancels the calls in flight, waits for them, and frees every module,
@@ -201,5 +202,5 @@ func (h *Host) Close() error {
 	if h.tempCache == nil {
 		return nil
 	}
-	return os.RemoveAll(h.tempCache.root) // no use is left that could create another
+	return os.RemoveAll(h.tempCache.Root()) // no use is left that could create another
 }

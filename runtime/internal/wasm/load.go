@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/rewrite"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -84,7 +85,7 @@ func (h *Host) check(wasm []byte, trusted bool) (*Module, *binary.Module, error)
 
 // childCache returns the cache that children compile into. Without
 // Options.CacheDir it is a temporary folder, which Close deletes.
-func (h *Host) childCache() (*cache, error) {
+func (h *Host) childCache() (*compilecache.Cache, error) {
 	if h.cache != nil {
 		return h.cache, nil
 	}
@@ -95,7 +96,7 @@ func (h *Host) childCache() (*cache, error) {
 		if err != nil {
 			return nil, abi.New(abi.Unavailable, "open compile cache: "+err.Error())
 		}
-		h.tempCache = newCache(dir)
+		h.tempCache = compilecache.New(dir, compileEmpty)
 	}
 	return h.tempCache, nil
 }
@@ -111,8 +112,8 @@ func (h *Host) compile(ctx context.Context, m *Module, scanned *binary.Module) (
 		return h.compileUntrusted(ctx, m, code, cfg)
 	}
 	if h.cache != nil {
-		cfg.dir = h.cache.dir(m.digest)
-		h.cache.touch(m.digest)
+		cfg.dir = h.cache.Dir(m.digest)
+		h.cache.Touch(m.digest)
 	}
 	unlock, err := acquire(ctx, h.compiling)
 	if err != nil {
@@ -157,12 +158,12 @@ func (h *Host) compiledDir(ctx context.Context, m *Module, code []byte) (dir str
 	if err != nil {
 		return "", err
 	}
-	key, err := cache.engineKey()
+	key, err := cache.EngineKey()
 	if err != nil {
 		return "", err
 	}
 	if key != "" { // otherwise wazero interprets, and there is no code to keep
-		seal, err := cache.sealName(code)
+		seal, err := cache.SealName(code)
 		if err != nil {
 			return "", err
 		}
@@ -170,7 +171,7 @@ func (h *Host) compiledDir(ctx context.Context, m *Module, code []byte) (dir str
 			return "", err
 		}
 	}
-	return cache.dir(m.digest), nil
+	return cache.Dir(m.digest), nil
 }
 
 // acquire waits for a token of a semaphore. release returns it.

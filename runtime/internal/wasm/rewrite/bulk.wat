@@ -1,4 +1,4 @@
-;; The two functions that the rewrite adds to a module; rewrite_bulk.go explains why.
+;; The two functions that the rewrite adds to a module; bulk.go explains why.
 ;; Their instructions refer to memory 0 and their own parameters only, so that their
 ;; bodies are valid in any module. After a change: make hostile.
 ;;

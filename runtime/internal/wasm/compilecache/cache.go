@@ -1,4 +1,4 @@
-package wasm
+package compilecache
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// cache is the folder of compiled code. It has one folder for each module, named
+// Cache is the folder of compiled code. It has one folder for each module, named
 // by the digest of its bytes. wazero keeps its files there in a folder named by its
 // version, the architecture and the operating system. A new release of wazero
 // therefore finds no code and compiles again, and the code of the old one stays
@@ -24,13 +24,15 @@ import (
 //
 // Several processes may share a cache. Files are written elsewhere and renamed, and
 // two processes that compile the same module write the same bytes.
-type cache struct {
-	root string
-	// engineKey identifies what compiled code depends on besides the module: the
-	// version of wazero and the features of the processor. It is empty where wazero
-	// interprets.
-	engineKey func() (string, error)
+type Cache struct {
+	root         string
+	compileEmpty CompileEmpty
+	engineKey    func() (string, error)
 }
+
+// CompileEmpty compiles a module without sections into a folder, with the engine
+// whose code a cache holds.
+type CompileEmpty func(ctx context.Context, dir string) error
 
 const (
 	tempPrefix = "new-"
@@ -39,18 +41,19 @@ const (
 	tempMaxAge = time.Hour
 )
 
-func newCache(root string) *cache {
-	c := &cache{root: root}
+// New returns a cache in a folder that exists and that no other user can write to.
+func New(root string, compileEmpty CompileEmpty) *Cache {
+	c := &Cache{root: root, compileEmpty: compileEmpty}
 	c.engineKey = sync.OnceValues(c.findEngineKey)
 	return c
 }
 
-// openCache creates the folder, accessible by this user alone, or checks it.
-func openCache(root string) (*cache, error) {
+// Open creates the folder, accessible by this user alone, or checks it.
+func Open(root string, compileEmpty CompileEmpty) (*Cache, error) {
 	if err := makePrivate(root); err != nil {
 		return nil, err
 	}
-	return newCache(root), nil
+	return New(root, compileEmpty), nil
 }
 
 // makePrivate creates dir, or checks that other users cannot have written to it,
@@ -79,15 +82,15 @@ func makePrivate(dir string) error {
 	return nil
 }
 
-// CheckCache creates a folder for compiled code and returns an error if it cannot be
+// Check creates a folder for compiled code and returns an error if it cannot be
 // used as one: this user must own it, this process must be able to write to it, and
 // no other user may.
-func CheckCache(dir string) error {
-	c, err := openCache(dir)
+func Check(dir string) error {
+	c, err := Open(dir, nil)
 	if err != nil {
 		return err
 	}
-	trial, err := c.tempDir()
+	trial, err := c.TempDir()
 	if err != nil {
 		return err
 	}
@@ -99,18 +102,25 @@ func isEmpty(dir string) bool {
 	return err == nil && len(entries) == 0
 }
 
-// dir returns the folder of a module's compiled code.
-func (c *cache) dir(digest string) string { return filepath.Join(c.root, digest) }
+// Root returns the folder of the cache.
+func (c *Cache) Root() string { return c.root }
 
-// touch records that a module's code is in use, so that prune keeps it. Errors are
+// EngineKey identifies what compiled code depends on besides the module: the version
+// of wazero and the features of the processor. It is empty where wazero interprets.
+func (c *Cache) EngineKey() (string, error) { return c.engineKey() }
+
+// Dir returns the folder of a module's compiled code.
+func (c *Cache) Dir(digest string) string { return filepath.Join(c.root, digest) }
+
+// Touch records that a module's code is in use, so that Prune keeps it. Errors are
 // ignored, because a read-only cache works too.
-func (c *cache) touch(digest string) {
+func (c *Cache) Touch(digest string) {
 	now := time.Now()
-	_ = os.Chtimes(c.dir(digest), now, now)
+	_ = os.Chtimes(c.Dir(digest), now, now)
 }
 
-// tempDir creates a folder to compile into.
-func (c *cache) tempDir() (string, error) {
+// TempDir creates a folder to compile into, which the caller deletes.
+func (c *Cache) TempDir() (string, error) {
 	dir, err := os.MkdirTemp(c.root, tempPrefix)
 	if err != nil {
 		return "", abi.New(abi.Unavailable, "open compile cache: "+err.Error())
@@ -120,13 +130,13 @@ func (c *cache) tempDir() (string, error) {
 
 // findEngineKey compiles an empty module and returns the name of wazero's file,
 // which is the only place where wazero publishes its key.
-func (c *cache) findEngineKey() (string, error) {
-	dir, err := c.tempDir()
+func (c *Cache) findEngineKey() (string, error) {
+	dir, err := c.TempDir()
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	if err := compileEmpty(context.Background(), dir); err != nil {
+	if err := c.compileEmpty(context.Background(), dir); err != nil {
 		return "", err
 	}
 	files, err := codeFiles(dir)
@@ -157,10 +167,10 @@ func codeFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-// prune deletes the code of modules that no process has loaded for the time unused,
+// Prune deletes the code of modules that no process has loaded for the time unused,
 // except of the digests in keep, and leftovers of interrupted compiles. Loaded code
 // is in memory, so a process does not need the file of a module that it has loaded.
-func (c *cache) prune(unused time.Duration, keep []string) error {
+func (c *Cache) Prune(unused time.Duration, keep []string) error {
 	entries, err := os.ReadDir(c.root)
 	if err != nil {
 		return abi.New(abi.Internal, "prune compile cache: "+err.Error())

@@ -1,4 +1,4 @@
-package wasm
+package compilecache
 
 import (
 	"crypto/sha256"
@@ -24,10 +24,10 @@ type fileSum struct {
 	CRC  uint32 `json:"crc"` // Castagnoli; detects damage, not an attacker
 }
 
-// sealName returns the name of the seal in the module's folder. It depends on the
+// SealName returns the name of the seal in the module's folder. It depends on the
 // rewritten code and on wazero's key, so that it differs between releases.
-func (c *cache) sealName(code []byte) (string, error) {
-	key, err := c.engineKey()
+func (c *Cache) SealName(code []byte) (string, error) {
+	key, err := c.EngineKey()
 	if err != nil {
 		return "", err
 	}
@@ -45,10 +45,10 @@ func sumFile(path string) (fileSum, error) {
 	return fileSum{Size: int64(len(b)), CRC: crc32.Checksum(b, castagnoli)}, err
 }
 
-// verify reports whether the cache has the code of a seal, undamaged. damage is the
+// Verify reports whether the cache has the code of a seal, undamaged. damage is the
 // fault of code that it has found damaged and deleted.
-func (c *cache) verify(digest, name string) (ok bool, damage error) {
-	dir := c.dir(digest)
+func (c *Cache) Verify(digest, name string) (ok bool, damage error) {
+	dir := c.Dir(digest)
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -80,17 +80,17 @@ func (c *cache) verify(digest, name string) (ok bool, damage error) {
 		// wazero would use the readable part of a damaged file.
 		return false, errors.Join(err, os.RemoveAll(dir))
 	}
-	c.touch(digest)
+	c.Touch(digest)
 	return true, nil
 }
 
-// install moves code from a temporary folder into the module's folder and seals it.
-func (c *cache) install(from, digest, name string) error {
+// Install moves code from a temporary folder into the module's folder and seals it.
+func (c *Cache) Install(from, digest, name string) error {
 	files, err := codeFiles(from)
 	if err == nil && len(files) == 0 {
 		err = errors.New("the compile wrote no code")
 	}
-	dir, sums := c.dir(digest), seal{}
+	dir, sums := c.Dir(digest), seal{}
 	for _, file := range files {
 		if err != nil {
 			break
