@@ -53,6 +53,8 @@ var layers = []layer{
 	{"runtime/internal/wasm/binary", []string{"sdk/abi"}, nil},
 	{"runtime/internal/wasm/binary/binarytest", []string{"runtime/internal/wasm/binary"}, nil},
 	{"runtime/internal/wasm/compilecache", []string{"sdk/abi"}, nil},
+	{"runtime/internal/wasm/memory", []string{"sdk/abi"}, nil},
+	{"runtime/internal/wasm/pool", nil, nil},
 	{"runtime/internal/wasm/rewrite", []string{"runtime/internal/wasm/binary"}, nil},
 	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess", "runtime/internal/wasm/*"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // folds its records

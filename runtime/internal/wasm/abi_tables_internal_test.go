@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/memory"
 	"github.com/sentinel-runtime/sentinel/sdk/abitest/abidoc"
 )
 
@@ -40,7 +41,7 @@ func TestLimitTables(t *testing.T) {
 		"text on stdout and stderr of one call": abidoc.Bytes(l.LogBytes),
 		"manifest":                              abidoc.Bytes(maxManifest),
 		"run input":                             abidoc.Bytes(maxInput),
-		"call memory (A1.7)":                    fmt.Sprintf("%s more than linear memory; each block counts %d bytes more than its size rounded up to 8", abidoc.Bytes(callMemorySpare), blockCost),
+		"call memory (A1.7)":                    fmt.Sprintf("%s more than linear memory; each block counts %d bytes more than its size rounded up to 8", abidoc.Bytes(callMemorySpare), memory.BlockCost),
 		"error text of error_set":               abidoc.Bytes(maxGuestError),
 		"text kept of standard error":           abidoc.Bytes(maxTail),
 		"describe: time, A8.8":                  seconds(describeTime),

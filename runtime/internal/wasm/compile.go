@@ -140,7 +140,7 @@ func hostFunctions(cfg compileConfig) []extism.HostFunction {
 		serve := callMemoryFuncs[name]
 		add(callMemoryModule, name, typ, func(c *call, stack []uint64) {
 			c.checkEnded()
-			serve(&c.inst.callMemory, c, stack)
+			serve(c.inst.callMemory, c, stack)
 		})
 	}
 	return functions

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -39,7 +40,7 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 	}
 	defer func() {
 		if inst != nil {
-			inst.close()
+			inst.Close()
 		}
 	}()
 	if err := checkPermissions(m.functions, m.manifest); err != nil {
@@ -55,9 +56,9 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 	}
 	switch {
 	case m.manifest.Stateless && pooled:
-		m.pool = newPool(m.host.idle)
-		if m.pool.reusable(inst) {
-			m.pool.put(inst)
+		m.pool = pool.New(m.host.idle)
+		if inst.reusable() {
+			m.keep(inst)
 			inst = nil
 		}
 	case !pooled:
@@ -100,7 +101,7 @@ func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, err
 		return inst, nil
 	}
 	if inst != nil {
-		inst.close()
+		inst.Close()
 	}
 	if cache != nil {
 		cache.RecordRefusal(m.digest, compilecache.DescribeRefusal, limits, err)
@@ -116,7 +117,7 @@ func (m *Module) compareManifest(ctx context.Context, first []byte) error {
 	if err != nil {
 		return err
 	}
-	inst.close()
+	inst.Close()
 	if bytes.Equal(first, text) {
 		return nil
 	}

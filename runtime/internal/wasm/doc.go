@@ -27,9 +27,9 @@
 //     imports, check its schemas (describe*.go, manifest.go). load.go has the steps so
 //     far.
 //  6. instance: take an idle one from the pool, take a prewarmed one, or create one
-//     (instance_*.go). Its linear memory comes from the arena (memory_arena*.go).
+//     (instance_*.go, package pool). Its linear memory comes from package memory.
 //  7. run: call the export and check the output (run.go). call.go has the deadlines,
-//     host_call.go answers host calls, call_memory*.go holds the exchanged bytes,
+//     host_call.go answers host calls, call_memory_imports.go exchanges bytes,
 //     clock.go is the guest's time and randomness, wasi.go guards WASI calls.
 //  8. close: the last Release of a module, or [Host.Close], frees its instances and its
 //     code (module.go, host.go).

@@ -12,6 +12,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/memory"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -52,9 +54,9 @@ type Host struct {
 	logger    *slog.Logger
 	cache     *compilecache.Cache // nil without CacheDir
 	maxMemory int64
-	idle      *idleInstances
+	idle      *pool.Idle[*instance]
 	wasi      map[string]string // signatures by name
-	arena     *arena
+	arena     *memory.Arena
 	compiling chan struct{} // semaphore of compiles, and loads of compiled code, in this process
 
 	child         subprocess.Command
@@ -105,13 +107,12 @@ func Open(opt Options) (*Host, error) {
 	if idle <= 0 {
 		idle = 256 << 20
 	}
-	h.idle = newIdleInstances(idle)
+	h.idle = pool.NewIdle[*instance](idle)
 	resident := opt.MaxResidentBytes
 	if resident <= 0 {
 		resident = 4 << 30
 	}
-	h.arena = newArena(resident)
-	h.arena.reclaim = h.reclaimMemory
+	h.arena = memory.NewArena(resident, h.reclaimMemory)
 	if h.compileTime <= 0 {
 		h.compileTime = 30 * time.Second
 	}
@@ -147,7 +148,7 @@ func (h *Host) beginUse() bool {
 
 // MemoryBytes returns the memory of all instances, in bytes: their linear memories
 // and call memories.
-func (h *Host) MemoryBytes() int64 { return h.arena.resident.Load() }
+func (h *Host) MemoryBytes() int64 { return h.arena.Resident() }
 
 // Modules returns how many modules are loaded, including those without references
 // whose last call has not ended.
@@ -198,7 +199,7 @@ func (h *Host) Close() error {
 	for _, m := range modules {
 		m.close()
 	}
-	h.arena.close()
+	h.arena.Close()
 	if h.tempCache == nil {
 		return nil
 	}

@@ -23,9 +23,9 @@ func TestMainModuleIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inst := m.pool.take(1 << 20)
-	if inst == nil || inst.main == nil || !inst.initialized {
+	inst, ok := m.pool.Take(1 << 20)
+	if !ok || inst.main == nil || !inst.initialized {
 		t.Fatal("the listener did not find the guest's module")
 	}
-	m.pool.put(inst)
+	m.keep(inst)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -17,11 +18,11 @@ type Module struct {
 	functions []string // imported host functions, sorted
 	manifest  Manifest // set by describe, before the module is handed out
 	trusted   bool
-	validates bool       // exports validate, which is optional
-	minMemory int64      // bytes of linear memory at the start
-	code      *compiled  // safe for concurrent instantiation
-	pool      *pool      // nil if each call gets an instance of its own
-	prewarmer *prewarmer // if pool is nil: instances for coming calls
+	validates bool                  // exports validate, which is optional
+	minMemory int64                 // bytes of linear memory at the start
+	code      *compiled             // safe for concurrent instantiation
+	pool      *pool.Pool[*instance] // nil if each call gets an instance of its own
+	prewarmer *prewarmer            // if pool is nil: instances for coming calls
 
 	mu     sync.Mutex
 	refs   int // calls begin only while it is positive
@@ -48,7 +49,7 @@ func (m *Module) Bytes() []byte { return m.wasm }
 func (m *Module) Reuse() {
 	m.host.mu.Lock() // for reclaimMemory
 	before := m.prewarmer
-	m.pool, m.prewarmer = newPool(m.host.idle), nil
+	m.pool, m.prewarmer = pool.New(m.host.idle), nil
 	m.host.mu.Unlock()
 	if before != nil {
 		before.close()
@@ -122,7 +123,7 @@ func (m *Module) close() {
 		delete(m.host.modules, m)
 		m.host.mu.Unlock()
 		if m.pool != nil {
-			m.pool.close()
+			m.pool.Close()
 		}
 		if m.prewarmer != nil {
 			m.prewarmer.close()

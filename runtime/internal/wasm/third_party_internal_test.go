@@ -153,7 +153,7 @@ func runHost(h *Host, code *compiled, export, input string) string {
 	if err != nil {
 		return outcome(err)
 	}
-	defer inst.close()
+	defer inst.Close()
 	output, err := inst.call(c, export, []byte(input))
 	if err != nil {
 		return outcome(err)

@@ -1,4 +1,4 @@
-package wasm
+package memory
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// callMemory holds the byte strings that the host and one guest exchange: the
+// CallMemory holds the byte strings that the host and one guest exchange: the
 // input, the output, and the requests and replies of host calls. They are blocks,
 // identified by address. Guests know the call memory as the kernel of their PDK.
 // Here it is Go memory, because a call into a second guest for every byte took most
@@ -20,21 +20,22 @@ import (
 // # Concurrency
 //
 // Like its instance, it serves one call at a time.
-type callMemory struct {
-	arena *arena
+type CallMemory struct {
+	arena *Arena
 	limit int // on used, in bytes
 
 	list []block // by address; freed blocks in the middle are holes
 	next uint64  // address of the next block
 	dead int     // number of holes in list
 	last int     // index of the last hit, because byte strings are read from end to end
-	used int     // bytes of live blocks, with blockCost for each
+	used int     // bytes of live blocks, with BlockCost for each
 	slab []byte  // memory of small blocks, zero after fill
 	fill int
 
-	input, inputSize   uint64
-	output, outputSize uint64
-	fault              uint64 // handle of the guest's error text
+	// What the guest has set, and the host reads.
+	Input, InputSize   uint64
+	Output, OutputSize uint64
+	Fault              uint64 // handle of the guest's error text
 }
 
 // block is one allocation. Its handle is its address.
@@ -48,43 +49,49 @@ type block struct {
 const (
 	firstAddress = 64       // no block is at 0 or next to it
 	blockGap     = 8        // bytes between blocks, to detect overruns
-	blockCost    = 64       // bytes that a block takes besides its data
+	BlockCost    = 64       // bytes that a block takes besides its data
 	slabSize     = 32 << 10 // kept with the instance
 	maxHoles     = 64       // more holes than this compact the list
 )
 
-// reset frees all blocks, and zeroes the memory that is used again: one step must
+// NewCallMemory returns an empty call memory, which counts its bytes in arena.
+func NewCallMemory(arena *Arena) *CallMemory { return &CallMemory{arena: arena} }
+
+// Used returns the bytes of live blocks, with [BlockCost] for each.
+func (m *CallMemory) Used() int { return m.used }
+
+// Reset frees all blocks, and zeroes the memory that is used again: one step must
 // not see the data of another.
-func (m *callMemory) reset() {
+func (m *CallMemory) Reset() {
 	clear(m.list)
 	clear(m.slab[:m.fill])
 	if cap(m.list) > 16*maxHoles {
 		m.list = nil
 	}
 	m.arena.resident.Add(-int64(m.used))
-	*m = callMemory{arena: m.arena, limit: m.limit, list: m.list[:0], next: firstAddress, slab: m.slab}
+	*m = CallMemory{arena: m.arena, limit: m.limit, list: m.list[:0], next: firstAddress, slab: m.slab}
 }
 
-// begin resets the memory for the next call and stores its input. limit is in
+// Begin resets the memory for the next call and stores its input. limit is in
 // bytes.
-func (m *callMemory) begin(input []byte, limit int) error {
-	m.reset()
+func (m *CallMemory) Begin(input []byte, limit int) error {
+	m.Reset()
 	m.limit = limit
-	handle, err := m.write(input)
-	m.input, m.inputSize = handle, uint64(len(input))
+	handle, err := m.Write(input)
+	m.Input, m.InputSize = handle, uint64(len(input))
 	return err
 }
 
-// alloc allocates a block of n zero bytes. The handle of an empty block is 0.
-func (m *callMemory) alloc(n uint64) (handle uint64, err error) {
+// Alloc allocates a block of n zero bytes. The handle of an empty block is 0.
+func (m *CallMemory) Alloc(n uint64) (handle uint64, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	if n > uint64(m.limit) || m.used+int(n)+blockCost > m.limit {
+	if n > uint64(m.limit) || m.used+int(n)+BlockCost > m.limit {
 		return 0, abi.New(abi.Memory, fmt.Sprintf("the plugin's memory limit is reached: its texts would take more than %d bytes", m.limit))
 	}
 	padded := (int(n) + 7) &^ 7
-	charge := int64(padded + blockCost)
+	charge := int64(padded + BlockCost)
 	if !m.arena.reserve(charge) {
 		return 0, abi.New(abi.Unavailable, fmt.Sprintf("all plugins together hold the host's limit of %d bytes", m.arena.maxResident))
 	}
@@ -106,7 +113,7 @@ func (m *callMemory) alloc(n uint64) (handle uint64, err error) {
 }
 
 // find returns the index of the live block that contains an address, or -1.
-func (m *callMemory) find(addr uint64) int {
+func (m *CallMemory) find(addr uint64) int {
 	if m.last < len(m.list) && addr-m.list[m.last].at < uint64(len(m.list[m.last].data)) {
 		return m.last
 	}
@@ -129,8 +136,8 @@ func (m *callMemory) find(addr uint64) int {
 	return i
 }
 
-// bytes returns the n bytes at an address, nil unless one block contains them.
-func (m *callMemory) bytes(addr, n uint64) []byte {
+// Bytes returns the n bytes at an address, nil unless one block contains them.
+func (m *CallMemory) Bytes(addr, n uint64) []byte {
 	i := m.find(addr)
 	if i < 0 {
 		return nil
@@ -142,24 +149,24 @@ func (m *callMemory) bytes(addr, n uint64) []byte {
 	return data[:n]
 }
 
-// length returns the size of a block, 0 for an invalid handle.
-func (m *callMemory) length(handle uint64) uint64 {
+// Length returns the size of a block, 0 for an invalid handle.
+func (m *CallMemory) Length(handle uint64) uint64 {
 	if i := m.find(handle); i >= 0 && m.list[i].at == handle {
 		return uint64(m.list[i].size)
 	}
 	return 0
 }
 
-// free frees a block. It ignores an invalid handle. The addresses of blocks at the
+// Free frees a block. It ignores an invalid handle. The addresses of blocks at the
 // end of the list are used again, so that a guest that frees its replies can make
 // any number of host calls.
-func (m *callMemory) free(handle uint64) {
+func (m *CallMemory) Free(handle uint64) {
 	i := m.find(handle)
 	if i < 0 || m.list[i].at != handle {
 		return
 	}
 	blk := &m.list[i]
-	charge := len(blk.data) + blockCost
+	charge := len(blk.data) + BlockCost
 	m.used -= charge
 	m.arena.resident.Add(-int64(charge))
 	clear(blk.data)
@@ -178,23 +185,23 @@ func (m *callMemory) free(handle uint64) {
 	}
 }
 
-// write stores text in a new block and returns its handle.
-func (m *callMemory) write(text []byte) (handle uint64, err error) {
-	if handle, err = m.alloc(uint64(len(text))); err == nil && handle != 0 {
+// Write stores text in a new block and returns its handle.
+func (m *CallMemory) Write(text []byte) (handle uint64, err error) {
+	if handle, err = m.Alloc(uint64(len(text))); err == nil && handle != 0 {
 		copy(m.list[len(m.list)-1].data, text)
 	}
 	return handle, err
 }
 
-// read returns a copy of a block. ok is false for an invalid handle.
-func (m *callMemory) read(handle uint64) (text []byte, ok bool) {
-	n := m.length(handle)
+// Read returns a copy of a block. ok is false for an invalid handle.
+func (m *CallMemory) Read(handle uint64) (text []byte, ok bool) {
+	n := m.Length(handle)
 	if n == 0 {
 		return nil, false
 	}
-	return slices.Clone(m.bytes(handle, n)), true
+	return slices.Clone(m.Bytes(handle, n)), true
 }
 
-// result returns a copy of the output. It is empty if the guest set none, or set
+// Result returns a copy of the output. It is empty if the guest set none, or set
 // one that no block contains.
-func (m *callMemory) result() []byte { return slices.Clone(m.bytes(m.output, m.outputSize)) }
+func (m *CallMemory) Result() []byte { return slices.Clone(m.Bytes(m.Output, m.OutputSize)) }

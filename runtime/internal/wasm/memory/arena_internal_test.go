@@ -1,4 +1,4 @@
-package wasm
+package memory
 
 import (
 	"math/rand/v2"
@@ -6,13 +6,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 )
 
 // TestReserveWaits: calls that need memory at the same time all get it if closing
 // idle instances frees enough, however little one of them frees.
 func TestReserveWaits(t *testing.T) {
 	const calls, each, piece = 16, 1000, 10
-	a := newArena(calls * each)
+	a := NewArena(calls*each, nil)
 	a.resident.Store(calls * each) // all of it idle
 	var idle atomic.Int64
 	idle.Store(calls * each)
@@ -45,7 +47,7 @@ func TestReserveWaits(t *testing.T) {
 // TestReserveBesideGreedyCall: a call that needs more memory than there is does not
 // fail one that needs little.
 func TestReserveBesideGreedyCall(t *testing.T) {
-	a := newArena(1000)
+	a := NewArena(1000, nil)
 	a.reclaim = func(int64) bool { time.Sleep(time.Millisecond); return false }
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -79,14 +81,22 @@ func TestReserveBesideGreedyCall(t *testing.T) {
 	}
 }
 
+// idleInstance is an instance that has n bytes of the arena.
+type idleInstance struct {
+	arena *Arena
+	n     int64
+}
+
+func (idleInstance) SetLimit(int) bool { return true }
+func (i idleInstance) Close()          { i.arena.resident.Add(-i.n) }
+
 // TestReserveHammer: calls, idle instances and eviction together never exceed the
 // limit, and no call fails while idle instances hold enough memory for all.
 func TestReserveHammer(t *testing.T) {
 	const calls, most = 8, 100
-	a := newArena(calls * most)
-	idle := newIdleInstances(1 << 30)
-	a.reclaim = idle.reclaim
-	pools := []*pool{newPool(idle), newPool(idle)}
+	idle := pool.NewIdle[idleInstance](1 << 30)
+	a := NewArena(calls*most, idle.Reclaim)
+	pools := []*pool.Pool[idleInstance]{pool.New(idle), pool.New(idle)}
 	var wg sync.WaitGroup
 	for i := range calls {
 		wg.Go(func() {
@@ -100,15 +110,13 @@ func TestReserveHammer(t *testing.T) {
 				if now := a.resident.Load(); now > (calls+1)*most {
 					t.Errorf("%d bytes are reserved, the limit is %d and one call waits", now, calls*most)
 				}
-				inst := idleInstance(a, n)
-				inst.memories.list[1].region = []byte{} // so that closing it frees n bytes
-				pools[rng.IntN(len(pools))].put(inst)
+				pools[rng.IntN(len(pools))].Put(idleInstance{a, int64(n)}, int64(n))
 			}
 		})
 	}
 	wg.Wait()
 	for _, p := range pools {
-		p.close()
+		p.Close()
 	}
 	if n := a.resident.Load(); n != 0 {
 		t.Errorf("%d bytes are reserved after close", n)
@@ -116,10 +124,10 @@ func TestReserveHammer(t *testing.T) {
 }
 
 func TestArena(t *testing.T) {
-	a := newArena(1 << 20)
-	defer a.close()
+	a := NewArena(1<<20, nil)
+	defer a.Close()
 	for _, size := range []uint64{64 << 10, 600 << 10} { // cleared by hand, and by the kernel
-		ms := &memories{arena: a, limit: 700 << 10}
+		ms := &Memories{arena: a, limit: 700 << 10}
 		ms.list = append(ms.list, nil) // the kernel's place
 		m := ms.Allocate(0, 1<<32)
 		b := m.Reallocate(size)
