@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/link"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/memory"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -19,7 +20,7 @@ const callMemoryModule = "sentinel:call_memory"
 type callMemoryFunc func(m *memory.CallMemory, c *call, stack []uint64)
 
 // callMemoryFuncs are the kernel imports that the call memory serves. Their types
-// are those of kernelSignatures.
+// are those that package link checks.
 var callMemoryFuncs = map[string]callMemoryFunc{
 	"alloc": func(m *memory.CallMemory, c *call, s []uint64) {
 		handle, err := m.Alloc(s[0])
@@ -75,11 +76,11 @@ func importModule(im binary.Import) string {
 
 // served reports whether the call memory serves an import.
 func served(im binary.Import) bool {
-	return im.Module == kernelModule && im.Kind == binary.KindFunction && callMemoryFuncs[im.Name] != nil
+	return im.Module == link.KernelModule && im.Kind == binary.KindFunction && callMemoryFuncs[im.Name] != nil
 }
 
 // servedImports returns the types of the imports that the call memory serves, by
-// name. checkImports has checked them.
+// name. link.Imports has checked them.
 func servedImports(m *binary.Module) map[string]binary.FuncType {
 	found := map[string]binary.FuncType{}
 	for _, im := range m.Imports {

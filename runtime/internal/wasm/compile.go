@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	stdruntime "runtime"
@@ -186,5 +185,3 @@ func compileEmpty(ctx context.Context, dir string) error {
 	}
 	return nil
 }
-
-var _ io.Reader = (*clock)(nil)

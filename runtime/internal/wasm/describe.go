@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/link"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/manifest"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -43,7 +45,7 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 			inst.Close()
 		}
 	}()
-	if err := checkPermissions(m.functions, m.manifest); err != nil {
+	if err := link.Permissions(m.functions, m.manifest); err != nil {
 		return err
 	}
 	if err := m.host.checkSchemas(ctx, m); err != nil {
@@ -93,7 +95,7 @@ func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, err
 	defer done()
 	inst, text, err := m.describeWithRetry(ctx, seed)
 	if err == nil {
-		if m.manifest, err = parseManifest(text); err == nil && !m.trusted {
+		if m.manifest, err = manifest.Parse(text); err == nil && !m.trusted {
 			err = m.compareManifest(ctx, text)
 		}
 	}

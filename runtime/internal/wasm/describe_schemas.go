@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/manifest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -25,20 +26,9 @@ const (
 	schemaMemory = 256 << 20       // bytes
 )
 
-// types returns the step types of a manifest as those of package sentinels.
-func (m Manifest) types() []sentinels.TypeSpec {
-	specs := make([]sentinels.TypeSpec, 0, len(m.Steps))
-	for _, s := range m.Steps {
-		specs = append(specs, sentinels.TypeSpec{
-			Type: sentinels.StepType(s.Type), Summary: s.Summary, Fields: s.Fields, Infer: s.Infer, Aliases: s.Aliases, Plugin: m.Name,
-		})
-	}
-	return specs
-}
-
 // checkSchemas rejects a module whose schemas cannot be compiled within the limits.
 func (h *Host) checkSchemas(ctx context.Context, m *Module) error {
-	if err := sentinels.CheckTypes(m.manifest.types()); err != nil {
+	if err := sentinels.CheckTypes(m.manifest.Types()); err != nil {
 		return abi.New(abi.Plugin, "describe: "+err.Error())
 	}
 	if m.trusted {
@@ -78,11 +68,11 @@ func (h *Host) checkSchemas(ctx context.Context, m *Module) error {
 
 // compileSchemas is the child's side of checkSchemas.
 func compileSchemas(_ childRequest, text []byte) error {
-	var m Manifest
+	var m manifest.Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
 		return err
 	}
-	if _, err := sentinels.NewTypeSet(m.types()); err != nil {
+	if _, err := sentinels.NewTypeSet(m.Types()); err != nil {
 		return abi.New(abi.Plugin, "describe: "+err.Error())
 	}
 	return nil

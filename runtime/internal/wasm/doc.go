@@ -17,20 +17,20 @@
 //
 //  1. scan: decode the bytes, check every limit, estimate the time of a compile
 //     (package binary). No code of a guest is compiled or executed before.
-//  2. link: check the names and types of imports and exports (link.go).
+//  2. link: check the names and types of imports and exports (package link).
 //  3. rewrite: make every function and every bulk instruction interruptible, give the
 //     kernel imports to the call memory, bound tables, merge data segments
 //     (package rewrite).
 //  4. compile: in a child process unless the module is trusted, with the machine code
 //     in the cache (compile.go, compile_child.go, child.go, package compilecache).
 //  5. describe: get the manifest in a first instance, compare its permissions with the
-//     imports, check its schemas (describe*.go, manifest.go). load.go has the steps so
-//     far.
+//     imports, check its schemas (describe*.go, package manifest). load.go has the
+//     steps so far.
 //  6. instance: take an idle one from the pool, take a prewarmed one, or create one
 //     (instance_*.go, package pool). Its linear memory comes from package memory.
 //  7. run: call the export and check the output (run.go). call.go has the deadlines,
 //     host_call.go answers host calls, call_memory_imports.go exchanges bytes,
-//     clock.go is the guest's time and randomness, wasi.go guards WASI calls.
+//     package clock is the guest's time and randomness, wasi.go guards WASI calls.
 //  8. close: the last Release of a module, or [Host.Close], frees its instances and its
 //     code (module.go, host.go).
 //

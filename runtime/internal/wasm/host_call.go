@@ -49,7 +49,7 @@ func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.inst.clock.advanceTo(reply.Now)
+	c.inst.clock.AdvanceTo(reply.Now)
 	if len(reply.Body) > c.limits.MessageBytes {
 		return errorReply(abi.Limit, fmt.Sprintf("call %s: a reply of %d bytes, at most %d are allowed", function, len(reply.Body), c.limits.MessageBytes)), nil
 	}

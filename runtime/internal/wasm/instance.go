@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/clock"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/memory"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -21,7 +22,7 @@ type instance struct {
 	main        api.Module              // the guest itself, set by moduleFinder in its first call
 	exports     map[string]api.Function // of main, each with a stack that is kept
 	initialized bool                    // a first call has succeeded, so the SDK has run the guest's initialisation
-	clock       *clock                  // the guest's only source of time and randomness
+	clock       *clock.Clock            // the guest's only source of time and randomness
 	memories    *memory.Memories        // linear memory of the guest and of the SDK's kernel
 	callMemory  *memory.CallMemory      // input, output and host calls
 	current     *call                   // the call in progress
@@ -49,21 +50,22 @@ func (a allocator) Allocate(least, most uint64) experimental.LinearMemory {
 // under the deadline of the call.
 func newInstance(c *call, code *compiled, arena *memory.Arena) (inst *instance, err error) {
 	inst = &instance{
-		clock:      &clock{maxSleep: c.compute},
 		memories:   memory.NewMemories(arena, int(c.limits.MemoryBytes)),
 		callMemory: memory.NewCallMemory(arena),
 		exports:    map[string]api.Function{},
 		born:       time.Now(), current: c, seed: c.seed,
 	}
 	c.inst = inst
-	inst.clock.check = func() { inst.current.checkEnded() }
-	inst.clock.overrun = func() { inst.current.unwind(errSleep(inst.clock.maxSleep)) }
+	inst.clock = clock.New(
+		func() { inst.current.unwind(errSleep(inst.clock.MaxSleep())) },
+		func() { inst.current.checkEnded() })
+	inst.clock.SetMaxSleep(c.compute)
 	inst.stdout.inst, inst.stderr.inst = inst, inst
 	// The start time of the attempt is not known to a prewarmed instance.
-	inst.clock.begin(c.seed, "init", time.Time{})
+	inst.clock.Begin(c.seed, "init", time.Time{})
 	cfg := wazero.NewModuleConfig().WithRandSource(inst.clock).
-		WithWalltime(inst.clock.walltime, 1000).WithNanotime(inst.clock.nanotime, 1000).
-		WithNanosleep(inst.clock.nanosleep).WithOsyield(func() { inst.clock.advance(tick) }).
+		WithWalltime(inst.clock.Walltime, 1000).WithNanotime(inst.clock.Nanotime, 1000).
+		WithNanosleep(inst.clock.Nanosleep).WithOsyield(inst.clock.Yield).
 		WithStdout(&inst.stdout).WithStderr(&inst.stderr)
 	ctx := experimental.WithMemoryAllocator(c.ctx, allocator{inst.memories})
 	ctx = experimental.WithCloseNotifier(ctx, experimental.CloseNotifyFunc(func(_ context.Context, code uint32) {

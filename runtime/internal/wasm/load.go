@@ -10,6 +10,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/link"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/rewrite"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -68,11 +69,11 @@ func (h *Host) check(wasm []byte, trusted bool) (*Module, *binary.Module, error)
 	if need := int64(scanned.MemoryMin) * binary.PageSize; need > h.maxMemory {
 		return nil, nil, abi.New(abi.Limit, fmt.Sprintf("load plugin: the module starts with %d bytes of memory, at most %d are allowed", need, h.maxMemory))
 	}
-	validates, err := checkExports(scanned)
+	validates, err := link.Exports(scanned)
 	if err != nil {
 		return nil, nil, err
 	}
-	functions, err := checkImports(scanned, h.wasi)
+	functions, err := link.Imports(scanned, h.wasi)
 	if err != nil {
 		return nil, nil, err
 	}

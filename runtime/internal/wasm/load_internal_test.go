@@ -1,8 +1,6 @@
 package wasm
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,28 +29,4 @@ func TestRewriteTooLarge(t *testing.T) {
 	if abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "interruption points") {
 		t.Errorf("error %v, want code limit and the reason", err)
 	}
-}
-
-// FuzzLink: the check of imports and exports does not panic for any module that a
-// scan accepts.
-func FuzzLink(f *testing.F) {
-	files, err := filepath.Glob("testdata/wat/*.wasm")
-	if err != nil || len(files) == 0 {
-		f.Fatal("no guests", err)
-	}
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
-	f.Fuzz(func(t *testing.T, wasm []byte) {
-		m, err := binary.Scan(wasm, true)
-		if err != nil {
-			return
-		}
-		_, _ = checkExports(m)
-		_, _ = checkImports(m, nil)
-	})
 }

@@ -5,8 +5,16 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/manifest"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// What a manifest consists of. Embedders read it through this package.
+type (
+	Manifest = manifest.Manifest
+	StepType = manifest.StepType
+	Ask      = manifest.Ask
 )
 
 // Module is one loaded version of a plugin. It counts its references, and frees its
@@ -15,8 +23,8 @@ type Module struct {
 	host      *Host
 	digest    string
 	wasm      []byte
-	functions []string // imported host functions, sorted
-	manifest  Manifest // set by describe, before the module is handed out
+	functions []string          // imported host functions, sorted
+	manifest  manifest.Manifest // set by describe, before the module is handed out
 	trusted   bool
 	validates bool                  // exports validate, which is optional
 	minMemory int64                 // bytes of linear memory at the start

@@ -66,6 +66,13 @@ type Result struct {
 	Prewarmed   bool            // the instance was created before the call and had served none
 }
 
+// Problem is one finding of a plugin's validate export about a step's fields.
+type Problem struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
 // maxInput limits the run input in bytes. It stays in the call memory while the
 // guest copies it.
 const maxInput = 16 << 20
@@ -176,8 +183,8 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 		}
 	}()
 	inst.calls++
-	inst.clock.begin(c.seed, export, c.base)
-	inst.clock.maxSleep = inv.maxSleep()
+	inst.clock.Begin(c.seed, export, c.base)
+	inst.clock.SetMaxSleep(inv.maxSleep())
 	output, err := inst.call(c, export, inv.Input)
 	result = Result{Stderr: inst.stderr.String(), MemoryBytes: inst.memories.Size(), Reused: reused, Prewarmed: prewarmed}
 	switch {

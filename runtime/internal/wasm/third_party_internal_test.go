@@ -15,6 +15,7 @@ import (
 	extism "github.com/extism/go-sdk"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/link"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/rewrite"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -104,13 +105,13 @@ func TestExtismGuestsRunAlike(t *testing.T) {
 			t.Errorf("scan %s: %v", name, err)
 			continue
 		}
-		if _, err := checkImports(l, h.wasi); err != nil {
+		if _, err := link.Imports(l, h.wasi); err != nil {
 			t.Logf("%s is not run: %v", name, err) // a guest of another host
 			continue
 		}
 		host, sdk := compileBoth(t, h, l)
 		for _, export := range l.Exports {
-			if export.Kind != binary.KindFunction || l.ExportType(export) != exportSignature || strings.HasPrefix(export.Name, "asyncify") {
+			if export.Kind != binary.KindFunction || l.ExportType(export) != link.ExportSignature || strings.HasPrefix(export.Name, "asyncify") {
 				continue
 			}
 			for _, input := range []string{"", "hello world", strings.Repeat("héllo ✓ 😀 ", 500)} {

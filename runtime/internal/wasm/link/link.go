@@ -1,21 +1,22 @@
-package wasm
+package link
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/manifest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// kernelModule is the import module of the Extism kernel. A plugin may name it,
+// KernelModule is the import module of the Extism kernel. A plugin may name it,
 // abi.Namespace and [binary.WASIModule].
-const kernelModule = "extism:host/env"
+const KernelModule = "extism:host/env"
 
 // Signatures of host functions and exports.
 const (
 	hostSignature   = "(i64) -> i64"
-	exportSignature = "() -> i32"
+	ExportSignature = "() -> i32"
 	initSignature   = "() -> ()"
 )
 
@@ -34,9 +35,9 @@ var kernelSignatures = map[string]string{
 	"log_trace": "(i64) -> ()", "log_debug": "(i64) -> ()", "log_info": "(i64) -> ()", "log_warn": "(i64) -> ()", "log_error": "(i64) -> ()",
 }
 
-// checkImports checks the name and the type of every import, and returns the sorted
+// Imports checks the name and the type of every import, and returns the sorted
 // names of the imported host functions.
-func checkImports(m *binary.Module, wasi map[string]string) ([]string, error) {
+func Imports(m *binary.Module, wasi map[string]string) ([]string, error) {
 	known := abi.Funcs()
 	var functions []string
 	for _, im := range m.Imports {
@@ -51,7 +52,7 @@ func checkImports(m *binary.Module, wasi map[string]string) ([]string, error) {
 				}
 			}
 			hint = "the plugin may be built for a newer host"
-		case kernelModule:
+		case KernelModule:
 			want = kernelSignatures[im.Name]
 			if im.Name == "http_request" {
 				hint = "call sentinel_http, which asks for a grant"
@@ -59,7 +60,7 @@ func checkImports(m *binary.Module, wasi map[string]string) ([]string, error) {
 		case binary.WASIModule:
 			want = wasi[im.Name]
 		default:
-			hint = "a plugin imports from " + abi.Namespace + ", " + kernelModule + " and " + binary.WASIModule + " only"
+			hint = "a plugin imports from " + abi.Namespace + ", " + KernelModule + " and " + binary.WASIModule + " only"
 		}
 		switch {
 		case want == "":
@@ -72,13 +73,13 @@ func checkImports(m *binary.Module, wasi map[string]string) ([]string, error) {
 	return functions, nil
 }
 
-// checkExports checks the exports of ABI clause A1, and reports whether the module has
+// Exports checks the exports of ABI clause A1, and reports whether the module has
 // validate, which is optional.
-func checkExports(m *binary.Module) (validates bool, err error) {
+func Exports(m *binary.Module) (validates bool, err error) {
 	// The SDK calls the initialisers, and skips one of another type without an
 	// error. The guest would then run uninitialised.
 	wanted := map[string]string{
-		abi.ExportDescribe: exportSignature, abi.ExportRun: exportSignature, abi.ExportValidate: exportSignature,
+		abi.ExportDescribe: ExportSignature, abi.ExportRun: ExportSignature, abi.ExportValidate: ExportSignature,
 		"_initialize": initSignature, "__wasm_call_ctors": initSignature,
 	}
 	found := map[string]bool{}
@@ -94,21 +95,21 @@ func checkExports(m *binary.Module) (validates bool, err error) {
 	}
 	for _, name := range []string{abi.ExportDescribe, abi.ExportRun} {
 		if !found[name] {
-			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: no such export, want a function %s", name, exportSignature))
+			return false, abi.New(abi.BadFields, fmt.Sprintf("link %q: no such export, want a function %s", name, ExportSignature))
 		}
 	}
 	return found[abi.ExportValidate], nil
 }
 
-// checkPermissions checks that the manifest asks for the permission of each imported
+// Permissions checks that the manifest asks for the permission of each imported
 // function that needs one.
-func checkPermissions(functions []string, m Manifest) error {
+func Permissions(functions []string, m manifest.Manifest) error {
 	for _, name := range functions {
 		use, guarded := abi.UseOf(name)
 		if !guarded {
 			continue
 		}
-		asked := slices.ContainsFunc(m.Asks, func(a Ask) bool { return a.Use == string(use) })
+		asked := slices.ContainsFunc(m.Asks, func(a manifest.Ask) bool { return a.Use == string(use) })
 		if !asked {
 			return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("link %q: plugin %q imports it without asking for %q", name, m.Name, use),
 				Hint: fmt.Sprintf("add {\"use\": %q, \"reason\": \"...\"} to the manifest's asks", use)}

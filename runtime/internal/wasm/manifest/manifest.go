@@ -1,4 +1,4 @@
-package wasm
+package manifest
 
 import (
 	"encoding/json"
@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// maxManifest limits the text of a manifest in bytes, ABI clause A8.1.
-const maxManifest = 256 << 10
+// MaxSize limits the text of a manifest in bytes, ABI clause A8.1.
+const MaxSize = 256 << 10
 
 // Manifest is the description that a plugin's describe returns, ABI clause A2.
 type Manifest struct {
@@ -40,39 +41,32 @@ type Ask struct {
 	Reason string   `json:"reason"`
 }
 
-// Problem is one finding of a plugin's validate export about a step's fields.
-type Problem struct {
-	Field   string `json:"field"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-}
-
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// manifestLimits are the limits of a manifest as JSON. The tighter limits of ABI
+// jsonLimits are the limits of a manifest as JSON. The tighter limits of ABI
 // clause A8.4 on schemas are checked afterwards.
-var manifestLimits = strictjson.Limits{Bytes: maxManifest, Depth: 10_000, Keys: 100_000}
+var jsonLimits = strictjson.Limits{Bytes: MaxSize, Depth: 10_000, Keys: 100_000}
 
-// parseManifest decodes a manifest and reports all of its faults. Unknown keys, also
+// Parse decodes a manifest and reports all of its faults. Unknown keys, also
 // by case, are faults: a plugin with a misspelt "asks" must not load as one that asks
 // for nothing.
-func parseManifest(text []byte) (Manifest, error) {
+func Parse(text []byte) (Manifest, error) {
 	var m Manifest
-	if len(text) > maxManifest {
-		return m, abi.New(abi.Limit, fmt.Sprintf("describe: a manifest of %d bytes, the limit is %d", len(text), maxManifest))
+	if len(text) > MaxSize {
+		return m, abi.New(abi.Limit, fmt.Sprintf("describe: a manifest of %d bytes, the limit is %d", len(text), MaxSize))
 	}
 	// Read the version first, because a newer ABI may have more keys.
 	var version struct {
 		ABI int `json:"abi"`
 	}
-	if err := strictjson.DecodeOpen(text, &version, manifestLimits); err != nil {
+	if err := strictjson.DecodeOpen(text, &version, jsonLimits); err != nil {
 		return m, abi.New(abi.Plugin, "describe: invalid manifest: "+err.Error())
 	}
 	if version.ABI != abi.Version {
 		return m, &abi.Error{Code: abi.Plugin, Message: fmt.Sprintf("describe: plugin speaks ABI %d, this host speaks %d", version.ABI, abi.Version),
 			Hint: "build the plugin with the SDK of this host's version"}
 	}
-	if err := strictjson.Decode(text, &m, manifestLimits); err != nil {
+	if err := strictjson.Decode(text, &m, jsonLimits); err != nil {
 		return m, abi.New(abi.Plugin, "describe: invalid manifest: "+err.Error())
 	}
 	if faults := m.faults(); len(faults) > 0 {
@@ -103,7 +97,7 @@ func (m Manifest) faults() []string {
 		var schema struct {
 			Type string `json:"type"`
 		}
-		if strictjson.DecodeOpen(s.Fields, &schema, manifestLimits) != nil || schema.Type != "object" {
+		if strictjson.DecodeOpen(s.Fields, &schema, jsonLimits) != nil || schema.Type != "object" {
 			add("steps[%d].fields is not a JSON Schema of type object", i)
 		}
 	}
@@ -119,7 +113,7 @@ func (m Manifest) faults() []string {
 }
 
 // Syntax of the names that a plugin chooses. The caller of Load checks the names of
-// hosts, whose syntax it knows: see LoadOptions.Allow.
+// hosts, whose syntax it knows: see wasm.LoadOptions.Allow.
 var (
 	folderWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}(:rw)?$`)
 	secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
@@ -174,4 +168,15 @@ func nameFault(use abi.Use, name string) string {
 		}
 	}
 	return ""
+}
+
+// Types returns the step types of a manifest as those of package sentinels.
+func (m Manifest) Types() []sentinels.TypeSpec {
+	specs := make([]sentinels.TypeSpec, 0, len(m.Steps))
+	for _, s := range m.Steps {
+		specs = append(specs, sentinels.TypeSpec{
+			Type: sentinels.StepType(s.Type), Summary: s.Summary, Fields: s.Fields, Infer: s.Infer, Aliases: s.Aliases, Plugin: m.Name,
+		})
+	}
+	return specs
 }

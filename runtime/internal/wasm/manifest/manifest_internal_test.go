@@ -1,4 +1,4 @@
-package wasm
+package manifest
 
 import (
 	"fmt"
@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-func FuzzManifest(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"type":"object"}}],"asks":[{"use":"llm","reason":"r"}]}`))
 	f.Add([]byte(`{"abi":2}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := parseManifest(text)
+		m, err := Parse(text)
 		if err == nil && (len(m.Steps) == 0 || !identifier.MatchString(m.Name)) {
 			t.Fatalf("%q was decoded as %+v", text, m)
 		}
@@ -46,8 +46,8 @@ func TestManifestFaults(t *testing.T) {
 		asking("http", strings.Repeat("a", 257)): "1 to 256 bytes",
 		`{"name":"a","version":"1","abi":1,"steps":[` + strings.Repeat(step+",", 10_000) + step + `],"asks":[]}`: "the limit is 262144",
 	} {
-		if _, err := parseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("parseManifest(%.90s): %v, want %q", text, err, want)
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%.90s): %v, want %q", text, err, want)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestManifestNames(t *testing.T) {
 		"folder": {"data", "data:rw"}, "secret": {"TOKEN"}, "http": {"api.example.com", "*.example.com:8443"},
 	} {
 		for _, name := range names {
-			if _, err := parseManifest([]byte(asking(use, name))); err != nil {
+			if _, err := Parse([]byte(asking(use, name))); err != nil {
 				t.Errorf("%s %q: %v", use, name, err)
 			}
 		}
