@@ -3,7 +3,10 @@ package wasm_test
 import (
 	"context"
 	"encoding/binary"
+	"os"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,5 +176,129 @@ func plainSDK(b *testing.B, guest []byte) func(input []byte) error {
 		}
 		_, _, err = inst.Call("run", input)
 		return err
+	}
+}
+
+// BenchmarkCall measures a run with 273 bytes of input and output in each kind of
+// instance.
+func BenchmarkCall(b *testing.B) {
+	h := open(b, wasm.Options{})
+	input := input273()
+	for _, c := range []struct {
+		name  string
+		guest []byte
+		opt   wasm.LoadOptions
+	}{
+		{"echo/pooled", watGuest(b, "echo"), wasm.LoadOptions{Trusted: true}},
+		{"echo/reuse", watGuest(b, "echo"), wasm.LoadOptions{Reuse: true}},
+		{"echo/fresh", watGuest(b, "echo"), wasm.LoadOptions{}},
+		{"hostcall/pooled", watGuest(b, "hostcall"), wasm.LoadOptions{Trusted: true}},
+		{"hostcall/fresh", watGuest(b, "hostcall"), wasm.LoadOptions{}},
+		{"go/fresh", replayGuest(b), wasm.LoadOptions{}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			m := load(b, h, c.guest, c.opt)
+			defer m.Release()
+			input := input
+			if c.name == "go/fresh" {
+				input = []byte("world")
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := m.Run(context.Background(), wasm.Invocation{Input: input, Call: echoRequest, ClockBase: start}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkLoad measures a load with and without compiled code in the cache.
+func BenchmarkLoad(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		guest []byte
+	}{{"small", watGuest(b, "hostcall")}, {"go", replayGuest(b)}} {
+		for _, cold := range []bool{true, false} {
+			b.Run(c.name+map[bool]string{true: "/cold", false: "/cached"}[cold], func(b *testing.B) {
+				dir := b.TempDir()
+				h := open(b, wasm.Options{CacheDir: dir})
+				load(b, h, c.guest, wasm.LoadOptions{}).Release()
+				if cold {
+					if err := h.Prune(0); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for b.Loop() {
+					load(b, h, c.guest, wasm.LoadOptions{}).Release()
+					if cold {
+						b.StopTimer()
+						if err := h.Prune(0); err != nil {
+							b.Fatal(err)
+						}
+						if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+							b.Fatalf("%d folders are left, %v", len(left), err)
+						}
+						b.StartTimer()
+					}
+				}
+			})
+		}
+	}
+}
+
+func input273() []byte {
+	input := make([]byte, 273)
+	for i := range input {
+		input[i] = 'x'
+	}
+	input[0], input[272] = '"', '"'
+	return input
+}
+
+// BenchmarkConcurrentRuns measures 64 callers of one pooled module. In "compute"
+// a host call returns at once; in "wait" it blocks for a millisecond, as one that
+// is journaled does, so that all 64 guests are active at the same time. An
+// operation is one run of each caller; reused-% is how many runs found an idle
+// instance.
+func BenchmarkConcurrentRuns(b *testing.B) {
+	const callers = 64
+	for _, c := range []struct {
+		name string
+		wait time.Duration
+	}{{"compute", 0}, {"wait", time.Millisecond}} {
+		b.Run(c.name, func(b *testing.B) {
+			h := open(b, wasm.Options{})
+			m := load(b, h, watGuest(b, "hostcall"), wasm.LoadOptions{Trusted: true})
+			defer m.Release()
+			answer := func(context.Context, string, []byte) (wasm.Reply, error) {
+				if c.wait > 0 {
+					time.Sleep(c.wait)
+				}
+				return wasm.Reply{Body: []byte(`{"ok":1}`)}, nil
+			}
+			var reused atomic.Int64
+			began, runs := time.Now(), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				var wg sync.WaitGroup
+				for range callers {
+					wg.Go(func() {
+						got, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), Call: answer})
+						if err != nil {
+							b.Error(err)
+						}
+						if got.Reused {
+							reused.Add(1)
+						}
+					})
+				}
+				wg.Wait()
+				runs += callers
+			}
+			b.ReportMetric(float64(runs)/time.Since(began).Seconds(), "runs/s")
+			b.ReportMetric(100*float64(reused.Load())/float64(runs), "reused-%")
+			b.ReportMetric(float64(h.MemoryBytes())/(1<<20), "idle-MiB")
+		})
 	}
 }
