@@ -11,7 +11,7 @@ import (
 )
 
 // callMemoryModule is the import module that the rewrite gives to a guest's kernel
-// imports, so that [callMemory] serves them. The kernel functions that are not in
+// imports, so that [memory.CallMemory] serves them. The kernel functions that are not in
 // callMemoryFuncs stay with the SDK, where they have no data.
 const callMemoryModule = "sentinel:call_memory"
 

@@ -38,7 +38,7 @@
 //
 // Each call has an instance of its own with the seed of the call, created for it or
 // prewarmed; see prewarmer. Stateless modules that are Trusted, or that the operator
-// allowed it for, reuse instances; see pool.
+// allowed it for, reuse instances; see package pool.
 //
 // # Properties of wazero and the SDK
 //
@@ -49,7 +49,7 @@
 //     costs a call with a new stack of 10 KiB for nearly every byte. A guest can damage
 //     the kernel so that a reset prints to the stdout of the host. The kernel imports of
 //     a guest are therefore renamed during the load and served from Go memory; see
-//     callMemory. The SDK's kernel stays empty.
+//     package memory. The SDK's kernel stays empty.
 //   - table.grow and deep recursion take host memory, up to 1 GiB and 50 MB. The
 //     rewrite bounds the first by a maximum in the module. The second is not counted in
 //     MemoryBytes and is freed with the call.

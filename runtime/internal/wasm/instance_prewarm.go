@@ -254,8 +254,8 @@ func (m *Module) prewarmMemory() int64 {
 
 // reclaimMemory frees memory for a call that exceeds MaxResidentBytes by excess: it
 // closes the prewarmed instances of all modules, or idle ones if there are none. It
-// reports false if there is neither. No instance is created with a lock that it
-// takes: a caller that holds one while it waits for memory would wait for ever.
+// reports false if there is neither. The caller must not hold a lock that this function
+// takes, and no instance is created under one.
 func (h *Host) reclaimMemory(excess int64) (freed bool) {
 	h.mu.Lock()
 	all := make([]*prewarmer, 0, len(h.modules))

@@ -94,7 +94,7 @@ func (m *Module) Release() {
 
 // beginCall begins a call, which ends with end. A call keeps the host and the module
 // open without being a reference, because otherwise overlapping calls would keep a
-// released module for ever.
+// released module loaded.
 func (m *Module) beginCall() (end func(), err error) {
 	if !m.host.beginUse() {
 		return nil, abi.New(abi.Cancelled, fmt.Sprintf("call plugin %q: the host is closed", m.manifest.Name))

@@ -109,7 +109,7 @@ func (r *reader) funcIndex() uint32 {
 	return i
 }
 
-// appendU32 appends v as unsigned LEB128.
+// AppendU32 appends v as unsigned LEB128.
 func AppendU32(b []byte, v uint32) []byte {
 	for v >= 0x80 {
 		b = append(b, byte(v)|0x80)
@@ -118,7 +118,7 @@ func AppendU32(b []byte, v uint32) []byte {
 	return append(b, byte(v))
 }
 
-// appendS64 appends v as signed LEB128.
+// AppendS64 appends v as signed LEB128.
 func AppendS64(b []byte, v int64) []byte {
 	for {
 		c := byte(v & 0x7f)

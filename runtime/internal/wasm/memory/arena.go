@@ -20,7 +20,7 @@ type Arena struct {
 	maxResident int64
 	resident    atomic.Int64 // bytes of all linear memories and call memories
 	reclaim     func(excess int64) (freed bool)
-	reclaiming  sync.Mutex // held by the one caller that waits for memory to be freed
+	reclaiming  sync.Mutex // one caller at a time frees memory
 
 	mu     sync.Mutex
 	free   map[int][][]byte // cleared regions by size
@@ -32,7 +32,7 @@ type Arena struct {
 const maxFree = 64
 
 // NewArena returns an arena for at most maxResident bytes. reclaim closes idle
-// instances that hold excess bytes, more or fewer, and reports false if there was
+// instances with about excess bytes, and reports false if there was
 // none. It must not reserve memory, and is called by one goroutine at a time.
 func NewArena(maxResident int64, reclaim func(excess int64) (freed bool)) *Arena {
 	return &Arena{maxResident: maxResident, reclaim: reclaim, free: map[int][][]byte{}}
@@ -95,6 +95,11 @@ func (a *Arena) reserve(n int64) bool {
 	}
 	a.resident.Add(-n)
 	return false
+}
+
+// errFull is the error of a call that cannot reserve memory.
+func (a *Arena) errFull() error {
+	return abi.New(abi.Unavailable, fmt.Sprintf("the host's memory limit of %d bytes for all plugins is reached", a.maxResident))
 }
 
 // fits counts n more bytes if that does not exceed the limit of the host.

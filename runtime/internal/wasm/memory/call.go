@@ -88,12 +88,12 @@ func (m *CallMemory) Alloc(n uint64) (handle uint64, err error) {
 		return 0, nil
 	}
 	if n > uint64(m.limit) || m.used+int(n)+BlockCost > m.limit {
-		return 0, abi.New(abi.Memory, fmt.Sprintf("the plugin's memory limit is reached: its texts would take more than %d bytes", m.limit))
+		return 0, abi.New(abi.Memory, fmt.Sprintf("the plugin's memory limit is reached: its input, output and host calls would take more than %d bytes", m.limit))
 	}
 	padded := (int(n) + 7) &^ 7
 	charge := int64(padded + BlockCost)
 	if !m.arena.reserve(charge) {
-		return 0, abi.New(abi.Unavailable, fmt.Sprintf("all plugins together hold the host's limit of %d bytes", m.arena.maxResident))
+		return 0, m.arena.errFull()
 	}
 	m.used += int(charge)
 	blk := block{at: m.next, size: int(n), slab: -1}

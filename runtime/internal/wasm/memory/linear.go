@@ -105,7 +105,7 @@ func (m *Linear) Reallocate(size uint64) []byte {
 	case grow <= 0:
 		m.arena.resident.Add(grow)
 	case !m.arena.reserve(grow):
-		m.growErr = abi.New(abi.Unavailable, fmt.Sprintf("all plugins together hold the host's limit of %d bytes", m.arena.maxResident))
+		m.growErr = m.arena.errFull()
 		if !first {
 			return nil
 		}

@@ -19,7 +19,7 @@ func clearRegion(region []byte, touched int) bool {
 		return true
 	}
 	// On Linux a private anonymous page reads as zero after MADV_DONTNEED. Other
-	// systems do not guarantee that, and use memory_arena_other.go.
+	// systems do not guarantee that, and use region_other.go.
 	return syscall.Madvise(region[:touched], syscall.MADV_DONTNEED) == nil
 }
 

@@ -10,5 +10,5 @@
 //   - Data segments are merged, which makes instantiation faster (data.go).
 //
 // The effect of a valid module does not change. One that the compiler rejects is
-// rejected after the rewrite too; a fuzz test holds the rewrite to both.
+// rejected after the rewrite too. A fuzz test checks both.
 package rewrite
