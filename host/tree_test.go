@@ -50,7 +50,16 @@ var layers = []layer{
 	{"runtime/internal/cond", []string{"sentinels", "sdk/abi", "runtime/internal/openfiles", "runtime/internal/subprocess"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
 	{"runtime/internal/store", []string{"sdk/abi"}, []string{"go.etcd.io/bbolt", "golang.org/x/sys"}},
 	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
-	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
+	{"runtime/internal/wasm/binary", []string{"sdk/abi"}, nil},
+	{"runtime/internal/wasm/binary/binarytest", []string{"runtime/internal/wasm/binary"}, nil},
+	{"runtime/internal/wasm/clock", nil, nil},
+	{"runtime/internal/wasm/compilecache", []string{"sdk/abi"}, nil},
+	{"runtime/internal/wasm/link", []string{"sdk/abi", "runtime/internal/wasm/binary", "runtime/internal/wasm/manifest"}, nil},
+	{"runtime/internal/wasm/manifest", []string{"sentinels", strictJSON, "sdk/abi"}, nil},
+	{"runtime/internal/wasm/memory", []string{"sdk/abi"}, nil},
+	{"runtime/internal/wasm/pool", nil, nil},
+	{"runtime/internal/wasm/rewrite", []string{"runtime/internal/wasm/binary"}, nil},
+	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess", "runtime/internal/wasm/*"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // folds its records
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
