@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -88,16 +89,16 @@ func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 	}
 	defer a.run.leave()
 	var out json.RawMessage
-	count := &emission{run: a.run}
+	count := a.run.emission()
 	err := a.waitForFiles(ctx, req.Command, func() (err error) {
-		out, err = a.run.rt.opt.Commands.Call(withEmission(ctx, count), a.commandCall(ctx, c, *req, nil))
+		out, err = a.run.rt.opt.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, *req, nil))
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
-		return callEnd{body: journal.CallEndBody{Emitted: count.total()}}, err
+		return callEnd{body: journal.CallEndBody{Emitted: count.Total()}}, err
 	}
 	end := a.commandEnd(out, err)
-	end.body.Emitted = count.total()
+	end.body.Emitted = count.Total()
 	return end, nil
 }
 
@@ -150,10 +151,10 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 	}
 	started := time.Now()
 	body := journal.CallEndBody{Label: req.Command}
-	count := &emission{run: a.run}
+	count := a.run.emission()
 	var done ticket
 	err := a.run.rt.records.transact(func(tx *RecordsTx) error {
-		out, err := a.run.rt.opt.Commands.Call(withEmission(ctx, count), a.commandCall(ctx, c, req, tx))
+		out, err := a.run.rt.opt.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, req, tx))
 		if err != nil {
 			return err
 		}
@@ -162,17 +163,17 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 		if end.err != nil {
 			end.puts = nil
 			tx.wrote, tx.events = nil, nil
-			count.revoke()
+			count.Revoke()
 		}
-		end.body.Emitted = count.total()
-		return a.run.rt.events.publishAll(tx.events, func(puts ...store.Put) *store.Ticket {
+		end.body.Emitted = count.Total()
+		return a.run.rt.events.AppendAll(tx.events, func(puts ...store.Put) *store.Ticket {
 			end.puts = append(end.puts, puts...)
 			done = a.complete(c, end)
 			return done
 		})
 	}, func() *store.Ticket { return done })
 	if done == nil { // the command failed, nothing was written
-		count.revoke()
+		count.Revoke()
 		if over(ctx) {
 			return context.Cause(ctx)
 		}

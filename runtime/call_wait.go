@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -131,10 +132,10 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	var err error
 	switch {
 	case req.Event != "":
-		var e sentinels.Event
-		if e, end.EventSeq, err = a.run.rt.events.next(limited, req.Event, c.start.Cursor); err == nil {
-			res.Event = eventValue(&e)
-			a.run.passed(req.Event, end.EventSeq, &e)
+		var m eventlog.Match
+		if m, err = a.run.rt.events.Wait(limited, req.Event, c.start.Cursor); err == nil {
+			res.Event, end.EventSeq = eventValue(&m.Event), m.Offset
+			a.run.passed(req.Event, m.Offset, &m.Event)
 		}
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
@@ -158,11 +159,11 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 // errDue is the cause of a wait's end at its own time.
 var errDue = errors.New("wait is due")
 
-// passed moves the run's place in the outbox for a pattern.
+// passed advances the run's cursor for a pattern.
 func (r *run) passed(pattern string, seq uint64, e *sentinels.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard = r.heard.with(e)
+	r.heard = r.heard.Longer(eventlog.ChainOf(e))
 	r.cursors[pattern] = max(r.cursors[pattern], seq)
 }
 

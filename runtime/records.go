@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -23,8 +24,7 @@ type Records struct {
 	db       store.Store
 	await    func(context.Context, ticket) error // for a commit, see [Runtime.await]
 	writable func() error                        // why nothing new is taken, see [Runtime.writable]
-	events   *eventLog                           // takes what transactions emit
-	hops     int                                 // runs that a chain of their events may pass through
+	events   *eventlog.Log                       // takes what transactions emit
 
 	mu      sync.Mutex             // held by the transaction that is open
 	ahead   map[string]aheadRecord // written, but perhaps not yet committed
@@ -61,7 +61,7 @@ func (r *Records) Update(ctx context.Context, fn func(*RecordsTx) error) error {
 		if err := r.writable(); err != nil {
 			return err
 		}
-		return r.events.publishAll(tx.events, func(puts ...store.Put) *store.Ticket {
+		return r.events.AppendAll(tx.events, func(puts ...store.Put) *store.Ticket {
 			ticket = r.db.Enqueue(store.Batch{Puts: append(tx.puts, puts...)})
 			return ticket
 		})
@@ -273,5 +273,23 @@ func checkRevision(collection, id string, old sentinels.Document, exists bool, e
 	if current != expect {
 		return errf(abi.Conflict, "document %q of %q: made on revision %d, the current one is %d", id, collection, expect, current)
 	}
+	return nil
+}
+
+// Emit puts an event into the log in the moment in which the transaction's
+// writes become durable. e needs an ID, the same for every repetition of the
+// call: an event that the log has already is not emitted again. A chain of
+// events that has become too long is the error limit.
+func (tx *RecordsTx) Emit(ctx context.Context, e sentinels.Event) error {
+	if e.ID == "" || e.Name == "" {
+		return errf(abi.Internal, "emit in a transaction: an event needs an id and a name")
+	}
+	if err := tx.records.events.Accept(ctx, e); err != nil {
+		return err
+	}
+	if e.Time.IsZero() {
+		e.Time = time.Now().UTC()
+	}
+	tx.events = append(tx.events, e)
 	return nil
 }

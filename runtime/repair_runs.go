@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -118,7 +119,7 @@ func (j *repairs) mend(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		enqueue(store.Batch{Puts: []store.Put{{Bucket: bucketEvents, Key: eventKey(j.cursor), Value: value}}})
+		enqueue(store.Batch{Puts: []store.Put{{Bucket: eventlog.Bucket, Key: eventlog.Key(j.cursor), Value: value}}})
 	}
 	r := &j.report.Runs
 	for _, list := range [][]sentinels.RunID{r.FromSnapshot, r.Cut, r.Rebuilt, r.Lost, r.Paused} {
@@ -234,7 +235,7 @@ func (j *repairs) countMissing() error {
 	}
 	var first uint64
 	n := 0
-	err = j.db.Scan(bucketEvents, nil, nil, false, func(key, _ []byte) bool {
+	err = j.db.Scan(eventlog.Bucket, nil, nil, false, func(key, _ []byte) bool {
 		if len(key) == 8 {
 			j.events = binary.BigEndian.Uint64(key)
 			if first == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -30,7 +31,6 @@ const (
 	bucketResults     = "results"     // run id -> Result of a run that is over
 	bucketStartKeys   = "startkeys"   // start key -> run id
 	bucketDefinitions = "definitions" // id -> head, id/revision -> definition
-	bucketEvents      = "events"      // outbox position -> event
 	bucketTrusted     = "trusted"     // digests of modules that shipped with a release
 	bucketRecords     = "records"     // collection \x00 id -> document
 	bucketRunIndex    = "runindex"    // which runs are whose, see run_index.go
@@ -39,7 +39,7 @@ const (
 
 // buckets are all of them. What is in none of these holds no blob.
 var buckets = []string{
-	bucketRuns, bucketResults, bucketStartKeys, bucketDefinitions, bucketEvents, bucketTrusted, bucketRecords, bucketRunIndex, bucketSpent,
+	bucketRuns, bucketResults, bucketStartKeys, bucketDefinitions, eventlog.Bucket, bucketTrusted, bucketRecords, bucketRunIndex, bucketSpent,
 	bucketTriggers, bucketTriggerKeys, bucketTriggerPending, bucketTriggerQueue,
 }
 
@@ -62,7 +62,7 @@ type Runtime struct {
 	file     *store.DB // db, if it is in a state folder
 	snaps    snapshots
 	records  *Records
-	events   *eventLog
+	events   *eventlog.Log
 	arming   *arming
 	waiting  *residents
 	decoded  *definitionCache
@@ -163,10 +163,10 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if rt.events, err = openEventLog(rt.db, rt.limits.KeepEvents, rt.limits.KeepEventBytes); err != nil {
+	if err = rt.openEvents(); err != nil {
 		return err
 	}
-	rt.records.events, rt.records.hops = rt.events, rt.limits.Hops
+	rt.records.events = rt.events
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: plugin.MaxMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}
