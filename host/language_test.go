@@ -21,6 +21,7 @@ var plainFolders = []string{
 	"plugins/**",
 	"runtime/guest",
 	"runtime/internal/cond",
+	"runtime/internal/document",
 	"runtime/internal/eventlog",
 	"runtime/internal/journal",
 	"runtime/internal/openfiles",

@@ -54,6 +54,7 @@ var layers = []layer{
 	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // folds its records
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
+	{"runtime/internal/document", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it

@@ -119,7 +119,7 @@ func (a *attempt) commandEnd(out json.RawMessage, err error) callEnd {
 // maxMessage is clause A8: the most that one answer may have.
 const maxMessage = 256 << 10
 
-func (a *attempt) commandCall(ctx context.Context, c *call, req commandRequest, tx *RecordsTx) CommandCall {
+func (a *attempt) commandCall(ctx context.Context, c *call, req commandRequest, tx *DocumentTx) CommandCall {
 	deadline, _ := ctx.Deadline()
 	if len(req.Params) == 0 || string(req.Params) == "null" {
 		req.Params = json.RawMessage("{}")
@@ -127,7 +127,7 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req commandRequest, 
 	return CommandCall{
 		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.tools,
 		Run: a.run.id, Sentinel: a.run.begin.Sentinel, Path: a.path, Attempt: a.n, Key: a.callKey(c),
-		Workspace: a.run.begin.Workspace, Env: a.commandEnv(), Deadline: deadline, Records: tx,
+		Workspace: a.run.begin.Workspace, Env: a.commandEnv(), Deadline: deadline, Documents: tx,
 	}
 }
 
@@ -143,7 +143,7 @@ func (a *attempt) commandEnv() map[string]string {
 	return env
 }
 
-// storeCommand calls a command whose whole effect lies in Records. Its writes
+// storeCommand calls a command whose whole effect lies in documents. Its writes
 // and the call's end are one commit, so it is never in doubt.
 func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest) error {
 	if a.label == "" {
@@ -152,26 +152,24 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 	started := time.Now()
 	body := journal.CallEndBody{Label: req.Command}
 	count := a.run.emission()
+	var end callEnd
 	var done ticket
-	err := a.run.rt.records.transact(func(tx *RecordsTx) error {
+	err := a.run.rt.docs.Transact(func(tx *DocumentTx) error {
 		out, err := a.run.rt.opt.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, req, tx))
 		if err != nil {
 			return err
 		}
-		end := a.commandEnd(out, nil)
-		end.body, end.puts = body, tx.puts
-		if end.err != nil {
-			end.puts = nil
-			tx.wrote, tx.events = nil, nil
-			count.Revoke()
+		if end = a.commandEnd(out, nil); end.err != nil {
+			return end.err
 		}
+		end.body = body
 		end.body.Emitted = count.Total()
-		return a.run.rt.events.AppendAll(tx.events, func(puts ...store.Put) *store.Ticket {
-			end.puts = append(end.puts, puts...)
-			done = a.complete(c, end)
-			return done
-		})
-	}, func() *store.Ticket { return done })
+		return nil
+	}, func(puts []store.Put) *store.Ticket {
+		end.puts = puts
+		done = a.complete(c, end)
+		return done
+	})
 	if done == nil { // the command failed, nothing was written
 		count.Revoke()
 		if over(ctx) {

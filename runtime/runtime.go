@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -32,14 +33,13 @@ const (
 	bucketStartKeys   = "startkeys"   // start key -> run id
 	bucketDefinitions = "definitions" // id -> head, id/revision -> definition
 	bucketTrusted     = "trusted"     // digests of modules that shipped with a release
-	bucketRecords     = "records"     // collection \x00 id -> document
 	bucketRunIndex    = "runindex"    // which runs are whose, see run_index.go
 	bucketSpent       = "spent"       // run id -> what descendants have cost that retention took
 )
 
 // buckets are all of them. What is in none of these holds no blob.
 var buckets = []string{
-	bucketRuns, bucketResults, bucketStartKeys, bucketDefinitions, eventlog.Bucket, bucketTrusted, bucketRecords, bucketRunIndex, bucketSpent,
+	bucketRuns, bucketResults, bucketStartKeys, bucketDefinitions, eventlog.Bucket, bucketTrusted, document.Bucket, bucketRunIndex, bucketSpent,
 	bucketTriggers, bucketTriggerKeys, bucketTriggerPending, bucketTriggerQueue,
 }
 
@@ -61,7 +61,7 @@ type Runtime struct {
 	health   *healthState
 	file     *store.DB // db, if it is in a state folder
 	snaps    snapshots
-	records  *Records
+	docs     *Documents
 	events   *eventlog.Log
 	arming   *arming
 	waiting  *residents
@@ -155,7 +155,6 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		}
 	}
 	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve(), OnFileShortage: rt.heldCondition})
-	rt.records = newRecords(rt)
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
 	rt.decoded = newDefinitionCache()
 	rt.followDefinitions(rt.wakeFollowers)
@@ -166,7 +165,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	if err = rt.openEvents(); err != nil {
 		return err
 	}
-	rt.records.events = rt.events
+	rt.openDocuments()
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: plugin.MaxMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}

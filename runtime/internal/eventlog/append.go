@@ -10,7 +10,7 @@ import (
 // A Commit puts writes of the log into a batch of the caller's, enqueues that and
 // returns its ticket. The log calls it once, under its mutex, because offsets have
 // the order of the batches. There are no writes if the log has the events already.
-type Commit func(puts ...store.Put) *store.Ticket
+type Commit = func(puts ...store.Put) *store.Ticket
 
 // Append adds an event to a commit of the caller's. Limits are not checked, see
 // [Log.Accept].
