@@ -103,8 +103,8 @@ func TestImportAllOrNothing(t *testing.T) {
 		history []runtime.Stored
 		says    string
 	}{
-		"another text":    {edit(func(h []runtime.Stored) []runtime.Stored { h[0].Definition = h[3].Definition; return h }), "revision 2 is not what its hash says"},
-		"another hash":    {edit(func(h []runtime.Stored) []runtime.Stored { h[3].Hash = h[0].Hash; return h }), "revision 5 is not what its hash says"},
+		"another text":    {edit(func(h []runtime.Stored) []runtime.Stored { h[0].Definition = h[3].Definition; return h }), "revision 2 does not match its hash"},
+		"another hash":    {edit(func(h []runtime.Stored) []runtime.Stored { h[3].Hash = h[0].Hash; return h }), "revision 5 does not match its hash"},
 		"another end":     {good[:2], "does not end with it"},
 		"a tombstone":     {good[:3], "does not end with it"},
 		"twice":           {edit(func(h []runtime.Stored) []runtime.Stored { h[1].Revision = 2; return h }), "revision 2 is out of order"},
@@ -113,7 +113,7 @@ func TestImportAllOrNothing(t *testing.T) {
 		"no time":         {edit(func(h []runtime.Stored) []runtime.Stored { h[0].SavedAt = time.Time{}; return h }), "has no time"},
 		"no definition":   {edit(func(h []runtime.Stored) []runtime.Stored { h[0].Definition = nil; return h }), "cannot be read"},
 		"a wrong syntax":  {edit(func(h []runtime.Stored) []runtime.Stored { h[0].Definition = []byte("{"); return h }), "cannot be read"},
-		"nothing of this": {edit(func(h []runtime.Stored) []runtime.Stored { h[0].Definition = []byte(`[]`); return h }), "is not what its hash says"},
+		"nothing of this": {edit(func(h []runtime.Stored) []runtime.Stored { h[0].Definition = []byte(`[]`); return h }), "does not match its hash"},
 	} {
 		rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
 		in := []runtime.Incoming{

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -212,8 +212,8 @@ func infoOf(id sentinels.RunID, o *journalOrigin) RunInfo {
 func (j *repairs) countMissing() error {
 	there := map[string]bool{}
 	var heads []Stored
-	err := j.db.Scan(bucketDefinitions, nil, nil, false, func(key, value []byte) bool {
-		if s, err := readStored(value); err == nil && !bytes.Contains(key, []byte("/")) {
+	err := j.db.Scan(definition.Bucket, nil, nil, false, func(key, value []byte) bool {
+		if s, err := definition.Read(value); err == nil && definition.IsHead(key) {
 			s.Definition = nil
 			heads = append(heads, s)
 		}
@@ -228,7 +228,7 @@ func (j *repairs) countMissing() error {
 	keep := Limits{}.withDefaults().KeepRevisions
 	for _, head := range heads {
 		for n := max(1, head.Revision-keep+1); n <= head.Revision; n++ {
-			if key := string(revisionKey(head.ID, n)); !there[key] {
+			if key := string(definition.Key(head.ID, n)); !there[key] {
 				j.report.Revisions = append(j.report.Revisions, key)
 			}
 		}

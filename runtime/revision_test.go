@@ -73,7 +73,7 @@ func TestRevisions(t *testing.T) {
 		t.Errorf("the second revision is %+v", s)
 	}
 	for _, expect := range []int{0, 1, 3} {
-		if _, err := rt.SaveWith(ctx, decode(t, rt, plain("c")), runtime.SaveOptions{Expect: expect}); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "current one is 2") {
+		if _, err := rt.SaveWith(ctx, decode(t, rt, plain("c")), runtime.SaveOptions{Expect: expect}); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "revision conflict: have "+fmt.Sprint(expect)+", current is 2") {
 			t.Errorf("an edit of revision %d: %v", expect, err)
 		}
 		if err := rt.Delete(ctx, "d", expect); abi.CodeOf(err) != abi.Conflict {
@@ -207,7 +207,7 @@ func TestRefusedEdits(t *testing.T) {
 	if !errors.As(err, &problems) || problems[0].Line == 0 || problems[0].Path != "steps[0].type" {
 		t.Errorf("an unknown step type: %v", err)
 	}
-	if _, err := rt.Edit(ctx, "d", runtime.SaveOptions{Expect: 7}, step(sentinels.Step{Type: "spin"})); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "current one is 1") {
+	if _, err := rt.Edit(ctx, "d", runtime.SaveOptions{Expect: 7}, step(sentinels.Step{Type: "spin"})); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "have 7, current is 1") {
 		t.Errorf("a stale edit: %v", err)
 	}
 	if _, err := rt.Edit(ctx, "d", runtime.SaveOptions{}, func(d *sentinels.Definition) (*sentinels.Definition, error) {
