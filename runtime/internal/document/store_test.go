@@ -217,13 +217,15 @@ func TestCommitHasWritesAndEvents(t *testing.T) {
 	}
 	transact(t, s, fill("a"))
 	var batches [][]string
+	var last *store.Ticket
 	commit := func(puts []store.Put) *store.Ticket {
 		keys := []string{}
 		for _, p := range puts {
 			keys = append(keys, p.Bucket+" "+string(p.Key))
 		}
 		batches = append(batches, keys)
-		return db.Enqueue(store.Batch{Puts: puts})
+		last = db.Enqueue(store.Batch{Puts: puts})
+		return last
 	}
 	if err := s.Transact(fill("b"), commit); err != nil {
 		t.Error(err)
@@ -245,6 +247,9 @@ func TestCommitHasWritesAndEvents(t *testing.T) {
 	}
 	if diff := cmp.Diff([][]string{{"documents c\x00b", "events eb"}, {}}, batches); diff != "" {
 		t.Errorf("commits (-want +got):\n%s", diff)
+	}
+	if err := last.Wait(ctx); err != nil {
+		t.Error(err)
 	}
 	if stats := db.Stats(); stats.Puts != 4 {
 		t.Errorf("%d writes in the store, want 4", stats.Puts)
