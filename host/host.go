@@ -239,7 +239,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		return h.registry.Call(ctx, &own)
 	}
 	var out json.RawMessage
-	err := h.rt.Records().Update(ctx, func(tx *runtime.RecordsTx) error {
+	err := h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
 		own.Records = records{tx}
 		var err error
 		out, err = h.registry.Call(ctx, &own)

@@ -69,7 +69,7 @@ func readArmed(a *arming, stored Stored, starting bool) (s *armedSentinel, b sto
 		rec, known := recs[name]
 		delete(recs, name)
 		if !known {
-			rec = triggerRecord{Since: time.Now().UTC(), Position: a.rt.events.position()}
+			rec = triggerRecord{Since: time.Now().UTC(), Position: a.rt.events.End()}
 			b.Puts = append(b.Puts, encodePut(bucketTriggers, triggerKey(s.id, name), rec))
 		}
 		t.rec = rec

@@ -35,7 +35,7 @@ type eventReader struct {
 var _ triggers.Events = (*eventReader)(nil)
 
 // Position implements [triggers.Events].
-func (r *eventReader) Position() uint64 { return r.t.s.a.rt.events.position() }
+func (r *eventReader) Position() uint64 { return r.t.s.a.rt.events.End() }
 
 // Next implements [triggers.Events].
 func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
@@ -43,17 +43,17 @@ func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e
 	for {
 		mark := r.markOf(pattern, after)
 		limited, cancel := context.WithTimeout(ctx, noteEvery)
-		f, err := log.await(limited, pattern, mark.Through)
+		f, err := log.Wait(limited, pattern, mark.Through)
 		cancel()
-		lost = mark.Lost + f.lost
-		if f.position != 0 || err != nil && limited.Err() == nil {
-			return f.event, f.position, lost, err
+		lost = mark.Lost + f.Lost
+		if f.Offset != 0 || err != nil && limited.Err() == nil {
+			return f.Event, f.Offset, lost, err
 		}
-		r.note(readMark{pattern, after, f.through, lost})
+		r.note(readMark{pattern, after, f.Through, lost})
 		if ctx.Err() != nil {
 			return e, 0, lost, context.Cause(ctx)
 		}
-		r.t.keepMark(log.quarter())
+		r.t.keepMark(log.Quarter())
 	}
 }
 

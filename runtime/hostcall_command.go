@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -89,16 +90,16 @@ func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 	}
 	defer a.run.leave()
 	var out json.RawMessage
-	count := &emission{run: a.run}
+	count := a.run.emission()
 	err := a.waitForFiles(ctx, req.Command, func() (err error) {
-		out, err = a.run.rt.opt.Commands.Call(withEmission(ctx, count), a.commandCall(ctx, c, *req, nil))
+		out, err = a.run.rt.opt.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, *req, nil))
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
-		return callEnd{body: journal.CallEndBody{Emitted: count.total()}}, err
+		return callEnd{body: journal.CallEndBody{Emitted: count.Total()}}, err
 	}
 	end := a.commandEnd(out, err)
-	end.body.Emitted = count.total()
+	end.body.Emitted = count.Total()
 	return end, nil
 }
 
@@ -119,7 +120,7 @@ func (a *attempt) commandEnd(out json.RawMessage, err error) callEnd {
 // maxMessage is clause A8: the most that one answer may have.
 const maxMessage = 256 << 10
 
-func (a *attempt) commandCall(ctx context.Context, c *call, req commandRequest, tx *RecordsTx) CommandCall {
+func (a *attempt) commandCall(ctx context.Context, c *call, req commandRequest, tx *DocumentTx) CommandCall {
 	deadline, _ := ctx.Deadline()
 	if len(req.Params) == 0 || string(req.Params) == "null" {
 		req.Params = json.RawMessage("{}")
@@ -127,7 +128,7 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req commandRequest, 
 	return CommandCall{
 		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.tools,
 		Run: a.run.id, Sentinel: a.run.begin.Sentinel, Path: a.path, Attempt: a.n, Key: a.callKey(c),
-		Workspace: a.run.begin.Workspace, Env: a.commandEnv(), Deadline: deadline, Records: tx,
+		Workspace: a.run.begin.Workspace, Env: a.commandEnv(), Deadline: deadline, Documents: tx,
 	}
 }
 
@@ -143,7 +144,7 @@ func (a *attempt) commandEnv() map[string]string {
 	return env
 }
 
-// storeCommand calls a command whose whole effect lies in Records. Its writes
+// storeCommand calls a command whose whole effect lies in documents. Its writes
 // and the call's end are one commit, so it is never in doubt.
 func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest) error {
 	if a.label == "" {
@@ -151,29 +152,27 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 	}
 	started := time.Now()
 	body := journal.CallEndBody{Label: req.Command}
-	count := &emission{run: a.run}
+	count := a.run.emission()
+	var end callEnd
 	var done ticket
-	err := a.run.rt.records.transact(func(tx *RecordsTx) error {
-		out, err := a.run.rt.opt.Commands.Call(withEmission(ctx, count), a.commandCall(ctx, c, req, tx))
+	err := a.run.rt.docs.Transact(func(tx *DocumentTx) error {
+		out, err := a.run.rt.opt.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, req, tx))
 		if err != nil {
 			return err
 		}
-		end := a.commandEnd(out, nil)
-		end.body, end.puts = body, tx.puts
-		if end.err != nil {
-			end.puts = nil
-			tx.wrote, tx.events = nil, nil
-			count.revoke()
+		if end = a.commandEnd(out, nil); end.err != nil {
+			return end.err
 		}
-		end.body.Emitted = count.total()
-		return a.run.rt.events.publishAll(tx.events, func(puts ...store.Put) *store.Ticket {
-			end.puts = append(end.puts, puts...)
-			done = a.complete(c, end)
-			return done
-		})
-	}, func() *store.Ticket { return done })
+		end.body = body
+		end.body.Emitted = count.Total()
+		return nil
+	}, func(puts []store.Put) *store.Ticket {
+		end.puts = puts
+		done = a.complete(c, end)
+		return done
+	})
 	if done == nil { // the command failed, nothing was written
-		count.revoke()
+		count.Revoke()
 		if over(ctx) {
 			return context.Cause(ctx)
 		}

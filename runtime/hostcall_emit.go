@@ -24,16 +24,16 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 		return nil
 	}
 	chain := a.run.chain()
-	if chain.hops > a.run.rt.limits.Hops {
-		a.complete(c, callEnd{err: chain.refuse(req.Event, a.run.rt.limits.Hops)})
+	if chain.Hops > a.run.rt.limits.Hops {
+		a.complete(c, callEnd{err: chain.Refuse(req.Event, a.run.rt.limits.Hops)})
 		return nil
 	}
 	e := sentinels.Event{
 		ID: a.callKey(c), Name: req.Event, Source: "sentinel/" + string(a.run.begin.Sentinel),
-		Time: time.Now().UTC(), Data: req.Data, Hops: chain.hops, Path: chain.path,
+		Time: time.Now().UTC(), Data: req.Data, Hops: chain.Hops, Path: chain.Path,
 	}
-	count := &emission{run: a.run}
-	if err := count.add(e); err != nil {
+	count := a.run.emission()
+	if err := count.Add(e); err != nil {
 		a.complete(c, callEnd{err: asError(err, abi.Limit)})
 		return nil
 	}
@@ -41,8 +41,7 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.run.rt.events.publish(e, func(puts ...store.Put) *store.Ticket {
-		return a.complete(c, callEnd{result: result, puts: puts, body: journal.CallEndBody{Label: req.Event, Emitted: count.total()}})
+	return a.run.rt.events.Append(e, func(puts ...store.Put) *store.Ticket {
+		return a.complete(c, callEnd{result: result, puts: puts, body: journal.CallEndBody{Label: req.Event, Emitted: count.Total()}})
 	})
-	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -131,9 +132,9 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	var err error
 	switch {
 	case req.Event != "":
-		var e sentinels.Event
-		if e, end.EventSeq, err = a.run.rt.events.next(limited, req.Event, c.start.Cursor); err == nil {
-			res.Event, end.Hops, end.Path = eventValue(&e), e.Hops, e.Path
+		var m eventlog.Match
+		if m, err = a.run.rt.events.Wait(limited, req.Event, c.start.Cursor); err == nil {
+			res.Event, end.EventSeq, end.Hops, end.Path = eventValue(&m.Event), m.Offset, m.Event.Hops, m.Event.Path
 		}
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)

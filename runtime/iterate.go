@@ -394,11 +394,11 @@ func (r *run) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.
 	if n == 0 && r.begin.Event != nil && sentinels.MatchEvent(pattern, r.begin.Event.Name) {
 		return r.begin.Event, 0, nil
 	}
-	e, seq, err := r.rt.events.next(ctx, pattern, r.cursor(pattern))
+	m, err := r.rt.events.Wait(ctx, pattern, r.cursor(pattern))
 	if err != nil {
 		return nil, 0, err
 	}
-	return &e, seq, r.pass(ctx)
+	return &m.Event, m.Offset, r.pass(ctx)
 }
 
 // cursor returns where in the outbox the run looks for the pattern next.

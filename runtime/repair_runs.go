@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -118,7 +119,7 @@ func (j *repairs) mend(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		enqueue(store.Batch{Puts: []store.Put{{Bucket: bucketEvents, Key: eventKey(j.cursor), Value: value}}})
+		enqueue(store.Batch{Puts: []store.Put{{Bucket: eventlog.Bucket, Key: eventlog.Key(j.cursor), Value: value}}})
 	}
 	r := &j.report.Runs
 	for _, list := range [][]sentinels.RunID{r.FromSnapshot, r.Cut, r.Rebuilt, r.Lost, r.Paused} {
@@ -211,8 +212,8 @@ func infoOf(id sentinels.RunID, o *journalOrigin) RunInfo {
 func (j *repairs) countMissing() error {
 	there := map[string]bool{}
 	var heads []Stored
-	err := j.db.Scan(bucketDefinitions, nil, nil, false, func(key, value []byte) bool {
-		if s, err := readStored(value); err == nil && !bytes.Contains(key, []byte("/")) {
+	err := j.db.Scan(definition.Bucket, nil, nil, false, func(key, value []byte) bool {
+		if s, err := definition.Read(value); err == nil && definition.IsHead(key) {
 			s.Definition = nil
 			heads = append(heads, s)
 		}
@@ -227,14 +228,14 @@ func (j *repairs) countMissing() error {
 	keep := Limits{}.withDefaults().KeepRevisions
 	for _, head := range heads {
 		for n := max(1, head.Revision-keep+1); n <= head.Revision; n++ {
-			if key := string(revisionKey(head.ID, n)); !there[key] {
+			if key := string(definition.Key(head.ID, n)); !there[key] {
 				j.report.Revisions = append(j.report.Revisions, key)
 			}
 		}
 	}
 	var first uint64
 	n := 0
-	err = j.db.Scan(bucketEvents, nil, nil, false, func(key, _ []byte) bool {
+	err = j.db.Scan(eventlog.Bucket, nil, nil, false, func(key, _ []byte) bool {
 		if len(key) == 8 {
 			j.events = binary.BigEndian.Uint64(key)
 			if first == 0 {

@@ -17,6 +17,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -26,20 +29,17 @@ import (
 
 // The buckets of the store. Journals and blobs have places of their own.
 const (
-	bucketRuns        = "runs"        // run id -> RunInfo
-	bucketResults     = "results"     // run id -> Result of a run that is over
-	bucketStartKeys   = "startkeys"   // start key -> run id
-	bucketDefinitions = "definitions" // id -> head, id/revision -> definition
-	bucketEvents      = "events"      // outbox position -> event
-	bucketTrusted     = "trusted"     // digests of modules that shipped with a release
-	bucketRecords     = "records"     // collection \x00 id -> document
-	bucketRunIndex    = "runindex"    // which runs are whose, see run_index.go
-	bucketSpent       = "spent"       // run id -> what descendants have cost that retention took
+	bucketRuns      = "runs"      // run id -> RunInfo
+	bucketResults   = "results"   // run id -> Result of a run that is over
+	bucketStartKeys = "startkeys" // start key -> run id
+	bucketTrusted   = "trusted"   // digests of modules that shipped with a release
+	bucketRunIndex  = "runindex"  // which runs are whose, see run_index.go
+	bucketSpent     = "spent"     // run id -> what descendants have cost that retention took
 )
 
 // buckets are all of them. What is in none of these holds no blob.
 var buckets = []string{
-	bucketRuns, bucketResults, bucketStartKeys, bucketDefinitions, bucketEvents, bucketTrusted, bucketRecords, bucketRunIndex, bucketSpent,
+	bucketRuns, bucketResults, bucketStartKeys, definition.Bucket, eventlog.Bucket, bucketTrusted, document.Bucket, bucketRunIndex, bucketSpent,
 	bucketTriggers, bucketTriggerKeys, bucketTriggerPending, bucketTriggerQueue,
 }
 
@@ -61,11 +61,11 @@ type Runtime struct {
 	health   *healthState
 	file     *store.DB // db, if it is in a state folder
 	snaps    snapshots
-	records  *Records
-	events   *eventLog
+	docs     *Documents
+	events   *eventlog.Log
 	arming   *arming
 	waiting  *residents
-	decoded  *definitionCache
+	defs     *definition.Store
 	calendar *calendar
 	slots    chan struct{} // one token for each run that may execute
 	effects  effects       // calls under way that a crash would leave in doubt
@@ -93,9 +93,6 @@ type Runtime struct {
 	handover sync.RWMutex
 
 	totals totals // of the runs of each sentinel
-	heads  heads  // of definitions
-
-	followers []func(Stored) // of definitions; replaced, never changed
 }
 
 // Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
@@ -155,18 +152,16 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		}
 	}
 	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve(), OnFileShortage: rt.heldCondition})
-	rt.records = newRecords(rt)
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
-	rt.decoded = newDefinitionCache()
-	rt.followDefinitions(rt.wakeFollowers)
+	rt.openDefinitions()
 	err := rt.indexRuns()
 	if err != nil {
 		return err
 	}
-	if rt.events, err = openEventLog(rt.db, rt.limits.KeepEvents, rt.limits.KeepEventBytes); err != nil {
+	if err = rt.openEvents(); err != nil {
 		return err
 	}
-	rt.records.events, rt.records.hops = rt.events, rt.limits.Hops
+	rt.openDocuments()
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: plugin.MaxMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}

@@ -219,14 +219,14 @@ func (rt *Runtime) runStart(def *sentinels.Definition, opt StartOptions) (*journ
 	}
 	begin := &journal.RunStartBody{
 		Sentinel: def.ID, Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
-		Seed: newSeed(), EventCursor: rt.events.position(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
+		Seed: newSeed(), EventCursor: rt.events.End(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
 	}
-	if opt.fork != nil && opt.fork.Iteration > 0 { // what the other run would have heard is heard again
+	if opt.fork != nil && opt.fork.Iteration > 0 { // events that the other run would have received are received again
 		begin.EventCursor = opt.fork.EventCursor
 	}
 	begin.Hops, begin.Path = rt.Chain(opt.Starter)
 	if begin.Hops >= rt.limits.Hops {
-		return nil, chain{begin.Hops, begin.Path}.through(def.ID).refuseStart(def.ID, rt.limits.Hops)
+		return nil, chain{Hops: begin.Hops, Path: begin.Path}.Through(def.ID).RefuseStart(def.ID, rt.limits.Hops)
 	}
 	if begin.Definition, err = rt.value(canonical); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -102,8 +103,8 @@ func (t *armedTrigger) judge(ctx context.Context, f triggers.Firing) (*firing, e
 		now.At = time.Now().UTC()
 	}
 	if e := f.Event; e != nil && e.Hops >= t.s.a.rt.limits.Hops {
-		next := chain{e.Hops, e.Path}.through(t.s.id)
-		now.trouble = next.refuse(e.Name, t.s.a.rt.limits.Hops).Message
+		next := eventlog.ChainOf(e).Through(t.s.id)
+		now.trouble = next.Refuse(e.Name, t.s.a.rt.limits.Hops).Message
 		return now, nil
 	}
 	if t.common.Filter == "" {
