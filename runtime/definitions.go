@@ -195,7 +195,7 @@ func (rt *Runtime) putRevision(ctx context.Context, s Stored, on int) error {
 		return err
 	}
 	// The revision is there, whatever becomes of the caller or of its triggers.
-	if err := rt.arming.refresh(context.WithoutCancel(ctx), s.ID, false); err != nil {
+	if err := rt.dispatch.Refresh(context.WithoutCancel(ctx), s.ID); err != nil {
 		rt.log.Error("triggers cannot follow a definition", "sentinel", s.ID, "revision", s.Revision, "error", err)
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestEventStorm(t *testing.T) {
 		})
 		i := s.info(t, id, 0)
 		sums(t, i)
-		t.Logf("%s: %+v, %d wait", id, i.TriggerCounts, i.Waiting)
+		t.Logf("%s: %+v, %d wait", id, i.Counts, i.Waiting)
 	}
 	if i := s.info(t, "filters", 0); i.Filtered != i.Fired {
 		t.Errorf("%+v", i)

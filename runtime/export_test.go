@@ -163,8 +163,14 @@ func EditJournal(db store.Store, run string, edit func(*journal.Record)) error {
 }
 
 // EventLog is the log of events as triggers read it.
-func EventLog(rt *Runtime) triggers.Events {
-	return &eventReader{t: &armedTrigger{s: &armedSentinel{a: rt.arming}}}
+func EventLog(rt *Runtime) triggers.Events { return eventLogOf{rt} }
+
+type eventLogOf struct{ rt *Runtime }
+
+func (l eventLogOf) Position() uint64 { return l.rt.EventPosition() }
+
+func (l eventLogOf) Next(ctx context.Context, pattern string, after uint64) (sentinels.Event, uint64, int, error) {
+	return l.rt.NextEvent(ctx, pattern, after)
 }
 
 // Subscribers returns how many wait for events.

@@ -102,7 +102,7 @@ func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) (
 			continue
 		}
 		// As for a save: the revision is there, whatever becomes of its triggers.
-		if err := rt.arming.refresh(context.WithoutCancel(ctx), done.ID, false); err != nil {
+		if err := rt.dispatch.Refresh(context.WithoutCancel(ctx), done.ID); err != nil {
 			rt.log.Error("triggers cannot follow a definition", "sentinel", done.ID, "revision", done.Revision, "error", err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -38,10 +39,9 @@ const (
 )
 
 // buckets are all of them. What is in none of these holds no blob.
-var buckets = []string{
+var buckets = append([]string{
 	bucketRuns, bucketResults, bucketStartKeys, bucketDefinitions, bucketEvents, bucketTrusted, bucketRecords, bucketRunIndex, bucketSpent,
-	bucketTriggers, bucketTriggerKeys, bucketTriggerPending, bucketTriggerQueue,
-}
+}, dispatch.Buckets()...)
 
 // Runtime executes runs. A process may open more than one.
 //
@@ -63,7 +63,7 @@ type Runtime struct {
 	snaps    snapshots
 	records  *Records
 	events   *eventLog
-	arming   *arming
+	dispatch *dispatch.Dispatcher // of triggers
 	waiting  *residents
 	decoded  *definitionCache
 	calendar *calendar
@@ -101,7 +101,6 @@ type Runtime struct {
 // Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
 func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	rt := &Runtime{opt: opt, limits: opt.Limits.withDefaults(), log: opt.Logger, runs: map[sentinels.RunID]*run{}, starting: map[string]sentinels.RunID{}, fresh: map[sentinels.RunID]*run{}}
-	rt.arming = newArming(rt)
 	if rt.log == nil {
 		rt.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -167,6 +166,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		return err
 	}
 	rt.records.events, rt.records.hops = rt.events, rt.limits.Hops
+	rt.openTriggers()
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: plugin.MaxMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}
@@ -185,7 +185,9 @@ func (rt *Runtime) Close() error {
 	rt.closed = true
 	rt.mu.Unlock()
 	rt.cancel(errShutdown)
-	rt.Disarm()
+	if rt.dispatch != nil {
+		rt.dispatch.Close()
+	}
 	rt.wg.Wait()
 	var errs []error
 	if rt.cond != nil {

@@ -58,7 +58,7 @@ func TestF13SkipHoldsUntilTheRunEnds(t *testing.T) {
 	i := s.info(t, "a", 0)
 	sums(t, i)
 	want := runtime.TriggerCounts{Fired: 5, Started: 2, Skipped: 3}
-	if diff := cmp.Diff(want, i.TriggerCounts); diff != "" {
+	if diff := cmp.Diff(want, i.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }
@@ -130,7 +130,7 @@ func TestQueue(t *testing.T) {
 	}
 	i := s.info(t, "a", 0)
 	sums(t, i)
-	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 4, Started: 4, Queued: 3}, i.TriggerCounts); diff != "" {
+	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 4, Started: 4, Queued: 3}, i.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }
@@ -226,7 +226,7 @@ func TestFilter(t *testing.T) {
 	}
 	i := s.info(t, "a", 0)
 	sums(t, i)
-	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 5, Started: 1, Filtered: 2, Dropped: 2}, i.TriggerCounts); diff != "" {
+	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 5, Started: 1, Filtered: 2, Dropped: 2}, i.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }

@@ -1,4 +1,4 @@
-package runtime
+package dispatch
 
 import (
 	"context"
@@ -7,50 +7,51 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// An armedSentinel is one sentinel whose triggers are armed, as one revision of
-// its definition has them. Another revision, a pause and its end make a new one
-// that takes over what waits.
+// An armedSentinel is one sentinel whose triggers are armed as in one revision of
+// its definition. A new revision, a pause and the end of a pause create another
+// one, which takes over what waits.
 //
 // # Concurrency
 //
-// The lock orders the decisions about fires, so that each sees what the one
-// before has decided; commits follow in the same order and are waited for
-// outside of it.
+// The lock orders the decisions about firings, so that each sees what the one
+// before has decided. Their commits have the same order and are waited for
+// outside of the lock.
 type armedSentinel struct {
-	a         *arming
+	d         *Dispatcher
 	id        sentinels.ID
 	revision  int
 	overlap   sentinels.Overlap
 	paused    bool
 	problem   string // why the definition cannot be read; it has no triggers then
 	triggers  []*armedTrigger
-	begun     bool                    // run was called; guarded by arming.change
-	cancelRun context.CancelCauseFunc // of what run began; nil before
+	begun     bool                    // run was called; guarded by Dispatcher.change
+	cancelRun context.CancelCauseFunc // of what run started; nil before
 	running   sync.WaitGroup
 
-	waiting atomic.Int64 // len(queue), for those who must not wait for the lock
+	waiting atomic.Int64 // len(queue), for callers that must not wait for the lock
 	fresh   freshKeys
 
 	mu      sync.Mutex
-	retired bool          // nothing is decided any more
-	queue   []queuedFire  // without their fires, which may be large
-	last    uint64        // number of the newest one in the queue
-	bytes   int64         // of the queue in the store
-	newest  *store.Ticket // of the newest decision
+	retired bool           // nothing is decided any more
+	queue   []queuedFiring // without their firings, which may be large
+	last    uint64         // number of the newest one in the queue
+	bytes   int64          // of the queue in the store
+	newest  *store.Ticket  // of the newest decision
 }
 
-// readArmed prepares the triggers of a definition: it finds the stored state of each,
-// or begins to. What is kept of triggers that the definition has no more goes.
-// None of this exists before the batch is committed, and no trigger fires
-// before [armedSentinel.run]. The predecessor of the sentinel in this process
+// readArmed prepares the triggers of a definition: it reads or creates the record
+// of each, and deletes the records of triggers that are no longer in the
+// definition. Nothing of this exists before the batch is committed, and no trigger
+// fires before [armedSentinel.run]. The predecessor of the sentinel in this process
 // must have ended.
-func readArmed(a *arming, stored Stored, starting bool) (s *armedSentinel, b store.Batch, dropped []TriggerFired, err error) {
-	s = &armedSentinel{a: a, id: stored.ID, revision: stored.Revision}
-	recs, paused, err := a.rt.readTriggers(s.id)
+func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b store.Batch, dropped []trigger.Fired, err error) {
+	s = &armedSentinel{d: d, id: r.ID, revision: r.Number}
+	recs, paused, err := d.readRecords(s.id)
 	if err != nil {
 		return nil, b, nil, err
 	}
@@ -58,9 +59,9 @@ func readArmed(a *arming, stored Stored, starting bool) (s *armedSentinel, b sto
 	if err := s.readQueue(); err != nil {
 		return nil, b, nil, err
 	}
-	def, err := a.rt.Decoded(stored)
+	def, err := r.Decode()
 	if err != nil {
-		s.problem = err.Error() // shown in place of triggers; what is kept of them stays
+		s.problem = err.Error() // shown in place of triggers; their records stay
 		return s, b, nil, nil
 	}
 	s.overlap = def.Concurrency
@@ -69,7 +70,7 @@ func readArmed(a *arming, stored Stored, starting bool) (s *armedSentinel, b sto
 		rec, known := recs[name]
 		delete(recs, name)
 		if !known {
-			rec = triggerRecord{Since: time.Now().UTC(), Position: a.rt.events.position()}
+			rec = record{Since: time.Now().UTC(), Position: d.opt.Events.Position()}
 			b.Puts = append(b.Puts, encodePut(bucketTriggers, triggerKey(s.id, name), rec))
 		}
 		t.rec = rec
@@ -90,32 +91,32 @@ func readArmed(a *arming, stored Stored, starting bool) (s *armedSentinel, b sto
 	return s, b, dropped, nil
 }
 
-// drop forgets a trigger that was edited away. A debounced fire of it will never
-// find quiet, so that one is dropped; what is in the queue was admitted and goes
-// on.
-func (s *armedSentinel) drop(name string) (puts []store.Put, dropped []TriggerFired, err error) {
+// drop forgets a trigger that was edited away. A debounced firing of it is
+// dropped, because it can no longer become due; queued firings were admitted and
+// still start.
+func (s *armedSentinel) drop(name string) (puts []store.Put, dropped []trigger.Fired, err error) {
 	gone := &armedTrigger{s: s, name: name, gone: true}
 	gone.def.Type = typeOf(name)
 	if err := gone.readPending(); err != nil {
 		return nil, nil, err
 	}
 	if gone.pending != nil {
-		adm := triggers.Admission{Outcome: triggers.Dropped, Reason: "the trigger was edited away while the fire waited for quiet"}
-		dropped = append(dropped, gone.told(adm, gone.pending.Fire.fire()))
+		adm := triggers.Admission{Outcome: triggers.Dropped, Reason: "the trigger was edited away while the firing was debounced"}
+		dropped = append(dropped, gone.outcome(adm, gone.pending.Firing.firing()))
 	}
-	puts, err = s.a.rt.forgetTriggers(s.id, name)
+	puts, err = s.d.forgetTrigger(s.id, name)
 	return puts, dropped, err
 }
 
-// run lets the triggers fire, and starts what waits. It is called once.
+// run starts the triggers and what waits. It is called once.
 func (s *armedSentinel) run() {
 	s.begun = true
 	if s.paused {
 		return
 	}
-	s.a.mu.Lock()
-	parent := s.a.ctx
-	s.a.mu.Unlock()
+	s.d.mu.Lock()
+	parent := s.d.ctx
+	s.d.mu.Unlock()
 	if parent == nil {
 		return
 	}
@@ -133,16 +134,16 @@ func (s *armedSentinel) run() {
 	}
 	for _, t := range s.triggers {
 		if t.armed == nil {
-			s.a.rt.log.Warn("trigger cannot be armed", "sentinel", s.id, "trigger", t.name, "error", t.broken)
+			s.d.log.Warn("trigger cannot be armed", "sentinel", s.id, "trigger", t.name, "error", t.broken)
 			continue
 		}
 		s.running.Add(1)
-		if !s.a.spawn(func(context.Context) { defer s.running.Done(); t.run(ctx) }) {
+		if !s.d.spawn(func(context.Context) { defer s.running.Done(); t.run(ctx) }) {
 			s.running.Done()
 		}
 	}
 	if s.waiting.Load() > 0 {
-		s.a.spawn(s.drain)
+		s.d.spawn(s.drain)
 	}
 }
 
@@ -161,8 +162,8 @@ func (s *armedSentinel) retire() {
 	}
 }
 
-// settled notes where the triggers of a retired sentinel stopped, once they have
-// ended, and returns the commit of the last decision; nil if there was none.
+// settled notes how far the triggers of a retired sentinel have read, once they
+// have ended, and returns the commit of the last decision; nil if there was none.
 func (s *armedSentinel) settled() *store.Ticket {
 	for _, t := range s.triggers {
 		t.keepMark(1)
@@ -172,8 +173,8 @@ func (s *armedSentinel) settled() *store.Ticket {
 	return s.newest
 }
 
-// end retires the sentinel and returns when its triggers have ended and all that
-// was decided can be read in the store.
+// end retires the sentinel and returns when its triggers have ended and the store
+// has all decisions.
 func (s *armedSentinel) end(ctx context.Context) error {
 	s.retire()
 	s.running.Wait()
@@ -184,7 +185,7 @@ func (s *armedSentinel) end(ctx context.Context) error {
 	return last.Wait(ctx)
 }
 
-// policy is what happens to a fire while a run is on.
+// policy is the overlap policy for firings of a trigger, nil for one that is gone.
 func (s *armedSentinel) policy(t *armedTrigger) sentinels.Overlap {
 	switch {
 	case t != nil && t.common.AllowConcurrent != nil && *t.common.AllowConcurrent:
@@ -195,7 +196,7 @@ func (s *armedSentinel) policy(t *armedTrigger) sentinels.Overlap {
 	return s.overlap
 }
 
-// trigger finds one by its name.
+// trigger returns the trigger with a name, nil if there is none.
 func (s *armedSentinel) trigger(name string) *armedTrigger {
 	for _, t := range s.triggers {
 		if t.name == name {
