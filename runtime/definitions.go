@@ -71,7 +71,7 @@ func (rt *Runtime) decodeOptions(file string) sentinels.DecodeOptions {
 		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckCron: rt.opt.CheckCron, CheckExpression: rt.cond.Check,
 	}
 	if set := rt.opt.Triggers; len(set) > 0 {
-		opt.Triggers, opt.CheckTrigger = set.Names(), set.Check
+		opt.Triggers, opt.CheckTrigger = set.Formats(), set.Check
 	}
 	return opt
 }

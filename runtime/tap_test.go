@@ -47,7 +47,13 @@ type tapOptions struct {
 	Name string `json:"name"`
 }
 
-func (k tapKind) Name() string { return k.name }
+func (k tapKind) Describe() triggers.Description {
+	d := triggers.Description{Name: k.name}
+	if k.name == "event" {
+		d.Field = sentinels.TriggerEvent
+	}
+	return d
+}
 
 func (k tapKind) Check(t sentinels.Trigger) error {
 	var o tapOptions

@@ -66,7 +66,7 @@ func (s *armedSentinel) infos(now time.Time, armed bool) []trigger.Info {
 // info describes the trigger as it is now. The caller holds the sentinel's lock.
 func (t *armedTrigger) info(now time.Time, armed bool, queued int) trigger.Info {
 	i := trigger.Info{
-		Sentinel: t.s.id, Index: t.index, Name: t.name, Type: t.def.Type, Detail: detail(t.def),
+		Sentinel: t.s.id, Index: t.index, Name: t.name, Type: t.def.Type, Detail: t.s.d.opt.Kinds.Detail(t.def),
 		Armed: armed && t.armed != nil && !t.s.paused, Paused: t.s.paused, Problem: t.broken,
 		LastFire: t.rec.LastFire, LastOutcome: t.rec.LastOutcome, LastReason: t.rec.LastReason, LastRun: t.rec.LastRun,
 		Counts: t.rec.Counts, Waiting: queued,

@@ -2,9 +2,7 @@ package dispatch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -125,21 +123,4 @@ func (t *armedTrigger) keepMark(distance uint64) {
 	t.rec.Read = m
 	put := encodePut(bucketTriggers, triggerKey(t.s.id, t.name), t.rec)
 	t.s.newest = t.s.d.opt.Store.Enqueue(store.Batch{Puts: []store.Put{put}, Lazy: true})
-}
-
-// detail says in words for people what the trigger waits for.
-func detail(t sentinels.Trigger) string {
-	switch {
-	case t.CronExpression != "":
-		return t.CronExpression
-	case t.Event != "":
-		return t.Event
-	}
-	var o struct {
-		Paths []string `json:"paths"`
-	}
-	if json.Unmarshal(t.Options, &o) != nil { // of a kind that has other paths
-		return ""
-	}
-	return strings.Join(o.Paths, " ")
 }
