@@ -55,7 +55,7 @@ func TestEventStorm(t *testing.T) {
 	if i := s.info(t, "skips", 0); i.Started != 1 || i.Skipped != i.Fired-1 {
 		t.Errorf("%+v", i)
 	}
-	if i := s.info(t, "queues", 0); i.Started != 1 || i.Waiting != 1000 || i.Dropped != i.Fired-1001 {
+	if i := s.info(t, "queues", 0); i.Started != 1 || i.Waiting != 1000 || i.Refused != i.Fired-1001 {
 		t.Errorf("%+v", i)
 	}
 	if i := s.info(t, "elsewhere", 0); i.Fired != 0 || i.Missed != 0 {

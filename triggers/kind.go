@@ -98,7 +98,7 @@ const (
 	Skipped   Outcome = "skipped"   // a run is active and the overlap policy is skip
 	Filtered  Outcome = "filtered"  // the filter is false
 	Duplicate Outcome = "duplicate" // its key, or the same signed request, was admitted before
-	Dropped   Outcome = "dropped"   // a limit was reached: the queue is full, a chain of events too long
+	Refused   Outcome = "refused"   // it cannot start a run: the queue is full, a chain of events is too long, the filter fails
 )
 
 // Admission reports the outcome of a firing and the reason.

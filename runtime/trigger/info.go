@@ -33,8 +33,8 @@ type Info struct {
 }
 
 // Counts are exact and survive restarts: they are in the commits of what they
-// count. Every firing ends in one of Started, Skipped, Filtered, Debounced,
-// Duplicates and Dropped, or still waits, so the sum of these and the Waiting of
+// count. Every firing ends in one of Started, Skipped, Filtered, Coalesced,
+// Duplicates and Refused, or still waits, so the sum of these and the Waiting of
 // [Info] is always Fired.
 type Counts struct {
 	Fired      uint64 `json:"fired"`
@@ -42,9 +42,9 @@ type Counts struct {
 	Queued     uint64 `json:"queued"` // those that had to wait in the queue, whatever became of them
 	Skipped    uint64 `json:"skipped"`
 	Filtered   uint64 `json:"filtered"`
-	Debounced  uint64 `json:"debounced"` // replaced by a later firing
+	Coalesced  uint64 `json:"coalesced"` // replaced by a later firing while they waited
 	Duplicates uint64 `json:"duplicates"`
-	Dropped    uint64 `json:"dropped"`
+	Refused    uint64 `json:"refused"`
 	Missed     uint64 `json:"missed"` // occasions that never became a firing; not part of Fired
 }
 

@@ -119,7 +119,7 @@ func (t *armedTrigger) decide(f *judged, lazy bool) (triggers.Admission, *store.
 	case f.filtered:
 		return dec.settle(triggers.Filtered, "", "", f.Firing)
 	case f.trouble != "":
-		return dec.settle(triggers.Dropped, "", f.trouble, f.Firing)
+		return dec.settle(triggers.Refused, "", f.trouble, f.Firing)
 	case t.common.DebounceMs > 0:
 		return dec.debounce(f.Firing)
 	}

@@ -46,7 +46,7 @@ func (dec *decision) debounce(f triggers.Firing) (triggers.Admission, *store.Tic
 	reason := "waits until firings stop"
 	if t.pending != nil {
 		next.First = t.pending.First
-		dec.rec.Debounced++
+		dec.rec.Coalesced++
 		reason = "waits until firings stop, in place of an earlier firing"
 	}
 	if latest := next.First.Add(longest); next.Due.After(latest) {

@@ -31,7 +31,7 @@ func (t *armedTrigger) decision() *decision {
 }
 
 // start starts the run of a firing: the run's first record, the outcome and all
-// counts are one commit. If no run can be started, the firing is dropped with the
+// counts are one commit. If no run can be started, the firing is refused with the
 // reason.
 func (dec *decision) start(f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	d, s := dec.t.s.d, dec.t.s
@@ -81,7 +81,7 @@ func (s *armedSentinel) startOf(f triggers.Firing) (Start, error) {
 	return Start{ID: s.d.opt.NewRunID(), Definition: def, Revision: newest.Number, Event: f.Event}, nil
 }
 
-// cannotStart drops the firing, unless the error is one of the store or the
+// cannotStart refuses the firing, unless the error is one of the store or the
 // process: then nothing is decided.
 func (dec *decision) cannotStart(err error, f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	e := abi.As(err)
@@ -89,7 +89,7 @@ func (dec *decision) cannotStart(err error, f triggers.Firing) (triggers.Admissi
 		return triggers.Admission{}, nil, err
 	}
 	dec.t.trouble = err.Error()
-	return dec.settle(triggers.Dropped, "", "no run can be started: "+err.Error(), f)
+	return dec.settle(triggers.Refused, "", "no run can be started: "+err.Error(), f)
 }
 
 // settle ends the decision with an outcome that starts nothing now.
@@ -120,9 +120,9 @@ func (dec *decision) count(outcome triggers.Outcome, run sentinels.RunID, reason
 		r.Filtered++
 	case triggers.Duplicate:
 		r.Duplicates++
-	case triggers.Dropped:
-		r.Dropped++
-	case triggers.Debounced: // counted when a later one replaces it
+	case triggers.Refused:
+		r.Refused++
+	case triggers.Debounced: // counted as coalesced if a later one replaces it
 	}
 }
 

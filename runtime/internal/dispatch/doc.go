@@ -10,19 +10,24 @@
 //	 fired
 //	   |-- duplicate    its key or its signed request was admitted before
 //	   |-- filtered     the filter of the trigger is false
-//	   |-- dropped      the filter fails, or a chain of events is too long
+//	   |-- refused      the filter fails, or a chain of events is too long
 //	   |-- debounced    waits until firings stop
-//	   |      |-- replaced by a later firing, and counted as debounced
+//	   |      |-- replaced by a later firing, and counted as coalesced
 //	   |      v
 //	 due, the overlap policy decides
 //	   |-- skipped      a run is active or others are queued
 //	   |-- queued       waits until the active runs have ended
-//	   |      |-- replaced by a later firing that restarts, and counted as skipped
+//	   |      |-- replaced by a later firing that restarts, and counted as coalesced
 //	   |      v
-//	   |-- dropped      the queue is full, or no run can be started
+//	   |-- refused      the queue is full, or no run can be started
 //	   v
 //	 started            one commit: the run's first record, the key, the counts
 //	                    and the progress of the trigger
+//
+// A firing is admitted once its outcome is decided and durable. Duplicate, filtered,
+// refused, skipped, coalesced and started are final; debounced and queued are not.
+// Skipped is what the overlap policy says; coalesced is a firing for which another
+// one stands.
 //
 // Each arrow is one commit, which also holds the counts and the state that the
 // kind keeps. So a crash loses both or none of a firing and its outcome: the kind

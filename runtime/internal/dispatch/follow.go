@@ -77,7 +77,7 @@ func (d *Dispatcher) arm(ctx context.Context, r Revision, starting, again bool) 
 			return nil, nil, err
 		}
 	}
-	s, b, dropped, err := readArmed(d, r, starting)
+	s, b, refused, err := readArmed(d, r, starting)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,7 +88,7 @@ func (d *Dispatcher) arm(ctx context.Context, r Revision, starting, again bool) 
 		return s, nil, nil
 	}
 	ticket := d.opt.Store.Enqueue(b)
-	d.report(ticket, dropped)
+	d.report(ticket, refused)
 	return s, ticket, nil
 }
 

@@ -97,14 +97,14 @@ func (dec *decision) enqueue(f triggers.Firing, restart bool) (triggers.Admissio
 	switch {
 	case replaced >= 0: // the queue does not grow, so its limits do not matter
 		old := s.queue[replaced]
-		dec.rec.Skipped++
+		dec.rec.Coalesced++
 		dec.puts = append(dec.puts, store.Put{Bucket: bucketQueue, Key: queueKey(s.id, old.Number), Delete: true})
 		dec.done = append(dec.done, func() { s.remove(replaced) })
 		reason = "the active run is stopped for it, and not for the firing before"
 	case len(s.queue) >= maxQueued:
-		return dec.settle(triggers.Dropped, "", fmt.Sprintf("the queue is full: %d firings wait", len(s.queue)), f)
+		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full: %d firings wait", len(s.queue)), f)
 	case s.bytes+q.bytes > maxQueuedBytes:
-		return dec.settle(triggers.Dropped, "", fmt.Sprintf("the queue is full: the events in it have %d bytes", s.bytes), f)
+		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full: the events in it have %d bytes", s.bytes), f)
 	}
 	if err := dec.remember(f, keyRecord{Outcome: triggers.Queued}); err != nil {
 		return triggers.Admission{}, nil, err

@@ -49,7 +49,7 @@ type armedSentinel struct {
 // definition. Nothing of this exists before the batch is committed, and no trigger
 // fires before [armedSentinel.run]. The predecessor of the sentinel in this process
 // must have ended.
-func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b store.Batch, dropped []trigger.Fired, err error) {
+func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b store.Batch, refused []trigger.Fired, err error) {
 	s = &armedSentinel{d: d, id: r.ID, revision: r.Number}
 	recs, paused, err := d.readRecords(s.id)
 	if err != nil {
@@ -81,31 +81,31 @@ func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b st
 		s.triggers = append(s.triggers, t)
 	}
 	for name := range recs {
-		puts, fired, err := s.drop(name)
+		puts, fired, err := s.forget(name)
 		if err != nil {
 			return nil, b, nil, err
 		}
 		b.Puts = append(b.Puts, puts...)
-		dropped = append(dropped, fired...)
+		refused = append(refused, fired...)
 	}
-	return s, b, dropped, nil
+	return s, b, refused, nil
 }
 
-// drop forgets a trigger that was edited away. A debounced firing of it is
-// dropped, because it can no longer become due; queued firings were admitted and
-// still start.
-func (s *armedSentinel) drop(name string) (puts []store.Put, dropped []trigger.Fired, err error) {
+// forget deletes what is stored of a trigger that was edited away. A debounced
+// firing of it is refused, because it can no longer become due; queued firings were
+// admitted and still start.
+func (s *armedSentinel) forget(name string) (puts []store.Put, refused []trigger.Fired, err error) {
 	gone := &armedTrigger{s: s, name: name, gone: true}
 	gone.def.Type = typeOf(name)
 	if err := gone.readPending(); err != nil {
 		return nil, nil, err
 	}
 	if gone.pending != nil {
-		adm := triggers.Admission{Outcome: triggers.Dropped, Reason: "the trigger was edited away while the firing was debounced"}
-		dropped = append(dropped, gone.outcome(adm, gone.pending.Firing.firing()))
+		adm := triggers.Admission{Outcome: triggers.Refused, Reason: "the trigger was edited away while the firing was debounced"}
+		refused = append(refused, gone.outcome(adm, gone.pending.Firing.firing()))
 	}
 	puts, err = s.d.forgetTrigger(s.id, name)
-	return puts, dropped, err
+	return puts, refused, err
 }
 
 // run starts the triggers and what waits. It is called once.
