@@ -64,12 +64,14 @@ var layers = []layer{
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/revision", []string{"sentinels"}, nil},
+	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
 	{"runtime/internal/definition", []string{"sentinels", "sdk/abi", "runtime/revision", "runtime/internal/store"}, nil},
+	{"runtime/internal/dispatch", []string{"sentinels", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
 	{"runtime/internal/document", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
-	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
+	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/trigger", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
 	{"host/wholefile", nil, nil},

@@ -32,7 +32,7 @@ func (rt *Runtime) openDefinitions() {
 	rt.defs = definition.New(definition.Options{
 		Store: rt.db, Keep: rt.limits.KeepRevisions, Decode: rt.Decode, DecodeOptions: rt.decodeOptions,
 		Writable: rt.writable, Await: rt.await, Log: rt.log,
-		Saved: func(ctx context.Context, id sentinels.ID) error { return rt.arming.refresh(ctx, id, false) },
+		Saved: func(ctx context.Context, id sentinels.ID) error { return rt.dispatch.Refresh(ctx, id) },
 	})
 	rt.defs.Follow(rt.wakeFollowers)
 	if observe := rt.opt.Observer.Definition; observe != nil {
@@ -66,7 +66,7 @@ func (rt *Runtime) decodeOptions(file string) sentinels.DecodeOptions {
 		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckCron: rt.opt.CheckCron, CheckExpression: rt.cond.Check,
 	}
 	if set := rt.opt.Triggers; len(set) > 0 {
-		opt.Triggers, opt.CheckTrigger = set.Names(), set.Check
+		opt.Triggers, opt.CheckTrigger = set.Formats(), set.Check
 	}
 	return opt
 }

@@ -53,7 +53,7 @@ type Options struct {
 	// by the kind that Triggers has for it.
 	CheckCron func(expression string) error
 	// Triggers are the kinds that definitions may name; see [Runtime.Arm].
-	// Default none: definitions may name the usual ones, and none fires.
+	// Default none: definitions may name any, unchecked, and none fires.
 	Triggers triggers.Set
 	// Secret returns the value of a secret that a trigger names. Default nil:
 	// there is none.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
@@ -38,10 +39,9 @@ const (
 )
 
 // buckets are all of them. What is in none of these holds no blob.
-var buckets = []string{
+var buckets = append([]string{
 	bucketRuns, bucketResults, bucketStartKeys, definition.Bucket, eventlog.Bucket, bucketTrusted, document.Bucket, bucketRunIndex, bucketSpent,
-	bucketTriggers, bucketTriggerKeys, bucketTriggerPending, bucketTriggerQueue,
-}
+}, dispatch.Buckets()...)
 
 // Runtime executes runs. A process may open more than one.
 //
@@ -63,7 +63,7 @@ type Runtime struct {
 	snaps    snapshots
 	docs     *Documents
 	events   *eventlog.Log
-	arming   *arming
+	dispatch *dispatch.Dispatcher // of triggers
 	waiting  *residents
 	defs     *definition.Store
 	calendar *calendar
@@ -98,7 +98,6 @@ type Runtime struct {
 // Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
 func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	rt := &Runtime{opt: opt, limits: opt.Limits.withDefaults(), log: opt.Logger, runs: map[sentinels.RunID]*run{}, starting: map[string]sentinels.RunID{}, fresh: map[sentinels.RunID]*run{}}
-	rt.arming = newArming(rt)
 	if rt.log == nil {
 		rt.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -162,6 +161,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		return err
 	}
 	rt.openDocuments()
+	rt.openTriggers()
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: plugin.MaxMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}
@@ -180,7 +180,9 @@ func (rt *Runtime) Close() error {
 	rt.closed = true
 	rt.mu.Unlock()
 	rt.cancel(errShutdown)
-	rt.Disarm()
+	if rt.dispatch != nil {
+		rt.dispatch.Close()
+	}
 	rt.wg.Wait()
 	var errs []error
 	if rt.cond != nil {

@@ -116,7 +116,9 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		r.ledger.remove(r)
 		return first, err
 	}
-	rt.arming.began(r)
+	if opt.parent == nil { // a child is part of its parent's run
+		rt.dispatch.RunStarted(def.ID, id)
+	}
 	rt.totals.began(r.info)
 	start := r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
 	r.snap.Unlock()
