@@ -209,11 +209,6 @@ func StartEvent(rt *Runtime, id sentinels.RunID) (*sentinels.Event, error) {
 	return st.Start.Event, nil
 }
 
-// VerifyInChild checks a store in a child alone.
-func VerifyInChild(ctx context.Context, child Child, dir string) error {
-	return verifyInChild(ctx, child.resolve(), dir)
-}
-
 // StoreOf returns the runtime's store.
 func StoreOf(rt *Runtime) store.Store { return rt.db }
 

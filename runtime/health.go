@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -112,7 +113,7 @@ func (rt *Runtime) writable() error {
 
 // The ways out of what makes a runtime read-only.
 const (
-	hintRoom  = "free space on the disk of the state folder; the runtime continues by itself"
+	hintRoom  = statefolder.HintSpace
 	hintWrite = "make the state folder writable again (mount, chmod, chown); the runtime continues by itself"
 )
 
@@ -192,17 +193,4 @@ func (h *healthState) stall() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.stalled
-}
-
-// byteText writes a size for people.
-func byteText(n int64) string {
-	switch {
-	case n < 0:
-		return "unknown"
-	case n < 10<<10:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 10<<20:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d MiB", n>>20)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -17,7 +18,7 @@ func (rt *Runtime) look() {
 	low := int64(0)
 	if rt.opt.Dir != "" && rt.opt.MinFree >= 0 {
 		if d, err := store.DiskOf(rt.opt.Dir); err == nil {
-			disk, low = d, rt.lowWater(d)
+			disk, low = d, statefolder.LowWater(d, rt.opt.MinFree)
 		}
 	}
 	// Not under mu: what asks the disk may hang for as long as the disk does, and
@@ -43,7 +44,7 @@ func (rt *Runtime) look() {
 		next.ReadOnly, next.Reason, next.Hint = true, fmt.Sprintf("a large value cannot be written: %v", h.blob), hintRoom
 	case low > 0 && disk.Free < enough:
 		next.ReadOnly, next.Hint = true, hintRoom
-		next.Reason = fmt.Sprintf("the disk of %s is nearly full: %s free, %s are kept for what is under way", rt.opt.Dir, byteText(disk.Free), byteText(enough))
+		next.Reason = fmt.Sprintf("the disk of %s is nearly full: %s free, %s are kept for what is under way", rt.opt.Dir, statefolder.FormatBytes(disk.Free), statefolder.FormatBytes(enough))
 	case disk.FreeFiles >= 0 && disk.FreeFiles < fewFiles:
 		next.ReadOnly, next.Hint = true, "delete files on the disk of the state folder; the runtime continues by itself"
 		next.Reason = fmt.Sprintf("the disk of %s has room for %d more files only", rt.opt.Dir, disk.FreeFiles)
@@ -117,14 +118,6 @@ func (rt *Runtime) shift(now Health, disk store.Disk, failing error) {
 
 // ballastSize is what is kept for the last results: 8 MiB, less on a small disk.
 func ballastSize(total int64) int64 { return min(8<<20, total/64) }
-
-// lowWater is the room below which nothing new starts.
-func (rt *Runtime) lowWater(d store.Disk) int64 {
-	if rt.opt.MinFree > 0 {
-		return rt.opt.MinFree
-	}
-	return min(64<<20, d.Total/100)
-}
 
 // tellHealth says that something has changed, to the log and to the observer.
 // The caller holds looking, so changes are reported in their order.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -91,7 +92,7 @@ func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err er
 	report.DryRun = opt.DryRun
 	hold, err := store.HoldStore(opt.Dir)
 	if err != nil {
-		return report, openError(opt.Dir, err)
+		return report, statefolder.Error(opt.Dir, err)
 	}
 	defer hold.Close()
 	report.Store = filepath.Join(opt.Dir, "store.db")
@@ -99,7 +100,7 @@ func Repair(ctx context.Context, opt RepairOptions) (report RepairReport, err er
 	// between what is found and what is done about it.
 	found, err := hold.Inspect()
 	if err != nil {
-		return report, openError(opt.Dir, err)
+		return report, statefolder.Error(opt.Dir, err)
 	}
 	report.Damaged, report.Places = found.Damaged, found.Places
 	if found.Damaged == 0 && opt.From == "" && found.Bytes > 0 {
@@ -156,7 +157,7 @@ func enoughRoom(dir string, used int64, base string) error {
 	if err != nil || d.Free >= used+used/4 {
 		return nil // if it is unknown, the write fails
 	}
-	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("repair %q: it takes about %s, %s are free", dir, byteText(used+used/4), byteText(d.Free)), Hint: "free space on the disk of the state folder"}
+	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("repair %q: it takes about %s, %s are free", dir, statefolder.FormatBytes(used+used/4), statefolder.FormatBytes(d.Free)), Hint: "free space on the disk of the state folder"}
 }
 
 // chooseSnapshot returns the file that fills in: the one that was asked for, or

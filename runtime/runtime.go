@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -145,9 +146,9 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
 			return fmt.Errorf("open state: %w", err)
 		}
-		db, err := rt.openStore(ctx)
+		db, err := statefolder.Open(ctx, rt.opt.Dir, rt.opt.Child.resolve(), rt.log)
 		if err != nil {
-			return openError(rt.opt.Dir, err)
+			return err
 		}
 		rt.db, rt.file, rt.unclean = db, db, db.Unclean()
 		if err := rt.openSnapshots(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -51,13 +52,13 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 	}
 	spare := int64(0)
 	if d, err := store.DiskOf(rt.opt.Dir); err == nil && rt.opt.MinFree >= 0 {
-		spare = rt.lowWater(d) // it must not be what makes the runtime read-only
+		spare = statefolder.LowWater(d, rt.opt.MinFree) // it must not be what makes the runtime read-only
 	}
 	s, err := rt.file.Snapshot(ctx, store.SnapshotOptions{Why: why, Keep: snapshotKeep, MinFree: spare})
 	var bad *store.DamagedError
 	switch {
 	case errors.As(err, &bad):
-		err = damaged(rt.opt.Dir, bad)
+		err = statefolder.Error(rt.opt.Dir, bad)
 		// It goes on as long as it can: what it writes may still be saved, and
 		// stopping here would lose what is under way for certain.
 		rt.health.mu.Lock()
@@ -66,7 +67,7 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 		rt.look()
 		return Snapshot{}, err
 	case errors.Is(err, store.ErrNoSpace):
-		return Snapshot{}, &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: hintRoom}
+		return Snapshot{}, &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: statefolder.HintSpace}
 	case err != nil:
 		return Snapshot{}, err
 	}
