@@ -54,6 +54,7 @@ var layers = []layer{
 	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // folds its records
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/maintenance", []string{"sentinels"}, nil},
+	{"runtime/internal/maintenance/repair", []string{"sentinels", "sdk/abi", "runtime/maintenance", "runtime/internal/history", "runtime/internal/journal", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil}, // rebuilds a store from the records
 	{"runtime/internal/maintenance/statefolder", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/subprocess"}, nil}, // opens the store, and checks it in a child
 	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},

@@ -2,18 +2,24 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/repair"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/runtime/maintenance"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // What maintenance reports, see package [maintenance].
 type (
-	StateInfo = maintenance.StateInfo
-	Compacted = maintenance.Compacted
+	StateInfo      = maintenance.StateInfo
+	Compacted      = maintenance.Compacted
+	RepairReport   = maintenance.RepairReport
+	RepairedBucket = maintenance.RepairedBucket
+	RepairedRuns   = maintenance.RepairedRuns
 )
 
 // ErrDamaged is matched by the error of [Open] for a store that is damaged, and
@@ -48,6 +54,52 @@ func CheckStore(ctx context.Context, dir string, child Child) error {
 // of more than 64 MiB that is more than half empty.
 func CompactStore(ctx context.Context, dir string) (Compacted, error) {
 	return statefolder.Compact(ctx, dir)
+}
+
+// RepairOptions configure [Repair].
+type RepairOptions struct {
+	// Dir is the state folder. Required.
+	Dir string
+	// From is a snapshot to return to, even if the store is not damaged. Default:
+	// the store is salvaged, and the newest sound snapshot replaces what is lost.
+	From string
+	// DryRun does everything but replace the store. Default false.
+	DryRun bool
+	// Child checks the result a second time. Default: as [Options.Child].
+	Child Child
+}
+
+// Repair rebuilds the store of a state folder that no process has open, else the
+// error is [ErrHeld] with the holder's id. The rules:
+//
+//   - What can be read of the damaged store counts. What is lost comes from the
+//     newest sound snapshot, as it was when the snapshot was taken.
+//   - A run's journal is entirely of one of the two, the one that reaches further,
+//     from its first record on without a hole.
+//   - A run that has not ended and may have lost records is paused: it would
+//     repeat what these records say it has done. A person decides to resume it.
+//   - A snapshot of another store that was in the folder is used only if
+//     [RepairOptions.From] names it, or if the store's identity is unknown.
+//   - The result is read whole before it replaces the damaged file, which is kept
+//     beside it.
+func Repair(ctx context.Context, opt RepairOptions) (RepairReport, error) {
+	return repair.Run(ctx, repair.Options{
+		Dir: opt.Dir, From: opt.From, DryRun: opt.DryRun,
+		// The default, because the setting of the host is unknown here: with a smaller
+		// number, revisions that were removed on purpose would be reported.
+		KeepRevisions: Limits{}.withDefaults().KeepRevisions,
+		Check:         func(ctx context.Context, dir string) error { return CheckStore(ctx, dir, opt.Child) },
+		Layout: repair.Layout{
+			Runs: bucketRuns, Results: bucketResults, RunIndex: bucketRunIndex, Definitions: bucketDefinitions, Events: bucketEvents,
+			RevisionKey: revisionKey, Marker: repairMarker,
+		},
+	})
+}
+
+// repairMarker returns the event that marks a repair in the event log.
+func repairMarker(offset uint64) (store.Put, error) {
+	value, err := json.Marshal(sentinels.Event{ID: string(newRunID()), Name: "store:repaired", Time: time.Now().UTC()})
+	return store.Put{Bucket: bucketEvents, Key: eventKey(offset), Value: value}, err
 }
 
 // CheckCache creates a folder for compiled plugins and reports whether it can be
