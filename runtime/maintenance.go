@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/repair"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -15,6 +16,8 @@ import (
 
 // What maintenance reports, see package [maintenance].
 type (
+	Retention      = maintenance.Retention
+	Pruned         = maintenance.Pruned
 	StateInfo      = maintenance.StateInfo
 	Compacted      = maintenance.Compacted
 	RepairReport   = maintenance.RepairReport
@@ -26,6 +29,73 @@ type (
 // by those of reads that meet a damaged value. They carry an [*abi.Error] whose
 // hint names the way out. Nothing of the store was changed.
 var ErrDamaged = store.ErrDamaged
+
+// newPruner makes what removes runs that have ended.
+func (rt *Runtime) newPruner() *retention.Pruner {
+	return retention.New(retention.Options{
+		Store:     rt.db,
+		Layout:    retention.Layout{Runs: bucketRuns, Results: bucketResults, Spent: bucketSpent, StartKeys: bucketStartKeys, All: buckets},
+		Executing: func(id sentinels.RunID) bool { return rt.live(id) != nil },
+		Digests:   rt.plugins.Digests,
+		Await:     rt.await,
+		TreeUsage: func(id sentinels.RunID) (sentinels.Usage, error) {
+			info, _, err := rt.readInfo(id)
+			if err != nil {
+				return sentinels.Usage{}, err
+			}
+			return rt.treeUsage(info), nil
+		},
+		SpentBelow: rt.spentBelow,
+		Unindex: func(r retention.Run) []store.Put {
+			return forgetPuts(RunInfo{ID: r.ID, Sentinel: r.Sentinel, Parent: r.Parent, Status: r.Status})
+		},
+		Forget:        rt.totals.forget,
+		SweepInterval: rt.opt.sweepInterval,
+	})
+}
+
+// Prune removes what is kept of runs that have ended, beyond the bounds of keep:
+// their journals, results, summaries and start keys, in commits of a few runs
+// each. Then it removes blobs that nothing names, also those that a crash left.
+//
+// A run is removed with those below it, and only when all of these have ended.
+// Below an active run only what ended before its newest iteration did is removed:
+// its own replay may ask for the rest. What the runs cost stays counted.
+//
+// Prune waits for one that is under way. It may be called while runs start and
+// end.
+func (rt *Runtime) Prune(ctx context.Context, keep Retention) (Pruned, error) {
+	return rt.pruner.Prune(ctx, keep)
+}
+
+type keptIterations = retention.Iterations
+
+// recoveredIterations are those of a run that was recovered.
+func recoveredIterations() keptIterations { return retention.Recovered() }
+
+// noteIteration remembers where an iteration begins, whose first records were just
+// written.
+func (r *run) noteIteration(records int) {
+	r.log.mu.Lock()
+	first, bytes := r.log.seq+1-uint64(records), r.log.bytes
+	r.log.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept.Add(first, bytes)
+}
+
+// retain removes the records of iterations beyond the limits.
+func (r *run) retain() {
+	r.log.mu.Lock()
+	bytes := r.log.bytes
+	r.log.mu.Unlock()
+	r.mu.Lock()
+	from, to, ok := r.kept.Cut(bytes, r.rt.limits.KeepIterations, r.rt.limits.KeepBytes)
+	r.mu.Unlock()
+	if ok {
+		r.rt.db.Enqueue(store.Batch{Lazy: true, Trims: []store.Trim{{Run: string(r.id), From: from, To: to}}})
+	}
+}
 
 // InspectState describes a state folder without opening or changing anything,
 // whether or not a process has it open. It takes half a second if one has.

@@ -79,6 +79,8 @@ type Options struct {
 
 	store store.Store      // of engine tests, in place of Dir
 	now   func() time.Time // likewise, the wall clock
+
+	sweepInterval time.Duration // likewise, between two sweeps of blobs
 }
 
 // Limits bound what runs may use; each is named in the error that it causes.

@@ -221,7 +221,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		return r, err
 	}
 	r.log.seq = st.Seq
-	r.kept = []keptIteration{{first: 2}} // all that is left of earlier passes
+	r.kept = recoveredIterations() // all that is left of earlier passes
 	r.iteration, r.usage, r.room, r.eventBytes = st.Iteration, st.Usage, st.Extension, st.EventBytes
 	r.event, r.failedStep = st.Event, st.FailedStep
 	r.loopDone, r.passEnded = st.LoopDone && !st.Open, microTime(st.IterationEnded)

@@ -76,7 +76,7 @@ type run struct {
 	usage       sentinels.Usage
 	result      Result
 	failedStep  string
-	kept        []keptIteration // for retention
+	kept        keptIterations // for retention
 }
 
 // newRun makes the in-memory side of a run. It does not start it.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -58,6 +59,7 @@ type Runtime struct {
 	wasm     *wasm.Host
 	cond     *cond.Evaluator
 	plugins  *pluginset.Set
+	pruner   *retention.Pruner
 	shapes   shapes
 	health   *healthState
 	file     *store.DB // db, if it is in a state folder
@@ -84,9 +86,6 @@ type Runtime struct {
 	draining bool // no step starts any more
 	readOnly bool // the clocks of all runs are held
 	unclean  bool
-
-	pruning sync.Mutex // held by a Prune
-	swept   time.Time  // newest sweep of blobs; held by pruning
 
 	unindexed atomic.Bool // the store has no run yet, so nothing says that its runs are indexed
 	// handover is held to read while a run is taken over, and to write while a
@@ -171,7 +170,11 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: plugin.MaxMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}
-	return rt.openPlugins(ctx)
+	if err := rt.openPlugins(ctx); err != nil {
+		return err
+	}
+	rt.pruner = rt.newPruner()
+	return nil
 }
 
 // Close ends the process's part in every run and closes the store. Runs that
