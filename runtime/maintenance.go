@@ -7,15 +7,18 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/repair"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/snapshots"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/runtime/maintenance"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // What maintenance reports, see package [maintenance].
 type (
+	Snapshot       = maintenance.Snapshot
 	Retention      = maintenance.Retention
 	Pruned         = maintenance.Pruned
 	StateInfo      = maintenance.StateInfo
@@ -29,6 +32,28 @@ type (
 // by those of reads that meet a damaged value. They carry an [*abi.Error] whose
 // hint names the way out. Nothing of the store was changed.
 var ErrDamaged = store.ErrDamaged
+
+// Snapshots lists the snapshots of a state folder, the newest first. Whether some
+// process has the state open does not matter.
+func Snapshots(dir string) ([]Snapshot, error) { return snapshots.List(dir) }
+
+// openSnapshots makes what takes snapshots of the store in the state folder.
+func (rt *Runtime) openSnapshots(db snapshots.Store) (*snapshots.Keeper, error) {
+	return snapshots.Open(snapshots.Options{
+		Dir: rt.opt.Dir, Store: db, Log: rt.log, Every: rt.opt.SnapshotEvery, MinFree: rt.opt.MinFree,
+		Taken: rt.health.SetSnapshot, Damaged: rt.health.SetUnsound,
+	})
+}
+
+// Snapshot takes a snapshot now. why is a word of lowercase letters; the newest
+// three of each are kept. What changes the form of the store takes one before.
+// A runtime without a state folder has none: unavailable.
+func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
+	if rt.snaps == nil {
+		return Snapshot{}, errf(abi.Unavailable, "take snapshot: the state is in memory only")
+	}
+	return rt.snaps.Take(ctx, why)
+}
 
 // newPruner makes what removes runs that have ended.
 func (rt *Runtime) newPruner() *retention.Pruner {

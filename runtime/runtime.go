@@ -17,7 +17,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/snapshots"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -61,9 +63,8 @@ type Runtime struct {
 	plugins  *pluginset.Set
 	pruner   *retention.Pruner
 	shapes   shapes
-	health   *healthState
-	file     *store.DB // db, if it is in a state folder
-	snaps    snapshots
+	health   *health.Monitor
+	snaps    *snapshots.Keeper // nil without a state folder
 	records  *Records
 	events   *eventLog
 	arming   *arming
@@ -108,51 +109,59 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	if opt.Dir != "" && opt.CacheDir == "" {
 		rt.opt.CacheDir = filepath.Join(opt.Dir, "cache")
 	}
-	rt.health = newHealthState()
 	rt.calendar = newCalendar(opt.now)
 	rt.slots = make(chan struct{}, rt.limits.Runs)
 	rt.ctx, rt.cancel = context.WithCancelCause(context.Background())
 	if err := rt.openParts(ctx); err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}
-	rt.look()
-	rt.wg.Add(2)
-	go rt.watchHealth()
+	rt.health.Look()
+	rt.health.Start()
+	if rt.snaps != nil {
+		rt.snaps.Start()
+	}
+	rt.wg.Add(1)
 	go func() {
 		defer rt.wg.Done()
 		rt.calendar.watch(rt.ctx, rt.log)
 	}()
-	if rt.file != nil && rt.snaps.every > 0 {
-		rt.wg.Add(1)
-		go rt.watchSnapshots()
-	}
-	if rt.opt.Executions != nil {
-		rt.wg.Add(1)
-		go rt.watchMemory()
-	}
 	rt.wg.Add(1)
 	go rt.tidyCache()
 	return rt, nil
 }
 
-func (rt *Runtime) openParts(ctx context.Context) error {
+// openStore opens the store and what watches it.
+func (rt *Runtime) openStore(ctx context.Context) error {
 	switch {
 	case rt.opt.store != nil:
 		rt.db, rt.unclean = rt.opt.store, true
 	case rt.opt.Dir == "":
 		rt.db = store.NewMemory()
 	default:
-		if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
-			return fmt.Errorf("open state: %w", err)
-		}
-		db, err := statefolder.Open(ctx, rt.opt.Dir, rt.opt.Child.resolve(), rt.log)
-		if err != nil {
-			return err
-		}
-		rt.db, rt.file, rt.unclean = db, db, db.Unclean()
-		if err := rt.openSnapshots(); err != nil {
-			return err
-		}
+		return rt.openFolder(ctx)
+	}
+	rt.health = rt.newMonitor()
+	return nil
+}
+
+// openFolder opens the store in the state folder.
+func (rt *Runtime) openFolder(ctx context.Context) error {
+	if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
+		return fmt.Errorf("open state: %w", err)
+	}
+	db, err := statefolder.Open(ctx, rt.opt.Dir, rt.opt.Child.resolve(), rt.log)
+	if err != nil {
+		return err
+	}
+	rt.db, rt.unclean = db, db.Unclean()
+	rt.health = rt.newMonitor()
+	rt.snaps, err = rt.openSnapshots(db)
+	return err
+}
+
+func (rt *Runtime) openParts(ctx context.Context) error {
+	if err := rt.openStore(ctx); err != nil {
+		return err
 	}
 	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve(), OnFileShortage: rt.heldCondition})
 	rt.records = newRecords(rt)
@@ -189,6 +198,12 @@ func (rt *Runtime) Close() error {
 	rt.closed = true
 	rt.mu.Unlock()
 	rt.cancel(errShutdown)
+	if rt.health != nil {
+		rt.health.Stop()
+	}
+	if rt.snaps != nil {
+		rt.snaps.Stop()
+	}
 	rt.Disarm()
 	rt.wg.Wait()
 	var errs []error
@@ -198,8 +213,8 @@ func (rt *Runtime) Close() error {
 	if rt.wasm != nil {
 		errs = append(errs, rt.wasm.Close())
 	}
-	if rt.file != nil {
-		rt.snapshotIfDue(context.Background(), snapshotClose)
+	if rt.snaps != nil {
+		rt.snaps.TakeLast(context.Background())
 	}
 	if rt.db != nil {
 		errs = append(errs, rt.db.Close())
