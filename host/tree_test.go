@@ -73,7 +73,7 @@ var layers = []layer{
 	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                      // likewise
 	{"host/serve", []string{"host", "host/*", "host/plugin/bundle/lock", "runtime", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/repair", []string{"host/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                            // the store is the engine's
-	{"host/doctor", []string{"host/regular", "host/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                               // and so is what can be told of a state folder
+	{"host/doctor", []string{"host/regular", "host/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                               // and so is the state folder that it reports on
 	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/reload", []string{"host/regular", "host/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sdk/abi"}, nil},
 	{"host/plugin/bundle/lock", []string{"host/regular", "host/wholefile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel

@@ -65,8 +65,7 @@ func (a *attempt) awaitVerdict(ctx context.Context, c *call, what Ask) (*waitVer
 
 func (r *run) askFor(ctx context.Context, name string, what Ask) (*journal.SignalBody, time.Time, error) {
 	r.mu.Lock()
-	if sig := r.verdicts[name]; sig != nil {
-		delete(r.verdicts, name)
+	if sig := r.state.Decisions[name]; sig != nil {
 		r.mu.Unlock()
 		return sig, time.Now().UTC(), nil
 	}

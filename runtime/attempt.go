@@ -256,7 +256,7 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 	if err := a.restoreCalls(past); err != nil {
 		return err
 	}
-	a.past.Attempts = nil // they are restored, and the run may wait for days
+	a.past.Attempt = nil // they are restored, and the run may wait for days
 	return nil
 }
 

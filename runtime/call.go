@@ -27,9 +27,9 @@ type call struct {
 	timeOfDay bool                   // until is a time of day, not the end of a duration
 	command   *commandRequest        // of a command, once it is read
 	working   bool                   // its work is under way in this process
-	resumed   bool                   // its work began in a process that is gone
-	done      chan struct{}          // closed when body is there
-	body      []byte                 // {"ok": ...} or {"error": ...}
+	done      chan struct{}          // closed when the answer is there: the fields below
+	result    json.RawMessage        // as the run's state has it
+	failed    *abi.Error             // nil if it succeeded
 	at        time.Time              // when it ended
 }
 
@@ -303,20 +303,25 @@ func (a *attempt) complete(c *call, end callEnd) ticket {
 	return t
 }
 
-// answer makes the text that the guest reads.
+// answer sets the call's answer.
 func (c *call) answer(result json.RawMessage, failed *abi.Error, at time.Time) {
-	c.at = at
-	if failed != nil {
-		c.body, _ = json.Marshal(struct {
-			Error *abi.Error `json:"error"`
-		}{failed})
-	} else {
-		if len(result) == 0 {
-			result = json.RawMessage("null")
-		}
-		c.body = append(append([]byte(`{"ok":`), result...), '}')
-	}
+	c.result, c.failed, c.at = result, failed, at
 	close(c.done)
+}
+
+// reply returns the answer as the guest reads it: {"ok": ...} or {"error": ...}.
+func (c *call) reply() wasm.Reply {
+	if c.failed != nil {
+		body, _ := json.Marshal(struct { // an *abi.Error has only plain fields
+			Error *abi.Error `json:"error"`
+		}{c.failed})
+		return wasm.Reply{Body: body, Now: c.at}
+	}
+	result := c.result
+	if len(result) == 0 {
+		result = json.RawMessage("null")
+	}
+	return wasm.Reply{Body: append(append([]byte(`{"ok":`), result...), '}'), Now: c.at}
 }
 
 // await waits for a call's answer. While it waits the guest stays in memory as
@@ -324,7 +329,7 @@ func (c *call) answer(result json.RawMessage, failed *abi.Error, at time.Time) {
 func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 	select {
 	case <-c.done:
-		return wasm.Reply{Body: c.body, Now: c.at}, nil
+		return c.reply(), nil
 	default:
 	}
 	a.run.leave()
@@ -336,7 +341,7 @@ func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 		return wasm.Reply{}, err // the guest ends, which takes no slot
 	}
 	a.rejoin(ctx)
-	return wasm.Reply{Body: c.body, Now: c.at}, nil
+	return c.reply(), nil
 }
 
 // stay waits for a call's answer with the guest in memory.

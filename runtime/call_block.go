@@ -66,11 +66,6 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	end := callEnd{body: journal.CallEndBody{Blocks: len(req.Blocks)}}
 	var err error
 	if len(req.Blocks) == 1 {
-		if !c.resumed { // else the journal has set them, and what came later
-			for name, v := range req.Blocks[0].Vars {
-				a.sc.set(name, v)
-			}
-		}
 		results[0], err = a.oneBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
 	} else {
 		end.body.Joined, err = a.branches(ctx, c, req, results)
@@ -98,7 +93,7 @@ func (r *run) fatal(err error) bool {
 
 // oneBlock executes one nested list. Its error is a result of the block; only
 // what ends the run or the branch comes back as an error.
-func (a *attempt) oneBlock(ctx context.Context, sc *scope, field string, ordinal int) (blockResult, error) {
+func (a *attempt) oneBlock(ctx context.Context, sc scope, field string, ordinal int) (blockResult, error) {
 	steps, ok := a.step.Blocks[field]
 	if !ok {
 		if _, known := a.branchField(field); !known {
@@ -129,9 +124,8 @@ func (a *attempt) branchField(field string) (string, bool) {
 	return mark, mark == abi.MarkSteps
 }
 
-// branches carries several lists out in parallel, each on a snapshot of the
-// scope, and applies their writes in branch order. It returns the branches
-// whose writes were applied.
+// branches executes several lists in parallel, each with a copy of the scope. It
+// returns the branches whose writes the end of the call applies, in their order.
 func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, results []blockResult) ([]int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -140,10 +134,10 @@ func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, resul
 		limit = len(req.Blocks)
 	}
 	tokens := make(chan struct{}, limit)
-	scopes := make([]*scope, len(req.Blocks))
+	scopes := make([]scope, len(req.Blocks))
 	errs := make([]error, len(req.Blocks))
 	for i := range req.Blocks {
-		scopes[i] = a.branchScope(c, i, req.Blocks[i].Vars)
+		scopes[i] = a.run.branchScope(history.BranchKey(a.path, c.start.Block+i, append(slices.Clone(a.enclosing), a.n)))
 	}
 	var wg sync.WaitGroup
 	for i := range req.Blocks {
@@ -173,27 +167,8 @@ func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, resul
 		case errs[i] != nil:
 			return nil, errs[i]
 		default:
-			a.sc.join(scopes[i])
 			joined = append(joined, i)
 		}
 	}
 	return joined, nil
-}
-
-// branchScope returns the scope of a branch: a new snapshot, or the one that
-// recovery rebuilt from the journal.
-func (a *attempt) branchScope(c *call, i int, vars map[string]json.RawMessage) *scope {
-	key := history.BranchKey(a.path, c.start.Block+i, append(slices.Clone(a.enclosing), a.n))
-	a.run.mu.Lock()
-	sc := a.run.branches[key]
-	delete(a.run.branches, key)
-	a.run.mu.Unlock()
-	if sc != nil {
-		return sc
-	}
-	sc = a.sc.branch()
-	for name, v := range vars {
-		sc.set(name, v)
-	}
-	return sc
 }

@@ -121,10 +121,10 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 			spent = worst
 			return callEnd{}, err
 		}
-		spent = a.run.spendTurn(r.Usage)
+		spent = turnUsage(r.Usage)
 		return callEnd{err: asError(err, abi.Unavailable), body: journal.CallEndBody{Usage: &spent}}, nil
 	}
-	spent = a.run.spendTurn(r.Usage)
+	spent = turnUsage(r.Usage)
 	r.Usage = spent
 	makeReadable(&r)
 	a.mu.Lock()
@@ -185,7 +185,8 @@ func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.
 	}
 	reply, err := rt.opt.Models.Turn(ctx, turn, delta)
 	makeReadable(&reply)
-	spent := r.spendTurn(reply.Usage)
+	spent := turnUsage(reply.Usage)
+	r.write(writeOptions{lazy: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "usage", Usage: &spent}})
 	if err != nil && ctx.Err() != nil {
 		spent = quote.Worst
 	}
@@ -246,14 +247,14 @@ const contextBytes = 32 << 10
 func (a *attempt) contextText() string {
 	var b strings.Builder
 	a.run.mu.Lock()
-	rag := a.run.ragContext
+	rag := content(a.run.state.RAGContext)
 	a.run.mu.Unlock()
 	if rag != nil {
 		b.WriteString("# Context\n\n")
 		b.WriteString(sentinels.Text(rag))
 		b.WriteString("\n\n")
 	}
-	vars := a.sc.snapshot()
+	vars := a.sc.variables()
 	names := make([]string, 0, len(vars))
 	for name := range vars {
 		names = append(names, name)

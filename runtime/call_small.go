@@ -65,14 +65,15 @@ func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 		return callEnd{err: e}, nil
 	}
 	if req.Set != nil {
+		size := a.sc.size()
 		for name, v := range req.Set {
 			if contains(sentinels.Reserved, name) {
 				return callEnd{err: errf(abi.BadFields, "variable %q is reserved", name)}, nil
 			}
-			if a.sc.size()+int64(len(v)) > a.run.memoryLimit() {
+			req.Set[name] = journal.Compact(v)
+			if size += int64(len(v)); size > a.run.memoryLimit() {
 				return callEnd{err: errf(abi.Limit, "maxMemoryMb: variables would pass the run's limit of %d bytes", a.run.memoryLimit())}, nil
 			}
-			a.sc.set(name, v)
 		}
 		end, err := reply(struct{}{})
 		end.body.Sets = req.Set
@@ -124,8 +125,7 @@ func (a *attempt) callLog(request []byte) wasm.Reply {
 	if err := strictjson.Decode(request, &req, requestLimits); err != nil {
 		c := &call{done: make(chan struct{})}
 		c.answer(nil, errf(abi.BadFields, "%s: %v", abi.FuncLog, err), time.Time{})
-		reply.Body = c.body
-		return reply
+		return c.reply()
 	}
 	a.mu.Lock()
 	a.guestLogs++
@@ -184,7 +184,7 @@ func (a *attempt) callCheckpoint(c *call) (wasm.Reply, error) {
 	now := time.Now()
 	if e := parse(c, &req); e != nil {
 		c.answer(nil, e, now)
-		return wasm.Reply{Body: c.body, Now: now}, nil
+		return c.reply(), nil
 	}
 	state, err := a.run.rt.value(req.State)
 	if err != nil {
@@ -198,7 +198,7 @@ func (a *attempt) callCheckpoint(c *call) (wasm.Reply, error) {
 	a.mu.Unlock()
 	a.write(true, a.n, &journal.Record{Kind: journal.Checkpoint, Checkpoint: body})
 	c.answer(json.RawMessage("{}"), nil, now)
-	return wasm.Reply{Body: c.body, Now: now}, nil
+	return c.reply(), nil
 }
 
 // callKey is the idempotency key of a call, equal for all attempts of the step.

@@ -133,8 +133,7 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	case req.Event != "":
 		var e sentinels.Event
 		if e, end.EventSeq, err = a.run.rt.events.next(limited, req.Event, c.start.Cursor); err == nil {
-			res.Event = eventValue(&e)
-			a.run.passed(req.Event, end.EventSeq, &e)
+			res.Event, end.Hops, end.Path = eventValue(&e), e.Hops, e.Path
 		}
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
@@ -157,14 +156,6 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 
 // errDue is the cause of a wait's end at its own time.
 var errDue = errors.New("wait is due")
-
-// passed moves the run's place in the outbox for a pattern.
-func (r *run) passed(pattern string, seq uint64, e *sentinels.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.heard = r.heard.with(e)
-	r.cursors[pattern] = max(r.cursors[pattern], seq)
-}
 
 // awaitChild waits for a child run. A step that is cancelled while it waits
 // stops the child that it started: nothing else would.

@@ -111,7 +111,7 @@ func (r *run) summary() RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	info := r.info
-	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.iteration, r.usage, r.clock.elapsed().Milliseconds()
+	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.state.Iteration, r.state.Usage, r.clock.elapsed().Milliseconds()
 	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.edits()
 	info.Retries = nil
 	for _, w := range r.retries {
@@ -405,13 +405,7 @@ func needsRoom(id sentinels.RunID, limit string, room Room) error {
 func (r *run) addRoom(opt ResumeOptions) ticket {
 	r.snap.Lock()
 	defer r.snap.Unlock()
-	r.extend(opt.Room)
-	return r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Extension: &opt.Room}})
-}
-
-func (r *run) extend(room Room) {
-	r.mu.Lock()
-	r.room.Add(room)
-	r.mu.Unlock()
-	r.ledger.extend(r.id, room)
+	t := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Extension: &opt.Room}})
+	r.ledger.extend(r.id, opt.Room)
+	return t
 }

@@ -57,7 +57,7 @@ func (m *emission) revoke() {
 	defer m.mu.Unlock()
 	m.run.mu.Lock()
 	defer m.run.mu.Unlock()
-	m.run.eventBytes -= m.bytes
+	m.run.emitting -= m.bytes
 	m.bytes = 0
 }
 
@@ -74,14 +74,15 @@ func (r *run) countEvent(name string, size int64) error {
 	limit := r.rt.limits.EventBytes
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.eventBytes+size > limit {
+	emitted := r.state.EventBytes + r.emitting
+	if emitted+size > limit {
 		return &abi.Error{
 			Code: abi.Limit,
 			Message: fmt.Sprintf("eventBytes: event %q of %d bytes is too much for iteration %d: it has emitted %d bytes of events, the limit is %d",
-				name, size, r.iteration, r.eventBytes, limit),
+				name, size, r.state.Iteration, emitted, limit),
 			Hint: "put the data where subscribers can read it, such as a file or a record, and emit its name",
 		}
 	}
-	r.eventBytes += size
+	r.emitting += size
 	return nil
 }

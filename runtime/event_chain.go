@@ -62,7 +62,7 @@ func (r *run) chain() chain {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	begun := chain{r.begin.Hops, r.begin.Path}
-	return begun.with(r.event).longer(r.heard).through(r.begin.Sentinel)
+	return begun.with(r.state.Event).longer(chain{r.state.Chain.Hops, r.state.Chain.Path}).through(r.begin.Sentinel)
 }
 
 // Chain returns how many runs an event has passed through that the given run

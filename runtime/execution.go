@@ -23,7 +23,7 @@ type execution struct {
 	list      *stepList
 	run       *run
 	step      *sentinels.Step
-	sc        *scope
+	sc        scope
 	path      string
 	address   string
 	enclosing []int              // attempts of the steps around it
@@ -180,8 +180,8 @@ func (x *execution) attempt(ctx context.Context, n int, failed *abi.Error) (out 
 // prepare begins the attempt or takes it up again; skipped says that the
 // step's condition does not hold.
 func (x *execution) prepare(ctx context.Context, a *attempt, failed *abi.Error) (skipped bool, err error) {
-	if x.past != nil && x.past.Attempts[a.n] != nil && x.past.Attempts[a.n].Start != nil {
-		return false, a.restore(ctx, x.past.Attempts[a.n])
+	if x.past != nil && x.past.Attempt != nil && x.past.Attempt.Number == a.n && x.past.Attempt.Start != nil {
+		return false, a.restore(ctx, x.past.Attempt)
 	}
 	a.retry = retryValue(a.n, failed)
 	if x.step.Condition != "" {
@@ -230,7 +230,7 @@ func retryValue(n int, failed *abi.Error) json.RawMessage {
 	return b
 }
 
-// end writes the end of the step and applies it to the scope.
+// end writes the end of the step, which sets its variables.
 func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) (json.RawMessage, error) {
 	if out != nil {
 		if size := x.sc.size() + int64(len(out)); size > x.run.memoryLimit() {
@@ -253,34 +253,15 @@ func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) 
 	if body.Output, err = x.run.rt.keep(out); err != nil {
 		return nil, err
 	}
-	x.noteFailure(failed != nil && skipped == "")
 	n := 0
 	ticket := x.write(true, n, &journal.Record{Kind: journal.StepEnd, StepEnd: body})
 	p := x.progress(OnStepEnd, n)
 	p.Output, p.Error, p.Skipped, p.Duration = out, failed, skipped, time.Since(x.started)
 	ticket.OnDone(func(error) { x.run.tell(p) })
-	applyEnd(x.sc, body, out)
 	if failed != nil && skipped == "" {
 		return nil, failed
 	}
 	return out, nil
-}
-
-// noteFailure keeps the address of the innermost step that failed, until a step
-// around it succeeds.
-func (x *execution) noteFailure(failed bool) {
-	x.run.mu.Lock()
-	defer x.run.mu.Unlock()
-	x.run.failedStep = history.FailedStep(x.run.failedStep, x.address, failed)
-}
-
-// applyEnd changes the scope at the end of a step.
-func applyEnd(sc *scope, body *journal.StepEndBody, out json.RawMessage) {
-	if !history.ChangesScope(body) {
-		return
-	}
-	sc.set(body.OutputTo, out)
-	sc.setLast(out)
 }
 
 // ended returns what a step that had ended before a crash came to.

@@ -129,12 +129,12 @@ func (r *run) startingCalls() (map[string]*startedCall, error) {
 			return nil
 		}
 		n := rec.Attempts[len(rec.Attempts)-1]
-		a := hist.Get(rec.Path, rec.Attempts[:len(rec.Attempts)-1]).Attempts[n]
+		a := hist.Get(rec.Path, rec.Attempts[:len(rec.Attempts)-1]).Attempt
 		for _, x := range r.cut {
 			if x.Path != rec.Path {
 				continue
 			}
-			s, ok, err := r.started(x, a, a.Calls[rec.CallEnd.Seq])
+			s, ok, err := r.started(x, a, a.Call(rec.CallEnd.Seq))
 			if err != nil {
 				return err
 			}

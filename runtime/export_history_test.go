@@ -1,105 +1,80 @@
 package runtime
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// CheckFold compares the state that the records of an ended run fold to with what
-// the live run wrote: at the end of each iteration, which holds the whole state,
-// and with its result. It folds every suffix that begins at the end of an
-// iteration too, and reports how many iterations it compared.
-func CheckFold(rt *Runtime, id sentinels.RunID) (iterations int, err error) {
+// A StateRecorder notes the state of live runs behind each of their records.
+//
+// # Concurrency
+//
+// Safe for concurrent use.
+type StateRecorder struct {
+	mu     sync.Mutex
+	states map[stateKey][sha256.Size]byte
+}
+
+type stateKey struct {
+	run sentinels.RunID
+	seq uint64
+}
+
+// RecordStates returns options for a runtime whose runs the recorder observes.
+func RecordStates(opt Options, rec *StateRecorder) Options {
+	rec.states = map[stateKey][sha256.Size]byte{}
+	opt.applied = func(run sentinels.RunID, st *history.State) {
+		sum := sha256.Sum256([]byte(describe(st)))
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		rec.states[stateKey{run, st.Seq}] = sum
+	}
+	return opt
+}
+
+// CheckFold folds the records of an ended run: from the first one, and from the end
+// of each iteration. Behind each record it compares the state with that of the live
+// run, and in the end with the run's result. It reports how many states it compared.
+func CheckFold(rt *Runtime, id sentinels.RunID, live *StateRecorder) (states int, err error) {
+	live.mu.Lock()
+	defer live.mu.Unlock()
 	var records []*journal.Record
-	st, err := rt.fold(id, 1, func(seq uint64, rec *journal.Record, st *history.State) error {
-		records = append(records, rec)
-		if rec.IterationEnd == nil {
-			return nil
+	st := &history.State{}
+	err = rt.db.Journal(string(id), 1, func(seq uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return err
 		}
-		iterations++
-		return sameEnd(rt, st, rec.IterationEnd)
+		if err := st.Apply(seq, rec); err != nil {
+			return err
+		}
+		records = append(records, rec)
+		want, ok := live.states[stateKey{id, seq}]
+		if !ok || !st.Complete() {
+			return nil // of another process, or retention has removed what is before it
+		}
+		states++
+		if got := describe(st); sha256.Sum256([]byte(got)) != want {
+			return fmt.Errorf("after record %d, %s: the live run differs from the fold:\n%s", seq, rec.Kind, got)
+		}
+		return nil
 	})
 	if err != nil {
-		return iterations, err
+		return states, err
 	}
 	if res, err := rt.storedResult(RunInfo{ID: id}); err != nil {
-		return iterations, err
-	} else if err := sameResult(rt, st, res); err != nil {
-		return iterations, err
+		return states, err
+	} else if res.Status != sentinels.StatusCompleted && st.FailedStep != res.Step || st.Iteration != res.Iterations {
+		return states, fmt.Errorf("result: the records fold to %d iterations and the failed step %q, the run had %d and %q", st.Iteration, st.FailedStep, res.Iterations, res.Step)
 	}
-	return iterations, sameSuffixes(records)
-}
-
-func sameEnd(rt *Runtime, st *history.State, b *journal.IterationEndBody) error {
-	for _, d := range []struct {
-		what      string
-		got, want any
-	}{
-		{"iteration", st.Iteration, b.Iteration},
-		{"usage", st.Usage, b.Usage},
-		{"cursors", nonNil(st.Cursors), nonNil(b.Cursors)},
-		{"limit extension", st.Extension, valueOf(b.Extension)},
-		{"failed step", st.FailedStep, ""},
-		{"open branches", len(st.Branches), 0},
-	} {
-		if !reflect.DeepEqual(d.got, d.want) {
-			return fmt.Errorf("end of iteration %d: %s: the records fold to %+v, the run had %+v", b.Iteration, d.what, d.got, d.want)
-		}
-	}
-	got, err := rt.liveScope(st.Scope)
-	if err != nil {
-		return err
-	}
-	want, err := rt.liveScope(&history.Scope{Variables: b.Variables, Last: b.Last})
-	if err != nil {
-		return err
-	}
-	return sameScope(fmt.Sprintf("end of iteration %d", b.Iteration), got.snapshot(), want.snapshot(), got.lastValue(), want.lastValue())
-}
-
-func sameResult(rt *Runtime, st *history.State, res Result) error {
-	sc, err := rt.liveScope(st.Scope)
-	if err != nil {
-		return err
-	}
-	if res.Status != sentinels.StatusCompleted && st.FailedStep != res.Step {
-		return fmt.Errorf("result: the records fold to the failed step %q, the run had %q", st.FailedStep, res.Step)
-	}
-	if st.Iteration != res.Iterations {
-		return fmt.Errorf("result: the records fold to %d iterations, the run had %d", st.Iteration, res.Iterations)
-	}
-	return sameScope("result", sc.snapshot(), res.Variables, sc.lastValue(), res.Output)
-}
-
-func sameScope(where string, got, want map[string]json.RawMessage, gotLast, wantLast json.RawMessage) error {
-	got, want = maps.Clone(got), maps.Clone(want)
-	got["output of the last step"], want["output of the last step"] = gotLast, wantLast
-	for name := range want {
-		if _, ok := got[name]; !ok {
-			return fmt.Errorf("%s: the records do not fold to a variable %q", where, name)
-		}
-	}
-	for name, g := range got {
-		w, ok := want[name]
-		if !ok || !equalJSON(g, w) {
-			return fmt.Errorf("%s: variable %q: the records fold to %s, the run had %s", where, name, g, w)
-		}
-	}
-	return nil
-}
-
-func equalJSON(a, b json.RawMessage) bool {
-	var x, y any
-	if len(a) > 0 && json.Unmarshal(a, &x) != nil || len(b) > 0 && json.Unmarshal(b, &y) != nil {
-		return false
-	}
-	return reflect.DeepEqual(x, y)
+	return states, sameSuffixes(records)
 }
 
 // sameSuffixes folds the first record and the records from each end of an
@@ -128,24 +103,22 @@ func sameSuffixes(records []*journal.Record) error {
 	return nil
 }
 
+// describe returns a state as text, without the first record and the texts of
+// definitions, which a live run does not hold.
 func describe(st *history.State) string {
-	b, err := json.Marshal(st)
+	without := *st
+	without.Start = nil
+	without.Definitions.Unload()
+	size := int64(0)
+	if st.Scope != nil {
+		size = st.Scope.Size()
+	}
+	b, err := json.Marshal(struct {
+		*history.State
+		Size int64
+	}{&without, size})
 	if err != nil {
 		return err.Error()
 	}
 	return string(b)
-}
-
-func nonNil(m map[string]uint64) map[string]uint64 {
-	if m == nil {
-		return map[string]uint64{}
-	}
-	return m
-}
-
-func valueOf(e *journal.LimitExtension) journal.LimitExtension {
-	if e == nil {
-		return journal.LimitExtension{}
-	}
-	return *e
 }

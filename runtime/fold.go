@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -55,49 +54,56 @@ func (rt *Runtime) fold(id sentinels.RunID, from uint64, before func(seq uint64,
 	return st, err
 }
 
-// liveScope returns a scope of a state with the values of its variables.
-func (rt *Runtime) liveScope(h *history.Scope) (*scope, error) {
-	vars := make(map[string]json.RawMessage, len(h.Variables))
-	for name, v := range h.Variables {
-		raw, err := rt.load(v)
-		if err != nil {
-			return nil, fmt.Errorf("variable %q: %w", name, err)
+// loadState loads the blobs of the values that a live run works with.
+func (rt *Runtime) loadState(st *history.State) error {
+	if err := rt.loadScope(st.Scope); err != nil {
+		return err
+	}
+	for _, branch := range st.Branches {
+		if err := rt.loadScope(branch); err != nil {
+			return err
 		}
-		vars[name] = raw
 	}
-	last, err := rt.load(h.Last)
-	if err != nil {
-		return nil, fmt.Errorf("output of the last step: %w", err)
+	return rt.loadValue(&st.RAGContext)
+}
+
+func (rt *Runtime) loadScope(s *history.Scope) error {
+	for name, v := range s.Variables {
+		if err := rt.loadValue(&v); err != nil {
+			return fmt.Errorf("variable %q: %w", name, err)
+		}
+		s.Variables[name] = v
 	}
-	sc := newScope()
-	sc.replace(vars, last)
-	sc.track, sc.wrote = h.IsBranch(), h.Written
-	return sc, nil
+	if err := rt.loadValue(&s.Last); err != nil {
+		return fmt.Errorf("output of the last step: %w", err)
+	}
+	return nil
+}
+
+func (rt *Runtime) loadValue(v *journal.Value) (err error) {
+	if v.Blob != "" {
+		v.Loaded, err = rt.load(*v)
+	}
+	return err
 }
 
 // maxInlineVariables is the size of the values of a scope, in bytes, that a
 // record holds beside the blobs.
 const maxInlineVariables = 4 * blobSize
 
-// keepScope returns variables for a record, redacted. Large values are blobs. If
-// the others are too many together, all but the smallest are blobs too: a value
-// that did not change since the last record is then not written again.
-func (rt *Runtime) keepScope(vars map[string]json.RawMessage) (map[string]journal.Value, error) {
-	kept := make(map[string]journal.Value, len(vars))
+// keepScope returns variables for a record that holds all of them. If they are too
+// many together, all but the smallest are blobs: a value that did not change since
+// the last record is then not written again.
+func (rt *Runtime) keepScope(vars map[string]journal.Value) (map[string]journal.Value, error) {
 	inline := 0
-	for name, v := range vars {
-		value, err := rt.value(v)
-		if err != nil {
-			return nil, fmt.Errorf("variable %q: %w", name, err)
-		}
-		kept[name] = value
-		inline += len(value.JSON)
+	for _, v := range vars {
+		inline += len(v.JSON)
 	}
 	if inline <= maxInlineVariables {
-		return kept, nil
+		return vars, nil
 	}
 	const small = 512
-	for name, v := range kept {
+	for name, v := range vars {
 		if len(v.JSON) <= small {
 			continue
 		}
@@ -105,9 +111,9 @@ func (rt *Runtime) keepScope(vars map[string]json.RawMessage) (map[string]journa
 		if err != nil {
 			return nil, fmt.Errorf("variable %q: %w", name, err)
 		}
-		kept[name] = journal.Value{Blob: digest}
+		vars[name] = journal.Value{Blob: digest, Size: int64(len(v.JSON)), Loaded: v.JSON}
 	}
-	return kept, nil
+	return vars, nil
 }
 
 // readDefinitions decodes, with some step types, the definition that a run used

@@ -203,18 +203,19 @@ func (rt *Runtime) forkAt(p *past, next chosen, from int, opt ForkOptions) (*jou
 	if next.def.Recipe != p.used.def.Recipe || !slices.Equal(next.def.RAGSources, p.used.def.RAGSources) {
 		rag = nil // is built again
 	}
-	sc, err := rt.liveScope(st.Scope)
-	if err != nil {
+	if err := rt.loadScope(st.Scope); err != nil {
 		return nil, err
 	}
-	vars := sc.snapshot()
-	maps.Copy(vars, opt.Inputs) // an input is a variable too
+	vars := st.Scope.Variables
+	for name, v := range opt.Inputs { // an input is a variable too
+		if vars[name], err = rt.keep(v); err != nil {
+			return nil, err
+		}
+	}
 	if f.Variables, err = rt.keepScope(vars); err != nil {
 		return nil, err
 	}
-	if f.Last, err = rt.value(sc.lastValue()); err != nil {
-		return nil, err
-	}
+	f.Last = st.Scope.Last
 	if f.RAG, err = rt.value(rag); err != nil {
 		return nil, err
 	}

@@ -3,10 +3,8 @@ package runtime
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strconv"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 )
 
@@ -16,22 +14,6 @@ func (info *RunInfo) fork(f *journal.Fork) {
 	if f.Iteration > 0 {
 		info.RetryFrom = strconv.Itoa(f.From)
 	}
-}
-
-// takeFork sets a run that begins to where the other one stood. Recovery does
-// the same with what the journal has.
-func (r *run) takeFork() error {
-	f := r.begin.Fork
-	if f.Iteration == 0 {
-		return nil
-	}
-	sc, err := r.rt.liveScope(&history.Scope{Variables: f.Variables, Last: f.Last})
-	if err != nil {
-		return err
-	}
-	r.sc, r.iteration = sc, f.Iteration-1
-	maps.Copy(r.cursors, f.Cursors)
-	return nil
 }
 
 // forkedPass returns what the run was made from if its next pass is the one
@@ -52,22 +34,16 @@ func (r *run) forkedContext(f *journal.Fork) (json.RawMessage, error) {
 	return r.rt.load(f.RAG)
 }
 
-// forkedSteps makes the records of the steps that the other run had carried
-// out, and has the pass take them as done, as after a crash behind them.
+// forkedSteps returns the records of the steps that the other run had executed.
+// The iteration takes them as done, as after a crash behind them.
 func (r *run) forkedSteps(f *journal.Fork) []*journal.Record {
 	if f == nil || f.From == 0 {
 		return nil
 	}
-	done := history.Executions{}
 	records := make([]*journal.Record, 0, len(f.Done))
 	for i := range f.Done {
-		rec := &journal.Record{Kind: journal.StepEnd, Path: f.Done[i].Path, Attempts: []int{0}, StepEnd: &f.Done[i].End}
-		done.Add(rec)
-		records = append(records, rec)
+		records = append(records, &journal.Record{Kind: journal.StepEnd, Path: f.Done[i].Path, Attempts: []int{0}, StepEnd: &f.Done[i].End})
 	}
-	r.mu.Lock()
-	r.hist = done
-	r.mu.Unlock()
 	return records
 }
 

@@ -106,7 +106,7 @@ func (rt *Runtime) memoryUsers() []health.MemoryUser {
 // MemoryUse implements [health.MemoryUser].
 func (r *run) MemoryUse() (used, limit int64) {
 	if used = r.rt.opt.Executions.Memory(r.id); used > 0 {
-		used += r.sc.size()
+		used += r.runScope().size()
 	}
 	return used, r.memoryLimit()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,23 +23,32 @@ func (r *run) iterate() error {
 	if err := r.revive(); err != nil {
 		return err
 	}
-	if r.loopDone {
+	open, loopDone := r.interrupted()
+	if loopDone {
 		return nil
 	}
 	for {
-		if r.hist == nil { // else the iteration that a crash interrupted goes on
+		if !open {
 			more, err := r.nextIteration()
 			if err != nil || !more {
 				return err
 			}
 		}
 		done, err := r.oneIteration()
-		r.hist = nil
+		open = false
 		r.setPlugins(nil)
 		if err != nil || done {
 			return err
 		}
 	}
+}
+
+// interrupted returns whether the run continues an iteration that a crash
+// interrupted, and whether its loop had ended and only the run's end is missing.
+func (r *run) interrupted() (open, loopDone bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.Open, r.state.LoopDone && !r.state.Open
 }
 
 // nextIteration decides whether there is another pass, waits until it may
@@ -155,7 +165,7 @@ func (r *run) maxIterations(def *sentinels.Definition) int {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return def.Safety.MaxIterations + r.room.Iterations
+	return def.Safety.MaxIterations + r.state.Extension.Iterations
 }
 
 // atLimit is what happens at a limit: an error that ends the run, or a pause
@@ -181,7 +191,7 @@ func (t *timeoutTimer) arm() {
 	r := t.r
 	def := r.definition()
 	r.mu.Lock()
-	due := def.Safety.Timeout() + time.Duration(r.room.TimeoutMs)*time.Millisecond
+	due := def.Safety.Timeout() + time.Duration(r.state.Extension.TimeoutMs)*time.Millisecond
 	r.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -246,16 +256,11 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	r.mu.Lock()
 	edited := r.hash != next.hash
 	r.def, r.hash, r.revision, r.edit = def, next.hash, next.revision, next.edit
-	r.iteration++
-	if rag != nil {
-		r.sc.unset("ragContext") // one that a step made holds until it is built again
-	}
-	r.event, r.heard, r.ragContext, r.steps, r.eventBytes = answers.event, chain{}, rag, 0, 0
+	r.steps, r.emitting = 0, 0
 	if answers.seq != 0 {
 		body.Pattern = def.Loop.Event
-		r.cursors[body.Pattern] = answers.seq
 	}
-	body.Iteration = r.iteration
+	body.Iteration = r.state.Iteration + 1
 	r.mu.Unlock()
 	r.setPlugins(view)
 	if edited {
@@ -281,7 +286,7 @@ func (r *run) buildContext(def *sentinels.Definition) (json.RawMessage, error) {
 		return nil, nil // an embedder without context sources does not use the recipe
 	}
 	rag, err := r.rt.opt.Contexts.Build(r.ctx, ContextRequest{
-		Recipe: def.Recipe, Sources: def.RAGSources, Workspace: r.begin.Workspace, Run: r.id, Variables: r.sc.snapshot(),
+		Recipe: def.Recipe, Sources: def.RAGSources, Workspace: r.begin.Workspace, Run: r.id, Variables: r.runScope().variables(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build context %q: %w", def.Recipe, err)
@@ -294,7 +299,7 @@ func (r *run) buildContext(def *sentinels.Definition) (json.RawMessage, error) {
 func (r *run) oneIteration() (done bool, err error) {
 	def := r.definition()
 	started := time.Now()
-	x := &stepList{run: r, sc: r.sc, steps: def.Steps}
+	x := &stepList{run: r, sc: r.runScope(), steps: def.Steps}
 	if _, err := x.carryOut(r.ctx); err != nil {
 		return false, err
 	}
@@ -311,12 +316,13 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 		}
 	}
 	body := &journal.IterationEndBody{Iteration: r.passes(), Done: done, Check: check}
-	if body.Variables, err = r.rt.keepScope(r.sc.snapshot()); err != nil {
+	r.mu.Lock()
+	variables, last := maps.Clone(r.state.Scope.Variables), r.state.Scope.Last
+	r.mu.Unlock()
+	if body.Variables, err = r.rt.keepScope(variables); err != nil {
 		return false, err
 	}
-	if body.Last, err = r.rt.value(r.sc.lastValue()); err != nil {
-		return false, err
-	}
+	body.Last = last
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	// What the next pass goes on from. A stored sentinel's newer revision it will
@@ -327,18 +333,15 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 		return false, err
 	}
 	r.mu.Lock()
-	r.passEnded, r.info.Crashes = r.rt.calendar.now(), nil
-	body.Usage, body.Steps = r.usage, r.steps
-	if r.room != (journal.LimitExtension{}) {
-		room := r.room
-		body.Extension = &room
-	}
-	body.Cursors = make(map[string]uint64, len(r.cursors))
-	for p, n := range r.cursors {
-		body.Cursors[p] = n
+	r.info.Crashes = nil
+	body.Usage, body.Steps, body.Cursors = r.state.Usage, r.state.Steps, maps.Clone(r.state.Cursors)
+	if r.state.Extension != (journal.LimitExtension{}) {
+		extension := r.state.Extension
+		body.Extension = &extension
 	}
 	r.mu.Unlock()
-	ticket := r.write(writeOptions{lazy: true, info: true}, &journal.Record{Kind: journal.IterationEnd, IterationEnd: body})
+	at := r.rt.calendar.now().UnixMicro()
+	ticket := r.write(writeOptions{lazy: true, info: true}, &journal.Record{Kind: journal.IterationEnd, Time: at, IterationEnd: body})
 	ticket.OnDone(func(error) {
 		r.tell(Progress{Event: OnIterationEnd, Iteration: body.Iteration, Duration: time.Since(started)})
 	})
@@ -349,7 +352,7 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 // check evaluates a condition of the run itself. Whatever goes wrong is an
 // error of the run, never false. value is for people.
 func (r *run) check(source, field string) (truth bool, value string, err error) {
-	v, err := r.rt.cond.Eval(r.ctx, source, r.conditionVars(r.sc, nil))
+	v, err := r.rt.cond.Eval(r.ctx, source, r.conditionVars(r.runScope(), nil))
 	if err != nil {
 		e := *asError(err, abi.Plugin)
 		e.Field, e.Message = field, field+": "+e.Message
@@ -359,7 +362,7 @@ func (r *run) check(source, field string) (truth bool, value string, err error) 
 }
 
 func (r *run) countMax(loop sentinels.Loop) (int, error) {
-	raw, _, err := sentinels.Resolve(loop.Max, r.lookup(r.sc, nil))
+	raw, _, err := sentinels.Resolve(loop.Max, r.lookup(r.runScope(), nil))
 	if err != nil {
 		return 0, err
 	}
@@ -375,7 +378,7 @@ func (r *run) countMax(loop sentinels.Loop) (int, error) {
 func (r *run) lastPass() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.passEnded
+	return microTime(r.state.IterationEnded)
 }
 
 func (r *run) sleep(ctx context.Context, until time.Time) error {
@@ -402,7 +405,7 @@ func (r *run) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.
 func (r *run) cursor(pattern string) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n, ok := r.cursors[pattern]; ok {
+	if n, ok := r.state.Cursors[pattern]; ok {
 		return n
 	}
 	return r.begin.EventCursor

@@ -204,12 +204,9 @@ func (l *ledger) extend(id sentinels.RunID, room journal.LimitExtension) {
 	}
 }
 
-// spendTurn adds a turn to what the run's own calls have cost. A turn that
-// failed may have cost something too.
-func (r *run) spendTurn(u sentinels.Usage) sentinels.Usage {
+// turnUsage returns what a turn has cost. One that failed may have cost something
+// too.
+func turnUsage(u sentinels.Usage) sentinels.Usage {
 	u.Calls = 1
-	r.mu.Lock()
-	r.usage.Add(u)
-	r.mu.Unlock()
 	return u
 }

@@ -10,12 +10,12 @@ import (
 // lookup returns the names that references and conditions of a scope may use:
 // the reserved ones, then variables, then inputs as plain variables. retry is
 // the value of $retry, nil outside a repeated attempt.
-func (r *run) lookup(sc *scope, retry json.RawMessage) sentinels.Lookup {
+func (r *run) lookup(sc scope, retry json.RawMessage) sentinels.Lookup {
 	return func(name string) (json.RawMessage, bool) {
 		switch name {
 		case "event":
 			r.mu.Lock()
-			e := r.event
+			e := r.state.Event
 			r.mu.Unlock()
 			if e == nil {
 				return json.RawMessage("null"), true
@@ -36,7 +36,7 @@ func (r *run) lookup(sc *scope, retry json.RawMessage) sentinels.Lookup {
 			})
 			return b, true
 		case "last":
-			v := sc.lastValue()
+			v := sc.last()
 			if v == nil {
 				v = json.RawMessage("null")
 			}
@@ -51,7 +51,7 @@ func (r *run) lookup(sc *scope, retry json.RawMessage) sentinels.Lookup {
 				return v, true
 			}
 			r.mu.Lock()
-			rag := r.ragContext
+			rag := content(r.state.RAGContext)
 			r.mu.Unlock()
 			if rag == nil {
 				return nil, false
@@ -65,7 +65,7 @@ func (r *run) lookup(sc *scope, retry json.RawMessage) sentinels.Lookup {
 // conditionVars are the same names for a condition. A reserved name that has
 // nothing to say, such as $retry in a first attempt, has no value there, so that
 // $retry.attempts is undefined and no error.
-func (r *run) conditionVars(sc *scope, retry json.RawMessage) cond.Vars {
+func (r *run) conditionVars(sc scope, retry json.RawMessage) cond.Vars {
 	lookup := r.lookup(sc, retry)
 	return func(name string) (json.RawMessage, bool) {
 		v, ok := lookup(name)

@@ -102,11 +102,11 @@ func recoveredIterations() keptIterations { return retention.Recovered() }
 // written.
 func (r *run) noteIteration(records int) {
 	r.log.mu.Lock()
-	first, bytes := r.log.seq+1-uint64(records), r.log.bytes
+	bytes := r.log.bytes
 	r.log.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kept.Add(first, bytes)
+	r.kept.Add(r.state.Seq+1-uint64(records), bytes)
 }
 
 // retain removes the records of iterations beyond the limits.

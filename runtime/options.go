@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -79,8 +80,10 @@ type Options struct {
 
 	store store.Store      // of engine tests, in place of Dir
 	now   func() time.Time // likewise, the wall clock
-
-	sweepInterval time.Duration // likewise, between two sweeps of blobs
+	// applied, for tests, is called behind each record that a live run applies to
+	// its state. It must not keep or change the state.
+	applied       func(sentinels.RunID, *history.State)
+	sweepInterval time.Duration // of tests, between two sweeps of blobs
 }
 
 // Limits bound what runs may use; each is named in the error that it causes.

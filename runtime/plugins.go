@@ -116,8 +116,8 @@ func (rt *Runtime) deniedType(t sentinels.StepType) (message, hint string) {
 func begun(open history.Executions) []pluginset.Began {
 	var list []pluginset.Began
 	for _, e := range open {
-		if a := e.Attempts[e.Last]; e.End == nil && a != nil && a.Start != nil {
-			list = append(list, pluginset.Began{Type: a.Start.Type, Digest: a.Start.Module})
+		if e.End == nil && e.Module != "" {
+			list = append(list, pluginset.Began{Type: e.Type, Digest: e.Module})
 		}
 	}
 	return list

@@ -70,10 +70,11 @@ func (p Probe) Ahead(t sentinels.StepType) (ready Probe, ok bool) {
 	if err != nil {
 		return p, false
 	}
-	if p.seed, ok = mod.Seed(); !ok {
-		p.seed = 1
+	if seed, ready := mod.Seed(); ready {
+		p.seed = seed
+		return p, true
 	}
-	return p, ok
+	return p, false
 }
 
 // Waiting returns how many runs have begun to wait: nothing of them executes,
@@ -97,7 +98,7 @@ func (r *run) waits() bool {
 	}
 	idle := r.active == 0
 	r.slot.Unlock()
-	r.log.mu.Lock()
-	defer r.log.mu.Unlock()
-	return idle && r.log.seq >= started
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return idle && r.state.Seq >= started
 }

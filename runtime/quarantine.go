@@ -35,10 +35,10 @@ func (l *Limits) poison(c StepCrashes) bool {
 func (r *run) executingAtCrash() []string {
 	turn := r.info.Turn
 	r.info.Turn = ""
-	if r.hist == nil {
+	if !r.state.Open {
 		r.info.Crashes = nil
 	}
-	if r.hist == nil || !r.rt.unclean {
+	if !r.state.Open || !r.rt.unclean {
 		return nil
 	}
 	asked := map[string]bool{}
@@ -47,7 +47,7 @@ func (r *run) executingAtCrash() []string {
 	}
 	open := map[string]StepCrashes{}
 	var executing []string
-	for _, e := range r.hist {
+	for _, e := range r.state.Executions {
 		path := e.Path
 		if e.End != nil || e.Last == 0 {
 			continue
@@ -57,7 +57,7 @@ func (r *run) executingAtCrash() []string {
 			open[path] = before
 		}
 		waited := r.rt.limits.suspect(before) && turn != path
-		a := e.Newest()
+		a := e.Attempt
 		if !waited && a != nil && wasExecuting(a, path, asked) && !slices.Contains(executing, path) {
 			executing = append(executing, path)
 		}
@@ -102,13 +102,13 @@ func (r *run) suspects() (n int) {
 // quarantine returns the step for which a restored run is held, nil if there is
 // none, or a decision about it is in the journal.
 func (r *run) quarantine() *Quarantine {
-	if r.hist == nil {
+	if !r.state.Open {
 		return nil
 	}
-	for _, e := range r.hist {
+	for _, e := range r.state.Executions {
 		path := e.Path
 		c := r.info.Crashes[path]
-		if e.End == nil && e.Last != 0 && e.Retry == nil && r.rt.limits.poison(c) && r.verdicts[quarantineName(path)] == nil {
+		if e.End == nil && e.Last != 0 && e.Retry == nil && r.rt.limits.poison(c) && r.state.Decisions[quarantineName(path)] == nil {
 			return &Quarantine{r.id, r.begin.Sentinel, path, c.Count}
 		}
 	}
@@ -118,9 +118,9 @@ func (r *run) quarantine() *Quarantine {
 // wasExecuting reports whether the attempt did something itself when its records
 // stop: its guest ran, or an effect was under way about which no person was asked.
 func wasExecuting(a *history.Attempt, path string, asked map[string]bool) bool {
-	for seq, c := range a.Calls {
+	for _, c := range a.Calls {
 		if c.End == nil && c.Start != nil {
-			return c.Start.Effect && !asked[history.CallName(path, seq)]
+			return c.Start.Effect && !asked[history.CallName(path, c.Seq)]
 		}
 	}
 	return true

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -59,7 +58,7 @@ func (t *takeover) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		r.addRoom(opt)
 	}
 	// What is spent must be booked before anybody below spends more.
-	r.ledger.charge(info.ID, r.usage)
+	r.ledger.charge(info.ID, r.state.Usage)
 	for _, c := range over {
 		r.ledger.charge(info.ID, c)
 	}
@@ -216,40 +215,19 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	r = rt.newRun(info.ID, st.Start, def, used.hash, parent, time.Duration(st.Elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
 	r.revision, r.edit, r.own, r.view = used.revision, used.edit, own, view
-	r.verdicts, r.cursors = st.Decisions, st.Cursors
-	if err = r.loadScopes(st); err != nil {
+	if err = rt.loadState(st); err != nil {
 		return r, err
 	}
-	r.log.seq = st.Seq
+	r.state, r.steps = *st, st.Steps
 	r.kept = recoveredIterations() // all that is left of earlier passes
-	r.iteration, r.usage, r.room, r.eventBytes = st.Iteration, st.Usage, st.Extension, st.EventBytes
-	r.event, r.failedStep = st.Event, st.FailedStep
-	r.loopDone, r.passEnded = st.LoopDone && !st.Open, microTime(st.IterationEnded)
-	if st.Open {
-		r.hist = st.Executions
-	}
 	r.ledger.extend(r.id, st.Extension)
 	r.atCrash = r.executingAtCrash()
 	r.slim()
+	r.state.Definitions.Unload()
 	r.share()
 	if opt.cut != nil {
 		r.cut = opt.cut[r.id]
 		return r, nil
 	}
 	return r, r.interruptedExecutions(ctx)
-}
-
-// loadScopes sets the variables of a run that was recovered.
-func (r *run) loadScopes(st *history.State) (err error) {
-	if r.sc, err = r.rt.liveScope(st.Scope); err != nil {
-		return err
-	}
-	r.branches = make(map[string]*scope, len(st.Branches))
-	for key, h := range st.Branches {
-		if r.branches[key], err = r.rt.liveScope(h); err != nil {
-			return err
-		}
-	}
-	r.ragContext, err = r.rt.load(st.RAGContext)
-	return err
 }

@@ -20,9 +20,9 @@ func (a *attempt) restoreCalls(past *history.Attempt) error {
 		}
 		a.state, a.block = state, past.Checkpoint.Block
 	}
-	for _, seq := range past.Order {
-		h := past.Calls[seq]
-		c, result, err := a.restoreCall(seq, h)
+	for _, h := range past.Calls {
+		seq := h.Seq
+		c, result, err := a.restoreCall(h)
 		if err != nil {
 			return err
 		}
@@ -43,8 +43,8 @@ func (a *attempt) restoreCalls(past *history.Attempt) error {
 	return nil
 }
 
-func (a *attempt) restoreCall(seq int, h *history.Call) (*call, json.RawMessage, error) {
-	c := &call{seq: seq, start: h.Start, done: make(chan struct{})}
+func (a *attempt) restoreCall(h *history.Call) (*call, json.RawMessage, error) {
+	c := &call{seq: h.Seq, start: h.Start, done: make(chan struct{})}
 	kept := journal.Value{}
 	switch {
 	case h.Start != nil:
@@ -89,9 +89,6 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 		// whatever is decided; making it again books it once more.
 		worst := *c.start.Reserved
 		a.run.ledger.charge(a.run.id, worst)
-		a.run.mu.Lock()
-		a.run.usage.Add(worst)
-		a.run.mu.Unlock()
 		a.doubt(ctx, c, a.guarded(func(ctx context.Context, c *call) (callEnd, error) {
 			a.run.ledger.rebook(a.run, worst)
 			return a.doLLM(ctx, c)
@@ -99,7 +96,6 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	case abi.FuncWatch:
 		a.perform(ctx, c, nil, a.guarded(a.doWatch))
 	case abi.FuncBlock:
-		c.resumed = true
 		a.perform(ctx, c, nil, a.doBlock)
 	case abi.FuncWait:
 		c.setTime()

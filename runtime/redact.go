@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding/json"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -18,11 +19,11 @@ func (rt *Runtime) redact(v json.RawMessage) json.RawMessage {
 	return rt.opt.Redact(v)
 }
 
-// redactAll removes secrets from each value.
+// redactAll returns each value without secrets, for a record.
 func (rt *Runtime) redactAll(values map[string]json.RawMessage) map[string]json.RawMessage {
 	clean := make(map[string]json.RawMessage, len(values))
 	for name, v := range values {
-		clean[name] = rt.redact(v)
+		clean[name] = journal.Compact(rt.redact(v))
 	}
 	return clean
 }

@@ -278,21 +278,18 @@ func (r *run) doubts() []Doubt {
 		at := history.Address(x.Path)
 		add(x.question(), at, "background process "+x.Execution, r.doubtChoice(r.stepInterrupt(at), false))
 	}
-	if r.hist == nil {
-		return out
-	}
-	for _, e := range r.hist {
-		a := e.Newest()
+	for _, e := range r.state.Executions {
+		a := e.Attempt
 		if a == nil {
 			continue
 		}
 		address := history.Address(e.Path)
-		for seq, h := range a.Calls {
+		for _, h := range a.Calls {
 			if !h.InDoubt() {
 				continue
 			}
 			c := call{function: h.Start.Function, start: h.Start}
-			add(history.CallName(e.Path, seq), address, c.what(), r.doubtChoice(r.stepInterrupt(address), h.Start.Safe))
+			add(history.CallName(e.Path, h.Seq), address, c.what(), r.doubtChoice(r.stepInterrupt(address), h.Start.Safe))
 		}
 	}
 	return out

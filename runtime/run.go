@@ -29,7 +29,6 @@ type run struct {
 
 	clock   *activeClock
 	timeout *timeoutTimer
-	sc      *scope
 	ledger  *ledger // of the run tree's root
 	gate    *gate   // closed while paused
 	parent  *run    // nil for a root, and when another process began the parent
@@ -55,27 +54,15 @@ type run struct {
 	wake        context.CancelCauseFunc // ends a wait between passes; nil when there is none
 	view        *pluginset.View         // of the current pass
 	types       *sentinels.TypeSet      // that the current pass read its definition with
-	iteration   int
-	passEnded   time.Time        // when the newest iteration ended
-	loopDone    bool             // a crash came between the loop's end and the run's
-	event       *sentinels.Event // of the pass
-	heard       chain            // the longest of the events that a step of the pass waited for
-	ragContext  json.RawMessage
-	steps       int   // step executions of the iteration
-	eventBytes  int64 // of the events that the iteration has emitted, names and data
+	state       history.State           // after the records that were enqueued; only write changes it
+	steps       int                     // step executions of the iteration that were admitted
+	emitting    int64                   // bytes of the events that calls under way have emitted
 	retries     []*RetryWait
-	hist        history.Executions
-	atCrash     []string               // paths of the steps that were executing at the crash, until it is counted
-	room        journal.LimitExtension // added by resumes
-	onInterrupt sentinels.Interrupt    // said when the run was resumed
+	atCrash     []string            // paths of the steps that were executing at the crash, until it is counted
+	onInterrupt sentinels.Interrupt // said when the run was resumed
 	cut         []InterruptedExecution
-	branches    map[string]*scope // of parallel blocks that a crash interrupted
 	asks        map[string]*ask
-	verdicts    map[string]*journal.SignalBody // decisions that came before they were asked for again
-	cursors     map[string]uint64              // outbox position by pattern
-	usage       sentinels.Usage
 	result      Result
-	failedStep  string
 	kept        keptIterations // for retention
 }
 
@@ -86,9 +73,9 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 	ctx, cancel := context.WithCancelCause(rt.ctx)
 	r := &run{
 		rt: rt, id: id, begin: begin, ctx: ctx, cancel: cancel, done: make(chan struct{}),
-		clock: newActiveClock(elapsed), sc: newScope(), gate: newGate(), parent: parent,
+		clock: newActiveClock(elapsed), gate: newGate(), parent: parent,
 		def: def, hash: hash, revision: begin.Revision,
-		asks: map[string]*ask{}, verdicts: map[string]*journal.SignalBody{}, cursors: map[string]uint64{},
+		asks: map[string]*ask{},
 	}
 	if parent != nil {
 		r.ledger = parent.ledger
@@ -168,7 +155,7 @@ func (r *run) finish(err error) {
 	}
 	if end.Status != sentinels.StatusCompleted {
 		r.mu.Lock()
-		end.Step = r.failedStep
+		end.Step = r.state.FailedStep
 		r.mu.Unlock()
 	}
 	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut {
@@ -241,7 +228,7 @@ func (r *run) status() sentinels.Status {
 func (r *run) passes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.iteration
+	return r.state.Iteration
 }
 
 // definition returns the revision of the current iteration.
@@ -309,13 +296,14 @@ type Result struct {
 func (r *run) makeResult(end *journal.RunEndBody) Result {
 	usage, iterations := r.ledger.total(r.id), r.passes()
 	elapsed := r.clock.elapsed()
-	variables := r.sc.snapshot()
+	sc := r.runScope()
+	variables := sc.variables()
 	for name, v := range variables { // inputs are not redacted for guests
 		variables[name] = r.rt.redact(v)
 	}
 	return Result{
 		Run: r.id, Sentinel: r.begin.Sentinel, Status: end.Status, Iterations: iterations,
-		Duration: elapsed, Millis: elapsed.Milliseconds(), Usage: usage, Output: r.sc.lastValue(),
+		Duration: elapsed, Millis: elapsed.Milliseconds(), Usage: usage, Output: sc.last(),
 		Variables: variables, Limit: end.Limit, Step: end.Step, Error: end.Error,
 	}
 }

@@ -234,9 +234,10 @@ func playScript(t *testing.T, ar *txtar.Archive, resident int) map[string]string
 	}
 	begin.Limits.Resident = resident
 	seen := newWatcher()
-	rt := openBuiltin(t, store.NewMemory(), runtime.Options{
+	live := &runtime.StateRecorder{}
+	rt := openBuiltin(t, store.NewMemory(), runtime.RecordStates(runtime.Options{
 		Commands: &outside, Models: &outside, Limits: begin.Limits, Observer: runtime.Observer{Progress: seen.progress},
-	})
+	}, live))
 	defer rt.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -284,8 +285,8 @@ func playScript(t *testing.T, ar *txtar.Archive, resident int) map[string]string
 		got["want.calls"] += line + "\n"
 	}
 	for _, r := range allRuns(t, rt) {
-		if _, err := runtime.CheckFold(rt, r.ID); err != nil {
-			t.Errorf("run %s: %v", r.ID, err)
+		if states, err := runtime.CheckFold(rt, r.ID, live); err != nil || states == 0 {
+			t.Errorf("run %s, after %d states: %v", r.ID, states, err)
 		}
 		trace, err := rt.Trace(r.ID)
 		if err != nil {

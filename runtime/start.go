@@ -93,15 +93,8 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		ID: id, Sentinel: def.ID, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
 		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, UpdatedAt: now,
 	}
-	for name, v := range begin.Variables {
-		r.sc.set(name, v)
-	}
 	if opt.fork != nil {
 		r.info.fork(opt.fork)
-		if err := r.takeFork(); err != nil {
-			r.cancel(err)
-			return "", err
-		}
 	}
 	w := writeOptions{lazy: opt.puts == nil, info: true, puts: opt.puts}
 	if opt.Key != "" {
@@ -255,20 +248,20 @@ func (rt *Runtime) runStart(def *sentinels.Definition, opt StartOptions) (*journ
 	}
 	begin.Variables = map[string]json.RawMessage{}
 	for name, v := range inputs {
-		begin.Variables[name] = v
+		begin.Variables[name] = journal.Compact(v)
 	}
 	for name, v := range opt.Variables {
 		if contains(sentinels.Reserved, name) {
 			return nil, errf(abi.BadFields, "variable %q is reserved", name)
 		}
-		begin.Variables[name] = v
+		begin.Variables[name] = journal.Compact(v)
 	}
 	if p := opt.parent; p != nil {
 		begin.Parent, begin.Root, begin.ParentCall = p.id, p.begin.Root, opt.Key
 		begin.Ancestry = append(append([]sentinels.ID(nil), p.begin.Ancestry...), p.begin.Sentinel)
 		if begin.Event == nil {
 			p.mu.Lock()
-			begin.Event = p.event // of the pass that starts it
+			begin.Event = p.state.Event // of the iteration that starts it
 			p.mu.Unlock()
 		}
 		if begin.Interrupt == "" {

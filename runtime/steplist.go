@@ -14,7 +14,7 @@ import (
 // step asked for.
 type stepList struct {
 	run      *run
-	sc       *scope
+	sc       scope
 	steps    []sentinels.Step
 	path     string // execution path of the list with its last dot: "" or "1#7.steps."
 	address  string // likewise "" or "1.steps."
@@ -59,6 +59,9 @@ func (r *run) countStep(x *execution) error {
 	if own := r.definition().Safety.MaxSteps; own > 0 {
 		limit = own
 	}
+	if x.past != nil {
+		return nil // it was counted when it began
+	}
 	r.mu.Lock()
 	r.steps++
 	n := r.steps
@@ -74,5 +77,8 @@ func (r *run) countStep(x *execution) error {
 func (r *run) past(path string, enclosing []int) *history.Execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.hist.Get(path, enclosing)
+	if x := r.state.Executions.Get(path, enclosing); x != nil {
+		return x.Clone()
+	}
+	return nil
 }

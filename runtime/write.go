@@ -15,12 +15,12 @@ import (
 // blobSize is the size from which a value is kept as a blob beside the journal.
 const blobSize = 64 << 10
 
-// journalLog is a run's place in its journal. Its lock is held while sequence
-// numbers are given and batches are enqueued, so that both have one order.
+// journalLog orders a run's records. Its lock is held while records get their
+// numbers, are applied to the run's state and are enqueued, so that all three
+// have one order.
 type journalLog struct {
 	mu    sync.Mutex
-	seq   uint64 // of the newest record
-	bytes int64  // kept in the store, about
+	bytes int64 // kept in the store, about
 }
 
 type writeOptions struct {
@@ -29,8 +29,9 @@ type writeOptions struct {
 	puts []store.Put // written in the same commit
 }
 
-// write appends records to the run's journal, in order, in one commit. A record
-// that cannot be encoded is a fault of the program and panics.
+// write appends records to the run's journal, in order, in one commit, and
+// applies them to the run's state. Nothing else changes that state. A record that
+// cannot be encoded or applied is a fault of the program and panics.
 func (r *run) write(opt writeOptions, records ...*journal.Record) *store.Ticket {
 	now := time.Now().UnixMicro()
 	elapsed := r.clock.elapsed().Microseconds()
@@ -49,15 +50,10 @@ func (r *run) write(opt writeOptions, records ...*journal.Record) *store.Ticket 
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
 	b := store.Batch{Lazy: opt.lazy, Puts: opt.puts, Appends: make([]store.Append, 0, len(records))}
-	for i, rec := range records {
-		r.log.seq++
+	first := r.apply(records)
+	for i := range records {
 		r.log.bytes += int64(len(encoded[i]))
-		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: r.log.seq, Record: encoded[i]})
-		if rec.Kind == journal.IterationEnd {
-			r.mu.Lock()
-			r.info.Snapshot = r.log.seq
-			r.mu.Unlock()
-		}
+		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: first + uint64(i), Record: encoded[i]})
 	}
 	if opt.info {
 		b.Puts = append(b.Puts, r.infoPut())
@@ -65,11 +61,37 @@ func (r *run) write(opt writeOptions, records ...*journal.Record) *store.Ticket 
 	return r.rt.db.Enqueue(b)
 }
 
+// apply applies records to the run's state and returns the number of the first
+// one. The caller holds r.log.mu.
+func (r *run) apply(records []*journal.Record) (first uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first = r.state.Seq + 1
+	for _, rec := range records {
+		if err := r.state.Apply(r.state.Seq+1, rec); err != nil {
+			panic(fmt.Errorf("run %s: %w", r.id, err))
+		}
+		switch {
+		case rec.IterationEnd != nil:
+			r.info.Snapshot = r.state.Seq
+		case rec.CallEnd != nil:
+			r.emitting -= rec.CallEnd.Emitted // the state counts them now
+		}
+		if observe := r.rt.opt.applied; observe != nil {
+			observe(r.id, &r.state)
+		}
+	}
+	// The engine has the definitions decoded, and ten thousand runs that wait
+	// would each hold a text.
+	r.state.Definitions.Unload()
+	return first
+}
+
 // infoPut returns the write of the run's summary. The caller holds r.log.mu, so
 // that summaries are written in the order of what they sum up.
 func (r *run) infoPut() store.Put {
 	r.mu.Lock()
-	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.iteration, r.usage, time.Now().UTC()
+	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.state.Iteration, r.state.Usage, time.Now().UTC()
 	r.info.Elapsed = r.clock.elapsed().Milliseconds()
 	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.edits()
 	value, err := json.Marshal(r.info)
@@ -87,19 +109,19 @@ func (rt *Runtime) value(v json.RawMessage) (journal.Value, error) { return rt.k
 // durable first.
 func (rt *Runtime) keep(v json.RawMessage) (journal.Value, error) {
 	if len(v) <= blobSize {
-		return journal.Value{JSON: v}, nil
+		return journal.Value{JSON: journal.Compact(v)}, nil
 	}
 	digest, err := rt.putBlob(v)
 	if err != nil {
 		return journal.Value{}, fmt.Errorf("keep value of %d bytes: %w", len(v), err)
 	}
-	return journal.Value{Blob: digest}, nil
+	return journal.Value{Blob: digest, Size: int64(len(v)), Loaded: v}, nil
 }
 
 // load returns what value kept; nil for an empty one.
 func (rt *Runtime) load(v journal.Value) (json.RawMessage, error) {
-	if v.Blob == "" {
-		return v.JSON, nil
+	if v.Blob == "" || v.Loaded != nil {
+		return content(v), nil
 	}
 	return rt.db.Blob(v.Blob)
 }

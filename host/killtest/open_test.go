@@ -148,9 +148,9 @@ func TestSecondProcess(t *testing.T) {
 			}
 		}
 		// The command line promises a second, with its own start. What a machine
-		// takes is not asserted, only that it is no wait.
+		// takes is not asserted, only that it does not wait for the lock.
 		if t.Logf("refused after %s", fastest); fastest > 20*time.Second {
-			t.Errorf("it took %s to say so", fastest)
+			t.Errorf("the refusal took %s", fastest)
 		}
 		tried = true
 	})

@@ -15,7 +15,7 @@ type Grants interface {
 	// digest, step types and asks, and its source unless only a parked step needs
 	// it. The error *[abi.Error] with code denied says that it has to
 	// wait for the operator: the plugin is listed as waiting and the version that
-	// was live before goes on serving. Grant is asked again at [runtime.Runtime.Regrant].
+	// was live before continues to serve. Grant is asked again at [runtime.Runtime.Regrant].
 	Grant(ctx context.Context, p Info) (Grant, error)
 }
 

@@ -19,6 +19,9 @@ type Definitions struct {
 	Own   Definition // by the newest edit of the run alone; Edit is 0 if there is none
 }
 
+// Unload removes the texts of the definitions. Which ones the run uses stays known.
+func (d *Definitions) Unload() { d.Used.Value, d.Own.Value = journal.Value{}, journal.Value{} }
+
 func newDefinitions(start *journal.RunStartBody) Definitions {
 	return Definitions{Start: start, Used: Definition{Value: start.Definition, Revision: start.Revision}}
 }

@@ -7,34 +7,44 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Executions are the step executions of an iteration by their [Key].
+// Executions are the step executions of an iteration by their [Key], as far as a
+// replay of the iteration needs them: those that have not ended, and those that
+// have ended in a list of steps that has not.
 type Executions map[string]*Execution
 
-// An Execution is one execution of a step, with all its attempts.
+// An Execution is one execution of a step.
 type Execution struct {
-	Path     string
-	Last     int // newest attempt that started, 0 for none
-	Attempts map[int]*Attempt
-	End      *journal.StepEndBody // nil while it executes
-	Retry    *journal.RetryBody   // attempt Last failed and the next one is due; else nil
-	Failed   *abi.Error           // error of the newest attempt that failed
+	Path    string
+	Last    int      // newest attempt that started, 0 for none
+	Attempt *Attempt // the one that has not ended, nil if there is none
+	End     *journal.StepEndBody
+	Retry   *journal.RetryBody // attempt Last failed and the next one is due; else nil
+	Failed  *abi.Error         // error of the newest attempt that failed
+
+	// Step type and digest of the plugin of attempt Last.
+	Type   sentinels.StepType
+	Module string
 }
 
 // An Attempt is one attempt of a step execution.
 type Attempt struct {
-	Start      *journal.StepStartBody
-	Elapsed    int64 // active time of the run at its start, in microseconds
-	Calls      map[int]*Call
-	Order      []int // numbers of the calls in the order in which they began
+	Number     int
+	Start      *journal.StepStartBody // nil if a hole in the journal hides it
+	Elapsed    int64                  // active time of the run at its start, in microseconds
+	Calls      []*Call                // in the order of their numbers; those before the checkpoint only if they are model calls
 	Checkpoint *journal.CheckpointBody
 	Logs       int // log lines so far
+
+	nested bool // it has executed steps in blocks
 }
 
 // A Call is one host call of an attempt. A call that does not act outside the
 // store has no Start.
 type Call struct {
+	Seq       int
 	Start     *journal.CallStartBody
 	StartTime int64 // microseconds since 1970
 	End       *journal.CallEndBody
@@ -97,28 +107,25 @@ func (x Executions) Get(path string, enclosing []int) *Execution { return x[Key(
 // is nil if the records before rec do not have it.
 func (x Executions) Call(rec *journal.Record) *Call {
 	e := x.Get(rec.Path, enclosing(rec))
-	if e == nil {
-		return nil
-	}
-	a := e.Attempts[own(rec)]
-	if a == nil {
+	if e == nil || e.Attempt == nil || e.Attempt.Number != own(rec) {
 		return nil
 	}
 	if rec.CallStart != nil {
-		return a.Calls[rec.CallStart.Seq]
+		return e.Attempt.Call(rec.CallStart.Seq)
 	}
-	return a.Calls[rec.CallEnd.Seq]
+	return e.Attempt.Call(rec.CallEnd.Seq)
 }
 
-// Add adds the record of a step. It ignores records of the whole run.
-func (x Executions) Add(rec *journal.Record) {
+// Add adds the record of a step and reports whether the step begins with it. It
+// ignores records of the whole run.
+func (x Executions) Add(rec *journal.Record) (begins bool) {
 	if rec.Path == "" || len(rec.Attempts) == 0 {
-		return
+		return false
 	}
 	key := Key(rec.Path, enclosing(rec))
 	e := x[key]
-	if e == nil {
-		e = &Execution{Path: rec.Path, Attempts: map[int]*Attempt{}}
+	if begins = e == nil; begins {
+		e = &Execution{Path: rec.Path}
 		x[key] = e
 	}
 	n := own(rec)
@@ -126,52 +133,128 @@ func (x Executions) Add(rec *journal.Record) {
 	case journal.StepStart:
 		a := e.attempt(n)
 		a.Start, a.Elapsed = rec.StepStart, rec.Elapsed
-		e.Last, e.Retry = n, nil
+		e.Last, e.Retry, e.Type, e.Module = n, nil, rec.StepStart.Type, rec.StepStart.Module
 	case journal.CallStart:
-		c := e.attempt(n).call(rec.CallStart.Seq)
+		a := e.attempt(n)
+		c := a.call(rec.CallStart.Seq)
 		c.Start, c.StartTime = rec.CallStart, rec.Time
+		a.nested = a.nested || rec.CallStart.Function == abi.FuncBlock
 	case journal.CallEnd:
 		a := e.attempt(n)
 		c := a.call(rec.CallEnd.Seq)
-		c.End, c.EndTime = rec.CallEnd, rec.Time
-		a.Logs = max(a.Logs, rec.CallEnd.Logs)
+		end := *rec.CallEnd
+		end.Result, end.Request = end.Result.Unload(), end.Request.Unload()
+		c.End, c.EndTime = &end, rec.Time
+		a.Logs = max(a.Logs, end.Logs)
+		if end.Blocks > 0 {
+			x.removeNested(e.Path, rec.Attempts)
+		}
 	case journal.Checkpoint:
 		a := e.attempt(n)
 		a.Checkpoint = rec.Checkpoint
 		a.Logs = max(a.Logs, rec.Checkpoint.Logs)
+		a.removeCalls(rec.Checkpoint.Seq)
 	case journal.Retry:
 		e.Retry, e.Last, e.Failed = rec.Retry, n, rec.Retry.Error
+		x.endAttempt(e, rec.Attempts)
 	case journal.StepEnd:
-		e.End = rec.StepEnd
+		end := *rec.StepEnd
+		end.Output = end.Output.Unload()
+		e.End = &end
+		x.endAttempt(e, enclosing(rec))
+		x.removeOutput(rec)
+	}
+	return begins
+}
+
+// endAttempt removes the attempt of a step, and what was executed in its blocks:
+// nothing of it is replayed.
+func (x Executions) endAttempt(e *Execution, attempts []int) {
+	if e.Attempt != nil && e.Attempt.nested {
+		x.removeNested(e.Path, attempts)
+	}
+	e.Attempt = nil
+}
+
+// removeNested removes the steps that were executed in the blocks of a step.
+// attempts are those around it, perhaps followed by its own.
+func (x Executions) removeNested(path string, attempts []int) {
+	suffix := Key("", attempts)
+	for key, e := range x {
+		if len(e.Path) > len(path) && e.Path[len(path)] == '#' && strings.HasPrefix(e.Path, path) {
+			if rest := key[len(e.Path):]; rest == suffix || strings.HasPrefix(rest, suffix+"@") {
+				delete(x, key)
+			}
+		}
+	}
+}
+
+// removeOutput removes the output of the step before the one that has ended, if
+// both are in a block: the output of a block is that of its last step.
+func (x Executions) removeOutput(rec *journal.Record) {
+	at := strings.LastIndexByte(rec.Path, '.')
+	i, err := strconv.Atoi(rec.Path[at+1:])
+	if at < 0 || err != nil || i == 0 {
+		return
+	}
+	before := x.Get(rec.Path[:at+1]+strconv.Itoa(i-1), enclosing(rec))
+	if before != nil && before.End != nil {
+		before.End.Output = journal.Value{}
 	}
 }
 
 func (e *Execution) attempt(n int) *Attempt {
-	a := e.Attempts[n]
-	if a == nil {
-		a = &Attempt{Calls: map[int]*Call{}}
-		e.Attempts[n] = a
+	if e.Attempt == nil || e.Attempt.Number != n {
+		e.Attempt = &Attempt{Number: n}
 	}
-	return a
+	return e.Attempt
+}
+
+// Clone returns a copy that later records do not change.
+func (e *Execution) Clone() *Execution {
+	c := *e
+	if e.Attempt == nil {
+		return &c
+	}
+	a := *e.Attempt
+	a.Calls = make([]*Call, len(e.Attempt.Calls))
+	for i, call := range e.Attempt.Calls {
+		copied := *call
+		a.Calls[i] = &copied
+	}
+	c.Attempt = &a
+	return &c
+}
+
+// Call returns the host call with a number, nil if there is none.
+func (a *Attempt) Call(seq int) *Call {
+	if i, ok := a.find(seq); ok {
+		return a.Calls[i]
+	}
+	return nil
+}
+
+func (a *Attempt) find(seq int) (int, bool) {
+	if n := len(a.Calls); n == 0 || a.Calls[n-1].Seq < seq { // the usual case
+		return n, false
+	}
+	return slices.BinarySearchFunc(a.Calls, seq, func(c *Call, seq int) int { return c.Seq - seq })
 }
 
 func (a *Attempt) call(seq int) *Call {
-	c := a.Calls[seq]
-	if c == nil {
-		c = &Call{}
-		a.Calls[seq] = c
-		a.Order = append(a.Order, seq)
+	i, ok := a.find(seq)
+	if !ok {
+		a.Calls = slices.Insert(a.Calls, i, &Call{Seq: seq})
 	}
-	return c
+	return a.Calls[i]
 }
 
-// Newest returns the newest attempt of an execution that has not ended and does
-// not wait for its next attempt; nil if there is none.
-func (e *Execution) Newest() *Attempt {
-	if e.End != nil || e.Retry != nil {
-		return nil
-	}
-	return e.Attempts[e.Last]
+// removeCalls removes the calls before a checkpoint, which no replay makes. Those
+// of models stay: a conversation continues behind the checkpoint.
+func (a *Attempt) removeCalls(checkpoint int) {
+	a.Calls = slices.DeleteFunc(a.Calls, func(c *Call) bool {
+		return c.Seq <= checkpoint && (c.Start == nil || c.Start.Function != abi.FuncLLM)
+	})
 }
 
 // enclosing returns the attempts of the steps around the step of a record.

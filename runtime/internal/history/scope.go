@@ -18,12 +18,23 @@ type Scope struct {
 	Written []string
 
 	branch bool
+	size   int64
 }
 
-func newScope() *Scope { return &Scope{Variables: map[string]journal.Value{}} }
+// newScope returns a scope with a copy of some variables.
+func newScope(variables map[string]journal.Value, last journal.Value) *Scope {
+	s := &Scope{Variables: maps.Clone(variables), Last: last}
+	if s.Variables == nil {
+		s.Variables = map[string]journal.Value{}
+	}
+	for name, v := range s.Variables {
+		s.size += int64(len(name)) + v.Len()
+	}
+	return s
+}
 
-// IsBranch reports whether the scope is that of a branch.
-func (s *Scope) IsBranch() bool { return s.branch }
+// Size returns the size of the variables, names and values, in bytes.
+func (s *Scope) Size() int64 { return s.size }
 
 func (s *Scope) set(name string, v journal.Value) {
 	if name == "" {
@@ -32,15 +43,24 @@ func (s *Scope) set(name string, v journal.Value) {
 	if v.Empty() {
 		v = journal.Value{JSON: json.RawMessage("null")}
 	}
+	s.remove(name)
 	s.Variables[name] = v
+	s.size += int64(len(name)) + v.Len()
 	if s.branch {
 		s.Written = append(s.Written, name)
 	}
 }
 
+func (s *Scope) remove(name string) {
+	if v, ok := s.Variables[name]; ok {
+		s.size -= int64(len(name)) + v.Len()
+		delete(s.Variables, name)
+	}
+}
+
 // newBranch returns a copy of the scope that notes what is written to it.
 func (s *Scope) newBranch() *Scope {
-	return &Scope{Variables: maps.Clone(s.Variables), Last: s.Last, branch: true}
+	return &Scope{Variables: maps.Clone(s.Variables), Last: s.Last, size: s.size, branch: true}
 }
 
 // join applies the writes of a branch. Branches are joined in their order.

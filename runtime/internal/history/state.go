@@ -32,8 +32,10 @@ type State struct {
 	// Of the open iteration; zero between iterations.
 	Event      *sentinels.Event
 	EventSeq   uint64 // offset of Event in the event log, 0 if it started the run
+	Chain      Chain  // the longest of the events that its steps have waited for
 	RAGContext journal.Value
 	EventBytes int64             // of the events that it has emitted, names and data
+	Steps      int               // step executions that have begun
 	FailedStep string            // address of the innermost step that failed, see FailedStep
 	Branches   map[string]*Scope // of open parallel blocks, by BranchKey
 	Executions Executions        // nil between iterations
@@ -41,10 +43,24 @@ type State struct {
 	Scope     *Scope
 	Usage     sentinels.Usage
 	Extension journal.LimitExtension
-	Decisions map[string]*journal.SignalBody // not yet used, by CallName
-	Cursors   map[string]uint64              // in the event log, by pattern
+	Decisions map[string]*journal.SignalBody // not yet used, by CallName; nil if there are none
+	Cursors   map[string]uint64              // in the event log, by pattern; nil if there are none
 
 	incomplete bool // a hole behind the first record, and no iteration.end since
+}
+
+// A Chain is the runs that an event has passed through.
+type Chain struct {
+	Hops int      // number of runs
+	Path []string // their sentinels, in order
+}
+
+// Longer returns the longer one of two chains, c if they have the same length.
+func (c Chain) Longer(other Chain) Chain {
+	if other.Hops > c.Hops {
+		return other
+	}
+	return c
 }
 
 // A GapError reports a journal in which records are missing.
@@ -111,58 +127,66 @@ func (s *State) Apply(seq uint64, rec *journal.Record) error {
 
 func (s *State) start(b *journal.RunStartBody) {
 	s.Definitions = newDefinitions(b)
-	s.Scope = newScope()
-	s.Branches, s.Decisions, s.Cursors = map[string]*Scope{}, map[string]*journal.SignalBody{}, map[string]uint64{}
+	s.Scope = newScope(nil, journal.Value{})
 	for name, v := range b.Variables {
 		s.Scope.set(name, journal.Value{JSON: v})
 	}
 	if f := b.Fork; f != nil && f.Iteration > 0 {
-		s.Scope = &Scope{Variables: maps.Clone(f.Variables), Last: f.Last}
-		if s.Scope.Variables == nil {
-			s.Scope.Variables = map[string]journal.Value{}
-		}
+		s.Scope = newScope(f.Variables, f.Last)
 		s.Iteration = f.Iteration - 1
-		maps.Copy(s.Cursors, f.Cursors)
+		s.Cursors = maps.Clone(f.Cursors)
 	}
 }
 
 func (s *State) startIteration(b *journal.IterationStartBody) {
 	if !b.RAGContext.Empty() {
-		delete(s.Scope.Variables, "ragContext") // a value that a step set holds until the context is built again
+		s.Scope.remove("ragContext") // a value that a step set holds until the context is built again
 	}
 	s.Iteration, s.Event, s.EventSeq, s.RAGContext, s.Open = b.Iteration, b.Event, b.EventSeq, b.RAGContext, true
-	s.Executions, s.EventBytes = Executions{}, 0
+	s.Executions = Executions{}
 	if b.EventSeq != 0 {
-		s.Cursors[b.Pattern] = b.EventSeq
+		s.setCursor(b.Pattern, b.EventSeq)
 	}
 }
 
 func (s *State) endIteration(rec *journal.Record) {
 	b := rec.IterationEnd
-	s.Scope = &Scope{Variables: maps.Clone(b.Variables), Last: b.Last}
-	if s.Scope.Variables == nil {
-		s.Scope.Variables = map[string]journal.Value{}
-	}
+	s.Scope = newScope(b.Variables, b.Last)
 	s.Iteration, s.IterationEnded, s.LoopDone, s.Usage = b.Iteration, rec.Time, b.Done, b.Usage
 	s.Open, s.incomplete, s.Executions = false, false, nil
-	s.Event, s.EventSeq, s.RAGContext, s.EventBytes, s.FailedStep = nil, 0, journal.Value{}, 0, ""
-	clear(s.Branches)
+	s.Event, s.EventSeq, s.Chain, s.RAGContext = nil, 0, Chain{}, journal.Value{}
+	s.EventBytes, s.Steps, s.FailedStep = 0, 0, ""
+	s.Branches, s.Decisions, s.Cursors = nil, nil, nil
+	if len(b.Cursors) > 0 {
+		s.Cursors = maps.Clone(b.Cursors)
+	}
 	s.Extension = journal.LimitExtension{}
 	if b.Extension != nil {
 		s.Extension = *b.Extension
 	}
-	clear(s.Decisions)
-	maps.Copy(s.Cursors, b.Cursors)
+}
+
+func (s *State) setCursor(pattern string, offset uint64) {
+	if s.Cursors == nil {
+		s.Cursors = map[string]uint64{}
+	}
+	s.Cursors[pattern] = offset
 }
 
 func (s *State) signal(b *journal.SignalBody) {
 	if b.Extension != nil {
 		s.Extension.Add(*b.Extension)
 	}
+	if b.Usage != nil {
+		s.Usage.Add(*b.Usage)
+	}
 	switch {
 	case b.Type == SignalUsed:
 		delete(s.Decisions, b.Call)
 	case b.Call != "":
+		if s.Decisions == nil {
+			s.Decisions = map[string]*journal.SignalBody{}
+		}
 		s.Decisions[b.Call] = b
 	}
 }
@@ -182,7 +206,9 @@ func (s *State) step(rec *journal.Record) error {
 	if before != nil {
 		begun = before.Start
 	}
-	s.Executions.Add(rec)
+	if s.Executions.Add(rec) {
+		s.Steps++
+	}
 	scope := s.ScopeOf(rec.Path, rec.Attempts)
 	switch rec.Kind {
 	case journal.CallStart:
@@ -219,6 +245,9 @@ func (s *State) startBranches(rec *journal.Record, scope *Scope) {
 		into := scope
 		if len(b.Branches) > 1 {
 			into = scope.newBranch()
+			if s.Branches == nil {
+				s.Branches = map[string]*Scope{}
+			}
 			s.Branches[BranchKey(rec.Path, b.Block+i, rec.Attempts)] = into
 		}
 		for name, v := range variables {
@@ -246,7 +275,8 @@ func (s *State) endCall(rec *journal.Record, begun *journal.CallStartBody, scope
 		s.joinBranches(rec, begun, scope)
 	}
 	if b.EventSeq != 0 {
-		s.Cursors[begun.Label] = max(s.Cursors[begun.Label], b.EventSeq)
+		s.setCursor(begun.Label, max(s.Cursors[begun.Label], b.EventSeq))
+		s.Chain = s.Chain.Longer(Chain{b.Hops, b.Path})
 	}
 	return nil
 }

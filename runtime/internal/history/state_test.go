@@ -104,11 +104,11 @@ func TestAttempts(t *testing.T) {
 		step("0", []int{1}, &journal.Record{Retry: &journal.RetryBody{Error: failed, Due: 9}}),
 	)
 	e := st.Executions.Get("0", nil)
-	if e == nil || e.Newest() != nil || e.Retry.Due != 9 || e.Failed != failed {
+	if e == nil || e.Attempt != nil || e.Retry.Due != 9 || e.Failed != failed {
 		t.Errorf("got %+v", e)
 	}
-	if st.Executions.Get("0#0.steps.0", []int{1}).End == nil || st.Executions.Get("0#0.steps.0", []int{2}) != nil {
-		t.Error("the nested step is not bound to attempt 1")
+	if st.Executions.Get("0#0.steps.0", []int{2}) != nil {
+		t.Error("the nested step of attempt 1 is one of attempt 2")
 	}
 	if st.FailedStep != "0.steps.0" {
 		t.Errorf("failed step %q", st.FailedStep)

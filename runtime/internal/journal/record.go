@@ -5,6 +5,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -67,6 +68,25 @@ type Record struct {
 type Value struct {
 	JSON json.RawMessage `json:"j,omitempty"`
 	Blob string          `json:"b,omitempty"` // digest
+	Size int64           `json:"n,omitempty"` // of the blob, in bytes
+
+	// Loaded is the content of the blob if it is in memory; else nil. It is not
+	// part of the record.
+	Loaded json.RawMessage `json:"-"`
+}
+
+// Len returns the size of the value in bytes.
+func (v Value) Len() int64 {
+	if v.Blob != "" {
+		return v.Size
+	}
+	return int64(len(v.JSON))
+}
+
+// Unload returns the value as its record has it.
+func (v Value) Unload() Value {
+	v.Loaded = nil
+	return v
 }
 
 // Empty reports whether there is no value. The JSON value null is not empty.
@@ -185,6 +205,8 @@ type CallEndBody struct {
 	Child    sentinels.RunID            `json:"child,omitempty"`
 	Usage    *sentinels.Usage           `json:"use,omitempty"`
 	EventSeq uint64                     `json:"es,omitempty"`  // event wait: offset of the event in the event log
+	Hops     int                        `json:"hop,omitempty"` // event wait: length of the event's chain of runs
+	Path     []string                   `json:"pth,omitempty"` // event wait: sentinels of the runs counted by Hops
 	Emitted  int64                      `json:"em,omitempty"`  // emit, command: bytes of names and data of the events that it emitted
 	Logs     int                        `json:"lg,omitempty"`  // number of log lines of the attempt so far
 	Decided  string                     `json:"dec,omitempty"` // how a call in doubt was decided
@@ -227,14 +249,15 @@ type RetryBody struct {
 
 // SignalBody is an input from outside that a replay of the run needs.
 type SignalBody struct {
-	Type      string          `json:"type"`           // decision, resume, edit, ...
-	Call      string          `json:"call,omitempty"` // path!seq of the host call that it answers
-	Verdict   string          `json:"verdict,omitempty"`
-	By        string          `json:"by,omitempty"`
-	Comment   string          `json:"comment,omitempty"`
-	Result    json.RawMessage `json:"result,omitempty"`
-	Extension *LimitExtension `json:"room,omitempty"` // resume: what it adds to the limits
-	Edit      *Edit           `json:"edit,omitempty"` // edit: the definition from the next iteration on
+	Type      string           `json:"type"`           // decision, resume, edit, ...
+	Call      string           `json:"call,omitempty"` // path!seq of the host call that it answers
+	Verdict   string           `json:"verdict,omitempty"`
+	By        string           `json:"by,omitempty"`
+	Comment   string           `json:"comment,omitempty"`
+	Result    json.RawMessage  `json:"result,omitempty"`
+	Extension *LimitExtension  `json:"room,omitempty"` // resume: what it adds to the limits
+	Edit      *Edit            `json:"edit,omitempty"` // edit: the definition from the next iteration on
+	Usage     *sentinels.Usage `json:"use,omitempty"`  // usage: of a model turn that is not a host call of its own
 }
 
 // Edit is a definition that applies to one run only.
@@ -302,14 +325,39 @@ type RunEndBody struct {
 	Step   string           `json:"step,omitempty"` // address of the step that failed
 }
 
-// Encode encodes a record and sets its Format.
+// Encode encodes a record and sets its Format. JSON values in it stay as they are,
+// byte for byte, if they are compact, see [Compact].
 func Encode(r *Record) ([]byte, error) {
 	r.Format = Format
-	b, err := json.Marshal(r)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
 		return nil, fmt.Errorf("encode journal record %q: %w", r.Kind, err)
 	}
-	return b, nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// Compact returns a JSON value without white space between its parts, which is the
+// form that a record holds. Values of records are compact before they are applied,
+// or a run that is recovered would have others. What is no JSON is returned as it is.
+func Compact(v json.RawMessage) json.RawMessage {
+	quoted := false
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ' ' || c == '\n' || c == '\t' || c == '\r'):
+			var b bytes.Buffer
+			if json.Compact(&b, v) != nil {
+				return v
+			}
+			return b.Bytes()
+		}
+	}
+	return v
 }
 
 // Decode decodes a record. A record of a higher format, or without the body

@@ -94,3 +94,32 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestValuesKeepTheirBytes: a compact value is read back as it was written, and
+// Compact changes nothing inside strings.
+func TestValuesKeepTheirBytes(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a": [1, 2],` + "\n\t" + `"b c": "x \" y"}`: `{"a":[1,2],"b c":"x \" y"}`,
+		`"<a & b>\\"`: `"<a & b>\\"`,
+		`{"a":"\\" }`: `{"a":"\\"}`,
+		"\"\u2028\"":  "\"\u2028\"",
+		`1`:           `1`,
+		`{"open": `:   `{"open": `,
+	} {
+		got := journal.Compact(json.RawMessage(in))
+		if string(got) != want {
+			t.Errorf("%s: compact is %s, want %s", in, got, want)
+		}
+		if !json.Valid(got) {
+			continue
+		}
+		b, err := journal.Encode(&journal.Record{Kind: journal.StepEnd, StepEnd: &journal.StepEndBody{Output: journal.Value{JSON: got}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := journal.Decode(b)
+		if err != nil || string(rec.StepEnd.Output.JSON) != want {
+			t.Errorf("%s: read back as %s, %v", in, rec.StepEnd.Output.JSON, err)
+		}
+	}
+}

@@ -9,7 +9,7 @@
 // A [Module] is a loaded plugin with what its manifest says of its fields and the
 // grant that it has now. Modules are counted: one without a holder is unloaded, but
 // for the last few. The code of every plugin that was ever loaded is in the store,
-// where [Set.ByDigest] finds it for a step that a crash or a swap left behind.
+// where [View.ByDigest] finds it for a step that a crash or a swap left behind.
 //
 // The states of a plugin are those of package [plugin]: live, waiting for the
 // operator's grant, refused.

@@ -9,8 +9,8 @@ import (
 )
 
 // keepIdle bounds the compiled code of old versions, some megabytes each for
-// guests in Go: it is how many modules without a user stay compiled: runs that go on
-// one after the other on the same old version load it once.
+// guests in Go: it is how many modules without a user stay compiled: runs that
+// continue one after the other on the same old version load it once.
 const keepIdle = 4
 
 // Use holds the live table, and with it every module in it.

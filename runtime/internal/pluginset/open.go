@@ -60,9 +60,9 @@ func (s *Set) Prepare(ctx context.Context, code []byte) (plugin.Prepared, error)
 	return &prepared{module: m}, nil
 }
 
-// LoadAll makes the plugins with which the engine begins live, in their order. A plugin that cannot be
-// loaded is recorded with the reason, which is not an error of the runtime unless it is a
-// trusted one: without its own step types a program is not whole.
+// LoadAll makes the plugins with which the engine begins live, in their order. A
+// plugin that cannot be loaded is recorded with the reason. That is an error of the
+// runtime only for a trusted one: without its own step types a program is not whole.
 func (s *Set) LoadAll(ctx context.Context, list []plugin.Source) error {
 	ready := s.openAll(ctx, list)
 	s.loading.Lock()

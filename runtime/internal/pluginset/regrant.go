@@ -173,7 +173,7 @@ func (s *Set) tryWaiting(ctx context.Context) (errs []error) {
 }
 
 // reload loads a version from its blob, in the place of its source. That it is
-// refused, or goes on waiting, is recorded and is not an error.
+// refused, or still waits, is recorded and is not an error.
 func (s *Set) reload(ctx context.Context, version plugin.Info) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

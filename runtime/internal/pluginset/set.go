@@ -71,7 +71,7 @@ func New(opt Options) *Set {
 }
 
 // keep puts a module's code into the store, where a later release finds it for a
-// step that this one parked. On a full disk that is done later, see keepRest: a
+// step that this one parked. On a full disk that is done later, see [Set.KeepRest]: a
 // program must not fail to start without it.
 func (s *Set) keep(digest string, code []byte) error {
 	_, err := s.opt.Blobs.PutBlob(code)
