@@ -62,6 +62,12 @@ var layers = []layer{
 	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess", "runtime/internal/wasm/*"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // folds its records
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
+	{"runtime/maintenance", []string{"sentinels"}, nil},
+	{"runtime/internal/maintenance/health", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
+	{"runtime/internal/maintenance/snapshots", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
+	{"runtime/internal/maintenance/repair", []string{"sentinels", "sdk/abi", "runtime/maintenance", "runtime/internal/history", "runtime/internal/journal", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
+	{"runtime/internal/maintenance/retention", []string{"sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
+	{"runtime/internal/maintenance/statefolder", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/subprocess"}, nil},
 	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/revision", []string{"sentinels"}, nil},
 	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
@@ -71,7 +77,7 @@ var layers = []layer{
 	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
-	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/trigger", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
+	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
 	{"host/wholefile", nil, nil},

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 )
@@ -23,14 +24,7 @@ type Child struct {
 // until its parent is gone and exits; in any other it returns at once.
 func ServeChild() {
 	subprocess.EnableSelf()
-	if cond.ServeChild() || wasm.ServeChild() {
-		os.Exit(0)
-	}
-	if isVerifyChild() {
-		if err := serveVerify(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintf(os.Stderr, "serve child %q: %v\n", verifyChild, err)
-			os.Exit(2)
-		}
+	if cond.ServeChild() || wasm.ServeChild() || statefolder.ServeChild() {
 		os.Exit(0)
 	}
 	if kind := subprocess.Kind(); kind != "" {

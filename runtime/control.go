@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -138,8 +139,8 @@ func (rt *Runtime) Stop(ctx context.Context, id sentinels.RunID) error {
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-rt.health.stall():
-			return heldError("run " + string(id) + " is stopped; its end")
+		case <-rt.health.Stalled():
+			return health.HeldError("run " + string(id) + " is stopped; its end")
 		}
 	}
 	return rt.stopStored(ctx, info)

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Errors of [Open].
 var (
 	// ErrHeld says that another process has the store open.
-	ErrHeld = errors.New("store is held by another process")
+	ErrHeld = statefolder.ErrHeld
 	// ErrClosed is returned by every method after Close.
 	ErrClosed = errors.New("runtime is closed")
 )

@@ -195,19 +195,13 @@ func StartEvent(rt *Runtime, id sentinels.RunID) (*sentinels.Event, error) {
 	return st.Start.Event, nil
 }
 
-// VerifyInChild checks a store in a child alone.
-func VerifyInChild(ctx context.Context, child Child, dir string) error {
-	return verifyInChild(ctx, child.resolve(), dir)
-}
-
 // StoreOf returns the runtime's store.
 func StoreOf(rt *Runtime) store.Store { return rt.db }
 
-// ForgetSweep lets the next pruning look at blobs at once.
-func ForgetSweep(rt *Runtime) {
-	rt.pruning.Lock()
-	defer rt.pruning.Unlock()
-	rt.swept = time.Time{}
+// WithSweepInterval sets the least time between two sweeps of blobs.
+func WithSweepInterval(opt Options, d time.Duration) Options {
+	opt.sweepInterval = d
+	return opt
 }
 
 // WithClock sets the wall clock of a runtime.

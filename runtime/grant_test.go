@@ -356,7 +356,6 @@ func TestWaiting(t *testing.T) {
 	}
 	runs(sentinels.StatusCompleted)
 	// Pruning must not take the code that waits.
-	runtime.ForgetSweep(rt)
 	prune(t, rt, runtime.Retention{})
 	g.set(next.Digest, &plugin.Grant{Allow: []plugin.Ask{allowed(abi.UseEmit)}, Reuse: true})
 	if err := rt.Regrant(t.Context()); err != nil {

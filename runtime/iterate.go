@@ -270,7 +270,7 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	records := append([]*journal.Record{{Kind: journal.IterationStart, Time: at.UnixMicro(), IterationStart: body}}, done...)
 	ticket := r.write(writeOptions{lazy: true}, records...)
 	said := r.wentOn(fork)
-	r.noteIteration(body.Iteration, len(records))
+	r.noteIteration(len(records))
 	ticket.OnDone(func(error) {
 		r.tell(Progress{Event: OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit, Message: said})
 	})

@@ -82,7 +82,8 @@ type Options struct {
 	now   func() time.Time // likewise, the wall clock
 	// applied, for tests, is called behind each record that a live run applies to
 	// its state. It must not keep or change the state.
-	applied func(sentinels.RunID, *history.State)
+	applied       func(sentinels.RunID, *history.State)
+	sweepInterval time.Duration // of tests, between two sweeps of blobs
 }
 
 // Limits bound what runs may use; each is named in the error that it causes.

@@ -5,13 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -26,67 +23,6 @@ func prune(t testing.TB, rt *runtime.Runtime, keep runtime.Retention) runtime.Pr
 		t.Fatal(err)
 	}
 	return out
-}
-
-// The bounds take the oldest runs of each sentinel, and failures later than
-// others. What goes on stays, however old it is.
-func TestPruneChooses(t *testing.T) {
-	const day = 24 * time.Hour
-	ages := []struct {
-		sentinel sentinels.ID
-		status   sentinels.Status
-		days     int
-	}{
-		{"a", sentinels.StatusRunning, 90}, {"a", sentinels.StatusFailed, 60}, {"a", sentinels.StatusCompleted, 40}, {"b", sentinels.StatusStopped, 35},
-		{"a", sentinels.StatusTimedOut, 25}, {"a", sentinels.StatusCompleted, 20}, {"b", sentinels.StatusQuarantined, 15}, {"a", sentinels.StatusCompleted, 10},
-		{"a", sentinels.StatusPaused, 9}, {"a", sentinels.StatusFailed, 5}, {"b", sentinels.StatusCompleted, 1},
-	}
-	for name, tt := range map[string]struct {
-		keep runtime.Retention
-		gone []int // by their age in days
-	}{
-		"nothing is said":        {runtime.Retention{}, nil},
-		"age":                    {runtime.Retention{MaxAge: 18 * day}, []int{60, 40, 35, 20}},
-		"age, failures the same": {runtime.Retention{MaxAge: 18 * day, KeepFailed: 1}, []int{60, 40, 35, 25, 20}},
-		"count":                  {runtime.Retention{MaxRuns: 1}, []int{40, 35, 20}},
-		"count, failures too":    {runtime.Retention{MaxRuns: 2, KeepFailed: 1}, []int{60, 40}},
-		"both":                   {runtime.Retention{MaxRuns: 2, MaxAge: 22 * day, KeepFailed: 2}, []int{60, 40, 35}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
-			now := time.Now()
-			if err := runtime.StoreRuns(rt, len(ages), func(i int) runtime.RunInfo {
-				info := runtime.RunInfo{Sentinel: ages[i].sentinel, Status: ages[i].status, CreatedAt: now, UpdatedAt: now.Add(-time.Duration(ages[i].days) * day)}
-				if info.Status.Final() {
-					info.EndedAt = info.UpdatedAt
-				}
-				return info
-			}); err != nil {
-				t.Fatal(err)
-			}
-			all := ids(t, rt, runtime.RunFilter{})
-			slices.Reverse(all)
-			var told []sentinels.RunID
-			tt.keep.Removed = func(_ context.Context, runs []sentinels.RunID) error {
-				told = append(told, runs...)
-				return nil
-			}
-			out := prune(t, rt, tt.keep)
-			left := ids(t, rt, runtime.RunFilter{})
-			var gone []int
-			for i, a := range ages {
-				if !slices.Contains(left, all[i]) {
-					gone = append(gone, a.days)
-				}
-			}
-			if diff := cmp.Diff(tt.gone, gone); diff != "" {
-				t.Errorf("gone (-want +got):\n%s", diff)
-			}
-			if out.Runs != len(tt.gone) || len(told) != len(tt.gone) || out.Kept != len(ages)-len(tt.gone) {
-				t.Errorf("%+v, told of %d", out, len(told))
-			}
-		})
-	}
 }
 
 const large = `{"name":"large","steps":[{"type":"call","command":"world/act","value":"$text","outputTo":"a"}],"loop":{"type":"once"}}`
@@ -266,7 +202,7 @@ func TestPruneKeepsWhatIsAboveALivingRun(t *testing.T) {
 
 // Pruning beside runs that start and end takes nothing that one of them needs.
 func TestPruneBesideRuns(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newWorld(), store.NewMemory(), runtime.WithSweepInterval(runtime.Options{}, 1))
 	stop := make(chan struct{})
 	var pruner sync.WaitGroup
 	pruner.Go(func() {
@@ -276,7 +212,6 @@ func TestPruneBesideRuns(t *testing.T) {
 				return
 			case <-time.After(5 * time.Millisecond): // far less than the interval that is kept
 			}
-			runtime.ForgetSweep(rt)
 			if _, err := rt.Prune(context.Background(), runtime.Retention{MaxRuns: 2}); err != nil {
 				t.Error(err)
 				return
@@ -307,7 +242,7 @@ func TestPruneBesideRuns(t *testing.T) {
 
 // A run that can be forked can be pruned then: the fork has all it needs.
 func TestForkOutlivesPruning(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newWorld(), store.NewMemory(), runtime.WithSweepInterval(runtime.Options{}, 1))
 	value, _ := json.Marshal(strings.Repeat("z", 70<<10))
 	src := strings.Replace(large, `],"loop"`, `,{"type":"pause","event":"go"},{"type":"call","command":"world/look","value":"$a.value","outputTo":"b"}],"loop"`, 1)
 	db := runtime.StoreOf(rt)
@@ -328,7 +263,6 @@ func TestForkOutlivesPruning(t *testing.T) {
 	}
 	until(t, "the fork to wait", func() bool { return asked(id) })
 	for range 3 {
-		runtime.ForgetSweep(rt)
 		prune(t, rt, runtime.Retention{MaxAge: 1})
 	}
 	emitNamed(t, rt, "go")

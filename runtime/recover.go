@@ -219,7 +219,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		return r, err
 	}
 	r.state, r.steps = *st, st.Steps
-	r.kept = []keptIteration{{first: 2}} // all that is left of earlier passes
+	r.kept = recoveredIterations() // all that is left of earlier passes
 	r.ledger.extend(r.id, st.Extension)
 	r.atCrash = r.executingAtCrash()
 	r.slim()

@@ -396,6 +396,11 @@ func TestRepairFromASnapshot(t *testing.T) {
 	if info.Status != sentinels.StatusPaused || !strings.Contains(info.Reason, "repaired") {
 		t.Errorf("%+v", info)
 	}
+	// The rest of the summary is what it was.
+	before := k.runs[info.ID]
+	if info.Sentinel != before.Sentinel || info.Name != before.Name || info.Hash == "" || info.Workspace != before.Workspace || info.Root != before.Root || !info.CreatedAt.Equal(before.CreatedAt) {
+		t.Errorf("%+v, want the rest as it was: %+v", info, before)
+	}
 	if err := rt.Resume(within(t), info.ID, runtime.ResumeOptions{}); err != nil {
 		t.Errorf("it cannot be resumed: %v", err)
 	}

@@ -63,7 +63,7 @@ type run struct {
 	cut         []InterruptedExecution
 	asks        map[string]*ask
 	result      Result
-	kept        []keptIteration // for retention
+	kept        keptIterations // for retention
 }
 
 // newRun makes the in-memory side of a run. It does not start it.

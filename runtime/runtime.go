@@ -21,6 +21,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/snapshots"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -57,10 +61,10 @@ type Runtime struct {
 	wasm     *wasm.Host
 	cond     *cond.Evaluator
 	plugins  *pluginset.Set
+	pruner   *retention.Pruner
 	shapes   shapes
-	health   *healthState
-	file     *store.DB // db, if it is in a state folder
-	snaps    snapshots
+	health   *health.Monitor
+	snaps    *snapshots.Keeper // nil without a state folder
 	docs     *Documents
 	events   *eventlog.Log
 	dispatch *dispatch.Dispatcher // of triggers
@@ -84,9 +88,6 @@ type Runtime struct {
 	readOnly bool // the clocks of all runs are held
 	unclean  bool
 
-	pruning sync.Mutex // held by a Prune
-	swept   time.Time  // newest sweep of blobs; held by pruning
-
 	unindexed atomic.Bool // the store has no run yet, so nothing says that its runs are indexed
 	// handover is held to read while a run is taken over, and to write while a
 	// record goes into the journal of one that no process executes.
@@ -104,51 +105,59 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	if opt.Dir != "" && opt.CacheDir == "" {
 		rt.opt.CacheDir = filepath.Join(opt.Dir, "cache")
 	}
-	rt.health = newHealthState()
 	rt.calendar = newCalendar(opt.now)
 	rt.slots = make(chan struct{}, rt.limits.Runs)
 	rt.ctx, rt.cancel = context.WithCancelCause(context.Background())
 	if err := rt.openParts(ctx); err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}
-	rt.look()
-	rt.wg.Add(2)
-	go rt.watchHealth()
+	rt.health.Look()
+	rt.health.Start()
+	if rt.snaps != nil {
+		rt.snaps.Start()
+	}
+	rt.wg.Add(1)
 	go func() {
 		defer rt.wg.Done()
 		rt.calendar.watch(rt.ctx, rt.log)
 	}()
-	if rt.file != nil && rt.snaps.every > 0 {
-		rt.wg.Add(1)
-		go rt.watchSnapshots()
-	}
-	if rt.opt.Executions != nil {
-		rt.wg.Add(1)
-		go rt.watchMemory()
-	}
 	rt.wg.Add(1)
 	go rt.tidyCache()
 	return rt, nil
 }
 
-func (rt *Runtime) openParts(ctx context.Context) error {
+// openStore opens the store and what watches it.
+func (rt *Runtime) openStore(ctx context.Context) error {
 	switch {
 	case rt.opt.store != nil:
 		rt.db, rt.unclean = rt.opt.store, true
 	case rt.opt.Dir == "":
 		rt.db = store.NewMemory()
 	default:
-		if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
-			return fmt.Errorf("open state: %w", err)
-		}
-		db, err := rt.openStore(ctx)
-		if err != nil {
-			return openError(rt.opt.Dir, err)
-		}
-		rt.db, rt.file, rt.unclean = db, db, db.Unclean()
-		if err := rt.openSnapshots(); err != nil {
-			return err
-		}
+		return rt.openFolder(ctx)
+	}
+	rt.health = rt.newMonitor()
+	return nil
+}
+
+// openFolder opens the store in the state folder.
+func (rt *Runtime) openFolder(ctx context.Context) error {
+	if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
+		return fmt.Errorf("open state: %w", err)
+	}
+	db, err := statefolder.Open(ctx, rt.opt.Dir, rt.opt.Child.resolve(), rt.log)
+	if err != nil {
+		return err
+	}
+	rt.db, rt.unclean = db, db.Unclean()
+	rt.health = rt.newMonitor()
+	rt.snaps, err = rt.openSnapshots(db)
+	return err
+}
+
+func (rt *Runtime) openParts(ctx context.Context) error {
+	if err := rt.openStore(ctx); err != nil {
+		return err
 	}
 	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve(), OnFileShortage: rt.heldCondition})
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
@@ -165,7 +174,11 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: plugin.MaxMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}
-	return rt.openPlugins(ctx)
+	if err := rt.openPlugins(ctx); err != nil {
+		return err
+	}
+	rt.pruner = rt.newPruner()
+	return nil
 }
 
 // Close ends the process's part in every run and closes the store. Runs that
@@ -180,6 +193,12 @@ func (rt *Runtime) Close() error {
 	rt.closed = true
 	rt.mu.Unlock()
 	rt.cancel(errShutdown)
+	if rt.health != nil {
+		rt.health.Stop()
+	}
+	if rt.snaps != nil {
+		rt.snaps.Stop()
+	}
 	if rt.dispatch != nil {
 		rt.dispatch.Close()
 	}
@@ -191,8 +210,8 @@ func (rt *Runtime) Close() error {
 	if rt.wasm != nil {
 		errs = append(errs, rt.wasm.Close())
 	}
-	if rt.file != nil {
-		rt.snapshotIfDue(context.Background(), snapshotClose)
+	if rt.snaps != nil {
+		rt.snaps.TakeLast(context.Background())
 	}
 	if rt.db != nil {
 		errs = append(errs, rt.db.Close())

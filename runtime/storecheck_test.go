@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -89,33 +87,6 @@ func TestOpenDamaged(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The child says what it finds; that it dies of the file is a finding, that it
-// cannot be had is none.
-func TestCheckInAChild(t *testing.T) {
-	dir := keepState(t, 50)
-	if err := runtime.VerifyInChild(within(t), runtime.Child{}, dir); err != nil {
-		t.Errorf("a sound store: %v", err)
-	}
-	if err := runtime.VerifyInChild(within(t), runtime.Child{Path: "/nonexistent"}, dir); err == nil || errors.Is(err, store.ErrDamaged) {
-		t.Errorf("without a child: %v", err)
-	}
-	if err := runtime.VerifyInChild(within(t), runtime.Child{Path: "/bin/true"}, dir); err == nil || errors.Is(err, store.ErrDamaged) {
-		t.Errorf("with a program that is no child: %v", err)
-	}
-	ended, cancel := context.WithCancel(within(t))
-	cancel()
-	if err := runtime.VerifyInChild(ended, runtime.Child{}, dir); err == nil || errors.Is(err, store.ErrDamaged) {
-		t.Errorf("after the end: %v", err)
-	}
-	spoil(t, dir)
-	err := runtime.VerifyInChild(within(t), runtime.Child{}, dir)
-	var damaged *store.DamagedError
-	if !errors.As(err, &damaged) || len(damaged.Places) != 1 || strings.Contains(damaged.Places[0], "\n") {
-		t.Errorf("a damaged store: %v", err)
-	}
-	t.Log(err)
 }
 
 // While a process has the store open there is nothing to check.

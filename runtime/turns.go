@@ -106,7 +106,7 @@ func (a *attempt) takeTurn(ctx context.Context) error {
 		if err := a.run.rt.turns.take(ctx, x.suspect); err != nil {
 			return err
 		}
-		if a.run.gate.isOpen() && a.run.rt.health.room.isOpen() {
+		if a.run.gate.isOpen() && !a.run.rt.health.Blocked() {
 			break
 		}
 		// The run was paused meanwhile. Others need not wait for its resume.

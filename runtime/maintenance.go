@@ -1,0 +1,216 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/repair"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/snapshots"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/maintenance"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// What maintenance reports, see package [maintenance].
+type (
+	Snapshot       = maintenance.Snapshot
+	Retention      = maintenance.Retention
+	Pruned         = maintenance.Pruned
+	StateInfo      = maintenance.StateInfo
+	Compacted      = maintenance.Compacted
+	RepairReport   = maintenance.RepairReport
+	RepairedBucket = maintenance.RepairedBucket
+	RepairedRuns   = maintenance.RepairedRuns
+)
+
+// ErrDamaged is matched by the error of [Open] for a store that is damaged, and
+// by those of reads that meet a damaged value. They carry an [*abi.Error] whose
+// hint names the way out. Nothing of the store was changed.
+var ErrDamaged = store.ErrDamaged
+
+// Snapshots lists the snapshots of a state folder, the newest first. Whether some
+// process has the state open does not matter.
+func Snapshots(dir string) ([]Snapshot, error) { return snapshots.List(dir) }
+
+// openSnapshots makes what takes snapshots of the store in the state folder.
+func (rt *Runtime) openSnapshots(db snapshots.Store) (*snapshots.Keeper, error) {
+	return snapshots.Open(snapshots.Options{
+		Dir: rt.opt.Dir, Store: db, Log: rt.log, Every: rt.opt.SnapshotEvery, MinFree: rt.opt.MinFree,
+		Taken: rt.health.SetSnapshot, Damaged: rt.health.SetUnsound,
+	})
+}
+
+// Snapshot takes a snapshot now. why is a word of lowercase letters; the newest
+// three of each are kept. What changes the form of the store takes one before.
+// A runtime without a state folder has none: unavailable.
+func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
+	if rt.snaps == nil {
+		return Snapshot{}, errf(abi.Unavailable, "take snapshot: the state is in memory only")
+	}
+	return rt.snaps.Take(ctx, why)
+}
+
+// newPruner makes what removes runs that have ended.
+func (rt *Runtime) newPruner() *retention.Pruner {
+	return retention.New(retention.Options{
+		Store:     rt.db,
+		Layout:    retention.Layout{Runs: bucketRuns, Results: bucketResults, Spent: bucketSpent, StartKeys: bucketStartKeys, All: buckets},
+		Executing: func(id sentinels.RunID) bool { return rt.live(id) != nil },
+		Digests:   rt.plugins.Digests,
+		Await:     rt.await,
+		TreeUsage: func(id sentinels.RunID) (sentinels.Usage, error) {
+			info, _, err := rt.readInfo(id)
+			if err != nil {
+				return sentinels.Usage{}, err
+			}
+			return rt.treeUsage(info), nil
+		},
+		SpentBelow: rt.spentBelow,
+		Unindex: func(r retention.Run) []store.Put {
+			return forgetPuts(RunInfo{ID: r.ID, Sentinel: r.Sentinel, Parent: r.Parent, Status: r.Status})
+		},
+		Forget:        rt.totals.forget,
+		SweepInterval: rt.opt.sweepInterval,
+	})
+}
+
+// Prune removes what is kept of runs that have ended, beyond the bounds of keep:
+// their journals, results, summaries and start keys, in commits of a few runs
+// each. Then it removes blobs that nothing names, also those that a crash left.
+//
+// A run is removed with those below it, and only when all of these have ended.
+// Below an active run only what ended before its newest iteration did is removed:
+// its own replay may ask for the rest. What the runs cost stays counted.
+//
+// Prune waits for one that is under way. It may be called while runs start and
+// end.
+func (rt *Runtime) Prune(ctx context.Context, keep Retention) (Pruned, error) {
+	return rt.pruner.Prune(ctx, keep)
+}
+
+type keptIterations = retention.Iterations
+
+// recoveredIterations are those of a run that was recovered.
+func recoveredIterations() keptIterations { return retention.Recovered() }
+
+// noteIteration remembers where an iteration begins, whose first records were just
+// written.
+func (r *run) noteIteration(records int) {
+	r.log.mu.Lock()
+	bytes := r.log.bytes
+	r.log.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept.Add(r.state.Seq+1-uint64(records), bytes)
+}
+
+// retain removes the records of iterations beyond the limits.
+func (r *run) retain() {
+	r.log.mu.Lock()
+	bytes := r.log.bytes
+	r.log.mu.Unlock()
+	r.mu.Lock()
+	from, to, ok := r.kept.Cut(bytes, r.rt.limits.KeepIterations, r.rt.limits.KeepBytes)
+	r.mu.Unlock()
+	if ok {
+		r.rt.db.Enqueue(store.Batch{Lazy: true, Trims: []store.Trim{{Run: string(r.id), From: from, To: to}}})
+	}
+}
+
+// InspectState describes a state folder without opening or changing anything,
+// whether or not a process has it open. It takes half a second if one has.
+func InspectState(dir string) (StateInfo, error) { return statefolder.Inspect(dir) }
+
+// CheckChild starts a child of this program once and ends it: slow conditions
+// and the check of a damaged store need one. The code unavailable means that no
+// child can be started.
+func CheckChild(ctx context.Context, child Child) error {
+	return statefolder.CheckChild(ctx, child.resolve())
+}
+
+// CheckStore reads the whole store in a state folder and reports damage as
+// [ErrDamaged], without changing anything. It reads the file itself first, which
+// no content can make dangerous. Then, if a child can be started, the database
+// library reads it there. A store that a process has open is [ErrHeld], a folder
+// without a store is sound.
+//
+// It takes one second a GB from the page cache, else the time to read the disk.
+func CheckStore(ctx context.Context, dir string, child Child) error {
+	return statefolder.Check(ctx, dir, child.resolve())
+}
+
+// CompactStore copies the store of a state folder that no process has open to a
+// file without free pages, which replaces it. Open does so by itself for a file
+// of more than 64 MiB that is more than half empty.
+func CompactStore(ctx context.Context, dir string) (Compacted, error) {
+	return statefolder.Compact(ctx, dir)
+}
+
+// RepairOptions configure [Repair].
+type RepairOptions struct {
+	// Dir is the state folder. Required.
+	Dir string
+	// From is a snapshot to return to, even if the store is not damaged. Default:
+	// the store is salvaged, and the newest sound snapshot replaces what is lost.
+	From string
+	// DryRun does everything but replace the store. Default false.
+	DryRun bool
+	// Child checks the result a second time. Default: as [Options.Child].
+	Child Child
+}
+
+// Repair rebuilds the store of a state folder that no process has open, else the
+// error is [ErrHeld] with the holder's id. The rules:
+//
+//   - What can be read of the damaged store counts. What is lost comes from the
+//     newest sound snapshot, as it was when the snapshot was taken.
+//   - A run's journal is entirely of one of the two, the one that reaches further,
+//     from its first record on without a hole.
+//   - A run that has not ended and may have lost records is paused: it would
+//     repeat what these records say it has done. A person decides to resume it.
+//   - A snapshot of another store that was in the folder is used only if
+//     [RepairOptions.From] names it, or if the store's identity is unknown.
+//   - The result is read whole before it replaces the damaged file, which is kept
+//     beside it.
+func Repair(ctx context.Context, opt RepairOptions) (RepairReport, error) {
+	return repair.Run(ctx, repair.Options{
+		Dir: opt.Dir, From: opt.From, DryRun: opt.DryRun,
+		// The default, because the setting of the host is unknown here: with a smaller
+		// number, revisions that were removed on purpose would be reported.
+		KeepRevisions: Limits{}.withDefaults().KeepRevisions,
+		Check:         func(ctx context.Context, dir string) error { return CheckStore(ctx, dir, opt.Child) },
+		Layout: repair.Layout{
+			Runs: bucketRuns, Results: bucketResults, RunIndex: bucketRunIndex, Definitions: definition.Bucket, Events: eventlog.Bucket,
+			RevisionKey: definition.Key, Marker: repairMarker,
+		},
+	})
+}
+
+// repairMarker returns the event that marks a repair in the event log.
+func repairMarker(offset uint64) (store.Put, error) {
+	value, err := json.Marshal(sentinels.Event{ID: string(newRunID()), Name: "store:repaired", Time: time.Now().UTC()})
+	return store.Put{Bucket: eventlog.Bucket, Key: eventlog.Key(offset), Value: value}, err
+}
+
+// CheckCache creates a folder for compiled plugins and reports whether it can be
+// one: it is this user's, no other user can write to it, and this process can.
+func CheckCache(dir string) error { return wasm.CheckCache(dir) }
+
+// cacheUnused is how long compiled code is kept that no process loads.
+const cacheUnused = 30 * 24 * time.Hour
+
+// tidyCache deletes compiled code of plugins that are not used any more. Its error
+// is only logged: code that stays takes space and does no other harm.
+func (rt *Runtime) tidyCache() {
+	defer rt.wg.Done()
+	if err := rt.wasm.Prune(cacheUnused); err != nil {
+		rt.log.Warn("compiled plugins that are used no more stay", "error", err)
+	}
+}
