@@ -20,7 +20,7 @@ const (
 type costs struct {
 	edges  int64               // blocks, branches, branch targets
 	loops  int64               // with those that the rewrite adds
-	locals map[uint32]struct{} // locals that are accessed
+	locals map[uint32]struct{} // locals that are accessed; nil to not count them
 	points interruptPoints
 	bulk   bool // the rewrite changes an instruction
 	calls  bool // an instruction becomes a call
@@ -61,7 +61,9 @@ func (c *costs) instruction(r *reader) {
 		r.u32()
 		r.u32()
 	case op >= 0x20 && op <= 0x22: // local.get, set, tee
-		c.locals[r.u32()] = struct{}{}
+		if i := r.u32(); c.locals != nil {
+			c.locals[i] = struct{}{}
+		}
 	case op >= 0x23 && op <= 0x26: // global and table access
 		r.u32()
 	case op == 0x03: // loop

@@ -91,7 +91,7 @@ func classifyBulk(op uint32, indices []byte) Interruption {
 func (m *Module) Instructions(b Body) iter.Seq2[[]byte, Interruption] {
 	return func(yield func([]byte, Interruption) bool) {
 		r := newReader(m.Raw, b.Code, b.End-1)
-		counts := costs{locals: map[uint32]struct{}{}, points: m.points}
+		counts := costs{points: m.points}
 		for r.left() > 0 {
 			start := r.off
 			counts.instruction(r)
