@@ -178,8 +178,12 @@ func TestEveryBucketIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	below, err := filepath.Glob("internal/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := 0
-	for _, file := range files {
+	for _, file := range append(files, below...) {
 		src, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
