@@ -188,7 +188,7 @@ func TestEveryBucketIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\bbucket[A-Z]\w* *= *"(\w+)"`).FindAllSubmatch(src, -1) {
+		for _, m := range regexp.MustCompile(`\b[bB]ucket[A-Z]?\w* *= *"(\w+)"`).FindAllSubmatch(src, -1) {
 			found++
 			if !slices.Contains(runtime.Buckets(), string(m[1])) {
 				t.Errorf("%s: bucket %q is not in the list", file, m[1])
