@@ -178,13 +178,17 @@ func TestEveryBucketIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	below, err := filepath.Glob("internal/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := 0
-	for _, file := range files {
+	for _, file := range append(files, below...) {
 		src, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\bbucket[A-Z]\w* *= *"(\w+)"`).FindAllSubmatch(src, -1) {
+		for _, m := range regexp.MustCompile(`\b[bB]ucket[A-Z]?\w* *= *"(\w+)"`).FindAllSubmatch(src, -1) {
 			found++
 			if !slices.Contains(runtime.Buckets(), string(m[1])) {
 				t.Errorf("%s: bucket %q is not in the list", file, m[1])

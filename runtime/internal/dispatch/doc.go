@@ -9,8 +9,8 @@
 //	   |
 //	 fired
 //	   |-- duplicate    its key or its signed request was admitted before
-//	   |-- filtered     the filter of the trigger is false
-//	   |-- refused      the filter fails, or a chain of events is too long
+//	   |-- refused      its chain of events is too long, or the filter fails
+//	   |-- filtered     the filter is false
 //	   |-- debounced    waits until firings stop
 //	   |      |-- replaced by a later firing, and counted as coalesced
 //	   |      v
@@ -30,9 +30,10 @@
 // one stands.
 //
 // Each arrow is one commit, which also holds the counts and the state that the
-// kind keeps. So a crash loses both or none of a firing and its outcome: the kind
+// kind keeps. So a crash loses both a firing and its outcome, or neither: the kind
 // fires again what was not committed, and what was committed is not lost. Firings
 // that wait are in the store and continue when triggers are armed again.
+// RATIONALE.md gives the reasons.
 //
 // # The states of a trigger
 //
