@@ -174,9 +174,13 @@ func (s *slowStore) Enqueue(b store.Batch) *store.Ticket {
 
 // The sweep of blobs looks into every bucket that the engine has.
 func TestEveryBucketIsNamed(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"*.go", "internal/*/*.go"} {
+		some, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, some...)
 	}
 	found := 0
 	for _, file := range files {
@@ -184,7 +188,7 @@ func TestEveryBucketIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\bbucket[A-Z]\w* *= *"(\w+)"`).FindAllSubmatch(src, -1) {
+		for _, m := range regexp.MustCompile(`\b(?:bucket[A-Z]|Bucket)\w* *= *"(\w+)"`).FindAllSubmatch(src, -1) {
 			found++
 			if !slices.Contains(runtime.Buckets(), string(m[1])) {
 				t.Errorf("%s: bucket %q is not in the list", file, m[1])
