@@ -24,8 +24,8 @@ plugins: ## rebuild the guest of the built-in step types, then its schema
 	$(GO) run ./plugins/internal/build
 	$(MAKE) schema
 
-hostile: ## compile the conformance kit's guests and rewrite_bulk.wasm from their texts (wabt)
-	$(GO) generate ./sdk/abitest ./runtime/internal/wasm
+hostile: ## compile the conformance kit's guests and bulk.wasm from their texts (wabt)
+	$(GO) generate ./sdk/abitest ./runtime/internal/wasm/rewrite
 
 toolchains: ## install the compilers of all SDKs, from Debian and npm
 	@.ci/toolchains

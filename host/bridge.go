@@ -53,14 +53,14 @@ func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (jso
 		Command: call.Command, Params: call.Params, By: by, Run: call.Run, Sentinel: call.Sentinel, Path: call.Path,
 		Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Deadline: call.Deadline, Tools: call.Tools,
 	}
-	if call.Records != nil {
-		own.Records = records{call.Records}
+	if call.Documents != nil {
+		own.Records = records{call.Documents}
 	}
 	return c.registry.Call(withRun(ctx, call.Run), own)
 }
 
 // records is a transaction as commands see it.
-type records struct{ *runtime.RecordsTx }
+type records struct{ *runtime.DocumentTx }
 
 var _ command.Records = records{}
 

@@ -115,7 +115,7 @@ func TestStepCommands(t *testing.T) {
 		{"add", `{"index":0,"address":"0","step":{"type":"wait","durationMs":1}}`, abi.BadFields, "twice"},
 		{"add", `{"index":0,"step":{"type":"wiat","durationMs":1}}`, abi.BadFields, `unknown step type "wiat"`},
 		{"add", `{"index":0,"step":{"type":"wait","durationMs":1,"id":"x y"}}`, abi.BadFields, "x y"},
-		{"add", `{"index":0,"step":{"type":"wait","durationMs":1},"revision":3}`, abi.Conflict, "current one is 8"},
+		{"add", `{"index":0,"step":{"type":"wait","durationMs":1},"revision":3}`, abi.Conflict, "have 3, current is 8"},
 		{"add", `{"index":0,"step":{"type":"wait","durationMs":1},"hash":"abc"}`, abi.Conflict, "hash abc"},
 		{"update", `{"index":5,"params":{}}`, abi.BadFields, "index 5: the sentinel has 5 steps"},
 		{"update", `{"index":0}`, abi.BadFields, "either params or step"},

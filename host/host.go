@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -239,7 +239,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		return h.registry.Call(ctx, &own)
 	}
 	var out json.RawMessage
-	err := h.rt.Records().Update(ctx, func(tx *runtime.RecordsTx) error {
+	err := h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
 		own.Records = records{tx}
 		var err error
 		out, err = h.registry.Call(ctx, &own)
@@ -273,19 +273,17 @@ func (h *Host) secret(name string) (string, bool) {
 	return value, true
 }
 
-// limits are the engine's: those of the options, else those that are settled.
+// limits returns the engine's limits: those of the options, else those of the
+// configuration, which have the same names.
 func (h *Host) limits() runtime.Limits {
-	l, own := h.settings.Limits, h.opt.Limits
-	own.Runs = cmp.Or(own.Runs, l.Runs)
-	own.Children = cmp.Or(own.Children, l.Children)
-	own.Depth = cmp.Or(own.Depth, l.Depth)
-	own.Steps = cmp.Or(own.Steps, l.Steps)
-	own.Hops = cmp.Or(own.Hops, l.Hops)
-	own.StepTimeout = cmp.Or(own.StepTimeout, l.StepTimeout.Std())
-	own.Memory = cmp.Or(own.Memory, int64(l.Memory))
-	own.KeepIterations = cmp.Or(own.KeepIterations, l.KeepIterations)
-	own.KeepRevisions = cmp.Or(own.KeepRevisions, l.KeepRevisions)
-	return own
+	limits := h.opt.Limits
+	own, configured := reflect.ValueOf(&limits).Elem(), reflect.ValueOf(h.settings.Limits)
+	for i := range own.NumField() {
+		if f := own.Field(i); f.IsZero() {
+			f.SetInt(configured.FieldByName(own.Type().Field(i).Name).Int())
+		}
+	}
+	return limits
 }
 
 // Redact keeps further secrets out of everything that is written. One that is

@@ -22,7 +22,7 @@ func TestSchemaFileIsCurrent(t *testing.T) {
 	if err := json.Compact(&got, stored); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Compact(&want, sentinels.Schema(h.Runtime().Types())); err != nil {
+	if err := json.Compact(&want, sentinels.Schema(h.Runtime().Types(), h.Runtime().DecodeOptions("").Triggers)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want.Bytes()) {

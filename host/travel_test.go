@@ -189,7 +189,7 @@ func TestImportRefuses(t *testing.T) {
 		"another id":    {`{"format":1,"sentinels":[` + strings.Replace(one("a", ""), `"a"`, `"b"`, 1) + `]}`, `is that of "a"`},
 		"twice":         {`{"format":1,"sentinels":[` + one("a", "") + `,` + one("a", "") + `]}`, `"a" is there twice`},
 		"two of three":  {`{"format":1,"sentinels":[` + one("ok", "") + `,` + strings.ReplaceAll(one("a", ""), "wait", "wiat") + `,` + strings.ReplaceAll(one("b", ""), "durationMs", "duration") + `]}`, "2 of 3"},
-		"history":       {`{"format":1,"sentinels":[` + one("ok", "") + `,` + one("a", `,"revisions":[{"revision":1,"savedAt":"2026-01-01T00:00:00Z","hash":"x","definition":{}}]`) + `]}`, "not what its hash says"},
+		"history":       {`{"format":1,"sentinels":[` + one("ok", "") + `,` + one("a", `,"revisions":[{"revision":1,"savedAt":"2026-01-01T00:00:00Z","hash":"x","definition":{}}]`) + `]}`, "does not match its hash"},
 		"no definition": {`{"format":1,"sentinels":[{"sentinelId":"a"}]}`, "a"},
 	} {
 		for _, params := range []map[string]any{{"bundle": json.RawMessage(c.bundle)}, {"bundle": c.bundle}} {

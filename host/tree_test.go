@@ -50,7 +50,16 @@ var layers = []layer{
 	{"runtime/internal/cond", []string{"sentinels", "sdk/abi", "runtime/internal/openfiles", "runtime/internal/subprocess"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
 	{"runtime/internal/store", []string{"sdk/abi"}, []string{"go.etcd.io/bbolt", "golang.org/x/sys"}},
 	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
-	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
+	{"runtime/internal/wasm/binary", []string{"sdk/abi"}, nil},
+	{"runtime/internal/wasm/binary/binarytest", []string{"runtime/internal/wasm/binary"}, nil},
+	{"runtime/internal/wasm/clock", nil, nil},
+	{"runtime/internal/wasm/compilecache", []string{"sdk/abi"}, nil},
+	{"runtime/internal/wasm/link", []string{"sdk/abi", "runtime/internal/wasm/binary", "runtime/internal/wasm/manifest"}, nil},
+	{"runtime/internal/wasm/manifest", []string{"sentinels", strictJSON, "sdk/abi"}, nil},
+	{"runtime/internal/wasm/memory", []string{"sdk/abi"}, nil},
+	{"runtime/internal/wasm/pool", nil, nil},
+	{"runtime/internal/wasm/rewrite", []string{"runtime/internal/wasm/binary"}, nil},
+	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess", "runtime/internal/wasm/*"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // folds its records
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/maintenance", []string{"sentinels"}, nil},
@@ -60,9 +69,15 @@ var layers = []layer{
 	{"runtime/internal/maintenance/retention", []string{"sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
 	{"runtime/internal/maintenance/statefolder", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/subprocess"}, nil},
 	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
+	{"runtime/revision", []string{"sentinels"}, nil},
+	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
+	{"runtime/internal/definition", []string{"sentinels", "sdk/abi", "runtime/revision", "runtime/internal/store"}, nil},
+	{"runtime/internal/dispatch", []string{"sentinels", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
+	{"runtime/internal/document", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
+	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
-	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/maintenance", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
+	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
 	{"host/wholefile", nil, nil},

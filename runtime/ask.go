@@ -168,9 +168,9 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 		return errf(abi.Conflict, "run %s has nothing to decide", id)
 	case found == nil:
 		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("run %s has no open question %q", id, d.Call), Hint: "open are " + strings.Join(names, ", ")}
-	case !contains(found.Choices, d.Verdict):
+	case !slices.Contains(found.Choices, d.Verdict):
 		return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("%q is no answer to %s", d.Verdict, found.Call), Hint: "the choices are " + strings.Join(found.Choices, ", ")}
-	case len(found.Approvers) > 0 && !contains(found.Approvers, d.By):
+	case len(found.Approvers) > 0 && !slices.Contains(found.Approvers, d.By):
 		return errf(abi.Denied, "%q may not decide %s: the approvers are %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
 	}
 	if found.Kind == AskQuarantine && d.Verdict == "retry" && strings.TrimSpace(d.Comment) == "" {
@@ -199,55 +199,4 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 		}
 	})
 	return rt.await(ctx, t)
-}
-
-// doubt decides about a call that began and whose end is not known: by the
-// step, the definition, the run, the host, or else by the call's own kind.
-func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
-	choice := a.run.doubtChoice(a.step.OnInterrupt, c.start.Safe)
-	a.log("warn", fmt.Sprintf("%s was cut off when the host ended: %s", c.what(), choice))
-	a.perform(ctx, c, nil, func(ctx context.Context, c *call) (callEnd, error) {
-		verdict, result := string(choice), json.RawMessage(nil)
-		if choice == sentinels.InterruptAsk {
-			v, err := a.awaitVerdict(ctx, c, Ask{Kind: AskDoubt, Prompt: fmt.Sprintf(
-				"%s of step %s was cut off when the host ended; it may or may not have been done", c.what(), a.address)})
-			if err != nil {
-				return callEnd{}, err
-			}
-			verdict, result = v.Verdict, v.Result
-		}
-		var end callEnd
-		var err error
-		switch verdict {
-		case "retry":
-			if err = a.startAgain(ctx, c); err == nil {
-				end, err = do(ctx, c)
-			}
-		case "skip":
-			end = callEnd{result: result}
-		default:
-			end = callEnd{err: &abi.Error{Code: abi.Interrupted, Permanent: true, Message: c.what() + " was cut off when the host ended"}}
-		}
-		end.body.Decided = verdict
-		return end, err
-	})
-}
-
-// startAgain writes the start of a call once more, before it is made again. If
-// that is cut off too it is a new doubt: the decision about this one is used up.
-func (a *attempt) startAgain(ctx context.Context, c *call) error {
-	if err := a.takeTurn(ctx); err != nil {
-		return err
-	}
-	t := a.write(false, a.n, &journal.Record{Kind: journal.CallStart, CallStart: c.start})
-	return t.Wait(ctx)
-}
-
-// what names a call that has a start, for people.
-func (c *call) what() string {
-	kind := map[string]string{abi.FuncCommand: "command", abi.FuncLLM: "a turn of model", abi.FuncHTTP: "request"}[c.function]
-	if kind == "" {
-		return c.function
-	}
-	return kind + " " + c.start.Label
 }

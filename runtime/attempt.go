@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 // until it returns. Every time it runs it starts from the beginning, or from
 // its last checkpoint, and the calls it made before are answered from records.
 type attempt struct {
-	*execution
+	*stepExecution
 	n      int
 	retry  json.RawMessage
 	mod    *pluginset.Module // until the iteration ends
@@ -160,7 +161,7 @@ func (a *attempt) resolveParams(raw json.RawMessage, lookup sentinels.Lookup) (j
 		info, ok = a.run.rt.opt.Commands.Lookup(name)
 	}
 	if !ok || json.Unmarshal(raw, &params) != nil {
-		return resolvePlain(raw, lookup) // an unknown command is refused when it is called
+		return sentinels.Resolve(raw, lookup) // an unknown command is refused when it is called
 	}
 	shape, err := a.run.rt.shapes.of(info)
 	if err != nil {
@@ -172,9 +173,9 @@ func (a *attempt) resolveParams(raw json.RawMessage, lookup sentinels.Lookup) (j
 	special := map[string]json.RawMessage{}
 	for field, value := range params {
 		switch {
-		case contains(info.Raw, field):
+		case slices.Contains(info.Raw, field):
 			special[field] = value
-		case contains(info.Shell, field) && isString(value):
+		case slices.Contains(info.Shell, field) && isString(value):
 			line, _, err := a.shellLine(value, lookup)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", field, err)
@@ -203,20 +204,7 @@ func (a *attempt) resolveParams(raw json.RawMessage, lookup sentinels.Lookup) (j
 	return b, unknown, err
 }
 
-func resolvePlain(raw json.RawMessage, lookup sentinels.Lookup) (json.RawMessage, []string, error) {
-	return sentinels.Resolve(raw, lookup)
-}
-
 func isString(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
 
 func toolList(raw json.RawMessage) []string {
 	tools := []string{}
@@ -260,9 +248,9 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 	return nil
 }
 
-// carryOut runs the guest until it returns. Each time it is unloaded, because
-// what it waits for takes long, it runs again once the answer is there.
-func (a *attempt) carryOut(ctx context.Context) (json.RawMessage, error) {
+// execute calls the guest until it returns. Each time it is parked, because what it waits
+// for takes long, it is called again once the answer is there.
+func (a *attempt) execute(ctx context.Context) (json.RawMessage, error) {
 	limit, named := a.timeLimit()
 	end := a.limit(ctx, limit, named)
 	defer end()
@@ -270,7 +258,7 @@ func (a *attempt) carryOut(ctx context.Context) (json.RawMessage, error) {
 		if err := a.settle(a.ctx); err != nil {
 			return nil, err
 		}
-		out, err := a.guest(a.ctx, limit)
+		out, err := a.callGuest(a.ctx, limit)
 		if err != nil {
 			if err = a.why(err); err == nil {
 				continue
@@ -375,8 +363,8 @@ func (a *attempt) timeLimit() (limit time.Duration, named bool) {
 	return limit, named
 }
 
-// guest runs the guest once.
-func (a *attempt) guest(ctx context.Context, limit time.Duration) (json.RawMessage, error) {
+// callGuest runs the guest once, until it returns or is parked.
+func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawMessage, error) {
 	if err := a.takeTurn(ctx); err != nil {
 		return nil, err
 	}
@@ -403,7 +391,7 @@ func (a *attempt) guest(ctx context.Context, limit time.Duration) (json.RawMessa
 	}
 	a.mu.Unlock()
 	res, err := a.mod.Run(ctx, wasm.Invocation{
-		Input: input, Seed: a.seed, ClockBase: a.base, Call: a.call, Compute: limit, Pure: replayed,
+		Input: input, Seed: a.seed, ClockBase: a.base, Call: a.handleHostCall, Compute: limit, Pure: replayed,
 		Limits: wasm.Limits{MemoryBytes: a.memory()},
 	})
 	if !errors.Is(err, errPark) {
@@ -415,14 +403,10 @@ func (a *attempt) guest(ctx context.Context, limit time.Duration) (json.RawMessa
 	return res.Output, nil
 }
 
-// guestMemory bounds the linear memory of a guest whose plugin was granted no other
-// bound, in bytes, ABI clause A8.1.
-const guestMemory = 64 << 20
-
-// memory bounds the guest's linear memory, in bytes: the grant may raise or lower it,
+// memory bounds the guest's linear memory, in bytes, ABI clause A8.1: the grant may raise or lower it,
 // within the limit of the run.
 func (a *attempt) memory() int64 {
-	most := int64(guestMemory)
+	most := a.run.rt.limits.GuestMemory
 	if grant, _ := a.mod.Allowed(); grant.Memory > 0 {
 		most = grant.Memory
 	}

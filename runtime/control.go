@@ -166,7 +166,7 @@ func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
 	info.Error = errf(abi.Cancelled, "run was stopped")
 	err = rt.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: info.Status, Error: info.Error}})
 	if err == nil {
-		rt.arming.ended(info.Sentinel, info.ID)
+		rt.dispatch.RunEnded(info.Sentinel, info.ID)
 	}
 	return err
 }

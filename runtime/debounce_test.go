@@ -53,8 +53,8 @@ func TestDebounce(t *testing.T) {
 		runs(2, 7)
 		i := s.info(t, "a", 0)
 		sums(t, i)
-		want := runtime.TriggerCounts{Fired: 7, Started: 2, Debounced: 5}
-		if diff := cmp.Diff(want, i.TriggerCounts); diff != "" || i.Waiting != 0 {
+		want := runtime.TriggerCounts{Fired: 7, Started: 2, Coalesced: 5}
+		if diff := cmp.Diff(want, i.Counts); diff != "" || i.Waiting != 0 {
 			t.Errorf("%d wait, counts (-want +got):\n%s", i.Waiting, diff)
 		}
 	})
@@ -111,7 +111,7 @@ func TestDebounceThenPolicy(t *testing.T) {
 		if i := s.info(t, "a", 0); i.Skipped != 1 || i.Waiting != 0 {
 			t.Errorf("%+v", i)
 		}
-		if adm := s.fire(t, "a", 0, triggers.Firing{Key: "k"}); adm.Outcome != triggers.Duplicate || adm.Reason != "a fire with its key was skipped before" {
+		if adm := s.fire(t, "a", 0, triggers.Firing{Key: "k"}); adm.Outcome != triggers.Duplicate || adm.Reason != "a firing with its key was skipped before" {
 			t.Errorf("%+v", adm)
 		}
 		s.fire(t, "a", 0, triggers.Firing{Key: "l"})
@@ -121,7 +121,7 @@ func TestDebounceThenPolicy(t *testing.T) {
 		for len(told) > 0 {
 			got = append(got, (<-told).Outcome)
 		}
-		want := []triggers.Outcome{triggers.Debounced, triggers.Started, triggers.Skipped, triggers.Duplicate, triggers.Debounced, triggers.Dropped}
+		want := []triggers.Outcome{triggers.Debounced, triggers.Started, triggers.Skipped, triggers.Duplicate, triggers.Debounced, triggers.Refused}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}

@@ -54,7 +54,7 @@ func (r *run) newest() chosen {
 	if have.edit != 0 || have.revision == 0 || r.begin.Pinned {
 		return have
 	}
-	stored, err := r.rt.head(r.begin.Sentinel)
+	stored, err := r.rt.defs.Head(r.begin.Sentinel)
 	if err != nil {
 		r.rt.log.Warn("newest revision cannot be read, the run keeps its own", "run", r.id, "error", err)
 		return have
@@ -62,7 +62,7 @@ func (r *run) newest() chosen {
 	if stored.Deleted || stored.Revision == 0 || stored.Revision == have.revision {
 		return have // of a deleted sentinel the runs go on with what they have
 	}
-	def, hash, err := r.rt.decodeStored(stored.Definition, stored.ID)
+	def, hash, err := r.rt.defs.DecodeStored(stored.Definition, stored.ID)
 	if err != nil {
 		r.rt.log.Warn("newest revision cannot be used, the run keeps its own", "run", r.id, "revision", stored.Revision, "error", err)
 		return have

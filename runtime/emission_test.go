@@ -29,7 +29,7 @@ func (w *emitting) Lookup(name string) (runtime.CommandInfo, bool) {
 	switch name {
 	case "emit/log":
 		return runtime.CommandInfo{Name: name, Idempotent: true}, true
-	case "emit/store", "emit/fail":
+	case "emit/store", "emit/fail", "emit/large":
 		return runtime.CommandInfo{Name: name, InStore: true}, true
 	}
 	return w.world.Lookup(name)
@@ -48,9 +48,11 @@ func (w *emitting) Call(ctx context.Context, c runtime.CommandCall) (json.RawMes
 		_, err := w.rt.Emit(ctx, e)
 		return json.RawMessage("{}"), err
 	case "emit/store":
-		return json.RawMessage("{}"), c.Records.Emit(ctx, e)
+		return json.RawMessage("{}"), c.Documents.Emit(ctx, e)
 	case "emit/fail":
-		return nil, errors.Join(c.Records.Emit(ctx, e), errors.New("failed after it emitted"))
+		return nil, errors.Join(c.Documents.Emit(ctx, e), errors.New("failed after it emitted"))
+	case "emit/large": // more than a guest can be answered
+		return fmt.Appendf(nil, "%0300000d", 1), c.Documents.Emit(ctx, e)
 	}
 	return w.world.Call(ctx, c)
 }
@@ -137,12 +139,12 @@ func TestEventBytesOfAnIteration(t *testing.T) {
 	}
 }
 
-// The next iteration begins to count anew, and events of a transaction that
-// failed do not count.
+// The next iteration begins to count at 0, and events of a transaction that
+// failed do not count; neither do those of one whose answer is too large.
 func TestEventBytesBeginAnew(t *testing.T) {
 	rt, _ := openEmitting(t, store.NewMemory(), 100)
-	res := carryOut(t, rt, emitsAll(`{"type":"count","max":3}`, emits("emit/fail", 100, "failed"), emits("say", 100, "a")), runtime.StartOptions{})
-	if diff := cmp.Diff([]string{"ok"}, outcomes(t, res, "a")); diff != "" {
+	res := carryOut(t, rt, emitsAll(`{"type":"count","max":3}`, emits("emit/fail", 100, "failed"), emits("emit/large", 100, "large"), emits("say", 100, "a")), runtime.StartOptions{})
+	if diff := cmp.Diff([]string{"the command's result has more than 256 KiB", "ok"}, outcomes(t, res, "large", "a")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if events, err := rt.Events("e", 10); len(events) != 3 || err != nil {

@@ -47,7 +47,7 @@ func TestEventStorm(t *testing.T) {
 		})
 		i := s.info(t, id, 0)
 		sums(t, i)
-		t.Logf("%s: %+v, %d wait", id, i.TriggerCounts, i.Waiting)
+		t.Logf("%s: %+v, %d wait", id, i.Counts, i.Waiting)
 	}
 	if i := s.info(t, "filters", 0); i.Filtered != i.Fired {
 		t.Errorf("%+v", i)
@@ -55,7 +55,7 @@ func TestEventStorm(t *testing.T) {
 	if i := s.info(t, "skips", 0); i.Started != 1 || i.Skipped != i.Fired-1 {
 		t.Errorf("%+v", i)
 	}
-	if i := s.info(t, "queues", 0); i.Started != 1 || i.Waiting != 1000 || i.Dropped != i.Fired-1001 {
+	if i := s.info(t, "queues", 0); i.Started != 1 || i.Waiting != 1000 || i.Refused != i.Fired-1001 {
 		t.Errorf("%+v", i)
 	}
 	if i := s.info(t, "elsewhere", 0); i.Fired != 0 || i.Missed != 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// An execution is one execution of a step, including its retries.
-type execution struct {
+// A stepExecution is one execution of a step, including its retries.
+type stepExecution struct {
 	list      *stepList
 	run       *run
 	step      *sentinels.Step
@@ -41,10 +41,10 @@ type execution struct {
 	begun   bool // an attempt began, so the journal has the step's type and name
 }
 
-// carryOut brings the step to its end and returns its output, or the error
-// that onError lets out. A step that had ended before a crash only says so:
-// what it wrote is in the scope already.
-func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
+// runStep executes the step to its end and returns its output, or its error unless
+// onError handles that. A step that had ended before a crash returns what the
+// journal has: its variables are set already.
+func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 	if x.past != nil && x.past.End != nil {
 		return x.ended(x.past.End)
 	}
@@ -62,7 +62,7 @@ func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
 		if err := x.run.pass(ctx); err != nil {
 			return nil, err
 		}
-		out, skipped, err := x.attempt(ctx, n, failed)
+		out, skipped, err := x.runAttempt(ctx, n, failed)
 		if err == nil && skipped {
 			return x.end(nil, nil, "condition")
 		}
@@ -88,7 +88,7 @@ func (x *execution) carryOut(ctx context.Context) (json.RawMessage, error) {
 }
 
 // failed ends a step whose last attempt failed, as its onError says.
-func (x *execution) failed(failed *abi.Error) (json.RawMessage, error) {
+func (x *stepExecution) failed(failed *abi.Error) (json.RawMessage, error) {
 	if x.step.OnError.Action == sentinels.ActionSkip {
 		return x.end(skippedOutput(failed), failed, "error")
 	}
@@ -111,7 +111,7 @@ func ended(ctx context.Context, err error) error {
 
 // resumeAt returns the attempt to begin with and the error of the one before:
 // the first, or where a crash left the step.
-func (x *execution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
+func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 	if x.past == nil || x.past.Last == 0 {
 		return 1, nil, nil
 	}
@@ -126,9 +126,9 @@ func (x *execution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 	return x.past.Last, nil, nil
 }
 
-// retry decides about another attempt after a failed one, writes the decision
-// and waits until it is due. Waiting is calendar time.
-func (x *execution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
+// retry decides about another attempt after a failed one, records the decision and
+// waits until the attempt is due. Waiting is calendar time.
+func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
 	class := retry.ClassifyError(failed)
 	after := time.Duration(min(failed.RetryAfterMs, retry.MaxRetryAfter.Milliseconds())) * time.Millisecond
 	d := retry.Decide(retry.Step(), class, n-1, x.step.OnError.Retry, after, nil)
@@ -148,7 +148,7 @@ func (x *execution) retry(ctx context.Context, n int, failed *abi.Error) (bool, 
 
 // waitsUntil shows in the run's status that the step waits for its next attempt,
 // until the returned function is called.
-func (x *execution) waitsUntil(due time.Time, n int, failed *abi.Error) (over func()) {
+func (x *stepExecution) waitsUntil(due time.Time, n int, failed *abi.Error) (over func()) {
 	r := x.run
 	w := &RetryWait{Step: x.address, Attempt: n, At: due.UTC(), Error: failed}
 	r.mu.Lock()
@@ -161,25 +161,25 @@ func (x *execution) waitsUntil(due time.Time, n int, failed *abi.Error) (over fu
 	}
 }
 
-func (x *execution) wait(ctx context.Context, due time.Time) error {
+func (x *stepExecution) wait(ctx context.Context, due time.Time) error {
 	return x.run.rt.calendar.waitFor(ctx, due)
 }
 
-// attempt tries the step once, or goes on with an attempt that a crash
-// interrupted. skipped says that the step's condition does not hold.
-func (x *execution) attempt(ctx context.Context, n int, failed *abi.Error) (out json.RawMessage, skipped bool, err error) {
-	a := &attempt{execution: x, n: n}
+// runAttempt executes the step once, or continues an attempt that a crash
+// interrupted. skipped reports that the step's condition does not hold.
+func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error) (out json.RawMessage, skipped bool, err error) {
+	a := &attempt{stepExecution: x, n: n}
 	if skipped, err = x.prepare(ctx, a, failed); err != nil || skipped {
 		return nil, skipped, err
 	}
 	defer a.giveTurn()
-	out, err = a.carryOut(ctx)
+	out, err = a.execute(ctx)
 	return out, false, err
 }
 
-// prepare begins the attempt or takes it up again; skipped says that the
+// prepare begins the attempt, or restores it after a crash; skipped reports that the
 // step's condition does not hold.
-func (x *execution) prepare(ctx context.Context, a *attempt, failed *abi.Error) (skipped bool, err error) {
+func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Error) (skipped bool, err error) {
 	if x.past != nil && x.past.Attempt != nil && x.past.Attempt.Number == a.n && x.past.Attempt.Start != nil {
 		return false, a.restore(ctx, x.past.Attempt)
 	}
@@ -230,8 +230,8 @@ func retryValue(n int, failed *abi.Error) json.RawMessage {
 	return b
 }
 
-// end writes the end of the step, which sets its variables.
-func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) (json.RawMessage, error) {
+// end records the end of the step, which sets its variables.
+func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped string) (json.RawMessage, error) {
 	if out != nil {
 		if size := x.sc.size() + int64(len(out)); size > x.run.memoryLimit() {
 			failed = errf(abi.Limit, "maxMemoryMb: variables would take %d bytes with the output of step %s, the run's limit is %d", size, x.address, x.run.memoryLimit())
@@ -265,7 +265,7 @@ func (x *execution) end(out json.RawMessage, failed *abi.Error, skipped string) 
 }
 
 // ended returns what a step that had ended before a crash came to.
-func (x *execution) ended(body *journal.StepEndBody) (json.RawMessage, error) {
+func (x *stepExecution) ended(body *journal.StepEndBody) (json.RawMessage, error) {
 	if body.Error != nil && body.Skipped == "" {
 		return nil, body.Error
 	}
@@ -282,17 +282,17 @@ func skippedOutput(failed *abi.Error) json.RawMessage {
 
 // write appends a record that belongs to the execution's attempt n, 0 for the
 // execution as a whole.
-func (x *execution) write(lazy bool, n int, rec *journal.Record) ticket {
+func (x *stepExecution) write(lazy bool, n int, rec *journal.Record) ticket {
 	x.stamp(n, rec)
 	return x.run.write(writeOptions{lazy: lazy}, rec)
 }
 
-func (x *execution) stamp(n int, rec *journal.Record) {
+func (x *stepExecution) stamp(n int, rec *journal.Record) {
 	rec.Path = x.path
 	rec.Attempts = append(append(make([]int, 0, len(x.enclosing)+1), x.enclosing...), n)
 }
 
-func (x *execution) progress(kind ProgressKind, n int) Progress {
+func (x *stepExecution) progress(kind ProgressKind, n int) Progress {
 	name := x.step.Name
 	if name == "" {
 		name = x.step.ID
@@ -301,7 +301,7 @@ func (x *execution) progress(kind ProgressKind, n int) Progress {
 }
 
 // key is the idempotency key of the step execution, equal for all attempts.
-func (x *execution) key() string {
+func (x *stepExecution) key() string {
 	x.keyOnce.Do(func() { x.keyText = digest(string(x.run.id), strconv.Itoa(x.run.passes()), x.path) })
 	return x.keyText
 }

@@ -172,26 +172,3 @@ func (r *run) started(x InterruptedExecution, a *history.Attempt, c *history.Cal
 	err = json.Unmarshal(raw, &s.commandRequest)
 	return s, err == nil, err
 }
-
-// doubtChoice decides about a call in doubt: as is said, or else by its kind.
-func (r *run) doubtChoice(step sentinels.Interrupt, safe bool) sentinels.Interrupt {
-	choice := r.interruptChoice(step)
-	if choice == "" {
-		choice = sentinels.InterruptAsk
-		if safe {
-			choice = sentinels.InterruptRetry
-		}
-	}
-	return choice
-}
-
-// interruptChoice is what the step, the definition, the run or the host say
-// about calls in doubt; empty when none of them says anything.
-func (r *run) interruptChoice(step sentinels.Interrupt) sentinels.Interrupt {
-	for _, next := range []sentinels.Interrupt{r.definition().Safety.OnInterrupt, r.onInterrupt, r.begin.Interrupt, r.rt.opt.OnInterrupt} {
-		if step == "" {
-			step = next
-		}
-	}
-	return step
-}

@@ -12,7 +12,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
-	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // OpenOn opens a runtime on a store of the test's.
@@ -162,21 +161,8 @@ func EditJournal(db store.Store, run string, edit func(*journal.Record)) error {
 	return db.Enqueue(b).Wait(context.Background())
 }
 
-// EventLog is the log of events as triggers read it.
-func EventLog(rt *Runtime) triggers.Events {
-	return &eventReader{t: &armedTrigger{s: &armedSentinel{a: rt.arming}}}
-}
-
 // Subscribers returns how many wait for events.
-func Subscribers(rt *Runtime) int {
-	rt.events.mu.Lock()
-	defer rt.events.mu.Unlock()
-	n := 0
-	for _, s := range rt.events.subs {
-		n += len(s)
-	}
-	return n
-}
+func Subscribers(rt *Runtime) int { return rt.events.Subscriptions() }
 
 // Buckets returns the names of all buckets of the store.
 func Buckets() []string { return buckets }

@@ -135,6 +135,6 @@ func (rt *Runtime) readDefinition(d history.Definition, id sentinels.ID, types *
 	}
 	opt := rt.decodeOptions(string(id))
 	opt.Types = types
-	def, hash, err := rt.decodeStoredWith(raw, opt)
+	def, hash, err := rt.defs.DecodeStoredWith(raw, opt)
 	return chosen{def, hash, d.Revision, d.Edit}, err
 }

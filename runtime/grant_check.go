@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"encoding/json"
 	"path"
 	"slices"
@@ -48,17 +47,6 @@ func (a *attempt) denied(c *call) *abi.Error {
 		}
 	}
 	return nil
-}
-
-// guarded is do, for a call that is resumed after a crash: its plugin may have
-// lost its grant meanwhile.
-func (a *attempt) guarded(do performer) performer {
-	return func(ctx context.Context, c *call) (callEnd, error) {
-		if e := a.denied(c); e != nil {
-			return callEnd{err: e}, nil
-		}
-		return do(ctx, c)
-	}
 }
 
 // commandInfo is what is known of a command by its name.

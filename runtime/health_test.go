@@ -68,7 +68,7 @@ func TestReadOnlyWhileCommitsFail(t *testing.T) {
 			"delete": func() error { return rt.Delete(ctx, "look", runtime.AnyRevision) },
 			"emit":   func() error { _, err := rt.Emit(ctx, sentinels.Event{Name: "x"}); return err },
 			"record": func() error {
-				return rt.Records().Update(ctx, func(tx *runtime.RecordsTx) error {
+				return rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
 					_, err := tx.Put(ctx, "c", "i", []byte("1"), 0)
 					return err
 				})

@@ -300,7 +300,7 @@ func (r *run) oneIteration() (done bool, err error) {
 	def := r.definition()
 	started := time.Now()
 	x := &stepList{run: r, sc: r.runScope(), steps: def.Steps}
-	if _, err := x.carryOut(r.ctx); err != nil {
+	if _, err := x.runSteps(r.ctx); err != nil {
 		return false, err
 	}
 	return r.endIteration(def, started)
@@ -394,11 +394,11 @@ func (r *run) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.
 	if n == 0 && r.begin.Event != nil && sentinels.MatchEvent(pattern, r.begin.Event.Name) {
 		return r.begin.Event, 0, nil
 	}
-	e, seq, err := r.rt.events.next(ctx, pattern, r.cursor(pattern))
+	m, err := r.rt.events.Wait(ctx, pattern, r.cursor(pattern))
 	if err != nil {
 		return nil, 0, err
 	}
-	return &e, seq, r.pass(ctx)
+	return &m.Event, m.Offset, r.pass(ctx)
 }
 
 // cursor returns where in the outbox the run looks for the pattern next.

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -69,7 +70,7 @@ func (r *run) conditionVars(sc scope, retry json.RawMessage) cond.Vars {
 	lookup := r.lookup(sc, retry)
 	return func(name string) (json.RawMessage, bool) {
 		v, ok := lookup(name)
-		if ok && string(v) == "null" && contains(sentinels.Reserved, name) {
+		if ok && string(v) == "null" && slices.Contains(sentinels.Reserved, name) {
 			return nil, false
 		}
 		return v, ok

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/repair"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/snapshots"
@@ -185,8 +187,8 @@ func Repair(ctx context.Context, opt RepairOptions) (RepairReport, error) {
 		KeepRevisions: Limits{}.withDefaults().KeepRevisions,
 		Check:         func(ctx context.Context, dir string) error { return CheckStore(ctx, dir, opt.Child) },
 		Layout: repair.Layout{
-			Runs: bucketRuns, Results: bucketResults, RunIndex: bucketRunIndex, Definitions: bucketDefinitions, Events: bucketEvents,
-			RevisionKey: revisionKey, Marker: repairMarker,
+			Runs: bucketRuns, Results: bucketResults, RunIndex: bucketRunIndex, Definitions: definition.Bucket, Events: eventlog.Bucket,
+			RevisionKey: definition.Key, Marker: repairMarker,
 		},
 	})
 }
@@ -194,7 +196,7 @@ func Repair(ctx context.Context, opt RepairOptions) (RepairReport, error) {
 // repairMarker returns the event that marks a repair in the event log.
 func repairMarker(offset uint64) (store.Put, error) {
 	value, err := json.Marshal(sentinels.Event{ID: string(newRunID()), Name: "store:repaired", Time: time.Now().UTC()})
-	return store.Put{Bucket: bucketEvents, Key: eventKey(offset), Value: value}, err
+	return store.Put{Bucket: eventlog.Bucket, Key: eventlog.Key(offset), Value: value}, err
 }
 
 // CheckCache creates a folder for compiled plugins and reports whether it can be

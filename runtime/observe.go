@@ -7,7 +7,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
-	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // An Observer receives what happens in runs. Nil functions are not called.
@@ -31,20 +30,6 @@ type Observer struct {
 	// also when only a newer version of one that serves does. It must neither
 	// block nor change plugins.
 	Plugin func(plugin.Info)
-}
-
-// TriggerFired says what became of one fire. A fire that waited, in the queue or
-// for quiet, is reported twice: that it waits, and its result; one whose place a
-// later fire took is not told again.
-type TriggerFired struct {
-	Sentinel sentinels.ID     `json:"sentinel"`
-	Trigger  string           `json:"trigger"` // its name, see [TriggerInfo]
-	Type     string           `json:"type"`
-	At       time.Time        `json:"at"`
-	Outcome  triggers.Outcome `json:"outcome"`
-	Run      sentinels.RunID  `json:"run,omitempty"`
-	Reason   string           `json:"reason,omitempty"`
-	Event    *sentinels.Event `json:"event,omitempty"`
 }
 
 // ProgressKind names what a [Progress] tells.

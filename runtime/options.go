@@ -53,7 +53,7 @@ type Options struct {
 	// by the kind that Triggers has for it.
 	CheckCron func(expression string) error
 	// Triggers are the kinds that definitions may name; see [Runtime.Arm].
-	// Default none: definitions may name the usual ones, and none fires.
+	// Default none: definitions may name any, unchecked, and none fires.
 	Triggers triggers.Set
 	// Secret returns the value of a secret that a trigger names. Default nil:
 	// there is none.
@@ -101,6 +101,7 @@ type Limits struct {
 	StoredBytes    int64         // that an attempt may set in variables and checkpoints. Default 256 MiB
 	StepTimeout    time.Duration // of a step that names none, waiting not counted. Default 30 minutes
 	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
+	GuestMemory    int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 64 MiB
 	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
 	ResidentBytes  int64         // and their memory in all. Default 256 MiB
 	ResidentFor    time.Duration // how long each is kept; one that will wait longer is not kept at all. Default 30 s
@@ -140,6 +141,7 @@ func (l Limits) withDefaults() Limits {
 		l.StepTimeout = 30 * time.Minute
 	}
 	def64(&l.Memory, 1<<30)
+	def64(&l.GuestMemory, 64<<20)
 	def(&l.Resident, 64)
 	def64(&l.ResidentBytes, 256<<20)
 	if l.ResidentFor == 0 {

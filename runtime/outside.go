@@ -37,7 +37,7 @@ type CommandInfo struct {
 	ByName     bool            // in no pattern at all: it executes code, or puts files in place that others run
 	// Reads names, by parameter, the values with which a call only reads.
 	Reads   map[string][]string
-	InStore bool     // its writes go through CommandCall.Records alone and commit with its answer
+	InStore bool     // its writes go through CommandCall.Documents alone and commit with its answer
 	Shell   []string // parameters that are shell lines
 	Raw     []string // parameters handed over as written
 }
@@ -56,7 +56,7 @@ type CommandCall struct {
 	Workspace string
 	Env       map[string]string
 	Deadline  time.Time
-	Records   *RecordsTx
+	Documents *DocumentTx // nil unless the command is InStore
 }
 
 // Models answers turns of language models.

@@ -151,7 +151,7 @@ func (r *run) reread(def *sentinels.Definition, v *pluginset.View) *sentinels.De
 	}
 	opt := r.rt.decodeOptions(string(def.ID))
 	opt.Types = types
-	again, _, err := r.rt.decodeStoredWith(text, opt)
+	again, _, err := r.rt.defs.DecodeStoredWith(text, opt)
 	if err != nil {
 		r.rt.log.Warn("definition cannot be read with the plugins that are live now", "run", r.id, "error", err)
 		return def

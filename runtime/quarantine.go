@@ -140,7 +140,7 @@ func (r *run) crashes(path string) StepCrashes {
 // judged holds a step that is quarantined until a person decides about it, and
 // makes one that is suspected wait for its turns. refused is the error that the
 // step ends with, if that is the decision.
-func (x *execution) judged(ctx context.Context) (refused *abi.Error, err error) {
+func (x *stepExecution) judged(ctx context.Context) (refused *abi.Error, err error) {
 	if x.past == nil || x.past.Last == 0 || x.past.Retry != nil {
 		return nil, nil
 	}

@@ -73,7 +73,7 @@ func (k *wreck) work(t *testing.T, rt *runtime.Runtime, round int) {
 	}
 	until(t, "the waiters to wait again", passes(2))
 	for i := range 60 {
-		err := rt.Records().Update(within(t), func(tx *runtime.RecordsTx) error {
+		err := rt.Documents().Update(within(t), func(tx *runtime.DocumentTx) error {
 			_, err := tx.Put(within(t), "things", fmt.Sprintf("%d-%04d", round, i), fmt.Appendf(nil, "%q", strings.Repeat("d", 400)), 0)
 			return err
 		})
@@ -333,9 +333,9 @@ func TestRepairKeepsAllButTheDamage(t *testing.T) {
 	if report.Runs.Whole != len(k.runs) || len(report.Runs.Paused)+len(report.Runs.Lost)+len(report.Runs.Cut) > 0 {
 		t.Errorf("%+v", report.Runs)
 	}
-	i := slices.IndexFunc(report.Buckets, func(b runtime.RepairedBucket) bool { return b.Name == "records" })
-	if records := report.Buckets[i]; records.Whole || records.FromSnapshot == 0 || records.Salvaged+records.FromSnapshot != 120 {
-		t.Errorf("%+v, want all 120 documents", records)
+	i := slices.IndexFunc(report.Buckets, func(b runtime.RepairedBucket) bool { return b.Name == "documents" })
+	if b := report.Buckets[i]; b.Whole || b.FromSnapshot == 0 || b.Salvaged+b.FromSnapshot != 120 {
+		t.Errorf("%+v, want all 120 documents", b)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "repairing*")); len(left) > 0 {
 		t.Errorf("left: %v", left)

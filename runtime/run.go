@@ -202,7 +202,7 @@ func (r *run) forget(result Result) {
 	r.rt.removeLocked(r)
 	r.rt.mu.Unlock()
 	if !result.interrupted {
-		r.rt.arming.ended(r.begin.Sentinel, r.id)
+		r.rt.dispatch.RunEnded(r.begin.Sentinel, r.id)
 	}
 	close(r.done)
 	r.rt.wg.Done()

@@ -67,7 +67,7 @@ func (rt *Runtime) EditRun(ctx context.Context, id sentinels.RunID, opt EditRunO
 func (rt *Runtime) edit(id sentinels.RunID, base chosen, number int, opt EditRunOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (chosen, *journal.Record, error) {
 	if opt.ExpectHash != "" && opt.ExpectHash != base.hash {
 		return chosen{}, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
-			Message: fmt.Sprintf("edit run %s: made on the definition with the hash %.12s, the current one is %.12s", id, opt.ExpectHash, base.hash)}
+			Message: fmt.Sprintf("edit run %s: definition conflict: have hash %.12s, current is %.12s", id, opt.ExpectHash, base.hash)}
 	}
 	// Checked against the step types of now: what a run began with may be older.
 	def, err := rt.apply(base.def, fn)

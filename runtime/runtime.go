@@ -17,6 +17,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/snapshots"
@@ -30,22 +34,18 @@ import (
 
 // The buckets of the store. Journals and blobs have places of their own.
 const (
-	bucketRuns        = "runs"        // run id -> RunInfo
-	bucketResults     = "results"     // run id -> Result of a run that is over
-	bucketStartKeys   = "startkeys"   // start key -> run id
-	bucketDefinitions = "definitions" // id -> head, id/revision -> definition
-	bucketEvents      = "events"      // outbox position -> event
-	bucketTrusted     = "trusted"     // digests of modules that shipped with a release
-	bucketRecords     = "records"     // collection \x00 id -> document
-	bucketRunIndex    = "runindex"    // which runs are whose, see run_index.go
-	bucketSpent       = "spent"       // run id -> what descendants have cost that retention took
+	bucketRuns      = "runs"      // run id -> RunInfo
+	bucketResults   = "results"   // run id -> Result of a run that is over
+	bucketStartKeys = "startkeys" // start key -> run id
+	bucketTrusted   = "trusted"   // digests of modules that shipped with a release
+	bucketRunIndex  = "runindex"  // which runs are whose, see run_index.go
+	bucketSpent     = "spent"     // run id -> what descendants have cost that retention took
 )
 
 // buckets are all of them. What is in none of these holds no blob.
-var buckets = []string{
-	bucketRuns, bucketResults, bucketStartKeys, bucketDefinitions, bucketEvents, bucketTrusted, bucketRecords, bucketRunIndex, bucketSpent,
-	bucketTriggers, bucketTriggerKeys, bucketTriggerPending, bucketTriggerQueue,
-}
+var buckets = append([]string{
+	bucketRuns, bucketResults, bucketStartKeys, definition.Bucket, eventlog.Bucket, bucketTrusted, document.Bucket, bucketRunIndex, bucketSpent,
+}, dispatch.Buckets()...)
 
 // Runtime executes runs. A process may open more than one.
 //
@@ -65,11 +65,11 @@ type Runtime struct {
 	shapes   shapes
 	health   *health.Monitor
 	snaps    *snapshots.Keeper // nil without a state folder
-	records  *Records
-	events   *eventLog
-	arming   *arming
+	docs     *Documents
+	events   *eventlog.Log
+	dispatch *dispatch.Dispatcher // of triggers
 	waiting  *residents
-	decoded  *definitionCache
+	defs     *definition.Store
 	calendar *calendar
 	slots    chan struct{} // one token for each run that may execute
 	effects  effects       // calls under way that a crash would leave in doubt
@@ -94,15 +94,11 @@ type Runtime struct {
 	handover sync.RWMutex
 
 	totals totals // of the runs of each sentinel
-	heads  heads  // of definitions
-
-	followers []func(Stored) // of definitions; replaced, never changed
 }
 
 // Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
 func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	rt := &Runtime{opt: opt, limits: opt.Limits.withDefaults(), log: opt.Logger, runs: map[sentinels.RunID]*run{}, starting: map[string]sentinels.RunID{}, fresh: map[sentinels.RunID]*run{}}
-	rt.arming = newArming(rt)
 	if rt.log == nil {
 		rt.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -164,18 +160,17 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		return err
 	}
 	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve(), OnFileShortage: rt.heldCondition})
-	rt.records = newRecords(rt)
 	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
-	rt.decoded = newDefinitionCache()
-	rt.followDefinitions(rt.wakeFollowers)
+	rt.openDefinitions()
 	err := rt.indexRuns()
 	if err != nil {
 		return err
 	}
-	if rt.events, err = openEventLog(rt.db, rt.limits.KeepEvents, rt.limits.KeepEventBytes); err != nil {
+	if err = rt.openEvents(); err != nil {
 		return err
 	}
-	rt.records.events, rt.records.hops = rt.events, rt.limits.Hops
+	rt.openDocuments()
+	rt.openTriggers()
 	if rt.wasm, err = wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: rt.opt.Child.resolve(), Logger: rt.log, MaxMemoryBytes: plugin.MaxMemory}); err != nil {
 		return fmt.Errorf("open plugin host: %w", err)
 	}
@@ -204,7 +199,9 @@ func (rt *Runtime) Close() error {
 	if rt.snaps != nil {
 		rt.snaps.Stop()
 	}
-	rt.Disarm()
+	if rt.dispatch != nil {
+		rt.dispatch.Close()
+	}
 	rt.wg.Wait()
 	var errs []error
 	if rt.cond != nil {

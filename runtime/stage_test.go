@@ -154,7 +154,7 @@ func (s *stage) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 		}
 		return json.Marshal(map[string]any{"success": true, "exitCode": 0, "line": p.Command, "env": env})
 	case "test/note":
-		doc, err := c.Records.Put(ctx, "notes", c.Path, c.Params, sentinels.AnyRevision)
+		doc, err := c.Documents.Put(ctx, "notes", c.Path, c.Params, sentinels.AnyRevision)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 	"time"
 
@@ -115,7 +116,9 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		r.ledger.remove(r)
 		return first, err
 	}
-	rt.arming.began(r)
+	if opt.parent == nil { // a child is part of its parent's run
+		rt.dispatch.RunStarted(def.ID, id)
+	}
 	rt.totals.began(r.info)
 	start := r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
 	r.snap.Unlock()
@@ -218,14 +221,14 @@ func (rt *Runtime) runStart(def *sentinels.Definition, opt StartOptions) (*journ
 	}
 	begin := &journal.RunStartBody{
 		Sentinel: def.ID, Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
-		Seed: newSeed(), EventCursor: rt.events.position(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
+		Seed: newSeed(), EventCursor: rt.events.End(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
 	}
-	if opt.fork != nil && opt.fork.Iteration > 0 { // what the other run would have heard is heard again
+	if opt.fork != nil && opt.fork.Iteration > 0 { // events that the other run would have received are received again
 		begin.EventCursor = opt.fork.EventCursor
 	}
 	begin.Hops, begin.Path = rt.Chain(opt.Starter)
 	if begin.Hops >= rt.limits.Hops {
-		return nil, chain{begin.Hops, begin.Path}.through(def.ID).refuseStart(def.ID, rt.limits.Hops)
+		return nil, chain{Hops: begin.Hops, Path: begin.Path}.Through(def.ID).RefuseStart(def.ID, rt.limits.Hops)
 	}
 	if begin.Definition, err = rt.value(canonical); err != nil {
 		return nil, err
@@ -251,7 +254,7 @@ func (rt *Runtime) runStart(def *sentinels.Definition, opt StartOptions) (*journ
 		begin.Variables[name] = journal.Compact(v)
 	}
 	for name, v := range opt.Variables {
-		if contains(sentinels.Reserved, name) {
+		if slices.Contains(sentinels.Reserved, name) {
 			return nil, errf(abi.BadFields, "variable %q is reserved", name)
 		}
 		begin.Variables[name] = journal.Compact(v)

@@ -21,16 +21,16 @@ type stepList struct {
 	attempts []int  // of the enclosing steps, outermost first
 }
 
-// carryOut runs the steps in order and returns the output of the last one. The
+// runSteps executes the steps in order and returns the output of the last one. The
 // error is that of the step that failed, with its code.
-func (l *stepList) carryOut(ctx context.Context) (json.RawMessage, error) {
+func (l *stepList) runSteps(ctx context.Context) (json.RawMessage, error) {
 	var last json.RawMessage
 	for i := range l.steps {
 		x := l.execution(i)
 		if err := l.run.countStep(x); err != nil {
 			return last, err
 		}
-		out, err := x.carryOut(ctx)
+		out, err := x.runStep(ctx)
 		if err != nil {
 			return last, err
 		}
@@ -44,8 +44,8 @@ func (l *stepList) carryOut(ctx context.Context) (json.RawMessage, error) {
 // run that waits stay small: its stack is then 4 KB in place of 8 or 16.
 //
 //go:noinline
-func (l *stepList) execution(i int) *execution {
-	x := &execution{
+func (l *stepList) execution(i int) *stepExecution {
+	x := &stepExecution{
 		list: l, step: &l.steps[i], run: l.run, sc: l.sc,
 		path: l.path + strconv.Itoa(i), address: l.address + strconv.Itoa(i), enclosing: l.attempts,
 	}
@@ -54,7 +54,7 @@ func (l *stepList) execution(i int) *execution {
 }
 
 // countStep holds an iteration to its number of step executions.
-func (r *run) countStep(x *execution) error {
+func (r *run) countStep(x *stepExecution) error {
 	limit := r.rt.limits.Steps
 	if own := r.definition().Safety.MaxSteps; own > 0 {
 		limit = own

@@ -23,7 +23,7 @@ func keepState(t testing.TB, runs int) (dir string) {
 	}
 	for i := range runs {
 		data := fmt.Appendf(nil, `{"n":%d,"fill":%q}`, i, strings.Repeat("x", 500))
-		err := rt.Records().Update(within(t), func(tx *runtime.RecordsTx) error {
+		err := rt.Documents().Update(within(t), func(tx *runtime.DocumentTx) error {
 			_, err := tx.Put(within(t), "things", fmt.Sprintf("%05d", i), data, 0)
 			return err
 		})

@@ -47,7 +47,13 @@ type tapOptions struct {
 	Name string `json:"name"`
 }
 
-func (k tapKind) Name() string { return k.name }
+func (k tapKind) Describe() triggers.Description {
+	d := triggers.Description{Name: k.name}
+	if k.name == "event" {
+		d.Field = sentinels.TriggerEvent
+	}
+	return d
+}
 
 func (k tapKind) Check(t sentinels.Trigger) error {
 	var o tapOptions
@@ -326,7 +332,7 @@ func (s serving) end(t testing.TB, run sentinels.RunID) {
 // sums checks that the counts of a trigger come to what it fired.
 func sums(t testing.TB, i runtime.TriggerInfo) {
 	t.Helper()
-	n := i.Started + i.Skipped + i.Filtered + i.Debounced + i.Duplicates + i.Dropped + uint64(i.Waiting)
+	n := i.Started + i.Skipped + i.Filtered + i.Coalesced + i.Duplicates + i.Refused + uint64(i.Waiting)
 	if n != i.Fired {
 		t.Errorf("trigger %s of %s: the outcomes come to %d, it fired %d: %+v", i.Name, i.Sentinel, n, i.Fired, i)
 	}

@@ -61,7 +61,7 @@ func checkChores(t *testing.T, s serving) {
 		i := s.info(t, sentinels.ID(c.id), 0)
 		sums(t, i)
 		runs[c.id] = s.order(t, i.Sentinel)
-		if i.Fired != c.fires || int(i.Started) != len(runs[c.id]) || i.Duplicates != 0 || i.Dropped != 0 || i.Missed != 0 {
+		if i.Fired != c.fires || int(i.Started) != len(runs[c.id]) || i.Duplicates != 0 || i.Refused != 0 || i.Missed != 0 {
 			t.Errorf("%s: %d runs %v, %+v", c.id, len(runs[c.id]), runs[c.id], i)
 		}
 	}

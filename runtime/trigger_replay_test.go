@@ -47,7 +47,7 @@ func TestReplay(t *testing.T) {
 	s = serve(t, snap, runtime.Options{})
 	repeated(s)
 	if i := s.info(t, "a", 0); i.Duplicates != 6 || i.Started != 2 {
-		t.Errorf("%+v", i.TriggerCounts)
+		t.Errorf("%+v", i.Counts)
 	}
 }
 

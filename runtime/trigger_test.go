@@ -58,7 +58,7 @@ func TestF13SkipHoldsUntilTheRunEnds(t *testing.T) {
 	i := s.info(t, "a", 0)
 	sums(t, i)
 	want := runtime.TriggerCounts{Fired: 5, Started: 2, Skipped: 3}
-	if diff := cmp.Diff(want, i.TriggerCounts); diff != "" {
+	if diff := cmp.Diff(want, i.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }
@@ -130,7 +130,7 @@ func TestQueue(t *testing.T) {
 	}
 	i := s.info(t, "a", 0)
 	sums(t, i)
-	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 4, Started: 4, Queued: 3}, i.TriggerCounts); diff != "" {
+	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 4, Started: 4, Queued: 3}, i.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }
@@ -143,12 +143,12 @@ func TestQueueIsBounded(t *testing.T) {
 	for n := range 1003 {
 		last = s.fire(t, "a", 0, fired(n))
 	}
-	if last.Outcome != triggers.Dropped || !strings.Contains(last.Reason, "queue is full") {
+	if last.Outcome != triggers.Refused || !strings.Contains(last.Reason, "queue is full") {
 		t.Errorf("last: %+v", last)
 	}
 	i := s.info(t, "a", 0)
 	sums(t, i)
-	if i.Waiting != 1000 || i.Dropped != 2 {
+	if i.Waiting != 1000 || i.Refused != 2 {
 		t.Errorf("%+v", i)
 	}
 }
@@ -183,7 +183,7 @@ func TestRestart(t *testing.T) {
 	until(t, "the second run", func() bool { return len(s.order(t, "a")) == 2 })
 	i := s.info(t, "a", 0)
 	sums(t, i)
-	if i.Started != 2 {
+	if i.Started != 2 || i.Coalesced != 0 {
 		t.Errorf("%+v", i)
 	}
 	// A storm ends with the last fire's run, and one run on.
@@ -195,7 +195,11 @@ func TestRestart(t *testing.T) {
 	if err != nil || len(on) != 1 {
 		t.Errorf("%d runs are on, %v", len(on), err)
 	}
-	sums(t, s.info(t, "a", 0))
+	i = s.info(t, "a", 0)
+	sums(t, i)
+	if i.Skipped != 0 { // those that a newer one replaced count as coalesced
+		t.Errorf("%+v", i)
+	}
 }
 
 // What a filter says no to is filtered; what it cannot answer is a problem that
@@ -213,8 +217,8 @@ func TestFilter(t *testing.T) {
 	}{
 		{data(`{"n":[2]}`), triggers.Started, false},
 		{data(`{"n":[1]}`), triggers.Filtered, false},
-		{data(`{"n":7}`), triggers.Dropped, true},
-		{triggers.Firing{}, triggers.Dropped, true},
+		{data(`{"n":7}`), triggers.Refused, true},
+		{triggers.Firing{}, triggers.Refused, true},
 		{data(`{"n":[0]}`), triggers.Filtered, false},
 	}
 	for i, tt := range tests {
@@ -226,7 +230,7 @@ func TestFilter(t *testing.T) {
 	}
 	i := s.info(t, "a", 0)
 	sums(t, i)
-	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 5, Started: 1, Filtered: 2, Dropped: 2}, i.TriggerCounts); diff != "" {
+	if diff := cmp.Diff(runtime.TriggerCounts{Fired: 5, Started: 1, Filtered: 2, Refused: 2}, i.Counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }
@@ -308,7 +312,7 @@ func TestTriggerEndsTheCircle(t *testing.T) {
 	s.saveSteps(t, "a", `{"type":"say","event":"ping"}`, `"concurrency":"queue","trigger":{"type":"event","event":"pong"}`)
 	s.saveSteps(t, "b", `{"type":"say","event":"pong"}`, `"concurrency":"queue","trigger":{"type":"event","event":"ping"}`)
 	emit(t, s.Runtime, "ping", "1")
-	until(t, "the circle's end", func() bool { return s.info(t, "b", 0).Dropped == 1 })
+	until(t, "the circle's end", func() bool { return s.info(t, "b", 0).Refused == 1 })
 	a, b := s.info(t, "a", 0), s.info(t, "b", 0)
 	if a.Started != 2 || b.Started != 2 || !strings.HasSuffix(b.LastReason, "a chain of events runs in a circle: b -> a -> b -> a -> b") {
 		t.Errorf("a %+v\nb %+v", a, b)
@@ -321,7 +325,7 @@ func TestFireThatCannotStart(t *testing.T) {
 	s.save(t, "a", `"inputs":{"x":{"type":"string","required":true}},"concurrency":"queue","trigger":{"type":"tap"}`)
 	adm := s.fire(t, "a", 0, fired(1))
 	i := s.info(t, "a", 0)
-	if adm.Outcome != triggers.Dropped || !strings.Contains(adm.Reason, `needs the input "x"`) || i.Problem == "" || i.Dropped != 1 {
+	if adm.Outcome != triggers.Refused || !strings.Contains(adm.Reason, `needs the input "x"`) || i.Problem == "" || i.Refused != 1 {
 		t.Errorf("%+v, %+v", adm, i)
 	}
 	sums(t, i)

@@ -89,7 +89,7 @@ func (t *turns) pass() {
 // against the step whose turn it was. Steps that are not suspected, nearly all,
 // do not come here. It does nothing if the step has its turn already.
 func (a *attempt) takeTurn(ctx context.Context) error {
-	x := a.execution
+	x := a.stepExecution
 	if x.suspect == 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (a *attempt) takeTurn(ctx context.Context) error {
 }
 
 // giveTurn lets the next suspected step execute: this one waits, or has ended.
-func (x *execution) giveTurn() {
+func (x *stepExecution) giveTurn() {
 	if x.suspect == 0 {
 		return
 	}
@@ -137,7 +137,7 @@ func (x *execution) giveTurn() {
 
 // dropTurn gives the turn back. turnMu is held. The note comes before that of
 // the next one, because batches keep their order.
-func (x *execution) dropTurn() {
+func (x *stepExecution) dropTurn() {
 	x.hasTurn = false
 	x.run.noteTurn("")
 	x.run.rt.turns.give()

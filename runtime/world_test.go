@@ -131,7 +131,7 @@ func (w *world) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 			return nil, &abi.Error{Code: abi.Unavailable, Message: "not now"}
 		}
 	case "world/note":
-		doc, err := c.Records.Put(ctx, "notes", c.Key, params.Value, 0)
+		doc, err := c.Documents.Put(ctx, "notes", c.Key, params.Value, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -8,14 +8,16 @@ import (
 )
 
 // DecodeOptions limit what a definition may contain. The zero value accepts every
-// step type and does not check the fields of steps.
+// step type and every kind of trigger, and does not check their fields.
 type DecodeOptions struct {
 	File  string   // file name in problems
 	Types *TypeSet // known step types; nil accepts every type, does not check fields and does not infer a missing type
 	// UnknownType explains why a step type is not in Types, and what to do about
 	// it. Default, also for an empty message: "unknown step type".
 	UnknownType func(t StepType) (message, hint string)
-	Triggers    []string // known trigger kinds; default: immediate manual schedule event file webhook
+	// Triggers are the known kinds of triggers. Default nil: every type is accepted,
+	// and all other keys of a trigger are its Options.
+	Triggers []TriggerKind
 
 	// The checks validate texts in other languages; nil skips the check. The
 	// error's text becomes the problem's message.
@@ -23,9 +25,6 @@ type DecodeOptions struct {
 	CheckExpression func(source string) error
 	CheckTrigger    func(t Trigger) error // the options of a trigger whose type is in Triggers
 }
-
-// triggerKinds is the default of DecodeOptions.Triggers.
-var triggerKinds = []string{"immediate", "manual", "schedule", "event", "file", "webhook"}
 
 // maxDefinitions is how deep definitions may be nested.
 const maxDefinitions = 8
@@ -88,9 +87,6 @@ type decodeState struct {
 // newDecoder parses text and returns a decoder for it. The node is nil if the
 // text is not JSON.
 func newDecoder(text []byte, opt DecodeOptions) (*decoder, *node) {
-	if len(opt.Triggers) == 0 {
-		opt.Triggers = triggerKinds
-	}
 	src, root, problems := parse(opt.File, text)
 	return &decoder{decodeState: &decodeState{opt: opt, src: src, problems: problems}, ids: make(map[string]int)}, root
 }

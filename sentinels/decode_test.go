@@ -35,10 +35,22 @@ func types(t testing.TB) *sentinels.TypeSet {
 	return set
 }
 
+// kinds are the usual kinds of triggers, as the host describes them.
+func kinds() []sentinels.TriggerKind {
+	return []sentinels.TriggerKind{
+		{Name: "immediate", Fires: "at once"},
+		{Name: "manual", Fires: "never"},
+		{Name: "schedule", Aliases: []string{"cron"}, Field: sentinels.TriggerCron, Fires: "at planned times"},
+		{Name: "event", Field: sentinels.TriggerEvent, Fires: "on events"},
+		{Name: "file", Fires: "when files change"},
+		{Name: "webhook", Fires: "on requests"},
+	}
+}
+
 // options returns options with fakes of the checks of other languages.
 func options(t testing.TB) sentinels.DecodeOptions {
 	return sentinels.DecodeOptions{
-		Types: types(t),
+		Types: types(t), Triggers: kinds(),
 		CheckCron: func(s string) error {
 			if len(strings.Fields(s)) != 5 {
 				return errors.New("a cron expression has 5 fields")

@@ -5,9 +5,23 @@ import (
 	"slices"
 )
 
+// TriggerKind is what the format needs to know of a kind of trigger. The packages
+// of the kinds describe themselves; the format has no list of its own.
+type TriggerKind struct {
+	Name    string       // the type of its triggers
+	Aliases []string     // other names that a file may use; stored as Name
+	Field   TriggerField // the key that its triggers must have; "" for none
+	Fires   string       // when it fires, in a few words, for the schema
+}
+
+// TriggerField is a key of a trigger that the format itself reads. All other keys
+// are options, which the kind reads.
+type TriggerField string
+
+// The keys that a kind may require. In triggers of other kinds they are options.
 const (
-	triggerSchedule = "schedule"
-	triggerEvent    = "event"
+	TriggerEvent TriggerField = "event"          // a pattern of event names, [Trigger.Event]
+	TriggerCron  TriggerField = "cronExpression" // [Trigger.CronExpression]
 )
 
 func init() {
@@ -40,20 +54,20 @@ func (d *decoder) trigger(n *node) Trigger {
 		return t
 	}
 	before := len(d.problems)
-	d.triggerType(n, &t)
+	kind := d.triggerType(n, &t)
 	seen := make(map[string]member, len(n.members))
 	var options node
 	options.kind = '{'
 	for _, m := range n.members {
 		f := triggerFields.find(m.name)
 		switch {
-		case f == nil, f.name == "event" && t.Type != triggerEvent, f.name == "cronExpression" && t.Type != triggerSchedule:
+		case f == nil, f.name != "type" && TriggerField(f.name) != kind.Field:
 			options.members = append(options.members, m)
 			if m.name == "filter" {
 				d.expression(m.value)
 			}
 		case f.name == "type" || !d.recordKey(seen, f.name, m):
-		case f.name == "event":
+		case kind.Field == TriggerEvent:
 			t.Event = d.pattern(m.value)
 		default:
 			t.CronExpression = d.cron(m.value)
@@ -62,10 +76,8 @@ func (d *decoder) trigger(n *node) Trigger {
 	if len(options.members) > 0 {
 		t.Options = options.raw()
 	}
-	for kind, key := range map[string]string{triggerEvent: "event", triggerSchedule: "cronExpression"} {
-		if _, ok := seen[key]; t.Type == kind && !ok {
-			d.add(n, KindMissing, "", "a trigger of type %q needs %q", kind, key)
-		}
+	if _, ok := seen[string(kind.Field)]; kind.Field != "" && !ok {
+		d.add(n, KindMissing, "", "a trigger of type %q needs %q", kind.Name, kind.Field)
 	}
 	if len(d.problems) == before && d.opt.CheckTrigger != nil {
 		if err := d.opt.CheckTrigger(t); err != nil {
@@ -75,21 +87,41 @@ func (d *decoder) trigger(n *node) Trigger {
 	return t
 }
 
-// triggerType reads the type. "cron" is accepted if the host has schedules.
-func (d *decoder) triggerType(n *node, t *Trigger) {
+// triggerType reads the type and returns its kind, an empty one if any type is
+// accepted or the type is wrong.
+func (d *decoder) triggerType(n *node, t *Trigger) TriggerKind {
 	at := n.member("type")
-	if at == nil {
-		d.add(n, KindMissing, "one of "+quotedList(d.opt.Triggers, " or "), "type is missing")
-		return
+	names := triggerNames(d.opt.Triggers)
+	switch {
+	case at == nil && names == nil:
+		d.add(n, KindMissing, "", "type is missing")
+		return TriggerKind{}
+	case at == nil:
+		d.add(n, KindMissing, "one of "+quotedList(names, " or "), "type is missing")
+		return TriggerKind{}
+	case names == nil:
+		t.Type, _ = d.nonEmptyText(at)
+		return TriggerKind{}
 	}
-	kinds := d.opt.Triggers
-	if slices.Contains(kinds, triggerSchedule) {
-		kinds = append(slices.Clone(kinds), "cron")
+	for _, kind := range d.opt.Triggers {
+		names = append(names, kind.Aliases...)
 	}
-	t.Type, _ = d.choice(at, kinds)
-	if t.Type == "cron" {
-		t.Type = triggerSchedule
+	t.Type, _ = d.choice(at, names)
+	for _, kind := range d.opt.Triggers {
+		if t.Type == kind.Name || slices.Contains(kind.Aliases, t.Type) {
+			t.Type = kind.Name
+			return kind
+		}
 	}
+	return TriggerKind{}
+}
+
+// triggerNames returns the names of kinds, nil for none.
+func triggerNames(kinds []TriggerKind) (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 // cron reads a cron expression. The host checks it, because it has the parser.

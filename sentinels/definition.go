@@ -83,11 +83,11 @@ const (
 )
 
 // A Trigger starts runs of a sentinel. [Decode] reports a type that
-// [DecodeOptions.Triggers] does not list.
+// [DecodeOptions.Triggers] does not have.
 type Trigger struct {
 	Type           string
-	Event          string          // event: a pattern
-	CronExpression string          // schedule
+	Event          string          // a pattern, of kinds that require [TriggerEvent]
+	CronExpression string          // of kinds that require [TriggerCron]
 	Options        json.RawMessage // all other keys of the trigger, read by the package of its type
 }
 

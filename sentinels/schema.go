@@ -15,9 +15,10 @@ func stepsSchema() map[string]any { return refSchema("steps") }
 var referenceSchema = map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`}
 
 // Schema returns the JSON Schema (draft 2020-12) of a definition file, with the
-// fields of the given step types merged in, so that an editor can complete them.
-// Decode is stricter: it also checks references, limits and expressions.
-func Schema(types *TypeSet) json.RawMessage {
+// fields of the given step types merged in and the given kinds of triggers named,
+// so that an editor can complete them. Decode is stricter: it also checks
+// references, limits and expressions.
+func Schema(types *TypeSet, triggers []TriggerKind) json.RawMessage {
 	root := definitionFields.objectSchema()
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Sentinel definition"
@@ -27,7 +28,7 @@ func Schema(types *TypeSet) json.RawMessage {
 		"loop":    loopFields.objectSchema("type"),
 		"input":   inputFields.objectSchema(),
 		"onError": onErrorFields.objectSchema("retry"),
-		"trigger": triggerSchema(),
+		"trigger": triggerSchema(triggers),
 	}
 	defs["step"] = stepSchema(types, defs)
 	root["$defs"] = defs
@@ -49,10 +50,18 @@ func anyRequired(names ...string) map[string]any {
 
 // triggerSchema suggests types of triggers but accepts all, because the host defines
 // which ones exist.
-func triggerSchema() map[string]any {
+func triggerSchema(kinds []TriggerKind) map[string]any {
 	s := triggerFields.objectSchema("type")
 	delete(s, "additionalProperties") // each kind has options of its own
-	s["properties"].(map[string]any)["type"] = map[string]any{"type": "string", "examples": triggerKinds}
+	kind := s["properties"].(map[string]any)["type"].(map[string]any)
+	if len(kinds) > 0 {
+		kind["examples"] = triggerNames(kinds)
+		var fires []string
+		for _, k := range kinds {
+			fires = append(fires, k.Name+": "+k.Fires+".")
+		}
+		kind["description"] = "The kind of trigger, which says when it fires. " + strings.Join(fires, " ")
+	}
 	return s
 }
 

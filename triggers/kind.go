@@ -3,18 +3,19 @@ package triggers
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A Kind implements one type of trigger. One value serves all triggers of its
-// type, so it is stateless or safe for concurrent use.
+// A Kind implements one type of trigger, and is the only place that describes it:
+// lists of kinds are made from a [Set]. One value serves all triggers of its type,
+// so it is stateless or safe for concurrent use.
 type Kind interface {
-	// Name is the trigger type that definitions use, such as "schedule".
-	Name() string
+	// Describe returns what the format, the schema and listings need to know of the
+	// kind. It returns the same description each time.
+	Describe() Description
 	// Check reports every problem of a trigger of this kind, worded for the
 	// author of the definition. It must return for any input.
 	Check(t sentinels.Trigger) error
@@ -97,7 +98,7 @@ const (
 	Skipped   Outcome = "skipped"   // a run is active and the overlap policy is skip
 	Filtered  Outcome = "filtered"  // the filter is false
 	Duplicate Outcome = "duplicate" // its key, or the same signed request, was admitted before
-	Dropped   Outcome = "dropped"   // a limit was reached: the queue is full, a chain of events too long
+	Refused   Outcome = "refused"   // it cannot start a run: the queue is full, a chain of events is too long, the filter fails
 )
 
 // Admission reports the outcome of a firing and the reason.
@@ -131,39 +132,4 @@ type Events interface {
 	Next(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error)
 	// Position returns the position of the newest event.
 	Position() uint64
-}
-
-// A Set is the kinds of one runtime. There is no global registry, so two runtimes
-// in one process may have different kinds.
-type Set []Kind
-
-// Kind returns the kind with a name.
-func (s Set) Kind(name string) (Kind, bool) {
-	for _, k := range s {
-		if k.Name() == name {
-			return k, true
-		}
-	}
-	return nil, false
-}
-
-// Names returns the names of the kinds, in order.
-func (s Set) Names() []string {
-	names := make([]string, len(s))
-	for i, k := range s {
-		names[i] = k.Name()
-	}
-	return names
-}
-
-// Check reports the problems of a trigger, including its common options.
-func (s Set) Check(t sentinels.Trigger) error {
-	k, ok := s.Kind(t.Type)
-	if !ok {
-		return fmt.Errorf("this host has no triggers of type %q", t.Type)
-	}
-	if _, err := ReadCommon(t); err != nil {
-		return err
-	}
-	return k.Check(t)
 }

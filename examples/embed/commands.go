@@ -47,7 +47,7 @@ func (t town) Call(ctx context.Context, call runtime.CommandCall) (json.RawMessa
 		}
 		return json.Marshal(map[string]any{"day": in.Day, "sky": sky})
 	case "diary/add":
-		return addLine(ctx, call.Records, in.Text)
+		return addLine(ctx, call.Documents, in.Text)
 	}
 	return nil, &abi.Error{Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("no command %q", call.Command)}
 }
@@ -56,7 +56,7 @@ var _ runtime.Commands = town(nil)
 
 // addLine numbers lines in the order they were written. Transactions run one
 // after another, so no two get the same number.
-func addLine(ctx context.Context, tx *runtime.RecordsTx, text string) (json.RawMessage, error) {
+func addLine(ctx context.Context, tx *runtime.DocumentTx, text string) (json.RawMessage, error) {
 	n := 1
 	err := tx.Scan(ctx, "diary", "", false, func(sentinels.Document) bool { n++; return true })
 	if err != nil {
@@ -74,7 +74,7 @@ func addLine(ctx context.Context, tx *runtime.RecordsTx, text string) (json.RawM
 
 // diary writes the lines of a runtime's diary.
 func diary(ctx context.Context, rt *runtime.Runtime, w io.Writer) error {
-	return rt.Records().Update(ctx, func(tx *runtime.RecordsTx) error {
+	return rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
 		return tx.Scan(ctx, "diary", "", false, func(d sentinels.Document) bool {
 			fmt.Fprintf(w, "  %s\n", d.Data)
 			return true

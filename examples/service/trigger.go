@@ -24,8 +24,10 @@ type options struct {
 	MinimumCents int `json:"minimumCents,omitempty"`
 }
 
-// Name is "order".
-func (kind) Name() string { return "order" }
+// Describe names the kind for definitions and the schema.
+func (kind) Describe() triggers.Description {
+	return triggers.Description{Name: "order", Fires: "for every order of the shop"}
+}
 
 // Check is called when a definition is saved, so that what is wrong with the
 // trigger is said there and then.

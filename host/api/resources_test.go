@@ -172,7 +172,7 @@ func TestAnswers(t *testing.T) {
 
 // R3: a stale edit learns where the definition is now and what changed.
 func TestStaleEdit(t *testing.T) {
-	conflict := &abi.Error{Code: abi.Conflict, Message: "made on revision 3, the current one is 5", Hint: "read it again"}
+	conflict := &abi.Error{Code: abi.Conflict, Message: "revision conflict: have 3, current is 5", Hint: "read it again"}
 	fakes := map[string]any{
 		"sentinel/update": conflict,
 		"sentinel/export": `{"revision":5}`,

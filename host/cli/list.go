@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
 // listCommand shows what can be run and what was: the stored sentinels, those in
@@ -151,7 +152,7 @@ func listFile(policy *trust.Policy, file, name string) listedSentinel {
 		l.SentinelID, l.Problem = named, err.Error()
 		return l
 	}
-	def, problems := sentinels.Decode(text, sentinels.DecodeOptions{File: name})
+	def, problems := sentinels.Decode(text, sentinels.DecodeOptions{Triggers: standard.Set().Formats(), File: name})
 	if len(problems) > 0 {
 		l.SentinelID = named
 		l.Problem = problems[0].String()

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
 // updateCommand puts another definition in the place of one that is there;
@@ -28,7 +29,7 @@ func (a *app) updateCommand() *cobra.Command {
 			}
 			if id == "" {
 				// The step types are for whoever has the store to know.
-				def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{File: src.file})
+				def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{Triggers: standard.Set().Formats(), File: src.file})
 				if err := problems.Err(); err != nil {
 					return err
 				}

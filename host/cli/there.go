@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
 // dialServer returns a session with a server, nil where none answers: then the
@@ -104,7 +105,7 @@ func (a *app) startable(ctx context.Context, s *session, target string, params m
 			return nil, nil, undo, err
 		}
 	}
-	def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{File: src.file})
+	def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{Triggers: standard.Set().Formats(), File: src.file})
 	if err := problems.Err(); err != nil {
 		undo()
 		return nil, nil, func() {}, err

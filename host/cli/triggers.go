@@ -123,8 +123,8 @@ func fires(t runtime.TriggerInfo) string {
 		n    uint64
 		what string
 	}{
-		{t.Started, "started"}, {t.Skipped, "skipped"}, {t.Filtered, "filtered"}, {t.Debounced, "debounced"},
-		{t.Duplicates, "duplicate"}, {t.Dropped, "dropped"}, {uint64(max(0, t.Waiting)), "waiting"}, {t.Missed, "missed"},
+		{t.Started, "started"}, {t.Skipped, "skipped"}, {t.Filtered, "filtered"}, {t.Coalesced, "coalesced"},
+		{t.Duplicates, "duplicate"}, {t.Refused, "refused"}, {uint64(max(0, t.Waiting)), "waiting"}, {t.Missed, "missed"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))

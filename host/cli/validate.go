@@ -97,7 +97,8 @@ func (a *app) schemaCommand() *cobra.Command {
 				return err
 			}
 			defer a.closing(s, &err)
-			return a.writeJSON(sentinels.Schema(s.host.Runtime().Types()))
+			rt := s.host.Runtime()
+			return a.writeJSON(sentinels.Schema(rt.Types(), rt.DecodeOptions("").Triggers))
 		},
 	}
 }

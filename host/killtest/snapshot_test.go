@@ -122,7 +122,7 @@ func look(t *testing.T, state string) *snapshot {
 
 func (s *snapshot) countStored(t *testing.T, rt *runtime.Runtime) {
 	t.Helper()
-	err := rt.Records().Update(t.Context(), func(tx *runtime.RecordsTx) error {
+	err := rt.Documents().Update(t.Context(), func(tx *runtime.DocumentTx) error {
 		return tx.Scan(context.Background(), "marks", "", false, func(sentinels.Document) bool {
 			s.marks[1]++
 			return true

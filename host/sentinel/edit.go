@@ -180,7 +180,7 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 		// Within the edit, so that it holds for what the edit is made on.
 		if in.Hash != "" && in.Hash != d.Hash() {
 			return nil, &abi.Error{Code: abi.Conflict, Field: "hash", Hint: "read the definition again and repeat the edit on it",
-				Message: fmt.Sprintf("edit sentinel %q: made on the definition with the hash %.12s, the current one is %.12s", t.id, in.Hash, d.Hash())}
+				Message: fmt.Sprintf("edit sentinel %q: definition conflict: have hash %.12s, current is %.12s", t.id, in.Hash, d.Hash())}
 		}
 		return fn(d)
 	})

@@ -89,7 +89,7 @@ func (f family) renamed(in runtime.Incoming, names map[sentinels.ID]sentinels.ID
 		// The engine holds every revision to its hash; here hashes are made anew, so
 		// the old ones are looked at first.
 		if err == nil && hash != s.Hash {
-			err = errors.New("it is not what its hash says")
+			err = errors.New("it does not match its hash")
 		}
 		if err == nil {
 			s.Definition, err = renameText(s.Definition, id, names)

@@ -37,8 +37,10 @@ func New(opt Options) *Kind {
 	return &Kind{opt: opt}
 }
 
-// Name is "schedule".
-func (*Kind) Name() string { return "schedule" }
+// Describe describes the kind "schedule".
+func (*Kind) Describe() triggers.Description {
+	return triggers.Description{Name: "schedule", Aliases: []string{"cron"}, Field: sentinels.TriggerCron, Fires: "at planned times"}
+}
 
 // CatchUp is the policy for planned times in a downtime: the host was down, the
 // triggers were paused, or the machine slept.

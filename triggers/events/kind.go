@@ -17,8 +17,10 @@ type Kind struct{}
 // New returns the trigger kind.
 func New(Options) Kind { return Kind{} }
 
-// Name is "event".
-func (Kind) Name() string { return "event" }
+// Describe describes the kind "event".
+func (Kind) Describe() triggers.Description {
+	return triggers.Description{Name: "event", Field: sentinels.TriggerEvent, Fires: "on events of the event log"}
+}
 
 // Check reports problems of the pattern and the options of t. An event trigger
 // has only the common options.

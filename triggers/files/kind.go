@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,8 +40,16 @@ func New(opt Options) *Kind {
 	return &Kind{opt: opt, shared: map[string]*shared{}}
 }
 
-// Name is "file".
-func (*Kind) Name() string { return "file" }
+// Describe describes the kind "file".
+func (*Kind) Describe() triggers.Description {
+	return triggers.Description{
+		Name: "file", Fires: "when files of the workspace change",
+		Detail: func(t sentinels.Trigger) string {
+			f, _ := readFields(t) // a problem is what Check reports
+			return strings.Join(f.Paths, " ")
+		},
+	}
+}
 
 // fields are the options of a file trigger, clause T7.
 type fields struct {

@@ -18,8 +18,10 @@ type Kind struct{}
 // New returns the trigger kind.
 func New(Options) Kind { return Kind{} }
 
-// Name is "immediate".
-func (Kind) Name() string { return "immediate" }
+// Describe describes the kind "immediate".
+func (Kind) Describe() triggers.Description {
+	return triggers.Description{Name: "immediate", Fires: "at once"}
+}
 
 // On is an occasion on which the trigger fires.
 type On string

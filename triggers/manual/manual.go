@@ -18,8 +18,10 @@ type Kind struct{}
 // New returns the trigger kind.
 func New(Options) Kind { return Kind{} }
 
-// Name is "manual".
-func (Kind) Name() string { return "manual" }
+// Describe describes the kind "manual".
+func (Kind) Describe() triggers.Description {
+	return triggers.Description{Name: "manual", Fires: "never; a user or another sentinel starts the sentinel"}
+}
 
 // Check reports options other than the common ones. The common options have no
 // effect here, but are accepted, so that an author can change only the type of a

@@ -18,8 +18,10 @@ type Kind struct{}
 // New returns the trigger kind.
 func New(Options) Kind { return Kind{} }
 
-// Name is "webhook".
-func (Kind) Name() string { return "webhook" }
+// Describe describes the kind "webhook".
+func (Kind) Describe() triggers.Description {
+	return triggers.Description{Name: "webhook", Fires: "on HTTP requests"}
+}
 
 // Check reports problems of the options of t.
 func (Kind) Check(t sentinels.Trigger) error {

@@ -3,6 +3,7 @@ package cond
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -53,17 +54,17 @@ func startChild(ctx context.Context, opt Options) (*child, *abi.Error) {
 // roundTrip sends a request and reads the answer. After an error the child has
 // ended or has been killed, and must be stopped.
 func (c *child) roundTrip(ctx context.Context, limit time.Duration, verb string, frame []byte) ([]string, *abi.Error) {
-	done, killed := make(chan struct{}), make(chan *abi.Error, 1)
-	go func() { killed <- c.killAfter(ctx, done, limit, verb) }()
+	stop := c.Watch(ctx, subprocess.TimeLimit{CPU: limit, Wall: waitFactor * limit, NoClock: limit})
 	_, err := c.In.Write(frame)
 	var answer []string
 	if err == nil {
 		answer, err = readFrame(c.Out)
 	}
-	close(done)
-	switch e := <-killed; {
-	case e != nil:
-		return nil, e
+	switch killed := stop(); {
+	case errors.Is(killed, subprocess.ErrCPUTime), errors.Is(killed, subprocess.ErrWallTime):
+		return nil, errf(abi.Timeout, "%s: timed out after %s", verb, limit)
+	case killed != nil:
+		return nil, contextError(ctx)
 	case err == nil:
 		return answer, nil
 	}
@@ -78,37 +79,6 @@ func (c *child) roundTrip(ctx context.Context, limit time.Duration, verb string,
 		return nil, errf(abi.Unavailable, "%s: the child was killed from outside", verb)
 	}
 	return nil, errf(abi.Internal, "%s: the child ended: %s", verb, clip(firstLine(stderr)))
-}
-
-// killAfter kills the child when it has used its time or ctx ends, and returns the
-// error of that. It returns nil when done is closed first.
-//
-// The time is that of the processor, so that a condition does not fail because
-// other programs kept the child waiting: a condition of 5 us timed out after 1 s on
-// a machine of which a hypervisor took nine tenths. What counts on a system without
-// that clock, and bounds the wait in every case, is the time on the wall.
-func (c *child) killAfter(ctx context.Context, done <-chan struct{}, limit time.Duration, verb string) *abi.Error {
-	begin, known := c.CPUTimeNow()
-	end := time.Now().Add(waitFactor * limit)
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	for {
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			c.Kill()
-			return contextError(ctx)
-		case <-timer.C:
-		}
-		now, ok := c.CPUTimeNow()
-		left := min(limit-(now-begin), time.Until(end))
-		if !known || !ok || left <= 0 {
-			c.Kill()
-			return errf(abi.Timeout, "%s: timed out after %s", verb, limit)
-		}
-		timer.Reset(left)
-	}
 }
 
 // evaluate makes one request. healthy reports whether the child can be used

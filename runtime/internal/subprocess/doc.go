@@ -5,6 +5,7 @@
 // with an environment variable ([Marker]) that selects the kind of helper. Its
 // environment holds nothing else. Its stdin and stdout belong to the parent.
 // When the parent ends, the helper's stdin ends, and so does the helper.
+// [Process.Watch] kills a helper that exceeds a limit on its time.
 //
 // # Concurrency
 //

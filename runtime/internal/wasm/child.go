@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/rewrite"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -75,8 +77,8 @@ func serveTask(in *bufio.Reader, out io.Writer, work func(childRequest, []byte) 
 	if err := json.Unmarshal(line, &req); err != nil {
 		return err
 	}
-	if req.Size < 0 || req.Size > maxRewritten {
-		return fmt.Errorf("request of %d bytes, at most %d are allowed", req.Size, maxRewritten)
+	if req.Size < 0 || req.Size > rewrite.MaxSize {
+		return fmt.Errorf("request of %d bytes, at most %d are allowed", req.Size, rewrite.MaxSize)
 	}
 	// Compiled code has about four times the size of the module.
 	limits := subprocess.Limits{Memory: req.Memory, CPU: req.CPU, File: req.Memory, Background: true}
@@ -128,24 +130,24 @@ func (h *Host) runChild(ctx context.Context, task childTask, content []byte) err
 	if err != nil {
 		return &abi.Error{Code: abi.Unavailable, Message: task.op + ": start child: " + err.Error(), Hint: noChildHint}
 	}
-	timer := time.AfterFunc(wall, p.Kill)
-	stop := context.AfterFunc(ctx, p.Kill)
+	stop := p.Watch(ctx, subprocess.TimeLimit{CPU: req.CPU, Wall: wall})
 	ready, result, err := exchange(p, append(head, '\n'), content)
-	inTime, uncancelled := timer.Stop(), stop()
+	killed := stop()
+	late := errors.Is(killed, subprocess.ErrCPUTime) || errors.Is(killed, subprocess.ErrWallTime)
 	p.Stop() // after it Stderr is complete
 	switch stderr := firstLine(p.Stderr()); {
 	case err == nil && result.Error != nil:
 		return result.Error
 	case err == nil:
 		return nil
-	case !uncancelled:
-		return abi.New(abi.Cancelled, task.op+": "+context.Cause(ctx).Error())
-	case !ready && inTime:
+	case killed != nil && !late:
+		return abi.New(abi.Cancelled, task.op+": "+killed.Error())
+	case !ready && !late:
 		return &abi.Error{Code: abi.Unavailable, Hint: noChildHint, Message: fmt.Sprintf("%s: the child process did not start: %v: %s", task.op, err, clip(stderr, 200))}
-	case !inTime || p.CPUTime() >= req.CPU-time.Second/2:
+	case late || p.CPUTime() >= req.CPU-time.Second/2: // the child also limits itself, in whole seconds
 		// The error is permanent if the module is the cause. A machine that was too
 		// busy to give the child its processor time is not.
-		return &abi.Error{Code: abi.Timeout, Permanent: inTime, Message: fmt.Sprintf("%s: timed out after %s of processor time or %s", task.op, req.CPU, wall), Hint: task.hint}
+		return &abi.Error{Code: abi.Timeout, Permanent: !errors.Is(killed, subprocess.ErrWallTime), Message: fmt.Sprintf("%s: timed out after %s of processor time or %s", task.op, req.CPU, wall), Hint: task.hint}
 	case p.OutOfMemory():
 		return &abi.Error{Code: abi.Memory, Permanent: true, Message: fmt.Sprintf("%s: more than %d MB of memory", task.op, req.Memory>>20)}
 	case stderr == "":

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	stdruntime "runtime"
@@ -16,6 +15,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -46,7 +47,7 @@ type compileConfig struct {
 	maxMemory     int64    // bytes, the highest limit of any call
 	functions     []string // host functions that the module imports
 	// callMemory has the imports that the call memory serves.
-	callMemory map[string]funcType
+	callMemory map[string]binary.FuncType
 }
 
 // compile compiles a rewritten module, or loads its code from dir. wazero checks the
@@ -91,7 +92,7 @@ func compileOnce(ctx context.Context, wasm []byte, cfg compileConfig) (c *compil
 	manifest := extism.Manifest{
 		Wasm: []extism.Wasm{extism.WasmData{Data: wasm}},
 		// Zero bytes for variables and HTTP responses disable both.
-		Memory: &extism.ManifestMemory{MaxPages: uint32((cfg.maxMemory + callMemorySpare) / pageSize)},
+		Memory: &extism.ManifestMemory{MaxPages: uint32((cfg.maxMemory + callMemorySpare) / binary.PageSize)},
 	}
 	// Compiles are serialised, so each may use several processors.
 	ctx = experimental.WithCompilationWorkers(ctx, min(4, stdruntime.GOMAXPROCS(0)))
@@ -122,15 +123,15 @@ func (e *cacheWriteError) Unwrap() error {
 func hostFunctions(cfg compileConfig) []extism.HostFunction {
 	functions := make([]extism.HostFunction, 0, len(cfg.functions)+len(cfg.callMemory))
 	handle := []extism.ValueType{extism.ValueTypePTR}
-	add := func(module, name string, typ funcType, answer func(c *call, stack []uint64)) {
+	add := func(module, name string, typ binary.FuncType, answer func(c *call, stack []uint64)) {
 		f := extism.NewHostFunctionWithStack(name, func(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
 			answer(callFrom(ctx), stack) // instance.call makes every call into a guest
-		}, typ.params, typ.results)
+		}, typ.Params, typ.Results)
 		f.SetNamespace(module)
 		functions = append(functions, f)
 	}
 	for _, name := range cfg.functions {
-		add(abi.Namespace, name, funcType{params: handle, results: handle}, func(c *call, stack []uint64) {
+		add(abi.Namespace, name, binary.FuncType{Params: handle, Results: handle}, func(c *call, stack []uint64) {
 			stack[0] = c.hostCall(name, stack[0])
 		})
 	}
@@ -138,7 +139,7 @@ func hostFunctions(cfg compileConfig) []extism.HostFunction {
 		serve := callMemoryFuncs[name]
 		add(callMemoryModule, name, typ, func(c *call, stack []uint64) {
 			c.checkEnded()
-			serve(&c.inst.callMemory, c, stack)
+			serve(c.inst.callMemory, c, stack)
 		})
 	}
 	return functions
@@ -154,13 +155,18 @@ func wasiSignatures(ctx context.Context) (map[string]string, error) {
 	}
 	signatures := map[string]string{}
 	for name, f := range module.ExportedFunctions() {
-		signatures[name] = funcType{params: valueBytes(f.ParamTypes()), results: valueBytes(f.ResultTypes())}.String()
+		signatures[name] = binary.FuncType{Params: valueBytes(f.ParamTypes()), Results: valueBytes(f.ResultTypes())}.String()
 	}
 	return signatures, nil
 }
 
 // valueBytes converts value types, whose values are the bytes of the binary format.
 func valueBytes(types []api.ValueType) []byte { return bytes.Clone(types) }
+
+// CheckCache creates a folder for compiled code and returns an error if it cannot be
+// used as one: this user must own it, this process must be able to write to it, and
+// no other user may.
+func CheckCache(dir string) error { return compilecache.Check(dir) }
 
 // emptyModule is a module without sections.
 var emptyModule = []byte("\x00asm\x01\x00\x00\x00")
@@ -179,5 +185,3 @@ func compileEmpty(ctx context.Context, dir string) error {
 	}
 	return nil
 }
-
-var _ io.Reader = (*clock)(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -40,7 +41,7 @@ type inFlight map[string]chan struct{}
 // ensureCompiled ensures that a module's code is in the cache. It compiles the
 // module in a child if the cache does not have the code, and holds no lock
 // meanwhile.
-func (h *Host) ensureCompiled(ctx context.Context, c *cache, digest, seal string, code []byte) error {
+func (h *Host) ensureCompiled(ctx context.Context, c *compilecache.Cache, digest, seal string, code []byte) error {
 	for {
 		h.mu.Lock()
 		other := h.inFlight[digest]
@@ -62,15 +63,15 @@ func (h *Host) ensureCompiled(ctx context.Context, c *cache, digest, seal string
 		close(h.inFlight[digest])
 		delete(h.inFlight, digest)
 	}()
-	ok, damage := c.verify(digest, seal)
+	ok, damage := c.Verify(digest, seal)
 	if ok {
 		return nil
 	}
 	if damage != nil {
 		h.logger.Warn("compiled plugin code was damaged and is compiled again", "digest", digest, "error", damage)
 	}
-	limits := refusal{Time: h.compileTime, Memory: h.compileMemory}
-	if err := c.checkRefusal(digest, compileRefusal(seal), limits); err != nil {
+	limits := compilecache.Refusal{Time: h.compileTime, Memory: h.compileMemory}
+	if err := c.CheckRefusal(digest, compilecache.CompileRefusal(seal), limits); err != nil {
 		return err
 	}
 	done, err := acquire(ctx, h.children)
@@ -78,15 +79,15 @@ func (h *Host) ensureCompiled(ctx context.Context, c *cache, digest, seal string
 		return err
 	}
 	defer done()
-	dir, err := c.tempDir()
+	dir, err := c.TempDir()
 	if err != nil {
 		return err
 	}
 	err = h.compileInChild(ctx, code, dir)
 	if err == nil {
-		err = c.install(dir, digest, seal)
+		err = c.Install(dir, digest, seal)
 	} else {
-		c.recordRefusal(digest, compileRefusal(seal), limits, err)
+		c.RecordRefusal(digest, compilecache.CompileRefusal(seal), limits, err)
 	}
 	if removeErr := os.RemoveAll(dir); removeErr != nil {
 		h.logger.Warn("cannot delete a temporary folder of compiled code", "folder", dir, "error", removeErr)

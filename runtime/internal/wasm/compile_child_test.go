@@ -136,7 +136,7 @@ func TestCompileChildEnds(t *testing.T) {
 			_, err := h.Load(ctx, module, wasm.LoadOptions{})
 			wantError(t, err, c.code, c.words)
 			left, err := filepath.Glob(filepath.Join(c.opt.CacheDir, "*", "*"))
-			if c.code == abi.Memory && len(left) == 1 && strings.HasPrefix(filepath.Base(left[0]), "refused-") {
+			if (c.code == abi.Memory || c.code == abi.Timeout) && len(left) == 1 && strings.HasPrefix(filepath.Base(left[0]), "refused-") {
 				left = nil // a refusal, which spares the next load the compile
 			}
 			if err != nil || len(left) != 0 {
@@ -327,4 +327,23 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		_, err := open(t, c.opt).Load(t.Context(), module, wasm.LoadOptions{})
 		wantError(t, err, c.code, c.words)
 	}
+}
+
+// TestSchemasInAChild: the schemas of an untrusted module are compiled once in a
+// child before they are used.
+func TestSchemasInAChild(t *testing.T) {
+	dir := t.TempDir()
+	load(t, open(t, wasm.Options{CacheDir: dir}), watGuest(t, "echo"), wasm.LoadOptions{}).Release()
+	notes, err := filepath.Glob(filepath.Join(dir, "*", "schemas-*"))
+	if err != nil || len(notes) != 1 {
+		t.Fatalf("markers %v, %v, want one", notes, err)
+	}
+	load(t, openWithoutChild(t, dir), watGuest(t, "echo"), wasm.LoadOptions{}).Release()
+	if err := os.Remove(notes[0]); err != nil {
+		t.Fatal(err)
+	}
+	_, err = openWithoutChild(t, dir).Load(context.Background(), watGuest(t, "echo"), wasm.LoadOptions{})
+	wantError(t, err, abi.Unavailable, "compile schemas: an untrusted plugin is compiled in a child process, and none is configured")
+	load(t, openWithoutChild(t, dir), watGuest(t, "echo"), wasm.LoadOptions{Trusted: true}).Release()
+	noChildren(t)
 }

@@ -7,6 +7,10 @@ import (
 	stdruntime "runtime"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/link"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/manifest"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -38,10 +42,10 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 	}
 	defer func() {
 		if inst != nil {
-			inst.close()
+			inst.Close()
 		}
 	}()
-	if err := checkPermissions(m.functions, m.manifest); err != nil {
+	if err := link.Permissions(m.functions, m.manifest); err != nil {
 		return err
 	}
 	if err := m.host.checkSchemas(ctx, m); err != nil {
@@ -54,9 +58,9 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 	}
 	switch {
 	case m.manifest.Stateless && pooled:
-		m.pool = newPool(m.host.idle)
-		if m.pool.reusable(inst) {
-			m.pool.put(inst)
+		m.pool = pool.New(m.host.idle)
+		if inst.reusable() {
+			m.keep(inst)
 			inst = nil
 		}
 	case !pooled:
@@ -73,14 +77,14 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 // describe that exceeds its time limit is recorded as a refusal, except of a trusted
 // module.
 func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, error) {
-	var cache *cache
-	limits := refusal{Time: m.host.describeTime}
+	var cache *compilecache.Cache
+	limits := compilecache.Refusal{Time: m.host.describeTime}
 	if !m.trusted {
 		var err error
 		if cache, err = m.host.childCache(); err != nil {
 			return nil, err
 		}
-		if err := cache.checkRefusal(m.digest, describeRefusal, limits); err != nil {
+		if err := cache.CheckRefusal(m.digest, compilecache.DescribeRefusal, limits); err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +95,7 @@ func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, err
 	defer done()
 	inst, text, err := m.describeWithRetry(ctx, seed)
 	if err == nil {
-		if m.manifest, err = parseManifest(text); err == nil && !m.trusted {
+		if m.manifest, err = manifest.Parse(text); err == nil && !m.trusted {
 			err = m.compareManifest(ctx, text)
 		}
 	}
@@ -99,10 +103,10 @@ func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, err
 		return inst, nil
 	}
 	if inst != nil {
-		inst.close()
+		inst.Close()
 	}
 	if cache != nil {
-		cache.recordRefusal(m.digest, describeRefusal, limits, err)
+		cache.RecordRefusal(m.digest, compilecache.DescribeRefusal, limits, err)
 	}
 	return nil, err
 }
@@ -115,7 +119,7 @@ func (m *Module) compareManifest(ctx context.Context, first []byte) error {
 	if err != nil {
 		return err
 	}
-	inst.close()
+	inst.Close()
 	if bytes.Equal(first, text) {
 		return nil
 	}

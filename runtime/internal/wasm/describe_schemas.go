@@ -2,13 +2,11 @@ package wasm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/manifest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -28,20 +26,9 @@ const (
 	schemaMemory = 256 << 20       // bytes
 )
 
-// types returns the step types of a manifest as those of package sentinels.
-func (m Manifest) types() []sentinels.TypeSpec {
-	specs := make([]sentinels.TypeSpec, 0, len(m.Steps))
-	for _, s := range m.Steps {
-		specs = append(specs, sentinels.TypeSpec{
-			Type: sentinels.StepType(s.Type), Summary: s.Summary, Fields: s.Fields, Infer: s.Infer, Aliases: s.Aliases, Plugin: m.Name,
-		})
-	}
-	return specs
-}
-
 // checkSchemas rejects a module whose schemas cannot be compiled within the limits.
 func (h *Host) checkSchemas(ctx context.Context, m *Module) error {
-	if err := sentinels.CheckTypes(m.manifest.types()); err != nil {
+	if err := sentinels.CheckTypes(m.manifest.Types()); err != nil {
 		return abi.New(abi.Plugin, "describe: "+err.Error())
 	}
 	if m.trusted {
@@ -58,12 +45,12 @@ func (h *Host) checkSchemas(ctx context.Context, m *Module) error {
 	if err != nil {
 		return err
 	}
-	if cache.schemasCompiled(m.digest, text) {
+	if cache.SchemasCompiled(m.digest, text) {
 		return nil
 	}
-	limits := refusal{Time: h.schemaTime, Memory: h.schemaMemory}
-	name := "refused-" + schemaMarker(text) + ".json"
-	if err := cache.checkRefusal(m.digest, name, limits); err != nil {
+	limits := compilecache.Refusal{Time: h.schemaTime, Memory: h.schemaMemory}
+	name := compilecache.SchemaRefusal(text)
+	if err := cache.CheckRefusal(m.digest, name, limits); err != nil {
 		return err
 	}
 	done, err := acquire(ctx, h.children)
@@ -73,45 +60,20 @@ func (h *Host) checkSchemas(ctx context.Context, m *Module) error {
 	defer done()
 	task := childTask{kind: schemaKind, op: "compile schemas", hint: "smaller schemas compile faster", request: childRequest{Memory: h.schemaMemory, CPU: h.schemaTime}}
 	if err := h.runChild(ctx, task, text); err != nil {
-		cache.recordRefusal(m.digest, name, limits, err)
+		cache.RecordRefusal(m.digest, name, limits, err)
 		return err
 	}
-	return cache.markSchemas(m.digest, text)
+	return cache.MarkSchemas(m.digest, text)
 }
 
 // compileSchemas is the child's side of checkSchemas.
 func compileSchemas(_ childRequest, text []byte) error {
-	var m Manifest
+	var m manifest.Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
 		return err
 	}
-	if _, err := sentinels.NewTypeSet(m.types()); err != nil {
+	if _, err := sentinels.NewTypeSet(m.Types()); err != nil {
 		return abi.New(abi.Plugin, "describe: "+err.Error())
-	}
-	return nil
-}
-
-// schemaMarker returns the file name of the marker in the module's folder. It depends
-// on the manifest, because a guest may return another one later.
-func schemaMarker(manifest []byte) string {
-	sum := sha256.Sum256(manifest)
-	return "schemas-" + hex.EncodeToString(sum[:16])
-}
-
-// schemasCompiled reports whether the marker of a manifest exists.
-func (c *cache) schemasCompiled(digest string, manifest []byte) bool {
-	_, err := os.Stat(filepath.Join(c.dir(digest), schemaMarker(manifest)))
-	return err == nil
-}
-
-// markSchemas writes the marker of a manifest.
-func (c *cache) markSchemas(digest string, manifest []byte) error {
-	err := os.MkdirAll(c.dir(digest), 0o700)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(c.dir(digest), schemaMarker(manifest)), nil, 0o600)
-	}
-	if err != nil {
-		return abi.New(abi.Unavailable, "write compile cache: "+err.Error())
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func TestSchemaTimeout(t *testing.T) {
 	if abi.CodeOf(err) != abi.Timeout || err.Error() != "compile schemas: timed out after 1µs of processor time or 4µs" {
 		t.Errorf("error %v of code %q, want a timeout", err, abi.CodeOf(err))
 	}
-	if notes, _ := filepath.Glob(filepath.Join(h.tempCache.root, "*", "schemas-*")); len(notes) != 0 {
+	if notes, _ := filepath.Glob(filepath.Join(h.tempCache.Root(), "*", "schemas-*")); len(notes) != 0 {
 		t.Errorf("markers: %v, want none", notes)
 	}
 	h.schemaTime = time.Minute

@@ -16,21 +16,21 @@
 // # The path of a module
 //
 //  1. scan: decode the bytes, check every limit, estimate the time of a compile
-//     (scan_*.go, rewrite_cost.go). No code of a guest is compiled or executed before.
-//  2. link: check the names and types of imports and exports (link.go).
+//     (package binary). No code of a guest is compiled or executed before.
+//  2. link: check the names and types of imports and exports (package link).
 //  3. rewrite: make every function and every bulk instruction interruptible, give the
 //     kernel imports to the call memory, bound tables, merge data segments
-//     (rewrite_*.go).
+//     (package rewrite).
 //  4. compile: in a child process unless the module is trusted, with the machine code
-//     in the cache (compile.go, compile_child.go, child.go, cache_*.go).
+//     in the cache (compile.go, compile_child.go, child.go, package compilecache).
 //  5. describe: get the manifest in a first instance, compare its permissions with the
-//     imports, check its schemas (describe*.go, manifest.go). load.go has the steps so
-//     far.
+//     imports, check its schemas (describe*.go, package manifest). load.go has the
+//     steps so far.
 //  6. instance: take an idle one from the pool, take a prewarmed one, or create one
-//     (instance_*.go). Its linear memory comes from the arena (memory_arena*.go).
+//     (instance_*.go, package pool). Its linear memory comes from package memory.
 //  7. run: call the export and check the output (run.go). call.go has the deadlines,
-//     host_call.go answers host calls, call_memory*.go holds the exchanged bytes,
-//     clock.go is the guest's time and randomness, wasi.go guards WASI calls.
+//     host_call.go answers host calls, call_memory_imports.go exchanges bytes,
+//     package clock is the guest's time and randomness, wasi.go guards WASI calls.
 //  8. close: the last Release of a module, or [Host.Close], frees its instances and its
 //     code (module.go, host.go).
 //
@@ -38,18 +38,18 @@
 //
 // Each call has an instance of its own with the seed of the call, created for it or
 // prewarmed; see prewarmer. Stateless modules that are Trusted, or that the operator
-// allowed it for, reuse instances; see pool.
+// allowed it for, reuse instances; see package pool.
 //
 // # Properties of wazero and the SDK
 //
 //   - wazero checks for a cancelled call at loop heads, where the guest returns to Go
-//     code. Only there can the garbage collector stop the guest. See codeSection and
-//     rewrite_bulk.go.
+//     code. Only there can the garbage collector stop the guest. See package
+//     rewrite.
 //   - The SDK exchanges bytes with a guest through a second guest, its kernel, which
 //     costs a call with a new stack of 10 KiB for nearly every byte. A guest can damage
 //     the kernel so that a reset prints to the stdout of the host. The kernel imports of
 //     a guest are therefore renamed during the load and served from Go memory; see
-//     callMemory. The SDK's kernel stays empty.
+//     package memory. The SDK's kernel stays empty.
 //   - table.grow and deep recursion take host memory, up to 1 GiB and 50 MB. The
 //     rewrite bounds the first by a maximum in the module. The second is not counted in
 //     MemoryBytes and is freed with the call.

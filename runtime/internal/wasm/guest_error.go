@@ -24,7 +24,7 @@ func (c *call) failure(err error) error {
 		return c.endError()
 	}
 	inst := c.inst
-	if err := inst.memories.growError(); err != nil {
+	if err := inst.memories.GrowError(); err != nil {
 		return err
 	}
 	var fault stdruntime.Error

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/memory"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -48,11 +52,11 @@ type Options struct {
 // and the semaphores of compiles.
 type Host struct {
 	logger    *slog.Logger
-	cache     *cache // nil without CacheDir
+	cache     *compilecache.Cache // nil without CacheDir
 	maxMemory int64
-	idle      *idleInstances
+	idle      *pool.Idle[*instance]
 	wasi      map[string]string // signatures by name
-	arena     *arena
+	arena     *memory.Arena
 	compiling chan struct{} // semaphore of compiles, and loads of compiled code, in this process
 
 	child         subprocess.Command
@@ -73,7 +77,7 @@ type Host struct {
 	uses      sync.WaitGroup // loads, calls and prunes in flight
 	modules   map[*Module]struct{}
 	inFlight  inFlight
-	tempCache *cache // of child compiles, without CacheDir
+	tempCache *compilecache.Cache // of child compiles, without CacheDir
 }
 
 // maxChildren is how many children work at once. Each uses at most two processors.
@@ -96,20 +100,19 @@ func Open(opt Options) (*Host, error) {
 	if h.maxMemory <= 0 {
 		h.maxMemory = 1 << 30
 	}
-	if most := int64(maxPages)*pageSize - callMemorySpare; h.maxMemory > most {
+	if most := int64(binary.MaxPages)*binary.PageSize - callMemorySpare; h.maxMemory > most {
 		return nil, abi.New(abi.BadFields, fmt.Sprintf("open host: MaxMemoryBytes is %d, at most %d can be addressed", h.maxMemory, most))
 	}
 	idle := opt.MaxIdleBytes
 	if idle <= 0 {
 		idle = 256 << 20
 	}
-	h.idle = newIdleInstances(idle)
+	h.idle = pool.NewIdle[*instance](idle)
 	resident := opt.MaxResidentBytes
 	if resident <= 0 {
 		resident = 4 << 30
 	}
-	h.arena = newArena(resident)
-	h.arena.reclaim = h.reclaimMemory
+	h.arena = memory.NewArena(resident, h.reclaimMemory)
 	if h.compileTime <= 0 {
 		h.compileTime = 30 * time.Second
 	}
@@ -118,7 +121,7 @@ func Open(opt Options) (*Host, error) {
 	}
 	var err error
 	if opt.CacheDir != "" {
-		if h.cache, err = openCache(opt.CacheDir); err != nil && abi.CodeOf(err) == abi.Denied {
+		if h.cache, err = compilecache.Open(opt.CacheDir, compileEmpty); err != nil && abi.CodeOf(err) == abi.Denied {
 			return nil, err
 		} else if err != nil { // a full disk must not prevent the start of a program
 			h.logger.Warn("cannot use the cache of compiled plugins: each start compiles them", "folder", opt.CacheDir, "error", err)
@@ -145,7 +148,7 @@ func (h *Host) beginUse() bool {
 
 // MemoryBytes returns the memory of all instances, in bytes: their linear memories
 // and call memories.
-func (h *Host) MemoryBytes() int64 { return h.arena.resident.Load() }
+func (h *Host) MemoryBytes() int64 { return h.arena.Resident() }
 
 // Modules returns how many modules are loaded, including those without references
 // whose last call has not ended.
@@ -171,7 +174,7 @@ func (h *Host) Prune(unused time.Duration, keep ...string) error {
 		keep = append(keep, digest)
 	}
 	h.mu.Unlock()
-	return h.cache.prune(unused, keep)
+	return h.cache.Prune(unused, keep)
 }
 
 // Close cancels the calls in flight, waits for them, and frees every module,
@@ -196,9 +199,9 @@ func (h *Host) Close() error {
 	for _, m := range modules {
 		m.close()
 	}
-	h.arena.close()
+	h.arena.Close()
 	if h.tempCache == nil {
 		return nil
 	}
-	return os.RemoveAll(h.tempCache.root) // no use is left that could create another
+	return os.RemoveAll(h.tempCache.Root()) // no use is left that could create another
 }

@@ -19,7 +19,7 @@ func (c *call) hostCall(function string, handle uint64) uint64 {
 	if err != nil {
 		c.unwind(err)
 	}
-	out, err := c.inst.callMemory.write(body)
+	out, err := c.inst.callMemory.Write(body)
 	if err != nil {
 		c.unwind(err)
 	}
@@ -35,10 +35,10 @@ func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 		}
 	}()
 	// Check the size before the request is copied.
-	if n := c.inst.callMemory.length(handle); n > uint64(c.limits.MessageBytes) {
+	if n := c.inst.callMemory.Length(handle); n > uint64(c.limits.MessageBytes) {
 		return errorReply(abi.Limit, fmt.Sprintf("call %s: a request of %d bytes, at most %d are allowed", function, n, c.limits.MessageBytes)), nil
 	}
-	request, ok := c.inst.callMemory.read(handle)
+	request, ok := c.inst.callMemory.Read(handle)
 	if !ok {
 		return errorReply(abi.BadFields, fmt.Sprintf("call %s: handle %d is not the handle of a request", function, handle)), nil
 	}
@@ -49,7 +49,7 @@ func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.inst.clock.advanceTo(reply.Now)
+	c.inst.clock.AdvanceTo(reply.Now)
 	if len(reply.Body) > c.limits.MessageBytes {
 		return errorReply(abi.Limit, fmt.Sprintf("call %s: a reply of %d bytes, at most %d are allowed", function, len(reply.Body), c.limits.MessageBytes)), nil
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/clock"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/memory"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -20,9 +22,9 @@ type instance struct {
 	main        api.Module              // the guest itself, set by moduleFinder in its first call
 	exports     map[string]api.Function // of main, each with a stack that is kept
 	initialized bool                    // a first call has succeeded, so the SDK has run the guest's initialisation
-	clock       *clock                  // the guest's only source of time and randomness
-	memories    *memories               // linear memory of the guest and of the SDK's kernel
-	callMemory  callMemory              // input, output and host calls
+	clock       *clock.Clock            // the guest's only source of time and randomness
+	memories    *memory.Memories        // linear memory of the guest and of the SDK's kernel
+	callMemory  *memory.CallMemory      // input, output and host calls
 	current     *call                   // the call in progress
 	stdout      outputTail
 	stderr      outputTail
@@ -35,40 +37,35 @@ type instance struct {
 	calls int       // of run or validate
 	born  time.Time // when it was created
 	start int64     // bytes of linear memory after describe
-
-	// While it is idle, guarded by the lock of the pool.
-	pool         *pool
-	idleSince    time.Time
-	idleBytes    int64 // of linear memory
-	older, newer *instance
 }
 
 // allocator adapts memories to the interface of wazero.
-type allocator struct{ *memories }
+type allocator struct{ *memory.Memories }
 
 func (a allocator) Allocate(least, most uint64) experimental.LinearMemory {
-	return a.memories.Allocate(least, most)
+	return a.Memories.Allocate(least, most)
 }
 
 // newInstance creates an instance for a call. It executes the guest's start section
 // under the deadline of the call.
-func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err error) {
+func newInstance(c *call, code *compiled, arena *memory.Arena) (inst *instance, err error) {
 	inst = &instance{
-		clock:      &clock{maxSleep: c.compute},
-		memories:   &memories{arena: arena, limit: int(c.limits.MemoryBytes)},
-		callMemory: callMemory{arena: arena},
+		memories:   memory.NewMemories(arena, int(c.limits.MemoryBytes)),
+		callMemory: memory.NewCallMemory(arena),
 		exports:    map[string]api.Function{},
 		born:       time.Now(), current: c, seed: c.seed,
 	}
 	c.inst = inst
-	inst.clock.check = func() { inst.current.checkEnded() }
-	inst.clock.overrun = func() { inst.current.unwind(errSleep(inst.clock.maxSleep)) }
+	inst.clock = clock.New(
+		func() { inst.current.unwind(errSleep(inst.clock.MaxSleep())) },
+		func() { inst.current.checkEnded() })
+	inst.clock.SetMaxSleep(c.compute)
 	inst.stdout.inst, inst.stderr.inst = inst, inst
 	// The start time of the attempt is not known to a prewarmed instance.
-	inst.clock.begin(c.seed, "init", time.Time{})
+	inst.clock.Begin(c.seed, "init", time.Time{})
 	cfg := wazero.NewModuleConfig().WithRandSource(inst.clock).
-		WithWalltime(inst.clock.walltime, 1000).WithNanotime(inst.clock.nanotime, 1000).
-		WithNanosleep(inst.clock.nanosleep).WithOsyield(func() { inst.clock.advance(tick) }).
+		WithWalltime(inst.clock.Walltime, 1000).WithNanotime(inst.clock.Nanotime, 1000).
+		WithNanosleep(inst.clock.Nanosleep).WithOsyield(inst.clock.Yield).
 		WithStdout(&inst.stdout).WithStderr(&inst.stderr)
 	ctx := experimental.WithMemoryAllocator(c.ctx, allocator{inst.memories})
 	ctx = experimental.WithCloseNotifier(ctx, experimental.CloseNotifyFunc(func(_ context.Context, code uint32) {
@@ -83,7 +80,7 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 		}
 		if err != nil {
 			err = c.failure(err)
-			inst.close()
+			inst.Close()
 			inst = nil
 		}
 	}()
@@ -91,7 +88,7 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 	if err != nil {
 		return inst, err
 	}
-	if err := inst.memories.growError(); err != nil {
+	if err := inst.memories.GrowError(); err != nil {
 		return inst, err
 	}
 	return inst, nil
@@ -102,33 +99,35 @@ func newInstance(c *call, code *compiled, arena *arena) (inst *instance, err err
 // status, the output.
 func (inst *instance) call(c *call, export string, input []byte) ([]byte, error) {
 	c.inst, inst.current = inst, c
-	if err := inst.callMemory.begin(input, int(c.limits.MemoryBytes)+callMemorySpare); err != nil {
+	if err := inst.callMemory.Begin(input, int(c.limits.MemoryBytes)+callMemorySpare); err != nil {
 		return nil, err
 	}
-	defer inst.callMemory.reset()
+	defer inst.callMemory.Reset()
 	// A call that has ended fails even if the guest succeeds: a Trusted guest is not
 	// interrupted and may return long after its deadline.
 	status, err := inst.enter(context.WithValue(c.ctx, callKey{}, c), export)
 	if err != nil || inst.exited != nil || c.ctx.Err() != nil {
 		return nil, c.failure(err)
 	}
-	if text, ok := inst.callMemory.read(inst.callMemory.fault); ok {
+	if text, ok := inst.callMemory.Read(inst.callMemory.Fault); ok {
 		return nil, guestError(string(text))
 	}
 	if status != 0 {
 		return nil, abi.New(abi.Plugin, fmt.Sprintf("%s returned %d and set no error", export, status))
 	}
-	return inst.callMemory.result(), nil
+	return inst.callMemory.Result(), nil
 }
 
-// close frees the instance. No call may be in progress.
-func (inst *instance) close() {
+// SetLimit sets the memory limit of the next call in bytes. It reports false if the
+// limit is beyond the address space or below the current size.
+func (inst *instance) SetLimit(limit int) bool { return inst.memories.SetLimit(limit) }
+
+// Close frees the instance. No call may be in progress.
+func (inst *instance) Close() {
 	inst.closing = true
-	inst.callMemory.reset()
+	inst.callMemory.Reset()
 	if inst.plugin != nil {
 		_ = inst.plugin.CloseWithContext(context.Background())
 	}
-	for _, m := range inst.memories.list {
-		m.Free() // a failed instantiation does not free them
-	}
+	inst.memories.Free() // a failed instantiation does not free them
 }

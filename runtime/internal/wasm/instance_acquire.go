@@ -1,6 +1,11 @@
 package wasm
 
-import "github.com/sentinel-runtime/sentinel/sdk/abi"
+import (
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
 
 // newDescribed creates an instance and calls describe in it, which every instance
 // executes before its first call: it runs the guest's initialisation, and a replay
@@ -15,10 +20,10 @@ func (m *Module) newDescribed(c *call) (*instance, []byte, error) {
 	}
 	text, err := inst.call(c, abi.ExportDescribe, nil)
 	if err != nil {
-		inst.close()
+		inst.Close()
 		return nil, nil, err
 	}
-	inst.start = inst.memories.size()
+	inst.start = inst.memories.Size()
 	return inst, text, nil
 }
 
@@ -37,7 +42,7 @@ func (m *Module) acquireInstance(c *call, pure bool) (inst *instance, reused boo
 		return inst, false, err
 	}
 	if m.trusted || !pure {
-		if inst := m.pool.take(c.limits.MemoryBytes); inst != nil {
+		if inst, ok := m.pool.Take(int(c.limits.MemoryBytes)); ok {
 			return inst, inst.calls > 0, nil
 		}
 	}
@@ -47,3 +52,24 @@ func (m *Module) acquireInstance(c *call, pure bool) (inst *instance, reused boo
 	c.seed = seed
 	return inst, false, err
 }
+
+// When a pooled instance is closed instead of kept.
+const (
+	maxCalls = 1_000
+	maxAge   = 10 * time.Minute
+)
+
+// reusable reports whether an instance may serve another call. Text on stderr counts
+// as a fault, and memory that has doubled as a leak.
+func (inst *instance) reusable() bool {
+	return inst.exited == nil && len(inst.stderr.tail) == 0 && inst.calls < maxCalls &&
+		time.Since(inst.born) < maxAge && inst.memories.Size() <= 2*inst.start && inst.memories.GrowError() == nil
+}
+
+// keep returns an instance to the pool.
+func (m *Module) keep(inst *instance) {
+	inst.current = nil
+	m.pool.Put(inst, inst.memories.Total())
+}
+
+var _ pool.Instance = (*instance)(nil)

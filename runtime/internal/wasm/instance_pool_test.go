@@ -139,7 +139,7 @@ func TestPoolRetiresAfterCalls(t *testing.T) {
 }
 
 // TestIdleInstancesExpire: instances that are idle for a minute are closed. The
-// child that compiles is outside of the bubble's clock, the timer inside.
+// child that compiles is outside the bubble's clock, the timer inside.
 func TestIdleInstancesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := wasm.Open(wasm.Options{Child: subprocess.Self()})
@@ -288,9 +288,9 @@ func TestMaxIdleBytes(t *testing.T) {
 	}
 }
 
-// TestIdleInstancesGiveWay: idle instances are closed when a call of another module
+// TestIdleInstancesAreClosedForMemory: idle instances are closed when a call of another module
 // needs their memory.
-func TestIdleInstancesGiveWay(t *testing.T) {
+func TestIdleInstancesAreClosedForMemory(t *testing.T) {
 	measured := open(t, wasm.Options{})
 	load(t, measured, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
 	size := measured.MemoryBytes()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -91,7 +92,7 @@ func (p *prewarmer) take(seed uint64, limit int64) *instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, inst := range p.ready {
-		if inst.seed == seed && inst.offered && inst.memories.setLimit(int(limit)) {
+		if inst.seed == seed && inst.offered && inst.SetLimit(int(limit)) {
 			p.ready = slices.Delete(p.ready, i, i+1)
 			p.refill()
 			return inst
@@ -106,12 +107,12 @@ func (p *prewarmer) put(inst *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		inst.close()
+		inst.Close()
 		return
 	}
 	p.ready = append(p.ready, inst)
 	if p.timer == nil {
-		p.timer = time.AfterFunc(idleTimeout, p.expire)
+		p.timer = time.AfterFunc(pool.IdleTimeout, p.expire)
 	}
 }
 
@@ -130,7 +131,7 @@ func (p *prewarmer) refill() {
 func (p *prewarmer) fill() {
 	for {
 		p.mu.Lock()
-		if !p.wantsMore() || !p.module.host.arena.hasSpare() {
+		if !p.wantsMore() || !p.module.host.arena.HasSpare() {
 			p.busy = false
 			p.mu.Unlock()
 			return
@@ -176,21 +177,24 @@ func (p *prewarmer) expire() {
 	if p.closed {
 		return
 	}
-	if unused := time.Since(p.lastCall); unused < idleTimeout {
-		p.timer = time.AfterFunc(idleTimeout-unused, p.expire)
+	if unused := time.Since(p.lastCall); unused < pool.IdleTimeout {
+		p.timer = time.AfterFunc(pool.IdleTimeout-unused, p.expire)
 		// A seed that was returned long ago will not be used.
-		p.closeIf(func(inst *instance) bool { return inst.offered && time.Since(inst.born) >= idleTimeout })
+		p.closeIf(func(inst *instance) bool { return inst.offered && time.Since(inst.born) >= pool.IdleTimeout })
 		return
 	}
 	p.want = 1
 	p.closeIf(func(*instance) bool { return true })
 }
 
-// closeAll closes all instances, because a call needs their memory.
-func (p *prewarmer) closeAll() {
+// closeAll closes all instances, because a call needs their memory. It reports false
+// if there was none.
+func (p *prewarmer) closeAll() (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	closed = len(p.ready) > 0
 	p.closeIf(func(*instance) bool { return true })
+	return closed
 }
 
 // closeIf closes the instances that match. The caller holds the mutex meanwhile, so
@@ -200,7 +204,7 @@ func (p *prewarmer) closeIf(which func(*instance) bool) {
 		if !which(inst) {
 			return false
 		}
-		inst.close()
+		inst.Close()
 		return true
 	})
 }
@@ -248,9 +252,11 @@ func (m *Module) prewarmMemory() int64 {
 	return min(max(Invocation{}.withDefaults().Limits.MemoryBytes, m.minMemory), m.host.maxMemory)
 }
 
-// reclaimMemory frees memory for a call that has reached MaxResidentBytes: it closes
-// the prewarmed instances of all modules, and idle ones as far as needed.
-func (h *Host) reclaimMemory() {
+// reclaimMemory frees memory for a call that exceeds MaxResidentBytes by excess: it
+// closes the prewarmed instances of all modules, or idle ones if there are none. It
+// reports false if there is neither. The caller must not hold a lock that this function
+// takes, and no instance is created under one.
+func (h *Host) reclaimMemory(excess int64) (freed bool) {
 	h.mu.Lock()
 	all := make([]*prewarmer, 0, len(h.modules))
 	for m := range h.modules {
@@ -260,9 +266,7 @@ func (h *Host) reclaimMemory() {
 	}
 	h.mu.Unlock()
 	for _, p := range all {
-		p.closeAll()
+		freed = p.closeAll() || freed
 	}
-	if excess := h.arena.resident.Load() - h.arena.maxResident; excess > 0 {
-		h.idle.reclaim(excess)
-	}
+	return freed || h.idle.Reclaim(excess)
 }

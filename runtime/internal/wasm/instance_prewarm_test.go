@@ -86,9 +86,9 @@ func TestPrewarmedServesOneCall(t *testing.T) {
 	}
 }
 
-// TestPrewarmedGivesWay: prewarmed instances are closed when a call needs their
+// TestPrewarmedIsClosedForMemory: prewarmed instances are closed when a call needs their
 // memory.
-func TestPrewarmedGivesWay(t *testing.T) {
+func TestPrewarmedIsClosedForMemory(t *testing.T) {
 	h := open(t, wasm.Options{MaxResidentBytes: 8 << 20})
 	var idle []*wasm.Module
 	for range 4 {

@@ -189,8 +189,8 @@ func TestPrune(t *testing.T) {
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the cache folder has mode %v, %v, want 0700", info.Mode(), err)
 	}
-	held := load(t, h, watGuest(t, "echo"), wasm.LoadOptions{})
-	defer held.Release()
+	loaded := load(t, h, watGuest(t, "echo"), wasm.LoadOptions{})
+	defer loaded.Release()
 	kept := load(t, h, watGuest(t, "status"), wasm.LoadOptions{})
 	kept.Release()
 	gone := load(t, h, watGuest(t, "trap"), wasm.LoadOptions{})
@@ -207,7 +207,7 @@ func TestPrune(t *testing.T) {
 		}
 	}
 	month := time.Now().Add(-30 * 24 * time.Hour)
-	for _, d := range []string{left, filepath.Join(dir, held.Digest()), filepath.Join(dir, gone.Digest())} {
+	for _, d := range []string{left, filepath.Join(dir, loaded.Digest()), filepath.Join(dir, gone.Digest())} {
 		if err := os.Chtimes(d, month, month); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestPrune(t *testing.T) {
 	if err := h.Prune(24 * time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{held.Digest(): true, kept.Digest(): true, gone.Digest(): true, "README": true, "new-fresh": true, "new-left": false} {
+	for name, want := range map[string]bool{loaded.Digest(): true, kept.Digest(): true, gone.Digest(): true, "README": true, "new-fresh": true, "new-left": false} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
 			t.Errorf("after a day %s exists: %v, want %v", name, err == nil, want)
 		}
@@ -224,7 +224,7 @@ func TestPrune(t *testing.T) {
 	if err := h.Prune(0, kept.Digest()); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{held.Digest(): true, kept.Digest(): true, gone.Digest(): false, "README": true} {
+	for name, want := range map[string]bool{loaded.Digest(): true, kept.Digest(): true, gone.Digest(): false, "README": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
 			t.Errorf("%s exists: %v, want %v", name, err == nil, want)
 		}
@@ -249,7 +249,7 @@ func TestResidentLimit(t *testing.T) {
 				return wasm.Reply{Body: []byte(`{}`)}, nil
 			}})
 			if err != nil {
-				wantError(t, err, abi.Unavailable, "all plugins together")
+				wantError(t, err, abi.Unavailable, "for all plugins is reached")
 				denied.Add(1)
 				began <- struct{}{}
 			}

@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 )
@@ -17,7 +18,7 @@ func (listeners) NewFunctionListener(f api.FunctionDefinition) experimental.Func
 	switch {
 	case f.GoFunction() == nil:
 		return nil
-	case f.ModuleName() == wasiModule:
+	case f.ModuleName() == binary.WASIModule:
 		return newWASIGuard(f)
 	case f.ModuleName() == callMemoryModule && f.Name() == moduleFunction:
 		return moduleFinder{}

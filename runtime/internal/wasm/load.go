@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/compilecache"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/link"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/rewrite"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -38,11 +42,11 @@ func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module,
 		return nil, abi.New(abi.Cancelled, "load plugin: the host is closed")
 	}
 	defer h.uses.Done()
-	m, l, err := h.check(wasm, opt.Trusted)
+	m, scanned, err := h.check(wasm, opt.Trusted)
 	if err != nil {
 		return nil, err
 	}
-	if m.code, err = h.compile(ctx, m, l); err != nil {
+	if m.code, err = h.compile(ctx, m, scanned); err != nil {
 		return nil, err
 	}
 	if err := m.describe(ctx, opt); err != nil {
@@ -57,32 +61,32 @@ func (h *Host) Load(ctx context.Context, wasm []byte, opt LoadOptions) (*Module,
 
 // check checks the bytes of a module without executing them. It finds faults of
 // imports and exports before the compiler does, whose errors help an author less.
-func (h *Host) check(wasm []byte, trusted bool) (*Module, *layout, error) {
-	l, err := scan(wasm, trusted)
+func (h *Host) check(wasm []byte, trusted bool) (*Module, *binary.Module, error) {
+	scanned, err := binary.Scan(wasm, trusted)
 	if err != nil {
 		return nil, nil, err
 	}
-	if need := int64(l.memMin) * pageSize; need > h.maxMemory {
+	if need := int64(scanned.MemoryMin) * binary.PageSize; need > h.maxMemory {
 		return nil, nil, abi.New(abi.Limit, fmt.Sprintf("load plugin: the module starts with %d bytes of memory, at most %d are allowed", need, h.maxMemory))
 	}
-	validates, err := l.checkExports()
+	validates, err := link.Exports(scanned)
 	if err != nil {
 		return nil, nil, err
 	}
-	functions, err := l.checkImports(h.wasi)
+	functions, err := link.Imports(scanned, h.wasi)
 	if err != nil {
 		return nil, nil, err
 	}
 	sum := sha256.Sum256(wasm)
 	return &Module{
 		host: h, digest: hex.EncodeToString(sum[:]), wasm: wasm, functions: functions, trusted: trusted,
-		validates: validates, minMemory: int64(l.memMin) * pageSize, refs: 1,
-	}, l, nil
+		validates: validates, minMemory: int64(scanned.MemoryMin) * binary.PageSize, refs: 1,
+	}, scanned, nil
 }
 
 // childCache returns the cache that children compile into. Without
 // Options.CacheDir it is a temporary folder, which Close deletes.
-func (h *Host) childCache() (*cache, error) {
+func (h *Host) childCache() (*compilecache.Cache, error) {
 	if h.cache != nil {
 		return h.cache, nil
 	}
@@ -93,24 +97,24 @@ func (h *Host) childCache() (*cache, error) {
 		if err != nil {
 			return nil, abi.New(abi.Unavailable, "open compile cache: "+err.Error())
 		}
-		h.tempCache = newCache(dir)
+		h.tempCache = compilecache.New(dir, compileEmpty)
 	}
 	return h.tempCache, nil
 }
 
 // compile compiles a module, or loads its code from the cache.
-func (h *Host) compile(ctx context.Context, m *Module, l *layout) (*compiled, error) {
+func (h *Host) compile(ctx context.Context, m *Module, scanned *binary.Module) (*compiled, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.ctx, func() { cancel(errClosed) })()
-	cfg := compileConfig{interruptible: !m.trusted, maxMemory: h.maxMemory, functions: m.functions, callMemory: l.callMemoryImports()}
-	code := rewrite(l)
+	cfg := compileConfig{interruptible: !m.trusted, maxMemory: h.maxMemory, functions: m.functions, callMemory: servedImports(scanned)}
+	code := rewrite.Rewrite(scanned, importModule)
 	if !m.trusted {
 		return h.compileUntrusted(ctx, m, code, cfg)
 	}
 	if h.cache != nil {
-		cfg.dir = h.cache.dir(m.digest)
-		h.cache.touch(m.digest)
+		cfg.dir = h.cache.Dir(m.digest)
+		h.cache.Touch(m.digest)
 	}
 	unlock, err := acquire(ctx, h.compiling)
 	if err != nil {
@@ -148,19 +152,19 @@ func (h *Host) compileUntrusted(ctx context.Context, m *Module, code []byte, cfg
 // compiledDir ensures that the code of an untrusted module is in the cache, and
 // returns its folder.
 func (h *Host) compiledDir(ctx context.Context, m *Module, code []byte) (dir string, err error) {
-	if len(code) > maxRewritten {
-		return "", abi.New(abi.Limit, fmt.Sprintf("compile module: %d bytes with its interruption points, at most %d are allowed", len(code), maxRewritten))
+	if len(code) > rewrite.MaxSize {
+		return "", abi.New(abi.Limit, fmt.Sprintf("compile module: %d bytes with its interruption points, at most %d are allowed", len(code), rewrite.MaxSize))
 	}
 	cache, err := h.childCache()
 	if err != nil {
 		return "", err
 	}
-	key, err := cache.engineKey()
+	key, err := cache.EngineKey()
 	if err != nil {
 		return "", err
 	}
 	if key != "" { // otherwise wazero interprets, and there is no code to keep
-		seal, err := cache.sealName(code)
+		seal, err := cache.SealName(code)
 		if err != nil {
 			return "", err
 		}
@@ -168,7 +172,7 @@ func (h *Host) compiledDir(ctx context.Context, m *Module, code []byte) (dir str
 			return "", err
 		}
 	}
-	return cache.dir(m.digest), nil
+	return cache.Dir(m.digest), nil
 }
 
 // acquire waits for a token of a semaphore. release returns it.

@@ -5,7 +5,16 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/manifest"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// What a manifest consists of. Embedders read it through this package.
+type (
+	Manifest = manifest.Manifest
+	StepType = manifest.StepType
+	Ask      = manifest.Ask
 )
 
 // Module is one loaded version of a plugin. It counts its references, and frees its
@@ -14,14 +23,14 @@ type Module struct {
 	host      *Host
 	digest    string
 	wasm      []byte
-	functions []string // imported host functions, sorted
-	manifest  Manifest // set by describe, before the module is handed out
+	functions []string          // imported host functions, sorted
+	manifest  manifest.Manifest // set by describe, before the module is handed out
 	trusted   bool
-	validates bool       // exports validate, which is optional
-	minMemory int64      // bytes of linear memory at the start
-	code      *compiled  // safe for concurrent instantiation
-	pool      *pool      // nil if each call gets an instance of its own
-	prewarmer *prewarmer // if pool is nil: instances for coming calls
+	validates bool                  // exports validate, which is optional
+	minMemory int64                 // bytes of linear memory at the start
+	code      *compiled             // safe for concurrent instantiation
+	pool      *pool.Pool[*instance] // nil if each call gets an instance of its own
+	prewarmer *prewarmer            // if pool is nil: instances for coming calls
 
 	mu     sync.Mutex
 	refs   int // calls begin only while it is positive
@@ -48,7 +57,7 @@ func (m *Module) Bytes() []byte { return m.wasm }
 func (m *Module) Reuse() {
 	m.host.mu.Lock() // for reclaimMemory
 	before := m.prewarmer
-	m.pool, m.prewarmer = newPool(m.host.idle), nil
+	m.pool, m.prewarmer = pool.New(m.host.idle), nil
 	m.host.mu.Unlock()
 	if before != nil {
 		before.close()
@@ -85,7 +94,7 @@ func (m *Module) Release() {
 
 // beginCall begins a call, which ends with end. A call keeps the host and the module
 // open without being a reference, because otherwise overlapping calls would keep a
-// released module for ever.
+// released module loaded.
 func (m *Module) beginCall() (end func(), err error) {
 	if !m.host.beginUse() {
 		return nil, abi.New(abi.Cancelled, fmt.Sprintf("call plugin %q: the host is closed", m.manifest.Name))
@@ -122,7 +131,7 @@ func (m *Module) close() {
 		delete(m.host.modules, m)
 		m.host.mu.Unlock()
 		if m.pool != nil {
-			m.pool.close()
+			m.pool.Close()
 		}
 		if m.prewarmer != nil {
 			m.prewarmer.close()

@@ -66,6 +66,13 @@ type Result struct {
 	Prewarmed   bool            // the instance was created before the call and had served none
 }
 
+// Problem is one finding of a plugin's validate export about a step's fields.
+type Problem struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
 // maxInput limits the run input in bytes. It stays in the call memory while the
 // guest copies it.
 const maxInput = 16 << 20
@@ -170,16 +177,16 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 	keep := false
 	defer func() {
 		if keep {
-			m.pool.put(inst)
+			m.keep(inst)
 		} else {
-			inst.close()
+			inst.Close()
 		}
 	}()
 	inst.calls++
-	inst.clock.begin(c.seed, export, c.base)
-	inst.clock.maxSleep = inv.maxSleep()
+	inst.clock.Begin(c.seed, export, c.base)
+	inst.clock.SetMaxSleep(inv.maxSleep())
 	output, err := inst.call(c, export, inv.Input)
-	result = Result{Stderr: inst.stderr.String(), MemoryBytes: inst.memories.size(), Reused: reused, Prewarmed: prewarmed}
+	result = Result{Stderr: inst.stderr.String(), MemoryBytes: inst.memories.Size(), Reused: reused, Prewarmed: prewarmed}
 	switch {
 	case err != nil:
 	case len(output) > inv.Limits.OutputBytes:
@@ -187,6 +194,6 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 	default:
 		err = read(output, &result)
 	}
-	keep = err == nil && m.pool != nil && m.pool.reusable(inst)
+	keep = err == nil && m.pool != nil && inst.reusable()
 	return result, err
 }

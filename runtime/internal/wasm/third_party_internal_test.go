@@ -14,6 +14,9 @@ import (
 
 	extism "github.com/extism/go-sdk"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/binary"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/link"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/rewrite"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -97,25 +100,25 @@ func TestExtismGuestsRunAlike(t *testing.T) {
 	slices.Sort(names)
 	for _, name := range names {
 		module := modules[name]
-		l, err := scan(module, true)
+		l, err := binary.Scan(module, true)
 		if err != nil {
 			t.Errorf("scan %s: %v", name, err)
 			continue
 		}
-		if _, err := l.checkImports(h.wasi); err != nil {
+		if _, err := link.Imports(l, h.wasi); err != nil {
 			t.Logf("%s is not run: %v", name, err) // a guest of another host
 			continue
 		}
 		host, sdk := compileBoth(t, h, l)
-		for _, export := range l.exports {
-			if export.kind != kindFunc || l.exportType(export) != exportSignature || strings.HasPrefix(export.name, "asyncify") {
+		for _, export := range l.Exports {
+			if export.Kind != binary.KindFunction || l.ExportType(export) != link.ExportSignature || strings.HasPrefix(export.Name, "asyncify") {
 				continue
 			}
 			for _, input := range []string{"", "hello world", strings.Repeat("héllo ✓ 😀 ", 500)} {
 				compared++
-				ours, theirs := runHost(h, host, export.name, input), runExtism(sdk, export.name, input)
+				ours, theirs := runHost(h, host, export.Name, input), runExtism(sdk, export.Name, input)
 				if ours != theirs {
-					t.Errorf("%s.%s with %d bytes:\nhost   %.300s\nExtism %.300s", name, export.name, len(input), ours, theirs)
+					t.Errorf("%s.%s with %d bytes:\nhost   %.300s\nExtism %.300s", name, export.Name, len(input), ours, theirs)
 				}
 			}
 		}
@@ -126,15 +129,15 @@ func TestExtismGuestsRunAlike(t *testing.T) {
 }
 
 // compileBoth compiles a module for a host of this package and for the SDK alone.
-func compileBoth(t *testing.T, h *Host, l *layout) (*compiled, *extism.CompiledPlugin) {
+func compileBoth(t *testing.T, h *Host, l *binary.Module) (*compiled, *extism.CompiledPlugin) {
 	t.Helper()
 	ctx := context.Background()
-	here, _, err := compile(ctx, rewrite(l), compileConfig{interruptible: true, maxMemory: h.maxMemory, callMemory: l.callMemoryImports()})
+	here, _, err := compile(ctx, rewrite.Rewrite(l, importModule), compileConfig{interruptible: true, maxMemory: h.maxMemory, callMemory: servedImports(l)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(here.close)
-	there, err := extism.NewCompiledPlugin(ctx, extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: l.raw}}, Memory: &extism.ManifestMemory{}}, extism.PluginConfig{EnableWasi: true}, nil)
+	there, err := extism.NewCompiledPlugin(ctx, extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: l.Raw}}, Memory: &extism.ManifestMemory{}}, extism.PluginConfig{EnableWasi: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +154,7 @@ func runHost(h *Host, code *compiled, export, input string) string {
 	if err != nil {
 		return outcome(err)
 	}
-	defer inst.close()
+	defer inst.Close()
 	output, err := inst.call(c, export, []byte(input))
 	if err != nil {
 		return outcome(err)

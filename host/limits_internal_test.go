@@ -1,0 +1,39 @@
+package host
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// TestLimitsAreConfigured: each limit of the engine can be configured, and one of the
+// options goes before it.
+func TestLimitsAreConfigured(t *testing.T) {
+	h := &Host{settings: &config.Loaded{}}
+	configured := reflect.ValueOf(&h.settings.Limits).Elem()
+	for i := range configured.NumField() {
+		configured.Field(i).SetInt(int64(i + 1))
+	}
+	h.opt.Limits.Steps = 1000
+	got := reflect.ValueOf(h.limits())
+	for i := range got.NumField() {
+		name := got.Type().Field(i).Name
+		f := configured.FieldByName(name)
+		if !f.IsValid() {
+			t.Errorf("limit %s has no configuration", name)
+			continue
+		}
+		want := f.Int()
+		if name == "Steps" {
+			want = 1000
+		}
+		if got.Field(i).Int() != want {
+			t.Errorf("limit %s is %d, configured as %d", name, got.Field(i).Int(), want)
+		}
+	}
+	if reflect.TypeFor[runtime.Limits]().NumField()+1 != configured.NumField() { // and freeSpace
+		t.Error("a configured limit is none of the engine's")
+	}
+}

@@ -1,0 +1,24 @@
+package runtime
+
+import "github.com/sentinel-runtime/sentinel/runtime/internal/document"
+
+// Documents are collections of JSON documents in the runtime's own store. What a
+// command writes through a [DocumentTx] becomes durable together with the command's
+// answer, so such a command happens exactly once.
+//
+// It is safe for concurrent use. Transactions execute one after the other; keep them
+// short. Embedders call its method Update.
+type Documents = document.Store
+
+// A DocumentTx is the documents as one transaction sees them, its own writes
+// included: its methods are Get, Scan, Put, Delete and Emit. It is not safe for
+// concurrent use, and cannot be used after its transaction.
+type DocumentTx = document.Tx
+
+// Documents returns the runtime's documents.
+func (rt *Runtime) Documents() *Documents { return rt.docs }
+
+// openDocuments needs the event log.
+func (rt *Runtime) openDocuments() {
+	rt.docs = document.New(document.Options{Store: rt.db, Events: rt.events, Writable: rt.writable, Await: rt.await})
+}

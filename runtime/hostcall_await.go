@@ -1,0 +1,113 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// await waits for a call's answer. While it waits the guest stays in memory as
+// long as it fits; errPark unloads it.
+func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
+	select {
+	case <-c.done:
+		return c.reply(), nil
+	default:
+	}
+	a.run.leave()
+	a.holds = false
+	if c.waits() {
+		a.giveTurn()
+	}
+	if err := a.stay(ctx, c); err != nil {
+		return wasm.Reply{}, err // the guest ends, which takes no slot
+	}
+	a.rejoin(ctx)
+	return c.reply(), nil
+}
+
+// stay waits for a call's answer with the guest in memory.
+func (a *attempt) stay(ctx context.Context, c *call) error {
+	longest := a.run.rt.limits.ResidentFor
+	if !c.until.IsZero() && c.until.Sub(a.run.rt.calendar.now()) > longest {
+		return errPark
+	}
+	s := a.run.rt.waiting.enter(guestBytes)
+	defer a.run.rt.waiting.leave(s)
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+		return a.held(ctx, c)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.park:
+	case <-timer.C:
+	}
+	return errPark
+}
+
+// held keeps a step back that has waited, as long as the run is paused. A step
+// that was at work goes on to its end, parked or not.
+func (a *attempt) held(ctx context.Context, c *call) error {
+	if c.function != abi.FuncWait {
+		return nil
+	}
+	return a.run.pass(ctx)
+}
+
+// guestBytes is what a waiting guest is taken to hold; a Go guest with an arena
+// holds about this much.
+const guestBytes = 1500 << 10
+
+// rejoin takes the execution slot again that await gave back. Where that fails
+// ctx is over, and the guest ends without one.
+func (a *attempt) rejoin(ctx context.Context) {
+	a.holds = a.takeTurn(ctx) == nil && a.run.enter(ctx) == nil
+}
+
+// settle makes sure that the guest, when it runs next, finds its last call
+// answered: it waits for calls under way and resumes those that a crash cut off.
+func (a *attempt) settle(ctx context.Context) error {
+	open := a.openCall()
+	if open == nil {
+		return nil
+	}
+	if !open.working {
+		if err := a.resumeCall(ctx, open); err != nil {
+			return err
+		}
+	}
+	if open.waits() {
+		a.giveTurn()
+	}
+	if err := answered(ctx, open); err != nil {
+		return err
+	}
+	return a.held(ctx, open)
+}
+
+// openCall returns the call that has no answer yet; nil if there is none.
+func (a *attempt) openCall() (open *call) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.calls {
+		select {
+		case <-c.done:
+		default:
+			open = c
+		}
+	}
+	return open
+}
+
+func answered(ctx context.Context, c *call) error {
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

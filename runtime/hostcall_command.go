@@ -1,0 +1,205 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+type commandRequest struct {
+	Command string          `json:"command"`
+	Params  json.RawMessage `json:"params"`
+	By      string          `json:"by"`
+	Tools   []string        `json:"tools"`
+}
+
+// startCommand is clause A6.3. A command that only reads waits for nothing; one
+// whose effect lies in Records commits with its answer; any other one starts
+// when its start is durable.
+func (a *attempt) startCommand(ctx context.Context, c *call) error {
+	req, e := c.commandRead()
+	if e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	if a.run.rt.opt.Commands == nil {
+		a.complete(c, callEnd{err: errf(abi.Unavailable, "command %q: this program has no commands", req.Command)})
+		return nil
+	}
+	info, known := a.run.rt.opt.Commands.Lookup(req.Command)
+	if known && info.InStore {
+		return a.storeCommand(ctx, c, *req)
+	}
+	info.ReadOnly = info.ReadOnly || info.reads(req.Params)
+	effect := known && !info.ReadOnly
+	durable, err := a.beginCall(c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
+	if err != nil {
+		return err
+	}
+	if !effect {
+		durable = nil
+	}
+	a.startWork(ctx, c, durable, a.doCommand)
+	return nil
+}
+
+// commandRead returns the request of a command call, which is read once: when
+// the call is made, or when it is resumed from the journal. Only the work
+// behind the call asks, one step after the other.
+func (c *call) commandRead() (*commandRequest, *abi.Error) {
+	if c.command == nil {
+		req := new(commandRequest)
+		if e := parse(c, req); e != nil {
+			return nil, e
+		}
+		c.command = req
+	}
+	return c.command, nil
+}
+
+// reads reports whether a call with these parameters only reads.
+func (info CommandInfo) reads(raw json.RawMessage) bool {
+	if len(info.Reads) == 0 {
+		return false
+	}
+	var params map[string]any
+	if json.Unmarshal(raw, &params) != nil {
+		return false
+	}
+	for name, values := range info.Reads {
+		if v, ok := params[name].(string); ok && slices.Contains(values, v) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
+	req, e := c.commandRead()
+	if e != nil {
+		return callEnd{err: e}, nil
+	}
+	if err := a.run.enter(ctx); err != nil {
+		return callEnd{}, err
+	}
+	defer a.run.leave()
+	var out json.RawMessage
+	count := a.run.emission()
+	err := a.waitForFiles(ctx, req.Command, func() (err error) {
+		out, err = a.run.rt.opt.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, *req, nil))
+		return err
+	})
+	if err != nil && ctx.Err() != nil {
+		return callEnd{body: journal.CallEndBody{Emitted: count.Total()}}, err
+	}
+	end := a.commandEnd(out, err)
+	end.body.Emitted = count.Total()
+	return end, nil
+}
+
+// commandEnd makes a command's answer fit into a message to a guest.
+func (a *attempt) commandEnd(out json.RawMessage, err error) callEnd {
+	if err != nil {
+		return callEnd{err: asError(err, abi.Internal)}
+	}
+	if len(out) > maxMessage {
+		return callEnd{err: &abi.Error{
+			Code: abi.Limit, Message: "the command's result has more than 256 KiB",
+			Hint: "ask for less: most commands take a limit, an offset or a path",
+		}}
+	}
+	return callEnd{result: out}
+}
+
+// maxMessage is clause A8: the most that one answer may have.
+const maxMessage = 256 << 10
+
+func (a *attempt) commandCall(ctx context.Context, c *call, req commandRequest, tx *DocumentTx) CommandCall {
+	deadline, _ := ctx.Deadline()
+	if len(req.Params) == 0 || string(req.Params) == "null" {
+		req.Params = json.RawMessage("{}")
+	}
+	return CommandCall{
+		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.tools,
+		Run: a.run.id, Sentinel: a.run.begin.Sentinel, Path: a.path, Attempt: a.n, Key: a.callKey(c),
+		Workspace: a.run.begin.Workspace, Env: a.commandEnv(), Deadline: deadline, Documents: tx,
+	}
+}
+
+// commandEnv is what a process that the step starts finds in its environment:
+// the variables of its shell lines and what identifies the step.
+func (a *attempt) commandEnv() map[string]string {
+	env := map[string]string{
+		"SENTINEL_RUN": string(a.run.id), "SENTINEL_STEP": a.path, "SENTINEL_IDEMPOTENCY_KEY": a.key(),
+	}
+	for k, v := range a.env {
+		env[k] = v
+	}
+	return env
+}
+
+// storeCommand calls a command whose whole effect lies in documents. Its writes
+// and the call's end are one commit, so it is never in doubt.
+func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest) error {
+	if a.label == "" {
+		a.label = req.Command
+	}
+	started := time.Now()
+	body := journal.CallEndBody{Label: req.Command}
+	count := a.run.emission()
+	var end callEnd
+	var done ticket
+	err := a.run.rt.docs.Transact(func(tx *DocumentTx) error {
+		out, err := a.run.rt.opt.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, req, tx))
+		if err != nil {
+			return err
+		}
+		if end = a.commandEnd(out, nil); end.err != nil {
+			return end.err
+		}
+		end.body = body
+		end.body.Emitted = count.Total()
+		return nil
+	}, func(puts []store.Put) *store.Ticket {
+		end.puts = puts
+		done = a.complete(c, end)
+		return done
+	})
+	if done == nil { // the command failed, nothing was written
+		count.Revoke()
+		if over(ctx) {
+			return context.Cause(ctx)
+		}
+		done = a.complete(c, callEnd{err: asError(err, abi.Internal), body: body})
+		err = nil
+	}
+	p := a.progress(OnCallEnd, a.n)
+	p.Function, p.Label, p.Duration = c.function, req.Command, time.Since(started)
+	c.tellModel(&p)
+	done.OnDone(func(error) { a.run.tell(p) })
+	return err
+}
+
+// toldParams is the most that progress carries of a call's parameters.
+const toldParams = 4 << 10
+
+// tellModel adds to progress what a model wanted, for those who watch it work.
+func (c *call) tellModel(p *Progress) {
+	if c.function != abi.FuncCommand {
+		return
+	}
+	req, e := c.commandRead()
+	if e != nil || req.By != "model" {
+		return
+	}
+	p.ByModel = true
+	if len(req.Params) <= toldParams {
+		p.Params = req.Params
+	}
+}

@@ -1,0 +1,47 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type emitRequest struct {
+	Event string          `json:"event"`
+	Data  json.RawMessage `json:"data"`
+}
+
+// callEmit is clause A6.10. The event and the call's end are one commit.
+func (a *attempt) callEmit(_ context.Context, c *call) error {
+	var req emitRequest
+	if e := parse(c, &req); e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	chain := a.run.chain()
+	if chain.Hops > a.run.rt.limits.Hops {
+		a.complete(c, callEnd{err: chain.Refuse(req.Event, a.run.rt.limits.Hops)})
+		return nil
+	}
+	e := sentinels.Event{
+		ID: a.callKey(c), Name: req.Event, Source: "sentinel/" + string(a.run.begin.Sentinel),
+		Time: time.Now().UTC(), Data: req.Data, Hops: chain.Hops, Path: chain.Path,
+	}
+	count := a.run.emission()
+	if err := count.Add(e); err != nil {
+		a.complete(c, callEnd{err: asError(err, abi.Limit)})
+		return nil
+	}
+	result, err := json.Marshal(map[string]string{"id": e.ID})
+	if err != nil {
+		return err
+	}
+	return a.run.rt.events.Append(e, func(puts ...store.Put) *store.Ticket {
+		return a.complete(c, callEnd{result: result, puts: puts, body: journal.CallEndBody{Label: req.Event, Emitted: count.Total()}})
+	})
+}

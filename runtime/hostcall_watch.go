@@ -1,0 +1,29 @@
+package runtime
+
+import (
+	"context"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// startWatch is clause A6.5.
+func (a *attempt) startWatch(ctx context.Context, c *call) error {
+	if a.run.rt.opt.Executions == nil {
+		a.complete(c, callEnd{err: errf(abi.Unavailable, "%s: this program starts no processes", abi.FuncWatch)})
+		return nil
+	}
+	if _, err := a.beginCall(c, journal.CallStartBody{Safe: true}); err != nil {
+		return err
+	}
+	a.startWork(ctx, c, nil, a.doWatch)
+	return nil
+}
+
+func (a *attempt) doWatch(ctx context.Context, c *call) (callEnd, error) {
+	out, err := a.run.rt.opt.Executions.Watch(ctx, a.run.id, c.request)
+	if err != nil && ctx.Err() != nil {
+		return callEnd{}, err
+	}
+	return a.commandEnd(out, err), nil
+}

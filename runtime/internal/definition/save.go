@@ -1,0 +1,161 @@
+package definition
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Save stores def as a new revision of its id and returns when that is durable. A
+// definition that equals the head makes no revision; only a new origin is noted.
+// def must come from [Options.Decode].
+func (s *Store) Save(ctx context.Context, def *sentinels.Definition, opt revision.SaveOptions) (revision.Stored, error) {
+	if err := s.opt.Writable(); err != nil {
+		return revision.Stored{}, err
+	}
+	canonical, err := encode("save", def)
+	if err != nil {
+		return revision.Stored{}, err
+	}
+	hash := def.Hash() // once: of a large definition it takes longer than the commit
+	for {
+		r, err := s.trySave(ctx, def, hash, canonical, opt)
+		var race *raceError
+		switch {
+		case !errors.As(err, &race):
+			return r, err
+		case opt.Expect >= 0:
+			return revision.Stored{}, race.conflict
+		}
+		// A caller that expects no revision cannot be too late.
+	}
+}
+
+// encode returns the canonical text of a definition that can be stored.
+func encode(op string, def *sentinels.Definition) ([]byte, error) {
+	if def.ID == "" {
+		return nil, errf(abi.BadFields, "%s definition: it has no id", op)
+	}
+	canonical, err := json.Marshal(def)
+	if err != nil {
+		return nil, fmt.Errorf("%s definition %q: %w", op, def.ID, err)
+	}
+	if len(canonical) > sentinels.MaxBytes { // it could not be read again
+		return nil, errf(abi.Limit, "%s definition %q: it has %d bytes, more than %d", op, def.ID, len(canonical), sentinels.MaxBytes)
+	}
+	return canonical, nil
+}
+
+func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash string, canonical []byte, opt revision.SaveOptions) (revision.Stored, error) {
+	head, err := s.Head(def.ID)
+	if err != nil {
+		return revision.Stored{}, err
+	}
+	if err := expect("save", head, opt.Expect); err != nil {
+		return revision.Stored{}, err
+	}
+	next := revision.Stored{
+		ID: def.ID, Name: def.Name, Revision: head.Revision + 1, Hash: hash, SavedAt: time.Now().UTC(),
+		Origin: opt.Origin, By: opt.By, Note: opt.Note, Definition: canonical,
+	}
+	if head.Revision > 0 && !head.Deleted {
+		if next.Origin == "" {
+			next.Origin = head.Origin
+		}
+		if head.Hash == hash { // a file that moved makes no revision
+			if next.Origin == head.Origin {
+				return head, nil
+			}
+			moved := head
+			moved.Origin = next.Origin
+			return moved, s.put(ctx, "save", moved, head.Revision)
+		}
+	}
+	return next, s.put(ctx, "save", next, head.Revision)
+}
+
+// expect compares the revision that an edit was made on with the head. What is
+// deleted counts as missing.
+func expect(op string, head revision.Stored, have int) error {
+	current := head.Revision
+	if head.Deleted {
+		current = 0
+	}
+	if have < 0 || have == current {
+		return nil
+	}
+	return conflict(op, head.ID, have, current)
+}
+
+// conflict is the error of an edit that was made on a revision which is not the
+// current one; current is 0 if there is none.
+func conflict(op string, id sentinels.ID, have, current int) *abi.Error {
+	e := errf(abi.Conflict, "%s definition %q: revision conflict: have %d, current is %d", op, id, have, current)
+	if current == 0 {
+		e = errf(abi.Conflict, "%s definition %q: revision conflict: have %d, but the definition does not exist", op, id, have)
+	}
+	e.Hint = "read the definition again and repeat the edit on it"
+	return e
+}
+
+// A raceError is the conflict of two edits at the same time, as opposed to that of an
+// edit that was stale from the beginning: another attempt may succeed.
+type raceError struct{ conflict *abi.Error }
+
+func (e *raceError) Error() string { return e.conflict.Message }
+
+// put makes r the head, if the head's revision is still on, and notifies followers. A
+// revision that is not new, r with another origin, is not published.
+func (s *Store) put(ctx context.Context, op string, r revision.Stored, on int) error {
+	value, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("%s definition %q: %w", op, r.ID, err)
+	}
+	ticket := s.enqueue(store.Batch{Puts: append(s.headPuts(op, r, value, on), store.Put{Bucket: Bucket, Key: Key(r.ID, r.Revision), Value: value})})
+	if r.Revision != on {
+		ticket.OnDone(func(err error) {
+			if err == nil {
+				s.notify(r)
+			}
+		})
+	}
+	if err := s.opt.Await(ctx, ticket); err != nil {
+		return err
+	}
+	s.saved(ctx, r)
+	return nil
+}
+
+// headPuts writes a revision as the head, if the head's revision is still on, and
+// deletes the revision that is no longer kept.
+func (s *Store) headPuts(op string, r revision.Stored, value []byte, on int) []store.Put {
+	puts := []store.Put{{Bucket: Bucket, Key: []byte(r.ID), Value: value, Check: headIs(op, r.ID, on)}}
+	if old := r.Revision - s.opt.Keep; old > 0 {
+		puts = append(puts, store.Put{Bucket: Bucket, Key: Key(r.ID, old), Delete: true})
+	}
+	return puts
+}
+
+// headIs is the precondition of a new revision: the newest one is still on.
+func headIs(op string, id sentinels.ID, on int) store.Check {
+	return func(current []byte, exists bool) error {
+		var head revision.Stored
+		if exists {
+			var err error
+			if head, err = Read(current); err != nil {
+				return err
+			}
+		}
+		if head.Revision != on {
+			return &raceError{conflict(op, id, on, head.Revision)}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,162 @@
+package definition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Bucket is where definitions are in the store: id -> head, [Key] -> revision.
+const Bucket = "definitions"
+
+// Options are what a Store needs. All are required.
+type Options struct {
+	Store Tables
+	Keep  int // revisions of each definition that are kept
+	// Decode reads a definition from outside and reports every problem.
+	Decode func(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
+	// DecodeOptions are those of the step types that are live now.
+	DecodeOptions func(file string) sentinels.DecodeOptions
+	// Writable returns why the engine accepts nothing new, nil if it does.
+	Writable func() error
+	// Await waits until a commit is done on behalf of a client, or returns the error
+	// unavailable if the store stalls.
+	Await func(context.Context, *store.Ticket) error
+	// Saved is called with a context that does not end after each commit, before the
+	// method that made it returns. An error is logged: the revision is durable.
+	Saved func(context.Context, sentinels.ID) error
+	Log   *slog.Logger
+}
+
+// Tables are where definitions are kept, a part of [store.Store].
+type Tables interface {
+	Enqueue(b store.Batch) *store.Ticket
+	Get(bucket string, key []byte) (value []byte, found bool, err error)
+	Scan(bucket string, prefix, after []byte, reverse bool, fn func(key, value []byte) bool) error
+}
+
+// Store holds the revisions of definitions.
+//
+// # Concurrency
+//
+// Safe for concurrent use. No mutex is held while definitions are decoded or the
+// disk is waited for.
+type Store struct {
+	opt     Options
+	decoded *decodedCache
+	heads   headList
+
+	mu        sync.Mutex
+	followers []func(revision.Stored) // replaced, never changed
+}
+
+// New returns the definitions of a store.
+func New(opt Options) *Store { return &Store{opt: opt, decoded: newDecodedCache()} }
+
+// Follow calls fn with every new revision from now on, tombstones included, when it
+// is durable. The calls come one after the other, in the order of the commits, on the
+// goroutine that delivers the tickets of the engine's store: fn must neither block nor
+// wait for a commit. Followers stay as long as the Store.
+func (s *Store) Follow(fn func(revision.Stored)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followers = append(slices.Clip(s.followers), fn)
+}
+
+// notify calls the followers with a revision that became durable.
+func (s *Store) notify(r revision.Stored) {
+	s.mu.Lock()
+	followers := s.followers
+	s.mu.Unlock()
+	for _, f := range followers {
+		f(r)
+	}
+}
+
+// saved reports a commit to the engine. The revision is durable, whether the
+// context of the caller ends or its triggers cannot be armed.
+func (s *Store) saved(ctx context.Context, r revision.Stored) {
+	if err := s.opt.Saved(context.WithoutCancel(ctx), r.ID); err != nil {
+		s.opt.Log.Error("triggers cannot follow a definition", "sentinel", r.ID, "revision", r.Revision, "error", err)
+	}
+}
+
+// Head returns the newest revision, which may be a tombstone; one of revision
+// 0 if the id was never used.
+func (s *Store) Head(id sentinels.ID) (revision.Stored, error) {
+	raw, ok, err := s.opt.Store.Get(Bucket, []byte(id))
+	if err != nil || !ok {
+		return revision.Stored{ID: id}, err
+	}
+	head, err := Read(raw)
+	if err != nil {
+		return revision.Stored{}, fmt.Errorf("read definition %q: %w", id, err)
+	}
+	return head, nil
+}
+
+// Get returns the newest revision of a definition, or the error not_found if it is
+// deleted or was never saved.
+func (s *Store) Get(id sentinels.ID) (revision.Stored, error) {
+	head, err := s.Head(id)
+	if err != nil {
+		return revision.Stored{}, err
+	}
+	if head.Revision == 0 || head.Deleted {
+		e := errf(abi.NotFound, "no sentinel has the id %q", id)
+		if near := sentinels.Suggest(string(id), s.ids()); len(near) > 0 {
+			e.Hint = fmt.Sprintf("did you mean %q?", near[0])
+		}
+		return revision.Stored{}, e
+	}
+	return head, nil
+}
+
+func (s *Store) ids() []string {
+	all, _ := s.List()
+	ids := make([]string, 0, len(all))
+	for _, head := range all {
+		ids = append(ids, string(head.ID))
+	}
+	return ids
+}
+
+// List returns the newest revision of every definition that is not deleted, by id.
+// All callers share their texts: they must not be changed.
+func (s *Store) List() ([]revision.Stored, error) {
+	kept, ok, version := s.heads.get()
+	if ok {
+		return kept, nil
+	}
+	var out []revision.Stored
+	var bad error
+	err := s.opt.Store.Scan(Bucket, nil, nil, false, func(key, value []byte) bool {
+		if !IsHead(key) {
+			return true
+		}
+		head, err := Read(value)
+		switch {
+		case err != nil:
+			bad = errors.Join(bad, fmt.Errorf("read definition %q: %w", key, err))
+		case !head.Deleted:
+			out = append(out, head)
+		}
+		return true
+	})
+	if err = errors.Join(err, bad); err == nil {
+		s.heads.put(out, version)
+	}
+	return out, err
+}
+
+func errf(code abi.Code, format string, args ...any) *abi.Error {
+	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,91 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// The overlap policy of a sentinel depends on its active runs: started in any way,
+// and not durably ended. The engine reports those of this process by RunStarted
+// and RunEnded, whether triggers are armed or not; Arm finds those of earlier
+// processes.
+
+// findRuns notes the unfinished runs of earlier processes.
+func (d *Dispatcher) findRuns() error {
+	unfinished, err := d.opt.Runs.Unfinished()
+	if err != nil {
+		return fmt.Errorf("find the active runs: %w", err)
+	}
+	for _, id := range unfinished {
+		d.mu.Lock()
+		// The run may have ended since it was listed. Its end is durable before
+		// RunEnded is called, and RunEnded needs the lock: so either its status is
+		// final, or RunEnded comes after this and removes the run again.
+		r, err := d.opt.Runs.Run(id)
+		if err == nil && !r.Child && !r.Status.Final() {
+			d.note(r.Sentinel, id)
+		}
+		d.mu.Unlock()
+		if err != nil && abi.CodeOf(err) != abi.NotFound {
+			d.log.Error("run cannot be read, its sentinel's triggers do not count it as active", "run", id, "error", err)
+		}
+	}
+	return nil
+}
+
+// note counts a run as active. The caller holds mu.
+func (d *Dispatcher) note(id sentinels.ID, run sentinels.RunID) {
+	if d.active[id] == nil {
+		d.active[id] = map[sentinels.RunID]struct{}{}
+	}
+	d.active[id][run] = struct{}{}
+}
+
+// RunStarted counts a run as active. Child runs are part of their parent's run and
+// must not be reported.
+func (d *Dispatcher) RunStarted(id sentinels.ID, run sentinels.RunID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(id, run)
+}
+
+// RunEnded is called once the end of a run is durable. It may be called for runs
+// that were not reported as started. It does not block: it is called on the
+// goroutine that runs the callbacks of commits.
+func (d *Dispatcher) RunEnded(id sentinels.ID, run sentinels.RunID) {
+	d.mu.Lock()
+	delete(d.active[id], run)
+	if len(d.active[id]) == 0 {
+		delete(d.active, id)
+	}
+	s := d.sentinels[id]
+	d.mu.Unlock()
+	// A firing that is queued at this moment has the queue drained itself.
+	if s != nil && s.waiting.Load() > 0 {
+		d.spawn(s.drain)
+	}
+}
+
+// activeRuns returns the active runs of a sentinel, the oldest first.
+func (d *Dispatcher) activeRuns(id sentinels.ID) []sentinels.RunID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []sentinels.RunID
+	for run := range d.active[id] {
+		out = append(out, run)
+	}
+	slices.Sort(out) // ids are ordered by time
+	return out
+}
+
+// describe says in words that a run is active.
+func (d *Dispatcher) describe(id sentinels.RunID) string {
+	r, err := d.opt.Runs.Run(id)
+	if err != nil {
+		return fmt.Sprintf("run %s is active", id)
+	}
+	return fmt.Sprintf("run %s is %s", id, r.Status)
+}

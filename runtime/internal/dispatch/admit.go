@@ -1,0 +1,150 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// maxParallel is how many active runs of one sentinel there may be before the
+// policy parallel queues firings. A parked run takes about 20 KB, so a storm of
+// events costs at most 20 MB.
+const maxParallel = 1000
+
+// maxUnwaited limits how far a trigger is ahead of the disk, in firings.
+const maxUnwaited = 64
+
+// A judged firing is one whose filter was evaluated and whose chain of events was
+// checked.
+type judged struct {
+	triggers.Firing
+	trouble  string // why it starts nothing, "" if it may
+	filtered bool   // the trouble is what the author of the filter wanted
+}
+
+// problem is what a person has to repair, "" for nothing.
+func (f *judged) problem() string {
+	if f.filtered {
+		return ""
+	}
+	return f.trouble
+}
+
+// fire admits a firing of the trigger. A trigger that keeps its progress waits for
+// the disk only at times, so that the disk does not limit a storm of events:
+// outcome and progress are one commit, so a crash loses both, and the kind fires
+// again.
+func (t *armedTrigger) fire(ctx context.Context, f triggers.Firing) (triggers.Admission, error) {
+	if err := t.s.d.opt.Writable(); err != nil {
+		return triggers.Admission{}, err
+	}
+	lazy := f.State != nil && t.unwaited < maxUnwaited
+	adm, ticket, err := t.admit(ctx, f, lazy)
+	if err != nil {
+		return adm, err
+	}
+	if lazy {
+		t.unwaited++
+		return adm, nil
+	}
+	t.unwaited = 0
+	return adm, ticket.Wait(ctx)
+}
+
+// admit decides the outcome of a firing and returns the ticket of its commit; lazy
+// says that no caller waits for that.
+func (t *armedTrigger) admit(ctx context.Context, f triggers.Firing, lazy bool) (triggers.Admission, *store.Ticket, error) {
+	now, err := t.judge(ctx, f) // outside the lock: a filter may take a second
+	if err != nil {
+		return triggers.Admission{}, nil, err
+	}
+	s := t.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.retired || s.paused {
+		return triggers.Admission{}, nil, errDisarmed
+	}
+	t.trouble, t.broken = now.problem(), ""
+	return t.decide(now, lazy)
+}
+
+// judge checks the firing itself: the length of its chain of events, and the
+// filter.
+func (t *armedTrigger) judge(ctx context.Context, f triggers.Firing) (*judged, error) {
+	opt := &t.s.d.opt
+	now := &judged{Firing: f}
+	if now.At.IsZero() {
+		now.At = time.Now().UTC()
+	}
+	if f.Event != nil {
+		if now.trouble = opt.ChainProblem(t.s.id, f.Event); now.trouble != "" {
+			return now, nil
+		}
+	}
+	if t.common.Filter == "" {
+		return now, nil
+	}
+	holds, err := opt.Filter(ctx, t.common.Filter, f.Event)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil: // never counts as false: a person has to repair it
+		now.trouble = "filter: " + messageOf(err)
+	case !holds:
+		now.trouble, now.filtered = "the filter does not hold", true
+	}
+	return now, nil
+}
+
+// decide is the only place that decides the outcome of a new firing. The caller
+// holds the sentinel's lock.
+func (t *armedTrigger) decide(f *judged, lazy bool) (triggers.Admission, *store.Ticket, error) {
+	dec := t.decision()
+	dec.lazy = lazy
+	dec.rec.Fired++
+	dec.rec.Missed += uint64(max(f.Missed, 0))
+	dec.rec.LastFire = dec.at
+	if f.State != nil {
+		dec.rec.State = f.State
+	}
+	before, reason, err := dec.repeated(f.Firing)
+	switch {
+	case err != nil:
+		return triggers.Admission{}, nil, err
+	case reason != "":
+		return dec.settle(triggers.Duplicate, before.Run, reason, f.Firing)
+	case f.filtered:
+		return dec.settle(triggers.Filtered, "", "", f.Firing)
+	case f.trouble != "":
+		return dec.settle(triggers.Refused, "", f.trouble, f.Firing)
+	case t.common.DebounceMs > 0:
+		return dec.debounce(f.Firing)
+	}
+	return dec.overlap(f.Firing)
+}
+
+// overlap applies the overlap policy to a firing that is due, new or debounced.
+func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
+	s := dec.t.s
+	active := s.d.activeRuns(s.id)
+	free := len(active) == 0 && len(s.queue) == 0
+	switch policy := s.policy(dec.t); {
+	case free, policy == sentinels.OverlapParallel && len(active) < maxParallel:
+		return dec.start(f)
+	case policy == sentinels.OverlapSkip:
+		reason := "earlier firings are queued"
+		if len(active) > 0 {
+			reason = s.d.describe(active[0])
+		}
+		if err := dec.remember(f, keyRecord{Outcome: triggers.Skipped}); err != nil {
+			return triggers.Admission{}, nil, err
+		}
+		return dec.settle(triggers.Skipped, "", reason, f)
+	case policy == sentinels.OverlapRestart:
+		return dec.enqueue(f, true)
+	}
+	return dec.enqueue(f, false)
+}

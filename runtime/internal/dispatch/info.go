@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/trigger"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// Triggers returns the triggers of a sentinel in the order of its definition, or
+// of all sentinels if id is empty. It also works while nothing is armed.
+func (d *Dispatcher) Triggers(id sentinels.ID) ([]trigger.Info, error) {
+	stored, err := d.revisions(id)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	var out []trigger.Info
+	for _, r := range stored {
+		s := d.sentinel(r.ID)
+		armed := s != nil
+		if !armed {
+			// Kinds know when they would fire without being run. Nothing of this is
+			// committed.
+			if s, _, _, err = readArmed(d, r, false); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, s.infos(now, armed)...)
+	}
+	return out, nil
+}
+
+// revisions returns the newest revision of one definition, or of all.
+func (d *Dispatcher) revisions(id sentinels.ID) ([]Revision, error) {
+	if id == "" {
+		return d.opt.Definitions.All()
+	}
+	r, found, err := d.opt.Definitions.Newest(id)
+	if err != nil || !found {
+		return nil, err
+	}
+	return []Revision{r}, nil
+}
+
+func (s *armedSentinel) infos(now time.Time, armed bool) []trigger.Info {
+	if s.problem != "" {
+		return []trigger.Info{{Sentinel: s.id, Index: -1, Problem: s.problem, Paused: s.paused}}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]trigger.Info, 0, len(s.triggers))
+	for _, t := range s.triggers {
+		waiting := 0
+		for i := range s.queue {
+			if s.queue[i].of(t) {
+				waiting++
+			}
+		}
+		out = append(out, t.info(now, armed, waiting))
+	}
+	return out
+}
+
+// info describes the trigger as it is now. The caller holds the sentinel's lock.
+func (t *armedTrigger) info(now time.Time, armed bool, queued int) trigger.Info {
+	i := trigger.Info{
+		Sentinel: t.s.id, Index: t.index, Name: t.name, Type: t.def.Type, Detail: t.s.d.opt.Kinds.Detail(t.def),
+		Armed: armed && t.armed != nil && !t.s.paused, Paused: t.s.paused, Problem: t.broken,
+		LastFire: t.rec.LastFire, LastOutcome: t.rec.LastOutcome, LastReason: t.rec.LastReason, LastRun: t.rec.LastRun,
+		Counts: t.rec.Counts, Waiting: queued,
+	}
+	if i.Problem == "" {
+		i.Problem = t.trouble
+	}
+	if t.pending != nil {
+		i.Waiting++
+	}
+	if p, ok := t.armed.(triggers.Planner); ok && !t.s.paused {
+		i.Next = p.Next(now)
+	}
+	return i
+}

@@ -1,0 +1,212 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// Limits of a sentinel's queue: firings, and bytes of their events in the store.
+const (
+	maxQueued      = 1000
+	maxQueuedBytes = 64 << 20
+)
+
+// A queuedFiring starts when the runs before it have ended. In memory it is
+// without its Firing.
+type queuedFiring struct {
+	Number  uint64      `json:"-"` // its key in the store; the order
+	Trigger string      `json:"trigger"`
+	Since   int64       `json:"since"`             // when its trigger was armed first: one that is written again is another
+	Restart bool        `json:"restart,omitempty"` // the active runs are stopped for it
+	Firing  *keptFiring `json:"firing,omitempty"`
+
+	bytes int64 // in the store
+}
+
+// of reports whether the firing is one of t.
+func (q *queuedFiring) of(t *armedTrigger) bool {
+	return q.Trigger == t.name && q.Since == t.rec.Since.UnixMicro()
+}
+
+func queueKey(id sentinels.ID, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(sentinelPrefix(id), n)
+}
+
+// readQueue reads what waits. Memory holds only numbers and sizes, because a
+// thousand events may have a megabyte each.
+func (s *armedSentinel) readQueue() error {
+	prefix := sentinelPrefix(s.id)
+	var bad error
+	err := s.d.opt.Store.Scan(bucketQueue, prefix, nil, false, func(key, value []byte) bool {
+		var q queuedFiring
+		if bad = json.Unmarshal(value, &q); bad != nil {
+			return false
+		}
+		q.Number, q.Firing, q.bytes = binary.BigEndian.Uint64(key[len(prefix):]), nil, int64(len(value))
+		s.push(q)
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
+		return fmt.Errorf("read queue of %q: %w", s.id, err)
+	}
+	return nil
+}
+
+// push and remove keep the queue, its size and its length for other callers in
+// step. The caller holds the lock, except for a sentinel that is not visible yet.
+func (s *armedSentinel) push(q queuedFiring) {
+	s.queue = append(s.queue, q)
+	s.last, s.bytes = q.Number, s.bytes+q.bytes
+	s.waiting.Add(1)
+}
+
+// remove removes the firing at i. It copies what follows, because a caller may be
+// iterating over the old slice.
+func (s *armedSentinel) remove(i int) {
+	s.bytes -= s.queue[i].bytes
+	s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
+	s.waiting.Add(-1)
+}
+
+// enqueue queues a firing until the runs before it have ended. One that restarts
+// replaces another of its trigger that still waits for the old runs to stop: the
+// newest counts.
+func (dec *decision) enqueue(f triggers.Firing, restart bool) (triggers.Admission, *store.Ticket, error) {
+	s, t := dec.t.s, dec.t
+	kept := keep(f)
+	q := queuedFiring{Number: s.last + 1, Trigger: t.name, Since: t.rec.Since.UnixMicro(), Restart: restart, Firing: &kept}
+	put := encodePut(bucketQueue, queueKey(s.id, q.Number), q)
+	q.Firing, q.bytes = nil, int64(len(put.Value))
+	reason := "a run is active"
+	replaced := -1 // the firing in whose place this one is queued
+	if restart {
+		reason = "the active run is stopped for it"
+		replaced = s.restartOf(t)
+	}
+	switch {
+	case replaced >= 0: // the queue does not grow, so its limits do not matter
+		old := s.queue[replaced]
+		dec.rec.Coalesced++
+		dec.puts = append(dec.puts, store.Put{Bucket: bucketQueue, Key: queueKey(s.id, old.Number), Delete: true})
+		dec.done = append(dec.done, func() { s.remove(replaced) })
+		reason = "the active run is stopped for it, and not for the firing before"
+	case len(s.queue) >= maxQueued:
+		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full: %d firings wait", len(s.queue)), f)
+	case s.bytes+q.bytes > maxQueuedBytes:
+		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full: the events in it have %d bytes", s.bytes), f)
+	}
+	if err := dec.remember(f, keyRecord{Outcome: triggers.Queued}); err != nil {
+		return triggers.Admission{}, nil, err
+	}
+	dec.puts = append(dec.puts, put)
+	dec.done = append(dec.done, func() {
+		s.push(q)
+		s.d.spawn(s.drain) // a run that ended since the active runs were read found no queue
+	})
+	return dec.settle(triggers.Queued, "", reason, f)
+}
+
+// restartOf returns the place of the trigger's firing in the queue that restarts,
+// -1 if there is none.
+func (s *armedSentinel) restartOf(t *armedTrigger) int {
+	return slices.IndexFunc(s.queue, func(q queuedFiring) bool { return q.Restart && q.of(t) })
+}
+
+// drain starts what is queued, as far as the active runs allow. More than one may
+// run at a time: each decision is made under the lock.
+func (s *armedSentinel) drain(ctx context.Context) {
+	for {
+		stop, wait, again, err := s.startNext()
+		if wait != nil {
+			err = wait.Wait(ctx)
+		}
+		for _, run := range stop {
+			if err == nil {
+				err = s.stopFor(ctx, run)
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil: // of the store, or of a run that does not stop
+			s.d.log.Warn("queued firing cannot be started, it is tried again", "sentinel", s.id, "error", err)
+			if !sleep(ctx, minBackoff) {
+				return
+			}
+		case !again:
+			return
+		}
+	}
+}
+
+// startNext starts the first firing of the queue, or returns which runs must be
+// stopped for it, or what must be durable before. again says that there may be more
+// to do.
+func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket, again bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.retired || s.paused || len(s.queue) == 0 {
+		return nil, nil, false, nil
+	}
+	head := s.queue[0]
+	t := s.trigger(head.Trigger)
+	if t == nil || !head.of(t) {
+		t = &armedTrigger{s: s, name: head.Trigger, gone: true}
+		t.def.Type = typeOf(t.name)
+	}
+	// The policy of now applies, not that of the moment when it was queued.
+	switch active := s.d.activeRuns(s.id); {
+	case len(active) == 0:
+	case s.policy(t) == sentinels.OverlapParallel && len(active) < maxParallel:
+	case head.Restart:
+		return active, nil, true, nil
+	default: // the end of a run drains the queue again
+		return nil, nil, false, nil
+	}
+	key := queueKey(s.id, head.Number)
+	raw, found, err := s.d.opt.Store.Get(bucketQueue, key)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if !found { // its commit is under way, and the newest is not before it
+		return nil, s.newest, true, nil
+	}
+	var q queuedFiring
+	if err := json.Unmarshal(raw, &q); err != nil {
+		return nil, nil, false, fmt.Errorf("read queue of %q: %w", s.id, err)
+	}
+	// The removal and the run are one commit: after a crash the store has the
+	// queued firing or the run.
+	dec := t.decision()
+	dec.waited = true
+	dec.puts = append(dec.puts, store.Put{Bucket: bucketQueue, Key: key, Delete: true})
+	dec.done = append(dec.done, func() { s.remove(0) })
+	_, _, err = dec.start(q.Firing.firing())
+	return nil, nil, err == nil, err
+}
+
+// stopFor stops a run that a newer one replaces. A run that has ended already does
+// not count as active any more.
+func (s *armedSentinel) stopFor(ctx context.Context, run sentinels.RunID) error {
+	err := s.d.opt.Runs.Stop(ctx, run)
+	if code := abi.CodeOf(err); err == nil || code != abi.Conflict && code != abi.NotFound {
+		return err
+	}
+	r, err := s.d.opt.Runs.Run(run)
+	if abi.CodeOf(err) == abi.NotFound || err == nil && r.Status.Final() {
+		s.d.RunEnded(s.id, run)
+		return nil
+	}
+	return err
+}

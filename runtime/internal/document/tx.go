@@ -1,0 +1,142 @@
+package document
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A Tx is the documents as one transaction sees them, its own writes included. It
+// is not safe for concurrent use, and cannot be used after its transaction.
+type Tx struct {
+	store  *Store
+	wrote  map[string]pendingWrite
+	puts   []store.Put
+	events []sentinels.Event // emitted with the writes
+	done   bool
+}
+
+var errDone = errors.New("documents: transaction is over")
+
+func errf(code abi.Code, format string, args ...any) *abi.Error {
+	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func documentKey(collection, id string) []byte { return []byte(collection + "\x00" + id) }
+
+// lookup returns a document: as the transaction wrote it, else as an earlier one
+// wrote it that is not durable yet, else as the store has it.
+func (tx *Tx) lookup(key []byte) (doc sentinels.Document, found bool, err error) {
+	if tx.done {
+		return doc, false, errDone
+	}
+	if w, ok := tx.wrote[string(key)]; ok {
+		return w.doc, !w.deleted, nil
+	}
+	tx.store.pendingMu.Lock()
+	w, ok := tx.store.pending[string(key)]
+	tx.store.pendingMu.Unlock()
+	if ok {
+		return w.doc, !w.deleted, nil
+	}
+	raw, ok, err := tx.store.opt.Store.Get(Bucket, key)
+	if err != nil || !ok {
+		return doc, false, err
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return doc, false, errf(abi.Internal, "read document %q: %v", key, err)
+	}
+	return doc, true, nil
+}
+
+// Get returns a document, or the error not_found.
+func (tx *Tx) Get(_ context.Context, collection, id string) (sentinels.Document, error) {
+	doc, ok, err := tx.lookup(documentKey(collection, id))
+	if err == nil && !ok {
+		err = errf(abi.NotFound, "collection %q has no document %q", collection, id)
+	}
+	return doc, err
+}
+
+// Put writes a document. expect is the revision that the caller has: 0 for a new
+// document, [sentinels.AnyRevision] for any or none. Otherwise it is the error
+// conflict.
+func (tx *Tx) Put(_ context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error) {
+	key := documentKey(collection, id)
+	old, ok, err := tx.lookup(key)
+	if err != nil {
+		return old, err
+	}
+	if err := checkRevision(collection, id, old, ok, expect); err != nil {
+		return old, err
+	}
+	now := time.Now().UTC()
+	doc := sentinels.Document{Collection: collection, ID: id, Revision: 1, CreatedAt: now, UpdatedAt: now, Data: data}
+	if ok {
+		doc.Revision, doc.CreatedAt = old.Revision+1, old.CreatedAt
+	}
+	value, err := json.Marshal(doc)
+	if err != nil {
+		return doc, errf(abi.BadFields, "write document %q of %q: %v", id, collection, err)
+	}
+	tx.wrote[string(key)] = pendingWrite{doc: doc}
+	tx.puts = append(tx.puts, store.Put{Bucket: Bucket, Key: key, Value: value})
+	return doc, nil
+}
+
+// Delete removes a document; expect is as in [Tx.Put]. It is the error not_found if
+// there is none.
+func (tx *Tx) Delete(_ context.Context, collection, id string, expect uint64) error {
+	key := documentKey(collection, id)
+	old, ok, err := tx.lookup(key)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errf(abi.NotFound, "collection %q has no document %q", collection, id)
+	}
+	if err := checkRevision(collection, id, old, ok, expect); err != nil {
+		return err
+	}
+	tx.wrote[string(key)] = pendingWrite{doc: old, deleted: true}
+	tx.puts = append(tx.puts, store.Put{Bucket: Bucket, Key: key, Delete: true})
+	return nil
+}
+
+func checkRevision(collection, id string, old sentinels.Document, exists bool, expect uint64) error {
+	if expect == sentinels.AnyRevision {
+		return nil
+	}
+	current := uint64(0)
+	if exists {
+		current = old.Revision
+	}
+	if current != expect {
+		return errf(abi.Conflict, "document %q of %q: revision conflict: have %d, current is %d", id, collection, expect, current)
+	}
+	return nil
+}
+
+// Emit appends an event to the event log in the same commit as the transaction's
+// writes. e needs an ID, the same for every repetition of the call: an event that
+// the log has already is not emitted again. A chain of events that has become too
+// long is the error limit, and so is more than an iteration may emit.
+func (tx *Tx) Emit(ctx context.Context, e sentinels.Event) error {
+	if e.ID == "" || e.Name == "" {
+		return errf(abi.Internal, "emit in a transaction: an event needs an id and a name")
+	}
+	if err := tx.store.opt.Events.Accept(ctx, e); err != nil {
+		return err
+	}
+	if e.Time.IsZero() {
+		e.Time = time.Now().UTC()
+	}
+	tx.events = append(tx.events, e)
+	return nil
+}

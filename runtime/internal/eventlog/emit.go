@@ -1,0 +1,73 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// dataLimits bound the data of an event that does not come from a step.
+var dataLimits = strictjson.Limits{Bytes: 4 << 20, Depth: 256, Keys: 100_000, StringBytes: 4 << 20}
+
+// Emit appends an event that belongs to no run and returns when it is durable. If
+// the log already holds an event with its source and ID, Emit returns that one
+// instead. Without an ID every event is new. Data that is not strict JSON
+// (duplicate keys, text that is not UTF-8) is the error bad_fields; what
+// [Log.Accept] refuses is the error limit.
+func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, error) {
+	if len(e.Data) > 0 {
+		if err := strictjson.Check(e.Data, dataLimits); err != nil {
+			return e, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("emit %q: data: %v", e.Name, err)}
+		}
+	}
+	if e.ID == "" {
+		e.ID = l.opt.NewID()
+	}
+	if e.Time.IsZero() {
+		e.Time = time.Now().UTC()
+	}
+	if err := l.opt.Writable(); err != nil {
+		return e, err
+	}
+	if err := l.Accept(ctx, e); err != nil {
+		return e, err
+	}
+	var ticket *store.Ticket
+	existing, err := l.append(e, func(puts ...store.Put) *store.Ticket {
+		if len(puts) == 0 {
+			return nil
+		}
+		ticket = l.opt.Store.Enqueue(store.Batch{Puts: puts})
+		return ticket
+	})
+	if err != nil {
+		return e, err
+	}
+	if existing == nil {
+		return e, l.opt.Await(ctx, ticket)
+	}
+	if existing.ticket != nil {
+		if err := l.opt.Await(ctx, existing.ticket); err != nil {
+			return e, err
+		}
+	}
+	if before, found, err := l.read(existing.offset); err != nil || found {
+		return before, err
+	}
+	return e, nil // the existing one has just left the log
+}
+
+// Accept returns why an event may not be emitted, the error limit: its chain has
+// become too long, or the [Emission] of ctx cannot hold it. An accepted event counts
+// for that emission.
+func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
+	if c := ChainOf(&e); c.Hops > l.opt.MaxHops {
+		return c.Refuse(e.Name, l.opt.MaxHops)
+	}
+	return emissionOf(ctx).Add(e)
+}

@@ -1,0 +1,4 @@
+package binary
+
+// MaxSections is the limit of sections, for tests.
+const MaxSections = maxSections

@@ -1,0 +1,54 @@
+package revision
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Stored is one revision of a definition in the store. The definition is the last
+// field: the store finds it there without decoding it.
+type Stored struct {
+	ID         sentinels.ID    `json:"id"`
+	Name       string          `json:"name,omitempty"`
+	Revision   int             `json:"revision"` // counts from 1, also over a deletion
+	Hash       string          `json:"hash"`
+	SavedAt    time.Time       `json:"savedAt"`
+	Origin     string          `json:"origin,omitempty"`  // the file it lives in
+	By         string          `json:"by,omitempty"`      // who made the revision
+	Note       string          `json:"note,omitempty"`    // why, in the words of the author
+	Deleted    bool            `json:"deleted,omitempty"` // a tombstone: this revision has no definition
+	Definition json.RawMessage `json:"definition,omitempty"`
+}
+
+// Any as an expected revision means any revision or none.
+const Any = -1
+
+// SaveOptions describe a new revision.
+type SaveOptions struct {
+	// Expect is the revision that the edit was made on, [Any] for any or none.
+	// Another one is the error conflict. Default 0: the definition is new.
+	Expect int
+	// Origin is the file the definition lives in. Default: that of the revision
+	// before.
+	Origin string
+	// By says who makes the revision. Default empty: not known.
+	By string
+	// Note says why. Default empty.
+	Note string
+}
+
+// A Change reports a new revision of a definition, a tombstone included, when it is
+// durable.
+type Change struct {
+	ID       sentinels.ID `json:"id"`
+	Name     string       `json:"name,omitempty"`
+	Revision int          `json:"revision"`
+	Hash     string       `json:"hash,omitempty"`
+	Deleted  bool         `json:"deleted,omitempty"`
+	Origin   string       `json:"origin,omitempty"`
+	By       string       `json:"by,omitempty"`
+	Note     string       `json:"note,omitempty"`
+	Time     time.Time    `json:"time"`
+}

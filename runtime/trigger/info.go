@@ -1,0 +1,63 @@
+package trigger
+
+import (
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// Info is what one trigger of a sentinel waits for, and what became of all its
+// firings.
+type Info struct {
+	Sentinel sentinels.ID `json:"sentinel"`
+	Index    int          `json:"index"` // in the definition; -1 for a definition that cannot be read
+	// Name stays the same until the trigger itself is edited; edits of other parts
+	// of the definition keep it.
+	Name   string `json:"name,omitempty"`
+	Type   string `json:"type,omitempty"`
+	Detail string `json:"detail,omitempty"` // text for people: the schedule, the pattern, the paths
+	Armed  bool   `json:"armed"`            // it can fire
+	Paused bool   `json:"paused,omitempty"`
+	// Problem says why it is not armed, or why its newest firing could not be used.
+	Problem string `json:"problem,omitempty"`
+
+	Next        time.Time        `json:"next,omitzero"` // the planned time; zero without a schedule, and while it is paused
+	LastFire    time.Time        `json:"lastFire,omitzero"`
+	LastOutcome triggers.Outcome `json:"lastOutcome,omitempty"`
+	LastReason  string           `json:"lastReason,omitempty"`
+	LastRun     sentinels.RunID  `json:"lastRun,omitempty"` // the newest that it started
+
+	Counts
+	Waiting int `json:"waiting"` // firings in the queue and the debounced one
+}
+
+// Counts are exact and survive restarts: they are in the commits of what they
+// count. Every firing ends in one of Started, Skipped, Filtered, Coalesced,
+// Duplicates and Refused, or still waits, so the sum of these and the Waiting of
+// [Info] is always Fired.
+type Counts struct {
+	Fired      uint64 `json:"fired"`
+	Started    uint64 `json:"started"`
+	Queued     uint64 `json:"queued"` // those that had to wait in the queue, whatever became of them
+	Skipped    uint64 `json:"skipped"`
+	Filtered   uint64 `json:"filtered"`
+	Coalesced  uint64 `json:"coalesced"` // replaced by a later firing while they waited
+	Duplicates uint64 `json:"duplicates"`
+	Refused    uint64 `json:"refused"`
+	Missed     uint64 `json:"missed"` // occasions that never became a firing; not part of Fired
+}
+
+// Fired is the outcome of one firing. A firing that waits, in the queue or for
+// the end of its debounce, is reported twice: that it waits, and its final
+// outcome. One that a later firing replaces is not reported again.
+type Fired struct {
+	Sentinel sentinels.ID     `json:"sentinel"`
+	Trigger  string           `json:"trigger"` // its name, see [Info]
+	Type     string           `json:"type"`
+	At       time.Time        `json:"at"`
+	Outcome  triggers.Outcome `json:"outcome"`
+	Run      sentinels.RunID  `json:"run,omitempty"`
+	Reason   string           `json:"reason,omitempty"`
+	Event    *sentinels.Event `json:"event,omitempty"`
+}

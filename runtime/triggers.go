@@ -1,0 +1,196 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/trigger"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// What callers and observers see of triggers, see package trigger.
+type (
+	TriggerInfo   = trigger.Info
+	TriggerCounts = trigger.Counts
+	TriggerFired  = trigger.Fired
+)
+
+// openTriggers creates the dispatcher of triggers, with nothing armed.
+func (rt *Runtime) openTriggers() {
+	rt.dispatch = dispatch.New(dispatch.Options{
+		Store: rt.db, Runs: triggerRuns{rt}, Definitions: triggerDefinitions{rt}, Events: triggerEvents{rt.events},
+		Kinds: rt.opt.Triggers, Secret: rt.opt.Secret, Filter: rt.filter, ChainProblem: rt.chainProblem,
+		Workspace: func(def *sentinels.Definition) (string, error) {
+			return workspace(def, StartOptions{Workspace: rt.opt.Workspace})
+		},
+		Now: rt.calendar.now, NewRunID: newRunID,
+		Alive: rt.alive, Writable: rt.writable,
+		Await:   func(ctx context.Context, t *store.Ticket) error { return rt.await(ctx, t) },
+		Settle:  func(ctx context.Context, t *store.Ticket) error { return rt.settled(ctx, t) },
+		Observe: rt.opt.Observer.Trigger, Log: rt.log,
+	})
+}
+
+// Arm arms the triggers of all stored definitions and returns when they are armed.
+// They follow the definitions until Disarm or Close. Firings that were queued or
+// debounced when the process ended continue. Runs that have not ended count as
+// active, so resume them before.
+//
+// A trigger that cannot be armed is shown by [Runtime.Triggers]; it is not an error.
+// While the store takes no commits triggers are armed too: their first records are
+// held and committed before the first firing. Arming again reads definitions that
+// could not be read before, as after a plugin was loaded.
+func (rt *Runtime) Arm(ctx context.Context) error { return rt.dispatch.Arm(ctx) }
+
+// Disarm stops all triggers. When it returns nothing fires and nothing that waited
+// starts; active runs continue. What waits is kept for the next Arm.
+func (rt *Runtime) Disarm() { rt.dispatch.Disarm() }
+
+// Triggers returns the triggers of a sentinel in the order of its definition, or
+// of all sentinels if id is empty. It also works while nothing is armed.
+func (rt *Runtime) Triggers(id sentinels.ID) ([]TriggerInfo, error) {
+	if id != "" {
+		if _, err := rt.Definition(id); err != nil {
+			return nil, err
+		}
+	}
+	return rt.dispatch.Triggers(id)
+}
+
+// PauseTriggers pauses the triggers of a sentinel, or ends the pause, durably. While
+// they are paused nothing fires and nothing that waits starts. Kinds that can do so
+// report afterwards what happened meanwhile, schedules as their catch-up says.
+func (rt *Runtime) PauseTriggers(ctx context.Context, id sentinels.ID, paused bool) error {
+	if err := rt.writable(); err != nil {
+		return err
+	}
+	if _, err := rt.Definition(id); err != nil {
+		return err
+	}
+	return rt.dispatch.Pause(ctx, id, paused)
+}
+
+// Receive passes a request from outside to a trigger of a sentinel and returns the
+// outcome of each firing that the request causes, once they are durable. trigger is
+// its name or its index; empty means the only one that accepts requests.
+//
+// Errors are those of the trigger: denied for a wrong secret; not_found if no
+// trigger accepts requests; unavailable while no triggers are armed. Only a request
+// that its trigger accepts gets others: conflict while the triggers are paused,
+// bad_fields if several triggers accept requests and none is named. Outcomes from
+// before an error are returned with it.
+func (rt *Runtime) Receive(ctx context.Context, id sentinels.ID, trigger string, req triggers.Request) ([]triggers.Admission, error) {
+	return rt.dispatch.Receive(ctx, id, trigger, req)
+}
+
+// filter evaluates the filter of a trigger for an event.
+func (rt *Runtime) filter(ctx context.Context, condition string, e *sentinels.Event) (bool, error) {
+	v, err := rt.cond.Eval(ctx, condition, func(name string) (json.RawMessage, bool) {
+		if name != "event" || e == nil {
+			return nil, false
+		}
+		return eventValue(e), true
+	})
+	if err != nil {
+		return false, asError(err, abi.Plugin)
+	}
+	return v.Truthy, nil
+}
+
+// chainProblem returns why an event may not start another run of a sentinel, "" if
+// it may.
+func (rt *Runtime) chainProblem(id sentinels.ID, e *sentinels.Event) string {
+	if e.Hops < rt.limits.Hops {
+		return ""
+	}
+	return eventlog.ChainOf(e).Through(id).Refuse(e.Name, rt.limits.Hops).Message
+}
+
+// triggerRuns are the runs as triggers need them.
+type triggerRuns struct{ rt *Runtime }
+
+var _ dispatch.Runs = triggerRuns{}
+
+func (t triggerRuns) Start(s dispatch.Start) (sentinels.RunID, *store.Ticket, error) {
+	var ticket *store.Ticket
+	id, err := t.rt.startRun(t.rt.ctx, s.Definition, StartOptions{
+		Event: s.Event, Workspace: t.rt.opt.Workspace, Revision: s.Revision, Key: s.Key,
+		id: s.ID, puts: s.Puts, began: func(begun *store.Ticket) { ticket = begun },
+	})
+	return id, ticket, err
+}
+
+// Stop also waits for a run that is about to end by itself, which cannot be stopped.
+func (t triggerRuns) Stop(ctx context.Context, id sentinels.RunID) error {
+	err := t.rt.Stop(ctx, id)
+	if code := abi.CodeOf(err); err == nil || code != abi.Conflict && code != abi.NotFound {
+		return err
+	}
+	r := t.rt.live(id)
+	if r == nil {
+		return err
+	}
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t triggerRuns) Unfinished() (list []sentinels.RunID, err error) {
+	err = t.rt.indexed(indexLive, "", func(run sentinels.RunID) bool {
+		list = append(list, run)
+		return true
+	})
+	return list, err
+}
+
+func (t triggerRuns) Run(id sentinels.RunID) (dispatch.Run, error) {
+	info, err := t.rt.Status(id)
+	return dispatch.Run{Sentinel: info.Sentinel, Child: info.Parent != "", Status: info.Status}, err
+}
+
+// triggerDefinitions are the definitions as triggers need them.
+type triggerDefinitions struct{ rt *Runtime }
+
+var _ dispatch.Definitions = triggerDefinitions{}
+
+func (t triggerDefinitions) Newest(id sentinels.ID) (r dispatch.Revision, found bool, err error) {
+	head, err := t.rt.defs.Head(id)
+	if err != nil || head.Revision == 0 || head.Deleted {
+		return r, false, err
+	}
+	return t.revision(head), true, nil
+}
+
+func (t triggerDefinitions) All() ([]dispatch.Revision, error) {
+	stored, err := t.rt.Definitions()
+	list := make([]dispatch.Revision, len(stored))
+	for i, s := range stored {
+		list[i] = t.revision(s)
+	}
+	return list, err
+}
+
+func (t triggerDefinitions) revision(s Stored) dispatch.Revision {
+	return dispatch.Revision{ID: s.ID, Number: s.Revision, Decode: func() (*sentinels.Definition, error) { return t.rt.Decoded(s) }}
+}
+
+// triggerEvents is the event log as triggers need it.
+type triggerEvents struct{ log *eventlog.Log }
+
+var _ dispatch.EventLog = triggerEvents{}
+
+func (t triggerEvents) Position() uint64 { return t.log.End() }
+func (t triggerEvents) Quarter() uint64  { return t.log.Quarter() }
+
+func (t triggerEvents) Await(ctx context.Context, pattern string, after uint64) (dispatch.Sighting, error) {
+	m, err := t.log.Wait(ctx, pattern, after)
+	return dispatch.Sighting{Event: m.Event, Position: m.Offset, Lost: m.Lost, Through: m.Through}, err
+}

@@ -1,0 +1,32 @@
+package triggers
+
+import "github.com/sentinel-runtime/sentinel/sentinels"
+
+// Description is what others need to know of a kind.
+type Description struct {
+	// Name is the trigger type that definitions use, such as "schedule".
+	Name string
+	// Aliases are other names that definitions may use for the type. Default none.
+	Aliases []string
+	// Field is the key of the format that the kind requires. Default none: all keys
+	// of its triggers are options.
+	Field sentinels.TriggerField
+	// Fires says in a few words when a trigger of the kind fires: "at planned times".
+	Fires string
+	// Detail says in words what one trigger waits for, for listings. It must accept
+	// any trigger. Default: the value of Field.
+	Detail func(t sentinels.Trigger) string
+}
+
+// detail says in words what one trigger waits for.
+func (d Description) detail(t sentinels.Trigger) string {
+	switch {
+	case d.Detail != nil:
+		return d.Detail(t)
+	case d.Field == sentinels.TriggerEvent:
+		return t.Event
+	case d.Field == sentinels.TriggerCron:
+		return t.CronExpression
+	}
+	return ""
+}

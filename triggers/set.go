@@ -1,0 +1,53 @@
+package triggers
+
+import (
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A Set is the kinds of one runtime. There is no global registry, so two runtimes
+// in one process may have different kinds.
+type Set []Kind
+
+// Kind returns the kind with a name.
+func (s Set) Kind(name string) (Kind, bool) {
+	for _, k := range s {
+		if k.Describe().Name == name {
+			return k, true
+		}
+	}
+	return nil, false
+}
+
+// Formats returns what the format needs to know of the kinds, in order.
+func (s Set) Formats() []sentinels.TriggerKind {
+	list := make([]sentinels.TriggerKind, len(s))
+	for i, k := range s {
+		d := k.Describe()
+		list[i] = sentinels.TriggerKind{Name: d.Name, Aliases: d.Aliases, Field: d.Field, Fires: d.Fires}
+	}
+	return list
+}
+
+// Detail says in words what a trigger waits for, "" if its kind says nothing or is
+// not in the set.
+func (s Set) Detail(t sentinels.Trigger) string {
+	k, ok := s.Kind(t.Type)
+	if !ok {
+		return ""
+	}
+	return k.Describe().detail(t)
+}
+
+// Check reports the problems of a trigger, including its common options.
+func (s Set) Check(t sentinels.Trigger) error {
+	k, ok := s.Kind(t.Type)
+	if !ok {
+		return fmt.Errorf("this host has no triggers of type %q", t.Type)
+	}
+	if _, err := ReadCommon(t); err != nil {
+		return err
+	}
+	return k.Check(t)
+}
