@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ const day = 24 * time.Hour
 type fixture struct {
 	db        *store.Memory
 	opt       retention.Options
+	mu        sync.Mutex // Forget is called by the store too
 	forgotten []sentinels.RunID
 	active    map[sentinels.RunID]bool
 	now       time.Time
@@ -45,6 +47,8 @@ func newFixture(t *testing.T) *fixture {
 			return []store.Put{{Bucket: "other", Key: []byte("index/" + r.ID), Delete: true}}
 		},
 		Forget: func(_ sentinels.ID, id sentinels.RunID) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			if !slices.Contains(f.forgotten, id) {
 				f.forgotten = append(f.forgotten, id)
 			}
@@ -140,6 +144,8 @@ func TestChooses(t *testing.T) {
 				return nil
 			}
 			out := f.prune(t, tt.keep)
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			left := f.runs(t)
 			var gone []int
 			for i, a := range ages {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,25 +20,60 @@ import (
 // A fake is a store whose snapshots are only counted.
 type fake struct {
 	created time.Time
-	stats   store.Stats
-	err     error // of every snapshot
-	taken   []store.SnapshotOptions
+
+	mu    sync.Mutex
+	stats store.Stats
+	err   error // of every snapshot
+	taken []store.SnapshotOptions
 }
 
 func (f *fake) ID() string         { return "id" }
 func (f *fake) Created() time.Time { return f.created }
-func (f *fake) Stats() store.Stats { return f.stats }
+
+func (f *fake) Stats() store.Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stats
+}
+
+// all returns the snapshots so far.
+func (f *fake) all() []store.SnapshotOptions {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.taken)
+}
+
+func (f *fake) commit() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stats.Commits++
+}
 
 func (f *fake) Snapshot(_ context.Context, o store.SnapshotOptions) (store.Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.taken = append(f.taken, o)
 	return store.Snapshot{Taken: time.Now(), Why: o.Why}, f.err
 }
 
 // A recorder has what a keeper reports.
 type recorder struct {
+	mu      sync.Mutex
 	newest  time.Time
 	damaged *abi.Error
 	log     strings.Builder
+}
+
+func (r *recorder) take(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest = at
+}
+
+func (r *recorder) last() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.newest
 }
 
 func open(t *testing.T, f *fake, every time.Duration) (*snapshots.Keeper, *recorder) {
@@ -44,7 +81,7 @@ func open(t *testing.T, f *fake, every time.Duration) (*snapshots.Keeper, *recor
 	r := &recorder{}
 	k, err := snapshots.Open(snapshots.Options{
 		Dir: t.TempDir(), Store: f, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Every: every,
-		Taken: func(at time.Time) { r.newest = at }, Damaged: func(e *abi.Error) { r.damaged = e },
+		Taken: r.take, Damaged: func(e *abi.Error) { r.damaged = e },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,19 +100,20 @@ func TestEveryHour(t *testing.T) {
 		check := func(after time.Duration, want int) {
 			t.Helper()
 			time.Sleep(after)
-			if len(f.taken) != want {
-				t.Errorf("%d snapshots, want %d", len(f.taken), want)
+			synctest.Wait()
+			if got := len(f.all()); got != want {
+				t.Errorf("%d snapshots, want %d", got, want)
 			}
 		}
 		check(59*time.Minute, 0)
 		check(3*time.Minute, 1)
-		if time.Since(r.newest) > 3*time.Minute || f.taken[0].Why != "hourly" || f.taken[0].Keep != 3 {
-			t.Errorf("newest %s, %+v", r.newest, f.taken[0])
+		if first := f.all()[0]; time.Since(r.last()) > 3*time.Minute || first.Why != "hourly" || first.Keep != 3 {
+			t.Errorf("newest %s, %+v", r.last(), first)
 		}
 		check(5*time.Hour, 1) // nothing has changed
-		f.stats.Commits++
+		f.commit()
 		check(2*time.Minute, 2)
-		f.stats.Commits++
+		f.commit()
 		check(30*time.Minute, 2)
 	})
 }
