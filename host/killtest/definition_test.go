@@ -29,7 +29,7 @@ for i in 1 2 3 4 5; do echo "tick $i"; sleep 0.03; done
 note end
 echo "job done"
 `,
-	// server NAME - ITERATION stays until somebody ends it.
+	// server NAME - ITERATION stays until it is ended.
 	"server.sh": `note() { echo "$1 $VIRTUAL_ENV $SENTINEL_RUN $SENTINEL_STEP $SENTINEL_IDEMPOTENCY_KEY $SENTINEL_COOKIE $NAME $PASS" >> "$SENTINEL_WORKSPACE/effects"; }
 NAME=$1 PASS=$3
 note start

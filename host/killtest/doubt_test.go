@@ -30,8 +30,9 @@ const (
 )
 
 // TestDoubtAsks kills the host while a program that is not idempotent runs. The
-// next host asks, does not repeat it, asks again after another kill, and goes
-// on once somebody has decided, also when that was while no host was there.
+// next host has a pending decision, does not repeat the program, has the decision again
+// after another kill, and continues after the decision, also if that was made while no
+// host was running.
 func TestDoubtAsks(t *testing.T) {
 	t.Cleanup(func() { noHelpers(t) })
 	for _, c := range []struct {
@@ -180,7 +181,7 @@ func (d *doubt) before(t *testing.T) int {
 	return n
 }
 
-// recorded reports whether so many calls of a command were told of.
+// recorded reports whether this many calls of a command were reported.
 func (l *life) recorded(event runtime.ProgressKind, label string, want int) bool {
 	n := 0
 	for _, r := range l.said {

@@ -64,9 +64,9 @@ func (o order) edit(ctx context.Context, h *host.Host, say func(report)) error {
 }
 
 // TestKillWhileEditing kills a host whose sentinel is edited while it loops.
-// Every edit that was acknowledged is there afterwards, each pass carried out
-// the steps of one revision or of one edit of the run, and the passes never go
-// back to an older one.
+// Every acknowledged edit is still stored afterwards, each iteration executed the steps
+// of one revision or of one edit of the run, and no iteration uses an older one than the
+// iteration before.
 func TestKillWhileEditing(t *testing.T) {
 	dir := t.TempDir()
 	o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: dir, Crashes: 1 << 20}
@@ -165,7 +165,7 @@ func judgeEdits(t *testing.T, rt *runtime.Runtime, run sentinels.RunID, hashes m
 			got = append(got, s.Name)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("pass %d carried out %q; %v is %q", it.Number, got, at, want)
+			t.Errorf("iteration %d executed %q; %v is %q", it.Number, got, at, want)
 		}
 	}
 	t.Logf("%d edits acknowledged, %d passes kept, %d of them compared step by step; the last used %v", len(hashes), len(tr.Iterations), compared, newest)

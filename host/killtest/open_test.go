@@ -60,7 +60,7 @@ func warmCache(t *testing.T, state string) {
 }
 
 // TestKillWhileOpening kills the very first opening of a state folder again and
-// again: whatever is there then can be opened and a run carried out.
+// again. What is left can be opened, and a run executed.
 func TestKillWhileOpening(t *testing.T) {
 	server := newModelServer(t).URL
 	exists := func(pattern string) func() bool {

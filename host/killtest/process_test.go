@@ -39,9 +39,9 @@ const (
 	never       moment = iota // it ends by itself
 	atStart                   // of the process
 	afterOpen                 // the state folder is open
-	afterResume               // the run goes on
-	afterEvent                // something was told of it
-	afterSight                // something is to be seen from outside
+	afterResume               // the run continues
+	afterEvent                // progress was reported
+	afterSight                // an effect is visible from outside
 )
 
 // A life is one host process and what it said.
@@ -73,7 +73,7 @@ func start(t *testing.T, o order, server string) *life {
 		"OPENAI_BASE_URL=" + server + "/v1", "OPENAI_API_KEY=key-of-" + lifeName(o.Life), "GORACE=halt_on_error=1",
 	}
 	l.cmd.Dir = o.Workspace
-	// A file, not a pipe: an orphan that holds it keeps nobody waiting.
+	// A file, not a pipe: an orphan that holds it blocks no reader.
 	if l.errors, err = os.OpenFile(filepath.Join(o.Workspace, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func strays(t *testing.T, workspace string, until int) []string {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
-		// What cannot be read has ended, or is nobody's of ours.
+		// A process that cannot be read has ended or is not ours.
 		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		if err != nil || !bytes.Contains(env, []byte(workspace)) {
 			continue
