@@ -13,7 +13,7 @@ import (
 // on, while others save, delete and list. A cache that kept what the store had a
 // moment before would show an older revision.
 func TestDefinitionsAreTheNewest(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	var wg sync.WaitGroup
 	for w := range 4 {
 		id := fmt.Sprintf("s%d", w)

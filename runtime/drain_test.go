@@ -20,7 +20,7 @@ const drained = `{"name":"drained","steps":[
 func TestDrainLeavesNothingInDoubt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	w, inner := newWorld(), store.NewMemory()
+	w, inner := newFakeHost(), store.NewMemory()
 	t.Cleanup(func() { inner.Close() })
 	db := keptOpen{inner}
 	w.delay = 3 * time.Millisecond
@@ -83,7 +83,7 @@ func TestDrainLeavesNothingInDoubt(t *testing.T) {
 
 // TestDrainHasAnEnd says so when a step does not come to its end in time.
 func TestDrainHasAnEnd(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	w.delay = time.Minute
 	rt := open(t, w, store.NewMemory(), runtime.Options{})
 	if _, err := rt.Start(context.Background(), decode(t, rt, drained), runtime.StartOptions{}); err != nil {

@@ -344,7 +344,7 @@ func TestEditsAgainstAModel(t *testing.T) {
 	opt := runtime.Options{Limits: runtime.Limits{KeepRevisions: 100_000, KeepIterations: 100_000, KeepBytes: 1 << 40, Crashes: 1000}}
 	first := []string{"a", "b"}
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, opt)
+	rt := open(t, newFakeHost(), db, opt)
 	stored := save(t, rt, looped(first), runtime.SaveOptions{})
 	shared, own := newEditModel(first), newEditModel(first)
 	follows := startStored(t, rt, stored, runtime.StartOptions{})
@@ -383,7 +383,7 @@ func TestEditsAgainstAModel(t *testing.T) {
 		rt.Close()
 		editors.Wait()
 		db = snap
-		rt = open(t, newWorld(), db, opt)
+		rt = open(t, newFakeHost(), db, opt)
 		head, err := rt.Definition("m")
 		if err != nil {
 			t.Fatal(err)

@@ -17,10 +17,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// emitting is a world with commands that emit an event: through the runtime, in a
+// emitting is a fake host with commands that emit an event: through the runtime, in a
 // transaction, and in one that fails.
 type emitting struct {
-	*world
+	*fakeHost
 	rt    *runtime.Runtime
 	waits atomic.Int64 // calls of sentinel_wait
 }
@@ -32,7 +32,7 @@ func (w *emitting) Lookup(name string) (runtime.CommandInfo, bool) {
 	case "emit/store", "emit/fail":
 		return runtime.CommandInfo{Name: name, InStore: true}, true
 	}
-	return w.world.Lookup(name)
+	return w.fakeHost.Lookup(name)
 }
 
 func (w *emitting) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessage, error) {
@@ -52,13 +52,13 @@ func (w *emitting) Call(ctx context.Context, c runtime.CommandCall) (json.RawMes
 	case "emit/fail":
 		return nil, errors.Join(c.Records.Emit(ctx, e), errors.New("failed after it emitted"))
 	}
-	return w.world.Call(ctx, c)
+	return w.fakeHost.Call(ctx, c)
 }
 
 // openEmitting opens a runtime whose iterations may emit so many bytes.
 func openEmitting(t *testing.T, db store.Store, limit int64) (*runtime.Runtime, *emitting) {
 	t.Helper()
-	w := &emitting{world: newWorld()}
+	w := &emitting{fakeHost: newFakeHost()}
 	opt := runtime.Options{Commands: w, Executions: w, Limits: runtime.Limits{EventBytes: limit}}
 	opt.Observer.Progress = func(p runtime.Progress) {
 		if p.Event == runtime.OnCallStart && p.Function == abi.FuncWait {
@@ -122,7 +122,7 @@ func TestEventBytesOfAnIteration(t *testing.T) {
 	for _, kind := range []string{"say", "emit/log", "emit/store"} {
 		t.Run(kind, func(t *testing.T) {
 			rt, _ := openEmitting(t, store.NewMemory(), 100)
-			res := carryOut(t, rt, emitsAll(once, emits(kind, 49, "a"), emits(kind, 52, "b"), emits(kind, 51, "c"), emits(kind, 4, "d")), runtime.StartOptions{})
+			res := runToEnd(t, rt, emitsAll(once, emits(kind, 49, "a"), emits(kind, 52, "b"), emits(kind, 51, "c"), emits(kind, 4, "d")), runtime.StartOptions{})
 			want := []string{
 				"ok", `eventBytes: event "e" of 52 bytes is too much for iteration 1: it has emitted 49 bytes of events, the limit is 100`,
 				"ok", `eventBytes: event "e" of 4 bytes is too much for iteration 1: it has emitted 100 bytes of events, the limit is 100`,
@@ -141,7 +141,7 @@ func TestEventBytesOfAnIteration(t *testing.T) {
 // failed do not count.
 func TestEventBytesBeginAnew(t *testing.T) {
 	rt, _ := openEmitting(t, store.NewMemory(), 100)
-	res := carryOut(t, rt, emitsAll(`{"type":"count","max":3}`, emits("emit/fail", 100, "failed"), emits("say", 100, "a")), runtime.StartOptions{})
+	res := runToEnd(t, rt, emitsAll(`{"type":"count","max":3}`, emits("emit/fail", 100, "failed"), emits("say", 100, "a")), runtime.StartOptions{})
 	if diff := cmp.Diff([]string{"ok"}, outcomes(t, res, "a")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -183,7 +183,7 @@ func TestEventBytesAfterResume(t *testing.T) {
 func TestEventBytesDefault(t *testing.T) {
 	rt, _ := openEmitting(t, store.NewMemory(), 0)
 	src := emitsAll(once, `{"type":"times","count":70,"steps":[`+emits("say", 255<<10, "a")+`]}`)
-	if res := carryOut(t, rt, src, runtime.StartOptions{}); res.Status != sentinels.StatusCompleted {
+	if res := runToEnd(t, rt, src, runtime.StartOptions{}); res.Status != sentinels.StatusCompleted {
 		t.Fatalf("run ended %s: %v", res.Status, res.Error)
 	}
 	if events, err := rt.Events("e", 100); len(events) != 64 || err != nil {

@@ -53,7 +53,7 @@ func TestEventLogKeepsBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := store.NewMemory()
 			opt := runtime.Options{Limits: runtime.Limits{KeepEventBytes: tt.limit}}
-			rt := open(t, newWorld(), db, opt)
+			rt := open(t, newFakeHost(), db, opt)
 			for i := range 8 {
 				if _, err := rt.Emit(within(t), sizedEvent("e", fmt.Sprint(i), data)); err != nil {
 					t.Fatal(err)
@@ -64,11 +64,11 @@ func TestEventLogKeepsBytes(t *testing.T) {
 				t.Errorf("%d events in the store, want %d", n, len(tt.want))
 			}
 			snap := db.Snapshot()
-			holds(t, open(t, newWorld(), snap, opt), tt.want)
+			holds(t, open(t, newFakeHost(), snap, opt), tt.want)
 
 			// With a smaller limit from now on.
 			less := db.Snapshot()
-			rt = open(t, newWorld(), less, runtime.Options{Limits: runtime.Limits{KeepEventBytes: size}})
+			rt = open(t, newFakeHost(), less, runtime.Options{Limits: runtime.Limits{KeepEventBytes: size}})
 			holds(t, rt, []string{"e 7"})
 			if _, err := rt.Emit(within(t), sizedEvent("e", "8", data)); err != nil {
 				t.Fatal(err)

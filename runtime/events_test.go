@@ -39,7 +39,7 @@ func names(events []sentinels.Event) []string {
 // and is the same after a restart, also when less is to be kept from then on.
 func TestEventLogKeepsTheNewest(t *testing.T) {
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, runtime.Options{Limits: runtime.Limits{KeepEvents: 5}})
+	rt := open(t, newFakeHost(), db, runtime.Options{Limits: runtime.Limits{KeepEvents: 5}})
 	for i := range 8 {
 		emit(t, rt, []string{"a:x", "b"}[i%2], fmt.Sprint(i))
 	}
@@ -64,14 +64,14 @@ func TestEventLogKeepsTheNewest(t *testing.T) {
 	}
 	check(rt, 5)
 	snap := db.Snapshot()
-	check(open(t, newWorld(), snap, runtime.Options{Limits: runtime.Limits{KeepEvents: 5}}), 5)
-	check(open(t, newWorld(), snap.Snapshot(), runtime.Options{Limits: runtime.Limits{KeepEvents: 2}}), 2)
+	check(open(t, newFakeHost(), snap, runtime.Options{Limits: runtime.Limits{KeepEvents: 5}}), 5)
+	check(open(t, newFakeHost(), snap.Snapshot(), runtime.Options{Limits: runtime.Limits{KeepEvents: 2}}), 2)
 }
 
 // A reader that waits sees what passes, so nothing that does not concern it
 // counts as lost, however much it is.
 func TestWaitingReaderLosesNothing(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepEvents: 3}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepEvents: 3}})
 	type got struct {
 		id   string
 		lost int
@@ -97,7 +97,7 @@ func TestWaitingReaderLosesNothing(t *testing.T) {
 
 // A reader whose time is over leaves nothing behind.
 func TestReaderLeaves(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(5*time.Millisecond, cancel)
 	_, _, _, err := runtime.EventLog(rt).Next(ctx, "never", 0)
@@ -110,7 +110,7 @@ func TestReaderLeaves(t *testing.T) {
 // those who emit it at the same moment; another source's is another event.
 func TestEmitTwiceIsOnce(t *testing.T) {
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	first := emit(t, rt, "a", "1")
 	var together sync.WaitGroup
 	for range 8 {
@@ -124,7 +124,7 @@ func TestEmitTwiceIsOnce(t *testing.T) {
 	if _, err := rt.Emit(within(t), sentinels.Event{ID: "1", Name: "a", Source: "elsewhere"}); err != nil {
 		t.Fatal(err)
 	}
-	rt = open(t, newWorld(), db.Snapshot(), runtime.Options{})
+	rt = open(t, newFakeHost(), db.Snapshot(), runtime.Options{})
 	emit(t, rt, "a", "1")
 	got, err := rt.Events("a", 10)
 	if diff := cmp.Diff([]string{"a 1", "a 2", "a 1"}, names(got)); diff != "" || err != nil {
@@ -134,7 +134,7 @@ func TestEmitTwiceIsOnce(t *testing.T) {
 
 // What a person emits is refused beyond the limit too, with the way it took.
 func TestEmitNamesTheCircle(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 2}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 2}})
 	e := sentinels.Event{Name: "go", Hops: 3, Path: []string{"a", "b", "a"}}
 	_, err := rt.Emit(within(t), e)
 	want := `event "go" would pass through 3 runs, the limit is 2: a chain of events runs in a circle: a -> b -> a`
@@ -147,7 +147,7 @@ func TestEmitNamesTheCircle(t *testing.T) {
 // order, while others emit.
 func TestEventLogHammer(t *testing.T) {
 	const emitters, each, readers = 4, 150, 40
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	var all sync.WaitGroup
 	for r := range readers {
 		pattern := []string{"load:0", "load:*", "**"}[r%3]
@@ -247,7 +247,7 @@ func TestRareEventMissesNothing(t *testing.T) {
 // A run that is started by another one's command belongs to the chain of that
 // one: its events go on counting, and a circle of starts ends.
 func TestChainGoesOnOverStarts(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 3}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 3}})
 	const waits = `{"id":%q,"name":"x","loop":{"type":"once"},"steps":[{"type":"pause","event":"never"}]}`
 	run := func(id string, opt runtime.StartOptions) (sentinels.RunID, error) {
 		return rt.Start(within(t), decode(t, rt, fmt.Sprintf(waits, id)), opt)

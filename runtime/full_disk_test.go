@@ -38,7 +38,7 @@ func fullDiskMain() bool {
 		defer out.Unlock()
 		fmt.Printf(format+"\n", args...)
 	}
-	w := newWorld()
+	w := newFakeHost()
 	rt, err := runtime.Open(context.Background(), runtime.Options{
 		Dir: dir, CacheDir: os.Getenv(fullDiskCacheVar), Commands: w, Models: w, Executions: w, Limits: runtime.Limits{KeepEvents: 1 << 20},
 		Observer: runtime.Observer{Health: func(h runtime.Health) { say("health %t %t %s", h.OK, h.ReadOnly, h.Reason) }},

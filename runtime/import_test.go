@@ -35,7 +35,7 @@ func history(t *testing.T, rt *runtime.Runtime) []runtime.Stored {
 // lived is a store in which the definition "d" has a past: an edit, a deletion,
 // a rollback, the first revisions already gone.
 func lived(t *testing.T) *runtime.Runtime {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepRevisions: 4}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepRevisions: 4}})
 	for _, value := range []string{"a", "b", "c <&>"} {
 		save(t, rt, plain(value), runtime.SaveOptions{Expect: runtime.AnyRevision, By: "ann", Note: "is " + value})
 	}
@@ -54,7 +54,7 @@ func TestImportHistory(t *testing.T) {
 		t.Fatalf("the history is %+v", past)
 	}
 	var h heard
-	to := open(t, newWorld(), store.NewMemory(), runtime.Options{Observer: h.observer()})
+	to := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Observer: h.observer()})
 	indented := slices.Clone(past)
 	indented[0].Definition, _ = json.MarshalIndent(past[0].Definition, "", "  ")
 	in := runtime.Incoming{Definition: decode(t, to, plain("e")), History: indented}
@@ -85,7 +85,7 @@ func TestImportHistory(t *testing.T) {
 // A history keeps no more than this store does.
 func TestImportKeepsBounds(t *testing.T) {
 	from := lived(t)
-	to := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepRevisions: 2}})
+	to := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepRevisions: 2}})
 	if _, err := to.Import(within(t), []runtime.Incoming{{Definition: decode(t, to, plain("e")), History: history(t, from)}}, runtime.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestImportAllOrNothing(t *testing.T) {
 		"a wrong syntax":  {edit(func(h []runtime.Stored) []runtime.Stored { h[0].Definition = []byte("{"); return h }), "cannot be read"},
 		"nothing of this": {edit(func(h []runtime.Stored) []runtime.Stored { h[0].Definition = []byte(`[]`); return h }), "is not what its hash says"},
 	} {
-		rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+		rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 		in := []runtime.Incoming{
 			{Definition: decode(t, rt, `{"id":"other","name":"o","steps":[{"type":"call","command":"world/act","value":"x"}]}`)},
 			{Definition: decode(t, rt, plain("e")), History: c.history},
@@ -127,7 +127,7 @@ func TestImportAllOrNothing(t *testing.T) {
 			t.Errorf("%s: %v is there, %v", name, all, err)
 		}
 	}
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	save(t, rt, plain("z"), runtime.SaveOptions{})
 	d := runtime.Incoming{Definition: decode(t, rt, plain("e"))}
 	if _, err := rt.Import(within(t), []runtime.Incoming{d}, runtime.SaveOptions{}); abi.CodeOf(err) != abi.Conflict {

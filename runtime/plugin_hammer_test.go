@@ -35,7 +35,7 @@ func TestThousandSwaps(t *testing.T) {
 	if testing.Short() {
 		swaps = 60
 	}
-	w := newWorld()
+	w := newFakeHost()
 	w.delay = time.Millisecond
 	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepIterations: 1 << 20, KeepBytes: 1 << 30}})
 	answers := map[string]string{} // by digest

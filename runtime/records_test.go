@@ -26,7 +26,7 @@ func transact(t testing.TB, r *runtime.Records, fn func(*runtime.RecordsTx) erro
 
 func TestRecordsRevisions(t *testing.T) {
 	ctx := within(t)
-	r := open(t, newWorld(), store.NewMemory(), runtime.Options{}).Records()
+	r := open(t, newFakeHost(), store.NewMemory(), runtime.Options{}).Records()
 	transact(t, r, func(tx *runtime.RecordsTx) error {
 		doc, err := tx.Put(ctx, "c", "a", json.RawMessage(`1`), 0)
 		if err != nil || doc.Revision != 1 || doc.CreatedAt.IsZero() {
@@ -90,7 +90,7 @@ func TestRecordsRevisions(t *testing.T) {
 func TestRecordsScan(t *testing.T) {
 	ctx := within(t)
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	r := rt.Records()
 	put := func(tx *runtime.RecordsTx, id, data string) {
 		t.Helper()
@@ -169,13 +169,13 @@ func TestRecordsScan(t *testing.T) {
 func TestStoreCommandHappensOnce(t *testing.T) {
 	const src = `{"name":"n","steps":[
 		{"type":"times","count":4,"steps":[{"type":"call","command":"world/note","value":"$index","outputTo":"a"}]}],"loop":{"type":"count","max":2}}`
-	f := newFilm()
-	rt := open(t, newWorld(), f, runtime.Options{})
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, runtime.Options{})
 	id := start(t, rt, src, runtime.StartOptions{})
 	wait(t, rt, id)
 	rt.Close()
 	for n := f.after(t, 1, kind(journal.RunStart)); n < f.length(); n++ {
-		rt := open(t, newWorld(), f.until(t, n), runtime.Options{})
+		rt := open(t, newFakeHost(), f.prefix(t, n), runtime.Options{})
 		if !status(t, rt, id).Status.Final() {
 			if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
 				t.Fatal(err)
@@ -204,7 +204,7 @@ func TestStoreCommandHappensOnce(t *testing.T) {
 // TestEventsOfATransaction are in the log with its writes, once, and not at all
 // when it fails.
 func TestEventsOfATransaction(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	ctx := t.Context()
 	said := func(n int) func(*runtime.RecordsTx) error {
 		return func(tx *runtime.RecordsTx) error {

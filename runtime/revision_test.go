@@ -60,7 +60,7 @@ func save(t testing.TB, rt *runtime.Runtime, src string, opt runtime.SaveOptions
 // brings it back, each with who and why, told in order.
 func TestRevisions(t *testing.T) {
 	var h heard
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Observer: h.observer()})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Observer: h.observer()})
 	ctx := within(t)
 	save(t, rt, plain("a"), runtime.SaveOptions{By: "ann", Origin: "d.json", Note: "first"})
 	if s := save(t, rt, plain("a"), runtime.SaveOptions{Expect: 1}); s.Revision != 1 {
@@ -134,7 +134,7 @@ func TestRevisions(t *testing.T) {
 
 // Only so many revisions are kept, whatever they are.
 func TestKeptRevisions(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepRevisions: 3}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepRevisions: 3}})
 	for i := range 6 {
 		save(t, rt, plain(fmt.Sprint(i)), runtime.SaveOptions{Expect: runtime.AnyRevision})
 	}
@@ -148,7 +148,7 @@ func TestKeptRevisions(t *testing.T) {
 // reader finds it by its key.
 func TestNotesAreNotTheDefinition(t *testing.T) {
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	note := `,"definition":{"x":1}}` + "\n<&>\u2028 \\\","
 	want := save(t, rt, plain("a"), runtime.SaveOptions{Note: note, By: `","definition":`})
 	got, err := rt.Definition("d")
@@ -170,7 +170,7 @@ func appendStep(value string) func(*sentinels.Definition) (*sentinels.Definition
 
 // Edits at the same time all count, each on what the one before left.
 func TestEditsMeet(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	save(t, rt, plain("a"), runtime.SaveOptions{})
 	const writers, each = 4, 8
 	var all sync.WaitGroup
@@ -196,7 +196,7 @@ func TestEditsMeet(t *testing.T) {
 
 // What an edit makes is checked as a file is, and a refused one changes nothing.
 func TestRefusedEdits(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	save(t, rt, plain("a"), runtime.SaveOptions{})
 	ctx := within(t)
 	step := func(s sentinels.Step) func(*sentinels.Definition) (*sentinels.Definition, error) {
@@ -227,7 +227,7 @@ func TestRefusedEdits(t *testing.T) {
 
 // A stored definition is read once for each set of step types.
 func TestDecodedIsShared(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	s := save(t, rt, plain("a"), runtime.SaveOptions{})
 	one, err := rt.Decoded(s)
 	if err != nil {

@@ -74,9 +74,9 @@ func TestTriggerHammer(t *testing.T) {
 			policy = []string{"skip", "queue", "restart"}[rng.IntN(3)]
 		}
 		trigger := []string{
-			`[{"type":"tap"},{"type":"hook"}]`,
-			`[{"type":"hook"},{"type":"event","event":"hammer"},{"type":"tap"}]`,
-			`[{"type":"tap","debounceMs":2,"maxWaitMs":5},{"type":"hook"}]`,
+			`[{"type":"test"},{"type":"hook"}]`,
+			`[{"type":"hook"},{"type":"event","event":"hammer"},{"type":"test"}]`,
+			`[{"type":"test","debounceMs":2,"maxWaitMs":5},{"type":"hook"}]`,
 			`{"type":"hook","filter":"$event.n % 2 === 0"}`,
 		}[rng.IntN(4)]
 		s.saveSteps(t, string(id), `{"type":"pause","durationMs":`+fmt.Sprint(1+rng.IntN(3))+`}`, fmt.Sprintf(`"concurrency":%q,"trigger":%s`, policy, trigger))

@@ -14,26 +14,26 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A stage is the outside of a script: commands and a model that answer as the
+// A scriptedHost has the commands and the model of a script, which answer as the
 // script says.
-type stage struct {
-	// Commands answers by name, one answer after the other; the last one stays.
-	Commands map[string][]cue `json:"commands"`
-	// Model answers turn by turn in the same way. Without it every turn is "ok".
-	Model []cue `json:"model"`
-	// Recalled answers depend on how far the conversation is, not on how many
-	// turns were made.
+type scriptedHost struct {
+	// Commands are the responses by name, used in order; the last one is repeated.
+	Commands map[string][]response `json:"commands"`
+	// Model are the responses of model turns, used the same way. Default "ok".
+	Model []response `json:"model"`
+	// Recalled selects the response by the length of the conversation instead of the
+	// number of turns.
 	Recalled bool `json:"recalled"`
 	// Unpriced models have no known price.
 	Unpriced bool `json:"unpriced"`
 
 	mu   sync.Mutex
 	next map[string]int
-	seen []string // what was called, with its parameters
+	seen []string // calls with their parameters
 }
 
-// A cue is one answer.
-type cue struct {
+// A response is one answer.
+type response struct {
 	Result    json.RawMessage      `json:"result"`
 	Error     *abi.Error           `json:"error"`
 	DelayMs   int64                `json:"delayMs"`
@@ -43,7 +43,7 @@ type cue struct {
 	ToolCalls []sentinels.ToolCall `json:"toolCalls"`
 }
 
-func (s *stage) take(name string, from []cue) cue {
+func (s *scriptedHost) take(name string, from []response) response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next == nil {
@@ -54,31 +54,30 @@ func (s *stage) take(name string, from []cue) cue {
 	return from[i]
 }
 
-func (c cue) play(ctx context.Context) error {
+func (r response) play(ctx context.Context) error {
 	var timer <-chan time.Time
-	if !c.Hang {
-		timer = time.After(time.Duration(c.DelayMs) * time.Millisecond)
+	if !r.Hang {
+		timer = time.After(time.Duration(r.DelayMs) * time.Millisecond)
 	}
 	select {
 	case <-timer:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if c.Error != nil {
-		return c.Error
+	if r.Error != nil {
+		return r.Error
 	}
 	return nil
 }
 
-func (s *stage) note(format string, args ...any) {
+func (s *scriptedHost) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, fmt.Sprintf(format, args...))
 }
 
-// happened is what was called. Calls of parallel branches have no order, so
-// there is none.
-func (s *stage) happened() []string {
+// happened returns the calls, sorted, because calls of parallel branches have no order.
+func (s *scriptedHost) happened() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := append([]string(nil), s.seen...)
@@ -86,7 +85,7 @@ func (s *stage) happened() []string {
 	return seen
 }
 
-func (s *stage) Lookup(name string) (runtime.CommandInfo, bool) {
+func (s *scriptedHost) Lookup(name string) (runtime.CommandInfo, bool) {
 	switch name {
 	case "test/echo":
 		return runtime.CommandInfo{Name: name, ReadOnly: true}, true
@@ -99,7 +98,7 @@ func (s *stage) Lookup(name string) (runtime.CommandInfo, bool) {
 	return runtime.CommandInfo{Name: name}, ok
 }
 
-func (s *stage) Tools(patterns []string) []runtime.CommandInfo {
+func (s *scriptedHost) Tools(patterns []string) []runtime.CommandInfo {
 	names := []string{"test/echo"}
 	for name := range s.Commands {
 		names = append(names, name)
@@ -117,26 +116,26 @@ func (s *stage) Tools(patterns []string) []runtime.CommandInfo {
 	return infos
 }
 
-// Call answers test/echo with its parameters, code/shell/execute with what it
-// was given, test/note by writing a record, all others as the script says.
-func (s *stage) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessage, error) {
+// Call answers test/echo with its parameters, code/shell/execute with its line and
+// environment, test/note by writing a record, all others from the script.
+func (s *scriptedHost) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessage, error) {
 	by := ""
 	if c.ByModel {
 		by = " by model"
 	}
-	cues := s.Commands[c.Command]
-	cue := cue{}
-	if len(cues) > 0 {
-		cue = s.take(c.Command, cues)
+	responses := s.Commands[c.Command]
+	answer := response{}
+	if len(responses) > 0 {
+		answer = s.take(c.Command, responses)
 	}
-	if !cue.Hang { // whether a call that is cancelled had begun is chance
+	if !answer.Hang { // whether a cancelled call had begun depends on timing
 		s.note("%s%s %s", c.Command, by, c.Params)
 	}
-	if len(cues) > 0 {
-		if cue.Big > 0 {
-			cue.Result, _ = json.Marshal(strings.Repeat("x", cue.Big))
+	if len(responses) > 0 {
+		if answer.Big > 0 {
+			answer.Result, _ = json.Marshal(strings.Repeat("x", answer.Big))
 		}
-		return cue.Result, cue.play(ctx)
+		return answer.Result, answer.play(ctx)
 	}
 	switch c.Command {
 	case "test/echo":
@@ -163,15 +162,15 @@ func (s *stage) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 	return nil, &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("no command %q", c.Command)}
 }
 
-func (s *stage) Quote(context.Context, sentinels.Turn) (runtime.ModelQuote, error) {
-	return runtime.ModelQuote{Provider: "stage", Model: "prompter", Priced: !s.Unpriced,
+func (s *scriptedHost) Quote(context.Context, sentinels.Turn) (runtime.ModelQuote, error) {
+	return runtime.ModelQuote{Provider: "fake", Model: "prompter", Priced: !s.Unpriced,
 		Worst: sentinels.Usage{InputTokens: 100, OutputTokens: 100, CostUSD: 0.02}}, nil
 }
 
-func (s *stage) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
+func (s *scriptedHost) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
 	last := t.Messages[len(t.Messages)-1]
 	s.note("turn %d %s %q", len(t.Messages), last.Role, last.Content)
-	answer := cue{Text: "ok"}
+	answer := response{Text: "ok"}
 	switch n := len(s.Model); {
 	case n > 0 && s.Recalled:
 		answer = s.Model[min(len(t.Messages)/3, n-1)] // prompt, reply, tool result, reply, ...
@@ -182,7 +181,7 @@ func (s *stage) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) 
 		return sentinels.Reply{}, err
 	}
 	delta(answer.Text)
-	r := sentinels.Reply{Text: answer.Text, ToolCalls: answer.ToolCalls, Finish: "stop", Provider: "stage", Model: "prompter",
+	r := sentinels.Reply{Text: answer.Text, ToolCalls: answer.ToolCalls, Finish: "stop", Provider: "fake", Model: "prompter",
 		Usage: sentinels.Usage{InputTokens: 10, OutputTokens: 5, CostUSD: 0.01}}
 	if len(r.ToolCalls) > 0 {
 		r.Finish = "tools"

@@ -11,20 +11,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// A film is a store that remembers every batch it was given. Batches commit in
-// their order, so each prefix of them is what a crash at some moment leaves,
-// and a test can go on from any of them.
-type film struct {
+// A recordingStore is a store that keeps every batch that it was given. Batches
+// are committed in order, so a crash can leave any prefix of them, and a test can
+// recover from each.
+type recordingStore struct {
 	*store.Memory
 
-	mu     sync.Mutex
-	frames []store.Batch
-	blobs  [][]byte
+	mu      sync.Mutex
+	batches []store.Batch
+	blobs   [][]byte
 }
 
-func newFilm() *film { return &film{Memory: store.NewMemory()} }
+func newRecordingStore() *recordingStore { return &recordingStore{Memory: store.NewMemory()} }
 
-func (f *film) Enqueue(b store.Batch) *store.Ticket {
+func (f *recordingStore) Enqueue(b store.Batch) *store.Ticket {
 	kept := store.Batch{Trims: slices.Clone(b.Trims)}
 	for _, a := range b.Appends {
 		kept.Appends = append(kept.Appends, store.Append{Run: a.Run, Seq: a.Seq, Record: bytes.Clone(a.Record)})
@@ -34,52 +34,52 @@ func (f *film) Enqueue(b store.Batch) *store.Ticket {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.frames = append(f.frames, kept)
+	f.batches = append(f.batches, kept)
 	return f.Memory.Enqueue(b)
 }
 
-func (f *film) PutBlob(data []byte) (string, error) {
+func (f *recordingStore) PutBlob(data []byte) (string, error) {
 	f.mu.Lock()
 	f.blobs = append(f.blobs, bytes.Clone(data))
 	f.mu.Unlock()
 	return f.Memory.PutBlob(data)
 }
 
-// length is how many batches there are.
-func (f *film) length() int {
+// length returns the number of batches.
+func (f *recordingStore) length() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.frames)
+	return len(f.batches)
 }
 
-// until returns a store with the first n batches, filmed again.
-func (f *film) until(t testing.TB, n int) *film {
+// prefix returns a recording store with the first n batches.
+func (f *recordingStore) prefix(t testing.TB, n int) *recordingStore {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	next := newFilm()
+	next := newRecordingStore()
 	t.Cleanup(func() { next.Close() })
 	for _, b := range f.blobs {
 		if _, err := next.PutBlob(b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, b := range f.frames[:n] {
+	for _, b := range f.batches[:n] {
 		next.Enqueue(b) // one that was refused is refused again
 	}
 	if n > 0 {
-		next.Enqueue(store.Batch{Puts: []store.Put{{Bucket: "film", Key: []byte("end"), Value: []byte("1")}}}).Wait(context.Background())
+		next.Enqueue(store.Batch{Puts: []store.Put{{Bucket: "recording", Key: []byte("end"), Value: []byte("1")}}}).Wait(context.Background())
 	}
 	return next
 }
 
-// after returns how many batches there are up to and with the one that holds
-// the nth record that fits; it fails the test if there is none.
-func (f *film) after(t testing.TB, nth int, fits func(*journal.Record) bool) int {
+// after returns the number of batches up to and including the one with the nth record
+// that fits. Without such a record the test fails.
+func (f *recordingStore) after(t testing.TB, nth int, fits func(*journal.Record) bool) int {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i, b := range f.frames {
+	for i, b := range f.batches {
 		for _, a := range b.Appends {
 			rec, err := journal.Decode(a.Record)
 			if err != nil {
@@ -92,7 +92,7 @@ func (f *film) after(t testing.TB, nth int, fits func(*journal.Record) bool) int
 			}
 		}
 	}
-	t.Fatal("the film has no such record")
+	t.Fatal("the recording has no such record")
 	return 0
 }
 
@@ -100,14 +100,14 @@ func kind(k journal.Kind) func(*journal.Record) bool {
 	return func(r *journal.Record) bool { return r.Kind == k }
 }
 
-var _ store.Store = (*film)(nil)
+var _ store.Store = (*recordingStore)(nil)
 
 // has reports whether there is a record that fits.
-func (f *film) has(t testing.TB, fits func(*journal.Record) bool) bool {
+func (f *recordingStore) has(t testing.TB, fits func(*journal.Record) bool) bool {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, b := range f.frames {
+	for _, b := range f.batches {
 		for _, a := range b.Appends {
 			rec, err := journal.Decode(a.Record)
 			if err != nil {
@@ -121,8 +121,8 @@ func (f *film) has(t testing.TB, fits func(*journal.Record) bool) bool {
 	return false
 }
 
-// inPass fits what fits does in iteration n.
-func inPass(n int, fits func(*journal.Record) bool) func(*journal.Record) bool {
+// inIteration returns a filter for the records of iteration n that fit.
+func inIteration(n int, fits func(*journal.Record) bool) func(*journal.Record) bool {
 	at := 0
 	return func(r *journal.Record) bool {
 		if r.IterationStart != nil {
@@ -132,8 +132,8 @@ func inPass(n int, fits func(*journal.Record) bool) func(*journal.Record) bool {
 	}
 }
 
-// count is how many records fit.
-func (f *film) count(t testing.TB, fits func(*journal.Record) bool) int {
+// count returns the number of records that fit.
+func (f *recordingStore) count(t testing.TB, fits func(*journal.Record) bool) int {
 	t.Helper()
 	n := 0
 	f.has(t, func(r *journal.Record) bool {

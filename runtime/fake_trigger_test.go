@@ -16,41 +16,41 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// taps are the kinds of the engine's own tests: "tap" fires what a test hands
-// it, "list" a list of its own whose place it keeps, "event" what is in the log,
-// "hook" what it receives.
-type taps struct {
+// fakeTriggers are the kinds of triggers of the engine tests: "test" fires what a test passes
+// it, "list" a list whose position it keeps, "event" the events of the log, "hook" the
+// requests that it receives.
+type fakeTriggers struct {
 	mu    sync.Mutex
-	armed map[sentinels.ID][]*tapped // of "tap", in order; the newest arming
-	envs  []triggers.Env             // of every arming
-	fail  error                      // what Run of a "tap" fails with
-	runs  int                        // how often one was run
+	armed map[sentinels.ID][]*fakeArmed // of "test", in order; the newest arming
+	envs  []triggers.Env                // of every arming
+	fail  error                         // what Run of a "test" fails with
+	runs  int                           // how often one was run
 }
 
-func (k *taps) set() triggers.Set {
+func (k *fakeTriggers) set() triggers.Set {
 	var set triggers.Set
-	for _, name := range []string{"tap", "list", "event", "hook", "immediate", "manual"} {
-		set = append(set, tapKind{k, name})
+	for _, name := range []string{"test", "list", "event", "hook", "immediate", "manual"} {
+		set = append(set, fakeKind{k, name})
 	}
 	return set
 }
 
-type tapKind struct {
-	*taps
+type fakeKind struct {
+	*fakeTriggers
 	name string
 }
 
-type tapOptions struct {
+type fakeOptions struct {
 	Tag  string `json:"tag"`
 	N    int    `json:"n"`
 	Bad  string `json:"bad"` // refused: "check" or "arm"
 	Name string `json:"name"`
 }
 
-func (k tapKind) Name() string { return k.name }
+func (k fakeKind) Name() string { return k.name }
 
-func (k tapKind) Check(t sentinels.Trigger) error {
-	var o tapOptions
+func (k fakeKind) Check(t sentinels.Trigger) error {
+	var o fakeOptions
 	if err := triggers.ReadOptions(t, &o); err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func (k tapKind) Check(t sentinels.Trigger) error {
 	return nil
 }
 
-func (k tapKind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
-	a := &tapped{kind: k, env: env, pattern: t.Event, asks: make(chan tapAsk)}
+func (k fakeKind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
+	a := &fakeArmed{kind: k, env: env, pattern: t.Event, requests: make(chan fireRequest)}
 	if err := triggers.ReadOptions(t, &a.opt); err != nil {
 		return nil, err
 	}
@@ -72,38 +72,38 @@ func (k tapKind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, err
 	defer k.mu.Unlock()
 	k.envs = append(k.envs, env)
 	if k.armed == nil {
-		k.armed = map[sentinels.ID][]*tapped{}
+		k.armed = map[sentinels.ID][]*fakeArmed{}
 	}
 	if list := k.armed[env.Sentinel]; len(list) > 0 && list[0].env.Revision != env.Revision {
 		k.armed[env.Sentinel] = nil
 	}
 	k.armed[env.Sentinel] = append(k.armed[env.Sentinel], a)
 	if k.name == "hook" {
-		return hooked{a}, nil
+		return fakeHook{a}, nil
 	}
 	return a, nil
 }
 
-type tapAsk struct {
+type fireRequest struct {
 	fire  triggers.Firing
-	reply chan<- tapAnswer
+	reply chan<- fireAnswer
 }
 
-type tapAnswer struct {
+type fireAnswer struct {
 	adm triggers.Admission
 	err error
 }
 
-// tapped is one armed trigger of a fake kind.
-type tapped struct {
-	kind    tapKind
-	env     triggers.Env
-	opt     tapOptions
-	pattern string
-	asks    chan tapAsk
+// fakeArmed is one armed trigger of a fake kind.
+type fakeArmed struct {
+	kind     fakeKind
+	env      triggers.Env
+	opt      fakeOptions
+	pattern  string
+	requests chan fireRequest
 }
 
-func (a *tapped) Run(ctx context.Context, fire triggers.FireFunc) error {
+func (a *fakeArmed) Run(ctx context.Context, fire triggers.FireFunc) error {
 	a.kind.mu.Lock()
 	a.kind.runs++
 	fail := a.kind.fail
@@ -119,9 +119,9 @@ func (a *tapped) Run(ctx context.Context, fire triggers.FireFunc) error {
 	}
 	for {
 		select {
-		case ask := <-a.asks:
+		case ask := <-a.requests:
 			adm, err := fire(ctx, ask.fire)
-			ask.reply <- tapAnswer{adm, err}
+			ask.reply <- fireAnswer{adm, err}
 		case <-ctx.Done():
 			return nil
 		}
@@ -129,7 +129,7 @@ func (a *tapped) Run(ctx context.Context, fire triggers.FireFunc) error {
 }
 
 // runList fires n things with keys, as a schedule does.
-func (a *tapped) runList(ctx context.Context, fire triggers.FireFunc) error {
+func (a *fakeArmed) runList(ctx context.Context, fire triggers.FireFunc) error {
 	at := 0
 	if a.env.State != nil {
 		if err := json.Unmarshal(a.env.State, &at); err != nil {
@@ -146,7 +146,7 @@ func (a *tapped) runList(ctx context.Context, fire triggers.FireFunc) error {
 	return nil
 }
 
-func (a *tapped) runEvents(ctx context.Context, fire triggers.FireFunc) error {
+func (a *fakeArmed) runEvents(ctx context.Context, fire triggers.FireFunc) error {
 	at := a.env.Position
 	if a.env.State != nil {
 		if err := json.Unmarshal(a.env.State, &at); err != nil {
@@ -168,25 +168,25 @@ func (a *tapped) runEvents(ctx context.Context, fire triggers.FireFunc) error {
 	}
 }
 
-func (a *tapped) Next(now time.Time) time.Time {
+func (a *fakeArmed) Next(now time.Time) time.Time {
 	if a.opt.N == 0 {
 		return time.Time{}
 	}
 	return now.Add(time.Duration(a.opt.N) * time.Hour)
 }
 
-// hooked takes requests: their body is the data of an event, a header the key.
-type hooked struct{ *tapped }
+// fakeHook receives requests: the body is the data of an event, a header the key.
+type fakeHook struct{ *fakeArmed }
 
-func (h hooked) Receive(r triggers.Request) ([]triggers.Firing, error) {
+func (h fakeHook) Receive(r triggers.Request) ([]triggers.Firing, error) {
 	if string(r.Body) == "forged" {
 		return nil, &abi.Error{Code: abi.Denied, Message: "the signature is wrong"}
 	}
 	return []triggers.Firing{{Key: r.Header["Key"][0], Event: &sentinels.Event{Name: "hook", Data: r.Body}}}, nil
 }
 
-// fire has the nth tap of a sentinel fire, waiting for it to be run.
-func (k *taps) fire(t testing.TB, id sentinels.ID, nth int, f triggers.Firing) triggers.Admission {
+// fire lets the nth fake trigger of a sentinel fire, waiting for it to be run.
+func (k *fakeTriggers) fire(t testing.TB, id sentinels.ID, nth int, f triggers.Firing) triggers.Admission {
 	t.Helper()
 	adm, err := k.tryFire(within(t), id, nth, f)
 	if err != nil {
@@ -195,18 +195,18 @@ func (k *taps) fire(t testing.TB, id sentinels.ID, nth int, f triggers.Firing) t
 	return adm
 }
 
-func (k *taps) tryFire(ctx context.Context, id sentinels.ID, nth int, f triggers.Firing) (triggers.Admission, error) {
-	reply := make(chan tapAnswer, 1)
+func (k *fakeTriggers) tryFire(ctx context.Context, id sentinels.ID, nth int, f triggers.Firing) (triggers.Admission, error) {
+	reply := make(chan fireAnswer, 1)
 	for {
 		k.mu.Lock()
 		list := k.armed[id]
 		k.mu.Unlock()
 		if nth < len(list) {
 			select {
-			case list[nth].asks <- tapAsk{f, reply}:
+			case list[nth].requests <- fireRequest{f, reply}:
 				a := <-reply
 				return a.adm, a.err
-			case <-time.After(2 * time.Millisecond): // it may have been armed anew
+			case <-time.After(2 * time.Millisecond): // it may have been armed again
 			case <-ctx.Done():
 				return triggers.Admission{}, context.Cause(ctx)
 			}
@@ -222,20 +222,21 @@ func (k *taps) tryFire(ctx context.Context, id sentinels.ID, nth int, f triggers
 
 // fired is a fire with a number for the run to wait for.
 func fired(n int) triggers.Firing {
-	return triggers.Firing{Event: &sentinels.Event{Name: "tap", Data: fmt.Appendf(nil, `{"n":%d}`, n)}}
+	return triggers.Firing{Event: &sentinels.Event{Name: "test", Data: fmt.Appendf(nil, `{"n":%d}`, n)}}
 }
 
-// A serving is a runtime whose triggers are armed.
+// A serving is a runtime with armed triggers, its fake triggers and fake host.
 type serving struct {
 	*runtime.Runtime
-	*taps
-	w *world
+	*fakeTriggers
+	w *fakeHost
 }
 
-// serve opens a runtime on db and arms it; runs of an earlier process go on.
+// serve opens a runtime on db, resumes the runs of an earlier process and arms the
+// triggers.
 func serve(t testing.TB, db store.Store, opt runtime.Options) serving {
 	t.Helper()
-	s := serving{taps: new(taps), w: newWorld()}
+	s := serving{fakeTriggers: new(fakeTriggers), w: newFakeHost()}
 	opt.Triggers = s.set()
 	s.Runtime = open(t, s.w, db, opt)
 	infos, err := s.Runs(runtime.RunFilter{})
@@ -314,7 +315,7 @@ func (s serving) number(t testing.TB, run sentinels.RunID) int {
 	return data.N
 }
 
-// end lets the run that is on come to its end.
+// end ends the active run.
 func (s serving) end(t testing.TB, run sentinels.RunID) {
 	t.Helper()
 	emit(t, s.Runtime, "end", "")
@@ -323,7 +324,7 @@ func (s serving) end(t testing.TB, run sentinels.RunID) {
 	}
 }
 
-// sums checks that the counts of a trigger come to what it fired.
+// sums checks that the outcomes of a trigger add up to its firings.
 func sums(t testing.TB, i runtime.TriggerInfo) {
 	t.Helper()
 	n := i.Started + i.Skipped + i.Filtered + i.Debounced + i.Duplicates + i.Dropped + uint64(i.Waiting)

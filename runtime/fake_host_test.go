@@ -14,12 +14,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A world is the outside of an engine test. It counts what really happened, so
+// A fakeHost has the commands and models of an engine test. It counts their effects, so
 // that a test can say whether something happened twice.
-type world struct {
+type fakeHost struct {
 	mu     sync.Mutex
-	frozen bool           // the process that acts here is dead
-	made   map[string]int // key of a call -> how often it was carried out
+	frozen bool           // the process has been killed
+	made   map[string]int // key of a call -> how often it was executed
 	order  []string
 	turns  int
 	delay  time.Duration
@@ -28,11 +28,11 @@ type world struct {
 	ended  int                            // runs whose processes were ended
 }
 
-func newWorld() *world { return &world{made: map[string]int{}} }
+func newFakeHost() *fakeHost { return &fakeHost{made: map[string]int{}} }
 
-// act carries an effect out, unless the process is dead: then nothing happens
-// any more, and the caller never hears.
-func (w *world) act(ctx context.Context, key string) error {
+// act executes an effect, unless the process is dead: then it has no effect and blocks
+// until the caller gives up.
+func (w *fakeHost) act(ctx context.Context, key string) error {
 	if w.delay > 0 {
 		select {
 		case <-time.After(w.delay):
@@ -54,17 +54,17 @@ func (w *world) act(ctx context.Context, key string) error {
 	return nil
 }
 
-func (w *world) freeze() {
+func (w *fakeHost) freeze() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.frozen = true
 }
 
-// next is the world as the next process finds it.
-func (w *world) next() *world {
+// next returns the fake host of the next process.
+func (w *fakeHost) next() *fakeHost {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := newWorld()
+	n := newFakeHost()
 	for k, v := range w.made {
 		n.made[k] = v
 	}
@@ -73,13 +73,13 @@ func (w *world) next() *world {
 	return n
 }
 
-func (w *world) count(key string) int {
+func (w *fakeHost) count(key string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.made[key]
 }
 
-func (w *world) Lookup(name string) (runtime.CommandInfo, bool) {
+func (w *fakeHost) Lookup(name string) (runtime.CommandInfo, bool) {
 	switch name {
 	case "world/act", "world/fail", "world/flaky", "world/spawn":
 		return runtime.CommandInfo{Name: name}, true
@@ -95,8 +95,8 @@ func (w *world) Lookup(name string) (runtime.CommandInfo, bool) {
 	return runtime.CommandInfo{}, false
 }
 
-// Tools knows only names and the pattern of the whole family.
-func (w *world) Tools(patterns []string) (list []runtime.CommandInfo) {
+// Tools supports names and the pattern of all commands.
+func (w *fakeHost) Tools(patterns []string) (list []runtime.CommandInfo) {
 	for _, name := range []string{"world/act", "world/look"} {
 		if slices.Contains(patterns, name) || slices.Contains(patterns, "world/*") {
 			info, _ := w.Lookup(name)
@@ -106,7 +106,7 @@ func (w *world) Tools(patterns []string) (list []runtime.CommandInfo) {
 	return list
 }
 
-func (w *world) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessage, error) {
+func (w *fakeHost) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessage, error) {
 	var params struct {
 		Value json.RawMessage `json:"value"`
 	}
@@ -123,7 +123,7 @@ func (w *world) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 			return nil, err
 		}
 		return nil, w.fail(string(params.Value), c.Attempt)
-	case "world/flaky": // fails with a code that is tried again, but for the second attempt
+	case "world/flaky": // fails with a code that is retried, except in the second attempt
 		if err := w.act(ctx, c.Key); err != nil {
 			return nil, err
 		}
@@ -148,12 +148,12 @@ func (w *world) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessag
 	return json.Marshal(map[string]any{"value": params.Value, "success": true})
 }
 
-func (w *world) Quote(context.Context, sentinels.Turn) (runtime.ModelQuote, error) {
+func (w *fakeHost) Quote(context.Context, sentinels.Turn) (runtime.ModelQuote, error) {
 	return runtime.ModelQuote{Provider: "world", Model: "oracle", Priced: true, Worst: sentinels.Usage{InputTokens: 100, OutputTokens: 100, CostUSD: 0.02}}, nil
 }
 
-func (w *world) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
-	if len(t.Messages) == 0 { // as a hostile guest asks
+func (w *fakeHost) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
+	if len(t.Messages) == 0 { // a request of a hostile guest
 		return sentinels.Reply{}, &abi.Error{Code: abi.BadFields, Message: "no message"}
 	}
 	key := fmt.Sprintf("turn:%v", len(t.Messages))
@@ -168,23 +168,23 @@ func (w *world) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) 
 		Usage: sentinels.Usage{InputTokens: 10, OutputTokens: 5, CostUSD: 0.01}}, nil
 }
 
-func (w *world) Watch(ctx context.Context, _ sentinels.RunID, _ json.RawMessage) (json.RawMessage, error) {
+func (w *fakeHost) Watch(ctx context.Context, _ sentinels.RunID, _ json.RawMessage) (json.RawMessage, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
 
-func (w *world) EndRun(context.Context, sentinels.RunID) error {
+func (w *fakeHost) EndRun(context.Context, sentinels.RunID) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended++
 	return nil
 }
 
-func (w *world) Interrupted(context.Context, sentinels.RunID) ([]runtime.InterruptedExecution, error) {
+func (w *fakeHost) Interrupted(context.Context, sentinels.RunID) ([]runtime.InterruptedExecution, error) {
 	return w.cut, nil
 }
 
-func (w *world) Memory(sentinels.RunID) int64 { return 0 }
+func (w *fakeHost) Memory(sentinels.RunID) int64 { return 0 }
 
 // steps is a small set of step types, written as Go functions.
 func steps() *runtime.GoModule {
