@@ -53,7 +53,7 @@ echo "did $NAME nonce=$SENTINEL_COOKIE"
 }
 
 // everything has every kind of call in every kind of nesting. %INTERRUPT% is
-// what safety.onInterrupt says, with its comma.
+// the value of safety.onInterrupt, with its comma.
 const everything = `{"name":"everything","steps":[
 	{"type":"shell","command":"sh ./act.sh first 0.03 $iteration","outputTo":"first"},
 	{"type":"command","command":"data/create","params":{"collection":"marks","data":{"from":"top","n":"$iteration"}},"outputTo":"mark"},

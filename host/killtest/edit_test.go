@@ -17,20 +17,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// edited loops over waits; what a step is called says which edit made it.
+// edited loops over waits; the name of a step identifies the edit that made it.
 const edited = `{"id":"kill","name":"kill","steps":[{"type":"wait","durationMs":1,"name":"first"}],
 	"loop":{"type":"continuous","intervalMs":1},"safety":{"maxIterations":1000000}}`
 
-// editAnswer is what a command that edits answers.
+// editAnswer is the result of a command that edits.
 type editAnswer struct {
 	Revision, Edit int
 	Hash           string
 	Steps          int
 }
 
-// edit edits steps by commands, one after the other, and says each that was
+// edit edits steps by commands, one after the other, and reports each that was
 // acknowledged. It ends with the process.
-func (o order) edit(ctx context.Context, h *host.Host, say func(report)) error {
+func (o order) edit(ctx context.Context, h *host.Host, send func(report)) error {
 	target := "kill"
 	if o.Edits == "run" {
 		target = string(o.Run)
@@ -58,7 +58,7 @@ func (o order) edit(ctx context.Context, h *host.Host, say func(report)) error {
 			return err
 		}
 		steps = answer.Steps
-		say(report{Kind: "edited", Edited: answer})
+		send(report{Kind: "edited", Edited: answer})
 		time.Sleep(time.Duration(rand.IntN(4)) * time.Millisecond)
 	}
 }
@@ -89,7 +89,7 @@ func TestKillWhileEditing(t *testing.T) {
 		if !l.killed {
 			t.Fatalf("life %d ended by itself: %s", o.Life, l.tail())
 		}
-		for _, r := range l.said {
+		for _, r := range l.reports {
 			if r.Progress != nil && r.Progress.Run != "" {
 				o.Run = r.Progress.Run
 			}

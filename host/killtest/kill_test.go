@@ -174,7 +174,7 @@ func (c *lane) round(t *testing.T, state, policy string, most int) map[string]an
 		if l.killed {
 			continue
 		}
-		res := l.said[len(l.said)-1].Result
+		res := l.reports[len(l.reports)-1].Result
 		if res == nil {
 			t.Fatalf("life %d ended without a result: %s", o.Life, l.tail())
 		}

@@ -75,26 +75,26 @@ func (o order) run() int {
 	}
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
-	say := func(r report) {
+	send := func(r report) {
 		mu.Lock()
 		defer mu.Unlock()
 		_ = out.Encode(r) // the parent may have ended
 	}
-	if err := o.execute(context.Background(), say); err != nil {
-		say(report{Kind: "error", Error: err.Error()})
+	if err := o.execute(context.Background(), send); err != nil {
+		send(report{Kind: "error", Error: err.Error()})
 		return 1
 	}
 	return 0
 }
 
-func (o order) execute(ctx context.Context, say func(report)) (err error) {
+func (o order) execute(ctx context.Context, send func(report)) (err error) {
 	questions := make(chan runtime.Progress, 100)
 	observe := func(p runtime.Progress) {
 		if p.Ask != nil {
 			questions <- p
 		}
 		p.Output = nil
-		say(report{Kind: "progress", Progress: &p})
+		send(report{Kind: "progress", Progress: &p})
 	}
 	h, err := host.Open(ctx, host.Options{
 		Dir: o.Dir, State: o.State, Workspace: o.Workspace, Observer: runtime.Observer{Progress: observe},
@@ -109,25 +109,25 @@ func (o order) execute(ctx context.Context, say func(report)) (err error) {
 			err = closed
 		}
 	}()
-	say(report{Kind: "opened"})
+	send(report{Kind: "opened"})
 	rt := h.Runtime()
 	go o.decide(ctx, rt, questions) // ends with the process
 	if err := o.begin(ctx, rt); err != nil {
 		return err
 	}
-	say(report{Kind: "resumed"})
+	send(report{Kind: "resumed"})
 	if o.Edits != "" {
-		return o.edit(ctx, h, say) // until it is killed
+		return o.edit(ctx, h, send) // until it is killed
 	}
 	res, err := rt.Wait(ctx, o.Run)
 	if err != nil {
 		return err
 	}
-	say(report{Kind: "result", Result: &res})
+	send(report{Kind: "result", Result: &res})
 	return nil
 }
 
-// begin starts the run, or goes on with it unless it is over.
+// begin starts the run, or resumes it unless it has ended.
 func (o *order) begin(ctx context.Context, rt *runtime.Runtime) error {
 	if o.Run == "" {
 		text, err := os.ReadFile(filepath.Join(o.Workspace, "kill.json"))

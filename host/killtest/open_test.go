@@ -114,7 +114,7 @@ func TestKillWhileOpening(t *testing.T) {
 			o.Life = 9
 			l := start(t, o, server)
 			l.live(t, plan{}, nil)
-			if res := l.said[len(l.said)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
+			if res := l.reports[len(l.reports)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
 				t.Errorf("after %d kills: %s", kills, l.tail())
 			}
 			t.Logf("%d kills", kills)
@@ -148,9 +148,9 @@ func TestSecondProcess(t *testing.T) {
 			}
 		}
 		// The command line promises a second, with its own start. What a machine
-		// takes is not asserted, only that it is no wait.
+		// takes is not asserted, only that it does not wait.
 		if t.Logf("refused after %s", fastest); fastest > 20*time.Second {
-			t.Errorf("it took %s to say so", fastest)
+			t.Errorf("the refusal took %s", fastest)
 		}
 		tried = true
 	})
