@@ -20,6 +20,7 @@ var plainFolders = []string{
 	"host/trust",
 	"plugins",
 	"plugins/**",
+	"runtime",
 	"runtime/guest",
 	"runtime/internal/cond",
 	"runtime/internal/journal",

@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// allBuiltins uses every built-in step type that needs nobody to answer.
+// allBuiltins uses every built-in step type that needs no decision of a person.
 const allBuiltins = `{"name":"all","steps":[
 	{"type":"loop","each":["x","y"],"as":"it","steps":[
 		{"command":"test/act","params":{"n":"$it"},"outputTo":"act"},
@@ -19,7 +19,7 @@ const allBuiltins = `{"name":"all","steps":[
 	{"type":"parallel","branches":[
 		[{"type":"llm","prompt":"work","tools":["test/echo"],"maxTurns":4,"outputTo":"agent"}],
 		[{"type":"wait","event":"seen","outputTo":"ev"},{"type":"wait","durationMs":1}],
-		[{"type":"sentinel","definition":{"name":"kid","steps":[{"command":"test/act","params":{"n":"kid"},"outputTo":"k"},{"command":"nobody/knows","onError":"skip","outputTo":"no"}],"loop":{"type":"count","max":2}},"outputTo":"kid"}]],"outputTo":"par"},
+		[{"type":"sentinel","definition":{"name":"kid","steps":[{"command":"test/act","params":{"n":"kid"},"outputTo":"k"},{"command":"missing/command","onError":"skip","outputTo":"no"}],"loop":{"type":"count","max":2}},"outputTo":"kid"}]],"outputTo":"par"},
 	{"command":"test/note","params":{"n":"$iteration"},"outputTo":"note"}],"loop":{"type":"once"},"safety":{"onInterrupt":"retry"}}`
 
 func anyResponses() *scriptedHost {

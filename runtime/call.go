@@ -243,7 +243,7 @@ func (a *attempt) durable(ctx context.Context, c *call, t ticket) bool {
 	return false
 }
 
-// finish does the work and records what it came to.
+// finish executes the work and records its result.
 func (a *attempt) finish(ctx context.Context, c *call, do performer, started time.Time) {
 	end, err := do(ctx, c)
 	// When the process or the run ends the call stays as it is, without an end.

@@ -12,8 +12,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// The trace shows what the condition of a step came to, also of a step that was
-// carried out and in a run that was resumed meanwhile.
+// The trace shows the value of a step's condition, also for a step that was executed
+// and in a run that was resumed meanwhile.
 func TestTraceShowsConditions(t *testing.T) {
 	const src = `{"name":"conditions","steps":[
 		{"type":"call","command":"world/look","value":%q,"outputTo":"x"},

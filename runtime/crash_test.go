@@ -163,9 +163,9 @@ func crashing(t *testing.T, seed uint64) (map[string]any, int) {
 	}
 }
 
-// carried is stable, and tells what the journals of all runs hold when the run
-// did not complete: a failure that comes once in thousands of crashes is told
-// by nothing else.
+// resultOrTrace returns the stable part of a result. If the run did not complete, it
+// logs the traces of all runs, because a failure that occurs once in thousands of
+// crashes leaves nothing else.
 func resultOrTrace(t *testing.T, rt *runtime.Runtime, res runtime.Result) map[string]any {
 	t.Helper()
 	if res.Status == sentinels.StatusCompleted {

@@ -96,8 +96,8 @@ func TestDebounceSurvives(t *testing.T) {
 	}
 }
 
-// The policy is asked when the fire is due, and a trigger that is edited away
-// takes its debounced fire with it, which observers are told.
+// The overlap policy applies when the firing is due. A removed trigger drops its
+// debounced firing, which is reported to observers.
 func TestDebounceThenPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan runtime.TriggerFired, 10)

@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// Whoever has saved or deleted a definition finds that in every list from then
+// A client that has saved or deleted a definition finds that in every list from then
 // on, while others save, delete and list. A cache that kept what the store had a
 // moment before would show an older revision.
 func TestDefinitionsAreTheNewest(t *testing.T) {

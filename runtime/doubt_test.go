@@ -38,8 +38,8 @@ func decide(t testing.TB, rt *runtime.Runtime, id sentinels.RunID, d runtime.Dec
 	}
 }
 
-// A call that a crash cut off is nobody's to guess about: the run asks, lists
-// the question, and does what was answered.
+// For a call that a crash interrupted the run waits for a decision, lists it, and
+// follows it.
 func TestDoubtIsAsked(t *testing.T) {
 	tests := []struct {
 		verdict string
@@ -115,7 +115,7 @@ func TestDoubtPolicies(t *testing.T) {
 		{"then the start", "", "", "", retry, fail, sentinels.StatusCompleted},
 		{"then the host", "", "", "", "", fail, sentinels.StatusFailed},
 		{"step asks", "ask", "retry", retry, retry, retry, sentinels.StatusWaiting},
-		{"nobody", "", "", "", "", "", sentinels.StatusWaiting},
+		{"no rule", "", "", "", "", "", sentinels.StatusWaiting},
 		{"ask is no silence", "", "", ask, retry, retry, sentinels.StatusWaiting},
 	}
 	for _, tt := range tests {
@@ -133,8 +133,8 @@ func TestDoubtPolicies(t *testing.T) {
 	}
 }
 
-// A decision about a run that nobody carries out waits in its journal, counts
-// once, and does not answer for a second crash.
+// A decision about a run that no process executes is kept in its journal, is used
+// once, and does not apply to a second crash.
 func TestDecisionIsForOneDoubt(t *testing.T) {
 	db, id := cutOff(t, oneAct, "world/act", runtime.StartOptions{})
 	w := newFakeHost()
@@ -195,7 +195,7 @@ func TestApprovalIsForOneIteration(t *testing.T) {
 	}
 }
 
-// A decision that was taken counts, also when whoever made it did not wait.
+// A recorded decision counts, also if its caller did not wait.
 func TestDecisionOfAnImpatientPerson(t *testing.T) {
 	rt := open(t, newFakeHost(), newRecordingStore(), runtime.Options{})
 	id := start(t, rt, approveTwice, runtime.StartOptions{})

@@ -16,7 +16,7 @@ const drained = `{"name":"drained","steps":[
 	{"type":"call","command":"world/act","value":2}],"loop":{"type":"count","max":20}}`
 
 // TestDrainLeavesNothingInDoubt closes a runtime in the middle of effects that
-// may not be repeated, and has the next one carry on without asking anybody.
+// may not be repeated, and has the next one continue without a decision.
 func TestDrainLeavesNothingInDoubt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

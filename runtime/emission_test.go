@@ -137,7 +137,7 @@ func TestEventBytesOfAnIteration(t *testing.T) {
 	}
 }
 
-// The next iteration begins to count anew, and events of a transaction that
+// The next iteration begins to count at zero, and events of a transaction that
 // failed do not count.
 func TestEventBytesBeginAnew(t *testing.T) {
 	rt, _ := openEmitting(t, store.NewMemory(), 100)

@@ -210,7 +210,7 @@ func TestForkRefuses(t *testing.T) {
 	}{
 		"nested address":       {runtime.ForkOptions{From: "1.steps.0"}, abi.BadFields, "it is nested", "begin with the step around it, 1"},
 		"nested name":          {runtime.ForkOptions{From: "inner"}, abi.BadFields, "it is nested", "begin with the step around it, 1"},
-		"no such step":         {runtime.ForkOptions{From: "nobody"}, abi.NotFound, `no step has that address, id or name`, ""},
+		"no such step":         {runtime.ForkOptions{From: "unknown"}, abi.NotFound, `no step has that address, id or name`, ""},
 		"behind the end":       {runtime.ForkOptions{From: "4"}, abi.NotFound, "4 steps", ""},
 		"not done":             {runtime.ForkOptions{From: "3"}, abi.Conflict, "had not done step 2 in iteration 3", "begin with step 2 at the latest"},
 		"not made":             {runtime.ForkOptions{Iteration: 4}, abi.NotFound, "has made 3 iterations, not 4", ""},

@@ -65,7 +65,7 @@ func (o *outside) Do(_ context.Context, c runtime.PluginCall) (json.RawMessage, 
 }
 
 // reach is a plugin of others whose step makes the host call that its fields
-// say, and answers what it was told.
+// say, and outputs the answer.
 func reach(asks ...wasm.Ask) *runtime.GoModule {
 	return &runtime.GoModule{Name: "reach", Asks: asks, Types: []wasm.StepType{{Type: "reach", Fields: json.RawMessage(
 		`{"type":"object","properties":{"function":{"type":"string"},"request":{"x-sentinel":"raw"},"tools":{"x-sentinel":"tools"},
@@ -160,9 +160,9 @@ func TestGrantOfEachCall(t *testing.T) {
 			}
 			switch {
 			case c.denied == "" && said.Error != nil:
-				t.Errorf("it was told %v", said.Error)
+				t.Errorf("the answer is %v", said.Error)
 			case c.denied != "" && (said.Error == nil || said.Error.Code != abi.Denied || !strings.Contains(said.Error.Message, c.denied)):
-				t.Errorf("it was told %s, want denied with %q", res.Variables["said"], c.denied)
+				t.Errorf("the answer is %s, want denied with %q", res.Variables["said"], c.denied)
 			}
 			if c.denied != "" && (len(w.order) > 0 || len(net.calls) > 0 || len(files.calls) > 0) {
 				t.Errorf("something was reached: %v, %v, %v", w.order, net.calls, files.calls)
@@ -394,7 +394,7 @@ func TestWaiting(t *testing.T) {
 	}
 	want := []string{"a 1 waiting", "a 1 live", "a 1 live, next 2", "a 2 live", "a 2 live", "a 2 waiting"}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("what was told (-want +got):\n%s", diff)
+		t.Errorf("reports (-want +got):\n%s", diff)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// TestHammer carries out many runs at once while others pause, resume and stop
+// TestHammer executes many runs at once while others pause, resume and stop
 // them, and closes the runtime in the middle. Every run can be resumed, comes to
 // the result it has alone, and no recorded call is made again.
 func TestHammer(t *testing.T) {
@@ -126,7 +126,7 @@ func steerAll(t *testing.T, rt *runtime.Runtime, ids []sentinels.RunID, seed uin
 	}
 }
 
-// Close lets go of runs without an error in their journals: what was under way
+// Close releases runs without an error in their journals: what was under way
 // has no end there, and what had not begun has none either.
 func TestCloseLeavesNoErrors(t *testing.T) {
 	for seed := range uint64(20) {

@@ -131,7 +131,7 @@ func TestImportAllOrNothing(t *testing.T) {
 	save(t, rt, plain("z"), runtime.SaveOptions{})
 	d := runtime.Incoming{Definition: decode(t, rt, plain("e"))}
 	if _, err := rt.Import(within(t), []runtime.Incoming{d}, runtime.SaveOptions{}); abi.CodeOf(err) != abi.Conflict {
-		t.Errorf("import over another that nobody expected: %v", err)
+		t.Errorf("import over an unexpected one: %v", err)
 	}
 	d.Expect = 1
 	if _, err := rt.Import(within(t), []runtime.Incoming{d, d}, runtime.SaveOptions{}); abi.CodeOf(err) != abi.BadFields {

@@ -19,7 +19,7 @@ func (r *run) iterate() error {
 	r.timeout.arm()
 	defer r.timeout.stop()
 	defer r.setPlugins(nil)
-	if err := r.revive(); err != nil {
+	if err := r.recoverExecutions(); err != nil {
 		return err
 	}
 	if r.loopDone {

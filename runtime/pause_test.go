@@ -10,8 +10,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A tree is paused and resumed as one: in one process, by somebody else than the
-// process that carries it out, and over a restart. What was paused for itself
+// A tree is paused and resumed as one: in one process, by another process than the
+// one that executes it, and over a restart. What was paused for itself
 // stays so.
 func TestPauseOfATree(t *testing.T) {
 	type step func(t *testing.T, rt *runtime.Runtime, id sentinels.RunID) *runtime.Runtime

@@ -126,7 +126,7 @@ func whole(rt *runtime.Runtime, id sentinels.RunID, answers map[string]string, u
 			used[digest]++
 		}
 		if steps != 3 && i < len(trace.Iterations)-1 {
-			err = errors.Join(err, fmt.Errorf("pass %d carried out %d of its 3 steps", it.Number, steps))
+			err = errors.Join(err, fmt.Errorf("iteration %d executed %d of its 3 steps", it.Number, steps))
 		}
 	}
 	return len(trace.Iterations), err

@@ -305,7 +305,7 @@ func TestUnloadUnderAParkedStep(t *testing.T) {
 	crashed := db.Snapshot()
 	res := letThrough(t, rt, id)
 	if res.Status != sentinels.StatusFailed || res.Iterations != 2 || abi.CodeOf(res.Error) != abi.NotFound {
-		t.Errorf("run ended %s in pass %d: %v; want it to fail in the second for want of a plugin", res.Status, res.Iterations, res.Error)
+		t.Errorf("run ended %s in pass %d: %v; want it to fail in the second because the plugin is missing", res.Status, res.Iterations, res.Error)
 	}
 
 	// The same after a crash: the pass that was interrupted ends with the module
@@ -321,6 +321,6 @@ func TestUnloadUnderAParkedStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res = letThrough(t, next, id); res.Status != sentinels.StatusFailed || res.Iterations != 2 || abi.CodeOf(res.Error) != abi.NotFound {
-		t.Errorf("after a crash the run ended %s in pass %d: %v; want it to fail in the second for want of a plugin", res.Status, res.Iterations, res.Error)
+		t.Errorf("after a crash the run ended %s in pass %d: %v; want it to fail in the second because the plugin is missing", res.Status, res.Iterations, res.Error)
 	}
 }

@@ -165,7 +165,7 @@ func TestRecordsScan(t *testing.T) {
 }
 
 // A command whose effect lies in the store happens exactly once, wherever the
-// process dies, and nobody is asked about it.
+// process dies, without a decision.
 func TestStoreCommandHappensOnce(t *testing.T) {
 	const src = `{"name":"n","steps":[
 		{"type":"times","count":4,"steps":[{"type":"call","command":"world/note","value":"$index","outputTo":"a"}]}],"loop":{"type":"count","max":2}}`

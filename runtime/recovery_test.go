@@ -68,7 +68,7 @@ func untilStatus(t testing.TB, rt *runtime.Runtime, id sentinels.RunID, want sen
 	return status(t, rt, id)
 }
 
-// reopen is the next process on db, in w; it carries the run on.
+// reopen is the next process on db, in w; it continues the run.
 func reopen(t testing.TB, w *fakeHost, db store.Store, id sentinels.RunID, opt runtime.Options, how runtime.ResumeOptions) *runtime.Runtime {
 	t.Helper()
 	rt := open(t, w, db, opt)
@@ -205,7 +205,7 @@ func TestRoomOutlivesACrash(t *testing.T) {
 }
 
 // The interval of a continuous loop is calendar time: a crash in it does not
-// begin it anew.
+// restart it.
 func TestIntervalGoesOnOverACrash(t *testing.T) {
 	const src = `{"name":"c","steps":[{"type":"call","command":"world/act","value":1}],
 		"loop":{"type":"continuous","intervalMs":600000},"safety":{"maxIterations":2}}`

@@ -37,7 +37,7 @@ func (o *journalOrigin) of(run string) bool {
 func (o *journalOrigin) goesOn() bool { return !o.hole || o.snapshot > 0 }
 
 // readPrefix returns the records of a journal up to the first that is not what
-// was written or does not follow the one before, and what they come to. Behind
+// was written or does not follow the one before, and their state. Behind
 // the first record there may be a hole: retention leaves one, and a run needs
 // nothing of what lies before the end of its newest iteration.
 func readPrefix(records []store.JournalRecord) (kept []store.JournalRecord, o *journalOrigin) {

@@ -176,7 +176,7 @@ func TestRepairOfHundredsOfWrecks(t *testing.T) {
 	for n := range rounds {
 		what, b := corrupt(r, slices.Clone(k.store))
 		dir := k.copyTo(t, b, n%4 != 3)
-		// Every tenth is carried on in full, and looked at by a child.
+		// Every tenth is continued to the end, and checked by a child.
 		child, full := runtime.Child{Path: "/nonexistent"}, n%10 == 0
 		if full {
 			child = runtime.Child{}
@@ -371,8 +371,8 @@ func pageWith(t *testing.T, b, text []byte) int {
 	return 0
 }
 
-// A snapshot can be gone back to, also of a sound store: then nobody knows what
-// the runs did since, and all that are not over are paused.
+// A snapshot can be gone back to, also of a sound store: then it is
+// unknown what the runs did since, and all active runs are paused.
 func TestRepairFromASnapshot(t *testing.T) {
 	k := newDamagedState(t)
 	dir := k.copyTo(t, k.store, true)
@@ -400,7 +400,7 @@ func TestRepairFromASnapshot(t *testing.T) {
 	}
 }
 
-// A store that somebody has open is left alone; one that is nowhere cannot be
+// A store that is open in another process is not changed; a missing one cannot be
 // repaired.
 func TestRepairRefuses(t *testing.T) {
 	dir := t.TempDir()

@@ -45,7 +45,7 @@ func TestResumeAll(t *testing.T) {
 	w.delay = time.Hour // the effect is under way when the process ends
 	doubt := start(t, rt, strings.ReplaceAll(oneAct, `"name":"d"`, `"name":"doubt"`), runtime.StartOptions{})
 	until(t, "all to wait", func() bool { return rt.Probe().Waiting() >= 8 })
-	time.Sleep(60 * time.Millisecond) // what nobody waited for is committed
+	time.Sleep(60 * time.Millisecond) // commit records without a waiter
 	snap := db.Snapshot()
 	rt.Close()
 	damage := store.Batch{
@@ -77,7 +77,7 @@ func TestResumeAll(t *testing.T) {
 	}
 	for _, id := range []sentinels.RunID{event, person, top, low, doubt, paused} {
 		if !status(t, rt, id).Live {
-			t.Errorf("run %s of %s is not carried out", id, status(t, rt, id).Sentinel)
+			t.Errorf("run %s of %s is not executed", id, status(t, rt, id).Sentinel)
 		}
 	}
 	if got := status(t, rt, paused).Status; got != sentinels.StatusPaused {

@@ -196,7 +196,7 @@ func TestEditsOfARunOutliveIt(t *testing.T) {
 			}
 		}
 		check("before it is resumed")
-		if edits == 3 && n%2 == 0 { // nobody carries the run out now
+		if edits == 3 && n%2 == 0 { // no process executes the run now
 			if e, err := rt.EditRun(within(t), id, runtime.EditRunOptions{}, says("offline")); err != nil || e.Edit != 4 {
 				t.Fatalf("crash behind batch %d: edit %+v, %v", n, e, err)
 			}

@@ -70,7 +70,7 @@ func TestRunsBySelection(t *testing.T) {
 			"root":              {Root: top},
 			"since":             {Since: all[10].CreatedAt},
 			"since, sentinel":   {Since: all[20].CreatedAt, Sentinel: "b"},
-			"nobody's":          {Sentinel: "nobody"},
+			"unknown sentinel":  {Sentinel: "unknown"},
 		}
 		for name, f := range filters {
 			want := []sentinels.RunID{}

@@ -93,7 +93,7 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// A run that no process carries out ends by what is written behind it.
+// A run that no process executes ends by what is written behind it.
 func TestTotalsOfStoredRuns(t *testing.T) {
 	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	statuses := []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusPaused}

@@ -53,9 +53,9 @@ func TestCrashOfRunTreeAnywhere(t *testing.T) {
 				{"type":"call","command":"world/act","value":"$index.value","outputTo":"seen"}]}],"loop":{"type":"once"}}`,
 		"a run that fails names its step": `{"name":"b","steps":[
 			{"type":"call","command":"world/act","value":1},
-			{"type":"seq","steps":[{"type":"call","command":"world/act","value":2},{"type":"call","command":"nobody/knows","value":3}]}],"loop":{"type":"once"}}`,
+			{"type":"seq","steps":[{"type":"call","command":"world/act","value":2},{"type":"call","command":"missing/command","value":3}]}],"loop":{"type":"once"}}`,
 		"skipped steps stay skipped": `{"name":"c","steps":[
-			{"type":"call","command":"nobody/knows","onError":"skip","outputTo":"a"},
+			{"type":"call","command":"missing/command","onError":"skip","outputTo":"a"},
 			{"type":"call","command":"world/act","value":1,"condition":"$a.success","outputTo":"b"},
 			{"type":"call","command":"world/act","value":"$a.error.code","outputTo":"c"}],"loop":{"type":"count","max":2}}`,
 		"retries go on where they were": `{"name":"d","steps":[
@@ -361,7 +361,7 @@ func TestEditBringsItsLimits(t *testing.T) {
 	}
 }
 
-// $ragContext that a step made holds until it is built anew.
+// $ragContext that a step made is kept until it is built again.
 func TestStepMayMakeTheContext(t *testing.T) {
 	const src = `{"name":"rag","recipe":"r","steps":[
 		{"type":"call","command":"world/look","value":"$ragContext","outputTo":"first"},
@@ -388,8 +388,8 @@ func TestResultNamesTheFailedStep(t *testing.T) {
 	w := newFakeHost()
 	rt := open(t, w, newRecordingStore(), runtime.Options{})
 	res := runToEnd(t, rt, `{"name":"n","steps":[{"type":"seq","steps":[
-		{"type":"both","failFast":true,"branches":[[{"type":"call","command":"nobody/knows"}],[{"type":"call","command":"world/look","value":1},{"type":"pause","event":"never"}]]},
-		{"type":"call","command":"nobody/knows"}]}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+		{"type":"both","failFast":true,"branches":[[{"type":"call","command":"missing/command"}],[{"type":"call","command":"world/look","value":1},{"type":"pause","event":"never"}]]},
+		{"type":"call","command":"missing/command"}]}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 	if res.Status != sentinels.StatusFailed || res.Step != "0.steps.1" {
 		t.Errorf("%s at %q, want failed at 0.steps.1", res.Status, res.Step)
 	}

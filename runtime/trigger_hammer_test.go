@@ -16,7 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// A referee sees what is told of runs and fires.
+// A referee observes runs and firings.
 type referee struct {
 	mu       sync.Mutex
 	on, most map[sentinels.ID]int // runs at once
@@ -184,7 +184,7 @@ func TestTriggerHammer(t *testing.T) {
 			sums(t, i)
 		}
 	}
-	s.Close() // nothing is told any more
+	s.Close() // nothing is reported any more
 	for _, id := range ids {
 		if most := ref.most[id]; most > 1 { // a slow machine may not get to each
 			t.Errorf("%s: %d runs were on at once", id, most)

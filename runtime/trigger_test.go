@@ -18,8 +18,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// TestSkipHoldsUntilTheRunEnds: an earlier system cleared the guard as soon
-// as the run was started, so that allowConcurrent=false did not hold.
+// TestSkipHoldsUntilTheRunEnds: the overlap policy holds until the run has ended, not
+// only until it has started.
 func TestSkipHoldsUntilTheRunEnds(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
@@ -36,7 +36,7 @@ func TestSkipHoldsUntilTheRunEnds(t *testing.T) {
 		}
 	}
 	skipped(s, 2, "running")
-	// A run that is paused is on, and one that nobody carries out as well.
+	// A paused run is active, and so is one that no process executes.
 	if err := s.Pause(within(t), first.Run, "test"); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// A restart stops the run that is on wholly, and then starts the newest fire.
+// A restart stops the active run completely, and then starts the newest firing.
 func TestRestart(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
 	s.save(t, "a", `"concurrency":"restart","trigger":{"type":"test"}`)
@@ -261,7 +261,7 @@ func TestKeys(t *testing.T) {
 	s.Close()
 	s = serve(t, snap, runtime.Options{})
 	again(s, 0, first.Run)
-	// Taken away and written again, a trigger begins anew.
+	// Taken away and written again, a trigger begins at zero.
 	s.save(t, "a", `"trigger":{"type":"test","tag":"z"}`)
 	s.save(t, "a", two)
 	if adm := s.fire(t, "a", 0, key("k")); adm.Outcome != triggers.Started {
@@ -539,7 +539,7 @@ func TestTriggerProblems(t *testing.T) {
 	}
 }
 
-// Observers are told every outcome once it is durable, in order.
+// Observers receive every outcome once it is durable, in order.
 func TestTriggerFiredIsTold(t *testing.T) {
 	var mu sync.Mutex
 	var told []runtime.TriggerFired
@@ -569,7 +569,7 @@ func TestTriggerFiredIsTold(t *testing.T) {
 	}
 }
 
-// A store that cannot be written holds nobody up who wants to end: neither fires
+// A store that cannot be written does not block the end of callers: neither firings
 // that wait for their commit nor an edit that waits for theirs.
 func TestCloseWhileTheStoreStalls(t *testing.T) {
 	db := store.NewMemory()

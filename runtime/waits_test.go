@@ -69,7 +69,7 @@ func TestCalendarTimeGoesOnWhileDown(t *testing.T) {
 	}
 }
 
-// An event that is emitted while nobody carries the run out is not missed.
+// An event that is emitted while no process executes the run is not missed.
 func TestEventWhileDown(t *testing.T) {
 	const src = `{"name":"e","steps":[{"type":"pause","event":"git:*","outputTo":"e"},{"type":"pause","event":"git:*","outputTo":"f"}],"loop":{"type":"once"}}`
 	db, id := crashIn(t, src, waiting, nil)
@@ -89,7 +89,7 @@ func TestEventWhileDown(t *testing.T) {
 }
 
 // Limits of runs and steps count the time in which the host was up: a crash
-// neither begins them anew nor uses them up.
+// neither restarts them nor uses them up.
 func TestLimitsOverACrash(t *testing.T) {
 	const runLimit = `{"name":"l","steps":[{"type":"pause","event":"go"}],"loop":{"type":"once"},"timeoutMs":60000}`
 	const stepLimit = `{"name":"l","steps":[{"type":"seq","timeoutMs":60000,"steps":[{"type":"pause","event":"go"}]}],"loop":{"type":"once"}}`
