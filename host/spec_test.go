@@ -87,7 +87,7 @@ func runExample(t *testing.T, name, ws string, opt runtime.StartOptions) (*host.
 	return h, res
 }
 
-// TestExample1BuildFixLoop is F18: write, test, fix and commit, end to end. The
+// TestExample1BuildFixLoop shows the whole loop: write, test, fix and commit, end to end. The
 // real npm is used where there is one.
 func TestExample1BuildFixLoop(t *testing.T) {
 	if _, err := exec.LookPath("npm"); err != nil {

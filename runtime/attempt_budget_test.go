@@ -24,7 +24,7 @@ func budgetRun(t *testing.T, limits runtime.Limits, parked bool, step func(g *ru
 	}
 	var mu sync.Mutex
 	var lines []string
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: limits, Observer: runtime.Observer{Progress: func(p runtime.Progress) {
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: limits, Observer: runtime.Observer{Progress: func(p runtime.Progress) {
 		if p.Event == runtime.OnLog {
 			mu.Lock()
 			lines = append(lines, p.Level+": "+p.Message)
@@ -36,7 +36,7 @@ func budgetRun(t *testing.T, limits runtime.Limits, parked bool, step func(g *ru
 	if err := runtime.AddUntrusted(rt, mod); err != nil {
 		t.Fatal(err)
 	}
-	res := carryOut(t, rt, `{"name":"b","steps":[{"type":"reach","outputTo":"out"}]}`, runtime.StartOptions{})
+	res := runToEnd(t, rt, `{"name":"b","steps":[{"type":"reach","outputTo":"out"}]}`, runtime.StartOptions{})
 	mu.Lock()
 	defer mu.Unlock()
 	return res, lines

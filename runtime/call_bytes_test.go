@@ -96,7 +96,7 @@ func TestCallBytes(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, crash %t", name, crash), func(t *testing.T) {
 				db := store.NewMemory()
 				opt := runtime.Options{Limits: runtime.Limits{CallBytes: tt.limit}}
-				rt := open(t, newWorld(), db, opt)
+				rt := open(t, newFakeHost(), db, opt)
 				if err := runtime.AddModule(rt, setters()); err != nil {
 					t.Fatal(err)
 				}
@@ -106,7 +106,7 @@ func TestCallBytes(t *testing.T) {
 					commit(t, rt)
 					snap := db.Snapshot()
 					rt.Close()
-					rt = open(t, newWorld(), snap, opt)
+					rt = open(t, newFakeHost(), snap, opt)
 					if err := runtime.AddModule(rt, setters()); err != nil {
 						t.Fatal(err)
 					}

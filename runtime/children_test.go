@@ -78,7 +78,7 @@ func TestChildrenAtOnce(t *testing.T) {
 		"more than one is one too few": {[]string{"k1", "-", "l1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Children: 2}})
+			rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Children: 2}})
 			id := start(t, rt, starts(tt.steps...), runtime.StartOptions{})
 			emit(t, rt, "more", "1")
 			if got := refused(t, wait(t, rt, id), without(tt.steps, "-")...); got != tt.refused {
@@ -105,7 +105,7 @@ func TestChildrenOfBranches(t *testing.T) {
 		names = append(names, fmt.Sprintf("k%d", i))
 		list = append(list, "["+fmt.Sprintf(kid, names[i])+"]")
 	}
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	id := start(t, rt, `{"name":"root","steps":[{"type":"both","branches":[`+strings.Join(list, ",")+`]}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 	if n := len(strings.Fields(refused(t, wait(t, rt, id), names...))); n != branches-limit {
 		t.Errorf("%d of %d children were refused, want %d", n, branches, branches-limit)
@@ -118,7 +118,7 @@ func TestChildrenAfterResume(t *testing.T) {
 	names := []string{"l1", "k1", "k2", "k3", "k4"}
 	db := store.NewMemory()
 	limits := runtime.Options{Limits: runtime.Limits{Children: 2}}
-	rt := open(t, newWorld(), db, limits)
+	rt := open(t, newFakeHost(), db, limits)
 	root := start(t, rt, starts("l1", "k1", "-", "k2", "-", "k3", "k4"), runtime.StartOptions{})
 	until(t, "three to wait", func() bool { return runtime.Subscribers(rt) == 3 })
 	child := only(t, rt, "kid")
@@ -134,7 +134,7 @@ func TestChildrenAfterResume(t *testing.T) {
 			close(k2)
 		}
 	}
-	rt = open(t, newWorld(), snap, limits)
+	rt = open(t, newFakeHost(), snap, limits)
 	if err := rt.Resume(within(t), root, runtime.ResumeOptions{}); err != nil {
 		t.Fatal(err)
 	}

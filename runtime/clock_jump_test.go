@@ -37,7 +37,7 @@ func TestClockJumps(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var offset atomic.Int64
 					opt := runtime.WithClock(runtime.Options{}, func() time.Time { return time.Now().Add(time.Duration(offset.Load())) })
-					w := newWorld()
+					w := newFakeHost()
 					rt := open(t, w, store.NewMemory(), opt)
 					defer rt.Close()
 					begin := time.Now()

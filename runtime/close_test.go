@@ -20,7 +20,7 @@ func TestCloseIsNoFailureOfAChild(t *testing.T) {
 	}
 	for range rounds {
 		db := store.NewMemory()
-		rt := open(t, newWorld(), db, runtime.Options{})
+		rt := open(t, newFakeHost(), db, runtime.Options{})
 		def := decode(t, rt, src)
 		var tops []sentinels.RunID
 		for range 100 {

@@ -12,8 +12,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// The trace shows what the condition of a step came to, also of a step that was
-// carried out and in a run that was resumed meanwhile.
+// The trace shows the value of a step's condition, also for a step that was executed
+// and in a run that was resumed meanwhile.
 func TestTraceShowsConditions(t *testing.T) {
 	const src = `{"name":"conditions","steps":[
 		{"type":"call","command":"world/look","value":%q,"outputTo":"x"},
@@ -34,13 +34,13 @@ func TestTraceShowsConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := store.NewMemory()
 			opt := runtime.Options{Redact: func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("hunter2"), []byte("***")) }}
-			rt := open(t, newWorld(), db, opt)
+			rt := open(t, newFakeHost(), db, opt)
 			id := start(t, rt, fmt.Sprintf(src, tt.value), runtime.StartOptions{})
 			until(t, "the run to wait for the event", func() bool { return runtime.Subscribers(rt) == 1 })
 			commit(t, rt)
 			snap := db.Snapshot()
 			rt.Close()
-			rt = reopen(t, newWorld(), snap, id, opt, runtime.ResumeOptions{})
+			rt = reopen(t, newFakeHost(), snap, id, opt, runtime.ResumeOptions{})
 			emit(t, rt, "go", "")
 			wait(t, rt, id)
 			trace, err := rt.Trace(id)
@@ -64,8 +64,8 @@ func TestTraceShowsConditions(t *testing.T) {
 
 // The condition of a while loop stands at the iteration that it let begin.
 func TestTraceShowsWhile(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
-	res := carryOut(t, rt, `{"name":"w","steps":[{"type":"call","command":"world/look"}],"loop":{"type":"while","check":"$iteration < 2 && 'go'"},"safety":{"maxIterations":9}}`, runtime.StartOptions{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
+	res := runToEnd(t, rt, `{"name":"w","steps":[{"type":"call","command":"world/look"}],"loop":{"type":"while","check":"$iteration < 2 && 'go'"},"safety":{"maxIterations":9}}`, runtime.StartOptions{})
 	trace, err := rt.Trace(res.Run)
 	if err != nil {
 		t.Fatal(err)

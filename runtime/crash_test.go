@@ -68,8 +68,8 @@ func TestCrashAnywhere(t *testing.T) {
 		rounds = n
 	}
 	want := stable(t, func() runtime.Result {
-		w := newWorld()
-		return carryOut(t, open(t, w, store.NewMemory(), runtime.Options{}), everything, runtime.StartOptions{Workspace: "/w"})
+		w := newFakeHost()
+		return runToEnd(t, open(t, w, store.NewMemory(), runtime.Options{}), everything, runtime.StartOptions{Workspace: "/w"})
 	}())
 	if want["status"] != "completed" {
 		t.Fatalf("without a crash: %v", want)
@@ -95,7 +95,7 @@ func crashing(t *testing.T, seed uint64) (map[string]any, int) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	resident := []int{0, -1, 2}[rng.IntN(3)]
 	opt := runtime.Options{OnInterrupt: sentinels.InterruptRetry, Limits: runtime.Limits{Resident: resident, Crashes: 1000}}
-	w, db := newWorld(), store.NewMemory()
+	w, db := newFakeHost(), store.NewMemory()
 	w.delay = 100 * time.Microsecond
 	rt := open(t, w, db, opt)
 	ctx := context.Background()
@@ -119,7 +119,7 @@ func crashing(t *testing.T, seed uint64) (map[string]any, int) {
 					t.Errorf("call %s was made %d times and was in doubt %d times", key, n, doubts[key])
 				}
 			}
-			return carried(t, rt, res), crashes
+			return resultOrTrace(t, rt, res), crashes
 		}
 		w.freeze()
 		snap := db.Snapshot()
@@ -150,7 +150,7 @@ func crashing(t *testing.T, seed uint64) (map[string]any, int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return carried(t, rt, res), crashes
+			return resultOrTrace(t, rt, res), crashes
 		}
 		if err := rt.Resume(ctx, id, runtime.ResumeOptions{}); err != nil {
 			t.Fatal(err)
@@ -163,10 +163,10 @@ func crashing(t *testing.T, seed uint64) (map[string]any, int) {
 	}
 }
 
-// carried is stable, and tells what the journals of all runs hold when the run
-// did not complete: a failure that comes once in thousands of crashes is told
-// by nothing else.
-func carried(t *testing.T, rt *runtime.Runtime, res runtime.Result) map[string]any {
+// resultOrTrace returns the stable part of a result. If the run did not complete, it
+// logs the traces of all runs, because a failure that occurs once in thousands of
+// crashes leaves nothing else.
+func resultOrTrace(t *testing.T, rt *runtime.Runtime, res runtime.Result) map[string]any {
 	t.Helper()
 	if res.Status == sentinels.StatusCompleted {
 		return stable(t, res)

@@ -21,7 +21,7 @@ func TestDebounce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t, store.NewMemory(), runtime.Options{})
 		defer s.Close()
-		s.saveSteps(t, "a", quick, `"concurrency":"queue","trigger":{"type":"tap","debounceMs":100,"maxWaitMs":250}`)
+		s.saveSteps(t, "a", quick, `"concurrency":"queue","trigger":{"type":"test","debounceMs":100,"maxWaitMs":250}`)
 		begin := time.Now()
 		at := func(ms int) { time.Sleep(time.Until(begin.Add(time.Duration(ms) * time.Millisecond))) }
 		runs := func(want ...int) {
@@ -63,7 +63,7 @@ func TestDebounce(t *testing.T) {
 // A fire that waits for quiet survives a crash: it is due at its time, or at once
 // if that has passed; and an edit of other parts.
 func TestDebounceSurvives(t *testing.T) {
-	const trigger = `"trigger":{"type":"tap","debounceMs":60000}`
+	const trigger = `"trigger":{"type":"test","debounceMs":60000}`
 	for name, down := range map[string]time.Duration{"for a moment": time.Second, "beyond its time": time.Hour} {
 		t.Run("down "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,14 +96,14 @@ func TestDebounceSurvives(t *testing.T) {
 	}
 }
 
-// The policy is asked when the fire is due, and a trigger that is edited away
-// takes its debounced fire with it, which observers are told.
+// The overlap policy applies when the firing is due. A removed trigger drops its
+// debounced firing, which is reported to observers.
 func TestDebounceThenPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan runtime.TriggerFired, 10)
 		s := serve(t, store.NewMemory(), runtime.Options{Observer: runtime.Observer{Trigger: func(f runtime.TriggerFired) { told <- f }}})
 		defer s.Close()
-		s.save(t, "a", `"trigger":[{"type":"tap","debounceMs":100},{"type":"tap"}]`)
+		s.save(t, "a", `"trigger":[{"type":"test","debounceMs":100},{"type":"test"}]`)
 		s.fire(t, "a", 0, triggers.Firing{Key: "k"})
 		s.fire(t, "a", 1, fired(2))
 		time.Sleep(time.Second)
@@ -115,7 +115,7 @@ func TestDebounceThenPolicy(t *testing.T) {
 			t.Errorf("%+v", adm)
 		}
 		s.fire(t, "a", 0, triggers.Firing{Key: "l"})
-		s.save(t, "a", `"trigger":{"type":"tap"}`)
+		s.save(t, "a", `"trigger":{"type":"test"}`)
 		synctest.Wait()
 		var got []triggers.Outcome
 		for len(told) > 0 {
@@ -136,7 +136,7 @@ func TestFailingTriggerRests(t *testing.T) {
 		s.mu.Lock()
 		s.fail = errLost
 		s.mu.Unlock()
-		s.save(t, "a", `"trigger":{"type":"tap"}`)
+		s.save(t, "a", `"trigger":{"type":"test"}`)
 		var after []int
 		for _, pause := range []time.Duration{0, 900 * time.Millisecond, 2200 * time.Millisecond, time.Hour} {
 			time.Sleep(pause)

@@ -15,16 +15,16 @@ import (
 // long as it takes, and so may one that waits for its nested steps; a call that
 // hangs may not.
 func TestDefaultStepLimitIsForCallsThatHang(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{StepTimeout: 30 * time.Millisecond}})
-	res := carryOut(t, rt, `{"name":"patient","steps":[
+	res := runToEnd(t, rt, `{"name":"patient","steps":[
 		{"type":"pause","durationMs":150},
 		{"type":"seq","steps":[{"type":"pause","durationMs":100},{"type":"pause","durationMs":100}]}]}`, runtime.StartOptions{})
 	if res.Status != sentinels.StatusCompleted {
 		t.Errorf("waiting: %s, %v", res.Status, res.Error)
 	}
 	w.delay = time.Minute
-	res = carryOut(t, rt, `{"name":"hanging","steps":[{"type":"call","command":"world/act","value":1}]}`, runtime.StartOptions{})
+	res = runToEnd(t, rt, `{"name":"hanging","steps":[{"type":"call","command":"world/act","value":1}]}`, runtime.StartOptions{})
 	if res.Status != sentinels.StatusFailed || codeOf(res.Error) != "timeout" {
 		t.Errorf("hanging: %s, %v; want failed with timeout", res.Status, res.Error)
 	}
@@ -35,7 +35,7 @@ func TestDefaultStepLimitIsForCallsThatHang(t *testing.T) {
 func TestDefaultStepLimitAfterAWait(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
+			w := newFakeHost()
 			rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{StepTimeout: time.Minute}})
 			defer rt.Close()
 			w.delay = 40 * time.Second

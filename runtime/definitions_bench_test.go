@@ -17,7 +17,7 @@ func BenchmarkDefinitions(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	rt := open(b, newWorld(), db, runtime.Options{})
+	rt := open(b, newFakeHost(), db, runtime.Options{})
 	long := strings.Repeat("x", 900)
 	const many = 5000
 	errs := make(chan error, many)

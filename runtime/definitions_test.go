@@ -60,7 +60,7 @@ func save(t testing.TB, rt *runtime.Runtime, src string, opt runtime.SaveOptions
 // restores it, each with who and why, which an observer gets in order.
 func TestRevisions(t *testing.T) {
 	var h heard
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Observer: h.observer()})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Observer: h.observer()})
 	ctx := within(t)
 	save(t, rt, plain("a"), runtime.SaveOptions{By: "ann", Origin: "d.json", Note: "first"})
 	if s := save(t, rt, plain("a"), runtime.SaveOptions{Expect: 1}); s.Revision != 1 {
@@ -134,7 +134,7 @@ func TestRevisions(t *testing.T) {
 
 // What an edit makes is checked as a file is, and a refused one changes nothing.
 func TestRefusedEdits(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	save(t, rt, plain("a"), runtime.SaveOptions{})
 	ctx := within(t)
 	step := func(s sentinels.Step) func(*sentinels.Definition) (*sentinels.Definition, error) {
@@ -165,7 +165,7 @@ func TestRefusedEdits(t *testing.T) {
 
 // A stored definition is read once for each set of step types.
 func TestDecodedIsShared(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	s := save(t, rt, plain("a"), runtime.SaveOptions{})
 	one, err := rt.Decoded(s)
 	if err != nil {

@@ -29,13 +29,13 @@ func transact(t testing.TB, r *runtime.Documents, fn func(*runtime.DocumentTx) e
 func TestStoreCommandHappensOnce(t *testing.T) {
 	const src = `{"name":"n","steps":[
 		{"type":"times","count":4,"steps":[{"type":"call","command":"world/note","value":"$index","outputTo":"a"}]}],"loop":{"type":"count","max":2}}`
-	f := newFilm()
-	rt := open(t, newWorld(), f, runtime.Options{})
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, runtime.Options{})
 	id := start(t, rt, src, runtime.StartOptions{})
 	wait(t, rt, id)
 	rt.Close()
 	for n := f.after(t, 1, kind(journal.RunStart)); n < f.length(); n++ {
-		rt := open(t, newWorld(), f.until(t, n), runtime.Options{})
+		rt := open(t, newFakeHost(), f.prefix(t, n), runtime.Options{})
 		if !status(t, rt, id).Status.Final() {
 			if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
 				t.Fatal(err)
@@ -64,7 +64,7 @@ func TestStoreCommandHappensOnce(t *testing.T) {
 // TestEventsOfATransaction are in the log with its writes, once, and not at all
 // when it fails.
 func TestEventsOfATransaction(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	ctx := t.Context()
 	said := func(n int) func(*runtime.DocumentTx) error {
 		return func(tx *runtime.DocumentTx) error {

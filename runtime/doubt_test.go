@@ -21,14 +21,14 @@ const oneAct = `{"name":"d","steps":[{"type":"call","command":"world/act","value
 
 // cutOff is what a crash leaves that comes while the first call of label is
 // under way.
-func cutOff(t *testing.T, src, label string, opt runtime.StartOptions) (*film, sentinels.RunID) {
+func cutOff(t *testing.T, src, label string, opt runtime.StartOptions) (*recordingStore, sentinels.RunID) {
 	t.Helper()
-	f := newFilm()
-	rt := open(t, newWorld(), f, runtime.Options{})
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, runtime.Options{})
 	id := start(t, rt, src, opt)
 	wait(t, rt, id)
 	rt.Close()
-	return f.until(t, f.after(t, 1, hasCall(label))), id
+	return f.prefix(t, f.after(t, 1, hasCall(label))), id
 }
 
 func decide(t testing.TB, rt *runtime.Runtime, id sentinels.RunID, d runtime.Decision) {
@@ -38,8 +38,8 @@ func decide(t testing.TB, rt *runtime.Runtime, id sentinels.RunID, d runtime.Dec
 	}
 }
 
-// A call that a crash cut off is nobody's to guess about: the run asks, lists
-// the question, and does what was answered.
+// For a call that a crash interrupted the run waits for a decision, lists it, and
+// follows it.
 func TestDoubtIsAsked(t *testing.T) {
 	tests := []struct {
 		verdict string
@@ -56,7 +56,7 @@ func TestDoubtIsAsked(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.verdict+tt.result, func(t *testing.T) {
 			db, id := cutOff(t, oneAct, "world/act", runtime.StartOptions{})
-			w := newWorld()
+			w := newFakeHost()
 			rt := reopen(t, w, db, id, runtime.Options{}, runtime.ResumeOptions{})
 			info := untilStatus(t, rt, id, sentinels.StatusWaiting)
 			if len(info.Asks) != 1 || info.Asks[0].Kind != runtime.AskDoubt || !strings.Contains(info.Asks[0].Prompt, "world/act") {
@@ -115,13 +115,13 @@ func TestDoubtPolicies(t *testing.T) {
 		{"then the start", "", "", "", retry, fail, sentinels.StatusCompleted},
 		{"then the host", "", "", "", "", fail, sentinels.StatusFailed},
 		{"step asks", "ask", "retry", retry, retry, retry, sentinels.StatusWaiting},
-		{"nobody", "", "", "", "", "", sentinels.StatusWaiting},
+		{"no rule", "", "", "", "", "", sentinels.StatusWaiting},
 		{"ask is no silence", "", "", ask, retry, retry, sentinels.StatusWaiting},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			db, id := cutOff(t, with(tt.step, tt.safety), "world/act", runtime.StartOptions{OnInterrupt: tt.begin})
-			rt := reopen(t, newWorld(), db, id, runtime.Options{OnInterrupt: tt.host}, runtime.ResumeOptions{OnInterrupt: tt.resume})
+			rt := reopen(t, newFakeHost(), db, id, runtime.Options{OnInterrupt: tt.host}, runtime.ResumeOptions{OnInterrupt: tt.resume})
 			if tt.want == sentinels.StatusWaiting {
 				untilStatus(t, rt, id, tt.want)
 				return
@@ -133,16 +133,16 @@ func TestDoubtPolicies(t *testing.T) {
 	}
 }
 
-// A decision about a run that nobody carries out waits in its journal, counts
-// once, and does not answer for a second crash.
+// A decision about a run that no process executes is kept in its journal, is used
+// once, and does not apply to a second crash.
 func TestDecisionIsForOneDoubt(t *testing.T) {
 	db, id := cutOff(t, oneAct, "world/act", runtime.StartOptions{})
-	w := newWorld()
+	w := newFakeHost()
 	rt := reopen(t, w, db, id, runtime.Options{}, runtime.ResumeOptions{})
 	untilStatus(t, rt, id, sentinels.StatusWaiting)
 	rt.Close()
 
-	asked := db.until(t, db.length())
+	asked := db.prefix(t, db.length())
 	rt = open(t, w, asked, runtime.Options{})
 	decide(t, rt, id, runtime.Decision{Verdict: "retry", By: "ann"})
 	if info := status(t, rt, id); len(info.Asks) != 0 {
@@ -157,8 +157,8 @@ func TestDecisionIsForOneDoubt(t *testing.T) {
 	rt.Close()
 
 	// The process dies again while the call is made again.
-	again := asked.until(t, asked.after(t, 2, hasCall("world/act")))
-	w = newWorld()
+	again := asked.prefix(t, asked.after(t, 2, hasCall("world/act")))
+	w = newFakeHost()
 	rt = reopen(t, w, again, id, runtime.Options{Limits: runtime.Limits{Crashes: 9}}, runtime.ResumeOptions{})
 	untilStatus(t, rt, id, sentinels.StatusWaiting)
 	if len(w.made) != 0 {
@@ -172,9 +172,9 @@ const approveTwice = `{"name":"ap","steps":[
 
 // An approval is for what was asked: it outlives a crash, and it never answers
 // the same step of the next pass.
-func TestApprovalIsForOnePass_F10(t *testing.T) {
-	f := newFilm()
-	w := newWorld()
+func TestApprovalIsForOneIteration(t *testing.T) {
+	f := newRecordingStore()
+	w := newFakeHost()
 	rt := open(t, w, f, runtime.Options{})
 	id := start(t, rt, approveTwice, runtime.StartOptions{})
 	untilStatus(t, rt, id, sentinels.StatusWaiting)
@@ -184,7 +184,7 @@ func TestApprovalIsForOnePass_F10(t *testing.T) {
 
 	signal := f.after(t, 1, kind(journal.Signal))
 	for n := signal; n < f.after(t, 1, kind(journal.IterationEnd)); n++ {
-		rt := reopen(t, newWorld(), f.until(t, n), id, runtime.Options{}, runtime.ResumeOptions{})
+		rt := reopen(t, newFakeHost(), f.prefix(t, n), id, runtime.Options{}, runtime.ResumeOptions{})
 		until(t, "the second question after a crash", func() bool { i := status(t, rt, id); return i.Iteration == 2 && len(i.Asks) == 1 })
 		decide(t, rt, id, runtime.Decision{Verdict: "reject", By: "bob"})
 		res := wait(t, rt, id)
@@ -195,9 +195,9 @@ func TestApprovalIsForOnePass_F10(t *testing.T) {
 	}
 }
 
-// A decision that was taken counts, also when whoever made it did not wait.
+// A recorded decision counts, also if its caller did not wait.
 func TestDecisionOfAnImpatientPerson(t *testing.T) {
-	rt := open(t, newWorld(), newFilm(), runtime.Options{})
+	rt := open(t, newFakeHost(), newRecordingStore(), runtime.Options{})
 	id := start(t, rt, approveTwice, runtime.StartOptions{})
 	untilStatus(t, rt, id, sentinels.StatusWaiting)
 	gone, cancel := context.WithCancel(context.Background())
@@ -211,7 +211,7 @@ func TestDecisionOfAnImpatientPerson(t *testing.T) {
 func TestDoubtStopsTheClock(t *testing.T) {
 	src := strings.Replace(oneAct, `"value":7`, `"value":7,"timeoutMs":150,"onError":{"retry":{"baseDelayMs":1}}`, 1)
 	db, id := cutOff(t, src, "world/act", runtime.StartOptions{})
-	w := newWorld()
+	w := newFakeHost()
 	rt := reopen(t, w, db, id, runtime.Options{}, runtime.ResumeOptions{})
 	untilStatus(t, rt, id, sentinels.StatusWaiting)
 	time.Sleep(300 * time.Millisecond)
@@ -226,11 +226,11 @@ func TestDoubtStopsTheClock(t *testing.T) {
 
 // A model turn in doubt is made again without asking. What the first one may
 // have cost is spent, and stays spent over further crashes.
-func TestModelTurnInDoubtStaysBooked_F9(t *testing.T) {
+func TestModelTurnInDoubtStaysReserved(t *testing.T) {
 	const src = `{"name":"m","steps":[{"type":"talk","prompt":"hi"},{"type":"call","command":"world/act","value":1}],
 		"loop":{"type":"once"},"safety":{"onInterrupt":"retry"},"budget":{"tokens":450}}`
 	f, id := cutOff(t, src, "world/oracle", runtime.StartOptions{})
-	rt := reopen(t, newWorld(), f, id, runtime.Options{}, runtime.ResumeOptions{})
+	rt := reopen(t, newFakeHost(), f, id, runtime.Options{}, runtime.ResumeOptions{})
 	res := wait(t, rt, id)
 	rt.Close()
 	want := sentinels.Usage{InputTokens: 110, OutputTokens: 105, CostUSD: 0.03, Calls: 2}
@@ -238,13 +238,13 @@ func TestModelTurnInDoubtStaysBooked_F9(t *testing.T) {
 		t.Errorf("%s with %+v, want completed with %+v", res.Status, res.Usage, want)
 	}
 	// A crash behind the turn does not forget the first one's price.
-	rt = reopen(t, newWorld(), f.until(t, f.after(t, 1, hasCall("world/act"))), id, runtime.Options{}, runtime.ResumeOptions{})
+	rt = reopen(t, newFakeHost(), f.prefix(t, f.after(t, 1, hasCall("world/act"))), id, runtime.Options{}, runtime.ResumeOptions{})
 	if got := wait(t, rt, id).Usage; got != want {
 		t.Errorf("after a second crash %+v, want %+v", got, want)
 	}
 	rt.Close()
 	// A crash in the second turn books it a third time, and now it is too much.
-	rt = reopen(t, newWorld(), f.until(t, f.after(t, 2, hasCall("world/oracle"))), id, runtime.Options{}, runtime.ResumeOptions{})
+	rt = reopen(t, newFakeHost(), f.prefix(t, f.after(t, 2, hasCall("world/oracle"))), id, runtime.Options{}, runtime.ResumeOptions{})
 	if got := wait(t, rt, id).Usage; got.Calls != 3 || got.InputTokens != 210 {
 		t.Errorf("after a crash in the second turn %+v, want 3 calls and 210 input tokens", got)
 	}
@@ -253,39 +253,39 @@ func TestModelTurnInDoubtStaysBooked_F9(t *testing.T) {
 // Crashes do not count against a step that only waited, or about which a person
 // is asked, nor any more against one that came to its end.
 func TestNoQuarantine(t *testing.T) {
-	crash := func(t *testing.T, f *film, id sentinels.RunID, at int, opt runtime.Options) *film {
+	crash := func(t *testing.T, f *recordingStore, id sentinels.RunID, at int, opt runtime.Options) *recordingStore {
 		t.Helper()
-		db := f.until(t, at)
-		w := newWorld()
+		db := f.prefix(t, at)
+		w := newFakeHost()
 		w.freeze()
 		rt := reopen(t, w, db, id, opt, runtime.ResumeOptions{})
 		time.Sleep(5 * time.Millisecond)
 		defer rt.Close()
-		return db.until(t, db.length())
+		return db.prefix(t, db.length())
 	}
 	retry := runtime.Options{OnInterrupt: sentinels.InterruptRetry}
 	t.Run("asked", func(t *testing.T) {
 		db, id := cutOff(t, oneAct, "world/act", runtime.StartOptions{})
 		for range 4 {
-			rt := reopen(t, newWorld(), db, id, runtime.Options{}, runtime.ResumeOptions{})
+			rt := reopen(t, newFakeHost(), db, id, runtime.Options{}, runtime.ResumeOptions{})
 			untilStatus(t, rt, id, sentinels.StatusWaiting)
 			rt.Close()
-			db = db.until(t, db.length())
+			db = db.prefix(t, db.length())
 		}
-		rt := reopen(t, newWorld(), db, id, runtime.Options{}, runtime.ResumeOptions{})
+		rt := reopen(t, newFakeHost(), db, id, runtime.Options{}, runtime.ResumeOptions{})
 		untilStatus(t, rt, id, sentinels.StatusWaiting)
 	})
 	t.Run("waiting", func(t *testing.T) {
-		f := newFilm()
-		rt := open(t, newWorld(), f, runtime.Options{})
+		f := newRecordingStore()
+		rt := open(t, newFakeHost(), f, runtime.Options{})
 		id := start(t, rt, `{"name":"w","steps":[{"type":"seq","steps":[{"type":"pause","event":"go"}]}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 		until(t, "the wait", func() bool { return f.has(t, hasCall("go")) })
 		rt.Close()
-		db := f.until(t, f.length())
+		db := f.prefix(t, f.length())
 		for range 5 {
 			db = crash(t, db, id, db.length(), runtime.Options{})
 		}
-		rt = reopen(t, newWorld(), db, id, runtime.Options{}, runtime.ResumeOptions{})
+		rt = reopen(t, newFakeHost(), db, id, runtime.Options{}, runtime.ResumeOptions{})
 		if _, err := rt.Emit(within(t), sentinels.Event{Name: "go"}); err != nil {
 			t.Fatal(err)
 		}
@@ -295,14 +295,14 @@ func TestNoQuarantine(t *testing.T) {
 	})
 	t.Run("ended since", func(t *testing.T) {
 		const src = `{"name":"p","steps":[{"type":"call","command":"world/act","value":1}],"loop":{"type":"count","max":5}}`
-		f := newFilm()
-		rt := open(t, newWorld(), f, retry)
+		f := newRecordingStore()
+		rt := open(t, newFakeHost(), f, retry)
 		id := start(t, rt, src, runtime.StartOptions{})
 		wait(t, rt, id)
 		rt.Close()
 		for n := range 4 { // once in each pass
-			f = f.until(t, f.after(t, 1, inPass(n+1, hasCall("world/act"))))
-			rt := reopen(t, newWorld(), f, id, retry, runtime.ResumeOptions{})
+			f = f.prefix(t, f.after(t, 1, inIteration(n+1, hasCall("world/act"))))
+			rt := reopen(t, newFakeHost(), f, id, retry, runtime.ResumeOptions{})
 			if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
 				t.Fatalf("after a crash in pass %d: %s, %v", n+1, res.Status, res.Error)
 			}

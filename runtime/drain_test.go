@@ -16,11 +16,11 @@ const drained = `{"name":"drained","steps":[
 	{"type":"call","command":"world/act","value":2}],"loop":{"type":"count","max":20}}`
 
 // TestDrainLeavesNothingInDoubt closes a runtime in the middle of effects that
-// may not be repeated, and has the next one carry on without asking anybody.
+// may not be repeated, and has the next one continue without a decision.
 func TestDrainLeavesNothingInDoubt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	w, inner := newWorld(), store.NewMemory()
+	w, inner := newFakeHost(), store.NewMemory()
 	t.Cleanup(func() { inner.Close() })
 	db := keptOpen{inner}
 	w.delay = 3 * time.Millisecond
@@ -83,7 +83,7 @@ func TestDrainLeavesNothingInDoubt(t *testing.T) {
 
 // TestDrainHasAnEnd says so when a step does not come to its end in time.
 func TestDrainHasAnEnd(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	w.delay = time.Minute
 	rt := open(t, w, store.NewMemory(), runtime.Options{})
 	if _, err := rt.Start(context.Background(), decode(t, rt, drained), runtime.StartOptions{}); err != nil {

@@ -101,7 +101,7 @@ type editModel struct {
 	states  map[int][]string  // what the version says
 	ops     map[int]editOp    // acknowledged, by the version they made
 	acked   map[int]time.Time // when that was known
-	pending map[int]editOp    // by editor: whether it was made nobody was told
+	pending map[int]editOp    // by editor: sent, without an answer
 	refused int
 	dead    bool // the process is: what it does or hears any more counts for nothing
 }
@@ -126,7 +126,7 @@ func (m *editModel) try(t testing.TB, editor int, o editOp, edit func() (version
 	defer m.mu.Unlock()
 	switch {
 	case m.dead:
-		return // it may have been made, and nobody was told
+		return // it may have been made, without an answer
 	case errors.Is(err, errNothing) || err == nil && n == 0:
 	case abi.CodeOf(err) == abi.Conflict:
 		m.refused++
@@ -142,7 +142,7 @@ func (m *editModel) try(t testing.TB, editor int, o editOp, edit func() (version
 }
 
 // settle replays the ops on a slice and holds every version to it. A version
-// that nobody was told of is that of an edit which the crash cut off.
+// without an answer is that of an edit which the crash interrupted.
 func (m *editModel) settle(t testing.TB, newest int, stored func(int) []string) {
 	t.Helper()
 	m.mu.Lock()
@@ -205,7 +205,7 @@ func (m *editModel) hold(t testing.TB, what string, its []runtime.TraceIteration
 			continue
 		}
 		if it.Done && !slices.Equal(said, want) || !it.Done && !slices.Equal(said, want[:min(len(said), len(want))]) {
-			t.Errorf("%s: pass %d carried out %q; version %d is %q", what, it.Number, said, n, want)
+			t.Errorf("%s: iteration %d executed %q; version %d is %q", what, it.Number, said, n, want)
 		}
 		for later, at := range m.acked {
 			if later > n && it.Start.After(at) {
@@ -334,7 +334,7 @@ func (l *editingLife) editOwn(t testing.TB, editor, edits int) {
 // TestEditsAgainstAModel edits a sentinel and one of its runs at random, from
 // several goroutines, while runs loop over it and the process is killed again
 // and again. What should come of it a slice of values says: no edit that was
-// acknowledged is lost, none counts twice, every pass carries out the steps of
+// acknowledged is lost, none counts twice, every iteration executes the steps of
 // exactly one version, and that is the newest one from before the pass began.
 func TestEditsAgainstAModel(t *testing.T) {
 	lives, edits := 6, 40
@@ -344,7 +344,7 @@ func TestEditsAgainstAModel(t *testing.T) {
 	opt := runtime.Options{Limits: runtime.Limits{KeepRevisions: 100_000, KeepIterations: 100_000, KeepBytes: 1 << 40, Crashes: 1000}}
 	first := []string{"a", "b"}
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, opt)
+	rt := open(t, newFakeHost(), db, opt)
 	stored := save(t, rt, looped(first), runtime.SaveOptions{})
 	shared, own := newEditModel(first), newEditModel(first)
 	follows := startStored(t, rt, stored, runtime.StartOptions{})
@@ -383,12 +383,12 @@ func TestEditsAgainstAModel(t *testing.T) {
 		rt.Close()
 		editors.Wait()
 		db = snap
-		rt = open(t, newWorld(), db, opt)
+		rt = open(t, newFakeHost(), db, opt)
 		head, err := rt.Definition("m")
 		if err != nil {
 			t.Fatal(err)
 		}
-		shared.dead, own.dead = false, false // nobody edits now
+		shared.dead, own.dead = false, false // no client edits now
 		shared.settle(t, head.Revision, func(n int) []string {
 			s, err := rt.Revision("m", n)
 			if err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// emitting is a world with commands that emit an event: through the runtime, in a
+// emitting is a fake host with commands that emit an event: through the runtime, in a
 // transaction, and in one that fails.
 type emitting struct {
-	*world
+	*fakeHost
 	rt    *runtime.Runtime
 	waits atomic.Int64 // calls of sentinel_wait
 }
@@ -32,7 +32,7 @@ func (w *emitting) Lookup(name string) (runtime.CommandInfo, bool) {
 	case "emit/store", "emit/fail", "emit/large":
 		return runtime.CommandInfo{Name: name, InStore: true}, true
 	}
-	return w.world.Lookup(name)
+	return w.fakeHost.Lookup(name)
 }
 
 func (w *emitting) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessage, error) {
@@ -54,13 +54,13 @@ func (w *emitting) Call(ctx context.Context, c runtime.CommandCall) (json.RawMes
 	case "emit/large": // more than a guest can be answered
 		return fmt.Appendf(nil, "%0300000d", 1), c.Documents.Emit(ctx, e)
 	}
-	return w.world.Call(ctx, c)
+	return w.fakeHost.Call(ctx, c)
 }
 
 // openEmitting opens a runtime whose iterations may emit so many bytes.
 func openEmitting(t *testing.T, db store.Store, limit int64) (*runtime.Runtime, *emitting) {
 	t.Helper()
-	w := &emitting{world: newWorld()}
+	w := &emitting{fakeHost: newFakeHost()}
 	opt := runtime.Options{Commands: w, Executions: w, Limits: runtime.Limits{EventBytes: limit}}
 	opt.Observer.Progress = func(p runtime.Progress) {
 		if p.Event == runtime.OnCallStart && p.Function == abi.FuncWait {
@@ -124,7 +124,7 @@ func TestEventBytesOfAnIteration(t *testing.T) {
 	for _, kind := range []string{"say", "emit/log", "emit/store"} {
 		t.Run(kind, func(t *testing.T) {
 			rt, _ := openEmitting(t, store.NewMemory(), 100)
-			res := carryOut(t, rt, emitsAll(once, emits(kind, 49, "a"), emits(kind, 52, "b"), emits(kind, 51, "c"), emits(kind, 4, "d")), runtime.StartOptions{})
+			res := runToEnd(t, rt, emitsAll(once, emits(kind, 49, "a"), emits(kind, 52, "b"), emits(kind, 51, "c"), emits(kind, 4, "d")), runtime.StartOptions{})
 			want := []string{
 				"ok", `eventBytes: event "e" of 52 bytes is too much for iteration 1: it has emitted 49 bytes of events, the limit is 100`,
 				"ok", `eventBytes: event "e" of 4 bytes is too much for iteration 1: it has emitted 100 bytes of events, the limit is 100`,
@@ -143,7 +143,7 @@ func TestEventBytesOfAnIteration(t *testing.T) {
 // failed do not count; neither do those of one whose answer is too large.
 func TestEventBytesBeginAnew(t *testing.T) {
 	rt, _ := openEmitting(t, store.NewMemory(), 100)
-	res := carryOut(t, rt, emitsAll(`{"type":"count","max":3}`, emits("emit/fail", 100, "failed"), emits("emit/large", 100, "large"), emits("say", 100, "a")), runtime.StartOptions{})
+	res := runToEnd(t, rt, emitsAll(`{"type":"count","max":3}`, emits("emit/fail", 100, "failed"), emits("emit/large", 100, "large"), emits("say", 100, "a")), runtime.StartOptions{})
 	if diff := cmp.Diff([]string{"the command's result has more than 256 KiB", "ok"}, outcomes(t, res, "large", "a")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -185,7 +185,7 @@ func TestEventBytesAfterResume(t *testing.T) {
 func TestEventBytesDefault(t *testing.T) {
 	rt, _ := openEmitting(t, store.NewMemory(), 0)
 	src := emitsAll(once, `{"type":"times","count":70,"steps":[`+emits("say", 255<<10, "a")+`]}`)
-	if res := carryOut(t, rt, src, runtime.StartOptions{}); res.Status != sentinels.StatusCompleted {
+	if res := runToEnd(t, rt, src, runtime.StartOptions{}); res.Status != sentinels.StatusCompleted {
 		t.Fatalf("run ended %s: %v", res.Status, res.Error)
 	}
 	if events, err := rt.Events("e", 100); len(events) != 64 || err != nil {

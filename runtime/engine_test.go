@@ -12,7 +12,7 @@ import (
 )
 
 // open starts a runtime with the test's step types on a store in memory.
-func open(t testing.TB, w *world, db store.Store, opt runtime.Options) *runtime.Runtime {
+func open(t testing.TB, w *fakeHost, db store.Store, opt runtime.Options) *runtime.Runtime {
 	t.Helper()
 	opt.Commands, opt.Models, opt.Executions = w, w, w
 	rt, err := runtime.OpenOn(context.Background(), db, opt)
@@ -35,8 +35,8 @@ func decode(t testing.TB, rt *runtime.Runtime, src string) *sentinels.Definition
 	return def
 }
 
-// carryOut runs a definition to its end.
-func carryOut(t testing.TB, rt *runtime.Runtime, src string, opt runtime.StartOptions) runtime.Result {
+// runToEnd runs a definition to its end.
+func runToEnd(t testing.TB, rt *runtime.Runtime, src string, opt runtime.StartOptions) runtime.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -61,11 +61,11 @@ func variable(t testing.TB, res runtime.Result, name string) string {
 }
 
 func TestThreeStepsMakeFourCommits(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	db := store.NewMemory()
 	rt := open(t, w, db, runtime.Options{})
 	before := runtime.Commits(rt)
-	res := carryOut(t, rt, `{"name":"three","steps":[
+	res := runToEnd(t, rt, `{"name":"three","steps":[
 		{"type":"call","command":"world/act","value":1,"outputTo":"a"},
 		{"type":"call","command":"world/act","value":"$a.value","outputTo":"b"},
 		{"type":"call","command":"world/act","value":"$b.value","outputTo":"c"}],"loop":{"type":"once"}}`, runtime.StartOptions{})

@@ -90,7 +90,7 @@ func TestRareEventMissesNothing(t *testing.T) {
 // A run that is started by another one's command belongs to the chain of that
 // one: its events go on counting, and a circle of starts ends.
 func TestChainGoesOnOverStarts(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 3}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 3}})
 	const waits = `{"id":%q,"name":"x","loop":{"type":"once"},"steps":[{"type":"pause","event":"never"}]}`
 	run := func(id string, opt runtime.StartOptions) (sentinels.RunID, error) {
 		return rt.Start(within(t), decode(t, rt, fmt.Sprintf(waits, id)), opt)

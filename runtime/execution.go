@@ -131,7 +131,7 @@ func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
 	class := retry.ClassifyError(failed)
 	after := time.Duration(min(failed.RetryAfterMs, retry.MaxRetryAfter.Milliseconds())) * time.Millisecond
-	d := retry.Decide(retry.Step(), class, n-1, x.step.OnError.Retry, after, nil)
+	d := retry.Decide(class, n-1, x.step.OnError.Retry, after)
 	if !d.Retry {
 		return false, nil
 	}

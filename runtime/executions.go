@@ -25,11 +25,11 @@ func (r *run) interruptedExecutions(ctx context.Context) error {
 	return nil
 }
 
-// revive decides about each background execution that a crash cut off. The call
+// recoverExecutions decides about each background execution that a crash interrupted. The call
 // that started it has its answer, but what it started is gone: so it is in
 // doubt as if it had none. Executions belong to the run, so the call may be of
 // an iteration that is over.
-func (r *run) revive() error {
+func (r *run) recoverExecutions() error {
 	if len(r.cut) == 0 {
 		return nil
 	}

@@ -136,7 +136,7 @@ func ShiftJournal(db store.Store, run string, d time.Duration) error {
 	})
 }
 
-// EditJournal changes the records of a run that nobody carries out.
+// EditJournal changes the records of a run that no process executes.
 func EditJournal(db store.Store, run string, edit func(*journal.Record)) error {
 	var b store.Batch
 	err := db.Journal(run, 1, func(seq uint64, raw []byte) error {
@@ -167,7 +167,7 @@ func Subscribers(rt *Runtime) int { return rt.events.Subscriptions() }
 // Buckets returns the names of all buckets of the store.
 func Buckets() []string { return buckets }
 
-// StoreRuns writes the summaries of n runs that nobody ever carried out.
+// StoreRuns writes the summaries of n runs that were never executed.
 func StoreRuns(rt *Runtime, n int, info func(int) RunInfo) error {
 	var last *store.Ticket
 	for i := 0; i < n; {

@@ -17,7 +17,7 @@ import (
 )
 
 // rerun has three passes of four effects; the third step of the third pass
-// fails until the world is mended.
+// fails until the fault is repaired.
 const rerun = `{"name":"rerun","inputs":{"n":{"type":"integer","default":5}},"steps":[
 	{"type":"call","command":"world/act","value":"$iteration","id":"first","outputTo":"a"},
 	{"type":"times","name":"Twice","count":2,"steps":[{"type":"call","command":"world/act","value":"$index","name":"inner","outputTo":"b"}]},
@@ -25,7 +25,7 @@ const rerun = `{"name":"rerun","inputs":{"n":{"type":"integer","default":5}},"st
 	{"type":"call","command":"world/act","value":"$n","outputTo":"d"}],"loop":{"type":"count","max":4},"safety":{"onInterrupt":"retry"}}`
 
 // failing runs rerun in w until its third pass fails.
-func failing(t testing.TB, w *world, db store.Store, opt runtime.Options) (*runtime.Runtime, sentinels.RunID) {
+func failing(t testing.TB, w *fakeHost, db store.Store, opt runtime.Options) (*runtime.Runtime, sentinels.RunID) {
 	t.Helper()
 	w.fail = func(value string, _ int) error {
 		if value == "3" {
@@ -98,7 +98,7 @@ func TestForkGoesOnWhereItIsWanted(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
+			w := newFakeHost()
 			rt, old := failing(t, w, store.NewMemory(), runtime.Options{})
 			tt.opt.By = "ann"
 			id := fork(t, rt, old, tt.opt)
@@ -131,7 +131,7 @@ func TestForkGoesOnWhereItIsWanted(t *testing.T) {
 // What is reused is what the other run's step had come to, in the trace too, and
 // variables are those of the moment: not what later steps made of them.
 func TestForkHasTheVariablesOfTheMoment(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	rt, old := failing(t, w, store.NewMemory(), runtime.Options{})
 	id := fork(t, rt, old, runtime.ForkOptions{Iteration: 2, From: "1", Edit: func(d *sentinels.Definition) (*sentinels.Definition, error) {
 		next := *d
@@ -169,7 +169,7 @@ func sameText(a, b string) bool {
 // A newer revision may have steps that the other run did not have; the run stays
 // with an old revision, and follows the newest one if that is asked for.
 func TestForkWithARevision(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	rt, old := failing(t, w, store.NewMemory(), runtime.Options{})
 	second := strings.Replace(rerun, `{"type":"call","command":"world/fail"`, `{"type":"call","command":"world/act","value":"new","id":"new","outputTo":"e"},{"type":"call","command":"world/fail"`, 1)
 	if _, err := rt.Save(within(t), decode(t, rt, second), 1); err != nil {
@@ -201,7 +201,7 @@ func TestForkWithARevision(t *testing.T) {
 }
 
 func TestForkRefuses(t *testing.T) {
-	rt, old := failing(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepIterations: 1}})
+	rt, old := failing(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepIterations: 1}})
 	for name, tt := range map[string]struct {
 		opt  runtime.ForkOptions
 		code abi.Code
@@ -210,7 +210,7 @@ func TestForkRefuses(t *testing.T) {
 	}{
 		"nested address":       {runtime.ForkOptions{From: "1.steps.0"}, abi.BadFields, "it is nested", "begin with the step around it, 1"},
 		"nested name":          {runtime.ForkOptions{From: "inner"}, abi.BadFields, "it is nested", "begin with the step around it, 1"},
-		"no such step":         {runtime.ForkOptions{From: "nobody"}, abi.NotFound, `no step has that address, id or name`, ""},
+		"no such step":         {runtime.ForkOptions{From: "unknown"}, abi.NotFound, `no step has that address, id or name`, ""},
 		"behind the end":       {runtime.ForkOptions{From: "4"}, abi.NotFound, "4 steps", ""},
 		"not done":             {runtime.ForkOptions{From: "3"}, abi.Conflict, "had not done step 2 in iteration 3", "begin with step 2 at the latest"},
 		"not made":             {runtime.ForkOptions{Iteration: 4}, abi.NotFound, "has made 3 iterations, not 4", ""},
@@ -248,7 +248,7 @@ func hintOf(e *abi.Error) string {
 // A run that goes on can be forked, and so can a fork; a second start with a key
 // gives the first run.
 func TestForkOfALivingRunAndOfAFork(t *testing.T) {
-	w, db := newWorld(), newFilm()
+	w, db := newFakeHost(), newRecordingStore()
 	rt := open(t, w, db, runtime.Options{})
 	old := start(t, rt, `{"name":"l","steps":[{"type":"call","command":"world/act","value":"$iteration","outputTo":"a"},{"type":"pause","event":"go"},
 		{"type":"call","command":"world/act","value":"$a.value"}],"loop":{"type":"once"}}`, runtime.StartOptions{})
@@ -278,10 +278,10 @@ func TestForkOfALivingRunAndOfAFork(t *testing.T) {
 
 // A fork goes on from every state that a crash can leave, and its result is that
 // of one without a crash, also when the run that it was made from is gone.
-func TestForkAtEveryCrash_F4(t *testing.T) {
+func TestForkAtEveryCrash(t *testing.T) {
 	opt := runtime.Options{OnInterrupt: sentinels.InterruptRetry, Limits: runtime.Limits{Crashes: 1000}}
-	f := newFilm()
-	rt, old := failing(t, newWorld(), f, opt)
+	f := newRecordingStore()
+	rt, old := failing(t, newFakeHost(), f, opt)
 	before := f.length()
 	id := fork(t, rt, old, runtime.ForkOptions{From: "2"})
 	want := stable(t, wait(t, rt, id))
@@ -291,14 +291,14 @@ func TestForkAtEveryCrash_F4(t *testing.T) {
 		t.Fatalf("without a crash: %v", want)
 	}
 	first := before + 1
-	for ; !f.until(t, first).has(t, func(r *journal.Record) bool { return r.RunStart != nil && r.RunStart.Fork != nil }); first++ {
+	for ; !f.prefix(t, first).has(t, func(r *journal.Record) bool { return r.RunStart != nil && r.RunStart.Fork != nil }); first++ {
 	}
 	for n := first; n < f.length(); n++ {
-		db := f.until(t, n)
+		db := f.prefix(t, n)
 		if err := db.Enqueue(store.Batch{Trims: []store.Trim{{Run: string(old), To: store.All}}}).Wait(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		w := newWorld()
+		w := newFakeHost()
 		w.fail = func(string, int) error { return nil }
 		rt := open(t, w, db, opt)
 		if !status(t, rt, id).Status.Final() {

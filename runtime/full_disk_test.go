@@ -38,7 +38,7 @@ func fullDiskMain() bool {
 		defer out.Unlock()
 		fmt.Printf(format+"\n", args...)
 	}
-	w := newWorld()
+	w := newFakeHost()
 	rt, err := runtime.Open(context.Background(), runtime.Options{
 		Dir: dir, CacheDir: os.Getenv(fullDiskCacheVar), Commands: w, Models: w, Executions: w, Limits: runtime.Limits{KeepEvents: 1 << 20},
 		Observer: runtime.Observer{Health: func(h runtime.Health) { say("health %t %t %s", h.OK, h.ReadOnly, h.Reason) }},
@@ -215,7 +215,7 @@ func (c *fullDiskChild) kill(t *testing.T) {
 }
 
 // TestFullDisk fills a small disk under a working process, kills it while it is
-// full, starts the next one on the full disk, makes room, and expects that all
+// full, starts the next one on the full disk, frees space, and expects that all
 // goes on and that nothing acknowledged is lost.
 func TestFullDisk(t *testing.T) {
 	if testing.Short() {
@@ -246,7 +246,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	fill(t, filler)
 	c.until(t, "health false true")
-	until(t, "the ballast to be let go", func() bool { _, err := os.Stat(ballast); return err != nil })
+	until(t, "the ballast to be deleted", func() bool { _, err := os.Stat(ballast); return err != nil })
 	before := a.count()
 	if err := os.Remove(filler); err != nil { // it recovers by itself, without a restart
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func fill(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for n := 0; n < 20; { // others let go of some now and then
+	for n := 0; n < 20; { // other processes free some now and then
 		if _, err := f.Write(make([]byte, 64<<10)); err != nil {
 			n++
 			time.Sleep(50 * time.Millisecond)

@@ -65,7 +65,7 @@ func (o *outside) Do(_ context.Context, c runtime.PluginCall) (json.RawMessage, 
 }
 
 // reach is a plugin of others whose step makes the host call that its fields
-// say, and answers what it was told.
+// say, and outputs the answer.
 func reach(asks ...wasm.Ask) *runtime.GoModule {
 	return &runtime.GoModule{Name: "reach", Asks: asks, Types: []wasm.StepType{{Type: "reach", Fields: json.RawMessage(
 		`{"type":"object","properties":{"function":{"type":"string"},"request":{"x-sentinel":"raw"},"tools":{"x-sentinel":"tools"},
@@ -129,7 +129,7 @@ func TestGrantOfEachCall(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			net, files := new(outside), new(outside)
-			w := newWorld()
+			w := newFakeHost()
 			rt := open(t, w, store.NewMemory(), runtime.Options{HTTP: net, Folders: files, Grants: &grants{all: map[string]plugin.Grant{"*": {Allow: c.allow}}}})
 			asks := c.asks
 			if asks == nil {
@@ -160,9 +160,9 @@ func TestGrantOfEachCall(t *testing.T) {
 			}
 			switch {
 			case c.denied == "" && said.Error != nil:
-				t.Errorf("it was told %v", said.Error)
+				t.Errorf("the answer is %v", said.Error)
 			case c.denied != "" && (said.Error == nil || said.Error.Code != abi.Denied || !strings.Contains(said.Error.Message, c.denied)):
-				t.Errorf("it was told %s, want denied with %q", res.Variables["said"], c.denied)
+				t.Errorf("the answer is %s, want denied with %q", res.Variables["said"], c.denied)
 			}
 			if c.denied != "" && (len(w.order) > 0 || len(net.calls) > 0 || len(files.calls) > 0) {
 				t.Errorf("something was reached: %v, %v, %v", w.order, net.calls, files.calls)
@@ -174,7 +174,7 @@ func TestGrantOfEachCall(t *testing.T) {
 // TestDenialReplays holds that a denied call is in the journal: after a crash it
 // is answered as it was, also when the plugin is allowed more by then.
 func TestDenialReplays(t *testing.T) {
-	db, w := store.NewMemory(), newWorld()
+	db, w := store.NewMemory(), newFakeHost()
 	g := &grants{all: map[string]plugin.Grant{"*": {}}}
 	rt := open(t, w, db, runtime.Options{Grants: g})
 	mod := reach(ask(abi.UseEmit))
@@ -209,7 +209,7 @@ func TestDenialReplays(t *testing.T) {
 // TestLostGrant takes the grant from a plugin whose step waits: the step goes on
 // and is denied, and its type is unknown for what is read afterwards.
 func TestLostGrant(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	g := &grants{all: map[string]plugin.Grant{"*": {Allow: []plugin.Ask{allowed(abi.UseEmit), allowed(abi.UseHTTP, "x")}}}}
 	net := new(outside)
 	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g, HTTP: net})
@@ -254,7 +254,7 @@ func TestLostGrant(t *testing.T) {
 
 // TestDefinitionBeyondGrant checks what a step names when its definition is saved.
 func TestDefinitionBeyondGrant(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	g := &grants{all: map[string]plugin.Grant{"*": {Allow: []plugin.Ask{allowed(abi.UseCommand, "world/look")}}}}
 	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g})
 	if err := runtime.AddUntrusted(rt, reach(ask(abi.UseCommand, "world/look", "world/act"))); err != nil {
@@ -302,7 +302,7 @@ func asking(t testing.TB, source, version string, asks ...wasm.Ask) plugin.Sourc
 // TestWaiting follows a plugin from its first sight to a version that asks for
 // more: it waits without its code being asked for again, and the old one serves.
 func TestWaiting(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	g := &grants{}
 	var mu sync.Mutex
 	var told []string
@@ -393,14 +393,14 @@ func TestWaiting(t *testing.T) {
 	}
 	want := []string{"a 1 waiting", "a 1 live", "a 1 live, next 2", "a 2 live", "a 2 live", "a 2 waiting"}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("what was told (-want +got):\n%s", diff)
+		t.Errorf("reports (-want +got):\n%s", diff)
 	}
 }
 
 // TestGrantBounds holds a plugin's steps to the memory and the time it is allowed.
 func TestGrantBounds(t *testing.T) {
 	g := &grants{all: map[string]plugin.Grant{"*": {TimeoutMs: 50, Memory: 1 << 10}}}
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Grants: g})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Grants: g})
 	mod := reach()
 	mod.Step = func(g *runtime.GoGuest) (any, error) {
 		return nil, g.Call(abi.FuncWait, map[string]any{"event": "never"}).Error
@@ -427,7 +427,7 @@ func TestGrantedMemory(t *testing.T) {
 		{0, 0, 64 << 20}, {16 << 20, 0, 16 << 20}, {512 << 20, 0, 512 << 20}, {512 << 20, 100, 100 << 20}, {2 << 30, 4096, 1 << 30},
 	} {
 		g := &grants{all: map[string]plugin.Grant{"*": {Memory: c.granted}}}
-		rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Grants: g})
+		rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Grants: g})
 		mod := reach()
 		mod.Step = func(g *runtime.GoGuest) (any, error) { return g.Memory(), nil }
 		if err := runtime.AddUntrusted(rt, mod); err != nil {
@@ -437,7 +437,7 @@ func TestGrantedMemory(t *testing.T) {
 		if c.run > 0 {
 			safety = fmt.Sprintf(`,"safety":{"maxMemoryMb":%d}`, c.run)
 		}
-		res := carryOut(t, rt, `{"name":"r"`+safety+`,"steps":[{"type":"reach","outputTo":"bytes"}]}`, runtime.StartOptions{})
+		res := runToEnd(t, rt, `{"name":"r"`+safety+`,"steps":[{"type":"reach","outputTo":"bytes"}]}`, runtime.StartOptions{})
 		if got := string(res.Variables["bytes"]); got != fmt.Sprint(c.want) {
 			t.Errorf("granted %d in a run with %d MB: a guest has %s bytes (%v), want %d", c.granted, c.run, got, res.Error, c.want)
 		}
@@ -447,7 +447,7 @@ func TestGrantedMemory(t *testing.T) {
 // TestAsksAreRead: a name that the code which compares it with requests cannot read
 // refuses the plugin when it is loaded.
 func TestAsksAreRead(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Grants: &grants{}, CheckAsk: func(use abi.Use, name string) error {
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Grants: &grants{}, CheckAsk: func(use abi.Use, name string) error {
 		if use == abi.UseHTTP && name != "a.com" {
 			return &abi.Error{Code: abi.BadFields, Message: name + " is not a host", Hint: "write a.com"}
 		}

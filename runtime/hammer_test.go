@@ -19,13 +19,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// TestHammer carries out many runs at once while others pause, resume and stop
+// TestHammer executes many runs at once while others pause, resume and stop
 // them, and closes the runtime in the middle. Every run can be resumed, comes to
 // the result it has alone, and no recorded call is made again.
 func TestHammer(t *testing.T) {
-	want := stable(t, carryOut(t, open(t, newWorld(), store.NewMemory(), runtime.Options{}), everything, runtime.StartOptions{Workspace: "/w"}))
+	want := stable(t, runToEnd(t, open(t, newFakeHost(), store.NewMemory(), runtime.Options{}), everything, runtime.StartOptions{Workspace: "/w"}))
 	opt := runtime.Options{OnInterrupt: sentinels.InterruptRetry, Limits: runtime.Limits{Runs: 16, Resident: 8, Crashes: 1000}}
-	w, db := newWorld(), store.NewMemory()
+	w, db := newFakeHost(), store.NewMemory()
 	w.delay = 100 * time.Microsecond
 	rt := open(t, w, db, opt)
 	def := decode(t, rt, everything)
@@ -126,12 +126,12 @@ func steerAll(t *testing.T, rt *runtime.Runtime, ids []sentinels.RunID, seed uin
 	}
 }
 
-// Close lets go of runs without an error in their journals: what was under way
+// Close releases runs without an error in their journals: what was under way
 // has no end there, and what had not begun has none either.
 func TestCloseLeavesNoErrors(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		w, db := newWorld(), store.NewMemory()
+		w, db := newFakeHost(), store.NewMemory()
 		w.delay = 100 * time.Microsecond
 		rt := open(t, w, db, runtime.Options{})
 		id := start(t, rt, everything, runtime.StartOptions{Workspace: "/w"})
@@ -190,7 +190,7 @@ func TestThousandParkedRunsWake(t *testing.T) {
 	if testing.Short() {
 		runs = 200
 	}
-	w := newWorld()
+	w := newFakeHost()
 	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{Resident: -1, Runs: 8}})
 	def := decode(t, rt, src)
 	ids := make([]sentinels.RunID, runs)
@@ -232,10 +232,10 @@ func TestThousandParkedRunsWake(t *testing.T) {
 // A guest whose requests depend on more than its input is found out when it is
 // replayed, with both requests named.
 func TestFickleGuestIsFoundOut(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	w.delay = 20 * time.Millisecond // long enough to be parked
 	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{Resident: -1}})
-	res := carryOut(t, rt, `{"name":"f","steps":[{"type":"fickle","onError":{"retry":{"baseDelayMs":1}}}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	res := runToEnd(t, rt, `{"name":"f","steps":[{"type":"fickle","onError":{"retry":{"baseDelayMs":1}}}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 	if res.Status != sentinels.StatusFailed || res.Error == nil || res.Error.Code != abi.Plugin || !res.Error.Permanent {
 		t.Fatalf("%s: %v", res.Status, res.Error)
 	}
@@ -250,10 +250,10 @@ func TestFickleGuestIsFoundOut(t *testing.T) {
 // it was resumed from a checkpoint. The error must name the checkpoint and the
 // rule, and the step's first effect must not happen twice.
 func TestGuestIgnoresCheckpoint(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	w.delay = 20 * time.Millisecond // long enough to be parked
 	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{Resident: -1}})
-	res := carryOut(t, rt, `{"name":"f","steps":[{"type":"restart","onError":{"retry":{"baseDelayMs":1}}}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	res := runToEnd(t, rt, `{"name":"f","steps":[{"type":"restart","onError":{"retry":{"baseDelayMs":1}}}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 	if res.Status != sentinels.StatusFailed || res.Error == nil || res.Error.Code != abi.Plugin || !res.Error.Permanent {
 		t.Fatalf("%s: %v", res.Status, res.Error)
 	}

@@ -41,7 +41,7 @@ const oneLook = `{"id":"look","name":"look","steps":[{"type":"call","command":"w
 func TestReadOnlyWhileCommitsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		w, db := newWorld(), newFilm()
+		w, db := newFakeHost(), newRecordingStore()
 		var changes told
 		rt := open(t, w, db, runtime.Options{Observer: runtime.Observer{Health: changes.add}})
 		defer rt.Close()
@@ -114,8 +114,8 @@ func TestReadOnlyWhileCommitsFail(t *testing.T) {
 // A stop takes effect while nothing can be written, and says what is missing.
 func TestStopWhileCommitsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := newFilm()
-		rt := open(t, newWorld(), db, runtime.Options{})
+		db := newRecordingStore()
+		rt := open(t, newFakeHost(), db, runtime.Options{})
 		defer rt.Close()
 		id := start(t, rt, `{"name":"w","steps":[{"type":"pause","event":"never"}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 		synctest.Wait()
@@ -158,7 +158,7 @@ func (f *full) PutBlob(data []byte) (string, error) {
 func TestLargeValueWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &full{Memory: store.NewMemory()}
-		rt := open(t, newWorld(), db, runtime.Options{})
+		rt := open(t, newFakeHost(), db, runtime.Options{})
 		defer rt.Close()
 		id := start(t, rt, `{"name":"big","steps":[{"type":"pause","event":"go"},
 			{"type":"call","command":"world/look","value":"`+strings.Repeat("x", 100_000)+`","outputTo":"v"}],"loop":{"type":"once"}}`, runtime.StartOptions{})
@@ -220,9 +220,9 @@ func TestLowWater(t *testing.T) {
 // on a full disk would never be ready. They fire when it does again.
 func TestArmWhileCommitsFail(t *testing.T) {
 	db := store.NewMemory()
-	s := serving{taps: new(taps), w: newWorld()}
+	s := serving{fakeTriggers: new(fakeTriggers), w: newFakeHost()}
 	s.Runtime = open(t, s.w, db, runtime.Options{Triggers: s.set()})
-	s.save(t, "a", `"trigger":{"type":"tap"}`)
+	s.save(t, "a", `"trigger":{"type":"test"}`)
 	db.SetFault(errors.New("disk full"))
 	if err := s.Arm(within(t)); err != nil {
 		t.Fatalf("arm: %v", err)

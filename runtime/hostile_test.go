@@ -35,7 +35,7 @@ func TestHostileSteps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred hostile guests take half a minute: test without -short")
 	}
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Grants: allows{}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Grants: allows{}})
 	for _, g := range abitest.Hostile() {
 		if g.At != abitest.AtRun || slices.Contains(slowHere, g.Name) || strings.HasPrefix(g.Name, "custom_") {
 			continue // the custom ones are the guest simd with sections added

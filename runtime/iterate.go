@@ -20,7 +20,7 @@ func (r *run) iterate() error {
 	r.timeout.arm()
 	defer r.timeout.stop()
 	defer r.setPlugins(nil)
-	if err := r.revive(); err != nil {
+	if err := r.recoverExecutions(); err != nil {
 		return err
 	}
 	open, loopDone := r.interrupted()

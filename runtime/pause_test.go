@@ -10,8 +10,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A tree is paused and resumed as one: in one process, by somebody else than the
-// process that carries it out, and over a restart. What was paused for itself
+// A tree is paused and resumed as one: in one process, by another process than the
+// one that executes it, and over a restart. What was paused for itself
 // stays so.
 func TestPauseOfATree(t *testing.T) {
 	type step func(t *testing.T, rt *runtime.Runtime, id sentinels.RunID) *runtime.Runtime
@@ -39,11 +39,11 @@ func TestPauseOfATree(t *testing.T) {
 		}
 		return rt
 	}
-	var db *film
+	var db *recordingStore
 	restart := func(t *testing.T, rt *runtime.Runtime, _ sentinels.RunID) *runtime.Runtime {
 		rt.Close()
-		db = db.until(t, db.length())
-		return open(t, newWorld(), db, runtime.Options{})
+		db = db.prefix(t, db.length())
+		return open(t, newFakeHost(), db, runtime.Options{})
 	}
 	takeAll := func(t *testing.T, rt *runtime.Runtime, _ sentinels.RunID) *runtime.Runtime {
 		if rec, err := rt.ResumeAll(within(t), runtime.ResumeOptions{}); err != nil || rec.Resumed != 2 {
@@ -69,8 +69,8 @@ func TestPauseOfATree(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			db = newFilm()
-			rt := open(t, newWorld(), db, runtime.Options{})
+			db = newRecordingStore()
+			rt := open(t, newFakeHost(), db, runtime.Options{})
 			id := startFamily(t, rt, db)
 			for _, do := range tt.steps {
 				rt = do(t, rt, id)
@@ -102,9 +102,9 @@ func TestPauseOfATree(t *testing.T) {
 // A step that was under way when its tree was paused may still start a child.
 // That one is paused with the others.
 func TestChildOfAPausedTreeStartsPaused(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	w.delay = 30 * time.Millisecond
-	db := newFilm()
+	db := newRecordingStore()
 	rt := open(t, w, db, runtime.Options{})
 	top := start(t, rt, fmt.Sprintf(`{"name":"top","steps":[{"type":"late","definition":%s},{"type":"call","command":"world/act","value":2}],"loop":{"type":"once"}}`, oneAct), runtime.StartOptions{})
 	until(t, "the effect to begin", func() bool { return db.has(t, hasCall("world/act")) })
@@ -133,7 +133,7 @@ func TestChildOfAPausedTreeStartsPaused(t *testing.T) {
 // A stop ends everything at once: children that wait, that are queued for a
 // place, and those that a step starts in the same moment.
 func TestStopOfABusyTree(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	w.delay = time.Millisecond
 	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{Runs: 2}})
 	const kid = `{"type":"child","await":false,"definition":{"name":"kid%d","steps":[%s{"type":"call","command":"world/act","value":1}],"loop":{"type":"continuous"},"safety":{"maxIterations":100000}}}`

@@ -35,7 +35,7 @@ func TestThousandSwaps(t *testing.T) {
 	if testing.Short() {
 		swaps = 60
 	}
-	w := newWorld()
+	w := newFakeHost()
 	w.delay = time.Millisecond
 	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepIterations: 1 << 20, KeepBytes: 1 << 30}})
 	answers := map[string]string{} // by digest
@@ -126,7 +126,7 @@ func whole(rt *runtime.Runtime, id sentinels.RunID, answers map[string]string, u
 			used[digest]++
 		}
 		if steps != 3 && i < len(trace.Iterations)-1 {
-			err = errors.Join(err, fmt.Errorf("pass %d carried out %d of its 3 steps", it.Number, steps))
+			err = errors.Join(err, fmt.Errorf("iteration %d executed %d of its 3 steps", it.Number, steps))
 		}
 	}
 	return len(trace.Iterations), err

@@ -25,7 +25,7 @@ func looping(t testing.TB, n int) plugin.Source {
 // TestSlowPluginHoldsUpNoOther: while one plugin executes a describe that does not
 // end, others load, unload and get their grants.
 func TestSlowPluginHoldsUpNoOther(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	loadPlugin(t, rt, echo(t, 1)) // compiled
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	slow := looping(t, 1)
@@ -84,7 +84,7 @@ func TestOpenLoadsSideBySide(t *testing.T) {
 	}
 	first, second := slowly(echo(t, 1)), slowly(echo(t, 2))
 	second.Name = "second.wasm"
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: []plugin.Source{first, second}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Plugins: []plugin.Source{first, second}})
 	if most.Load() < 2 {
 		t.Error("one plugin was read after the other")
 	}
@@ -98,7 +98,7 @@ func TestOpenLoadsSideBySide(t *testing.T) {
 // TestPreparedPlugin: a prepared module is used once, for its own bytes alone, and
 // freed if it is not used.
 func TestPreparedPlugin(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	prepare := func(p plugin.Source) plugin.Source {
 		code, _ := p.Wasm()
 		prepared, err := rt.PreparePlugin(t.Context(), code)
@@ -140,7 +140,7 @@ func TestPluginLimits(t *testing.T) {
 		{runtime.Limits{Plugins: 2}, "there are 3 plugins, the limit is 2"},
 		{runtime.Limits{PluginBytes: 3*int64(len(code)) - 1}, fmt.Sprintf("the files of all plugins have %d bytes together, the limit is %d", 3*len(code), 3*len(code)-1)},
 	} {
-		rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: list, Limits: c.limits})
+		rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Plugins: list, Limits: c.limits})
 		if info, ok := pluginOf(rt, "p3.wasm"); !ok || info.State != plugin.Refused || !strings.Contains(info.Problem, c.words) {
 			t.Errorf("the last one is %+v, want it refused: %s", info, c.words)
 		}
@@ -159,7 +159,7 @@ func TestPluginLimits(t *testing.T) {
 func TestPluginNames(t *testing.T) {
 	own := asking(t, "steps.wasm", "1")
 	own.Trusted = true
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: []plugin.Source{own}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Plugins: []plugin.Source{own}})
 	for _, name := range []string{"builtin", "steps"} {
 		p := asking(t, name+".wasm", "2")
 		p.Name = "mine.wasm"

@@ -60,7 +60,7 @@ func pluginOf(rt *runtime.Runtime, source string) (plugin.Info, bool) {
 // TestSwapUnderALoop swaps a plugin all the time under a loop: no pass uses two
 // versions, later passes use later ones, and old ones do not pile up.
 func TestSwapUnderALoop(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	w.delay = time.Millisecond
 	rt := open(t, w, store.NewMemory(), runtime.Options{})
 	loadPlugin(t, rt, echo(t, 1))
@@ -116,7 +116,7 @@ func TestSwapUnderALoop(t *testing.T) {
 
 // TestLoadPluginRefused: what is wrong is said by name, and what was live stays.
 func TestLoadPluginRefused(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	v1 := loadPlugin(t, rt, echo(t, 1))
 	named := func(name, sin string) plugin.Source {
 		return plugin.Source{Name: name, Wasm: func() ([]byte, error) { return guest(t, sin), nil }}
@@ -145,7 +145,7 @@ func TestLoadPluginRefused(t *testing.T) {
 	if other, ok := pluginOf(rt, "other.wasm"); !ok || other.Problem == "" || other.Types != nil {
 		t.Errorf("other.wasm is %+v, want it listed with its problem", other)
 	}
-	if res := carryOut(t, rt, `{"name":"e","steps":[{"type":"echo","outputTo":"e"}]}`, runtime.StartOptions{}); res.Status != sentinels.StatusCompleted {
+	if res := runToEnd(t, rt, `{"name":"e","steps":[{"type":"echo","outputTo":"e"}]}`, runtime.StartOptions{}); res.Status != sentinels.StatusCompleted {
 		t.Errorf("a run with the old version ended %s: %v", res.Status, res.Error)
 	}
 	if again := loadPlugin(t, rt, echo(t, 1)); again.Digest != v1.Digest {
@@ -182,7 +182,7 @@ func TestLoadPluginRefused(t *testing.T) {
 func TestTrustedPluginsStay(t *testing.T) {
 	own := echo(t, 1)
 	own.Trusted = true
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Plugins: []plugin.Source{own}})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Plugins: []plugin.Source{own}})
 	if _, err := rt.LoadPlugin(t.Context(), echo(t, 2)); abi.CodeOf(err) != abi.Denied {
 		t.Errorf("a file took the place of a part of the program: %v", err)
 	}
@@ -250,7 +250,7 @@ func waits(t *testing.T, rt *runtime.Runtime) {
 // ends with the version it began with, and so does the rest of its pass.
 func TestParkedStepsEndOnTheirVersion(t *testing.T) {
 	for _, resident := range []int{0, -1} { // kept in memory while it waits, and replayed
-		rt := open(t, newWorld(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Resident: resident}})
+		rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Resident: resident}})
 		must := func(err error) {
 			t.Helper()
 			if err != nil {
@@ -286,7 +286,7 @@ func TestParkedStepsEndOnTheirVersion(t *testing.T) {
 // TestUnloadUnderAParkedStep: it ends; the next pass finds no such step type.
 func TestUnloadUnderAParkedStep(t *testing.T) {
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	if err := runtime.SwapModule(rt, "gate.wasm", waiter("one")); err != nil {
 		t.Fatal(err)
 	}
@@ -305,12 +305,12 @@ func TestUnloadUnderAParkedStep(t *testing.T) {
 	crashed := db.Snapshot()
 	res := letThrough(t, rt, id)
 	if res.Status != sentinels.StatusFailed || res.Iterations != 2 || abi.CodeOf(res.Error) != abi.NotFound {
-		t.Errorf("run ended %s in pass %d: %v; want it to fail in the second for want of a plugin", res.Status, res.Iterations, res.Error)
+		t.Errorf("run ended %s in pass %d: %v; want it to fail in the second because the plugin is missing", res.Status, res.Iterations, res.Error)
 	}
 
 	// The same after a crash: the pass that was interrupted ends with the module
 	// that its waiting step began with, though the plugin is gone.
-	next := open(t, newWorld(), crashed, runtime.Options{})
+	next := open(t, newFakeHost(), crashed, runtime.Options{})
 	if err := runtime.SwapModule(next, "gate.wasm", waiter("one")); err != nil {
 		t.Fatal(err)
 	}
@@ -321,6 +321,6 @@ func TestUnloadUnderAParkedStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res = letThrough(t, next, id); res.Status != sentinels.StatusFailed || res.Iterations != 2 || abi.CodeOf(res.Error) != abi.NotFound {
-		t.Errorf("after a crash the run ended %s in pass %d: %v; want it to fail in the second for want of a plugin", res.Status, res.Iterations, res.Error)
+		t.Errorf("after a crash the run ended %s in pass %d: %v; want it to fail in the second because the plugin is missing", res.Status, res.Iterations, res.Error)
 	}
 }

@@ -65,7 +65,7 @@ func mentions(t testing.TB, db store.Store, what string) int {
 func TestPruneLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	reopen := func() *runtime.Runtime {
-		w := newWorld()
+		w := newFakeHost()
 		rt, err := runtime.Open(context.Background(), runtime.Options{Dir: dir, Commands: w})
 		if err != nil {
 			t.Fatal(err)
@@ -138,8 +138,8 @@ func TestPruneBelowARunThatGoesOn(t *testing.T) {
 	const src = `{"name":"top","steps":[
 		{"type":"child","definition":{"name":"kid","steps":[{"type":"talk","prompt":"a"}],"loop":{"type":"once"}},"outputTo":"k"},
 		{"type":"pause","event":"go"}],"loop":{"type":"count","max":3},"budget":{"calls":3}}`
-	db := newFilm()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	db := newRecordingStore()
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	top := start(t, rt, src, runtime.StartOptions{})
 	pass := func(n int) {
 		t.Helper()
@@ -158,7 +158,7 @@ func TestPruneBelowARunThatGoesOn(t *testing.T) {
 		t.Errorf("the child of the first pass: %+v", out)
 	}
 	rt.Close()
-	rt = open(t, newWorld(), db.until(t, db.length()), runtime.Options{})
+	rt = open(t, newFakeHost(), db.prefix(t, db.length()), runtime.Options{})
 	if _, err := rt.ResumeAll(within(t), runtime.ResumeOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +185,8 @@ func emitNamed(t testing.TB, rt *runtime.Runtime, name string) {
 
 // A final run above one that goes on stays.
 func TestPruneKeepsWhatIsAboveALivingRun(t *testing.T) {
-	db := newFilm()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	db := newRecordingStore()
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	id := startFamily(t, rt, db)
 	until(t, "the end of the middle run to be durable", func() bool { return !familyRuns(t, rt)["mid"].Live })
 	if out := prune(t, rt, runtime.Retention{MaxAge: 1}); out.Runs != 0 || out.Kept != 3 {
@@ -202,7 +202,7 @@ func TestPruneKeepsWhatIsAboveALivingRun(t *testing.T) {
 
 // Pruning beside runs that start and end takes nothing that one of them needs.
 func TestPruneBesideRuns(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.WithSweepInterval(runtime.Options{}, 1))
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.WithSweepInterval(runtime.Options{}, 1))
 	stop := make(chan struct{})
 	var pruner sync.WaitGroup
 	pruner.Go(func() {
@@ -242,7 +242,7 @@ func TestPruneBesideRuns(t *testing.T) {
 
 // A run that can be forked can be pruned then: the fork has all it needs.
 func TestForkOutlivesPruning(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.WithSweepInterval(runtime.Options{}, 1))
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.WithSweepInterval(runtime.Options{}, 1))
 	value, _ := json.Marshal(strings.Repeat("z", 70<<10))
 	src := strings.Replace(large, `],"loop"`, `,{"type":"pause","event":"go"},{"type":"call","command":"world/look","value":"$a.value","outputTo":"b"}],"loop"`, 1)
 	db := runtime.StoreOf(rt)

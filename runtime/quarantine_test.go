@@ -22,7 +22,7 @@ import (
 // hostLives is what steps do in the lives of a host that crashes again and again.
 // Effects of a sentinel in hang do not end by themselves.
 type hostLives struct {
-	*world
+	*fakeHost
 	mu    sync.Mutex
 	hang  map[sentinels.ID]bool
 	begun []string // "sentinel value" of each effect, in order
@@ -37,7 +37,7 @@ func (w *hostLives) Call(ctx context.Context, c runtime.CommandCall) (json.RawMe
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	return w.world.Call(ctx, c)
+	return w.fakeHost.Call(ctx, c)
 }
 
 // count returns how many effects have begun.
@@ -55,7 +55,7 @@ func life(t *testing.T, db store.Store, hang ...sentinels.ID) (*runtime.Runtime,
 
 func lifeWith(t *testing.T, db store.Store, limits runtime.Limits, hang ...sentinels.ID) (*runtime.Runtime, *hostLives) {
 	t.Helper()
-	w := &hostLives{world: newWorld(), hang: map[sentinels.ID]bool{}}
+	w := &hostLives{fakeHost: newFakeHost(), hang: map[sentinels.ID]bool{}}
 	for _, id := range hang {
 		w.hang[id] = true
 	}
@@ -82,13 +82,13 @@ func resumeAll(t *testing.T, rt *runtime.Runtime) runtime.Recovery {
 
 // crashed is what a crash at this moment leaves. Nothing of the process that
 // crashed reaches it.
-func crashed(t *testing.T, db *film, rt *runtime.Runtime) *film {
+func crashed(t *testing.T, db *recordingStore, rt *runtime.Runtime) *recordingStore {
 	t.Helper()
 	// Lazy batches too: the next one takes them along.
 	if err := db.Enqueue(store.Batch{}).Wait(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	next := db.until(t, db.length())
+	next := db.prefix(t, db.length())
 	rt.Close()
 	return next
 }
@@ -96,9 +96,9 @@ func crashed(t *testing.T, db *film, rt *runtime.Runtime) *film {
 const retried = `{"name":%q,"steps":[{"type":"call","command":"world/act","value":1}],"safety":{"onInterrupt":"retry"},"loop":{"type":"once"}}`
 
 // quarantined returns a run whose only step was executing at three crashes.
-func quarantined(t *testing.T) (*film, sentinels.RunID) {
+func quarantined(t *testing.T) (*recordingStore, sentinels.RunID) {
 	t.Helper()
-	db := newFilm()
+	db := newRecordingStore()
 	rt, w := life(t, db, "bad")
 	id := start(t, rt, fmt.Sprintf(retried, "bad"), runtime.StartOptions{})
 	for n := 1; ; n++ {
@@ -217,7 +217,7 @@ func TestKillsHitNoBystander(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := newFilm()
+			db := newRecordingStore()
 			rt, w := life(t, db, "s")
 			ids := begin(t, rt)
 			for n := 1; n <= 3; n++ {
@@ -255,7 +255,7 @@ func TestKillsHitNoBystander(t *testing.T) {
 // Of several steps that are under way at each crash the one that causes it is
 // found, and no other one is quarantined.
 func TestCulpritIsFound(t *testing.T) {
-	db := newFilm()
+	db := newRecordingStore()
 	rt, w := life(t, db, "good", "bad")
 	ids := map[string]sentinels.RunID{}
 	for _, name := range []string{"good1", "bad", "good2"} {
@@ -301,7 +301,7 @@ func TestCulpritIsFound(t *testing.T) {
 // and is not blamed for what that one does.
 func TestTurnIsGivenWhileWaiting(t *testing.T) {
 	const asks = `{"name":"asks","steps":[{"type":"actask"}],"safety":{"onInterrupt":"retry"},"loop":{"type":"once"}}`
-	db := newFilm()
+	db := newRecordingStore()
 	rt, w := askingLife(t, db, "asks", "bad")
 	second := start(t, rt, fmt.Sprintf(retried, "bad"), runtime.StartOptions{})
 	until(t, "one to execute", func() bool { return w.count() == 1 })
@@ -343,7 +343,7 @@ func TestTurnIsGivenWhileWaiting(t *testing.T) {
 // A run whose step waits for its turn can be paused, resumed and stopped, and
 // lets the next one have the turn.
 func TestSteerWhileWaitingForATurn(t *testing.T) {
-	db := newFilm()
+	db := newRecordingStore()
 	rt, w := life(t, db, "s")
 	var ids []sentinels.RunID
 	for range 3 {

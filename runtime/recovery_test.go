@@ -68,8 +68,8 @@ func untilStatus(t testing.TB, rt *runtime.Runtime, id sentinels.RunID, want sen
 	return status(t, rt, id)
 }
 
-// reopen is the next process on db, in w; it carries the run on.
-func reopen(t testing.TB, w *world, db store.Store, id sentinels.RunID, opt runtime.Options, how runtime.ResumeOptions) *runtime.Runtime {
+// reopen is the next process on db, in w; it continues the run.
+func reopen(t testing.TB, w *fakeHost, db store.Store, id sentinels.RunID, opt runtime.Options, how runtime.ResumeOptions) *runtime.Runtime {
 	t.Helper()
 	rt := open(t, w, db, opt)
 	if err := rt.Resume(within(t), id, how); err != nil {
@@ -78,12 +78,12 @@ func reopen(t testing.TB, w *world, db store.Store, id sentinels.RunID, opt runt
 	return rt
 }
 
-// TestCrashAtEveryRecord_F4 goes on from every state that a crash can leave. The
+// TestCrashAtEveryRecord goes on from every state that a crash can leave. The
 // result is always that of a run without one.
-func TestCrashAtEveryRecord_F4(t *testing.T) {
+func TestCrashAtEveryRecord(t *testing.T) {
 	opt := runtime.Options{OnInterrupt: sentinels.InterruptRetry, Limits: runtime.Limits{Crashes: 1000}}
-	f := newFilm()
-	rt := open(t, newWorld(), f, opt)
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, opt)
 	id := start(t, rt, everything, runtime.StartOptions{Workspace: "/w"})
 	want := stable(t, wait(t, rt, id))
 	rt.Close()
@@ -92,9 +92,9 @@ func TestCrashAtEveryRecord_F4(t *testing.T) {
 		step = 7
 	}
 	for n := f.after(t, 1, kind(journal.RunStart)); n < f.length(); n += step {
-		db := f.until(t, n)
+		db := f.prefix(t, n)
 		done := endedCalls(t, db, map[string]bool{})
-		w := newWorld()
+		w := newFakeHost()
 		rt := open(t, w, db, opt)
 		if !status(t, rt, id).Status.Final() {
 			if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
@@ -119,13 +119,13 @@ func TestCrashAtEveryRecord_F4(t *testing.T) {
 func TestUntilLoopThatIsDoneStaysDone(t *testing.T) {
 	const src = `{"name":"u","steps":[{"type":"call","command":"world/act","value":1,"outputTo":"a"}],
 		"loop":{"type":"until","check":"$a.value === 1"},"safety":{"maxIterations":9}}`
-	f := newFilm()
-	rt := open(t, newWorld(), f, runtime.Options{})
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, runtime.Options{})
 	id := start(t, rt, src, runtime.StartOptions{})
 	wait(t, rt, id)
 	rt.Close()
-	w := newWorld()
-	rt = reopen(t, w, f.until(t, f.after(t, 1, kind(journal.IterationEnd))), id, runtime.Options{}, runtime.ResumeOptions{})
+	w := newFakeHost()
+	rt = reopen(t, w, f.prefix(t, f.after(t, 1, kind(journal.IterationEnd))), id, runtime.Options{}, runtime.ResumeOptions{})
 	if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted || res.Iterations != 1 || len(w.made) != 0 {
 		t.Errorf("%s after %d iterations, %d effects; want completed after 1, none", res.Status, res.Iterations, len(w.made))
 	}
@@ -136,8 +136,8 @@ func TestUntilLoopThatIsDoneStaysDone(t *testing.T) {
 func TestEventIsAnsweredOnceOverACrash(t *testing.T) {
 	const src = `{"name":"e","steps":[{"type":"call","command":"world/act","value":"$event.n","outputTo":"a"}],
 		"loop":{"type":"event","event":"git:*"},"safety":{"maxIterations":2}}`
-	f := newFilm()
-	rt := open(t, newWorld(), f, runtime.Options{OnInterrupt: sentinels.InterruptRetry})
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, runtime.Options{OnInterrupt: sentinels.InterruptRetry})
 	id := start(t, rt, src, runtime.StartOptions{})
 	for n := 1; n <= 2; n++ {
 		if _, err := rt.Emit(within(t), sentinels.Event{Name: "git:push", Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}); err != nil {
@@ -149,8 +149,8 @@ func TestEventIsAnsweredOnceOverACrash(t *testing.T) {
 	}
 	rt.Close()
 	for n := f.after(t, 1, kind(journal.IterationStart)); n < f.after(t, 1, kind(journal.RunEnd)); n++ {
-		db := f.until(t, n)
-		rt := reopen(t, newWorld(), db, id, runtime.Options{OnInterrupt: sentinels.InterruptRetry}, runtime.ResumeOptions{})
+		db := f.prefix(t, n)
+		rt := reopen(t, newFakeHost(), db, id, runtime.Options{OnInterrupt: sentinels.InterruptRetry}, runtime.ResumeOptions{})
 		if events, _ := rt.Events("git:push", 9); len(events) < 2 {
 			if _, err := rt.Emit(within(t), sentinels.Event{Name: "git:push", Data: json.RawMessage(`{"n":2}`)}); err != nil {
 				t.Fatal(err)
@@ -170,8 +170,8 @@ func TestEventIsAnsweredOnceOverACrash(t *testing.T) {
 func TestRoomOutlivesACrash(t *testing.T) {
 	const src = `{"name":"r","steps":[{"type":"call","command":"world/act","value":1}],
 		"loop":{"type":"while","check":"true"},"safety":{"maxIterations":1,"onTimeout":"pause"}}`
-	f := newFilm()
-	rt := open(t, newWorld(), f, runtime.Options{})
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, runtime.Options{})
 	id := start(t, rt, src, runtime.StartOptions{})
 	info := untilStatus(t, rt, id, sentinels.StatusPaused)
 	if info.Limit != "maxIterations" {
@@ -187,38 +187,38 @@ func TestRoomOutlivesACrash(t *testing.T) {
 	untilStatus(t, rt, id, sentinels.StatusPaused)
 	rt.Close()
 
-	db := f.until(t, f.after(t, 3, kind(journal.IterationEnd)))
-	rt = reopen(t, newWorld(), db, id, runtime.Options{}, runtime.ResumeOptions{})
+	db := f.prefix(t, f.after(t, 3, kind(journal.IterationEnd)))
+	rt = reopen(t, newFakeHost(), db, id, runtime.Options{}, runtime.ResumeOptions{})
 	until(t, "the fourth pass after a crash", func() bool { return status(t, rt, id).Iteration == 4 })
 	untilStatus(t, rt, id, sentinels.StatusPaused)
 	rt.Close()
 
 	// Room given by the resume that takes the run over.
-	paused := f.until(t, f.after(t, 1, func(r *journal.Record) bool { return r.Kind == journal.Status && r.Status.Limit != "" }))
-	rt = reopen(t, newWorld(), paused, id, runtime.Options{}, runtime.ResumeOptions{Room: runtime.Room{Iterations: 2}})
+	paused := f.prefix(t, f.after(t, 1, func(r *journal.Record) bool { return r.Kind == journal.Status && r.Status.Limit != "" }))
+	rt = reopen(t, newFakeHost(), paused, id, runtime.Options{}, runtime.ResumeOptions{Room: runtime.Room{Iterations: 2}})
 	until(t, "the third pass", func() bool { return status(t, rt, id).Iteration == 3 })
 	untilStatus(t, rt, id, sentinels.StatusPaused)
 	rt.Close()
-	again := paused.until(t, paused.after(t, 2, kind(journal.IterationEnd)))
-	rt = reopen(t, newWorld(), again, id, runtime.Options{}, runtime.ResumeOptions{})
+	again := paused.prefix(t, paused.after(t, 2, kind(journal.IterationEnd)))
+	rt = reopen(t, newFakeHost(), again, id, runtime.Options{}, runtime.ResumeOptions{})
 	until(t, "the third pass after a crash", func() bool { return status(t, rt, id).Iteration == 3 })
 }
 
 // The interval of a continuous loop is calendar time: a crash in it does not
-// begin it anew.
+// restart it.
 func TestIntervalGoesOnOverACrash(t *testing.T) {
 	const src = `{"name":"c","steps":[{"type":"call","command":"world/act","value":1}],
 		"loop":{"type":"continuous","intervalMs":600000},"safety":{"maxIterations":2}}`
-	f := newFilm()
-	rt := open(t, newWorld(), f, runtime.Options{})
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, runtime.Options{})
 	id := start(t, rt, src, runtime.StartOptions{})
 	until(t, "the first pass", func() bool { return f.length() >= 1 && ended(t, rt, id, 1) })
 	rt.Close()
-	db := f.until(t, f.after(t, 1, kind(journal.IterationEnd)))
+	db := f.prefix(t, f.after(t, 1, kind(journal.IterationEnd)))
 	if err := runtime.ShiftJournal(db, string(id), -time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	rt = reopen(t, newWorld(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
+	rt = reopen(t, newFakeHost(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
 	if res := wait(t, rt, id); res.Iterations != 2 || res.Limit != "maxIterations" {
 		t.Errorf("%d iterations, limit %q; want 2 at maxIterations", res.Iterations, res.Limit)
 	}
@@ -242,10 +242,10 @@ func ended(t testing.TB, rt *runtime.Runtime, id sentinels.RunID, n int) bool {
 // TestRecoveryNeedsTheRecordsOfAnIteration: a run whose first iteration has lost
 // records is not resumed: it would execute steps again that have ended.
 func TestRecoveryNeedsTheRecordsOfAnIteration(t *testing.T) {
-	db, id := crashIn(t, `{"name":"l","steps":[{"type":"pause","event":"go"}],"loop":{"type":"once"}}`, waiting, func(db *film, id string) error {
+	db, id := crashIn(t, `{"name":"l","steps":[{"type":"pause","event":"go"}],"loop":{"type":"once"}}`, waiting, func(db *recordingStore, id string) error {
 		return db.Enqueue(store.Batch{Trims: []store.Trim{{Run: id, From: 2, To: 2}}}).Wait(within(t))
 	})
-	rt := open(t, newWorld(), db.Memory, runtime.Options{})
+	rt := open(t, newFakeHost(), db.Memory, runtime.Options{})
 	err := rt.Resume(within(t), id, runtime.ResumeOptions{})
 	if err == nil || !strings.Contains(err.Error(), "records are missing behind the first one") {
 		t.Errorf("got %v", err)

@@ -25,7 +25,7 @@ func redactToken(v []byte) []byte {
 
 // leakyCommands have a secret in results and errors, and note what they are given.
 type leakyCommands struct {
-	*world
+	*fakeHost
 	given []string
 }
 
@@ -63,7 +63,7 @@ func passOn(g *runtime.GoGuest) (any, error) {
 
 func openLeaky(t *testing.T, db store.Store, opt runtime.Options) (*runtime.Runtime, *leakyCommands) {
 	t.Helper()
-	l := &leakyCommands{world: newWorld()}
+	l := &leakyCommands{fakeHost: newFakeHost()}
 	opt.Commands, opt.Redact = l, redactToken
 	rt, err := runtime.OpenOn(context.Background(), db, opt)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestSecretsStayOutOfProgressAndResults(t *testing.T) {
 		}
 		told = append(told, string(text))
 	}}})
-	res := carryOut(t, rt, passesOn, runtime.StartOptions{})
+	res := runToEnd(t, rt, passesOn, runtime.StartOptions{})
 	trace, err := rt.Trace(res.Run)
 	if err != nil {
 		t.Fatal(err)
@@ -113,12 +113,12 @@ func TestSecretsStayOutOfProgressAndResults(t *testing.T) {
 // journal has of the first answer is what the guest saw, so the step makes the
 // same request again.
 func TestReplayOfRedactedAnswers(t *testing.T) {
-	f := newFilm()
+	f := newRecordingStore()
 	rt, _ := openLeaky(t, f, runtime.Options{})
-	want := carryOut(t, rt, passesOn, runtime.StartOptions{})
+	want := runToEnd(t, rt, passesOn, runtime.StartOptions{})
 	rt.Close()
 	acted := func(r *journal.Record) bool { return r.CallEnd != nil && r.CallEnd.Seq >= 2 }
-	db := f.until(t, f.after(t, 1, acted))
+	db := f.prefix(t, f.after(t, 1, acted))
 	again, l := openLeaky(t, db.Memory, runtime.Options{})
 	if err := again.Resume(within(t), want.Run, runtime.ResumeOptions{}); err != nil {
 		t.Fatal(err)

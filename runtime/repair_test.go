@@ -20,20 +20,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A wreck is a state folder with all kinds of runs, and what was in it.
-type wreck struct {
+// A damagedState is a state folder with all kinds of runs, and what was in it before the damage.
+type damagedState struct {
 	dir   string
 	store []byte // the sound file
 	snaps string // its folder of snapshots
-	w     *world
+	w     *fakeHost
 	runs  map[sentinels.RunID]runtime.RunInfo
 }
 
-const wreckWaiter = `{"id":"waiter","name":"waiter","steps":[{"type":"call","command":"world/act","value":1,"outputTo":"a"},
+const waiterDefinition = `{"id":"waiter","name":"waiter","steps":[{"type":"call","command":"world/act","value":1,"outputTo":"a"},
 	{"type":"pause","event":"go"},{"type":"call","command":"world/act","value":"$a.value","outputTo":"b"}],"loop":{"type":"count","max":3}}`
 
 // openOn opens a runtime on a state folder with the test's step types.
-func openOn(t testing.TB, w *world, dir string) *runtime.Runtime {
+func openOn(t testing.TB, w *fakeHost, dir string) *runtime.Runtime {
 	t.Helper()
 	rt, err := runtime.Open(context.Background(), runtime.Options{Dir: dir, Commands: w, Models: w, Executions: w, CacheDir: cacheDir})
 	if err != nil {
@@ -47,15 +47,15 @@ func openOn(t testing.TB, w *world, dir string) *runtime.Runtime {
 
 // work brings runs about that are over and runs that wait in their second pass,
 // and documents and revisions beside them.
-func (k *wreck) work(t *testing.T, rt *runtime.Runtime, round int) {
+func (k *damagedState) work(t *testing.T, rt *runtime.Runtime, round int) {
 	t.Helper()
 	for i := range 15 {
-		carryOut(t, rt, fmt.Sprintf(`{"name":"over","steps":[{"type":"call","command":"world/act","value":%q,"outputTo":"v"}],"loop":{"type":"count","max":2}}`,
+		runToEnd(t, rt, fmt.Sprintf(`{"name":"over","steps":[{"type":"call","command":"world/act","value":%q,"outputTo":"v"}],"loop":{"type":"count","max":2}}`,
 			strings.Repeat("x", 100*i)), runtime.StartOptions{})
 	}
 	var ids []sentinels.RunID
 	for range 8 {
-		ids = append(ids, start(t, rt, wreckWaiter, runtime.StartOptions{}))
+		ids = append(ids, start(t, rt, waiterDefinition, runtime.StartOptions{}))
 	}
 	passes := func(n int) func() bool {
 		return func() bool {
@@ -87,10 +87,10 @@ func (k *wreck) work(t *testing.T, rt *runtime.Runtime, round int) {
 	}
 }
 
-// newWreck makes the state: a snapshot in the middle, and a crash at the end.
-func newWreck(t *testing.T) *wreck {
+// newDamagedState makes the state: a snapshot in the middle, and a crash at the end.
+func newDamagedState(t *testing.T) *damagedState {
 	t.Helper()
-	k := &wreck{dir: t.TempDir(), w: newWorld(), runs: map[sentinels.RunID]runtime.RunInfo{}}
+	k := &damagedState{dir: t.TempDir(), w: newFakeHost(), runs: map[sentinels.RunID]runtime.RunInfo{}}
 	rt := openOn(t, k.w, k.dir)
 	k.work(t, rt, 0)
 	if _, err := rt.Snapshot(within(t), "hourly"); err != nil {
@@ -116,7 +116,7 @@ func newWreck(t *testing.T) *wreck {
 }
 
 // copyTo makes a state folder with the given store file.
-func (k *wreck) copyTo(t *testing.T, file []byte, snapshots bool) string {
+func (k *damagedState) copyTo(t *testing.T, file []byte, snapshots bool) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "store.db"), file, 0o600); err != nil {
@@ -166,7 +166,7 @@ func corrupt(r *rand.Rand, b []byte) (string, []byte) {
 // Whatever happens to the file, nothing crashes, the result opens and is sound,
 // and what goes on by itself does nothing twice.
 func TestRepairOfHundredsOfWrecks(t *testing.T) {
-	k := newWreck(t)
+	k := newDamagedState(t)
 	rounds := 240
 	if testing.Short() {
 		rounds = 40
@@ -176,7 +176,7 @@ func TestRepairOfHundredsOfWrecks(t *testing.T) {
 	for n := range rounds {
 		what, b := corrupt(r, slices.Clone(k.store))
 		dir := k.copyTo(t, b, n%4 != 3)
-		// Every tenth is carried on in full, and looked at by a child.
+		// Every tenth is continued to the end, and checked by a child.
 		child, full := runtime.Child{Path: "/nonexistent"}, n%10 == 0
 		if full {
 			child = runtime.Child{}
@@ -206,10 +206,9 @@ func TestRepairOfHundredsOfWrecks(t *testing.T) {
 	}
 }
 
-// check opens a repaired state and compares what is there. In full it lets
-// everything go on that does so by itself, and looks at what happened in the
-// world.
-func (k *wreck) check(t *testing.T, what, dir string, report runtime.RepairReport, full bool) {
+// check opens a repaired state and compares its content. With full it lets the runs
+// that are not paused continue, and checks their effects.
+func (k *damagedState) check(t *testing.T, what, dir string, report runtime.RepairReport, full bool) {
 	t.Helper()
 	w := k.w.next()
 	rt := openOn(t, w, dir)
@@ -306,7 +305,7 @@ func came(met func() bool) bool {
 
 // One lost page costs what was on it and no more, and the snapshot fills in.
 func TestRepairKeepsAllButTheDamage(t *testing.T) {
-	k := newWreck(t)
+	k := newDamagedState(t)
 	file := slices.Clone(k.store)
 	b := file
 	at := pageWith(t, b, []byte(`"collection":"things","id":"0-0030"`))
@@ -372,10 +371,10 @@ func pageWith(t *testing.T, b, text []byte) int {
 	return 0
 }
 
-// A snapshot can be gone back to, also of a sound store: then nobody knows what
-// the runs did since, and all that are not over are paused.
+// A snapshot can be gone back to, also of a sound store: then it is
+// unknown what the runs did since, and all active runs are paused.
 func TestRepairFromASnapshot(t *testing.T) {
-	k := newWreck(t)
+	k := newDamagedState(t)
 	dir := k.copyTo(t, k.store, true)
 	list, err := runtime.Snapshots(dir)
 	if err != nil || len(list) != 1 {
@@ -406,7 +405,7 @@ func TestRepairFromASnapshot(t *testing.T) {
 	}
 }
 
-// A store that somebody has open is left alone; one that is nowhere cannot be
+// A store that is open in another process is not changed; a missing one cannot be
 // repaired.
 func TestRepairRefuses(t *testing.T) {
 	dir := t.TempDir()

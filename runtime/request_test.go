@@ -26,7 +26,7 @@ func TestRequestsAreStrict(t *testing.T) {
 		"depth":              {abi.FuncEmit, `{"event":"a:b","data":` + strings.Repeat("[", 256) + strings.Repeat("]", 256) + `}`, "nested more than 256 deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
+			w := newFakeHost()
 			rt := open(t, w, store.NewMemory(), runtime.Options{})
 			var got runtime.Answer
 			err := runtime.AddModule(rt, &runtime.GoModule{
@@ -61,7 +61,7 @@ func TestRequestsAreStrict(t *testing.T) {
 
 // An event of the program that embeds the runtime is held to the same.
 func TestEmitIsStrict(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	_, err := rt.Emit(t.Context(), sentinels.Event{Name: "a:b", Source: "/t", Data: json.RawMessage(`{"x": 1, "x": 2}`)})
 	if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), `data: line 1, column 10: x: duplicate key "x"`) {
 		t.Error(err)

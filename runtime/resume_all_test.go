@@ -20,7 +20,7 @@ import (
 // was: those that can be. What cannot is named and stays as it is.
 func TestResumeAll(t *testing.T) {
 	db := store.NewMemory()
-	w := newWorld()
+	w := newFakeHost()
 	rt := open(t, w, db, runtime.Options{})
 	event := start(t, rt, fmt.Sprintf(awaiting, "event"), runtime.StartOptions{})
 	paused := start(t, rt, fmt.Sprintf(awaiting, "paused"), runtime.StartOptions{})
@@ -45,7 +45,7 @@ func TestResumeAll(t *testing.T) {
 	w.delay = time.Hour // the effect is under way when the process ends
 	doubt := start(t, rt, strings.ReplaceAll(oneAct, `"name":"d"`, `"name":"doubt"`), runtime.StartOptions{})
 	until(t, "all to wait", func() bool { return rt.Probe().Waiting() >= 8 })
-	time.Sleep(60 * time.Millisecond) // what nobody waited for is committed
+	time.Sleep(60 * time.Millisecond) // commit records without a waiter
 	snap := db.Snapshot()
 	rt.Close()
 	damage := store.Batch{
@@ -56,7 +56,7 @@ func TestResumeAll(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	rt = open(t, newWorld(), snap, runtime.Options{})
+	rt = open(t, newFakeHost(), snap, runtime.Options{})
 	rec, err := rt.ResumeAll(within(t), runtime.ResumeOptions{By: "boot"})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestResumeAll(t *testing.T) {
 	}
 	for _, id := range []sentinels.RunID{event, person, top, low, doubt, paused} {
 		if !status(t, rt, id).Live {
-			t.Errorf("run %s of %s is not carried out", id, status(t, rt, id).Sentinel)
+			t.Errorf("run %s of %s is not executed", id, status(t, rt, id).Sentinel)
 		}
 	}
 	if got := status(t, rt, paused).Status; got != sentinels.StatusPaused {
@@ -114,7 +114,7 @@ func TestResumeAllNamesTheQuarantined(t *testing.T) {
 	src := strings.ReplaceAll(oneAct, `"loop"`, `"safety":{"onInterrupt":"retry"},"loop"`)
 	db, id := cutOff(t, src, "world/act", runtime.StartOptions{})
 	for crash := 1; ; crash++ {
-		w := newWorld()
+		w := newFakeHost()
 		w.delay = time.Hour
 		rt := open(t, w, db, runtime.Options{})
 		rec, err := rt.ResumeAll(within(t), runtime.ResumeOptions{})
@@ -133,7 +133,7 @@ func TestResumeAllNamesTheQuarantined(t *testing.T) {
 			t.Fatalf("crash %d: %+v", crash, rec.Quarantined)
 		}
 		until(t, "the step to be tried again", func() bool { return db.count(t, hasCall("world/act")) == crash+1 })
-		db = db.until(t, db.length())
+		db = db.prefix(t, db.length())
 		rt.Close()
 	}
 }
@@ -141,14 +141,14 @@ func TestResumeAllNamesTheQuarantined(t *testing.T) {
 // Interrupted is asked once for all runs, where the host can say it at once.
 func TestResumeAllAsksOnceForProcesses(t *testing.T) {
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	var want []sentinels.RunID
 	for range 5 {
 		want = append(want, start(t, rt, fmt.Sprintf(awaiting, "w"), runtime.StartOptions{}))
 	}
 	until(t, "all to wait", func() bool { return rt.Probe().Waiting() == 5 })
 	rt.Close()
-	w := &bulkWorld{world: newWorld(), cut: map[sentinels.RunID][]runtime.InterruptedExecution{want[2]: {{Execution: "x9", Path: "0"}}}}
+	w := &bulkHost{fakeHost: newFakeHost(), cut: map[sentinels.RunID][]runtime.InterruptedExecution{want[2]: {{Execution: "x9", Path: "0"}}}}
 	rt, err := runtime.OpenOn(context.Background(), db.Snapshot(), runtime.Options{Commands: w, Executions: w})
 	if err != nil {
 		t.Fatal(err)
@@ -171,17 +171,17 @@ func TestResumeAllAsksOnceForProcesses(t *testing.T) {
 	}
 }
 
-type bulkWorld struct {
-	*world
+type bulkHost struct {
+	*fakeHost
 	cut   map[sentinels.RunID][]runtime.InterruptedExecution
 	asked int
 }
 
-func (w *bulkWorld) InterruptedRuns(context.Context) (map[sentinels.RunID][]runtime.InterruptedExecution, error) {
+func (w *bulkHost) InterruptedRuns(context.Context) (map[sentinels.RunID][]runtime.InterruptedExecution, error) {
 	w.asked++
 	return w.cut, nil
 }
 
-func (w *bulkWorld) Interrupted(context.Context, sentinels.RunID) ([]runtime.InterruptedExecution, error) {
+func (w *bulkHost) Interrupted(context.Context, sentinels.RunID) ([]runtime.InterruptedExecution, error) {
 	panic("asked for one run")
 }

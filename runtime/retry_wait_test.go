@@ -30,7 +30,7 @@ func TestStatusShowsRetryWait(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			rt := open(t, newWorld(), db, runtime.Options{})
+			rt := open(t, newFakeHost(), db, runtime.Options{})
 			waiting(rt)
 			id, err := rt.Start(t.Context(), decode(t, rt, `{"name":"r","steps":[{"type":"busy","onError":"retry"}]}`), runtime.StartOptions{})
 			if err != nil {
@@ -56,7 +56,7 @@ func TestStatusShowsRetryWait(t *testing.T) {
 			at := shown(rt)
 			// The wait goes on after a restart.
 			rt.Close()
-			rt = open(t, newWorld(), db.Snapshot(), runtime.Options{})
+			rt = open(t, newFakeHost(), db.Snapshot(), runtime.Options{})
 			waiting(rt)
 			if err := rt.Resume(t.Context(), id, runtime.ResumeOptions{}); err != nil {
 				t.Fatal(err)

@@ -103,7 +103,7 @@ func same(t testing.TB, what string, got, want []string) {
 // An edit of a run concerns that run alone, from its next pass on, whatever
 // becomes of the stored sentinel.
 func TestEditRun(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	ctx := within(t)
 	stored := save(t, rt, gated("one", 4), runtime.SaveOptions{})
 	edited, other := startStored(t, rt, stored, runtime.StartOptions{}), startStored(t, rt, stored, runtime.StartOptions{})
@@ -161,8 +161,8 @@ func TestEditRun(t *testing.T) {
 // An edit is kept from the moment on that it is in the journal, wherever the
 // process is killed: between passes, in one, behind a snapshot that holds it.
 func TestEditsOfARunOutliveIt(t *testing.T) {
-	f := newFilm()
-	rt := open(t, newWorld(), f, runtime.Options{})
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, runtime.Options{})
 	id := start(t, rt, gated("zero", 5), runtime.StartOptions{}) // not stored
 	until(t, "the first pass", func() bool { return status(t, rt, id).Iteration == 1 })
 	for i := range 4 {
@@ -184,7 +184,7 @@ func TestEditsOfARunOutliveIt(t *testing.T) {
 		for edits < 3 && f.after(t, edits+1, kind(journal.Signal)) <= n {
 			edits++
 		}
-		rt := open(t, newWorld(), f.until(t, n), runtime.Options{OnInterrupt: sentinels.InterruptRetry})
+		rt := open(t, newFakeHost(), f.prefix(t, n), runtime.Options{OnInterrupt: sentinels.InterruptRetry})
 		if status(t, rt, id).Status.Final() {
 			break
 		}
@@ -196,7 +196,7 @@ func TestEditsOfARunOutliveIt(t *testing.T) {
 			}
 		}
 		check("before it is resumed")
-		if edits == 3 && n%2 == 0 { // nobody carries the run out now
+		if edits == 3 && n%2 == 0 { // no process executes the run now
 			if e, err := rt.EditRun(within(t), id, runtime.EditRunOptions{}, says("offline")); err != nil || e.Edit != 4 {
 				t.Fatalf("crash behind batch %d: edit %+v, %v", n, e, err)
 			}
@@ -224,7 +224,7 @@ func TestEditWakesWaits(t *testing.T) {
 	} {
 		for _, own := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " own=", own), func(t *testing.T) {
-				rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+				rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 				id := startStored(t, rt, save(t, rt, slow, runtime.SaveOptions{}), runtime.StartOptions{})
 				until(t, "the first pass", func() bool {
 					tr, err := rt.Trace(id)
@@ -268,7 +268,7 @@ func TestEditWakesWaits(t *testing.T) {
 func TestEditWhileTakenOver(t *testing.T) {
 	for range 40 {
 		db := store.NewMemory()
-		rt := open(t, newWorld(), db, runtime.Options{})
+		rt := open(t, newFakeHost(), db, runtime.Options{})
 		id := start(t, rt, gated("old", 2), runtime.StartOptions{})
 		until(t, "the first pass on the disk", func() bool {
 			tr, err := rt.Trace(id)
@@ -276,7 +276,7 @@ func TestEditWhileTakenOver(t *testing.T) {
 		})
 		snap := db.Snapshot()
 		rt.Close()
-		rt = open(t, newWorld(), snap, runtime.Options{})
+		rt = open(t, newFakeHost(), snap, runtime.Options{})
 		var both sync.WaitGroup
 		both.Go(func() {
 			if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {

@@ -36,7 +36,7 @@ const awaiting = `{"name":"%s","steps":[{"type":"pause","event":"go"}],"loop":{"
 // and an index that is built afterwards gives what one gives that grew.
 func TestRunsBySelection(t *testing.T) {
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	for i := range 30 {
 		src := fmt.Sprintf(awaiting, []string{"a", "ab", "b"}[i%3])
 		if i%4 == 0 {
@@ -70,7 +70,7 @@ func TestRunsBySelection(t *testing.T) {
 			"root":              {Root: top},
 			"since":             {Since: all[10].CreatedAt},
 			"since, sentinel":   {Since: all[20].CreatedAt, Sentinel: "b"},
-			"nobody's":          {Sentinel: "nobody"},
+			"unknown sentinel":  {Sentinel: "unknown"},
 		}
 		for name, f := range filters {
 			want := []sentinels.RunID{}
@@ -118,7 +118,7 @@ func TestRunsBySelection(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, db := range map[string]store.Store{"reopened": snap, "a store without an index": old} {
-		t.Run(name, func(t *testing.T) { check(t, open(t, newWorld(), db, runtime.Options{})) })
+		t.Run(name, func(t *testing.T) { check(t, open(t, newFakeHost(), db, runtime.Options{})) })
 	}
 }
 
@@ -135,7 +135,7 @@ func cmpID(a, b sentinels.RunID) int {
 // A run is listed from the moment its id is known, also while the disk is slow.
 func TestRunsListWhatIsNotDurableYet(t *testing.T) {
 	db := &slowStore{Memory: store.NewMemory(), open: make(chan struct{})}
-	rt := open(t, newWorld(), db, runtime.Options{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	defer close(db.open)
 	var want []sentinels.RunID
 	for range 5 {

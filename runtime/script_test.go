@@ -30,18 +30,18 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the wanted traces and results of testdata")
 
-// TestScripts carries out testdata/*.txtar with the built-in step types, once
-// with waiting guests kept in memory and once with every one of them parked:
-// both must give the same. A script has, below its prose:
+// TestScripts executes testdata/*.txtar with the built-in step types, once with waiting
+// guests in memory and once with every waiting guest parked: both must have the same
+// result. A script has, after its prose:
 //
 //	definition.json  what to run
 //	NAME.json        definitions that are stored before, any number
 //	start.json       inputs, event, variables, limits, keep ("stored" starts the stored revision)
-//	stage.json       what commands and models answer, see stage
-//	steer.json       what is done from outside, one after the other, see action
-//	want.calls       what the outside was asked for, sorted
-//	want.trace       what each run did
-//	want.result      how each run ended
+//	responses.json   answers of commands and models, see scriptedHost
+//	actions.json     actions from outside, one after the other, see action
+//	want.calls       the calls that reached the host, sorted
+//	want.trace       iterations, steps, attempts and calls of each run
+//	want.result      the result of each run
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -54,13 +54,13 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			resident := playScript(t, ar, 0)
+			resident := runScript(t, ar, 0)
 			if *update {
 				rewrite(t, file, ar, resident)
 			} else {
 				compare(t, "resident", ar, resident)
 			}
-			compare(t, "parked", ar, playScript(t, ar, -1))
+			compare(t, "parked", ar, runScript(t, ar, -1))
 		})
 	}
 }
@@ -113,8 +113,8 @@ type scriptStart struct {
 	Pinned    bool                       `json:"pinned"`
 }
 
-// An action is something done from outside once what it waits for has happened,
-// looked for behind what the action before it waited for.
+// An action is done from outside after the progress that it waits for, which must come
+// after that of the previous action.
 type action struct {
 	On      moment          `json:"on"` // without it: at once
 	Do      string          `json:"do"` // decide, pause, resume, stop, emit, save
@@ -128,16 +128,16 @@ type action struct {
 	Refused string          `json:"refused"` // the action is an error with this code
 }
 
-// A moment is told by progress that has all that is given here.
+// A moment is the first progress with all these values.
 type moment struct {
 	Event   runtime.ProgressKind `json:"event"`
 	Label   string               `json:"label"`
 	Address string               `json:"address"`
 	Status  sentinels.Status     `json:"status"`
-	Asks    int                  `json:"asks"` // so many questions are open
+	Asks    int                  `json:"asks"` // number of pending decisions
 }
 
-// A watcher remembers progress and hands it to whoever waits.
+// A watcher records progress and lets actions wait for it.
 type watcher struct {
 	mu   sync.Mutex
 	cond *sync.Cond
@@ -165,8 +165,8 @@ func (w *watcher) close() {
 	w.cond.Broadcast()
 }
 
-// await returns the place behind the first progress at or behind from that a
-// waits for; false when there is none to come.
+// await returns the index after the first progress, from index from on, that a waits
+// for; false if the runs end without it.
 func (w *watcher) await(a action, from int) (int, bool) {
 	if a.On == (moment{}) {
 		return from, true
@@ -188,7 +188,7 @@ func (w *watcher) await(a action, from int) (int, bool) {
 	}
 }
 
-// builtins is where compiled code is kept; the first script compiles it.
+// builtins returns the cache of compiled code; the first script fills it.
 var builtins = sync.OnceValues(func() (string, error) {
 	rt, err := runtime.Open(context.Background(), scriptOptions(filepath.Join(cacheDir, "plugins")))
 	if err != nil {
@@ -218,12 +218,12 @@ func openBuiltin(t testing.TB, db store.Store, opt runtime.Options) *runtime.Run
 	return rt
 }
 
-func playScript(t *testing.T, ar *txtar.Archive, resident int) map[string]string {
+func runScript(t *testing.T, ar *txtar.Archive, resident int) map[string]string {
 	t.Helper()
 	var begin scriptStart
-	var outside stage
+	var outside scriptedHost
 	var steer []action
-	for name, into := range map[string]any{"start.json": &begin, "stage.json": &outside, "steer.json": &steer} {
+	for name, into := range map[string]any{"start.json": &begin, "responses.json": &outside, "actions.json": &steer} {
 		if raw := section(ar, name); raw != nil {
 			d := json.NewDecoder(bytes.NewReader(raw))
 			d.DisallowUnknownFields()
@@ -243,7 +243,7 @@ func playScript(t *testing.T, ar *txtar.Archive, resident int) map[string]string
 	defer cancel()
 	for _, f := range ar.Files {
 		switch f.Name {
-		case "definition.json", "start.json", "stage.json", "steer.json":
+		case "definition.json", "start.json", "responses.json", "actions.json":
 			continue
 		}
 		if strings.HasSuffix(f.Name, ".json") {
@@ -268,12 +268,12 @@ func playScript(t *testing.T, ar *txtar.Archive, resident int) map[string]string
 		return map[string]string{"want.result": "refused\n" + err.Error() + "\n"}
 	}
 	var acts sync.WaitGroup
-	acts.Go(func() { steerRun(t, rt, id, steer, seen) })
+	acts.Go(func() { doActions(t, rt, id, steer, seen) })
 	if _, err := rt.Wait(ctx, id); err != nil {
 		info, _ := rt.Status(id)
 		t.Fatalf("run is %s %s, asks %v: %v", info.Status, info.Reason, info.Asks, err)
 	}
-	for _, r := range allRuns(t, rt) { // children that nobody awaits
+	for _, r := range allRuns(t, rt) { // children that no step awaits
 		if _, err := rt.Wait(ctx, r.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -312,12 +312,12 @@ func allRuns(t *testing.T, rt *runtime.Runtime) []runtime.RunInfo {
 	return runs
 }
 
-func steerRun(t *testing.T, rt *runtime.Runtime, id sentinels.RunID, steer []action, seen *watcher) {
+func doActions(t *testing.T, rt *runtime.Runtime, id sentinels.RunID, steer []action, seen *watcher) {
 	at := 0
 	for i, a := range steer {
 		var ok bool
 		if at, ok = seen.await(a, at); !ok {
-			t.Errorf("action %d, %s: what it waits for never came", i, a.Do)
+			t.Errorf("action %d, %s: the progress that it waits for did not occur", i, a.Do)
 			return
 		}
 		for a.On.Asks > 0 {
@@ -350,7 +350,7 @@ func act(ctx context.Context, rt *runtime.Runtime, id sentinels.RunID, a action)
 		_, err := rt.Emit(ctx, a.Emit)
 		return err
 	case "save":
-		def, problems := rt.Decode(a.Save, "steer.json")
+		def, problems := rt.Decode(a.Save, "actions.json")
 		if len(problems) > 0 {
 			return problems
 		}
@@ -369,7 +369,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 }
 
-// mask takes out what differs between two runs of a script.
+// mask replaces what differs between two executions of a script.
 func mask(s string) string {
 	for _, m := range masks {
 		s = m.re.ReplaceAllString(s, m.with)
@@ -399,9 +399,9 @@ func renderTrace(rt *runtime.Runtime, trace *runtime.Trace) string {
 	return b.String()
 }
 
-// byChance reports whether a call may be in one trace of a script and not in
-// another: how far a step came that was cut off, by a limit or a stop.
-func byChance(c *runtime.TraceCall, run sentinels.Status) bool {
+// isRacy reports whether a call may be in one trace of a script and not in another,
+// because a limit or a stop interrupted its step.
+func isRacy(c *runtime.TraceCall, run sentinels.Status) bool {
 	cut := run == sentinels.StatusStopped || run == sentinels.StatusTimedOut
 	return !c.Ended || cut && c.Child != "" || c.Error != nil && (c.Error.Code == abi.Timeout || c.Error.Code == abi.Cancelled)
 }
@@ -432,7 +432,7 @@ func renderSteps(b *strings.Builder, indent string, steps []*runtime.TraceStep, 
 				fmt.Fprintf(b, "%sunknown %s\n", inner, name)
 			}
 			for _, c := range a.Calls {
-				if !byChance(c, status) {
+				if !isRacy(c, status) {
 					renderCall(b, inner, c)
 				}
 			}

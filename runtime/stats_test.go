@@ -9,7 +9,7 @@ import (
 )
 
 func TestStats(t *testing.T) {
-	rt, err := runtime.Open(context.Background(), runtime.Options{Dir: t.TempDir(), Commands: newWorld()})
+	rt, err := runtime.Open(context.Background(), runtime.Options{Dir: t.TempDir(), Commands: newFakeHost()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ const (
 // runs began, while they wait, after a restart, when retention took the newest.
 func TestTotals(t *testing.T) {
 	db := store.NewMemory()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	list := []sentinels.ID{"totalled", "lasting", "unknown"}
 	checkTotals(t, rt, list...)
 	for range 3 {
@@ -93,9 +93,9 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// A run that no process carries out ends by what is written behind it.
+// A run that no process executes ends by what is written behind it.
 func TestTotalsOfStoredRuns(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	statuses := []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusPaused}
 	if err := runtime.StoreRuns(rt, 30, func(i int) runtime.RunInfo {
 		return runtime.RunInfo{Sentinel: "stored", Status: statuses[i%len(statuses)], Elapsed: int64(i), CreatedAt: time.Now()}
@@ -118,7 +118,7 @@ func TestTotalsOfStoredRuns(t *testing.T) {
 
 // Runs begin, end and are removed while the totals are built and read.
 func TestTotalsHammer(t *testing.T) {
-	rt := open(t, newWorld(), store.NewMemory(), runtime.Options{})
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	if err := runtime.StoreRuns(rt, 2000, func(i int) runtime.RunInfo {
 		return runtime.RunInfo{Sentinel: "totalled", Status: sentinels.StatusCompleted, Elapsed: 1, CreatedAt: time.Now(), EndedAt: time.Now()}
 	}); err != nil {

@@ -21,15 +21,15 @@ import (
 func everywhere(t *testing.T, src string, step int) {
 	t.Helper()
 	opt := runtime.Options{OnInterrupt: sentinels.InterruptRetry, Limits: runtime.Limits{Crashes: 1000}}
-	f := newFilm()
-	rt := open(t, newWorld(), f, opt)
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, opt)
 	id := start(t, rt, src, runtime.StartOptions{Workspace: "/w"})
 	res := wait(t, rt, id)
 	want := stable(t, res)
 	want["step"] = res.Step
 	rt.Close()
 	for n := f.after(t, 1, kind(journal.RunStart)); n < f.length(); n += step {
-		rt := open(t, newWorld(), f.until(t, n), opt)
+		rt := open(t, newFakeHost(), f.prefix(t, n), opt)
 		if !status(t, rt, id).Status.Final() {
 			if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
 				t.Fatalf("crash behind batch %d: %v", n, err)
@@ -45,7 +45,7 @@ func everywhere(t *testing.T, src string, step int) {
 	}
 }
 
-func TestCrashEverywhere_F4(t *testing.T) {
+func TestCrashOfRunTreeAnywhere(t *testing.T) {
 	tests := map[string]string{
 		"a nested step writes the loop's own variable": `{"name":"a","steps":[
 			{"type":"times","count":2,"steps":[
@@ -53,9 +53,9 @@ func TestCrashEverywhere_F4(t *testing.T) {
 				{"type":"call","command":"world/act","value":"$index.value","outputTo":"seen"}]}],"loop":{"type":"once"}}`,
 		"a run that fails names its step": `{"name":"b","steps":[
 			{"type":"call","command":"world/act","value":1},
-			{"type":"seq","steps":[{"type":"call","command":"world/act","value":2},{"type":"call","command":"nobody/knows","value":3}]}],"loop":{"type":"once"}}`,
+			{"type":"seq","steps":[{"type":"call","command":"world/act","value":2},{"type":"call","command":"missing/command","value":3}]}],"loop":{"type":"once"}}`,
 		"skipped steps stay skipped": `{"name":"c","steps":[
-			{"type":"call","command":"nobody/knows","onError":"skip","outputTo":"a"},
+			{"type":"call","command":"missing/command","onError":"skip","outputTo":"a"},
 			{"type":"call","command":"world/act","value":1,"condition":"$a.success","outputTo":"b"},
 			{"type":"call","command":"world/act","value":"$a.error.code","outputTo":"c"}],"loop":{"type":"count","max":2}}`,
 		"retries go on where they were": `{"name":"d","steps":[
@@ -80,7 +80,7 @@ func TestCrashEverywhere_F4(t *testing.T) {
 
 // A start key is one run's, however many start with it and when.
 func TestStartKeyIsUnique(t *testing.T) {
-	w := newWorld()
+	w := newFakeHost()
 	rt := open(t, w, store.NewMemory(), runtime.Options{})
 	def := decode(t, rt, oneAct)
 	ids := make([]sentinels.RunID, 16)
@@ -132,7 +132,7 @@ func familyRuns(t testing.TB, rt *runtime.Runtime) map[sentinels.ID]runtime.RunI
 }
 
 // startFamily returns when only the middle one is over and all is durable.
-func startFamily(t testing.TB, rt *runtime.Runtime, db *film) sentinels.RunID {
+func startFamily(t testing.TB, rt *runtime.Runtime, db *recordingStore) sentinels.RunID {
 	t.Helper()
 	id := start(t, rt, family, runtime.StartOptions{})
 	until(t, "the middle run to end, the others to wait", func() bool {
@@ -143,8 +143,8 @@ func startFamily(t testing.TB, rt *runtime.Runtime, db *film) sentinels.RunID {
 
 // Each child is a run of its own that knows its parent and its root, and a stop
 // reaches every descendant, over one that has ended and over a crash.
-func TestStopReachesEveryDescendant_F3_F14(t *testing.T) {
-	check := func(t *testing.T, rt *runtime.Runtime, w *world, id sentinels.RunID) {
+func TestStopReachesEveryDescendant(t *testing.T) {
+	check := func(t *testing.T, rt *runtime.Runtime, w *fakeHost, id sentinels.RunID) {
 		t.Helper()
 		if err := rt.Stop(within(t), id); err != nil {
 			t.Fatal(err)
@@ -164,7 +164,7 @@ func TestStopReachesEveryDescendant_F3_F14(t *testing.T) {
 		}
 	}
 	t.Run("live", func(t *testing.T) {
-		w, db := newWorld(), newFilm()
+		w, db := newFakeHost(), newRecordingStore()
 		rt := open(t, w, db, runtime.Options{})
 		id := startFamily(t, rt, db)
 		runs := familyRuns(t, rt)
@@ -181,12 +181,12 @@ func TestStopReachesEveryDescendant_F3_F14(t *testing.T) {
 			name = "resumed"
 		}
 		t.Run(name, func(t *testing.T) {
-			db := newFilm()
-			rt := open(t, newWorld(), db, runtime.Options{})
+			db := newRecordingStore()
+			rt := open(t, newFakeHost(), db, runtime.Options{})
 			id := startFamily(t, rt, db)
 			rt.Close()
-			w := newWorld()
-			rt = open(t, w, db.until(t, db.length()), runtime.Options{})
+			w := newFakeHost()
+			rt = open(t, w, db.prefix(t, db.length()), runtime.Options{})
 			if resumed {
 				if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
 					t.Fatal(err)
@@ -205,8 +205,8 @@ func TestStopReachesEveryDescendant_F3_F14(t *testing.T) {
 func TestChildIsResumedWithItsTree(t *testing.T) {
 	const src = `{"name":"top","steps":[{"type":"child","definition":{"name":"kid","steps":[
 		{"type":"pause","event":"go"},{"type":"call","command":"world/act","value":1}],"loop":{"type":"once"}}}],"loop":{"type":"once"}}`
-	db := newFilm()
-	rt := open(t, newWorld(), db, runtime.Options{})
+	db := newRecordingStore()
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	top := start(t, rt, src, runtime.StartOptions{})
 	until(t, "the child to wait", func() bool { return db.has(t, hasCall("go")) && familyRuns(t, rt)["kid"].ID != "" })
 	kid := familyRuns(t, rt)["kid"].ID
@@ -215,7 +215,7 @@ func TestChildIsResumedWithItsTree(t *testing.T) {
 	}
 	rt.Close()
 
-	rt = open(t, newWorld(), db.until(t, db.length()), runtime.Options{})
+	rt = open(t, newFakeHost(), db.prefix(t, db.length()), runtime.Options{})
 	if err := rt.Resume(within(t), kid, runtime.ResumeOptions{}); abi.CodeOf(err) != abi.Conflict {
 		t.Errorf("the child was resumed without its parent: %v", err)
 	}
@@ -237,11 +237,11 @@ func TestChildIsResumedWithItsTree(t *testing.T) {
 }
 
 // A child sees the event of the pass that starts it.
-func TestChildSeesTheEventOfThePass_F12(t *testing.T) {
+func TestChildSeesTheEventOfTheIteration(t *testing.T) {
 	const src = `{"name":"top","steps":[{"type":"child","definition":{"name":"kid","steps":[
 		{"type":"call","command":"world/look","value":"$event.n","outputTo":"n"}],"loop":{"type":"once"}},"outputTo":"kid"}],
 		"loop":{"type":"event","event":"tick"},"safety":{"maxIterations":2}}`
-	rt := open(t, newWorld(), newFilm(), runtime.Options{})
+	rt := open(t, newFakeHost(), newRecordingStore(), runtime.Options{})
 	id := start(t, rt, src, runtime.StartOptions{Event: &sentinels.Event{Name: "other", Data: json.RawMessage(`{"n":0}`)}})
 	for _, n := range []string{"1", "2"} {
 		if _, err := rt.Emit(within(t), sentinels.Event{Name: "tick", Data: json.RawMessage(`{"n":` + n + `}`)}); err != nil {
@@ -258,7 +258,7 @@ func TestChildSeesTheEventOfThePass_F12(t *testing.T) {
 func TestHopLimitHoldsForLoopingRuns(t *testing.T) {
 	const ping = `{"name":"ping","steps":[{"type":"say","event":"pong"}],"loop":{"type":"event","event":"ping"},"safety":{"maxIterations":1000}}`
 	const pong = `{"name":"pong","steps":[{"type":"pause","event":"pong"},{"type":"say","event":"ping"}],"loop":{"type":"while","check":"true"},"safety":{"maxIterations":1000}}`
-	rt := open(t, newWorld(), newFilm(), runtime.Options{})
+	rt := open(t, newFakeHost(), newRecordingStore(), runtime.Options{})
 	a := start(t, rt, ping, runtime.StartOptions{})
 	b := start(t, rt, pong, runtime.StartOptions{})
 	if _, err := rt.Emit(within(t), sentinels.Event{Name: "ping"}); err != nil {
@@ -277,10 +277,10 @@ func TestHopLimitHoldsForLoopingRuns(t *testing.T) {
 
 // A parent's budget pauses the parent; a child that waits for it can be stopped
 // all the same.
-func TestStopOfAChildAtItsParentsBudget_F9(t *testing.T) {
+func TestStopOfChildAtBudgetOfParent(t *testing.T) {
 	const src = `{"name":"top","steps":[{"type":"child","definition":{"name":"kid","steps":[{"type":"talk","prompt":"x","turns":9}],
 		"loop":{"type":"once"},"budget":{"calls":100}},"onError":"skip"}],"loop":{"type":"once"},"budget":{"calls":2},"safety":{"onTimeout":"pause"}}`
-	rt := open(t, newWorld(), newFilm(), runtime.Options{})
+	rt := open(t, newFakeHost(), newRecordingStore(), runtime.Options{})
 	top := start(t, rt, src, runtime.StartOptions{})
 	info := untilStatus(t, rt, top, sentinels.StatusPaused)
 	if info.Limit != "budget.calls" {
@@ -307,7 +307,7 @@ func TestStopOfAChildAtItsParentsBudget_F9(t *testing.T) {
 // An edit between two passes brings its limits along.
 func TestEditBringsItsLimits(t *testing.T) {
 	const src = `{"id":"ed","name":"ed","steps":[{"type":"pause","event":"go"},{"type":"talk","prompt":"x"}],"loop":{"type":"count","max":9},"budget":{"calls":9}}`
-	rt := open(t, newWorld(), newFilm(), runtime.Options{})
+	rt := open(t, newFakeHost(), newRecordingStore(), runtime.Options{})
 	stored, err := rt.Save(within(t), decode(t, rt, src), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -361,14 +361,14 @@ func TestEditBringsItsLimits(t *testing.T) {
 	}
 }
 
-// $ragContext that a step made holds until it is built anew.
+// $ragContext that a step made is kept until it is built again.
 func TestStepMayMakeTheContext(t *testing.T) {
 	const src = `{"name":"rag","recipe":"r","steps":[
 		{"type":"call","command":"world/look","value":"$ragContext","outputTo":"first"},
 		{"type":"call","command":"world/look","value":"mine","outputTo":"ragContext"},
 		{"type":"call","command":"world/look","value":"$ragContext.value","outputTo":"second"}],"loop":{"type":"count","max":2}}`
-	rt := open(t, newWorld(), newFilm(), runtime.Options{Contexts: fixedContext(`"built"`)})
-	res := carryOut(t, rt, src, runtime.StartOptions{})
+	rt := open(t, newFakeHost(), newRecordingStore(), runtime.Options{Contexts: fixedContext(`"built"`)})
+	res := runToEnd(t, rt, src, runtime.StartOptions{})
 	for name, want := range map[string]string{"first": `"value":"built"`, "second": `"value":"mine"`} {
 		if got := variable(t, res, name); !strings.Contains(got, want) {
 			t.Errorf("%s = %s, want %s", name, got, want)
@@ -385,11 +385,11 @@ func (c fixedContext) Build(context.Context, runtime.ContextRequest) (json.RawMe
 // The failed step that a result names is the innermost one, whatever other
 // branches came to.
 func TestResultNamesTheFailedStep(t *testing.T) {
-	w := newWorld()
-	rt := open(t, w, newFilm(), runtime.Options{})
-	res := carryOut(t, rt, `{"name":"n","steps":[{"type":"seq","steps":[
-		{"type":"both","failFast":true,"branches":[[{"type":"call","command":"nobody/knows"}],[{"type":"call","command":"world/look","value":1},{"type":"pause","event":"never"}]]},
-		{"type":"call","command":"nobody/knows"}]}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	w := newFakeHost()
+	rt := open(t, w, newRecordingStore(), runtime.Options{})
+	res := runToEnd(t, rt, `{"name":"n","steps":[{"type":"seq","steps":[
+		{"type":"both","failFast":true,"branches":[[{"type":"call","command":"missing/command"}],[{"type":"call","command":"world/look","value":1},{"type":"pause","event":"never"}]]},
+		{"type":"call","command":"missing/command"}]}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 	if res.Status != sentinels.StatusFailed || res.Step != "0.steps.1" {
 		t.Errorf("%s at %q, want failed at 0.steps.1", res.Status, res.Step)
 	}

@@ -13,9 +13,9 @@ import (
 // times of all.
 func BenchmarkTriggers(b *testing.B) {
 	const n = 2000
-	kinds := new(taps)
+	kinds := new(fakeTriggers)
 	opt := runtime.Options{Dir: b.TempDir(), CacheDir: cacheDir, Triggers: kinds.set()}
-	opt.Commands = newWorld()
+	opt.Commands = newFakeHost()
 	rt, err := runtime.Open(b.Context(), opt)
 	if err != nil {
 		b.Fatal(err)
@@ -56,13 +56,13 @@ func BenchmarkTriggers(b *testing.B) {
 // BenchmarkFire admits fires that start nothing, one after the other and durably.
 func BenchmarkFire(b *testing.B) {
 	for name, trigger := range map[string]string{
-		"filtered": `"trigger":{"type":"tap","filter":"$event.n < 0"}`,
-		"skipped":  `"trigger":{"type":"tap"}`,
+		"filtered": `"trigger":{"type":"test","filter":"$event.n < 0"}`,
+		"skipped":  `"trigger":{"type":"test"}`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			kinds := new(taps)
+			kinds := new(fakeTriggers)
 			opt := runtime.Options{Dir: b.TempDir(), CacheDir: cacheDir, Triggers: kinds.set()}
-			opt.Commands = newWorld()
+			opt.Commands = newFakeHost()
 			rt, err := runtime.Open(b.Context(), opt)
 			if err != nil {
 				b.Fatal(err)
@@ -71,7 +71,7 @@ func BenchmarkFire(b *testing.B) {
 			if err := runtime.AddModule(rt, steps()); err != nil {
 				b.Fatal(err)
 			}
-			s := serving{Runtime: rt, taps: kinds}
+			s := serving{Runtime: rt, fakeTriggers: kinds}
 			s.save(b, "a", trigger)
 			if err := rt.Arm(b.Context()); err != nil {
 				b.Fatal(err)

@@ -87,7 +87,7 @@ func checkChores(t *testing.T, s serving) {
 // nothing is lost from the queue or while it waits for quiet, nothing is started
 // twice, and the counts stay exact.
 func TestTriggerCrashAnywhere(t *testing.T) {
-	f := newFilm()
+	f := newRecordingStore()
 	s := doChores(t, f)
 	checkChores(t, s)
 	s.Close()
@@ -98,7 +98,7 @@ func TestTriggerCrashAnywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := 0; n < f.length(); n += step {
 		t.Run(fmt.Sprint("commit ", n), func(t *testing.T) {
-			again := f.until(t, n)
+			again := f.prefix(t, n)
 			had := again.length()
 			s := doChores(t, again)
 			checkChores(t, s)
@@ -107,7 +107,7 @@ func TestTriggerCrashAnywhere(t *testing.T) {
 				return
 			}
 			at := had + rng.IntN(again.length()-had+1)
-			s = doChores(t, again.until(t, at))
+			s = doChores(t, again.prefix(t, at))
 			checkChores(t, s)
 			s.Close()
 		})

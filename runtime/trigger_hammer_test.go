@@ -16,7 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// A referee sees what is told of runs and fires.
+// A referee observes runs and firings.
 type referee struct {
 	mu       sync.Mutex
 	on, most map[sentinels.ID]int // runs at once
@@ -74,9 +74,9 @@ func TestTriggerHammer(t *testing.T) {
 			policy = []string{"skip", "queue", "restart"}[rng.IntN(3)]
 		}
 		trigger := []string{
-			`[{"type":"tap"},{"type":"hook"}]`,
-			`[{"type":"hook"},{"type":"event","event":"hammer"},{"type":"tap"}]`,
-			`[{"type":"tap","debounceMs":2,"maxWaitMs":5},{"type":"hook"}]`,
+			`[{"type":"test"},{"type":"hook"}]`,
+			`[{"type":"hook"},{"type":"event","event":"hammer"},{"type":"test"}]`,
+			`[{"type":"test","debounceMs":2,"maxWaitMs":5},{"type":"hook"}]`,
 			`{"type":"hook","filter":"$event.n % 2 === 0"}`,
 		}[rng.IntN(4)]
 		s.saveSteps(t, string(id), `{"type":"pause","durationMs":`+fmt.Sprint(1+rng.IntN(3))+`}`, fmt.Sprintf(`"concurrency":%q,"trigger":%s`, policy, trigger))
@@ -184,7 +184,7 @@ func TestTriggerHammer(t *testing.T) {
 			sums(t, i)
 		}
 	}
-	s.Close() // nothing is told any more
+	s.Close() // nothing is reported any more
 	for _, id := range ids {
 		if most := ref.most[id]; most > 1 { // a slow machine may not get to each
 			t.Errorf("%s: %d runs were on at once", id, most)

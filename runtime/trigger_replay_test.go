@@ -21,7 +21,7 @@ func signed(replay, key string) triggers.Firing {
 func TestReplay(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
-	s.save(t, "a", `"trigger":[{"type":"tap","allowConcurrent":true},{"type":"tap","tag":"x","allowConcurrent":true}]`)
+	s.save(t, "a", `"trigger":[{"type":"test","allowConcurrent":true},{"type":"test","tag":"x","allowConcurrent":true}]`)
 	first := s.fire(t, "a", 0, signed("s", ""))
 	if first.Outcome != triggers.Started {
 		t.Fatalf("%+v", first)
@@ -55,7 +55,7 @@ func TestReplay(t *testing.T) {
 func TestReplayWindow(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
-	s.save(t, "a", `"trigger":{"type":"tap","allowConcurrent":true}`)
+	s.save(t, "a", `"trigger":{"type":"test","allowConcurrent":true}`)
 	short := func(n int) triggers.Firing {
 		return triggers.Firing{Replay: fmt.Sprint("s", n), ReplayFor: time.Millisecond}
 	}
@@ -83,7 +83,7 @@ func TestReplayWindow(t *testing.T) {
 // it has one.
 func TestReplayOfWaitingFire(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"tap"}`)
+	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"test"}`)
 	first := s.fire(t, "a", 0, triggers.Firing{Event: fired(1).Event})
 	f := signed("s", "")
 	f.Event = fired(2).Event

@@ -18,12 +18,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// TestF13SkipHoldsUntilTheRunEnds: an earlier system cleared the guard as soon
-// as the run was started, so that allowConcurrent=false did not hold.
-func TestF13SkipHoldsUntilTheRunEnds(t *testing.T) {
+// TestSkipHoldsUntilTheRunEnds: the overlap policy holds until the run has ended, not
+// only until it has started.
+func TestSkipHoldsUntilTheRunEnds(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
-	s.save(t, "a", `"trigger":{"type":"tap","allowConcurrent":false}`)
+	s.save(t, "a", `"trigger":{"type":"test","allowConcurrent":false}`)
 	first := s.fire(t, "a", 0, fired(1))
 	if first.Outcome != triggers.Started || first.Run == "" {
 		t.Fatalf("first: %+v", first)
@@ -36,14 +36,14 @@ func TestF13SkipHoldsUntilTheRunEnds(t *testing.T) {
 		}
 	}
 	skipped(s, 2, "running")
-	// A run that is paused is on, and one that nobody carries out as well.
+	// A paused run is active, and so is one that no process executes.
 	if err := s.Pause(within(t), first.Run, "test"); err != nil {
 		t.Fatal(err)
 	}
 	skipped(s, 3, "paused")
 	snap := db.Snapshot()
 	s.Close()
-	s = serving{taps: new(taps), w: newWorld()}
+	s = serving{fakeTriggers: new(fakeTriggers), w: newFakeHost()}
 	s.Runtime = open(t, s.w, snap, runtime.Options{Triggers: s.set()})
 	if err := s.Arm(within(t)); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestF13SkipHoldsUntilTheRunEnds(t *testing.T) {
 // A run that waits for a person is on.
 func TestWaitingForAPersonIsOn(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.saveSteps(t, "a", `{"type":"pause","decision":{"prompt":"well?"}}`, `"trigger":{"type":"tap"}`)
+	s.saveSteps(t, "a", `{"type":"pause","decision":{"prompt":"well?"}}`, `"trigger":{"type":"test"}`)
 	first := s.fire(t, "a", 0, fired(1))
 	untilStatus(t, s.Runtime, first.Run, sentinels.StatusWaiting)
 	if adm := s.fire(t, "a", 0, fired(2)); adm.Outcome != triggers.Skipped || !strings.HasSuffix(adm.Reason, "is waiting") {
@@ -78,7 +78,7 @@ func TestWaitingForAPersonIsOn(t *testing.T) {
 // are.
 func TestWhichRunsAreOn(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	stored := s.save(t, "a", `"trigger":{"type":"tap"}`)
+	stored := s.save(t, "a", `"trigger":{"type":"test"}`)
 	start(t, s.Runtime, `{"name":"parent","loop":{"type":"once"},"steps":[{"type":"child","definition":{"id":"a","name":"a","loop":{"type":"once"},"steps":[{"type":"pause","event":"end"}]}}]}`, runtime.StartOptions{})
 	until(t, "the child", func() bool {
 		infos, err := s.Runs(runtime.RunFilter{Sentinel: "a"})
@@ -105,7 +105,7 @@ func TestWhichRunsAreOn(t *testing.T) {
 func TestQueue(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
-	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"tap"}`)
+	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"test"}`)
 	run := s.fire(t, "a", 0, fired(1)).Run
 	for n := 2; n <= 4; n++ {
 		if adm := s.fire(t, "a", 0, fired(n)); adm.Outcome != triggers.Queued {
@@ -138,7 +138,7 @@ func TestQueue(t *testing.T) {
 // The queue has an end: what comes then is dropped and counted.
 func TestQueueIsBounded(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"tap"}`)
+	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"test"}`)
 	var last triggers.Admission
 	for n := range 1003 {
 		last = s.fire(t, "a", 0, fired(n))
@@ -155,7 +155,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 func TestParallel(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.save(t, "a", `"concurrency":"queue","trigger":[{"type":"tap","allowConcurrent":true},{"type":"tap","allowConcurrent":false}]`)
+	s.save(t, "a", `"concurrency":"queue","trigger":[{"type":"test","allowConcurrent":true},{"type":"test","allowConcurrent":false}]`)
 	for n := range 5 {
 		if adm := s.fire(t, "a", 0, fired(n)); adm.Outcome != triggers.Started {
 			t.Fatalf("fire %d: %+v", n, adm)
@@ -166,10 +166,10 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// A restart stops the run that is on wholly, and then starts the newest fire.
+// A restart stops the active run completely, and then starts the newest firing.
 func TestRestart(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.save(t, "a", `"concurrency":"restart","trigger":{"type":"tap"}`)
+	s.save(t, "a", `"concurrency":"restart","trigger":{"type":"test"}`)
 	first := s.fire(t, "a", 0, fired(1))
 	if first.Outcome != triggers.Started {
 		t.Fatalf("%+v", first)
@@ -206,7 +206,7 @@ func TestRestart(t *testing.T) {
 // people see, and never a no.
 func TestFilter(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"concurrency":"parallel","trigger":{"type":"tap","filter":"$event.n.at(0) > 1"}`)
+	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"concurrency":"parallel","trigger":{"type":"test","filter":"$event.n.at(0) > 1"}`)
 	data := func(text string) triggers.Firing {
 		return triggers.Firing{Event: &sentinels.Event{Name: "x", Data: []byte(text)}}
 	}
@@ -240,7 +240,7 @@ func TestFilter(t *testing.T) {
 func TestKeys(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
-	const two = `"trigger":[{"type":"tap","tag":"x","allowConcurrent":true},{"type":"tap","tag":"y"}]`
+	const two = `"trigger":[{"type":"test","tag":"x","allowConcurrent":true},{"type":"test","tag":"y"}]`
 	s.save(t, "a", two)
 	key := func(k string) triggers.Firing { return triggers.Firing{Key: k} }
 	first := s.fire(t, "a", 0, key("k"))
@@ -265,8 +265,8 @@ func TestKeys(t *testing.T) {
 	s.Close()
 	s = serve(t, snap, runtime.Options{})
 	again(s, 0, first.Run)
-	// Taken away and written again, a trigger begins anew.
-	s.save(t, "a", `"trigger":{"type":"tap","tag":"z"}`)
+	// Taken away and written again, a trigger begins at zero.
+	s.save(t, "a", `"trigger":{"type":"test","tag":"z"}`)
 	s.save(t, "a", two)
 	if adm := s.fire(t, "a", 0, key("k")); adm.Outcome != triggers.Started {
 		t.Errorf("of the new trigger: %+v", adm)
@@ -281,7 +281,7 @@ func TestKeys(t *testing.T) {
 func TestKeyWindow(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
-	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"trigger":{"type":"tap"}`)
+	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"trigger":{"type":"test"}`)
 	first := s.fire(t, "a", 0, triggers.Firing{Key: "first"})
 	wait(t, s.Runtime, first.Run)
 	start(t, s.Runtime, `{"id":"a","name":"a","loop":{"type":"once"},"steps":[{"type":"pause","event":"never"}]}`, runtime.StartOptions{})
@@ -322,7 +322,7 @@ func TestTriggerEndsTheCircle(t *testing.T) {
 // A run that cannot be started drops the fire and says why.
 func TestFireThatCannotStart(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.save(t, "a", `"inputs":{"x":{"type":"string","required":true}},"concurrency":"queue","trigger":{"type":"tap"}`)
+	s.save(t, "a", `"inputs":{"x":{"type":"string","required":true}},"concurrency":"queue","trigger":{"type":"test"}`)
 	adm := s.fire(t, "a", 0, fired(1))
 	i := s.info(t, "a", 0)
 	if adm.Outcome != triggers.Refused || !strings.Contains(adm.Reason, `needs the input "x"`) || i.Problem == "" || i.Refused != 1 {
@@ -336,20 +336,20 @@ func TestFireThatCannotStart(t *testing.T) {
 func TestTriggersFollowDefinitions(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
-	s.save(t, "a", `"trigger":[{"type":"tap","tag":"x"},{"type":"tap","tag":"x"},{"type":"tap","tag":"y"}]`)
+	s.save(t, "a", `"trigger":[{"type":"test","tag":"x"},{"type":"test","tag":"x"},{"type":"test","tag":"y"}]`)
 	var got []string
 	infos, err := s.Triggers("")
 	for _, i := range infos {
 		got = append(got, fmt.Sprintf("%s %d %s %v %d", i.Sentinel, i.Index, i.Type, i.Armed, strings.Count(i.Name, "#2")))
 	}
-	want := []string{"a 0 tap true 0", "a 1 tap true 1", "a 2 tap true 0"}
+	want := []string{"a 0 test true 0", "a 1 test true 1", "a 2 test true 0"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("(-want +got):\n%s%v", diff, err)
 	}
 	first := s.fire(t, "a", 2, fired(1))
 	since := s.envs[2]
 	// White space, the order of keys and other triggers do not make it another.
-	s.save(t, "a", `"trigger":{  "tag":"y", "type":"tap"}`)
+	s.save(t, "a", `"trigger":{  "tag":"y", "type":"test"}`)
 	if env := s.envs[len(s.envs)-1]; env.Name != since.Name || !env.Since.Equal(since.Since) || env.Revision != 2 || env.Starting {
 		t.Errorf("env %+v, before %+v", env, since)
 	}
@@ -373,7 +373,7 @@ func TestTriggersFollowDefinitions(t *testing.T) {
 	if n := left(); n != 0 {
 		t.Errorf("%d pairs are left of a deleted sentinel", n)
 	}
-	s.save(t, "a", `"trigger":{"type":"tap","tag":"y"}`)
+	s.save(t, "a", `"trigger":{"type":"test","tag":"y"}`)
 	if i := s.info(t, "a", 0); i.Fired != 0 {
 		t.Errorf("after it was deleted: %+v", i)
 	}
@@ -395,7 +395,7 @@ func short(t testing.TB) context.Context {
 // After Disarm nothing fires and nothing that waits starts; Arm goes on with it.
 func TestDisarm(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"tap"}`)
+	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"test"}`)
 	run := s.fire(t, "a", 0, fired(1)).Run
 	s.fire(t, "a", 0, fired(2))
 	s.Disarm()
@@ -477,9 +477,9 @@ func TestPauseTriggers(t *testing.T) {
 
 func TestReceive(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.save(t, "a", `"trigger":[{"type":"tap"},{"type":"hook"}]`)
+	s.save(t, "a", `"trigger":[{"type":"test"},{"type":"hook"}]`)
 	s.save(t, "b", `"trigger":[{"type":"hook"},{"type":"hook","tag":"x"}]`)
-	s.save(t, "c", `"trigger":{"type":"tap"}`)
+	s.save(t, "c", `"trigger":{"type":"test"}`)
 	request := func(key, body string) triggers.Request {
 		return triggers.Request{Method: "POST", Header: map[string][]string{"Key": {key}}, Body: []byte(body)}
 	}
@@ -501,7 +501,7 @@ func TestReceive(t *testing.T) {
 	}{
 		{"a", "", "forged", abi.Denied},
 		{"b", "", "forged", abi.Denied}, // with several, only a good request learns of them
-		{"a", "0", "", abi.NotFound},    // a tap takes no requests
+		{"a", "0", "", abi.NotFound},    // this kind takes no requests
 		{"b", "", "", abi.BadFields},
 		{"b", "hook", "", abi.NotFound},
 		{"c", "", "", abi.NotFound},
@@ -518,11 +518,11 @@ func TestReceive(t *testing.T) {
 // What is wrong with a trigger is shown and keeps no other one from firing.
 func TestTriggerProblems(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	_, problems := s.Decode([]byte(`{"name":"a","loop":{"type":"once"},"steps":[],"trigger":{"type":"tap","bad":"check"}}`), "")
+	_, problems := s.Decode([]byte(`{"name":"a","loop":{"type":"once"},"steps":[],"trigger":{"type":"test","bad":"check"}}`), "")
 	if len(problems) != 1 || !strings.Contains(problems[0].Message, "it is bad") {
 		t.Errorf("problems %v", problems)
 	}
-	s.save(t, "a", `"trigger":[{"type":"tap","bad":"arm"},{"type":"tap"}]`)
+	s.save(t, "a", `"trigger":[{"type":"test","bad":"arm"},{"type":"test"}]`)
 	if i := s.info(t, "a", 0); i.Armed || !strings.Contains(i.Problem, "cannot be armed") {
 		t.Errorf("%+v", i)
 	}
@@ -532,7 +532,7 @@ func TestTriggerProblems(t *testing.T) {
 	s.mu.Lock()
 	s.fail = errLost
 	s.mu.Unlock()
-	s.save(t, "b", `"trigger":{"type":"tap"}`)
+	s.save(t, "b", `"trigger":{"type":"test"}`)
 	until(t, "the problem", func() bool { return s.info(t, "b", 0).Problem == "the watch is lost" })
 	s.mu.Lock()
 	s.fail = nil
@@ -543,7 +543,7 @@ func TestTriggerProblems(t *testing.T) {
 	}
 }
 
-// Observers are told every outcome once it is durable, in order.
+// Observers receive every outcome once it is durable, in order.
 func TestTriggerFiredIsTold(t *testing.T) {
 	var mu sync.Mutex
 	var told []runtime.TriggerFired
@@ -552,7 +552,7 @@ func TestTriggerFiredIsTold(t *testing.T) {
 		defer mu.Unlock()
 		told = append(told, f)
 	}}})
-	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"tap","filter":"$event.n < 5"}`)
+	s.save(t, "a", `"concurrency":"queue","trigger":{"type":"test","filter":"$event.n < 5"}`)
 	run := s.fire(t, "a", 0, fired(1)).Run
 	s.fire(t, "a", 0, fired(9))
 	s.fire(t, "a", 0, fired(2))
@@ -562,7 +562,7 @@ func TestTriggerFiredIsTold(t *testing.T) {
 		{Outcome: triggers.Started}, {Outcome: triggers.Filtered}, {Outcome: triggers.Queued}, {Outcome: triggers.Started},
 	}
 	for i := range want {
-		want[i].Sentinel, want[i].Trigger, want[i].Type = "a", s.info(t, "a", 0).Name, "tap"
+		want[i].Sentinel, want[i].Trigger, want[i].Type = "a", s.info(t, "a", 0).Name, "test"
 	}
 	ignore := cmpopts.IgnoreFields(runtime.TriggerFired{}, "At", "Run", "Reason", "Event")
 	if diff := cmp.Diff(want, told, ignore); diff != "" {
@@ -573,12 +573,12 @@ func TestTriggerFiredIsTold(t *testing.T) {
 	}
 }
 
-// A store that cannot be written holds nobody up who wants to end: neither fires
+// A store that cannot be written does not block the end of callers: neither firings
 // that wait for their commit nor an edit that waits for theirs.
 func TestCloseWhileTheStoreStalls(t *testing.T) {
 	db := store.NewMemory()
 	s := serve(t, db, runtime.Options{})
-	s.save(t, "a", `"concurrency":"parallel","trigger":{"type":"tap"}`)
+	s.save(t, "a", `"concurrency":"parallel","trigger":{"type":"test"}`)
 	db.SetFault(errLost)
 	var waits sync.WaitGroup
 	ended := make(chan struct{})
@@ -600,6 +600,6 @@ func TestCloseWhileTheStoreStalls(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		t.Fatal("the runtime does not close")
 	}
-	// The taps are gone with the runtime; what waits for one gives up by itself.
+	// The fake triggers ended with the runtime; a waiter for one ends by itself.
 	waits.Wait()
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// starved is a world in which the next calls find no file descriptor.
+// starved is a fake host whose next calls find no file descriptor.
 type starved struct {
-	*world
+	*fakeHost
 	mu    sync.Mutex
 	left  int // calls that fail so
 	calls int
@@ -40,14 +40,14 @@ func (s *starved) Call(ctx context.Context, c runtime.CommandCall) (json.RawMess
 	if err := s.next(); err != nil {
 		return nil, err
 	}
-	return s.world.Call(ctx, c)
+	return s.fakeHost.Call(ctx, c)
 }
 
 func (s *starved) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
 	if err := s.next(); err != nil {
 		return sentinels.Reply{}, err
 	}
-	return s.world.Turn(ctx, t, delta)
+	return s.fakeHost.Turn(ctx, t, delta)
 }
 
 func (s *starved) Do(context.Context, runtime.PluginCall) (json.RawMessage, error) {
@@ -65,7 +65,7 @@ func TestRunWaitsForFiles(t *testing.T) {
 		"a file operation": {abi.FuncFile, `{"folder":"data","op":"read","path":"x"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &starved{world: newWorld(), left: 3}
+			w := &starved{fakeHost: newFakeHost(), left: 3}
 			var host bytes.Buffer
 			var mu sync.Mutex
 			var told []string
@@ -95,7 +95,7 @@ func TestRunWaitsForFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			res := carryOut(t, rt, `{"name":"r","steps":[{"type":"raw"}]}`, runtime.StartOptions{})
+			res := runToEnd(t, rt, `{"name":"r","steps":[{"type":"raw"}]}`, runtime.StartOptions{})
 			if err := rt.Close(); err != nil { // the log is whole
 				t.Fatal(err)
 			}
@@ -116,7 +116,7 @@ func TestRunWaitsForFiles(t *testing.T) {
 
 // The wait ends with the step's time limit.
 func TestWaitForFilesEnds(t *testing.T) {
-	w := &starved{world: newWorld(), left: 1 << 30}
+	w := &starved{fakeHost: newFakeHost(), left: 1 << 30}
 	rt, err := runtime.OpenOn(t.Context(), store.NewMemory(), runtime.Options{Commands: w, Models: w, Executions: w})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestWaitForFilesEnds(t *testing.T) {
 	if err := runtime.AddModule(rt, steps()); err != nil {
 		t.Fatal(err)
 	}
-	res := carryOut(t, rt, `{"name":"r","steps":[{"type":"call","command":"world/act","timeoutMs":200}]}`, runtime.StartOptions{})
+	res := runToEnd(t, rt, `{"name":"r","steps":[{"type":"call","command":"world/act","timeoutMs":200}]}`, runtime.StartOptions{})
 	if res.Status != sentinels.StatusFailed || abi.CodeOf(res.Error) != abi.Timeout {
 		t.Errorf("run %s: %v", res.Status, res.Error)
 	}

@@ -14,15 +14,15 @@ import (
 
 // crashIn starts src and lets the process die once a record that fits is
 // durable. edit may change what the crash leaves.
-func crashIn(t *testing.T, src string, fits func(*journal.Record) bool, edit func(db *film, id string) error) (*film, sentinels.RunID) {
+func crashIn(t *testing.T, src string, fits func(*journal.Record) bool, edit func(db *recordingStore, id string) error) (*recordingStore, sentinels.RunID) {
 	t.Helper()
-	f, w := newFilm(), newWorld()
+	f, w := newRecordingStore(), newFakeHost()
 	rt := open(t, w, f, runtime.Options{})
 	id := start(t, rt, src, runtime.StartOptions{})
 	until(t, "the moment of the crash", func() bool { return f.has(t, fits) })
 	w.freeze()
 	rt.Close()
-	db := f.until(t, f.after(t, 1, fits))
+	db := f.prefix(t, f.after(t, 1, fits))
 	if edit != nil {
 		if err := edit(db, string(id)); err != nil {
 			t.Fatal(err)
@@ -35,8 +35,8 @@ func waiting(r *journal.Record) bool {
 	return r.CallStart != nil && r.CallStart.Function == abi.FuncWait
 }
 
-func downFor(d time.Duration) func(*film, string) error {
-	return func(db *film, id string) error { return runtime.ShiftJournal(db, id, -d) }
+func downFor(d time.Duration) func(*recordingStore, string) error {
+	return func(db *recordingStore, id string) error { return runtime.ShiftJournal(db, id, -d) }
 }
 
 // What is calendar time goes on while the host is down.
@@ -52,14 +52,14 @@ func TestCalendarTimeGoesOnWhileDown(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			db, id := crashIn(t, tt.src, tt.fits, downFor(2*time.Hour))
-			rt := reopen(t, newWorld(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
+			rt := reopen(t, newFakeHost(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
 			if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
 				t.Errorf("%s: %v", res.Status, res.Error)
 			}
 		})
 		t.Run(name+" that is not due", func(t *testing.T) {
 			db, id := crashIn(t, tt.src, tt.fits, downFor(time.Minute))
-			w := newWorld()
+			w := newFakeHost()
 			rt := reopen(t, w, db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
 			time.Sleep(50 * time.Millisecond)
 			if info := status(t, rt, id); info.Status != sentinels.StatusRunning || len(w.made) != 0 {
@@ -69,11 +69,11 @@ func TestCalendarTimeGoesOnWhileDown(t *testing.T) {
 	}
 }
 
-// An event that is emitted while nobody carries the run out is not missed.
+// An event that is emitted while no process executes the run is not missed.
 func TestEventWhileDown(t *testing.T) {
 	const src = `{"name":"e","steps":[{"type":"pause","event":"git:*","outputTo":"e"},{"type":"pause","event":"git:*","outputTo":"f"}],"loop":{"type":"once"}}`
 	db, id := crashIn(t, src, waiting, nil)
-	rt := open(t, newWorld(), db, runtime.Options{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
 	for _, n := range []string{"1", "2"} {
 		if _, err := rt.Emit(within(t), sentinels.Event{Name: "git:push", Data: json.RawMessage(`{"n":` + n + `}`)}); err != nil {
 			t.Fatal(err)
@@ -89,12 +89,12 @@ func TestEventWhileDown(t *testing.T) {
 }
 
 // Limits of runs and steps count the time in which the host was up: a crash
-// neither begins them anew nor uses them up.
+// neither restarts them nor uses them up.
 func TestLimitsOverACrash(t *testing.T) {
 	const runLimit = `{"name":"l","steps":[{"type":"pause","event":"go"}],"loop":{"type":"once"},"timeoutMs":60000}`
 	const stepLimit = `{"name":"l","steps":[{"type":"seq","timeoutMs":60000,"steps":[{"type":"pause","event":"go"}]}],"loop":{"type":"once"}}`
-	used := func(d time.Duration) func(*film, string) error {
-		return func(db *film, id string) error {
+	used := func(d time.Duration) func(*recordingStore, string) error {
+		return func(db *recordingStore, id string) error {
 			return runtime.EditJournal(db, id, func(r *journal.Record) {
 				if waiting(r) {
 					r.Elapsed += d.Microseconds()
@@ -109,7 +109,7 @@ func TestLimitsOverACrash(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name+" is not reset", func(t *testing.T) {
 			db, id := crashIn(t, tt.src, waiting, used(60*time.Second))
-			rt := reopen(t, newWorld(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
+			rt := reopen(t, newFakeHost(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
 			res := wait(t, rt, id)
 			if res.Status != tt.status || res.Limit != tt.limit || res.Error == nil || res.Error.Code != abi.Timeout {
 				t.Errorf("%s at limit %q with %v, want %s at %q", res.Status, res.Limit, res.Error, tt.status, tt.limit)
@@ -117,7 +117,7 @@ func TestLimitsOverACrash(t *testing.T) {
 		})
 		t.Run(tt.name+" is not burned", func(t *testing.T) {
 			db, id := crashIn(t, tt.src, waiting, downFor(24*time.Hour))
-			rt := reopen(t, newWorld(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
+			rt := reopen(t, newFakeHost(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
 			if _, err := rt.Emit(within(t), sentinels.Event{Name: "go"}); err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +147,7 @@ func TestInterruptedExecution(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.verdict+string(tt.policy), func(t *testing.T) {
 			db, id := crashIn(t, src, waiting, nil)
-			w := newWorld()
+			w := newFakeHost()
 			w.cut = []runtime.InterruptedExecution{{Execution: "x1", Path: "0"}}
 			rt := reopen(t, w, db, id, runtime.Options{}, runtime.ResumeOptions{OnInterrupt: tt.policy})
 			if tt.verdict != "" {
@@ -169,8 +169,8 @@ func TestInterruptedExecution(t *testing.T) {
 			}
 			rt.Close()
 			// The next crash is a new doubt.
-			again := db.until(t, db.after(t, 1, func(r *journal.Record) bool { return r.Signal != nil && r.Signal.Type == "taken" }))
-			w = newWorld()
+			again := db.prefix(t, db.after(t, 1, func(r *journal.Record) bool { return r.Signal != nil && r.Signal.Type == "taken" }))
+			w = newFakeHost()
 			w.cut = []runtime.InterruptedExecution{{Execution: "x1", Path: "0"}}
 			rt = reopen(t, w, again, id, runtime.Options{}, runtime.ResumeOptions{})
 			untilStatus(t, rt, id, sentinels.StatusWaiting)
@@ -185,8 +185,8 @@ func TestRetention(t *testing.T) {
 	for name, limits := range map[string]runtime.Limits{"iterations": {KeepIterations: 2}, "bytes": {KeepBytes: 2500}} {
 		t.Run(name, func(t *testing.T) {
 			opt := runtime.Options{Limits: limits, OnInterrupt: sentinels.InterruptRetry}
-			f := newFilm()
-			rt := open(t, newWorld(), f, opt)
+			f := newRecordingStore()
+			rt := open(t, newFakeHost(), f, opt)
 			id := start(t, rt, src, runtime.StartOptions{})
 			wait(t, rt, id)
 			check := func(rt *runtime.Runtime) {
@@ -207,8 +207,8 @@ func TestRetention(t *testing.T) {
 			}
 			check(rt)
 			rt.Close()
-			for n := f.after(t, 1, inPass(7, kind(journal.IterationStart))); n <= f.after(t, 1, inPass(9, kind(journal.IterationStart))); n++ {
-				rt := reopen(t, newWorld(), f.until(t, n), id, opt, runtime.ResumeOptions{})
+			for n := f.after(t, 1, inIteration(7, kind(journal.IterationStart))); n <= f.after(t, 1, inIteration(9, kind(journal.IterationStart))); n++ {
+				rt := reopen(t, newFakeHost(), f.prefix(t, n), id, opt, runtime.ResumeOptions{})
 				res := wait(t, rt, id)
 				if got := variable(t, res, "a"); res.Iterations != 12 || !strings.Contains(got, `"value":12`) {
 					t.Errorf("crash behind batch %d: %d passes, a = %s", n, res.Iterations, got)

@@ -37,7 +37,7 @@ func TestCommandLine(t *testing.T) {
 			continue
 		}
 		// A kill between the run's end and the program's leaves nothing to resume.
-		res := l.said[len(l.said)-1].Result
+		res := l.reports[len(l.reports)-1].Result
 		if s.status != sentinels.StatusCompleted || !l.killed && (res == nil || res.Status != s.status || res.Run != s.root) {
 			t.Fatalf("the run is %s, and the last life ended so: %s", s.status, l.tail())
 		}

@@ -29,7 +29,7 @@ for i in 1 2 3 4 5; do echo "tick $i"; sleep 0.03; done
 note end
 echo "job done"
 `,
-	// server NAME - ITERATION stays until somebody ends it.
+	// server NAME - ITERATION stays until it is ended.
 	"server.sh": `note() { echo "$1 $VIRTUAL_ENV $SENTINEL_RUN $SENTINEL_STEP $SENTINEL_IDEMPOTENCY_KEY $SENTINEL_COOKIE $NAME $PASS" >> "$SENTINEL_WORKSPACE/effects"; }
 NAME=$1 PASS=$3
 note start
@@ -53,7 +53,7 @@ echo "did $NAME nonce=$SENTINEL_COOKIE"
 }
 
 // everything has every kind of call in every kind of nesting. %INTERRUPT% is
-// what safety.onInterrupt says, with its comma.
+// the value of safety.onInterrupt, with its comma.
 const everything = `{"name":"everything","steps":[
 	{"type":"shell","command":"sh ./act.sh first 0.03 $iteration","outputTo":"first"},
 	{"type":"command","command":"data/create","params":{"collection":"marks","data":{"from":"top","n":"$iteration"}},"outputTo":"mark"},

@@ -30,8 +30,9 @@ const (
 )
 
 // TestDoubtAsks kills the host while a program that is not idempotent runs. The
-// next host asks, does not repeat it, asks again after another kill, and goes
-// on once somebody has decided, also when that was while no host was there.
+// next host has a pending decision, does not repeat the program, has the decision again
+// after another kill, and continues after the decision, also if that was made while no
+// host was running.
 func TestDoubtAsks(t *testing.T) {
 	t.Cleanup(func() { noHelpers(t) })
 	for _, c := range []struct {
@@ -74,7 +75,7 @@ func TestDoubtAsks(t *testing.T) {
 				d.open(t)
 				l := start(t, d.order, d.server)
 				l.live(t, plan{}, nil)
-				res := l.said[len(l.said)-1].Result
+				res := l.reports[len(l.reports)-1].Result
 				if res == nil || res.Status != c.status {
 					t.Fatalf("the run did not end as %s: %s", c.status, l.tail())
 				}
@@ -120,10 +121,10 @@ func TestSkippedOnce(t *testing.T) {
 	d.order.Life++
 	l = start(t, d.order, d.server)
 	l.live(t, plan{}, nil)
-	if res := l.said[len(l.said)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
+	if res := l.reports[len(l.reports)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
 		t.Errorf("it ended so: %s", l.tail())
 	}
-	for _, r := range l.said {
+	for _, r := range l.reports {
 		if r.Progress != nil && r.Progress.Ask != nil {
 			t.Errorf("it asks again: %+v", r.Progress.Ask)
 		}
@@ -180,10 +181,10 @@ func (d *doubt) before(t *testing.T) int {
 	return n
 }
 
-// recorded reports whether so many calls of a command were told of.
+// recorded reports whether this many calls of a command were reported.
 func (l *life) recorded(event runtime.ProgressKind, label string, want int) bool {
 	n := 0
-	for _, r := range l.said {
+	for _, r := range l.reports {
 		if r.Progress != nil && r.Progress.Event == event && r.Progress.Label == label {
 			n++
 		}
@@ -214,7 +215,7 @@ func (d *doubt) asked(t *testing.T) runtime.Ask {
 	return s.asks[0]
 }
 
-// open lets the deed come to its end.
+// open lets the deed end.
 func (d *doubt) open(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(d.order.Workspace, "go"), nil, 0o600); err != nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// edited loops over waits; what a step is called says which edit made it.
+// edited loops over waits; the name of a step identifies the edit that made it.
 const edited = `{"id":"kill","name":"kill","steps":[{"type":"wait","durationMs":1,"name":"first"}],
 	"loop":{"type":"continuous","intervalMs":1},"safety":{"maxIterations":1000000}}`
 
-// editAnswer is what a command that edits answers.
+// editAnswer is the result of a command that edits.
 type editAnswer struct {
 	Revision, Edit int
 	Hash           string
 	Steps          int
 }
 
-// edit edits steps by commands, one after the other, and says each that was
+// edit edits steps by commands, one after the other, and reports each that was
 // acknowledged. It ends with the process.
-func (o order) edit(ctx context.Context, h *host.Host, say func(report)) error {
+func (o order) edit(ctx context.Context, h *host.Host, send func(report)) error {
 	target := "kill"
 	if o.Edits == "run" {
 		target = string(o.Run)
@@ -58,15 +58,15 @@ func (o order) edit(ctx context.Context, h *host.Host, say func(report)) error {
 			return err
 		}
 		steps = answer.Steps
-		say(report{Kind: "edited", Edited: answer})
+		send(report{Kind: "edited", Edited: answer})
 		time.Sleep(time.Duration(rand.IntN(4)) * time.Millisecond)
 	}
 }
 
 // TestKillWhileEditing kills a host whose sentinel is edited while it loops.
-// Every edit that was acknowledged is there afterwards, each pass carried out
-// the steps of one revision or of one edit of the run, and the passes never go
-// back to an older one.
+// Every acknowledged edit is still stored afterwards, each iteration executed the steps
+// of one revision or of one edit of the run, and no iteration uses an older one than the
+// iteration before.
 func TestKillWhileEditing(t *testing.T) {
 	dir := t.TempDir()
 	o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: dir, Crashes: 1 << 20}
@@ -89,7 +89,7 @@ func TestKillWhileEditing(t *testing.T) {
 		if !l.killed {
 			t.Fatalf("life %d ended by itself: %s", o.Life, l.tail())
 		}
-		for _, r := range l.said {
+		for _, r := range l.reports {
 			if r.Progress != nil && r.Progress.Run != "" {
 				o.Run = r.Progress.Run
 			}
@@ -165,7 +165,7 @@ func judgeEdits(t *testing.T, rt *runtime.Runtime, run sentinels.RunID, hashes m
 			got = append(got, s.Name)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("pass %d carried out %q; %v is %q", it.Number, got, at, want)
+			t.Errorf("iteration %d executed %q; %v is %q", it.Number, got, at, want)
 		}
 	}
 	t.Logf("%d edits acknowledged, %d passes kept, %d of them compared step by step; the last used %v", len(hashes), len(tr.Iterations), compared, newest)

@@ -49,12 +49,12 @@ func forbidWrites() error {
 
 // A server is a process of `sentinel serve`.
 type server struct {
-	cmd   *exec.Cmd
-	state string
-	asks  *http.Client
-	said  *syncBuffer
-	ended chan struct{} // closed when the process has ended; err is why
-	err   error
+	cmd    *exec.Cmd
+	state  string
+	asks   *http.Client
+	stderr *syncBuffer
+	ended  chan struct{} // closed when the process has ended; err is why
+	err    error
 }
 
 // syncBuffer is what the process writes to its standard error.
@@ -93,10 +93,10 @@ func serveAs(t *testing.T, user *syscall.Credential, dir, workspace string, env 
 	}
 	state := filepath.Join(dir, "state")
 	transport := owner.Transport(state)
-	s := &server{cmd: exec.Command("/proc/self/exe"), state: state, asks: &http.Client{Transport: transport, Timeout: 10 * time.Second}, said: &syncBuffer{}}
+	s := &server{cmd: exec.Command("/proc/self/exe"), state: state, asks: &http.Client{Transport: transport, Timeout: 10 * time.Second}, stderr: &syncBuffer{}}
 	s.cmd.Env = append([]string{orderVar + "=" + string(text), "PATH=" + os.Getenv("PATH"), "HOME=" + workspace, lifeVar + "=" + lifeName(1), "SENTINEL_LIMITS_FREE_SPACE=1MB"}, env...)
 	s.cmd.Dir = workspace
-	s.cmd.Stderr = s.said
+	s.cmd.Stderr = s.stderr
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user}
 	s.ended = make(chan struct{})
 	if err := s.cmd.Start(); err != nil {
@@ -137,7 +137,7 @@ func (s *server) until(t *testing.T, wanted ...string) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-s.ended:
-			t.Fatalf("the process ended, %v: %s", s.err, s.said)
+			t.Fatalf("the process ended, %v: %s", s.err, s.stderr)
 		default:
 		}
 		last = s.ready()
@@ -147,7 +147,7 @@ func (s *server) until(t *testing.T, wanted ...string) {
 			}
 		}
 	}
-	t.Fatalf("/ready is %q, want one of %q; the process said\n%s", last, wanted, s.said)
+	t.Fatalf("/ready is %q, want one of %q; the process printed\n%s", last, wanted, s.stderr)
 }
 
 func (s *server) kill(t *testing.T) {
@@ -164,7 +164,7 @@ func (s *server) stop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if <-s.ended; s.err != nil {
-		t.Fatalf("stop: %v\n%s", s.err, s.said)
+		t.Fatalf("stop: %v\n%s", s.err, s.stderr)
 	}
 }
 
@@ -174,7 +174,7 @@ func (s *server) start(t *testing.T, sentinel string) sentinels.RunID {
 	c := client.Local(s.state)
 	var answer struct{ Run sentinels.RunID }
 	if err := c.Call(t.Context(), "sentinel/start", map[string]any{"sentinelId": sentinel}, &answer); err != nil {
-		t.Fatalf("start: %v\n%s", err, s.said)
+		t.Fatalf("start: %v\n%s", err, s.stderr)
 	}
 	return answer.Run
 }
@@ -190,7 +190,7 @@ func (s *server) untilRun(t *testing.T, id sentinels.RunID, want sentinels.Statu
 			return info
 		}
 	}
-	t.Fatalf("run %s is %q, want %q; the process said\n%s", id, info.Status, want, s.said)
+	t.Fatalf("run %s is %q, want %q; the process printed\n%s", id, info.Status, want, s.stderr)
 	return info
 }
 
@@ -253,8 +253,8 @@ func stripState(t *testing.T, state string) {
 	}
 }
 
-// comesBack holds a server that was started without space to the promise: it is
-// up and read-only, says so, refuses what is new, and continues by itself when there
+// comesBack checks a server that was started without free space: it is up and
+// read-only, reports that, refuses what is new, and continues by itself when there
 // is space.
 func comesBack(t *testing.T, s *server, workspace string, run sentinels.RunID, killed bool, space func()) {
 	t.Helper()
@@ -272,7 +272,7 @@ func comesBack(t *testing.T, s *server, workspace string, run sentinels.RunID, k
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("/ready is %q and a write gave %v\n%s", s.ready(), err, s.said)
+			t.Fatalf("/ready is %q and a write gave %v\n%s", s.ready(), err, s.stderr)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(workspace, "go"), nil, 0o600); err != nil {
@@ -292,7 +292,7 @@ func comesBack(t *testing.T, s *server, workspace string, run sentinels.RunID, k
 				break
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%s was not written when there was space again\n%s", name, s.said)
+				t.Fatalf("%s was not written when there was space again\n%s", name, s.stderr)
 			}
 		}
 	}
@@ -390,12 +390,12 @@ func TestServeOnAReadOnlyState(t *testing.T) {
 		select {
 		case <-s.ended:
 		case <-time.After(time.Minute):
-			t.Fatalf("it goes on; /ready is %q and the process said\n%s", s.ready(), s.said)
+			t.Fatalf("it goes on; /ready is %q and the process printed\n%s", s.ready(), s.stderr)
 		}
-		said := s.said.String()
+		said := s.stderr.String()
 		for _, part := range []string{"cannot be written to", s.state, cause, "--state", "chmod"} {
 			if !strings.Contains(said, part) {
-				t.Errorf("%q is missing from what the process said:\n%s", part, said)
+				t.Errorf("%q is missing from what the process printed:\n%s", part, said)
 			}
 		}
 		var exit *exec.ExitError

@@ -13,11 +13,11 @@ import (
 // A record is what is known of a run over all its lives.
 type record struct {
 	snaps map[int]*snapshot // after each life
-	last  int               // the life that came to its end
+	last  int               // the life in which the run ended
 }
 
-// take holds what a life left to what the one before had left, and to what it
-// had told: both were durable.
+// take compares what a life left with what the one before had left and with what it
+// had reported, because both were durable.
 func (h *record) take(t *testing.T, l *life, s *snapshot) {
 	t.Helper()
 	n := l.number
@@ -34,7 +34,7 @@ func (h *record) take(t *testing.T, l *life, s *snapshot) {
 		t.Errorf("after life %d: %d calls are recorded that made documents and there are %d; %d that made events and there are %d",
 			n, s.marks[0], s.marks[1], s.ticks[0], s.ticks[1])
 	}
-	for _, r := range l.said {
+	for _, r := range l.reports {
 		if r.Progress == nil {
 			continue
 		}
@@ -42,7 +42,7 @@ func (h *record) take(t *testing.T, l *life, s *snapshot) {
 		switch p.Event {
 		case runtime.OnRunStart:
 			if s.root == "" {
-				t.Errorf("life %d told of run %s, and it is not there", n, p.Run)
+				t.Errorf("life %d reported run %s, which is not stored", n, p.Run)
 			}
 		case runtime.OnStepEnd:
 			prefix := fmt.Sprintf("%s/%d/%s", p.Run, p.Iteration, p.Path)
@@ -53,7 +53,7 @@ func (h *record) take(t *testing.T, l *life, s *snapshot) {
 				}
 			}
 			if !found {
-				t.Errorf("life %d told of the end of step %s, and it is not there", n, prefix)
+				t.Errorf("life %d reported the end of step %s, which is not stored", n, prefix)
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func (h *record) judge(t *testing.T, workspace, policy string, asked []turn) {
 }
 
 // hold checks the lives in which one thing was begun: at most once in each, not
-// before the journal says so, and never again once its result is recorded. It
+// before the journal has its start, and never again once its result is recorded. It
 // returns after how many lives the thing was in doubt.
 func (h *record) hold(t *testing.T, what string, list []begun, recorded func(*snapshot) fact) (doubts int) {
 	t.Helper()

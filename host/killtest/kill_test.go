@@ -21,10 +21,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
-// A campaign is many runs that are killed, in lanes that go on side by side.
+// A campaign is many runs that are killed, in parallel lanes.
 type campaign struct {
 	cache string         // of compiled plugins
-	want  map[string]any // what a run comes to that nobody kills
+	want  map[string]any // the result of a run without kills
 
 	mu     sync.Mutex
 	left   int            // kills to make
@@ -39,8 +39,8 @@ type lane struct {
 	rng    *rand.Rand
 }
 
-// TestKill kills hosts at random moments until every run has come to its end,
-// and finds that nothing was lost and nothing was done twice unseen.
+// TestKill kills hosts at random moments until every run has ended, and checks that
+// nothing was lost and no effect was repeated without a decision.
 func TestKill(t *testing.T) {
 	c := &campaign{left: 200, cutOff: map[string]int{}}
 	switch {
@@ -128,8 +128,8 @@ func (c *lane) plan(life int) plan {
 	return plan{after: afterResume, delay: delay}
 }
 
-// round carries one run out, killed at most so many times, judges it and
-// returns what it came to.
+// round executes one run with at most this many kills, judges it and returns its
+// result.
 func (c *lane) round(t *testing.T, state, policy string, most int) map[string]any {
 	dir := t.TempDir()
 	o := order{Dir: filepath.Join(dir, ".sentinel"), State: state, Workspace: filepath.Join(dir, "work"), Crashes: 1 << 20, Verdict: "retry"}
@@ -174,7 +174,7 @@ func (c *lane) round(t *testing.T, state, policy string, most int) map[string]an
 		if l.killed {
 			continue
 		}
-		res := l.said[len(l.said)-1].Result
+		res := l.reports[len(l.reports)-1].Result
 		if res == nil {
 			t.Fatalf("life %d ended without a result: %s", o.Life, l.tail())
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// orderVar holds the order of a process that is to be a host.
+// orderVar is the environment variable with the order of a host process.
 const orderVar = "KILLTEST_ORDER"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
-		os.Exit(o.obey())
+		os.Exit(o.run())
 	}
 	code := m.Run()
 	if dir, err := compiled(); err == nil {
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// An order says what a host process is to do. It goes on with Run, or starts
-// the definition in the workspace's kill.json if Run is empty.
+// An order is what a host process does: it resumes Run, or starts the definition in
+// the workspace's kill.json if Run is empty.
 type order struct {
 	Dir       string // the .sentinel folder
 	State     string // default Dir/state
@@ -54,7 +54,7 @@ type order struct {
 	Resident  int // see runtime.Limits
 	Crashes   int
 	Ahead     []runtime.Decision // made before the run is resumed
-	Verdict   string             // answer to every question; empty leaves them open
+	Verdict   string             // for every pending decision; empty leaves them open
 	Result    json.RawMessage    // goes with Verdict
 	CLI       []string           // be the program sentinel instead
 	Edits     string             // store kill.json and edit it while it runs: "sentinel", or "run" for the run alone
@@ -69,32 +69,32 @@ type report struct {
 	Error    string
 }
 
-func (o order) obey() int {
+func (o order) run() int {
 	if len(o.CLI) > 0 {
 		return cli.Main(context.Background(), append([]string{"sentinel"}, o.CLI...)...)
 	}
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
-	say := func(r report) {
+	send := func(r report) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = out.Encode(r) // a parent that is gone has no use for it
+		_ = out.Encode(r) // the parent may have ended
 	}
-	if err := o.carryOut(context.Background(), say); err != nil {
-		say(report{Kind: "error", Error: err.Error()})
+	if err := o.execute(context.Background(), send); err != nil {
+		send(report{Kind: "error", Error: err.Error()})
 		return 1
 	}
 	return 0
 }
 
-func (o order) carryOut(ctx context.Context, say func(report)) (err error) {
+func (o order) execute(ctx context.Context, send func(report)) (err error) {
 	questions := make(chan runtime.Progress, 100)
 	observe := func(p runtime.Progress) {
 		if p.Ask != nil {
 			questions <- p
 		}
 		p.Output = nil
-		say(report{Kind: "progress", Progress: &p})
+		send(report{Kind: "progress", Progress: &p})
 	}
 	h, err := host.Open(ctx, host.Options{
 		Dir: o.Dir, State: o.State, Workspace: o.Workspace, Observer: runtime.Observer{Progress: observe},
@@ -109,25 +109,25 @@ func (o order) carryOut(ctx context.Context, say func(report)) (err error) {
 			err = closed
 		}
 	}()
-	say(report{Kind: "opened"})
+	send(report{Kind: "opened"})
 	rt := h.Runtime()
 	go o.decide(ctx, rt, questions) // ends with the process
 	if err := o.begin(ctx, rt); err != nil {
 		return err
 	}
-	say(report{Kind: "resumed"})
+	send(report{Kind: "resumed"})
 	if o.Edits != "" {
-		return o.edit(ctx, h, say) // until it is killed
+		return o.edit(ctx, h, send) // until it is killed
 	}
 	res, err := rt.Wait(ctx, o.Run)
 	if err != nil {
 		return err
 	}
-	say(report{Kind: "result", Result: &res})
+	send(report{Kind: "result", Result: &res})
 	return nil
 }
 
-// begin starts the run, or goes on with it unless it is over.
+// begin starts the run, or resumes it unless it has ended.
 func (o *order) begin(ctx context.Context, rt *runtime.Runtime) error {
 	if o.Run == "" {
 		text, err := os.ReadFile(filepath.Join(o.Workspace, "kill.json"))

@@ -22,8 +22,8 @@ type modelServer struct {
 	turns []turn
 }
 
-// A turn is one request: the prompt and how many answers the model had given
-// to it say which it was, the key from which life it came.
+// A turn is one request: the prompt and the number of answers that the
+// model had given to it identify the turn, the key identifies the life.
 type turn struct {
 	prompt string
 	number int

@@ -60,7 +60,7 @@ func warmCache(t *testing.T, state string) {
 }
 
 // TestKillWhileOpening kills the very first opening of a state folder again and
-// again: whatever is there then can be opened and a run carried out.
+// again. What is left can be opened, and a run executed.
 func TestKillWhileOpening(t *testing.T) {
 	server := newModelServer(t).URL
 	exists := func(pattern string) func() bool {
@@ -114,7 +114,7 @@ func TestKillWhileOpening(t *testing.T) {
 			o.Life = 9
 			l := start(t, o, server)
 			l.live(t, plan{}, nil)
-			if res := l.said[len(l.said)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
+			if res := l.reports[len(l.reports)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
 				t.Errorf("after %d kills: %s", kills, l.tail())
 			}
 			t.Logf("%d kills", kills)

@@ -43,7 +43,7 @@ func TestPoison(t *testing.T) {
 	d.order.CLI = []string{"resume", string(d.order.Run), "--comment", "the script was replaced", "-o", "jsonl", "--state", filepath.Join(d.order.Dir, "state")}
 	l = start(t, d.order, d.server)
 	l.live(t, plan{}, nil)
-	if res := l.said[len(l.said)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
+	if res := l.reports[len(l.reports)-1].Result; res == nil || res.Status != sentinels.StatusCompleted {
 		t.Errorf("after the quarantine was lifted: %s", l.tail())
 	}
 	d.started(t, "before", 1)

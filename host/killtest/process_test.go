@@ -24,7 +24,7 @@ const lifeVar = "VIRTUAL_ENV"
 
 func lifeName(life int) string { return "life-" + strconv.Itoa(life) }
 
-// A plan says when a life ends: some time after a moment.
+// A plan is when a life ends: some time after a moment.
 type plan struct {
 	after moment
 	event runtime.ProgressKind // with afterEvent; empty is any
@@ -39,21 +39,21 @@ const (
 	never       moment = iota // it ends by itself
 	atStart                   // of the process
 	afterOpen                 // the state folder is open
-	afterResume               // the run goes on
-	afterEvent                // something was told of it
-	afterSight                // something is to be seen from outside
+	afterResume               // the run continues
+	afterEvent                // progress was reported
+	afterSight                // an effect is visible from outside
 )
 
-// A life is one host process and what it said.
+// A life is one host process and its reports.
 type life struct {
-	number int
-	cmd    *exec.Cmd
-	read   func(line []byte) (report, error)
-	lines  chan report // closed at its end
-	said   []report
-	killed bool
-	took   time.Duration // from its start to its end
-	errors *os.File
+	number  int
+	cmd     *exec.Cmd
+	read    func(line []byte) (report, error)
+	lines   chan report // closed at its end
+	reports []report
+	killed  bool
+	took    time.Duration // from its start to its end
+	errors  *os.File
 }
 
 // start starts a host process.
@@ -73,7 +73,7 @@ func start(t *testing.T, o order, server string) *life {
 		"OPENAI_BASE_URL=" + server + "/v1", "OPENAI_API_KEY=key-of-" + lifeName(o.Life), "GORACE=halt_on_error=1",
 	}
 	l.cmd.Dir = o.Workspace
-	// A file, not a pipe: an orphan that holds it keeps nobody waiting.
+	// A file, not a pipe: an orphan that holds it blocks no reader.
 	if l.errors, err = os.OpenFile(filepath.Join(o.Workspace, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func (l *life) live(t *testing.T, p plan, on func(report)) {
 			if !open {
 				break
 			}
-			l.said = append(l.said, r)
+			l.reports = append(l.reports, r)
 			if on != nil {
 				on(r)
 			}
@@ -143,7 +143,7 @@ func (l *life) live(t *testing.T, p plan, on func(report)) {
 			timer = nil
 		case <-last:
 			_ = l.cmd.Process.Kill()
-			t.Fatalf("life %d: nothing ends it; it said %s", l.number, l.tail())
+			t.Fatalf("life %d: nothing ends it; its reports end with %s", l.number, l.tail())
 		}
 	}
 	err := l.cmd.Wait()
@@ -153,7 +153,7 @@ func (l *life) live(t *testing.T, p plan, on func(report)) {
 	l.killed = err != nil && strings.Contains(err.Error(), "killed")
 	if err != nil && !l.killed {
 		errors, _ := os.ReadFile(l.errors.Name())
-		t.Fatalf("life %d ended with %v; it said %s\n%s", l.number, err, l.tail(), errors)
+		t.Fatalf("life %d ended with %v; its reports end with %s\n%s", l.number, err, l.tail(), errors)
 	}
 }
 
@@ -178,7 +178,7 @@ func readProgress(line []byte) (report, error) {
 
 // saw reports whether the life said something of a kind.
 func (l *life) saw(kind string) bool {
-	for _, r := range l.said {
+	for _, r := range l.reports {
 		if r.Kind == kind {
 			return true
 		}
@@ -188,7 +188,7 @@ func (l *life) saw(kind string) bool {
 
 // tail is the end of what was said, for messages.
 func (l *life) tail() string {
-	text, _ := json.MarshalIndent(l.said[max(0, len(l.said)-8):], "", " ")
+	text, _ := json.MarshalIndent(l.reports[max(0, len(l.reports)-8):], "", " ")
 	return string(text)
 }
 
@@ -205,7 +205,7 @@ func strays(t *testing.T, workspace string, until int) []string {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
-		// What cannot be read has ended, or is nobody's of ours.
+		// A process that cannot be read has ended or is not ours.
 		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		if err != nil || !bytes.Contains(env, []byte(workspace)) {
 			continue

@@ -138,8 +138,8 @@ func (s *snapshot) countStored(t *testing.T, rt *runtime.Runtime) {
 	s.ticks[1] = len(events)
 }
 
-// step takes up a step execution with everything nested in it. around has the
-// attempts of the steps around it.
+// step adds a step execution with everything nested in it. around has the attempts of
+// the steps around it.
 func (s *snapshot) step(t *testing.T, at, around string, p program, step *runtime.TraceStep) {
 	t.Helper()
 	p.path = step.Path

@@ -145,7 +145,7 @@ func TestTLSErrors(t *testing.T) {
 				if e.Code != abi.Unavailable || !e.Permanent || !strings.Contains(e.Message, tt.says) || !strings.Contains(e.Hint, tt.hint) {
 					t.Errorf("got %+v", e)
 				}
-				if class := retry.Classify(e); !class.Permanent || class.Category != retry.API {
+				if class := retry.ClassifyError(e); !class.Permanent || class.Category != retry.API {
 					t.Errorf("classified as %+v", class)
 				}
 				if asked.Load() != 0 || strings.Contains(e.Message+e.Hint, key) {
@@ -191,7 +191,7 @@ func TestTLSPortForPlainHTTP(t *testing.T) {
 				if !e.Permanent || !strings.Contains(e.Message, "speaks TLS on this port") || !strings.Contains(e.Hint, "write https://") {
 					t.Errorf("got %+v", e)
 				}
-				if class := retry.Classify(e); !class.Permanent || class.Category != retry.API {
+				if class := retry.ClassifyError(e); !class.Permanent || class.Category != retry.API {
 					t.Errorf("classified as %+v", class)
 				}
 			})

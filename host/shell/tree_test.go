@@ -107,9 +107,9 @@ func checkStill(t *testing.T, dir string) {
 	}
 }
 
-// TestTreeEndsWithItsF16: grandchildren end with what started them, also those
+// TestTreeEndsWithItsRoot: grandchildren end with what started them, also those
 // that left the session or ignore being asked.
-func TestTreeEndsWithItsF16(t *testing.T) {
+func TestTreeEndsWithItsRoot(t *testing.T) {
 	for _, sub := range []bool{false, true} {
 		opt := shell.Options{Grace: 50 * time.Millisecond, Subreaper: sub}
 		t.Run(fmt.Sprintf("program, subreaper %v", sub), func(t *testing.T) {
@@ -162,9 +162,9 @@ func TestTreeEndsWithItsF16(t *testing.T) {
 	}
 }
 
-// TestPipeHeldByAnEscapeeDoesNotBlockF15: a daemon that clears its environment and
+// TestPipeHeldByAnEscapeeDoesNotBlock: a daemon that clears its environment and
 // leaves the session holds the pipe; the call must end, and the daemon with it.
-func TestPipeHeldByAnEscapeeDoesNotBlockF15(t *testing.T) {
+func TestPipeHeldByAnEscapeeDoesNotBlock(t *testing.T) {
 	b := newBench(t, shell.Options{})
 	o := b.do("code/shell/execute", params{"command": `env -i setsid sh -c 'echo $$ > pids; exec sleep 600' & while [ ! -s pids ]; do sleep 0.01; done; echo done`})
 	if !strings.Contains(o.Output, "done") {

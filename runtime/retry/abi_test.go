@@ -13,8 +13,8 @@ import (
 func TestCodeTable(t *testing.T) {
 	table := abidoc.Map(t, "A5.2")
 	for _, code := range abi.Codes() {
-		plain := retry.Classify(abi.New(code, "it went wrong"))
-		network := retry.Classify(abi.New(code, "connect ECONNREFUSED"))
+		plain := retry.ClassifyError(abi.New(code, "it went wrong"))
+		network := retry.ClassifyError(abi.New(code, "connect ECONNREFUSED"))
 		want := "yes"
 		switch {
 		case plain.Permanent:

@@ -20,11 +20,6 @@ const (
 	Verification Category = "verification"
 )
 
-// Categories returns all categories.
-func Categories() []Category {
-	return []Category{API, Timeout, Runtime, Logic, Syntax, Context, ManualReview, Security, Verification}
-}
-
 // Classification is the category of an error and what else is known of it.
 type Classification struct {
 	Category    Category `json:"category"`

@@ -7,26 +7,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Classify classifies an error by its code first. nil has the zero
-// Classification.
-func Classify(err *abi.Error) Classification {
-	if err == nil {
-		return Classification{}
-	}
+// classify classifies an error by its code first.
+func classify(err *abi.Error) Classification {
 	c := classifyCode(err.Code, err.Message)
 	c.Permanent = c.Permanent || err.Permanent
 	return c
 }
 
-// ClassifyError classifies any error: the first [*abi.Error] in its chain by
-// [Classify], cancellations and timeouts as such, all others by their text. nil has
-// the zero Classification.
+// ClassifyError classifies any error: the first [*abi.Error] in its chain by its code,
+// cancellations and timeouts as such, all others by their text. nil has the zero
+// Classification.
 func ClassifyError(err error) Classification {
 	if err == nil {
 		return Classification{}
 	}
 	if e := abi.As(err); e != nil {
-		return Classify(e)
+		return classify(e)
 	}
 	if errors.Is(err, context.Canceled) {
 		return classifyCode(abi.Cancelled, "")
@@ -35,7 +31,7 @@ func ClassifyError(err error) Classification {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return Classification{Category: Timeout, Subcategory: "general", Confidence: 1}
 	}
-	return ClassifyMessage(err.Error())
+	return classifyMessage(err.Error())
 }
 
 // classifyCode classifies every code of package abi. The codes plugin and internal
@@ -49,7 +45,7 @@ func classifyCode(code abi.Code, msg string) Classification {
 	}
 	// refine takes the subcategory from the message if the category agrees.
 	refine := func(category Category, sub string) Classification {
-		if c := ClassifyMessage(msg); c.Category == category && c.Subcategory != "general" {
+		if c := classifyMessage(msg); c.Category == category && c.Subcategory != "general" {
 			sub = c.Subcategory
 		}
 		return known(category, sub)
@@ -66,7 +62,7 @@ func classifyCode(code abi.Code, msg string) Classification {
 	case abi.Limit:
 		// A model's context limit can be met by a retry with a smaller context. A
 		// limit of the host stays exceeded.
-		if c := ClassifyMessage(msg); c.Category == Context {
+		if c := classifyMessage(msg); c.Category == Context {
 			return known(Context, c.Subcategory)
 		}
 		return permanent(ManualReview, "limit")
@@ -85,10 +81,10 @@ func classifyCode(code abi.Code, msg string) Classification {
 	case abi.Memory:
 		return known(Runtime, "memory")
 	case abi.Internal:
-		if c := ClassifyMessage(msg); c.Category != ManualReview {
+		if c := classifyMessage(msg); c.Category != ManualReview {
 			return c
 		}
 		return known(Runtime, "internal")
 	}
-	return ClassifyMessage(msg) // abi.Plugin, and codes that this version does not know
+	return classifyMessage(msg) // abi.Plugin, and codes that this version does not know
 }

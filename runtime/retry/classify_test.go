@@ -48,7 +48,7 @@ func TestClassifyCode(t *testing.T) {
 		}
 	}
 	for _, code := range abi.Codes() {
-		if c := retry.Classify(&abi.Error{Code: code, Message: "socket hang up", Permanent: true}); !c.Permanent {
+		if c := retry.ClassifyError(&abi.Error{Code: code, Message: "socket hang up", Permanent: true}); !c.Permanent {
 			t.Errorf("%s: a permanent error is not classified as permanent", code)
 		}
 	}
@@ -72,35 +72,7 @@ func TestClassifyError(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.err, got, c.want)
 		}
 	}
-	if got := retry.Classify(nil); got != (retry.Classification{}) {
+	if got := retry.ClassifyError(nil); got != (retry.Classification{}) {
 		t.Errorf("nil: %+v", got)
-	}
-}
-
-func TestFromHTTPStatus(t *testing.T) {
-	for status, want := range map[int]abi.Code{
-		100: "", 200: "", 304: "", 399: "",
-		400: abi.BadFields, 401: abi.Denied, 403: abi.Denied, 404: abi.NotFound, 405: abi.BadFields,
-		407: abi.Denied, 408: abi.Timeout, 409: abi.Conflict, 410: abi.NotFound, 412: abi.Conflict, 413: abi.Limit,
-		422: abi.BadFields, 423: abi.Conflict, 425: abi.Unavailable, 428: abi.Conflict, 429: abi.Unavailable,
-		451: abi.Denied, 499: abi.BadFields, 500: abi.Unavailable, 501: abi.BadFields, 502: abi.Unavailable,
-		503: abi.Unavailable, 504: abi.Unavailable, 505: abi.BadFields, 599: abi.Unavailable,
-		0: abi.Internal, -1: abi.Internal, 99: abi.Internal, 600: abi.Internal,
-	} {
-		if got := retry.FromHTTPStatus(status); got != want {
-			t.Errorf("%d: %q, want %q", status, got, want)
-		}
-	}
-}
-
-func TestFromExitCode(t *testing.T) {
-	for code, want := range map[int]abi.Code{
-		0: "", 1: abi.Plugin, 2: abi.Plugin, -1: abi.Plugin, 137: abi.Plugin, 255: abi.Plugin,
-		69: abi.Unavailable, 75: abi.Unavailable, 77: abi.Denied, 124: abi.Timeout,
-		126: abi.Denied, 127: abi.NotFound, 130: abi.Cancelled,
-	} {
-		if got := retry.FromExitCode(code); got != want {
-			t.Errorf("%d: %q, want %q", code, got, want)
-		}
 	}
 }

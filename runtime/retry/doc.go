@@ -1,7 +1,7 @@
 // Package retry decides whether and when a failed step is retried.
 //
-// [ClassifyError] and [ClassifyMessage] classify an error, a [Profile] has the
-// [Strategy] of its category, and [Decide] makes the decision.
+// [ClassifyError] classifies an error, and [Decide] decides by the strategy of
+// its category.
 //
 // # Classification
 //
@@ -11,12 +11,11 @@
 // status only if the text around it says so. A code can make an error permanent,
 // so that it is never retried. A message cannot, because text is no proof.
 //
-// # Profiles
+// # Strategies
 //
-// [Step] is the profile for steps with a retry policy: [Fine], with up to three
-// attempts for an error of unknown category. [Fine] has one class for each
-// category, [Coarse] has five classes. Delays are exact unless the caller passes
-// jitter.
+// Each category has a number of retries and a backoff. A policy of the step
+// replaces parts of it. An error of unknown category has up to three attempts.
+// Delays are exact, without jitter.
 //
 // # Concurrency
 //

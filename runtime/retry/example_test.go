@@ -1,6 +1,7 @@
 package retry_test
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,8 +10,8 @@ import (
 )
 
 func ExampleDecide() {
-	c := retry.ClassifyMessage("upstream returned 503 for /v1/items")
-	d := retry.Decide(retry.Fine(), c, 2, sentinels.RetryPolicy{}, 10*time.Second, nil)
+	c := retry.ClassifyError(errors.New("upstream returned 503 for /v1/items"))
+	d := retry.Decide(c, 2, sentinels.RetryPolicy{}, 10*time.Second)
 	fmt.Println(c.Category, c.Subcategory, d.Retry, d.Delay, d.AttemptsRemaining)
 	// Output: api server_error true 10s 4
 }

@@ -204,7 +204,7 @@ func FuzzClassifyMessage(f *testing.F) {
 		f.Add(c.msg)
 	}
 	known := map[retry.Category]bool{}
-	for _, c := range retry.Categories() {
+	for _, c := range categories {
 		known[c] = true
 	}
 	f.Fuzz(func(t *testing.T, msg string) {

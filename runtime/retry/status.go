@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // statusPatterns match an HTTP status from 400 to 599 in a context that identifies
@@ -57,55 +55,4 @@ func classifyStatus(text string) (c Classification, ok bool) {
 		c.Subcategory = "http_" + strconv.Itoa(status)
 	}
 	return c, true
-}
-
-// FromHTTPStatus returns the error code of an HTTP response, "" for a success or
-// redirect.
-func FromHTTPStatus(status int) abi.Code {
-	switch status {
-	case 401, 403, 407, 451:
-		return abi.Denied
-	case 404, 410:
-		return abi.NotFound
-	case 409, 412, 423, 428:
-		return abi.Conflict
-	case 408:
-		return abi.Timeout
-	case 413:
-		return abi.Limit
-	case 425, 429:
-		return abi.Unavailable
-	case 501, 505:
-		return abi.BadFields
-	}
-	switch {
-	case status >= 100 && status < 400:
-		return ""
-	case status >= 400 && status < 500:
-		return abi.BadFields
-	case status >= 500 && status < 600:
-		return abi.Unavailable
-	}
-	return abi.Internal
-}
-
-// FromExitCode returns the error code of a process by its exit code, "" for 0. It
-// maps the unambiguous conventions of shells and sysexits.h. Others are
-// [abi.Plugin], so that the output decides.
-func FromExitCode(code int) abi.Code {
-	switch code {
-	case 0:
-		return ""
-	case 69, 75: // EX_UNAVAILABLE, EX_TEMPFAIL
-		return abi.Unavailable
-	case 77, 126: // EX_NOPERM, not executable
-		return abi.Denied
-	case 124: // timeout(1)
-		return abi.Timeout
-	case 127: // command not found
-		return abi.NotFound
-	case 130: // SIGINT: a user stopped it
-		return abi.Cancelled
-	}
-	return abi.Plugin
 }

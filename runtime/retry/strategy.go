@@ -1,46 +1,114 @@
 package retry
 
-import "time"
+import (
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
 
 // The backoff types. Any other string has no delay.
 const (
-	Exponential = "exponential" // base, 2 x base, 4 x base, ...
-	Linear      = "linear"      // base, 2 x base, 3 x base, ...
-	None        = "none"        // no delay
+	exponential = "exponential" // base, 2 x base, 4 x base, ...
+	linear      = "linear"      // base, 2 x base, 3 x base, ...
+	none        = "none"        // no delay
 )
 
-// A Strategy is how often and with which backoff to retry.
-type Strategy struct {
-	MaxRetries int           // attempts after the first
-	Backoff    string        // Exponential, Linear or None
-	Base       time.Duration // delay of the first retry
-	Cap        time.Duration // maximum delay; 0 for none
+// A strategy is how often and with which backoff to retry.
+type strategy struct {
+	maxRetries int           // attempts after the first
+	backoff    string        // exponential, linear or none
+	base       time.Duration // delay of the first retry
+	limit      time.Duration // maximum delay; 0 for none
+}
+
+// A row gives the strategy of a category, or of one subcategory.
+type row struct {
+	category    Category // empty for any
+	subcategory string   // empty for any
+	strategy    strategy
+}
+
+// strategies returns the table of strategies. The first row that matches applies.
+func strategies() []row {
+	three := strategy{2, exponential, 1000 * time.Millisecond, 0}
+	return []row{
+		{ManualReview, "unclassified", three},
+		{ManualReview, "empty_error", three},
+		{API, "", strategy{7, exponential, 1000 * time.Millisecond, 0}},
+		{Timeout, "", strategy{5, exponential, 2000 * time.Millisecond, 0}},
+		{Runtime, "", strategy{3, linear, 5000 * time.Millisecond, 0}},
+		{Logic, "", strategy{2, linear, 3000 * time.Millisecond, 0}},
+		{Syntax, "", strategy{0, none, 0, 0}},
+		{Context, "", strategy{1, linear, 5000 * time.Millisecond, 0}},
+		{Security, "", strategy{3, linear, 5000 * time.Millisecond, 0}},
+		{Verification, "", strategy{3, linear, 5000 * time.Millisecond, 0}},
+		{ManualReview, "", strategy{0, none, 0, 0}},
+	}
+}
+
+// strategyOf returns the strategy of a classification. Without a matching row
+// there are no retries.
+func strategyOf(c Classification) strategy {
+	for _, r := range strategies() {
+		if r.category == c.Category && (r.subcategory == "" || r.subcategory == c.Subcategory) {
+			return r.strategy
+		}
+	}
+	return strategy{backoff: none}
+}
+
+// with returns the strategy with the fields that the policy sets.
+func (s strategy) with(p sentinels.RetryPolicy) strategy {
+	if p.MaxRetries > 0 {
+		s.maxRetries = p.MaxRetries
+	}
+	if p.BackoffType != "" {
+		s.backoff = p.BackoffType
+	}
+	if p.BaseDelayMs > 0 {
+		s.base = milliseconds(p.BaseDelayMs)
+		if s.backoff == none && p.BackoffType == "" {
+			s.backoff = linear // without a backoff the given delay would have no effect
+		}
+	}
+	if p.MaxDelayMs > 0 {
+		s.limit = milliseconds(p.MaxDelayMs)
+	}
+	if s.base == 0 && s.backoff != none {
+		s.base = defaultBase
+	}
+	return s
 }
 
 // maxDelay is the maximum of all delays, so that they cannot overflow.
 const maxDelay = 100 * 365 * 24 * time.Hour
 
-// Delay returns the delay before the n-th retry, counted from 1.
-func Delay(s Strategy, n int) time.Duration {
-	if n < 1 || s.Base <= 0 {
+// milliseconds converts ms, limited to maxDelay.
+func milliseconds(ms int64) time.Duration {
+	return time.Duration(min(ms, int64(maxDelay/time.Millisecond))) * time.Millisecond
+}
+
+// delay returns the delay before the n-th retry, counted from 1.
+func (s strategy) delay(n int) time.Duration {
+	if n < 1 || s.base <= 0 {
 		return 0
 	}
 	limit := maxDelay
-	if s.Cap > 0 {
-		limit = min(limit, s.Cap)
+	if s.limit > 0 {
+		limit = min(limit, s.limit)
 	}
-	switch s.Backoff {
-	case Exponential:
-		d := min(s.Base, limit)
+	switch s.backoff {
+	case exponential:
+		d := min(s.base, limit)
 		for i := 1; i < n && d < limit; i++ {
 			d = min(2*d, limit) // limit is far below overflow
 		}
 		return d
-	case Linear:
-		if int64(n) > int64(limit/s.Base) {
+	case linear:
+		if int64(n) > int64(limit/s.base) {
 			return limit
 		}
-		return min(s.Base*time.Duration(n), limit)
+		return min(s.base*time.Duration(n), limit)
 	}
 	return 0
 }

@@ -21,7 +21,7 @@ func broken() []HostileGuest {
 	}
 	plain := func(text string) func() string { return func() string { return text } }
 	return []HostileGuest{
-		// What is no module.
+		// Files that are not modules.
 		refused("empty_file", "has no bytes", abi.BadFields, "not a WebAssembly module", plain("")),
 		refused("words_file", "is a shell script", abi.BadFields, "not a WebAssembly module", plain("#!/bin/sh\necho pwned\n")),
 		refused("elf_file", "is a program of the system", abi.BadFields, "not a WebAssembly module", plain("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00")),

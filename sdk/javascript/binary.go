@@ -116,7 +116,7 @@ func (c *cursor) constant() uint32 {
 // everything else is an error.
 func parseModule(b []byte) (*module, error) {
 	if !bytes.HasPrefix(b, header) {
-		return nil, errors.New("it is no WebAssembly module")
+		return nil, errors.New("not a WebAssembly module")
 	}
 	m := &module{exported: map[string]uint32{}}
 	c := &cursor{rest: b[len(header):]}

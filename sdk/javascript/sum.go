@@ -33,7 +33,7 @@ func ReadSum(dir string) (Sum, error) {
 	for line := range strings.Lines(string(text)) {
 		key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		if !ok || into[key] == nil {
-			return Sum{}, fmt.Errorf("read engine.sum: no such line as %q", line)
+			return Sum{}, fmt.Errorf("read engine.sum: unknown line %q", line)
 		}
 		*into[key] = value
 	}

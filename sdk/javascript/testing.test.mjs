@@ -38,7 +38,7 @@ test("an unexpected call, and a missing one", async () => {
   await assert.rejects(p.run("s", { call: true }, { calls: [{ function: "sentinel_wait", request: { durationMs: 2 } }] }), /durationMs/);
 });
 
-test("what needs a grant and is not asked for", async () => {
+test("a call without a permission request", async () => {
   const p = await script('(s, ctx) => ctx.http("https://example.com")');
   assert.equal((await p.run("s")).error.code, "denied");
 });
@@ -53,10 +53,10 @@ test("a body has secrets only where the request says so", async () => {
 
 test("async steps", async () => {
   assert.equal((await (await script("async () => { await null; return 7; }")).run("s")).output, 7);
-  assert.match((await (await script("() => new Promise(() => {})")).run("s")).error.message, /never comes/);
+  assert.match((await (await script("() => new Promise(() => {})")).run("s")).error.message, /never settles/);
 });
 
-test("a script that is none", async () => {
+test("an invalid script", async () => {
   await assert.rejects(load("/nowhere/plugin.js"), /ENOENT/);
-  await assert.rejects(script("1"), /run is no function/);
+  await assert.rejects(script("1"), /run is not a function/);
 });

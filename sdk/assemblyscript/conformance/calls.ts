@@ -58,7 +58,7 @@ export function callHost(c: Context, name: string, args: Value): Outcome<Value> 
     const r = c.now();
     return r.failed ? r.as<Value>() : ok(object().set("unixMs", int(r.value.unixMs)).set("iso", text(r.value.iso)));
   }
-  return Outcome.fail<Value>(badField("call", "there is no " + name));
+  return Outcome.fail<Value>(badField("call", "unknown host call " + name));
 }
 
 function turn(args: Value): Turn {

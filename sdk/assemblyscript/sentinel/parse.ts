@@ -169,7 +169,7 @@ class Parser {
         return String.fromCharCode(code);
       }
     }
-    this.fail("no such escape");
+    this.fail("invalid escape");
     return "";
   }
 }

@@ -169,7 +169,7 @@ static const sn_value *checkpoint(sn_ctx *ctx, const sn_value *args) { return em
 
 /* An invalid base64 text is a fault of the host. */
 static bool whole(sn_ctx *ctx, bool base64, sn_text t) {
-    return !base64 || sn_unbase64(ctx, t).at != NULL || sn_fail(ctx, SN_INTERNAL, "an answer is no base64") != NULL;
+    return !base64 || sn_unbase64(ctx, t).at != NULL || sn_fail(ctx, SN_INTERNAL, "an answer is not base64") != NULL;
 }
 
 static const sn_value *http(sn_ctx *ctx, const sn_value *args) {
@@ -259,7 +259,7 @@ static const sn_value *file(sn_ctx *ctx, const sn_value *args) {
         if (sn_same(op, sn_str(ops[i].op))) return ops[i].call(ctx, args);
     }
     if (sn_same(op, sn_str("remove"))) return empty_if(ctx, sn_remove_file(ctx, str(args, "folder"), str(args, "path")));
-    return sn_bad_field(ctx, "args.op", "there is no operation \"%s\"", str(args, "op"));
+    return sn_bad_field(ctx, "args.op", "unknown operation \"%s\"", str(args, "op"));
 }
 
 static const sn_value *log_line(sn_ctx *ctx, const sn_value *args) { return empty_if(ctx, sn_log(ctx, str(args, "level"), text(args, "message"))); }
@@ -295,5 +295,5 @@ const sn_value *call(sn_ctx *ctx) {
         sn_set(ctx, out, answer == NULL ? "error" : "ok", answer == NULL ? sn_error_value(ctx, &ctx->error) : answer);
         return out;
     }
-    return sn_bad_field(ctx, "call", "there is no host call \"%.*s\"", (int)name.n, name.at);
+    return sn_bad_field(ctx, "call", "unknown host call \"%.*s\"", (int)name.n, name.at);
 }

@@ -107,10 +107,10 @@ _Noreturn void sn_panic(const char *message) {
     __builtin_trap();
 }
 #else
-/* Natively a test answers, or there is no host. */
+/* A native build has only the host of a test. */
 static sn_text ask(sn_ctx *ctx, const char *function, sn_import import, sn_text request) {
     (void)import;
-    if (ctx->host == NULL) return sn_str("{\"error\":{\"code\":\"internal\",\"message\":\"there is no host: give the test one\"}}");
+    if (ctx->host == NULL) return sn_str("{\"error\":{\"code\":\"internal\",\"message\":\"no host: the test must set one\"}}");
     return ctx->host(ctx->user, ctx, function, request);
 }
 

@@ -53,7 +53,7 @@ sn_text sn_run(sn_ctx *ctx, const sn_plugin *plugin, sn_text text) {
     fill(ctx, in);
     const sn_step *step = find(plugin, ctx->step_type);
     if (step == NULL) {
-        sn_bad_field(ctx, "type", "there is no step type \"%.*s\" in plugin %s", (int)ctx->step_type.n, ctx->step_type.at, plugin->name);
+        sn_bad_field(ctx, "type", "plugin %s has no step type \"%.*s\"", plugin->name, (int)ctx->step_type.n, ctx->step_type.at);
         return none;
     }
     /* For a step that returns NULL without an error. */

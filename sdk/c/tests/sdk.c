@@ -42,7 +42,7 @@ static void json_comes_back_as_it_was(void) {
     const sn_value *v = sn_parse(&ctx, copy(&ctx, " [ 1 , { \"a\" : \"\\u00e9\\ud83d\\ude00\\ud83d\\/\" } ] "));
     CHECK(is(sn_print(&ctx, v), "[1,{\"a\":\"\xc3\xa9\xf0\x9f\x98\x80\xef\xbf\xbd/\"}]"), "escapes");
     sn_text odd = sn_print(&ctx, sn_string(&ctx, copy(&ctx, "a\xff\xc0\xaf\xed\xa0\x80z\x01")));
-    CHECK(is(odd, "\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\\u0001\""), "what is no UTF-8: %.*s", (int)odd.n, odd.at);
+    CHECK(is(odd, "\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\\u0001\""), "text that is not UTF-8: %.*s", (int)odd.n, odd.at);
     sn_close(&ctx);
 }
 
@@ -253,7 +253,7 @@ static void steps_run_and_fail(void) {
     expect("{\"n\":0}", NULL, "bad_fields: n: want at least 1, got 0");
     expect("{\"n\":true}", NULL, "bad_fields: n: want a whole number, got a boolean");
     expect("{\"n\":13}", NULL, "plugin: the step returned neither an output nor an error");
-    expect("{\"n\":99}", NULL, "internal: there is no host: give the test one");
+    expect("{\"n\":99}", NULL, "internal: no host: the test must set one");
     expect("{\"n\":99}", "{\"ok\":{\"lines\":[\"x\"]}}", "{\"output\":[\"x\"]}");
     expect("{\"n\":99}", "{\"ok\":null}", "{\"output\":\"no lines\"}");
     expect("{\"n\":99}", "{\"error\":{\"code\":\"denied\",\"message\":\"no\"}}", "denied: no");
@@ -267,7 +267,7 @@ static void steps_run_and_fail(void) {
     } inputs[] = {
         {"{", "run input: json byte 1: expected a key"},
         {"{}", "run input: abi 0, want 1"},
-        {"{\"abi\":1,\"step\":{\"type\":\"x\"}}", "type: there is no step type \"x\" in plugin probe"},
+        {"{\"abi\":1,\"step\":{\"type\":\"x\"}}", "type: plugin probe has no step type \"x\""},
     };
     for (size_t i = 0; i < SN_COUNT(inputs); i++) {
         sn_ctx ctx;

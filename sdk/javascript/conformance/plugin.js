@@ -112,7 +112,7 @@ function one(ctx, call, args) {
     case "file": return file(ctx, args);
     case "log": return ctx.log(args.level, args.message) ?? {};
     case "now": return ctx.now();
-    default: throw SentinelError.badField("call", `there is no ${call}`);
+    default: throw SentinelError.badField("call", `unknown host call ${call}`);
   }
 }
 

@@ -1,5 +1,5 @@
-/* The exports of a JavaScript plugin: ABI.md A1 on one side, QuickJS on the
-   other. What a plugin's author sees is in prelude.js; this file moves texts. */
+/* The exports of a JavaScript plugin, ABI.md A1, for QuickJS. The API of scripts is
+   in prelude.js; this file passes texts between it and the host. */
 
 #include <malloc.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ KERNEL(output_set) void kernel_output(uint64_t handle, uint64_t size);
 KERNEL(error_set) void kernel_error(uint64_t handle);
 
 /* The order is that of the constant calls in prelude.js and of Funcs in package
-   abi. The build of a plugin takes away the imports that it does not ask for. */
+   abi. The build of a plugin removes the imports that it does not request. */
 #define HOST(f) __attribute__((import_module("extism:host/user"), import_name("sentinel_" #f))) uint64_t host_##f(uint64_t);
 #define ALL(x) x(command) x(llm) x(watch) x(eval) x(var) x(block) x(spawn) x(emit) x(wait) x(checkpoint) x(http) x(log) x(now) x(file)
 ALL(HOST)
@@ -33,12 +33,12 @@ ALL(HOST)
 static uint64_t (*const host[])(uint64_t) = {ALL(ENTRY)};
 enum { host_count = sizeof host / sizeof *host };
 
-/* The script is put here when a plugin is built, as one more data segment. It
-   lies in zeroed memory, so that an engine without one stays small. The volatile
-   keeps the compiler from reading the zeroes of today. */
+/* The build of a plugin adds the script as a data segment here. The memory is zeroed,
+   so that the engine without a script stays small. The volatile keeps the compiler
+   from assuming the zeroes. */
 enum { script_capacity = 512 << 10 };
 struct script {
-	uint32_t linked;    /* bit n is set: host[n] is there */
+	uint32_t linked;    /* bit n is set: host[n] is imported */
 	uint32_t name_size; /* of the file's name, which comes first, with its NUL */
 	uint32_t size;      /* of the source behind it, without its NUL */
 	char text[script_capacity];
@@ -153,7 +153,7 @@ static JSValue input(void)
 	return text;
 }
 
-/* ---- what prelude.js is given ---- */
+/* ---- functions for prelude.js ---- */
 
 /* call(n, request): the answer's text. */
 static JSValue js_call(JSContext *ctx, JSValueConst this, int argc, JSValueConst *argv)
@@ -174,7 +174,7 @@ static JSValue js_call(JSContext *ctx, JSValueConst this, int argc, JSValueConst
 	return take(out);
 }
 
-/* random(): 53 bits of the attempt's own chance, 0 to below 1. */
+/* random(): 53 random bits, seeded per attempt, from 0 to below 1. */
 static JSValue js_random(JSContext *ctx, JSValueConst this, int argc, JSValueConst *argv)
 {
 	uint64_t bits;
@@ -190,7 +190,7 @@ static JSValue js_trace(JSContext *ctx, JSValueConst this, int argc, JSValueCons
 	const char *text = JS_ToCStringLen(ctx, &size, argv[0]);
 	if (!text)
 		return JS_EXCEPTION;
-	ssize_t written = write(STDERR_FILENO, text, size); /* what is cut off is no loss to the step */
+	ssize_t written = write(STDERR_FILENO, text, size); /* a short write does not matter to the step */
 	(void)written;
 	JS_FreeCString(ctx, text);
 	return JS_UNDEFINED;
@@ -198,7 +198,7 @@ static JSValue js_trace(JSContext *ctx, JSValueConst this, int argc, JSValueCons
 
 static JSModuleDef *no_modules(JSContext *ctx, const char *name, void *opaque)
 {
-	JS_ThrowReferenceError(ctx, "import of '%s': a plugin is one file; put what it needs into it with a bundler", name);
+	JS_ThrowReferenceError(ctx, "import of '%s': a plugin is one file; use a bundler", name);
 	return NULL;
 }
 
@@ -225,11 +225,11 @@ static size_t quote(char *to, size_t at, size_t most, const char *text)
 }
 
 /* failed makes the pending exception the error of the export. prelude.js catches
-   what a step throws; here ends what it cannot: no memory or stack is left for it,
-   or the script is none. */
+   errors of a step. This function reports the others: no memory or stack is left, or
+   the script is invalid. */
 static int failed(const char *op)
 {
-	static char text[4096]; /* static: memory may be what is missing */
+	static char text[4096]; /* static, because no memory may be left */
 	static const char out_of_memory[] = "out of memory";
 	JSValue thrown = JS_GetException(context);
 	const char *message = JS_ToCString(context, thrown);
@@ -249,7 +249,7 @@ static int failed(const char *op)
 		JSValue stack = JS_GetPropertyStr(context, thrown, "stack");
 		const char *trace = JS_IsString(stack) ? JS_ToCString(context, stack) : NULL;
 		if (trace) {
-			/* Its first line, where it happened: a message is one line. */
+			/* Only the first line, the position: a message is one line. */
 			char place[256] = " ";
 			size_t n = 1;
 			while (*trace == ' ')
@@ -266,7 +266,7 @@ static int failed(const char *op)
 
 /* ---- the plugin ---- */
 
-/* work runs what promises have left to do. */
+/* work executes the pending jobs of promises. */
 static int work(void)
 {
 	JSContext *ctx;
@@ -285,7 +285,7 @@ static int evaluate(void)
 		return -1;
 	switch (JS_PromiseState(context, done)) {
 	case JS_PROMISE_PENDING:
-		JS_ThrowInternalError(context, "the script awaits what never comes: nothing here goes on by itself");
+		JS_ThrowInternalError(context, "the script awaits a promise that never settles: there is no event loop");
 		return -1;
 	case JS_PROMISE_REJECTED:
 		JS_Throw(context, JS_PromiseResult(context, done));
@@ -295,8 +295,8 @@ static int evaluate(void)
 	}
 }
 
-/* start makes the engine and runs the script, once an instance; the host calls
-   describe before run, so that this is over when a step begins. */
+/* start creates the engine and evaluates the script, once for an instance. The host
+   calls describe before run, so this has happened when a step begins. */
 static int start(void)
 {
 	if (!sentinel_script.name_size) {
@@ -364,7 +364,7 @@ static int invoke(const char *op, int with_input)
 	JSValue result = JS_Call(context, function, plugin, 1, &argument);
 	JS_FreeValue(context, function);
 	JS_FreeValue(context, argument);
-	/* A step that is an async function: its result is there once no job is left. */
+	/* A step that is an async function has its result when no job is left. */
 	if (JS_IsUndefined(result)) {
 		if (work() < 0)
 			return failed(op);

@@ -1,28 +1,28 @@
-// What a plugin's script finds when it starts: sentinel, SentinelError, console,
-// and a Math.random of the attempt's own. The same file serves in the engine,
-// where glue.c calls it, and under node, where testing.mjs does. Its value is a
-// function of the host: {call(n, text) -> text, random(), trace(text), linked, file}.
+// The globals of a plugin's script: sentinel, SentinelError, console, and a Math.random
+// that is seeded per attempt. glue.c evaluates this file in the engine, testing.mjs
+// under node. Its value is a function of the host:
+// {call(n, text) -> text, random(), trace(text), linked, file}.
 (function (host) {
   "use strict";
 
   // The order is that of the imports in glue.c.
   const calls = ["command", "llm", "watch", "eval", "var", "block", "spawn", "emit", "wait", "checkpoint", "http", "log", "now", "file"];
-  // The functions that need a grant, with the word that asks for it. A plugin
-  // has the import of one only if its script holds use: "WORD" in so many words.
+  // The functions that need a grant, with their use. A plugin has the import of one
+  // only if its script contains the text use: "USE".
   const uses = { command: "command", llm: "llm", watch: "watch", spawn: "spawn", emit: "emit", http: "http", file: "folder" };
   const codes = ["bad_fields", "denied", "not_found", "conflict", "timeout", "cancelled", "unavailable", "limit", "trap",
     "memory", "output", "plugin", "interrupted", "internal"];
   const name = /^[a-z][a-z0-9_]{0,63}$/;
-  // How much of a stack trace is shown: calls of the script's own.
+  // The number of calls of the script that are shown of a stack trace.
   const frames = 16;
 
-  // What a script may replace is kept here first: a plugin that changes JSON for
-  // itself must not change what the host reads.
+  // Kept before the script runs: a plugin that replaces JSON must not change what the
+  // host reads.
   const { parse, stringify } = JSON;
   const { isArray } = Array;
 
   // SentinelError is an error of the ABI, clause A5: every failed host call throws
-  // one, and a step that throws one decides what its caller sees.
+  // one, and a step that throws one ends with it.
   class SentinelError extends Error {
     constructor(code, message, more = {}) {
       super(message);
@@ -44,15 +44,15 @@
     }
   }
 
-  // own returns the script's own lines of a stack, innermost first.
+  // own returns the lines of a stack that are in the script, innermost first.
   function own(stack) {
     const lines = String(stack || "").split("\n").map((line) => line.trim());
     return lines.filter((line) => line.includes(host.file + ":")).slice(0, frames);
   }
 
-  // fault turns whatever was thrown into an error object. A bug of the script
-  // (a TypeError and its kin) is no better at the next attempt; an Error that the
-  // script made itself may be.
+  // fault converts a thrown value to an error object. A bug of the script (TypeError and
+  // similar) is permanent, because a retry does not help. An Error that the script
+  // throws itself may be retried.
   function fault(op, thrown) {
     if (thrown instanceof SentinelError) {
       const e = thrown.toJSON();
@@ -64,14 +64,14 @@
     const kind = thrown.name || "Error";
     const message = String(thrown.message);
     if (message === "out of memory") return { code: "memory", message: op + ": out of memory", permanent: true };
-    // A message is one line: where it happened. How it came there is for the
-    // plugin's author, on standard error.
+    // A message is one line with the position. The stack trace is for the plugin's
+    // author, on standard error.
     const stack = own(thrown.stack);
     if (stack.length > 1) host.trace(op + ": " + kind + ": " + message + "\n    " + stack.join("\n    ") + "\n");
-    const said = [op + ": " + (kind === "Error" ? "" : kind + ": ") + message, ...stack.slice(0, 1)].join(" ");
+    const line1 = [op + ": " + (kind === "Error" ? "" : kind + ": ") + message, ...stack.slice(0, 1)].join(" ");
     const bug = thrown instanceof TypeError || thrown instanceof ReferenceError || thrown instanceof RangeError ||
       thrown instanceof SyntaxError || kind === "InternalError";
-    return bug ? { code: "trap", message: said, permanent: true } : { code: "plugin", message: said };
+    return bug ? { code: "trap", message: line1, permanent: true } : { code: "plugin", message: line1 };
   }
 
   // text shows a value that was thrown or logged.
@@ -82,20 +82,20 @@
       const json = typeof value === "object" ? stringify(value) : undefined;
       return json === undefined ? String(value) : json;
     } catch {
-      return Object.prototype.toString.call(value); // it refers to itself, or its toString throws
+      return Object.prototype.toString.call(value); // circular, or its toString throws
     }
   }
 
-  // running is false while the script is loaded, described or asked for
-  // problems: then the host answers nothing.
+  // running is false while the script is loaded, described or validates: then host calls
+  // are denied.
   let running = false;
 
   function call(function_, request) {
     const n = calls.indexOf(function_);
     if (!running) throw new SentinelError("denied", "sentinel_" + function_ + ": only run may call the host");
     if (!(host.linked >>> n & 1))
-      throw new SentinelError("denied", "sentinel_" + function_ + ": the plugin does not ask for it",
-        { hint: 'add {use: "' + uses[function_] + '", reason: "..."} to the plugin\'s asks, in so many words' });
+      throw new SentinelError("denied", "sentinel_" + function_ + ": the plugin does not request it",
+        { hint: 'add {use: "' + uses[function_] + '", reason: "..."} to the plugin\'s asks, literally' });
     const answer = parse(host.call(n, stringify(request)));
     if (answer.error) throw SentinelError.from(answer.error);
     if (!("ok" in answer)) throw new SentinelError("internal", "sentinel_" + function_ + ": answer: neither ok nor error");
@@ -112,8 +112,8 @@
     return answer;
   }
 
-  // Context is one attempt of one step and the host that answers it. All its
-  // methods block until the answer is there. sentinel.d.ts describes them.
+  // Context is one attempt of one step, with the host calls as methods, which block until
+  // the answer arrives. sentinel.d.ts describes them.
   class Context {
     constructor(input) {
       this.run = input.run;
@@ -154,8 +154,8 @@
     waitEvent(pattern, timeoutMs) { return expect(this.wait(timed({ event: pattern }, timeoutMs))).event; }
     waitRun(run, timeoutMs) { return expect(this.wait(timed({ run }, timeoutMs))).result; }
     decide(prompt, { approvers, timeoutMs } = {}) {
-      const said = expect(this.wait(timed({ decision: { prompt, approvers } }, timeoutMs))).decision;
-      return { ...said, approved: said.verdict === "approve" };
+      const decision = expect(this.wait(timed({ decision: { prompt, approvers } }, timeoutMs))).decision;
+      return { ...decision, approved: decision.verdict === "approve" };
     }
     checkpoint(state) { call("checkpoint", { state: orNull(state) }); }
     http(request) { return call("http", typeof request === "string" ? { url: request } : request); }
@@ -176,10 +176,10 @@
   }
 
   const line = (values) => values.map(text).join(" ");
-  // early are the lines that were logged while the host answered nothing.
+  // early are the lines that were logged while host calls were denied.
   const early = [];
 
-  // log never fails a step: what is beyond the limit the host drops and counts.
+  // log never fails a step: the host drops and counts lines beyond the limit.
   function log(level, message) {
     if (!running) {
       early.push([level, message]);
@@ -202,26 +202,26 @@
   Math.random = () => host.random();
   globalThis.SentinelError = SentinelError;
 
-  let registered; // the object given to sentinel.plugin
+  let registered; // the argument of sentinel.plugin
   let manifest; // its text
 
   const wrong = (what) => new SentinelError("plugin", host.file + ": " + what, { permanent: true });
 
   function checkStep(type, s) {
     if (!name.test(type)) throw wrong(`step type ${stringify(type)}: want lower_snake, ${name.source}`);
-    if (typeof s?.run !== "function") throw wrong(`step type ${type}: run is no function`);
-    if (typeof s.summary !== "string" || !s.summary) throw wrong(`step type ${type}: summary, a sentence for people, is missing`);
-    if (s.validate !== undefined && typeof s.validate !== "function") throw wrong(`step type ${type}: validate is no function`);
-    if (s.fields?.type !== "object") throw wrong(`step type ${type}: fields is no JSON Schema of type object`);
+    if (typeof s?.run !== "function") throw wrong(`step type ${type}: run is not a function`);
+    if (typeof s.summary !== "string" || !s.summary) throw wrong(`step type ${type}: summary is missing`);
+    if (s.validate !== undefined && typeof s.validate !== "function") throw wrong(`step type ${type}: validate is not a function`);
+    if (s.fields?.type !== "object") throw wrong(`step type ${type}: fields is not a JSON Schema of type object`);
     return { type, summary: s.summary, fields: s.fields, infer: s.infer, aliases: s.aliases, readOnly: s.readOnly };
   }
 
   function checkAsk(ask) {
     if (!ask || typeof ask.use !== "string" || typeof ask.reason !== "string" || !ask.reason)
-      throw wrong('an ask is {use, names?, reason}, with the reason in words');
+      throw wrong('each of asks must be {use, names?, reason}, with a reason');
     const f = Object.keys(uses).find((key) => uses[key] === ask.use);
     if (f !== undefined && !(host.linked >>> calls.indexOf(f) & 1))
-      throw wrong(`it asks for ${ask.use}, but not in so many words; write use: "${ask.use}" where the build can see it`);
+      throw wrong(`use ${ask.use}: the build did not find the text use: "${ask.use}" in the script`);
     return { use: ask.use, names: ask.names, reason: ask.reason };
   }
 
@@ -230,9 +230,9 @@
     plugin(p) {
       if (registered) throw wrong("sentinel.plugin is called twice");
       if (!p || !name.test(p.name)) throw wrong(`name ${stringify(p?.name)}: want lower_snake, ${name.source}`);
-      if (typeof p.version !== "string") throw wrong("version is no text");
+      if (typeof p.version !== "string") throw wrong("version is not a string");
       const steps = Object.entries(p.steps || {}).map(([type, s]) => checkStep(type, s));
-      if (!steps.length) throw wrong("there is no step type in steps");
+      if (!steps.length) throw wrong("steps has no step type");
       const asks = (p.asks || []).map(checkAsk);
       manifest = stringify({ name: p.name, version: p.version, abi: 1, steps, asks: asks.length ? asks : undefined,
         stateless: p.stateless === true ? true : undefined });
@@ -240,7 +240,7 @@
     },
   });
 
-  let settled; // what an async run came to
+  let settled; // the result of an async run
 
   return {
     describe() {
@@ -248,8 +248,8 @@
       return [0, manifest];
     },
 
-    // run returns [status, text], or undefined if the step goes on in a promise;
-    // settle then returns it.
+    // run returns [status, text], or undefined if the step returned a promise;
+    // settle then returns the result.
     run(inputText) {
       let op = "run";
       const end = (output) => {
@@ -274,7 +274,7 @@
         if (typeof output?.then !== "function") return end(output);
         settled = undefined;
         output.then((value) => { settled = end(value); }, (thrown) => { settled = fail(thrown); })
-          .then(undefined, (thrown) => { settled = fail(thrown); }); // an output that is no JSON
+          .then(undefined, (thrown) => { settled = fail(thrown); }); // an output that is not JSON
         return undefined;
       } catch (thrown) {
         return fail(thrown);
@@ -284,7 +284,7 @@
     settle() {
       running = false;
       return settled || [1, stringify({ code: "plugin", permanent: true,
-        message: "run: the step awaits what never comes: nothing here goes on by itself, calls of the host block" })];
+        message: "run: the step awaits a promise that never settles: there is no event loop, host calls block" })];
     },
 
     validate(inputText) {
@@ -295,7 +295,7 @@
         try {
           problems = step.validate?.(input.fields) ?? [];
         } catch (thrown) {
-          // One check may serve both: thrown in run, a problem here.
+          // The same check may be called in run, where its error ends the step.
           if (!(thrown instanceof SentinelError) || thrown.code !== "bad_fields") throw thrown;
           const field = thrown.field || "";
           problems = [{ field, message: thrown.message.replace(field + ": ", ""), hint: thrown.hint }];

@@ -49,7 +49,7 @@ fn call(ctx: &mut Context, args: &Value) -> Result<Value> {
             let now = ctx.now()?;
             Ok(object! { "unixMs" => now.unix_ms, "iso" => now.iso })
         }
-        other => Err(Error::bad_field("call", &format!("there is no host call {}", Value::from(other)))),
+        other => Err(Error::bad_field("call", &format!("unknown host call {}", Value::from(other)))),
     }
 }
 
@@ -181,11 +181,11 @@ fn file(ctx: &mut Context, args: &Value) -> Result<Value> {
             None => object! { "exists" => false },
         }),
         "remove" => ctx.remove_file(&folder, &path).map(|_| Value::object()),
-        other => Err(Error::bad_field("args.op", &format!("there is no operation {}", Value::from(other)))),
+        other => Err(Error::bad_field("args.op", &format!("unknown operation {}", Value::from(other)))),
     }
 }
 
 /// An invalid base64 text is a fault of the host.
 fn whole(bytes: Option<Vec<u8>>) -> Result<()> {
-    bytes.map(|_| ()).ok_or_else(|| Error::new(Code::Internal, "an answer is no base64"))
+    bytes.map(|_| ()).ok_or_else(|| Error::new(Code::Internal, "an answer is not base64"))
 }

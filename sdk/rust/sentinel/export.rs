@@ -11,7 +11,7 @@ impl Plugin {
         let mut ctx = Context::new(&input, host)?;
         let step = match self.find(&ctx.step_type) {
             Some(step) => step,
-            None => return Err(Error::bad_field("type", &format!("there is no step type {} in plugin {}", Value::from(&ctx.step_type), self.name))),
+            None => return Err(Error::bad_field("type", &format!("plugin {} has no step type {}", self.name, Value::from(&ctx.step_type)))),
         };
         let output = (step.run)(&mut ctx)?;
         Ok(object! { "output" => output }.to_json())

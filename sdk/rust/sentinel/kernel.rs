@@ -175,6 +175,6 @@ mod native {
 
     /// Natively only the fake host of a test exists.
     pub fn call(_: Import, _: &str) -> String {
-        r#"{"error":{"code":"internal","message":"there is no host: give the test one"}}"#.to_string()
+        r#"{"error":{"code":"internal","message":"no host: the test must set one"}}"#.to_string()
     }
 }

@@ -185,7 +185,7 @@ fn steps_run_and_fail() {
     assert_eq!(testing::run(&plugin(), "probe", object! { "n" => 99 }, &mut host), Ok(object! { "lines" => list!["x"] }));
     assert_eq!(host.asked, vec![("sentinel_command".to_string(), object! { "command" => "code/read", "params" => object! { "path" => "a" } })]);
 
-    for (input, message) in [("{", "run input: json byte 1"), ("{}", "run input: abi 0, want 1"), (r#"{"abi":1}"#, "type: there is no step type")] {
+    for (input, message) in [("{", "run input: json byte 1"), ("{}", "run input: abi 0, want 1"), (r#"{"abi":1}"#, "type: plugin")] {
         let found = plugin().run(input, None).unwrap_err().message.clone();
         assert!(found.starts_with(message), "{}", found);
     }
