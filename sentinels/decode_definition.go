@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A fileDefinition is a definition with the keys that a file may have and the
@@ -45,7 +47,7 @@ func init() {
 			decode: idField("", "", func(d *fileDefinition) *ID { return &d.uniqueID }).decode},
 		{name: "name", doc: "The display name.", schema: map[string]any{"type": "string", "minLength": 1},
 			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Name, _ = d.nonEmptyText(n) },
-			encode: func(src *fileDefinition) json.RawMessage { return appendString(nil, src.Name) }},
+			encode: func(src *fileDefinition) json.RawMessage { return strictjson.AppendString(nil, src.Name) }},
 		textField("description", "What it is for.", func(d *fileDefinition) *string { return &d.Description }),
 		numberField("version", "The author's own number; the store counts revisions separately.", 0, func(d *fileDefinition) *int { return &d.Version }),
 		textField("recipe", "Name of the context recipe built into $ragContext before each iteration.", func(d *fileDefinition) *string { return &d.Recipe }),
@@ -122,7 +124,7 @@ func extraField(name string) field[fileDefinition] {
 			if dst.Extra == nil {
 				dst.Extra = make(map[string]json.RawMessage)
 			}
-			dst.Extra[name] = n.raw()
+			dst.Extra[name] = n.Canonical()
 		},
 		encode: func(src *fileDefinition) json.RawMessage { return src.Extra[name] }}
 }
@@ -137,9 +139,9 @@ func inputOnly[T any](f field[T]) field[T] {
 // definition reads the definition at n and checks the rules between its fields.
 func (d *decoder) definition(n *node) Definition {
 	var out fileDefinition
-	d.recipe = n.member("pipeline") != nil
+	d.recipe = n.Member("pipeline") != nil
 	if d.recipe {
-		d.outputs = recipeOutputs(n.member("pipeline"))
+		d.outputs = recipeOutputs(n.Member("pipeline"))
 	}
 	d.seen = definitionFields.read(d, n, &out)
 	if d.seen == nil {
@@ -201,13 +203,13 @@ func (d *decoder) requireLimit(n *node, out *fileDefinition) {
 		return
 	}
 	// A limit that is given but invalid has been reported already.
-	for _, at := range []*node{n.member("timeoutMs"), n.member("maxIterations"), n.member("safety")} {
-		if at != nil && (at.kind != '{' || at.member("timeoutMs") != nil || at.member("maxIterations") != nil) {
+	for _, at := range []*node{n.Member("timeoutMs"), n.Member("maxIterations"), n.Member("safety")} {
+		if at != nil && (at.Kind != '{' || at.Member("timeoutMs") != nil || at.Member("maxIterations") != nil) {
 			return
 		}
 	}
 	at := n
-	if loop := n.member("loop"); loop != nil {
+	if loop := n.Member("loop"); loop != nil {
 		at = loop
 	}
 	d.add(at, KindBound, `add "timeoutMs", or "maxIterations" in "safety"`, "a loop of type %q is unbounded: set maxIterations or timeoutMs", out.Loop.Type)
@@ -218,9 +220,9 @@ func (d *decoder) tools(n *node, dst *fileDefinition) {
 	if !d.expect(n, '[', "an array of command names") {
 		return
 	}
-	for _, item := range n.items {
-		if item.kind == '{' {
-			name := item.member("name")
+	for _, item := range n.Items {
+		if item.Kind == '{' {
+			name := item.Member("name")
 			if name == nil {
 				d.add(item, KindMissing, "", "name is missing")
 				continue
@@ -237,7 +239,7 @@ var overlaps = []string{string(OverlapSkip), string(OverlapQueue), string(Overla
 
 // concurrency reads an overlap policy: a string, or the object {"overlap": policy}.
 func (d *decoder) concurrency(n *node, dst *fileDefinition) {
-	if n.kind == '{' {
+	if n.Kind == '{' {
 		overlapFields.read(d, n, &dst.Definition)
 		return
 	}
@@ -252,54 +254,54 @@ func (d *decoder) concurrency(n *node, dst *fileDefinition) {
 // recipeOutputs returns the variables that a pipeline sets, in nested steps too.
 func recipeOutputs(n *node) []output {
 	var outputs []output
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		outputs = append(outputs, recipeOutputs(item)...)
 	}
-	for _, m := range n.members {
-		if m.name == "outputTo" && m.value.kind == '"' {
-			outputs = append(outputs, output{m.value.text, m.value})
+	for _, m := range n.Members {
+		if m.Name == "outputTo" && m.Value.Kind == '"' {
+			outputs = append(outputs, output{m.Value.Text, m.Value})
 		} else {
-			outputs = append(outputs, recipeOutputs(m.value)...)
+			outputs = append(outputs, recipeOutputs(m.Value)...)
 		}
 	}
 	return outputs
 }
 
-// nested reads the definition, or the reference to one, in a field of step; path is
-// that of the step.
-func (d *decoder) nested(n *node, step *Step, path string) json.RawMessage {
+// nested reads the definition, or the reference to one, in a field of step; at is the
+// step in the text.
+func (d *decoder) nested(n *node, step *Step, at *node) json.RawMessage {
 	if !d.expect(n, '{', "a definition or {\"$ref\": name}") {
 		return nil
 	}
-	if ref := n.member("$ref"); ref != nil {
-		for _, m := range n.members {
-			if m.name != "$ref" {
+	if ref := n.Member("$ref"); ref != nil {
+		for _, m := range n.Members {
+			if m.Name != "$ref" {
 				d.unknownKey(m, []string{"$ref"})
 			}
 		}
 		if s, ok := d.nonEmptyText(ref); ok && !ID(s).Valid() {
 			d.add(ref, KindValue, fmt.Sprintf("for example %q", Slug(s)), "invalid sentinel id %q", s)
 		}
-		return n.raw()
+		return n.Canonical()
 	}
 	if d.depth+1 >= maxDefinitions {
 		d.add(n, KindLimit, "", "definitions are nested more than %d deep", maxDefinitions)
 		return nil
 	}
-	inner := &decoder{decodeState: d.decodeState, depth: d.depth + 1, ids: make(map[string]int), label: labelOf(step, path)}
+	inner := &decoder{decodeState: d.decodeState, depth: d.depth + 1, ids: make(map[string]int), label: labelOf(step, at)}
 	def := inner.definition(n)
 	return compact(&def)
 }
 
 // labelOf returns the name of a definition that has none: that of the step that
 // contains it.
-func labelOf(step *Step, path string) string {
+func labelOf(step *Step, at *node) string {
 	switch {
 	case step.Name != "":
 		return step.Name
 	case step.ID != "":
 		return step.ID
 	}
-	digits := strings.FieldsFunc(path, func(r rune) bool { return r < '0' || r > '9' })
+	digits := strings.FieldsFunc(at.Path(), func(r rune) bool { return r < '0' || r > '9' })
 	return "step-" + strings.Join(digits, "-")
 }

@@ -64,7 +64,7 @@ func (d *decoder) loop(n *node) Loop {
 			if name == "max" {
 				hint = `to limit iterations, use "maxIterations" in "safety"`
 			}
-			d.addAt(m.start, m.value.path, KindUnknown, hint, fmt.Sprintf("a loop of type %q has no %q", l.Type, m.name))
+			d.addAt(m.Start, m.Value.Path(), KindUnknown, hint, fmt.Sprintf("a loop of type %q has no %q", l.Type, m.Name))
 		}
 	}
 	return l
@@ -73,14 +73,14 @@ func (d *decoder) loop(n *node) Loop {
 // loopMax reads a number or a string that is exactly one reference: a reference
 // within text would resolve to text, not to a number.
 func (d *decoder) loopMax(n *node, dst *Loop) {
-	if n.kind == '"' && exactReference(n.text) {
-		dst.Max = n.raw()
+	if n.Kind == '"' && exactReference(n.Text) {
+		dst.Max = n.Canonical()
 		return
 	}
-	if n.kind == '"' {
+	if n.Kind == '"' {
 		d.wrongType(n, "a whole number or one $reference")
 	} else if _, ok := d.integer(n, 1); ok {
-		dst.Max = n.raw()
+		dst.Max = n.Canonical()
 	}
 }
 

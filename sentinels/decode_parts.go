@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 var (
@@ -40,8 +42,8 @@ func budgetTable() table[Budget] {
 				if !d.expect(n, '0', "a number") {
 					return
 				}
-				if dst.CostUSD, _ = strconv.ParseFloat(n.text, 64); dst.CostUSD <= 0 {
-					d.add(n, KindValue, "", "is %s, want more than 0", n.text)
+				if dst.CostUSD, _ = strconv.ParseFloat(n.Text, 64); dst.CostUSD <= 0 {
+					d.add(n, KindValue, "", "is %s, want more than 0", n.Text)
 				}
 			},
 			encode: func(src *Budget) json.RawMessage {
@@ -82,7 +84,7 @@ func init() {
 		textField("description", "What it is for.", func(i *Input) *string { return &i.Description }),
 		flagField("required", "Whether a run cannot start without it.", func(i *Input) *bool { return &i.Required }),
 		{name: "default", doc: "The value if a run is started without one.", schema: true,
-			decode: func(_ *decoder, n *node, dst *Input) { dst.Default = n.raw() },
+			decode: func(_ *decoder, n *node, dst *Input) { dst.Default = n.Canonical() },
 			encode: func(src *Input) json.RawMessage { return src.Default }},
 		{name: "enum", doc: "The only values allowed.", schema: map[string]any{"type": "array", "minItems": 1},
 			decode: (*decoder).inputEnum,
@@ -104,8 +106,8 @@ func init() {
 
 // onError reads an action, or {"retry": {...}} with a policy.
 func (d *decoder) onError(n *node, dst *Step) {
-	if n.kind == '{' {
-		if seen := onErrorFields.read(d, n, &dst.OnError); seen != nil && len(seen) == 0 && len(n.members) == 0 {
+	if n.Kind == '{' {
+		if seen := onErrorFields.read(d, n, &dst.OnError); seen != nil && len(seen) == 0 && len(n.Members) == 0 {
 			d.add(n, KindMissing, "", `"retry" is missing`)
 		}
 		return
@@ -126,7 +128,7 @@ func encodeOnError(src *Step) json.RawMessage {
 	case src.OnError.Action == ActionRetry && src.OnError.Retry != RetryPolicy{}:
 		return onErrorFields.encode(&src.OnError)
 	}
-	return appendString(nil, string(src.OnError.Action))
+	return strictjson.AppendString(nil, string(src.OnError.Action))
 }
 
 // inputs reads the parameters of a run. None may have a reserved name.
@@ -134,22 +136,22 @@ func (d *decoder) inputs(n *node, dst *fileDefinition) {
 	if !d.expect(n, '{', "an object of inputs by name") {
 		return
 	}
-	if len(n.members) > 0 {
-		dst.Inputs = make(map[string]Input, len(n.members))
+	if len(n.Members) > 0 {
+		dst.Inputs = make(map[string]Input, len(n.Members))
 	}
-	for _, m := range n.members {
-		if message, hint := variableProblem(m.name); message != "" {
-			d.addAt(m.start, m.value.path, KindValue, hint, message)
-		} else if m.name == varRAGContext {
-			d.addAt(m.start, m.value.path, KindValue, "", fmt.Sprintf("%q is reserved", m.name))
+	for _, m := range n.Members {
+		if message, hint := variableProblem(m.Name); message != "" {
+			d.addAt(m.Start, m.Value.Path(), KindValue, hint, message)
+		} else if m.Name == varRAGContext {
+			d.addAt(m.Start, m.Value.Path(), KindValue, "", fmt.Sprintf("%q is reserved", m.Name))
 		}
 		var in Input
-		if m.value.kind == '"' {
-			in.Type, _ = d.choice(m.value, inputTypes)
-		} else if inputFields.read(d, m.value, &in) != nil {
-			d.inputValues(m.value, in)
+		if m.Value.Kind == '"' {
+			in.Type, _ = d.choice(m.Value, inputTypes)
+		} else if inputFields.read(d, m.Value, &in) != nil {
+			d.inputValues(m.Value, in)
 		}
-		dst.Inputs[m.name] = in
+		dst.Inputs[m.Name] = in
 	}
 }
 
@@ -158,11 +160,11 @@ func (d *decoder) inputEnum(n *node, dst *Input) {
 	if !d.expect(n, '[', "an array of values") {
 		return
 	}
-	if len(n.items) == 0 {
+	if len(n.Items) == 0 {
 		d.add(n, KindValue, "", "is empty: no value is allowed")
 	}
-	for _, item := range n.items {
-		dst.Enum = append(dst.Enum, item.raw())
+	for _, item := range n.Items {
+		dst.Enum = append(dst.Enum, item.Canonical())
 	}
 }
 
@@ -170,15 +172,15 @@ func (d *decoder) inputEnum(n *node, dst *Input) {
 func (d *decoder) inputValues(n *node, in Input) {
 	check := func(v *node) {
 		if in.Type != "" && !hasType(v, in.Type) {
-			d.add(v, KindType, "", "is %s, but the input's type is %s", v.typeName(), in.Type)
+			d.add(v, KindType, "", "is %s, but the input's type is %s", v.TypeName(), in.Type)
 		}
 	}
-	if enum := n.member("enum"); enum != nil {
-		for _, item := range enum.items {
+	if enum := n.Member("enum"); enum != nil {
+		for _, item := range enum.Items {
 			check(item)
 		}
 	}
-	def := n.member("default")
+	def := n.Member("default")
 	if def == nil {
 		return
 	}
@@ -192,18 +194,18 @@ func (d *decoder) inputValues(n *node, in Input) {
 func hasType(n *node, name string) bool {
 	switch name {
 	case "string":
-		return n.kind == '"'
+		return n.Kind == '"'
 	case "number":
-		return n.kind == '0'
+		return n.Kind == '0'
 	case "integer":
-		_, err := strconv.ParseInt(n.text, 10, 64)
-		return n.kind == '0' && err == nil
+		_, err := strconv.ParseInt(n.Text, 10, 64)
+		return n.Kind == '0' && err == nil
 	case "boolean":
-		return n.kind == 't' || n.kind == 'f'
+		return n.Kind == 't' || n.Kind == 'f'
 	case "array":
-		return n.kind == '['
+		return n.Kind == '['
 	}
-	return n.kind == '{'
+	return n.Kind == '{'
 }
 
 // encodeInputs writes the long form of every input, sorted by name.

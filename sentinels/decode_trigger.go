@@ -3,6 +3,8 @@ package sentinels
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 const (
@@ -20,11 +22,11 @@ func init() {
 
 // triggers reads one trigger or a list of them.
 func (d *decoder) triggers(n *node, dst *fileDefinition) {
-	switch n.kind {
+	switch n.Kind {
 	case '{':
 		dst.Triggers = []Trigger{d.trigger(n)}
 	case '[':
-		for _, item := range n.items {
+		for _, item := range n.Items {
 			dst.Triggers = append(dst.Triggers, d.trigger(item))
 		}
 	default:
@@ -41,26 +43,25 @@ func (d *decoder) trigger(n *node) Trigger {
 	}
 	before := len(d.problems)
 	d.triggerType(n, &t)
-	seen := make(map[string]member, len(n.members))
-	var options node
-	options.kind = '{'
-	for _, m := range n.members {
-		f := triggerFields.find(m.name)
+	seen := make(map[string]member, len(n.Members))
+	options := node{Kind: '{'}
+	for _, m := range n.Members {
+		f := triggerFields.find(m.Name)
 		switch {
 		case f == nil, f.name == "event" && t.Type != triggerEvent, f.name == "cronExpression" && t.Type != triggerSchedule:
-			options.members = append(options.members, m)
-			if m.name == "filter" {
-				d.expression(m.value)
+			options.Members = append(options.Members, m)
+			if m.Name == "filter" {
+				d.expression(m.Value)
 			}
 		case f.name == "type" || !d.recordKey(seen, f.name, m):
 		case f.name == "event":
-			t.Event = d.pattern(m.value)
+			t.Event = d.pattern(m.Value)
 		default:
-			t.CronExpression = d.cron(m.value)
+			t.CronExpression = d.cron(m.Value)
 		}
 	}
-	if len(options.members) > 0 {
-		t.Options = options.raw()
+	if len(options.Members) > 0 {
+		t.Options = options.Canonical()
 	}
 	for kind, key := range map[string]string{triggerEvent: "event", triggerSchedule: "cronExpression"} {
 		if _, ok := seen[key]; t.Type == kind && !ok {
@@ -77,7 +78,7 @@ func (d *decoder) trigger(n *node) Trigger {
 
 // triggerType reads the type. "cron" is accepted if the host has schedules.
 func (d *decoder) triggerType(n *node, t *Trigger) {
-	at := n.member("type")
+	at := n.Member("type")
 	if at == nil {
 		d.add(n, KindMissing, "one of "+quotedList(d.opt.Triggers, " or "), "type is missing")
 		return
@@ -126,8 +127,8 @@ func encodeTrigger(t *Trigger) json.RawMessage {
 	var o object
 	triggerFields.write(&o, t)
 	if len(t.Options) > 0 {
-		eachMember(t.Options, func(name, value []byte) bool {
-			o.add(unquote(name), value)
+		strictjson.EachMember(t.Options, func(name, value []byte) bool {
+			o.add(strictjson.Unquote(name), value)
 			return true
 		})
 	}

@@ -23,13 +23,13 @@
 //
 // Fields of a single step type are not defined here but in the manifest of its plugin.
 //
-// # Readers of JSON
+// # Reading JSON
 //
-// [Decode], [Problems.Locate] and [Standardize] read a text with comments into nodes with
-// positions (syntax.go, node.go). [Rewrite] changes the tree of package hujson, which has
-// the comments. Canonical JSON within the process is read as slices of its text
-// (jsonscan.go), because references are resolved in every step. All JSON from elsewhere is
-// read by package strictjson.
+// All JSON is read by package strictjson. Texts become one kind of syntax tree, which has
+// the place of every key and value: [Decode] and [Problems.Locate] take positions from it,
+// [Rewrite] the text between the nodes, [Diff] and [Canonical] compare nodes. Values
+// within the process can be much larger than a definition and are valid; [Resolve], [Path]
+// and [Text] therefore read only the parts that they need, without a tree.
 //
 // The package has no list of step types. The fields of a type come from the
 // manifests of the installed plugins, as a [TypeSet].

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A field is one key of a JSON object of the format. Decode, Encode and Schema use
@@ -49,16 +51,16 @@ func (t table[T]) read(d *decoder, n *node, dst *T) map[string]member {
 	if !d.expect(n, '{', "an object") {
 		return nil
 	}
-	seen := make(map[string]member, len(n.members))
-	for _, m := range n.members {
-		f := t.find(m.name)
+	seen := make(map[string]member, len(n.Members))
+	for _, m := range n.Members {
+		f := t.find(m.Name)
 		if f == nil {
 			known, hidden := t.names()
 			d.unknownKey(m, known, hidden...)
 			continue
 		}
 		if d.recordKey(seen, f.name, m) {
-			f.decode(d, m.value, dst)
+			f.decode(d, m.Value, dst)
 		}
 	}
 	return seen
@@ -132,7 +134,7 @@ func textField[T any, S ~string](name, doc string, at func(*T) *S, aliases ...st
 			if *at(src) == "" {
 				return nil
 			}
-			return appendString(nil, string(*at(src)))
+			return strictjson.AppendString(nil, string(*at(src)))
 		}}
 }
 
@@ -156,8 +158,8 @@ func numberField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) 
 func flagField[T any](name, doc string, at func(*T) *bool) field[T] {
 	return field[T]{name: name, doc: doc, schema: map[string]any{"type": "boolean"},
 		decode: func(d *decoder, n *node, dst *T) {
-			if n.kind == 't' || n.kind == 'f' {
-				*at(dst) = n.kind == 't'
+			if n.Kind == 't' || n.Kind == 'f' {
+				*at(dst) = n.Kind == 't'
 				return
 			}
 			d.wrongType(n, "a boolean")
@@ -190,7 +192,7 @@ func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
 			if !d.expect(n, '[', "an array of strings") {
 				return
 			}
-			for _, item := range n.items {
+			for _, item := range n.Items {
 				if s, ok := d.text(item); ok {
 					*at(dst) = append(*at(dst), s)
 				}
@@ -205,7 +207,7 @@ func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
 				if i > 0 {
 					b = append(b, ',')
 				}
-				b = appendString(b, s)
+				b = strictjson.AppendString(b, s)
 			}
 			return append(b, ']')
 		}}
@@ -233,7 +235,7 @@ func (o *object) add(name string, raw json.RawMessage) {
 	} else {
 		o.b = append(o.b, ',')
 	}
-	o.b = append(appendString(o.b, name), ':')
+	o.b = append(strictjson.AppendString(o.b, name), ':')
 	o.b = append(o.b, raw...)
 }
 
@@ -252,4 +254,24 @@ func equalFold(s string, choices []string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// mergedInto are the keys whose values are merged into another field, with its path.
+var mergedInto = map[string]string{"uniqueId": "id", "timeoutMs": "safety.timeoutMs", "maxIterations": "safety.maxIterations"}
+
+// writtenAs are the aliases that a stored key may have in a file.
+var writtenAs = map[string][]string{
+	"steps": {"pipeline"}, "definition": {"pipeline"}, "check": {"if"}, "data": {"payload"}, "cronExpression": {"schedule", "cron"},
+}
+
+// otherNames returns the names that a text may have for a stored key, with precedence
+// over that.
+func otherNames(name string) []string {
+	var names []string
+	for key, into := range mergedInto {
+		if into == name {
+			names = append(names, key)
+		}
+	}
+	return append(names, writtenAs[name]...)
 }

@@ -179,9 +179,9 @@ func normalizeEnums(root, schema any, n *node, depth int) {
 	if !ok {
 		return
 	}
-	if enum, ok := s["enum"].([]any); ok && n.kind == '"' && !slices.Contains(enum, any(n.text)) {
-		if choice, ok := equalFold(n.text, texts(enum)); ok {
-			n.text = choice
+	if enum, ok := s["enum"].([]any); ok && n.Kind == '"' && !slices.Contains(enum, any(n.Text)) {
+		if choice, ok := equalFold(n.Text, texts(enum)); ok {
+			n.Text = choice
 		}
 	}
 	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
@@ -192,13 +192,13 @@ func normalizeEnums(root, schema any, n *node, depth int) {
 			}
 		}
 	}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		normalizeEnums(root, s["items"], item, 0)
 	}
 	properties, _ := s["properties"].(map[string]any)
-	for _, m := range n.members {
-		if property, ok := properties[m.name]; ok {
-			normalizeEnums(root, property, m.value, 0)
+	for _, m := range n.Members {
+		if property, ok := properties[m.Name]; ok {
+			normalizeEnums(root, property, m.Value, 0)
 		}
 	}
 }
