@@ -10,105 +10,46 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-var (
-	timeouts     = []string{string(TimeoutStop), string(TimeoutPause)}
-	interrupts   = []string{string(InterruptRetry), string(InterruptFail), string(InterruptAsk)}
-	errorActions = []string{string(ActionFail), string(ActionSkip), string(ActionRetry)}
-	backoffs     = []string{"exponential", "linear", "none"}
-	inputTypes   = []string{"string", "number", "integer", "boolean", "array", "object"}
-)
-
-// safetyTable fills safetyFields. Limits in a file are at least 1: in a Safety, 0
-// means no limit, while an author could mean it as a limit of 0.
-func safetyTable() table[Safety] {
-	safetyFields = table[Safety]{
-		numberField("maxIterations", "Limit of iterations.", 1, func(s *Safety) *int { return &s.MaxIterations }),
-		numberField("timeoutMs", "Time limit of a run, in milliseconds of running.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
-		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
-		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes together.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
-		numberField("maxSteps", "Limit of step executions in an iteration.", 1, func(s *Safety) *int { return &s.MaxSteps }),
-		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
-		choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash, for steps without an onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
+// cost reads a positive number.
+func (d *decoder) cost(n *node, dst *Budget) {
+	if !d.expect(n, '0', "a number") {
+		return
 	}
-	return safetyFields
+	if dst.CostUSD, _ = strconv.ParseFloat(n.Text, 64); dst.CostUSD <= 0 {
+		d.add(n, KindValue, "", "is %s, want more than 0", n.Text)
+	}
 }
 
-// budgetTable fills budgetFields.
-func budgetTable() table[Budget] {
-	budgetFields = table[Budget]{
-		numberField("tokens", "Input and output tokens together.", 1, func(b *Budget) *int64 { return &b.Tokens }),
-		{name: "costUsd", doc: "US dollars.", schema: map[string]any{"type": "number", "exclusiveMinimum": 0},
-			decode: func(d *decoder, n *node, dst *Budget) {
-				if !d.expect(n, '0', "a number") {
-					return
-				}
-				if dst.CostUSD, _ = strconv.ParseFloat(n.Text, 64); dst.CostUSD <= 0 {
-					d.add(n, KindValue, "", "is %s, want more than 0", n.Text)
-				}
-			},
-			encode: func(src *Budget) json.RawMessage {
-				if src.CostUSD == 0 {
-					return nil
-				}
-				raw, err := json.Marshal(src.CostUSD)
-				if err != nil {
-					return nil // NaN or infinite, which no decoded definition has
-				}
-				return raw
-			}},
-		numberField("calls", "Calls of models.", 1, func(b *Budget) *int64 { return &b.Calls }),
+func encodeCost(src *Budget) json.RawMessage {
+	if src.CostUSD == 0 {
+		return nil
 	}
-	return budgetFields
+	raw, err := json.Marshal(src.CostUSD)
+	if err != nil {
+		return nil // NaN or infinite, which no decoded definition has
+	}
+	return raw
 }
 
-func init() {
-	overlapFields = table[Definition]{
-		choiceField("overlap", "", overlaps, func(d *Definition) *Overlap { return &d.Concurrency }),
+func encodeEnum(src *Input) json.RawMessage {
+	if len(src.Enum) == 0 {
+		return nil
 	}
-	retryFields = table[RetryPolicy]{
-		numberField("maxRetries", "Attempts after the first one.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
-		choiceField("backoffType", "How the delay grows.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
-		numberField("baseDelayMs", "The shortest delay.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
-		numberField("maxDelayMs", "The longest delay.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
+	raw := []byte{'['}
+	for i, value := range src.Enum {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(raw, value...)
 	}
-	onErrorFields = table[OnError]{
-		{name: "retry", schema: retryFields.objectSchema(),
-			decode: func(d *decoder, n *node, dst *OnError) {
-				dst.Action = ActionRetry
-				retryFields.read(d, n, &dst.Retry)
-			},
-			encode: func(src *OnError) json.RawMessage { return retryFields.encode(&src.Retry) }},
-	}
-	inputFields = table[Input]{
-		choiceField("type", "JSON type of the value. Default any.", inputTypes, func(i *Input) *string { return &i.Type }),
-		textField("description", "What it is for.", func(i *Input) *string { return &i.Description }),
-		flagField("required", "Whether a run cannot start without it.", func(i *Input) *bool { return &i.Required }),
-		{name: "default", doc: "The value if a run is started without one.", schema: true,
-			decode: func(_ *decoder, n *node, dst *Input) { dst.Default = n.Canonical() },
-			encode: func(src *Input) json.RawMessage { return src.Default }},
-		{name: "enum", doc: "The only values allowed.", schema: map[string]any{"type": "array", "minItems": 1},
-			decode: (*decoder).inputEnum,
-			encode: func(src *Input) json.RawMessage {
-				if len(src.Enum) == 0 {
-					return nil
-				}
-				raw := []byte{'['}
-				for i, value := range src.Enum {
-					if i > 0 {
-						raw = append(raw, ',')
-					}
-					raw = append(raw, value...)
-				}
-				return append(raw, ']')
-			}},
-	}
+	return append(raw, ']')
 }
 
 // onError reads an action, or {"retry": {...}} with a policy.
 func (d *decoder) onError(n *node, dst *Step) {
 	if n.Kind == '{' {
-		if seen := onErrorFields.read(d, n, &dst.OnError); seen != nil && len(seen) == 0 && len(n.Members) == 0 {
-			d.add(n, KindMissing, "", `"retry" is missing`)
+		if seen := format.onError.read(d, n, &dst.OnError); len(n.Members) == 0 { // an unknown key is enough of a problem
+			format.onError.reportMissing(d, n, seen, "", "")
 		}
 		return
 	}
@@ -126,7 +67,7 @@ func encodeOnError(src *Step) json.RawMessage {
 	case src.OnError.Action == "":
 		return nil
 	case src.OnError.Action == ActionRetry && src.OnError.Retry != RetryPolicy{}:
-		return onErrorFields.encode(&src.OnError)
+		return format.onError.encode(&src.OnError)
 	}
 	return strictjson.AppendString(nil, string(src.OnError.Action))
 }
@@ -148,7 +89,7 @@ func (d *decoder) inputs(n *node, dst *fileDefinition) {
 		var in Input
 		if m.Value.Kind == '"' {
 			in.Type, _ = d.choice(m.Value, inputTypes)
-		} else if inputFields.read(d, m.Value, &in) != nil {
+		} else if format.input.read(d, m.Value, &in) != nil {
 			d.inputValues(m.Value, in)
 		}
 		dst.Inputs[m.Name] = in
@@ -216,7 +157,7 @@ func encodeInputs(src *fileDefinition) json.RawMessage {
 	var o object
 	for _, name := range slices.Sorted(maps.Keys(src.Inputs)) {
 		in := src.Inputs[name]
-		o.add(name, inputFields.encode(&in))
+		o.add(name, format.input.encode(&in))
 	}
 	return o.bytes()
 }

@@ -24,28 +24,6 @@ const (
 
 var marks = []string{markExpression, markSteps, markBranches, markShell, markRaw, markDefinition, markTools, markParams, markVariable}
 
-func init() {
-	expression := map[string]any{"type": "string", "minLength": 1}
-	stepFields = table[Step]{
-		textField("type", "The step type. Default: inferred from the other fields.", func(s *Step) *StepType { return &s.Type }),
-		{name: "id", doc: "Identifies the step, unique in the definition.",
-			schema: map[string]any{"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"},
-			decode: (*decoder).stepID, encode: textField("", "", func(s *Step) *string { return &s.ID }).encode},
-		textField("name", "The display name.", func(s *Step) *string { return &s.Name }),
-		{name: "condition", doc: "The step is executed only if this condition is true.", schema: expression,
-			decode: func(d *decoder, n *node, dst *Step) { dst.Condition, _ = d.expression(n) },
-			encode: textField("", "", func(s *Step) *string { return &s.Condition }).encode},
-		{name: "outputTo", doc: "The variable that the output is stored in.",
-			schema: map[string]any{"type": "string", "pattern": variablePattern},
-			decode: (*decoder).outputTo, encode: textField("", "", func(s *Step) *string { return &s.OutputTo }).encode},
-		{name: "onError", doc: "What happens after an error of the step. Default fail.",
-			schema: map[string]any{"anyOf": []any{map[string]any{"enum": errorActions}, refSchema("onError")}},
-			decode: (*decoder).onError, encode: encodeOnError},
-		numberField("timeoutMs", "Time limit of the step.", 1, func(s *Step) *int64 { return &s.TimeoutMs }),
-		choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash.", interrupts, func(s *Step) *Interrupt { return &s.OnInterrupt }),
-	}
-}
-
 // stepID reads an id and reports a duplicate: edits and problems identify steps by id.
 func (d *decoder) stepID(n *node, dst *Step) {
 	text, ok := d.nonEmptyText(n)
@@ -100,7 +78,7 @@ func (d *decoder) step(n *node) Step {
 		return s
 	}
 	spec := d.stepType(n, &s)
-	known, _ := stepFields.names()
+	known, _ := format.step.names()
 	var fields *fieldSet
 	if spec != nil {
 		fields = spec.compiled
@@ -111,13 +89,13 @@ func (d *decoder) step(n *node) Step {
 	*own = *n // for its place
 	own.Members = nil
 	for _, m := range n.Members {
-		common := stepFields.find(m.Name)
+		common := format.step.find(m.Name)
 		name := m.Name
 		if spec != nil {
 			name = spec.stored(m.Name)
 		}
 		switch {
-		case m.Name == "type":
+		case common != nil && common.name == "type": // read before
 		case fields != nil && fields.has(name): // also a type's own timeoutMs
 			if d.recordKey(seen, name, m) {
 				m.Name = name
@@ -199,7 +177,7 @@ func (d *decoder) typeHint(n *node) string {
 		names = append(names, inferenceFields(&d.opt.Types.specs[i])...)
 	}
 	for _, m := range n.Members {
-		if near := Suggest(m.Name, names); len(near) > 0 && stepFields.find(m.Name) == nil {
+		if near := Suggest(m.Name, names); len(near) > 0 && format.step.find(m.Name) == nil {
 			return "did you mean " + quotedList(near, " or ") + fmt.Sprintf(" instead of %q?", m.Name)
 		}
 	}

@@ -12,14 +12,6 @@ const (
 	triggerEvent    = "event"
 )
 
-func init() {
-	triggerFields = table[Trigger]{
-		textField("type", "The kind of trigger.", func(t *Trigger) *string { return &t.Type }),
-		textField("event", "event: a pattern of event names.", func(t *Trigger) *string { return &t.Event }),
-		textField("cronExpression", "schedule: a cron expression.", func(t *Trigger) *string { return &t.CronExpression }, "schedule", "cron"),
-	}
-}
-
 // triggers reads one trigger or a list of them.
 func (d *decoder) triggers(n *node, dst *fileDefinition) {
 	switch n.Kind {
@@ -42,32 +34,31 @@ func (d *decoder) trigger(n *node) Trigger {
 		return t
 	}
 	before := len(d.problems)
-	d.triggerType(n, &t)
 	seen := make(map[string]member, len(n.Members))
+	if at := n.Member("type"); at != nil {
+		d.triggerType(at, &t)
+	} else {
+		d.add(n, KindMissing, "one of "+quotedList(d.opt.Triggers, " or "), "type is missing")
+	}
+	seen["type"] = member{} // it has been read or reported
 	options := node{Kind: '{'}
 	for _, m := range n.Members {
-		f := triggerFields.find(m.Name)
+		f := format.trigger.find(m.Name)
 		switch {
-		case f == nil, f.name == "event" && t.Type != triggerEvent, f.name == "cronExpression" && t.Type != triggerSchedule:
+		case f == nil || !f.has(t.Type):
 			options.Members = append(options.Members, m)
 			if m.Name == "filter" {
 				d.expression(m.Value)
 			}
-		case f.name == "type" || !d.recordKey(seen, f.name, m):
-		case f.name == "event":
-			t.Event = d.pattern(m.Value)
-		default:
-			t.CronExpression = d.cron(m.Value)
+		case f.name == "type": // read before
+		case d.recordKey(seen, f.name, m):
+			f.decode(d, m.Value, &t)
 		}
 	}
 	if len(options.Members) > 0 {
 		t.Options = options.Canonical()
 	}
-	for kind, key := range map[string]string{triggerEvent: "event", triggerSchedule: "cronExpression"} {
-		if _, ok := seen[key]; t.Type == kind && !ok {
-			d.add(n, KindMissing, "", "a trigger of type %q needs %q", kind, key)
-		}
-	}
+	format.trigger.reportMissing(d, n, seen, "trigger", t.Type)
 	if len(d.problems) == before && d.opt.CheckTrigger != nil {
 		if err := d.opt.CheckTrigger(t); err != nil {
 			d.add(n, KindValue, "", "%s", err)
@@ -78,16 +69,11 @@ func (d *decoder) trigger(n *node) Trigger {
 
 // triggerType reads the type. "cron" is accepted if the host has schedules.
 func (d *decoder) triggerType(n *node, t *Trigger) {
-	at := n.Member("type")
-	if at == nil {
-		d.add(n, KindMissing, "one of "+quotedList(d.opt.Triggers, " or "), "type is missing")
-		return
-	}
 	kinds := d.opt.Triggers
 	if slices.Contains(kinds, triggerSchedule) {
 		kinds = append(slices.Clone(kinds), "cron")
 	}
-	t.Type, _ = d.choice(at, kinds)
+	t.Type, _ = d.choice(n, kinds)
 	if t.Type == "cron" {
 		t.Type = triggerSchedule
 	}
@@ -125,7 +111,7 @@ func encodeTriggers(src *fileDefinition) json.RawMessage {
 // encodeTrigger writes the options as keys of the trigger, as they were read.
 func encodeTrigger(t *Trigger) json.RawMessage {
 	var o object
-	triggerFields.write(&o, t)
+	format.trigger.write(&o, t)
 	if len(t.Options) > 0 {
 		strictjson.EachMember(t.Options, func(name, value []byte) bool {
 			o.add(strictjson.Unquote(name), value)

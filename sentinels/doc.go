@@ -8,18 +8,19 @@
 //
 // # Adding a field
 //
-// A key of the format is one row of a table: its name and aliases, its documentation,
-// its schema, and how it is decoded (with its checks) and encoded. Decode, Encode, Schema,
-// the hints for unknown keys, Diff and Rewrite all use that row. So a new field needs:
+// A key of the format is one row of the table in fields.go: its name and aliases, its
+// documentation, its schema, an example, and how it is decoded (with its checks) and
+// encoded. Decode, Encode, Schema, the hints for unknown keys, Diff, Rewrite, Locate and
+// the tables of FORMAT.md come from that row. A new field needs:
 //
-//   - a Go field in [Definition], [Step], [Loop], [Trigger], [Safety], [Budget] or [Input]
-//     (definition.go);
-//   - a row in the table of that type: definitionFields in decode_definition.go,
-//     stepFields in decode_step.go, loopFields in decode_loop.go, triggerFields in
-//     decode_trigger.go, all others in decode_parts.go. field_table.go has constructors
-//     for the usual types;
-//   - rules that involve other fields in decoder.definition or decoder.step;
-//   - a line in FORMAT.md, the key in a file of testdata/good, and `make schema`.
+//   - a Go field in [Definition], [Step], [Loop], [Trigger], [Safety], [Budget], [Input],
+//     [OnError] or [RetryPolicy] (definition.go);
+//   - a row in fields.go; field_table.go has constructors for the usual types;
+//   - only if a rule involves other fields, code in decoder.definition or decoder.step;
+//   - go test ./sentinels -update, which writes its line in FORMAT.md, and make schema.
+//
+// A test decodes, encodes, compares, rewrites and validates the example of each row, with
+// the row and without it. Another finds Go fields that no row sets.
 //
 // Fields of a single step type are not defined here but in the manifest of its plugin.
 //

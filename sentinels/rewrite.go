@@ -187,10 +187,10 @@ func (w *rewriter) limits(l *layout, old, now *node) *node {
 	if old.Member("loop") == nil { // not a definition
 		return old
 	}
-	for key, into := range mergedInto {
-		outer, name, _ := strings.Cut(into, ".")
-		i := l.find(nil, key)
-		if name == "" || i < 0 || old.Member(key) != nil {
+	for _, f := range format.definition {
+		outer, name, limit := strings.Cut(f.into, ".")
+		i := l.find(nil, f.name)
+		if !limit || i < 0 || old.Member(f.name) != nil {
 			continue
 		}
 		// It is at the top level in the text, and in safety in the compact form.

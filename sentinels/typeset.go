@@ -174,9 +174,29 @@ func (s *TypeSpec) stored(name string) string {
 	return name
 }
 
+// otherNames returns the names that a text may have for a key of any object of the
+// format or of a type.
+func (t *TypeSet) otherNames(name string) []string {
+	names := otherNames(name)
+	if t == nil {
+		return names
+	}
+	for i := range t.specs {
+		for alias, stored := range t.specs[i].Aliases {
+			if stored == name {
+				names = append(names, alias)
+			}
+		}
+	}
+	return names
+}
+
 // isCommonField reports whether a field is common to all types, so that a type cannot
-// define it. timeoutMs is an exception: for a wait it has another meaning.
-func isCommonField(name string) bool { return name != "timeoutMs" && stepFields.find(name) != nil }
+// define it.
+func isCommonField(name string) bool {
+	f := format.step.find(name)
+	return f != nil && !f.replaceable
+}
 
 // localOnly is a loader that refuses references to files and URLs.
 type localOnly struct{}
@@ -222,7 +242,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 		}
 	}
 	for alias, name := range spec.Aliases {
-		if !f.has(name) || f.has(alias) || stepFields.find(alias) != nil {
+		if !f.has(name) || f.has(alias) || format.step.find(alias) != nil {
 			return nil, fmt.Errorf("aliases: %q cannot stand for %q", alias, name)
 		}
 	}
