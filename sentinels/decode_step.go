@@ -186,7 +186,7 @@ func (d *decoder) typeHint(n *node) string {
 
 // ownFields divides a type's fields into Fields and Blocks and checks them.
 func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
-	costly := fields != nil && !fields.cheap(own.Count()) && fields.tooCostly(fields.instance(own)) != ""
+	costly := fields != nil && !fields.size.Cheap(own.Count()) && fields.size.TooCostly(fields.raw, fields.instance(own)) != ""
 	for _, m := range own.Members {
 		mark := ""
 		if fields != nil {

@@ -1,6 +1,8 @@
 package sentinels
 
 import (
+	"github.com/sentinel-runtime/sentinel/sentinels/internal/linediff"
+
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -167,4 +169,19 @@ func (d *Definition) addressIn(path string) string {
 			return address
 		}
 	}
+}
+
+// DiffText returns a unified diff of the texts that [Encode] returns for two
+// definitions. A nil definition is an empty text. The diff of equal definitions is
+// empty.
+func DiffText(a, b *Definition, nameA, nameB string) string {
+	return linediff.Unified(encodedLines(a), encodedLines(b), nameA, nameB)
+}
+
+// encodedLines returns the lines of the text of d, with their line ends.
+func encodedLines(d *Definition) []string {
+	if d == nil {
+		return nil
+	}
+	return strings.SplitAfter(strings.TrimSuffix(string(Encode(d)), "\n"), "\n")
 }

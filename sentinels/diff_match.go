@@ -1,5 +1,7 @@
 package sentinels
 
+import "github.com/sentinel-runtime/sentinel/sentinels/internal/linediff"
+
 // A match has, for each item of an edited list, its index in the old list.
 type match struct {
 	from  []int  // by new index: the old index, -1 for a new item
@@ -17,7 +19,7 @@ func matchItems(before, after []*node) match {
 	}
 	used := make([]bool, len(a))
 	// A pair after both ends, so that the last gap is handled as the others.
-	pairs := append(align(a, b), [2]int{len(a), len(b)})
+	pairs := append(linediff.Align(a, b), [2]int{len(a), len(b)})
 	i, j := 0, 0
 	for _, p := range pairs {
 		m.pairSimilar(before, after, used, i, p[0], j, p[1])

@@ -33,7 +33,7 @@ func (f *fieldSet) instance(own *node) map[string]any {
 // checkFields validates a step's own fields against the schema of its type.
 func (d *decoder) checkFields(f *fieldSet, own *node) {
 	instance := f.instance(own)
-	if why := f.tooCostly(instance); why != "" {
+	if why := f.size.TooCostly(f.raw, instance); why != "" {
 		d.add(own, KindValue, "", "%s", why)
 		return
 	}
@@ -73,7 +73,7 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 			instance[name] = nil // nested steps were checked when the definition was decoded
 		}
 	}
-	if why := f.tooCostly(instance); why != "" {
+	if why := f.size.TooCostly(f.raw, instance); why != "" {
 		return fmt.Errorf("check fields of %q: %s", s.Type, why)
 	}
 	err = f.check.Validate(instance)
@@ -149,6 +149,13 @@ func (v *schemaFindings) problems(e *jsonschema.ValidationError) []Problem {
 	}
 	return found
 }
+
+// Limits of the problems of one step, ABI clause A8.5. Half a million invalid values
+// would make an error of 50 MB, which is stored and shown.
+const (
+	maxProblems    = 100
+	maxProblemText = 1 << 10 // bytes of a message, a path, a hint
+)
 
 // shorten cuts a text to maxProblemText bytes.
 func shorten(text string) string {

@@ -6,7 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/internal/schemacost"
 )
 
 // A Shape is the part of a JSON Schema that [Resolve] uses: which values must be
@@ -64,7 +65,7 @@ func (m *shapes) of(schema any) *Shape {
 		}
 		shape := new(Shape)
 		m.refs[ref] = shape
-		if target, ok := pointer(m.root, ref); ok {
+		if target, ok := schemacost.Pointer(m.root, ref); ok {
 			if found := m.of(target); found != nil {
 				*shape = *found
 			}
@@ -126,39 +127,11 @@ func deref(root, schema any) (map[string]any, bool) {
 		if !ok {
 			return s, true
 		}
-		if schema, ok = pointer(root, ref); !ok {
+		if schema, ok = schemacost.Pointer(root, ref); !ok {
 			return nil, false
 		}
 	}
 	return nil, false
-}
-
-var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
-
-// pointer returns the target of a reference such as "#/$defs/rule".
-func pointer(root any, ref string) (any, bool) {
-	path, ok := strings.CutPrefix(ref, "#")
-	if !ok || path != "" && path[0] != '/' { // another document, or an anchor
-		return nil, false
-	}
-	for _, token := range strings.Split(path, "/")[1:] {
-		token = pointerEscapes.Replace(token)
-		switch at := root.(type) {
-		case map[string]any:
-			if root, ok = at[token]; !ok {
-				return nil, false
-			}
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(at) {
-				return nil, false
-			}
-			root = at[i]
-		default:
-			return nil, false
-		}
-	}
-	return root, true
 }
 
 // normalizeEnums changes strings in n to the case that the enums of the field's schema
