@@ -43,6 +43,9 @@ type walker struct {
 // walkers keeps decoders, because one is several times larger than most values.
 var walkers = sync.Pool{New: func() any { return new(walker) }}
 
+// maxKept is the length in bytes of a text that an unused decoder may keep.
+const maxKept = 16 << 10
+
 // walking accepts what [Check] refuses but encoding/json reads.
 var walking = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
@@ -58,8 +61,9 @@ func open(text []byte, bracket jsontext.Kind) *walker {
 }
 
 func (w *walker) close() {
-	w.text, w.value, w.in = nil, nil, bytes.Buffer{}
-	w.d.Reset(&w.in) // so that it does not keep the text in memory
+	if len(w.text) > maxKept {
+		return // the decoder would keep the text in memory
+	}
 	walkers.Put(w)
 }
 
