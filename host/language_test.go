@@ -60,6 +60,7 @@ var plainFolders = []string{
 	"sdk/toolchain",
 	"sdk/toolchain/**",
 	"sentinels",
+	"sentinels/internal/**",
 	"sentinels/strictjson",
 	"triggers",
 	"triggers/**",

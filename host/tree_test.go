@@ -26,7 +26,9 @@ type layer struct {
 
 var layers = []layer{
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
-	{"sentinels", []string{"sentinels/strictjson"}, []string{"github.com/tailscale/hujson", "github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
+	{"sentinels/internal/linediff", nil, nil},
+	{"sentinels/internal/schemacost", []string{"sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	{"sentinels", []string{"sentinels/strictjson", "sentinels/internal/*"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
 	{"sdk/abi", nil, nil},
 	{"sdk/internal/**", []string{"sdk/abi", "sdk/internal/**"}, nil},
 	{"sdk", []string{"sdk/abi", "sdk/internal/**"}, nil},

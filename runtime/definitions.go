@@ -54,7 +54,7 @@ func (rt *Runtime) Decode(src []byte, file string) (*sentinels.Definition, senti
 		return def, problems
 	}
 	if problems = rt.askPlugins(def); len(problems) > 0 {
-		return nil, problems.Locate(file, src)
+		return nil, problems.Locate(file, src, rt.Types())
 	}
 	return def, nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Check returns the parts of a valid definition that are probably mistakes, as
@@ -160,7 +162,7 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 	lines := []json.RawMessage{raw}
 	if len(raw) > 0 && raw[0] == '[' {
 		lines = nil
-		eachItem(raw, func(line []byte) bool { lines = append(lines, line); return true })
+		strictjson.EachItem(raw, func(line []byte) bool { lines = append(lines, line); return true })
 	}
 	for _, line := range lines {
 		scanShell(Text(line), func(ref reference, quoted bool) string {

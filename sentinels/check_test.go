@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
   "timeoutMs": 5
 }`
 	d := decode(t, src)
-	got := sentinels.Check(d, types(t), "given").Locate("f.json", []byte(src)).Error()
+	got := sentinels.Check(d, types(t), "given").Locate("f.json", []byte(src), types(t)).Error()
 	want := strings.Join([]string{
 		`f.json:5:31: steps[0].prompt: $plces is never set`,
 		"\tdid you mean \"places\"?",

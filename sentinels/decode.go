@@ -87,8 +87,8 @@ type decodeState struct {
 // newDecoder parses text and returns a decoder for it. The node is nil if the
 // text is not JSON.
 func newDecoder(text []byte, opt DecodeOptions) (*decoder, *node) {
-	src, root, problems := parse(opt.File, text)
-	return &decoder{decodeState: &decodeState{opt: opt, src: src, problems: problems}, ids: make(map[string]int)}, root
+	src, problems := parse(opt.File, text)
+	return &decoder{decodeState: &decodeState{opt: opt, src: src, problems: problems}, ids: make(map[string]int)}, src.Root
 }
 
 // finish returns the problems sorted by position: nested definitions and schema
@@ -106,31 +106,31 @@ func (s *decodeState) addAt(offset int, path string, kind Kind, hint, message st
 
 // add reports a problem at a value.
 func (s *decodeState) add(n *node, kind Kind, hint, format string, args ...any) {
-	s.addAt(n.start, n.path, kind, hint, fmt.Sprintf(format, args...))
+	s.addAt(n.Start, n.Path(), kind, hint, fmt.Sprintf(format, args...))
 }
 
 // wrongType reports a value of another type than want. It has a hint for the most
 // frequent cause: a reference in a field that is read before there are variables.
 func (s *decodeState) wrongType(n *node, want string) {
 	hint := ""
-	if n.kind == '"' && hasReference(n.text) {
+	if n.Kind == '"' && hasReference(n.Text) {
 		hint = "a $reference is not resolved here"
 	}
-	s.add(n, KindType, hint, "is %s, want %s", n.typeName(), want)
+	s.add(n, KindType, hint, "is %s, want %s", n.TypeName(), want)
 }
 
 // expect reports a problem and returns false if n is not of the kind; name is how
 // the message calls the kind.
 func (s *decodeState) expect(n *node, kind byte, name string) bool {
-	if n.kind != kind {
+	if n.Kind != kind {
 		s.wrongType(n, name)
 	}
-	return n.kind == kind
+	return n.Kind == kind
 }
 
 // text reads a string, which may be empty. Most fields treat empty as missing.
 func (s *decodeState) text(n *node) (string, bool) {
-	return n.text, s.expect(n, '"', "a string")
+	return n.Text, s.expect(n, '"', "a string")
 }
 
 // nonEmptyText reads a string and reports one that is empty or only white space.
@@ -153,12 +153,12 @@ func (s *decodeState) integer(n *node, least int64) (int64, bool) {
 	if !s.expect(n, '0', "a whole number") {
 		return 0, false
 	}
-	i, err := strconv.ParseInt(n.text, 10, 64)
+	i, err := strconv.ParseInt(n.Text, 10, 64)
 	switch {
-	case err != nil && strings.ContainsAny(n.text, ".eE"):
-		s.add(n, KindType, "", "is %s, want a whole number", n.text)
+	case err != nil && strings.ContainsAny(n.Text, ".eE"):
+		s.add(n, KindType, "", "is %s, want a whole number", n.Text)
 	case err != nil || i > maxInteger:
-		s.add(n, KindValue, "", "is %s, more than %d", n.text, int64(maxInteger))
+		s.add(n, KindValue, "", "is %s, more than %d", n.Text, int64(maxInteger))
 	case i < least:
 		s.add(n, KindValue, "", "is %d, want at least %d", i, least)
 	default:
@@ -187,17 +187,17 @@ const maxHinted = 200
 func (s *decodeState) unknownKey(m member, known []string, hidden ...string) {
 	hint := ""
 	if len(s.problems) < maxHinted {
-		hint = didYouMean(m.name, known, hidden...)
+		hint = didYouMean(m.Name, known, hidden...)
 	}
-	s.addAt(m.start, m.value.path, KindUnknown, hint, fmt.Sprintf("unknown key %q", m.name))
+	s.addAt(m.Start, m.Value.Path(), KindUnknown, hint, fmt.Sprintf("unknown key %q", m.Name))
 }
 
 // recordKey adds a key to seen. It reports a problem and returns false if the field
 // was given before, under this or another of its names.
 func (s *decodeState) recordKey(seen map[string]member, name string, m member) bool {
 	if before, duplicate := seen[name]; duplicate {
-		s.addAt(m.start, m.value.path, KindDuplicate, "remove one of them",
-			fmt.Sprintf("%q and %q are the same field", before.name, m.name))
+		s.addAt(m.Start, m.Value.Path(), KindDuplicate, "remove one of them",
+			fmt.Sprintf("%q and %q are the same field", before.Name, m.Name))
 		return false
 	}
 	seen[name] = m
@@ -219,7 +219,7 @@ func (d *decoder) expression(n *node) (string, bool) {
 		text = markVariables(text, func(name string) bool {
 			return slices.Contains(names, name) || slices.Contains(Reserved, name)
 		})
-		n.text = text
+		n.Text = text
 	}
 	if d.opt.CheckExpression != nil {
 		if err := d.opt.CheckExpression(text); err != nil {

@@ -2,6 +2,7 @@ package sentinels_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -343,6 +344,30 @@ func TestTypeSet(t *testing.T) {
 	var none *sentinels.TypeSet
 	if _, ok := none.Lookup("command"); ok || len(none.Types()) != 0 {
 		t.Error("a nil set has types")
+	}
+}
+
+// Specs of another type set are not compiled again.
+func TestTypesAreCompiledOnce(t *testing.T) {
+	first := types(t)
+	var specs []sentinels.TypeSpec
+	for _, name := range first.Types() {
+		spec, _ := first.Lookup(name)
+		again := *spec
+		again.Fields = json.RawMessage(`not JSON`) // is not read again
+		specs = append(specs, again)
+	}
+	second, err := sentinels.NewTypeSet(specs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const src = `{"name": "a", "steps": [{"type": "command", "command": "x", "parms": {}}]}`
+	_, problems := sentinels.Decode([]byte(src), sentinels.DecodeOptions{Types: second})
+	if !strings.Contains(fmt.Sprint(problems), "parms") {
+		t.Errorf("the second type set finds %v", problems)
+	}
+	if _, err := sentinels.NewTypeSet(append(specs, specs[0])); err == nil {
+		t.Error("a type is taken twice")
 	}
 }
 

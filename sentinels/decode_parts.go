@@ -6,107 +6,50 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-var (
-	timeouts     = []string{string(TimeoutStop), string(TimeoutPause)}
-	interrupts   = []string{string(InterruptRetry), string(InterruptFail), string(InterruptAsk)}
-	errorActions = []string{string(ActionFail), string(ActionSkip), string(ActionRetry)}
-	backoffs     = []string{"exponential", "linear", "none"}
-	inputTypes   = []string{"string", "number", "integer", "boolean", "array", "object"}
-)
-
-// safetyTable fills safetyFields. Limits in a file are at least 1: in a Safety, 0
-// means no limit, while an author could mean it as a limit of 0.
-func safetyTable() table[Safety] {
-	safetyFields = table[Safety]{
-		numberField("maxIterations", "Limit of iterations.", 1, func(s *Safety) *int { return &s.MaxIterations }),
-		numberField("timeoutMs", "Time limit of a run, in milliseconds of running.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
-		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
-		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes together.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
-		numberField("maxSteps", "Limit of step executions in an iteration.", 1, func(s *Safety) *int { return &s.MaxSteps }),
-		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
-		choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash, for steps without an onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
+// cost reads a positive number.
+func (d *decoder) cost(n *node, dst *Budget) {
+	if !d.expect(n, '0', "a number") {
+		return
 	}
-	return safetyFields
+	if dst.CostUSD, _ = strconv.ParseFloat(n.Text, 64); dst.CostUSD <= 0 {
+		d.add(n, KindValue, "", "is %s, want more than 0", n.Text)
+	}
 }
 
-// budgetTable fills budgetFields.
-func budgetTable() table[Budget] {
-	budgetFields = table[Budget]{
-		numberField("tokens", "Input and output tokens together.", 1, func(b *Budget) *int64 { return &b.Tokens }),
-		{name: "costUsd", doc: "US dollars.", schema: map[string]any{"type": "number", "exclusiveMinimum": 0},
-			decode: func(d *decoder, n *node, dst *Budget) {
-				if !d.expect(n, '0', "a number") {
-					return
-				}
-				if dst.CostUSD, _ = strconv.ParseFloat(n.text, 64); dst.CostUSD <= 0 {
-					d.add(n, KindValue, "", "is %s, want more than 0", n.text)
-				}
-			},
-			encode: func(src *Budget) json.RawMessage {
-				if src.CostUSD == 0 {
-					return nil
-				}
-				raw, err := json.Marshal(src.CostUSD)
-				if err != nil {
-					return nil // NaN or infinite, which no decoded definition has
-				}
-				return raw
-			}},
-		numberField("calls", "Calls of models.", 1, func(b *Budget) *int64 { return &b.Calls }),
+func encodeCost(src *Budget) json.RawMessage {
+	if src.CostUSD == 0 {
+		return nil
 	}
-	return budgetFields
+	raw, err := json.Marshal(src.CostUSD)
+	if err != nil {
+		return nil // NaN or infinite, which no decoded definition has
+	}
+	return raw
 }
 
-func init() {
-	overlapFields = table[Definition]{
-		choiceField("overlap", "", overlaps, func(d *Definition) *Overlap { return &d.Concurrency }),
+func encodeEnum(src *Input) json.RawMessage {
+	if len(src.Enum) == 0 {
+		return nil
 	}
-	retryFields = table[RetryPolicy]{
-		numberField("maxRetries", "Attempts after the first one.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
-		choiceField("backoffType", "How the delay grows.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
-		numberField("baseDelayMs", "The shortest delay.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
-		numberField("maxDelayMs", "The longest delay.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
+	raw := []byte{'['}
+	for i, value := range src.Enum {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(raw, value...)
 	}
-	onErrorFields = table[OnError]{
-		{name: "retry", schema: retryFields.objectSchema(),
-			decode: func(d *decoder, n *node, dst *OnError) {
-				dst.Action = ActionRetry
-				retryFields.read(d, n, &dst.Retry)
-			},
-			encode: func(src *OnError) json.RawMessage { return retryFields.encode(&src.Retry) }},
-	}
-	inputFields = table[Input]{
-		choiceField("type", "JSON type of the value. Default any.", inputTypes, func(i *Input) *string { return &i.Type }),
-		textField("description", "What it is for.", func(i *Input) *string { return &i.Description }),
-		flagField("required", "Whether a run cannot start without it.", func(i *Input) *bool { return &i.Required }),
-		{name: "default", doc: "The value if a run is started without one.", schema: true,
-			decode: func(_ *decoder, n *node, dst *Input) { dst.Default = n.raw() },
-			encode: func(src *Input) json.RawMessage { return src.Default }},
-		{name: "enum", doc: "The only values allowed.", schema: map[string]any{"type": "array", "minItems": 1},
-			decode: (*decoder).inputEnum,
-			encode: func(src *Input) json.RawMessage {
-				if len(src.Enum) == 0 {
-					return nil
-				}
-				raw := []byte{'['}
-				for i, value := range src.Enum {
-					if i > 0 {
-						raw = append(raw, ',')
-					}
-					raw = append(raw, value...)
-				}
-				return append(raw, ']')
-			}},
-	}
+	return append(raw, ']')
 }
 
 // onError reads an action, or {"retry": {...}} with a policy.
 func (d *decoder) onError(n *node, dst *Step) {
-	if n.kind == '{' {
-		if seen := onErrorFields.read(d, n, &dst.OnError); seen != nil && len(seen) == 0 && len(n.members) == 0 {
-			d.add(n, KindMissing, "", `"retry" is missing`)
+	if n.Kind == '{' {
+		if seen := format.onError.read(d, n, &dst.OnError); len(n.Members) == 0 { // an unknown key is enough of a problem
+			format.onError.reportMissing(d, n, seen, "", "")
 		}
 		return
 	}
@@ -124,9 +67,9 @@ func encodeOnError(src *Step) json.RawMessage {
 	case src.OnError.Action == "":
 		return nil
 	case src.OnError.Action == ActionRetry && src.OnError.Retry != RetryPolicy{}:
-		return onErrorFields.encode(&src.OnError)
+		return format.onError.encode(&src.OnError)
 	}
-	return appendString(nil, string(src.OnError.Action))
+	return strictjson.AppendString(nil, string(src.OnError.Action))
 }
 
 // inputs reads the parameters of a run. None may have a reserved name.
@@ -134,22 +77,22 @@ func (d *decoder) inputs(n *node, dst *fileDefinition) {
 	if !d.expect(n, '{', "an object of inputs by name") {
 		return
 	}
-	if len(n.members) > 0 {
-		dst.Inputs = make(map[string]Input, len(n.members))
+	if len(n.Members) > 0 {
+		dst.Inputs = make(map[string]Input, len(n.Members))
 	}
-	for _, m := range n.members {
-		if message, hint := variableProblem(m.name); message != "" {
-			d.addAt(m.start, m.value.path, KindValue, hint, message)
-		} else if m.name == varRAGContext {
-			d.addAt(m.start, m.value.path, KindValue, "", fmt.Sprintf("%q is reserved", m.name))
+	for _, m := range n.Members {
+		if message, hint := variableProblem(m.Name); message != "" {
+			d.addAt(m.Start, m.Value.Path(), KindValue, hint, message)
+		} else if m.Name == varRAGContext {
+			d.addAt(m.Start, m.Value.Path(), KindValue, "", fmt.Sprintf("%q is reserved", m.Name))
 		}
 		var in Input
-		if m.value.kind == '"' {
-			in.Type, _ = d.choice(m.value, inputTypes)
-		} else if inputFields.read(d, m.value, &in) != nil {
-			d.inputValues(m.value, in)
+		if m.Value.Kind == '"' {
+			in.Type, _ = d.choice(m.Value, inputTypes)
+		} else if format.input.read(d, m.Value, &in) != nil {
+			d.inputValues(m.Value, in)
 		}
-		dst.Inputs[m.name] = in
+		dst.Inputs[m.Name] = in
 	}
 }
 
@@ -158,11 +101,11 @@ func (d *decoder) inputEnum(n *node, dst *Input) {
 	if !d.expect(n, '[', "an array of values") {
 		return
 	}
-	if len(n.items) == 0 {
+	if len(n.Items) == 0 {
 		d.add(n, KindValue, "", "is empty: no value is allowed")
 	}
-	for _, item := range n.items {
-		dst.Enum = append(dst.Enum, item.raw())
+	for _, item := range n.Items {
+		dst.Enum = append(dst.Enum, item.Canonical())
 	}
 }
 
@@ -170,15 +113,15 @@ func (d *decoder) inputEnum(n *node, dst *Input) {
 func (d *decoder) inputValues(n *node, in Input) {
 	check := func(v *node) {
 		if in.Type != "" && !hasType(v, in.Type) {
-			d.add(v, KindType, "", "is %s, but the input's type is %s", v.typeName(), in.Type)
+			d.add(v, KindType, "", "is %s, but the input's type is %s", v.TypeName(), in.Type)
 		}
 	}
-	if enum := n.member("enum"); enum != nil {
-		for _, item := range enum.items {
+	if enum := n.Member("enum"); enum != nil {
+		for _, item := range enum.Items {
 			check(item)
 		}
 	}
-	def := n.member("default")
+	def := n.Member("default")
 	if def == nil {
 		return
 	}
@@ -192,18 +135,18 @@ func (d *decoder) inputValues(n *node, in Input) {
 func hasType(n *node, name string) bool {
 	switch name {
 	case "string":
-		return n.kind == '"'
+		return n.Kind == '"'
 	case "number":
-		return n.kind == '0'
+		return n.Kind == '0'
 	case "integer":
-		_, err := strconv.ParseInt(n.text, 10, 64)
-		return n.kind == '0' && err == nil
+		_, err := strconv.ParseInt(n.Text, 10, 64)
+		return n.Kind == '0' && err == nil
 	case "boolean":
-		return n.kind == 't' || n.kind == 'f'
+		return n.Kind == 't' || n.Kind == 'f'
 	case "array":
-		return n.kind == '['
+		return n.Kind == '['
 	}
-	return n.kind == '{'
+	return n.Kind == '{'
 }
 
 // encodeInputs writes the long form of every input, sorted by name.
@@ -214,7 +157,7 @@ func encodeInputs(src *fileDefinition) json.RawMessage {
 	var o object
 	for _, name := range slices.Sorted(maps.Keys(src.Inputs)) {
 		in := src.Inputs[name]
-		o.add(name, inputFields.encode(&in))
+		o.add(name, format.input.encode(&in))
 	}
 	return o.bytes()
 }

@@ -24,28 +24,6 @@ const (
 
 var marks = []string{markExpression, markSteps, markBranches, markShell, markRaw, markDefinition, markTools, markParams, markVariable}
 
-func init() {
-	expression := map[string]any{"type": "string", "minLength": 1}
-	stepFields = table[Step]{
-		textField("type", "The step type. Default: inferred from the other fields.", func(s *Step) *StepType { return &s.Type }),
-		{name: "id", doc: "Identifies the step, unique in the definition.",
-			schema: map[string]any{"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"},
-			decode: (*decoder).stepID, encode: textField("", "", func(s *Step) *string { return &s.ID }).encode},
-		textField("name", "The display name.", func(s *Step) *string { return &s.Name }),
-		{name: "condition", doc: "The step is executed only if this condition is true.", schema: expression,
-			decode: func(d *decoder, n *node, dst *Step) { dst.Condition, _ = d.expression(n) },
-			encode: textField("", "", func(s *Step) *string { return &s.Condition }).encode},
-		{name: "outputTo", doc: "The variable that the output is stored in.",
-			schema: map[string]any{"type": "string", "pattern": variablePattern},
-			decode: (*decoder).outputTo, encode: textField("", "", func(s *Step) *string { return &s.OutputTo }).encode},
-		{name: "onError", doc: "What happens after an error of the step. Default fail.",
-			schema: map[string]any{"anyOf": []any{map[string]any{"enum": errorActions}, refSchema("onError")}},
-			decode: (*decoder).onError, encode: encodeOnError},
-		numberField("timeoutMs", "Time limit of the step.", 1, func(s *Step) *int64 { return &s.TimeoutMs }),
-		choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash.", interrupts, func(s *Step) *Interrupt { return &s.OnInterrupt }),
-	}
-}
-
 // stepID reads an id and reports a duplicate: edits and problems identify steps by id.
 func (d *decoder) stepID(n *node, dst *Step) {
 	text, ok := d.nonEmptyText(n)
@@ -57,11 +35,11 @@ func (d *decoder) stepID(n *node, dst *Step) {
 		return
 	}
 	if first, duplicate := d.ids[text]; duplicate {
-		line, _ := d.src.position(first)
+		line, _ := d.src.Position(first)
 		d.add(n, KindDuplicate, "", "duplicate step id %q, first in line %d", text, line)
 		return
 	}
-	d.ids[text] = n.start
+	d.ids[text] = n.Start
 	dst.ID = text
 }
 
@@ -85,8 +63,8 @@ func (d *decoder) steps(n *node) []Step {
 	if !d.expect(n, '[', "an array of steps") {
 		return []Step{}
 	}
-	steps := make([]Step, 0, len(n.items))
-	for _, item := range n.items {
+	steps := make([]Step, 0, len(n.Items))
+	for _, item := range n.Items {
 		steps = append(steps, d.step(item))
 	}
 	return steps
@@ -100,30 +78,33 @@ func (d *decoder) step(n *node) Step {
 		return s
 	}
 	spec := d.stepType(n, &s)
-	known, _ := stepFields.names()
+	known, _ := format.step.names()
 	var fields *fieldSet
 	if spec != nil {
 		fields = spec.compiled
 		known = append(known, fields.names...)
 	}
-	seen := make(map[string]member, len(n.members))
-	own := &node{kind: '{', start: n.start, path: n.path}
-	for _, m := range n.members {
-		common := stepFields.find(m.name)
-		name := m.name
+	seen := make(map[string]member, len(n.Members))
+	own := new(node)
+	*own = *n // for its place
+	own.Members = nil
+	for _, m := range n.Members {
+		common := format.step.find(m.Name)
+		name := m.Name
 		if spec != nil {
-			name = spec.stored(m.name)
+			name = spec.stored(m.Name)
 		}
 		switch {
-		case m.name == "type":
+		case common != nil && common.name == "type": // read before
 		case fields != nil && fields.has(name): // also a type's own timeoutMs
 			if d.recordKey(seen, name, m) {
-				own.members = append(own.members, member{name, m.start, m.value})
+				m.Name = name
+				own.Members = append(own.Members, m)
 			}
 		case common != nil:
-			common.decode(d, m.value, &s)
+			common.decode(d, m.Value, &s)
 		case fields == nil || fields.open:
-			own.members = append(own.members, m)
+			own.Members = append(own.Members, m)
 		default:
 			d.unknownKey(m, known)
 		}
@@ -135,7 +116,7 @@ func (d *decoder) step(n *node) Step {
 // stepType sets the type of the step and returns its spec, nil if the fields cannot
 // be checked because the type is unknown or no types were given.
 func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
-	at := n.member("type")
+	at := n.Member("type")
 	if at == nil {
 		if spec := d.infer(n); spec != nil {
 			s.Type = spec.Type
@@ -180,8 +161,8 @@ func (d *decoder) infer(n *node) *TypeSpec {
 	}
 	for i := range d.opt.Types.specs {
 		spec := &d.opt.Types.specs[i]
-		for _, m := range n.members {
-			if slices.Contains(spec.Infer, spec.stored(m.name)) {
+		for _, m := range n.Members {
+			if slices.Contains(spec.Infer, spec.stored(m.Name)) {
 				return spec
 			}
 		}
@@ -195,9 +176,9 @@ func (d *decoder) typeHint(n *node) string {
 	for i := range d.opt.Types.specs {
 		names = append(names, inferenceFields(&d.opt.Types.specs[i])...)
 	}
-	for _, m := range n.members {
-		if near := Suggest(m.name, names); len(near) > 0 && stepFields.find(m.name) == nil {
-			return "did you mean " + quotedList(near, " or ") + fmt.Sprintf(" instead of %q?", m.name)
+	for _, m := range n.Members {
+		if near := Suggest(m.Name, names); len(near) > 0 && format.step.find(m.Name) == nil {
+			return "did you mean " + quotedList(near, " or ") + fmt.Sprintf(" instead of %q?", m.Name)
 		}
 	}
 	return "one of " + quotedList(d.opt.Types.names(), " or ")
@@ -205,34 +186,34 @@ func (d *decoder) typeHint(n *node) string {
 
 // ownFields divides a type's fields into Fields and Blocks and checks them.
 func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
-	costly := fields != nil && !fields.cheap(own.count()) && fields.tooCostly(fields.instance(own)) != ""
-	for _, m := range own.members {
+	costly := fields != nil && !fields.size.Cheap(own.Count()) && fields.size.TooCostly(fields.raw, fields.instance(own)) != ""
+	for _, m := range own.Members {
 		mark := ""
 		if fields != nil {
-			mark = fields.marks[m.name]
+			mark = fields.marks[m.Name]
 			if !costly {
-				fields.normalizeEnums(m.name, m.value)
+				fields.normalizeEnums(m.Name, m.Value)
 			}
 		}
 		switch {
 		case mark == markSteps:
-			s.block(m.name, d.steps(m.value))
+			s.block(m.Name, d.steps(m.Value))
 		case mark == markBranches:
 			d.branches(s, m)
 		case mark == markDefinition:
-			if raw := d.nested(m.value, s, own.path); raw != nil {
-				s.field(m.name, raw)
+			if raw := d.nested(m.Value, s, own); raw != nil {
+				s.field(m.Name, raw)
 			}
-		case mark == markExpression && m.value.kind == '"':
-			d.expression(m.value)
-			s.field(m.name, m.value.raw())
-		case mark == markVariable && m.value.kind == '"' && !hasReference(m.value.text):
-			if message, hint := variableProblem(m.value.text); message != "" {
-				d.add(m.value, KindValue, hint, "%s", message)
+		case mark == markExpression && m.Value.Kind == '"':
+			d.expression(m.Value)
+			s.field(m.Name, m.Value.Canonical())
+		case mark == markVariable && m.Value.Kind == '"' && !hasReference(m.Value.Text):
+			if message, hint := variableProblem(m.Value.Text); message != "" {
+				d.add(m.Value, KindValue, hint, "%s", message)
 			}
-			s.field(m.name, m.value.raw())
+			s.field(m.Name, m.Value.Canonical())
 		default:
-			s.field(m.name, m.value.raw())
+			s.field(m.Name, m.Value.Canonical())
 		}
 	}
 	if fields != nil {
@@ -243,16 +224,16 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 // branches reads a list of step lists. It reports a variable that two branches set:
 // at the join, the value of the later branch would silently replace the other.
 func (d *decoder) branches(s *Step, m member) {
-	if !d.expect(m.value, '[', "an array of step lists") {
+	if !d.expect(m.Value, '[', "an array of step lists") {
 		return
 	}
-	if len(m.value.items) == 0 {
-		s.field(m.name, json.RawMessage("[]")) // an empty list has no entry in Blocks
+	if len(m.Value.Items) == 0 {
+		s.field(m.Name, json.RawMessage("[]")) // an empty list has no entry in Blocks
 	}
 	setBy := make(map[string]int)
-	for i, item := range m.value.items {
+	for i, item := range m.Value.Items {
 		from := len(d.outputs)
-		s.block(m.name+"."+strconv.Itoa(i), d.steps(item))
+		s.block(m.Name+"."+strconv.Itoa(i), d.steps(item))
 		for _, o := range d.outputs[from:] {
 			if other, set := setBy[o.name]; set && other != i {
 				d.add(o.at, KindDuplicate, "give each branch its own variable",

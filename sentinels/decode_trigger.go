@@ -3,6 +3,8 @@ package sentinels
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // TriggerKind is what the format needs to know of a kind of trigger. The packages
@@ -24,21 +26,13 @@ const (
 	TriggerCron  TriggerField = "cronExpression" // [Trigger.CronExpression]
 )
 
-func init() {
-	triggerFields = table[Trigger]{
-		textField("type", "The kind of trigger.", func(t *Trigger) *string { return &t.Type }),
-		textField("event", "event: a pattern of event names.", func(t *Trigger) *string { return &t.Event }),
-		textField("cronExpression", "schedule: a cron expression.", func(t *Trigger) *string { return &t.CronExpression }, "schedule", "cron"),
-	}
-}
-
 // triggers reads one trigger or a list of them.
 func (d *decoder) triggers(n *node, dst *fileDefinition) {
-	switch n.kind {
+	switch n.Kind {
 	case '{':
 		dst.Triggers = []Trigger{d.trigger(n)}
 	case '[':
-		for _, item := range n.items {
+		for _, item := range n.Items {
 			dst.Triggers = append(dst.Triggers, d.trigger(item))
 		}
 	default:
@@ -55,26 +49,23 @@ func (d *decoder) trigger(n *node) Trigger {
 	}
 	before := len(d.problems)
 	kind := d.triggerType(n, &t)
-	seen := make(map[string]member, len(n.members))
-	var options node
-	options.kind = '{'
-	for _, m := range n.members {
-		f := triggerFields.find(m.name)
+	seen := make(map[string]member, len(n.Members))
+	options := node{Kind: '{'}
+	for _, m := range n.Members {
+		f := format.trigger.find(m.Name)
 		switch {
 		case f == nil, f.name != "type" && TriggerField(f.name) != kind.Field:
-			options.members = append(options.members, m)
-			if m.name == "filter" {
-				d.expression(m.value)
+			options.Members = append(options.Members, m)
+			if m.Name == "filter" {
+				d.expression(m.Value)
 			}
-		case f.name == "type" || !d.recordKey(seen, f.name, m):
-		case kind.Field == TriggerEvent:
-			t.Event = d.pattern(m.value)
-		default:
-			t.CronExpression = d.cron(m.value)
+		case f.name == "type": // read before
+		case d.recordKey(seen, f.name, m):
+			f.decode(d, m.Value, &t)
 		}
 	}
-	if len(options.members) > 0 {
-		t.Options = options.raw()
+	if len(options.Members) > 0 {
+		t.Options = options.Canonical()
 	}
 	if _, ok := seen[string(kind.Field)]; kind.Field != "" && !ok {
 		d.add(n, KindMissing, "", "a trigger of type %q needs %q", kind.Name, kind.Field)
@@ -90,7 +81,7 @@ func (d *decoder) trigger(n *node) Trigger {
 // triggerType reads the type and returns its kind, an empty one if any type is
 // accepted or the type is wrong.
 func (d *decoder) triggerType(n *node, t *Trigger) TriggerKind {
-	at := n.member("type")
+	at := n.Member("type")
 	names := triggerNames(d.opt.Triggers)
 	switch {
 	case at == nil && names == nil:
@@ -156,10 +147,10 @@ func encodeTriggers(src *fileDefinition) json.RawMessage {
 // encodeTrigger writes the options as keys of the trigger, as they were read.
 func encodeTrigger(t *Trigger) json.RawMessage {
 	var o object
-	triggerFields.write(&o, t)
+	format.trigger.write(&o, t)
 	if len(t.Options) > 0 {
-		eachMember(t.Options, func(name, value []byte) bool {
-			o.add(unquote(name), value)
+		strictjson.EachMember(t.Options, func(name, value []byte) bool {
+			o.add(strictjson.Unquote(name), value)
 			return true
 		})
 	}

@@ -1,10 +1,14 @@
 package sentinels
 
 import (
+	"github.com/sentinel-runtime/sentinel/sentinels/internal/linediff"
+
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // ChangeOp is the kind of a change to one part of a definition.
@@ -37,22 +41,35 @@ type Change struct {
 // was inserted at the front is one addition, not a change of all that follow.
 // Definitions with the same hash have no changes.
 func Diff(a, b *Definition) []Change {
-	d := differ{before: a, after: b}
-	d.value("", "", compact(a), compact(b))
+	old, now := compactTree(a), compactTree(b)
+	d := differ{before: a, after: b, old: old.Text, now: now.Text}
+	d.value("", "", old.Root, now.Root)
 	return d.changes
+}
+
+// compactTree returns the tree of the compact form of a definition.
+func compactTree(d *Definition) *strictjson.Tree {
+	return strictjson.Parse(compact(d), unlimited)
 }
 
 // A differ collects the changes between two definitions. It needs both for the
 // addresses of steps, because a path does not show which fields are blocks.
 type differ struct {
 	before, after *Definition
+	old, now      []byte // their compact forms
 	changes       []Change
 }
 
-// add records one change. It clones the values so that they do not keep the whole
-// texts in memory.
-func (d *differ) add(op ChangeOp, from, path string, before, after []byte) {
-	c := Change{Op: op, Path: path, Old: slices.Clone(before), New: slices.Clone(after)}
+// add records one change; a nil node is a value that is not there. It clones the values
+// so that they do not keep the whole texts in memory.
+func (d *differ) add(op ChangeOp, from, path string, before, after *node) {
+	c := Change{Op: op, Path: path}
+	if before != nil {
+		c.Old = slices.Clone(d.old[before.Start:before.End])
+	}
+	if after != nil {
+		c.New = slices.Clone(d.now[after.Start:after.End])
+	}
 	of := d.after
 	if op == ChangeRemove {
 		c.Path, of = from, d.before
@@ -64,39 +81,37 @@ func (d *differ) add(op ChangeOp, from, path string, before, after []byte) {
 }
 
 // value compares the values at from in a and at path in b.
-func (d *differ) value(from, path string, before, after []byte) {
+func (d *differ) value(from, path string, before, after *node) {
 	switch {
-	case sameValue(before, after):
-	case before[0] == '{' && after[0] == '{':
+	case before.Equal(after):
+	case before.Kind == '{' && after.Kind == '{':
 		d.object(from, path, before, after)
-	case before[0] == '[' && after[0] == '[':
-		d.array(from, path, before, after)
+	case before.Kind == '[' && after.Kind == '[':
+		d.array(from, path, before.Items, after.Items)
 	default:
 		d.add(ChangeReplace, from, path, before, after)
 	}
 }
 
 // object compares by keys. Their order has no meaning in JSON, so it is not a change.
-func (d *differ) object(from, path string, before, after []byte) {
-	old, now := membersOf(before), membersOf(after)
-	for _, m := range old {
-		if memberOf(now, m.name) == nil {
-			d.add(ChangeRemove, join(from, m.name), "", m.value, nil)
+func (d *differ) object(from, path string, before, after *node) {
+	for _, m := range before.Members {
+		if after.Member(m.Name) == nil {
+			d.add(ChangeRemove, strictjson.Join(from, m.Name), "", m.Value, nil)
 		}
 	}
-	for _, m := range now {
-		if was := memberOf(old, m.name); was != nil {
-			d.value(join(from, m.name), join(path, m.name), was, m.value)
+	for _, m := range after.Members {
+		if was := before.Member(m.Name); was != nil {
+			d.value(strictjson.Join(from, m.Name), strictjson.Join(path, m.Name), was, m.Value)
 		} else {
-			d.add(ChangeAdd, "", join(path, m.name), nil, m.value)
+			d.add(ChangeAdd, "", strictjson.Join(path, m.Name), nil, m.Value)
 		}
 	}
 }
 
 // array compares items by content, not by position. Changes are in the order of the
 // new list, with a removed item before the item that it preceded.
-func (d *differ) array(from, path string, before, after []byte) {
-	old, now := itemsOf(before), itemsOf(after)
+func (d *differ) array(from, path string, old, now []*node) {
 	m := matchItems(old, now)
 	removed := make([]bool, len(old))
 	for i := range removed {
@@ -154,4 +169,19 @@ func (d *Definition) addressIn(path string) string {
 			return address
 		}
 	}
+}
+
+// DiffText returns a unified diff of the texts that [Encode] returns for two
+// definitions. A nil definition is an empty text. The diff of equal definitions is
+// empty.
+func DiffText(a, b *Definition, nameA, nameB string) string {
+	return linediff.Unified(encodedLines(a), encodedLines(b), nameA, nameB)
+}
+
+// encodedLines returns the lines of the text of d, with their line ends.
+func encodedLines(d *Definition) []string {
+	if d == nil {
+		return nil
+	}
+	return strings.SplitAfter(strings.TrimSuffix(string(Encode(d)), "\n"), "\n")
 }

@@ -1,8 +1,6 @@
 package sentinels
 
-import (
-	"slices"
-)
+import "github.com/sentinel-runtime/sentinel/sentinels/internal/linediff"
 
 // A match has, for each item of an edited list, its index in the old list.
 type match struct {
@@ -13,7 +11,7 @@ type match struct {
 // matchItems matches the items of a list with those of its edited form: first equal
 // items in the same order, then similar items between these, such as an edited step,
 // then equal items in another order.
-func matchItems(before, after [][]byte) match {
+func matchItems(before, after []*node) match {
 	a, b := canonicals(before), canonicals(after)
 	m := match{from: make([]int, len(b)), moved: make([]bool, len(b))}
 	for j := range m.from {
@@ -21,7 +19,7 @@ func matchItems(before, after [][]byte) match {
 	}
 	used := make([]bool, len(a))
 	// A pair after both ends, so that the last gap is handled as the others.
-	pairs := append(align(a, b), [2]int{len(a), len(b)})
+	pairs := append(linediff.Align(a, b), [2]int{len(a), len(b)})
 	i, j := 0, 0
 	for _, p := range pairs {
 		m.pairSimilar(before, after, used, i, p[0], j, p[1])
@@ -56,7 +54,7 @@ const maxSimilar = 64
 
 // pairSimilar pairs the items i..iEnd and j..jEnd in order, with the greatest sum of
 // similarities.
-func (m *match) pairSimilar(before, after [][]byte, used []bool, i, iEnd, j, jEnd int) {
+func (m *match) pairSimilar(before, after []*node, used []bool, i, iEnd, j, jEnd int) {
 	n, k := iEnd-i, jEnd-j
 	if n == 0 || k == 0 || n > maxSimilar || k > maxSimilar {
 		return // too many changes for an edit of single items
@@ -92,96 +90,46 @@ func (m *match) pairSimilar(before, after [][]byte, used []bool, i, iEnd, j, jEn
 
 // similarity returns how much two different values have in common; 0 means that one
 // replaced the other.
-func similarity(a, b []byte) int {
-	if a[0] != b[0] {
+func similarity(a, b *node) int {
+	switch {
+	case a.Kind != b.Kind:
 		return 0
+	case a.Kind != '{':
+		return 1 // branches can be identified only by position; of other values one changed
 	}
-	switch a[0] {
-	case '[':
-		return 1 // branches can be identified only by position
-	case '{':
-	default:
-		return 1 // a string or number whose value changed
-	}
-	members := map[string][]byte{}
-	eachMember(a, func(name, value []byte) bool { members[string(name)] = value; return true })
 	// The same id outweighs everything else, and steps with different ids are
 	// different steps, however similar.
-	if members[`"id"`] != nil {
-		if id, ok := part(b, "id", -1); ok && string(id) == string(members[`"id"`]) {
+	if x, y := a.Member("id"), b.Member("id"); x != nil && y != nil {
+		if x.Equal(y) {
 			return 1000
-		} else if ok {
-			return 0
 		}
+		return 0
 	}
 	// Otherwise the members in common: an equal member counts twice as much as a key
 	// that both have. 100 corresponds to one of two members being different.
-	equal, all := 0, len(members)
-	eachMember(b, func(name, value []byte) bool {
-		old, ok := members[string(name)]
-		switch {
-		case ok && string(old) == string(value):
-			equal += 2
-		case ok:
-			equal++
-		default:
+	equal, all := 0, len(a.Members)
+	for _, m := range b.Members {
+		switch old := a.Member(m.Name); {
+		case old == nil:
 			all++
+		case old.Equal(m.Value):
+			equal += 2
+		default:
+			equal++
 		}
-		return true
-	})
+	}
 	// Steps of different types are different steps, even with the same outputTo.
-	if string(members[`"type"`]) != typeOf(b) || equal < 2 {
+	if x, y := a.Member("type"), b.Member("type"); (x == nil) != (y == nil) || x != nil && !x.Equal(y) || equal < 2 {
 		return 0
 	}
 	return 100 * equal / max(all, 1)
 }
 
-// typeOf returns the step type as written, with its quotes; "" outside of steps.
-func typeOf(object []byte) string {
-	t, _ := part(object, "type", -1)
-	return string(t)
-}
-
 // canonicals returns the canonical forms of items, which can be compared.
-func canonicals(items [][]byte) []string {
+func canonicals(items []*node) []string {
 	out := make([]string, len(items))
 	for i, item := range items {
-		out[i] = string(appendCanonical(nil, item))
+		out[i] = string(item.Canonical())
 	}
 	return out
-}
-
-// itemsOf and membersOf split compact JSON, which has no white space.
-func itemsOf(array []byte) [][]byte {
-	var items [][]byte
-	eachItem(array, func(value []byte) bool { items = append(items, value); return true })
-	return items
-}
-
-// A rawMember is one key of an object with its value as written.
-type rawMember struct {
-	name  string
-	value []byte
-}
-
-func membersOf(object []byte) []rawMember {
-	var members []rawMember
-	eachMember(object, func(name, value []byte) bool {
-		members = append(members, rawMember{unquote(name), value})
-		return true
-	})
-	return members
-}
-
-// memberOf returns the value of a key, nil if there is none.
-func memberOf(members []rawMember, name string) []byte {
-	if i := slices.IndexFunc(members, func(m rawMember) bool { return m.name == name }); i >= 0 {
-		return members[i].value
-	}
-	return nil
-}
-
-// sameValue reports whether two texts are the same JSON value.
-func sameValue(a, b []byte) bool {
-	return string(a) == string(b) || string(appendCanonical(nil, a)) == string(appendCanonical(nil, b))
 }

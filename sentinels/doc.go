@@ -8,28 +8,29 @@
 //
 // # Adding a field
 //
-// A key of the format is one row of a table: its name and aliases, its documentation,
-// its schema, and how it is decoded (with its checks) and encoded. Decode, Encode, Schema,
-// the hints for unknown keys, Diff and Rewrite all use that row. So a new field needs:
+// A key of the format is one row of the table in fields.go: its name and aliases, its
+// documentation, its schema, an example, and how it is decoded (with its checks) and
+// encoded. Decode, Encode, Schema, the hints for unknown keys, Diff, Rewrite, Locate and
+// the tables of FORMAT.md come from that row. A new field needs:
 //
-//   - a Go field in [Definition], [Step], [Loop], [Trigger], [Safety], [Budget] or [Input]
-//     (definition.go);
-//   - a row in the table of that type: definitionFields in decode_definition.go,
-//     stepFields in decode_step.go, loopFields in decode_loop.go, triggerFields in
-//     decode_trigger.go, all others in decode_parts.go. field_table.go has constructors
-//     for the usual types;
-//   - rules that involve other fields in decoder.definition or decoder.step;
-//   - a line in FORMAT.md, the key in a file of testdata/good, and `make schema`.
+//   - a Go field in [Definition], [Step], [Loop], [Trigger], [Safety], [Budget], [Input],
+//     [OnError] or [RetryPolicy] (definition.go);
+//   - a row in fields.go; field_table.go has constructors for the usual types;
+//   - only if a rule involves other fields, code in decoder.definition or decoder.step;
+//   - go test ./sentinels -update, which writes its line in FORMAT.md, and make schema.
+//
+// A test decodes, encodes, compares, rewrites and validates the example of each row, with
+// the row and without it. Another finds Go fields that no row sets.
 //
 // Fields of a single step type are not defined here but in the manifest of its plugin.
 //
-// # Readers of JSON
+// # Reading JSON
 //
-// [Decode], [Problems.Locate] and [Standardize] read a text with comments into nodes with
-// positions (syntax.go, node.go). [Rewrite] changes the tree of package hujson, which has
-// the comments. Canonical JSON within the process is read as slices of its text
-// (jsonscan.go), because references are resolved in every step. All JSON from elsewhere is
-// read by package strictjson.
+// All JSON is read by package strictjson. Texts become one kind of syntax tree, which has
+// the place of every key and value: [Decode] and [Problems.Locate] take positions from it,
+// [Rewrite] the text between the nodes, [Diff] and [Canonical] compare nodes. Values
+// within the process can be much larger than a definition and are valid; [Resolve], [Path]
+// and [Text] therefore read only the parts that they need, without a tree.
 //
 // The package has no list of step types. The fields of a type come from the
 // manifests of the installed plugins, as a [TypeSet].

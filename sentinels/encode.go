@@ -31,7 +31,7 @@ func (d Definition) MarshalJSON() ([]byte, error) { return compact(&d), nil }
 func (s Step) MarshalJSON() ([]byte, error) { return encodeStep(&s), nil }
 
 // MarshalJSON returns l as it is written in a definition.
-func (l Loop) MarshalJSON() ([]byte, error) { return loopFields.encode(&l), nil }
+func (l Loop) MarshalJSON() ([]byte, error) { return format.loop.encode(&l), nil }
 
 // UnmarshalJSON returns an error: use [Decode], because only the step types define
 // which fields hold nested steps.
@@ -57,7 +57,7 @@ func (d *Definition) Hash() string {
 
 // compact returns a definition as compact JSON, from which all other forms are derived.
 func compact(d *Definition) json.RawMessage {
-	return definitionFields.encode(&fileDefinition{Definition: *d})
+	return format.definition.encode(&fileDefinition{Definition: *d})
 }
 
 func encodeSteps(steps []Step) json.RawMessage {
@@ -93,13 +93,18 @@ func encodeStep(s *Step) json.RawMessage {
 			o.add(name, fields[name])
 		}
 	}
-	for i := range stepFields {
-		if stepFields[i].name == "outputTo" {
+	written := false
+	for _, f := range format.step {
+		if f.behindOwn && !written {
 			own()
+			written = true
 		}
-		if raw := stepFields[i].encode(s); raw != nil {
-			o.add(stepFields[i].name, raw)
+		if raw := f.encode(s); raw != nil {
+			o.add(f.name, raw)
 		}
+	}
+	if !written {
+		own()
 	}
 	return o.bytes()
 }

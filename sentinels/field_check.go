@@ -16,15 +16,15 @@ import (
 // instance returns a step's own fields in the form that is validated against the
 // schema of its type.
 func (f *fieldSet) instance(own *node) map[string]any {
-	instance := make(map[string]any, len(own.members))
-	for _, m := range own.members {
-		switch f.marks[m.name] {
+	instance := make(map[string]any, len(own.Members))
+	for _, m := range own.Members {
+		switch f.marks[m.Name] {
 		case markSteps, markBranches:
-			instance[m.name] = make([]any, len(m.value.items))
+			instance[m.Name] = make([]any, len(m.Value.Items))
 		case markDefinition:
-			instance[m.name] = nil
+			instance[m.Name] = nil
 		default:
-			instance[m.name] = m.value.value()
+			instance[m.Name] = m.Value.Any()
 		}
 	}
 	return instance
@@ -33,7 +33,7 @@ func (f *fieldSet) instance(own *node) map[string]any {
 // checkFields validates a step's own fields against the schema of its type.
 func (d *decoder) checkFields(f *fieldSet, own *node) {
 	instance := f.instance(own)
-	if why := f.tooCostly(instance); why != "" {
+	if why := f.size.TooCostly(f.raw, instance); why != "" {
 		d.add(own, KindValue, "", "%s", why)
 		return
 	}
@@ -73,7 +73,7 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 			instance[name] = nil // nested steps were checked when the definition was decoded
 		}
 	}
-	if why := f.tooCostly(instance); why != "" {
+	if why := f.size.TooCostly(f.raw, instance); why != "" {
 		return fmt.Errorf("check fields of %q: %s", s.Type, why)
 	}
 	err = f.check.Validate(instance)
@@ -81,11 +81,11 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 	if !errors.As(err, &invalid) {
 		return err
 	}
-	src, root, problems := parse("", fields)
-	if root == nil {
+	src, problems := parse("", fields)
+	if src.Root == nil {
 		return problems
 	}
-	v := schemaFindings{src: src, fields: f, root: root, resolved: true}
+	v := schemaFindings{src: src, fields: f, root: src.Root, resolved: true}
 	found := Problems(v.problems(invalid))
 	for i := range found {
 		found[i].Line, found[i].Column = 0, 0 // the user does not see this text
@@ -105,7 +105,7 @@ type schemaFindings struct {
 // deferred reports whether the value of n is known only at run time. Fields that the
 // guest receives as written are never resolved.
 func (v *schemaFindings) deferred(n *node, location []string) bool {
-	if v.resolved || n.kind != '"' || !hasReference(n.text) || len(location) == 0 {
+	if v.resolved || n.Kind != '"' || !hasReference(n.Text) || len(location) == 0 {
 		return false
 	}
 	switch v.fields.marks[location[0]] {
@@ -120,12 +120,12 @@ func (v *schemaFindings) nodeAt(location []string) *node {
 	n := v.root
 	for _, token := range location {
 		var next *node
-		if n.kind == '[' {
-			if i, err := strconv.Atoi(token); err == nil && i < len(n.items) {
-				next = n.items[i]
+		if n.Kind == '[' {
+			if i, err := strconv.Atoi(token); err == nil && i < len(n.Items) {
+				next = n.Items[i]
 			}
 		} else {
-			next = n.member(token)
+			next = n.Member(token)
 		}
 		if next == nil {
 			return n
@@ -140,7 +140,7 @@ func (v *schemaFindings) nodeAt(location []string) *node {
 func (v *schemaFindings) problems(e *jsonschema.ValidationError) []Problem {
 	found := v.collect(e)
 	if len(found) > maxProblems {
-		found = append(found[:maxProblems:maxProblems], v.src.problem(v.root.start, v.root.path, KindValue, "",
+		found = append(found[:maxProblems:maxProblems], v.src.problem(v.root.Start, v.root.Path(), KindValue, "",
 			fmt.Sprintf("more than %d problems, only the first are listed", maxProblems)))
 	}
 	for i := range found {
@@ -149,6 +149,13 @@ func (v *schemaFindings) problems(e *jsonschema.ValidationError) []Problem {
 	}
 	return found
 }
+
+// Limits of the problems of one step, ABI clause A8.5. Half a million invalid values
+// would make an error of 50 MB, which is stored and shown.
+const (
+	maxProblems    = 100
+	maxProblemText = 1 << 10 // bytes of a message, a path, a hint
+)
 
 // shorten cuts a text to maxProblemText bytes.
 func shorten(text string) string {
@@ -218,12 +225,12 @@ func (v *schemaFindings) alternatives(n *node, e *jsonschema.ValidationError) []
 		}
 	}
 	at := func(kind Kind, format string, args ...any) []Problem {
-		return []Problem{v.src.problem(n.start, n.path, kind, "", fmt.Sprintf(format, args...))}
+		return []Problem{v.src.problem(n.Start, n.Path(), kind, "", fmt.Sprintf(format, args...))}
 	}
 	switch {
 	case len(causes) > 0 && onlyTypes:
 		slices.Sort(types)
-		return at(KindType, "is %s, want %s", n.typeName(), articles(slices.Compact(types)))
+		return at(KindType, "is %s, want %s", n.TypeName(), articles(slices.Compact(types)))
 	case len(causes) > 0 && onlyFields:
 		return at(KindMissing, "needs %s", quotedList(fields, " or "))
 	}
@@ -265,64 +272,64 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 	}
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
-		add(n.start, n.path, KindType, "", "is %s, want %s", n.typeName(), articles(k.Want))
+		add(n.Start, n.Path(), KindType, "", "is %s, want %s", n.TypeName(), articles(k.Want))
 	case *kind.Required:
 		for _, name := range k.Missing {
-			add(n.start, n.path, KindMissing, "", "%q is missing", name)
+			add(n.Start, n.Path(), KindMissing, "", "%q is missing", name)
 		}
 	case *kind.Enum:
-		if n.kind == '"' {
-			add(n.start, n.path, KindUnknown, didYouMean(n.text, texts(k.Want)), "unknown value %q", shorten(n.text))
+		if n.Kind == '"' {
+			add(n.Start, n.Path(), KindUnknown, didYouMean(n.Text, texts(k.Want)), "unknown value %q", shorten(n.Text))
 			break
 		}
-		add(n.start, n.path, KindValue, "", "is not one of the allowed values")
+		add(n.Start, n.Path(), KindValue, "", "is not one of the allowed values")
 	case *kind.AdditionalProperties:
 		known := propertyNames(v.fields.raw, e.InstanceLocation)
 		unknown := make(map[string]bool, len(k.Properties))
 		for _, name := range k.Properties {
 			unknown[name] = true
 		}
-		for _, m := range n.members {
-			if unknown[m.name] && len(out) <= maxProblems {
-				add(m.start, m.value.path, KindUnknown, didYouMean(m.name, known), "unknown key %q", shorten(m.name))
+		for _, m := range n.Members {
+			if unknown[m.Name] && len(out) <= maxProblems {
+				add(m.Start, m.Value.Path(), KindUnknown, didYouMean(m.Name, known), "unknown key %q", shorten(m.Name))
 			}
 		}
 	case *kind.MinItems:
-		add(n.start, n.path, KindValue, "", "has %d items, want at least %d", k.Got, k.Want)
+		add(n.Start, n.Path(), KindValue, "", "has %d items, want at least %d", k.Got, k.Want)
 	case *kind.MaxItems:
-		add(n.start, n.path, KindValue, "", "has %d items, want at most %d", k.Got, k.Want)
+		add(n.Start, n.Path(), KindValue, "", "has %d items, want at most %d", k.Got, k.Want)
 	case *kind.MinLength:
 		if k.Got == 0 {
-			add(n.start, n.path, KindValue, "", "is empty")
+			add(n.Start, n.Path(), KindValue, "", "is empty")
 			break
 		}
-		add(n.start, n.path, KindValue, "", "has %d characters, want at least %d", k.Got, k.Want)
+		add(n.Start, n.Path(), KindValue, "", "has %d characters, want at least %d", k.Got, k.Want)
 	case *kind.MaxLength:
-		add(n.start, n.path, KindValue, "", "has %d characters, want at most %d", k.Got, k.Want)
+		add(n.Start, n.Path(), KindValue, "", "has %d characters, want at most %d", k.Got, k.Want)
 	case *kind.Minimum:
-		add(n.start, n.path, KindValue, "", "is %s, want at least %s", n.text, k.Want.RatString())
+		add(n.Start, n.Path(), KindValue, "", "is %s, want at least %s", n.Text, k.Want.RatString())
 	case *kind.Maximum:
-		add(n.start, n.path, KindValue, "", "is %s, want at most %s", n.text, k.Want.RatString())
+		add(n.Start, n.Path(), KindValue, "", "is %s, want at most %s", n.Text, k.Want.RatString())
 	case *kind.ExclusiveMinimum:
-		add(n.start, n.path, KindValue, "", "is %s, want more than %s", n.text, k.Want.RatString())
+		add(n.Start, n.Path(), KindValue, "", "is %s, want more than %s", n.Text, k.Want.RatString())
 	case *kind.ExclusiveMaximum:
-		add(n.start, n.path, KindValue, "", "is %s, want less than %s", n.text, k.Want.RatString())
+		add(n.Start, n.Path(), KindValue, "", "is %s, want less than %s", n.Text, k.Want.RatString())
 	case *kind.Pattern:
-		add(n.start, n.path, KindValue, "", "%q does not match %s", shorten(n.text), k.Want)
+		add(n.Start, n.Path(), KindValue, "", "%q does not match %s", shorten(n.Text), k.Want)
 	case *kind.Format:
-		add(n.start, n.path, KindValue, "", "%q is not a valid %s", shorten(n.text), k.Want)
+		add(n.Start, n.Path(), KindValue, "", "%q is not a valid %s", shorten(n.Text), k.Want)
 	case *kind.OneOf:
 		if keys := v.exclusive(e.InstanceLocation, k.Subschemas); len(keys) > 1 {
-			add(n.start, n.path, KindValue, "", "takes only one of %s", quotedList(keys, " and "))
+			add(n.Start, n.Path(), KindValue, "", "takes only one of %s", quotedList(keys, " and "))
 			break
 		}
-		add(n.start, n.path, KindValue, "", "matches more than one alternative of its schema")
+		add(n.Start, n.Path(), KindValue, "", "matches more than one alternative of its schema")
 	default:
 		text := "does not match its schema"
 		if unit := e.BasicOutput(); unit.Error != nil {
 			text = unit.Error.String()
 		}
-		add(n.start, n.path, KindValue, "", "%s", text)
+		add(n.Start, n.Path(), KindValue, "", "%s", text)
 	}
 	return out
 }

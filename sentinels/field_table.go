@@ -2,22 +2,51 @@ package sentinels
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// A field is one key of a JSON object of the format. Decode, Encode and Schema use
-// the same tables of fields, so that they cannot disagree.
+// A field is one key of a JSON object of the format: a row of [format].
 type field[T any] struct {
 	name    string
 	aliases []string // accepted on input
-	doc     string
-	hidden  bool // accepted, but not suggested in hints
-	schema  any
-	decode  func(d *decoder, n *node, dst *T)
-	encode  func(src *T) json.RawMessage // a nil result omits the key; a nil func: read only
+	doc     string   // for the schema and FORMAT.md
+	value   string   // what values it takes, for FORMAT.md
+	example string   // a valid value that is not the default, in JSON
+	hidden  bool     // accepted, but not suggested in hints
+	missing string   // the problem of an object without the key; "" if it is optional
+	into    string   // the key under which the stored form has the value, if it is not name
+
+	// Of loops and triggers.
+	of        []string // types of the object that have the key; nil: all
+	elsewhere string   // hint for a key of another type
+
+	// Of steps.
+	behindOwn   bool // written after the fields of the type
+	replaceable bool // a type may define a field with this name, which replaces the common one
+
+	schema any // a JSON Schema, or a func() any that returns one
+	decode func(d *decoder, n *node, dst *T)
+	encode func(src *T) json.RawMessage // a nil result omits the key; a nil func: read only
 }
+
+// needed is the problem of a loop or trigger without a key that its type needs.
+const needed = "needed"
+
+// text returns the documentation, with the types that have the field.
+func (f *field[T]) text() string {
+	if f.of == nil {
+		return f.doc
+	}
+	return strings.Join(f.of, ", ") + ": " + f.doc
+}
+
+// has reports whether an object of a type has the field.
+func (f *field[T]) has(typ string) bool { return f.of == nil || slices.Contains(f.of, typ) }
 
 type table[T any] []field[T]
 
@@ -49,16 +78,16 @@ func (t table[T]) read(d *decoder, n *node, dst *T) map[string]member {
 	if !d.expect(n, '{', "an object") {
 		return nil
 	}
-	seen := make(map[string]member, len(n.members))
-	for _, m := range n.members {
-		f := t.find(m.name)
+	seen := make(map[string]member, len(n.Members))
+	for _, m := range n.Members {
+		f := t.find(m.Name)
 		if f == nil {
 			known, hidden := t.names()
 			d.unknownKey(m, known, hidden...)
 			continue
 		}
 		if d.recordKey(seen, f.name, m) {
-			f.decode(d, m.value, dst)
+			f.decode(d, m.Value, dst)
 		}
 	}
 	return seen
@@ -85,7 +114,7 @@ func (t table[T]) encode(src *T) json.RawMessage {
 // schemas adds the properties of the table to a schema's.
 func (t table[T]) schemas(properties map[string]any) {
 	for i := range t {
-		properties[t[i].name] = documented(t[i].schema, t[i].doc)
+		properties[t[i].name] = documented(t[i].schema, t[i].text())
 		for _, alias := range t[i].aliases {
 			properties[alias] = documented(t[i].schema, "Another name of "+t[i].name+".")
 		}
@@ -93,19 +122,77 @@ func (t table[T]) schemas(properties map[string]any) {
 }
 
 // objectSchema returns the JSON Schema of the object.
-func (t table[T]) objectSchema(required ...string) map[string]any {
+func (t table[T]) objectSchema() map[string]any {
 	properties := make(map[string]any, len(t))
 	t.schemas(properties)
 	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-	if len(required) > 0 {
-		s["required"] = required
+	var names []string
+	for i := range t {
+		switch f := &t[i]; {
+		case f.missing == "" || f.of != nil:
+		case f.aliases == nil:
+			names = append(names, f.name)
+		default:
+			s["allOf"] = []any{anyRequired(append([]string{f.name}, f.aliases...)...)}
+		}
+	}
+	if names != nil {
+		s["required"] = names
 	}
 	return s
+}
+
+// reportMissing reports required keys that an object does not have; typ is its type, if
+// it has one, and kind what it is in a message.
+func (t table[T]) reportMissing(d *decoder, n *node, seen map[string]member, kind, typ string) {
+	for i := range t {
+		f := &t[i]
+		if _, given := seen[f.name]; given || f.missing == "" || !f.has(typ) {
+			continue
+		}
+		if f.missing == needed {
+			d.add(n, KindMissing, "", "a %s of type %q needs %q", kind, typ, f.name)
+			continue
+		}
+		d.add(n, KindMissing, oneOf(f.schema), "%s", f.missing)
+	}
+}
+
+// oneOf returns the hint for a missing key with a list of choices.
+func oneOf(schema any) string {
+	s, _ := schema.(map[string]any)
+	if list, ok := s["enum"].([]string); ok {
+		return "one of " + quotedList(list, " or ")
+	}
+	return ""
+}
+
+// others returns the names that a text may have for the key of a stored value: keys
+// whose value is merged into it, which have precedence, and aliases.
+func (t table[T]) others(name string) (names []string) {
+	for i := range t {
+		if t[i].into == name {
+			names = append(names, t[i].name)
+		}
+	}
+	if f := t.find(name); f != nil && f.name == name {
+		names = append(names, f.aliases...)
+	}
+	return names
+}
+
+// otherNames returns the names that a text may have for a key of any object of the
+// format.
+func otherNames(name string) []string {
+	return slices.Concat(format.definition.others(name), format.step.others(name), format.loop.others(name), format.trigger.others(name))
 }
 
 // documented returns a copy of a schema with a description.
 func documented(schema any, doc string) any {
 	out := map[string]any{"description": doc}
+	if create, ok := schema.(func() any); ok {
+		schema = create()
+	}
 	if m, ok := schema.(map[string]any); ok {
 		for k, v := range m {
 			out[k] = v
@@ -122,7 +209,7 @@ func documented(schema any, doc string) any {
 // textField is for strings, and for string types such as ids. An empty string is the
 // same as a missing key.
 func textField[T any, S ~string](name, doc string, at func(*T) *S, aliases ...string) field[T] {
-	return field[T]{name: name, aliases: aliases, doc: doc, schema: map[string]any{"type": "string"},
+	return field[T]{name: name, aliases: aliases, doc: doc, value: "text", example: `"some text"`, schema: map[string]any{"type": "string"},
 		decode: func(d *decoder, n *node, dst *T) {
 			if s, ok := d.text(n); ok {
 				*at(dst) = S(s)
@@ -132,13 +219,13 @@ func textField[T any, S ~string](name, doc string, at func(*T) *S, aliases ...st
 			if *at(src) == "" {
 				return nil
 			}
-			return appendString(nil, string(*at(src)))
+			return strictjson.AppendString(nil, string(*at(src)))
 		}}
 }
 
 // numberField is for whole numbers of at least least; 0 is omitted when written.
 func numberField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) *N) field[T] {
-	return field[T]{name: name, doc: doc, schema: map[string]any{"type": "integer", "minimum": least},
+	return field[T]{name: name, doc: doc, value: fmt.Sprintf("whole number from %d", least), example: "7", schema: map[string]any{"type": "integer", "minimum": least},
 		decode: func(d *decoder, n *node, dst *T) {
 			if i, ok := d.integer(n, int64(least)); ok {
 				*at(dst) = N(i)
@@ -154,10 +241,10 @@ func numberField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) 
 
 // flagField is for booleans; false is omitted when written.
 func flagField[T any](name, doc string, at func(*T) *bool) field[T] {
-	return field[T]{name: name, doc: doc, schema: map[string]any{"type": "boolean"},
+	return field[T]{name: name, doc: doc, value: "boolean", example: "true", schema: map[string]any{"type": "boolean"},
 		decode: func(d *decoder, n *node, dst *T) {
-			if n.kind == 't' || n.kind == 'f' {
-				*at(dst) = n.kind == 't'
+			if n.Kind == 't' || n.Kind == 'f' {
+				*at(dst) = n.Kind == 't'
 				return
 			}
 			d.wrongType(n, "a boolean")
@@ -171,11 +258,12 @@ func flagField[T any](name, doc string, at func(*T) *bool) field[T] {
 }
 
 // choiceField is for one of a fixed list of words.
-func choiceField[T any, S ~string](name, doc string, choices []string, at func(*T) *S) field[T] {
+func choiceField[T any, S ~string](name, doc string, list []string, at func(*T) *S) field[T] {
 	f := textField(name, doc, at)
-	f.schema = map[string]any{"type": "string", "enum": choices}
+	f.value, f.example = choices(list), `"`+list[len(list)-1]+`"`
+	f.schema = map[string]any{"type": "string", "enum": list}
 	f.decode = func(d *decoder, n *node, dst *T) {
-		if s, ok := d.choice(n, choices); ok {
+		if s, ok := d.choice(n, list); ok {
 			*at(dst) = S(s)
 		}
 	}
@@ -184,13 +272,13 @@ func choiceField[T any, S ~string](name, doc string, choices []string, at func(*
 
 // listField is for lists of text; an empty one is omitted when written.
 func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
-	return field[T]{name: name, doc: doc,
+	return field[T]{name: name, doc: doc, value: "list of text", example: `["some text"]`,
 		schema: map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
 		decode: func(d *decoder, n *node, dst *T) {
 			if !d.expect(n, '[', "an array of strings") {
 				return
 			}
-			for _, item := range n.items {
+			for _, item := range n.Items {
 				if s, ok := d.text(item); ok {
 					*at(dst) = append(*at(dst), s)
 				}
@@ -205,7 +293,7 @@ func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
 				if i > 0 {
 					b = append(b, ',')
 				}
-				b = appendString(b, s)
+				b = strictjson.AppendString(b, s)
 			}
 			return append(b, ']')
 		}}
@@ -213,8 +301,8 @@ func listField[T any](name, doc string, at func(*T) *[]string) field[T] {
 
 // objectField is for an object with a table of its own. An object in which no key is
 // set is omitted when written.
-func objectField[T, U any](name, doc string, inner table[U], at func(*T) *U) field[T] {
-	return field[T]{name: name, doc: doc, schema: inner.objectSchema(),
+func objectField[T, U any](name, doc, example string, inner *table[U], at func(*T) *U) field[T] {
+	return field[T]{name: name, doc: doc, value: "object", example: example, schema: func() any { return inner.objectSchema() },
 		decode: func(d *decoder, n *node, dst *T) { inner.read(d, n, at(dst)) },
 		encode: func(src *T) json.RawMessage {
 			if raw := inner.encode(at(src)); len(raw) > 2 {
@@ -223,6 +311,73 @@ func objectField[T, U any](name, doc string, inner table[U], at func(*T) *U) fie
 			return nil
 		}}
 }
+
+// idField reads a slug. An invalid one is kept until the end of decoding, so that it
+// is not also reported as a missing name.
+func idField(name, doc string, at func(*fileDefinition) *ID) field[fileDefinition] {
+	f := textField(name, doc, at)
+	f.schema, f.value, f.example = idSchema, "slug `"+idPattern+"`", `"some-id"`
+	f.decode = func(d *decoder, n *node, dst *fileDefinition) {
+		text, ok := d.nonEmptyText(n)
+		if !ok {
+			return
+		}
+		if id := ID(text); !id.Valid() {
+			d.add(n, KindValue, fmt.Sprintf("for example %q", Slug(text)), "invalid id %q: want lower-case letters, digits, - and _, at most %d", text, maxName)
+		}
+		*at(dst) = ID(text)
+	}
+	return f
+}
+
+// extraField stores a key as written, so that writing a file back does not lose the
+// data of other tools.
+func extraField(name string) field[fileDefinition] {
+	return field[fileDefinition]{name: name, hidden: true, doc: "Stored, but not used by runs.", value: "any", example: `"data"`, schema: true,
+		decode: func(d *decoder, n *node, dst *fileDefinition) {
+			if dst.Extra == nil {
+				dst.Extra = make(map[string]json.RawMessage)
+			}
+			dst.Extra[name] = n.Canonical()
+		},
+		encode: func(src *fileDefinition) json.RawMessage { return src.Extra[name] }}
+}
+
+// droppedField accepts a key and does not store it.
+func droppedField(name string) field[fileDefinition] {
+	return field[fileDefinition]{name: name, hidden: true, doc: "Statistics in an exported entity; not stored.", value: "any", example: "1", schema: true,
+		decode: func(*decoder, *node, *fileDefinition) {}}
+}
+
+// The functions below change one property of a row.
+
+// inputOnly is for a field that is read but not written, because its value is merged
+// into another one.
+func inputOnly[T any](into string, f field[T]) field[T] { f.into, f.encode = into, nil; return f }
+
+func example[T any](text string, f field[T]) field[T] { f.example = text; return f }
+
+func hidden[T any](f field[T]) field[T] { f.hidden = true; return f }
+
+func required[T any](missing string, f field[T]) field[T] { f.missing = missing; return f }
+
+func only[T any](of []string, f field[T]) field[T] { f.of = of; return f }
+
+func behindOwn[T any](f field[T]) field[T] { f.behindOwn = true; return f }
+
+func typeMayReplace[T any](f field[T]) field[T] { f.replaceable = true; return f }
+
+// words returns choices as strings.
+func words[S ~string](list ...S) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = string(s)
+	}
+	return out
+}
+
+// choices returns a list of choices as FORMAT.md writes it.
+func choices(list []string) string { return "`" + strings.Join(list, "` `") + "`" }
 
 // An object builds a JSON object, with the keys in the order of the calls of add.
 type object struct{ b []byte }
@@ -233,7 +388,7 @@ func (o *object) add(name string, raw json.RawMessage) {
 	} else {
 		o.b = append(o.b, ',')
 	}
-	o.b = append(appendString(o.b, name), ':')
+	o.b = append(strictjson.AppendString(o.b, name), ':')
 	o.b = append(o.b, raw...)
 }
 

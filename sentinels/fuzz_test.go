@@ -52,7 +52,7 @@ func FuzzDecode(f *testing.F) {
 		if d.Hash() != again.Hash() {
 			t.Fatal("the hash changed")
 		}
-		sentinels.Check(d, opt.Types).Locate("", src)
+		sentinels.Check(d, opt.Types).Locate("", src, opt.Types)
 	})
 }
 

@@ -89,17 +89,18 @@ func (ps Problems) Err() error {
 	return ps
 }
 
-// Locate returns ps with the lines and columns of their paths in src. A path that
-// does not exist gets the position of the nearest value around it.
-func (ps Problems) Locate(file string, src []byte) Problems {
-	text, root, _ := parse(file, src)
+// Locate returns ps with the lines and columns of their paths in src, which may have
+// aliases of the format and of types. A path that does not exist gets the position of the
+// nearest value around it.
+func (ps Problems) Locate(file string, src []byte, types *TypeSet) Problems {
+	text, _ := parse(file, src)
 	out := slices.Clone(ps)
-	if root == nil {
+	if text.Root == nil {
 		return out
 	}
 	for i := range out {
 		out[i].File = file
-		out[i].Line, out[i].Column = text.position(root.find(out[i].Path).start)
+		out[i].Line, out[i].Column = text.Position(text.Root.Find(out[i].Path, types.otherNames).Start)
 	}
 	out.sort()
 	return out

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A Lookup returns the value of a variable. The value must be valid JSON.
@@ -48,10 +50,10 @@ func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage
 		return raw, nil, nil
 	}
 	if !json.Valid(raw) {
-		return nil, nil, fmt.Errorf("resolve: %w", syntaxOf(raw))
+		return nil, nil, fmt.Errorf("resolve: %w", strictjson.Check(raw, unlimited))
 	}
 	r := resolver{lookup: lookup, out: make([]byte, 0, len(raw)+256)}
-	r.value(raw[skipSpace(raw, 0):], s)
+	r.value(bytes.TrimSpace(raw), s)
 	if len(r.out) > MaxResolved {
 		return nil, nil, ErrTooLarge
 	}
@@ -87,7 +89,7 @@ func (r *resolver) value(raw []byte, s *Shape) {
 	case raw[0] == '{':
 		r.out = append(r.out, '{')
 		first := true
-		eachMember(raw, func(name, value []byte) bool {
+		strictjson.EachMember(raw, func(name, value []byte) bool {
 			if !first {
 				r.out = append(r.out, ',')
 			}
@@ -100,7 +102,7 @@ func (r *resolver) value(raw []byte, s *Shape) {
 	case raw[0] == '[':
 		r.out = append(r.out, '[')
 		first := true
-		eachItem(raw, func(value []byte) bool {
+		strictjson.EachItem(raw, func(value []byte) bool {
 			if !first {
 				r.out = append(r.out, ',')
 			}
@@ -110,7 +112,7 @@ func (r *resolver) value(raw []byte, s *Shape) {
 		})
 		r.out = append(r.out, ']')
 	default:
-		r.str(unquote(raw[:skipString(raw, 0)]), s != nil && s.text)
+		r.str(strictjson.Unquote(raw), s != nil && s.text)
 	}
 }
 
@@ -121,15 +123,15 @@ func (r *resolver) str(s string, asText bool) {
 		value, known := r.find(ref)
 		switch {
 		case !known:
-			r.out = appendString(r.out, s)
+			r.out = strictjson.AppendString(r.out, s)
 		case asText:
-			r.out = appendString(r.out, Text(value))
+			r.out = strictjson.AppendString(r.out, Text(value))
 		default:
 			r.out = append(r.out, value...)
 		}
 		return
 	}
-	r.out = appendString(r.out, r.text(s))
+	r.out = strictjson.AppendString(r.out, r.text(s))
 }
 
 // text reads s once, so that a dollar in a value is never read as a reference.
@@ -189,7 +191,7 @@ func (s *Shape) property(name []byte) *Shape {
 	if s == nil {
 		return nil
 	}
-	if inner, ok := s.properties[unquote(name)]; ok {
+	if inner, ok := s.properties[strictjson.Unquote(name)]; ok {
 		return inner
 	}
 	return s.rest
@@ -288,11 +290,11 @@ func References(raw json.RawMessage) []string {
 		switch {
 		case !hasDollar(raw):
 		case raw[0] == '{':
-			eachMember(raw, func(_, value []byte) bool { walk(value); return true })
+			strictjson.EachMember(raw, func(_, value []byte) bool { walk(value); return true })
 		case raw[0] == '[':
-			eachItem(raw, func(value []byte) bool { walk(value); return true })
+			strictjson.EachItem(raw, func(value []byte) bool { walk(value); return true })
 		default:
-			s := unquote(raw[:skipString(raw, 0)])
+			s := strictjson.Unquote(raw)
 			for ref, ok := nextReference(s, 0); ok; ref, ok = nextReference(s, ref.end) {
 				if !slices.Contains(names, ref.name) {
 					names = append(names, ref.name)
@@ -300,6 +302,6 @@ func References(raw json.RawMessage) []string {
 			}
 		}
 	}
-	walk(raw[skipSpace(raw, 0):])
+	walk(bytes.TrimSpace(raw))
 	return names
 }

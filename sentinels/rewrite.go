@@ -3,8 +3,10 @@ package sentinels
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 
-	"github.com/tailscale/hujson"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // maxRewrites is the number of rounds in which a text is changed until it decodes to
@@ -25,7 +27,7 @@ const maxRewrites = 4
 func Rewrite(src []byte, def *Definition, opt DecodeOptions) ([]byte, error) {
 	// The hash does not depend on the checks, and def has passed them.
 	opt.CheckCron, opt.CheckExpression, opt.CheckTrigger = nil, nil, nil
-	want, target := def.Hash(), compact(def)
+	want, target := def.Hash(), compactTree(def)
 	text := src
 	for range maxRewrites + 1 {
 		was, problems := Decode(text, opt)
@@ -35,13 +37,11 @@ func Rewrite(src []byte, def *Definition, opt DecodeOptions) ([]byte, error) {
 		if was.Hash() == want {
 			return text, nil
 		}
-		root, err := hujson.Parse(text)
-		if err != nil {
-			break
-		}
+		written, _ := parse("", text)
 		w := newRewriter(text, opt.Types)
-		w.value(&root, compact(was), target, "")
-		text = root.Pack()
+		root := written.Root
+		changed := w.value(root, compactTree(was).Root, target.Root, "")
+		text = slices.Concat(text[:root.Start], changed, text[root.End:])
 	}
 	// The text cannot be changed, so it is replaced.
 	text = Encode(def)
@@ -55,9 +55,11 @@ func Rewrite(src []byte, def *Definition, opt DecodeOptions) ([]byte, error) {
 	return text, nil
 }
 
-// A rewriter changes the syntax tree of one text. Values are in compact JSON, as
+// A rewriter changes one text. It walks three trees at once: that of the text, with the
+// names and the layout of the author, and those of the definition before and after, as
 // [compact] writes them.
 type rewriter struct {
+	text    []byte
 	types   *TypeSet
 	newline string // of the text
 	unit    string // of its indentation
@@ -65,7 +67,7 @@ type rewriter struct {
 
 // newRewriter detects the line ends and the indentation of the text.
 func newRewriter(text []byte, types *TypeSet) *rewriter {
-	w := &rewriter{types: types, newline: "\n", unit: "  "}
+	w := &rewriter{text: text, types: types, newline: "\n", unit: "  "}
 	if bytes.Contains(text, []byte("\r\n")) {
 		w.newline = "\r\n"
 	}
@@ -79,126 +81,93 @@ func newRewriter(text []byte, types *TypeSet) *rewriter {
 	return w
 }
 
-// value changes v, whose value is before, to the value after. indent is that of the
-// line in which v begins.
-func (w *rewriter) value(v *hujson.Value, before, after []byte, indent string) {
-	if sameValue(before, after) {
-		return
+// value returns the text of n, whose value is before, changed to the value after. indent
+// is that of the line in which n begins.
+func (w *rewriter) value(n, before, after *node, indent string) []byte {
+	written := w.text[n.Start:n.End]
+	switch {
+	case before.Equal(after):
+		return written
+	case n.Kind == '{' && before.Kind == '{' && after.Kind == '{':
+		return w.object(n, before, after, indent)
+	case n.Kind == '[' && before.Kind == '[' && after.Kind == '[' && len(n.Items) == len(before.Items):
+		return w.array(n, before, after, indent)
 	}
-	switch at := v.Value.(type) {
-	case *hujson.Object:
-		if before[0] == '{' && after[0] == '{' {
-			w.object(at, before, after, indent)
-			return
-		}
-	case *hujson.Array:
-		if before[0] == '[' && after[0] == '[' && len(at.Elements) == len(itemsOf(before)) {
-			w.array(at, itemsOf(before), itemsOf(after), indent)
-			return
-		}
-	}
-	w.replace(v, after, indent)
+	return w.replace(written, after, indent)
 }
 
-// replace writes v again and keeps the comments and white space around it.
-func (w *rewriter) replace(v *hujson.Value, after []byte, indent string) {
-	multiline := bytes.ContainsRune(packed(v), '\n') // as it was written before
-	if _, literal := v.Value.(hujson.Literal); literal {
-		multiline = len(after) > shortValue
+// replace returns the text of a value that is written again: in several lines if it was,
+// or if a literal becomes something long.
+func (w *rewriter) replace(written []byte, after *node, indent string) []byte {
+	multiline := bytes.IndexByte(written, '\n') >= 0
+	if written[0] != '{' && written[0] != '[' {
+		multiline = length(after) > shortValue
 	}
-	v.Value = w.newValue(after, indent, multiline)
+	return w.newValue(after, indent, multiline)
 }
-
-// packed returns the text of a value without the comments and white space around it.
-func packed(v *hujson.Value) []byte { return hujson.Value{Value: v.Value}.Pack() }
 
 // array changes an array item by item. Items keep their comments when they move; the
 // comments of removed items are removed.
-func (w *rewriter) array(at *hujson.Array, before, after [][]byte, indent string) {
-	l := w.newLayout(len(at.Elements), at.AfterExtra, indent, func(i int) (*hujson.Value, *hujson.Value) {
-		return &at.Elements[i], &at.Elements[i]
-	})
-	m := matchItems(before, after)
-	slots := make([]*slot, len(after))
-	for j, raw := range after {
+func (w *rewriter) array(n, before, after *node, indent string) []byte {
+	l := w.newLayout(n, indent)
+	m := matchItems(before.Items, after.Items)
+	slots := make([]*slot, len(after.Items))
+	for j, item := range after.Items {
 		if i := m.from[j]; i >= 0 {
 			slots[j] = l.slots[i]
-			w.value(&slots[j].value, before[i], raw, l.indent)
+			slots[j].value = w.value(n.Items[i], before.Items[i], item, l.indent)
 			continue
 		}
-		slots[j] = l.newSlot(hujson.Value{}, hujson.Value{Value: w.newValue(raw, l.indent, l.multilineValues(raw))})
+		slots[j] = l.newSlot("", w.newValue(item, l.indent, l.multilineValues(item)))
 	}
 	l.slots = slots
-	at.AfterExtra = l.close()
-	at.Elements = make([]hujson.ArrayElement, len(slots))
-	for i, s := range l.slots {
-		at.Elements[i] = s.value
-	}
+	return l.write('[', ']')
 }
 
 // object changes the members that differ, under the names that the text has for them.
 // A new member is inserted after the one that it follows in the canonical order.
-func (w *rewriter) object(at *hujson.Object, before, after []byte, indent string) {
-	l := w.newLayout(len(at.Members), at.AfterExtra, indent, func(i int) (*hujson.Value, *hujson.Value) {
-		return &at.Members[i].Name, &at.Members[i].Value
-	})
-	l.named = true
-	old, now := membersOf(before), membersOf(after)
-	names := w.namer(old, now)
-	old = w.limits(l, old, now)
-	for _, m := range old {
+func (w *rewriter) object(n, before, after *node, indent string) []byte {
+	l := w.newLayout(n, indent)
+	names := w.namer(before, after)
+	before = w.limits(l, before, after)
+	for _, m := range before.Members {
 		// A member that is not in the text is derived from others.
-		if i := l.find(names, m.name); i >= 0 && memberOf(now, m.name) == nil {
+		if i := l.find(names, m.Name); i >= 0 && after.Member(m.Name) == nil {
 			l.remove(i)
 		}
 	}
 	last := -1 // slot of the member before
-	for _, m := range now {
-		was, i := memberOf(old, m.name), l.find(names, m.name)
+	for _, m := range after.Members {
+		was, i := before.Member(m.Name), l.find(names, m.Name)
 		switch {
 		case i >= 0 && was != nil:
-			w.value(&l.slots[i].value, was, m.value, l.indent)
+			l.slots[i].value = w.value(l.slots[i].node, was, m.Value, l.indent)
 		case i >= 0: // a default that is written explicitly
-			w.replace(&l.slots[i].value, m.value, l.indent)
-		case was != nil && sameValue(was, m.value): // it is derived from other members
+			l.slots[i].value = w.replace(l.slots[i].value, m.Value, l.indent)
+		case was != nil && was.Equal(m.Value): // it is derived from other members
 			continue
 		default:
 			i = last + 1
-			name := hujson.Value{Value: hujson.Literal(appendString(nil, m.name))}
-			value := hujson.Value{Value: w.newValue(m.value, l.indent, l.multilineValues(m.value))}
-			if l.spaced() {
-				value.BeforeExtra = hujson.Extra(" ")
-			}
-			l.insert(i, l.newSlot(name, value))
+			l.insert(i, l.newSlot(m.Name, w.newValue(m.Value, l.indent, l.multilineValues(m.Value))))
 		}
 		last = i
 	}
-	at.AfterExtra = l.close()
-	at.Members = make([]hujson.ObjectMember, len(l.slots))
-	for i, s := range l.slots {
-		at.Members[i] = hujson.ObjectMember{Name: s.name, Value: s.value}
-	}
+	return l.write('{', '}')
 }
 
 // namer returns a function from a key of this object to the aliases that the text may
 // have for it. A name that is a key of its own, as in free data, is not an alias.
-func (w *rewriter) namer(old, now []rawMember) func(name string) []string {
+func (w *rewriter) namer(old, now *node) func(name string) []string {
+	kind := old.Member("type")
+	if kind == nil {
+		kind = now.Member("type")
+	}
 	var spec *TypeSpec
-	if w.types != nil {
-		kind := memberOf(old, "type")
-		if kind == nil {
-			kind = memberOf(now, "type")
-		}
-		if kind != nil && kind[0] == '"' {
-			spec, _ = w.types.Lookup(StepType(unquote(kind)))
-		}
+	if kind != nil {
+		spec, _ = w.types.Lookup(StepType(kind.Text))
 	}
 	return func(name string) []string {
-		var others []string
-		if name == "id" { // of an exported entity; it has precedence over id
-			others = append(others, "uniqueId")
-		}
-		others = append(others, writtenAs[name]...)
+		others := otherNames(name)
 		if spec != nil {
 			for alias, stored := range spec.Aliases {
 				if stored == name {
@@ -207,70 +176,123 @@ func (w *rewriter) namer(old, now []rawMember) func(name string) []string {
 			}
 		}
 		// Free data may have both "if" and "check" as keys of their own.
-		var free []string
-		for _, other := range others {
-			if memberOf(old, other) == nil {
-				free = append(free, other)
-			}
-		}
-		return free
+		return slices.DeleteFunc(others, func(other string) bool { return old.Member(other) != nil })
 	}
 }
 
 // limits changes the limits that a definition may have at the top level and in
 // safety, of which the smaller one is used. It returns old as if the limits that it
 // changed had been in safety.
-func (w *rewriter) limits(l *layout, old, now []rawMember) []rawMember {
-	for _, name := range []string{"timeoutMs", "maxIterations"} {
-		i := l.find(nil, name)
-		if i < 0 || memberOf(old, name) != nil || memberOf(old, "loop") == nil {
+func (w *rewriter) limits(l *layout, old, now *node) *node {
+	if old.Member("loop") == nil { // not a definition
+		return old
+	}
+	for _, f := range format.definition {
+		outer, name, limit := strings.Cut(f.into, ".")
+		i := l.find(nil, f.name)
+		if !limit || i < 0 || old.Member(f.name) != nil {
 			continue
 		}
 		// It is at the top level in the text, and in safety in the compact form.
-		was, is := limitOf(old, name), limitOf(now, name)
-		if string(was) == string(is) {
+		was, is := inner(old, outer, name), inner(now, outer, name)
+		if was == nil && is == nil || was != nil && is != nil && was.Equal(is) {
 			continue
 		}
-		if l.has("safety", name) || is == nil {
+		has := l.has(outer, name)
+		if has || is == nil {
 			l.remove(i)
 		} else {
-			w.replace(&l.slots[i].value, is, l.indent)
+			l.slots[i].value = w.replace(l.slots[i].value, is, l.indent)
 		}
-		if !l.has("safety", name) {
-			old = withLimit(old, name, is)
+		if !has {
+			old = withInner(old, outer, name, is)
 		}
 	}
 	return old
 }
 
-// limitOf returns a limit of the member safety, nil for none.
-func limitOf(members []rawMember, name string) []byte {
-	if safety := memberOf(members, "safety"); safety != nil {
-		return memberOf(membersOf(safety), name)
+// inner returns a member of a member, nil for none.
+func inner(n *node, outer, name string) *node {
+	if n = n.Member(outer); n == nil {
+		return nil
 	}
-	return nil
+	return n.Member(name)
 }
 
-// withLimit returns a copy of members with the limit in safety; a nil value removes it.
-func withLimit(members []rawMember, name string, value []byte) []rawMember {
-	var safety object
+// withInner returns a copy of n with value as a member of its member outer; a nil value
+// removes it.
+func withInner(n *node, outer, name string, value *node) *node {
+	object := &node{Kind: '{'}
 	if value != nil {
-		safety.add(name, value)
+		object.Members = append(object.Members, member{Name: name, Value: value})
 	}
-	out := make([]rawMember, 0, len(members)+1)
-	for _, m := range members {
-		if m.name != "safety" {
-			out = append(out, m)
+	out := &node{Kind: '{'}
+	for _, m := range n.Members {
+		if m.Name != outer {
+			out.Members = append(out.Members, m)
 			continue
 		}
-		for _, s := range membersOf(m.value) {
-			if s.name != name {
-				safety.add(s.name, s.value)
+		for _, s := range m.Value.Members {
+			if s.Name != name {
+				object.Members = append(object.Members, s)
 			}
 		}
 	}
-	if len(safety.b) > 0 {
-		out = append(out, rawMember{"safety", safety.bytes()})
+	if len(object.Members) > 0 {
+		out.Members = append(out.Members, member{Name: outer, Value: object})
 	}
 	return out
+}
+
+// newValue returns the text of a value that the text does not have yet.
+func (w *rewriter) newValue(n *node, indent string, multiline bool) []byte {
+	if !multiline {
+		return writeLine(nil, n)
+	}
+	return bytes.ReplaceAll(writeLines(nil, n, "\n"+indent, w.unit), []byte("\n"), []byte(w.newline))
+}
+
+// length returns the number of bytes of a value in compact form.
+func length(n *node) int { return len(n.Canonical()) }
+
+// writeLine writes a value in one line, with spaces after colons and commas.
+func writeLine(b []byte, n *node) []byte {
+	switch n.Kind {
+	case '{':
+		b = append(b, '{')
+		for i, m := range n.Members {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = writeLine(append(strictjson.AppendString(b, m.Name), ": "...), m.Value)
+		}
+		return append(b, '}')
+	case '[':
+		b = append(b, '[')
+		for i, item := range n.Items {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = writeLine(b, item)
+		}
+		return append(b, ']')
+	}
+	return append(b, n.Canonical()...)
+}
+
+// writeLines writes each member and each item of a value in a line of its own. line
+// ends a line and indents the next one.
+func writeLines(b []byte, n *node, line, unit string) []byte {
+	if len(n.Members)+len(n.Items) == 0 {
+		return writeLine(b, n)
+	}
+	for i, m := range n.Members {
+		b = append(append(b, "{,"[min(i, 1)]), line+unit...)
+		b = writeLines(append(strictjson.AppendString(b, m.Name), ": "...), m.Value, line+unit, unit)
+	}
+	for i, item := range n.Items {
+		b = append(append(b, "[,"[min(i, 1)]), line+unit...)
+		b = writeLines(b, item, line+unit, unit)
+	}
+	return append(append(b, line...), n.Kind+2) // the brackets are two apart in ASCII
 }

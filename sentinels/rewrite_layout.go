@@ -2,81 +2,93 @@ package sentinels
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 
-	"github.com/tailscale/hujson"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // shortValue is the length in bytes up to which a new array or object is written in
 // one line if it has no neighbours whose layout could be copied.
 const shortValue = 60
 
-// A slot is one member or item with its comments: those before it, and the one after
-// it in the same line, which the syntax tree has before the next value.
+// A slot is one member or item with its comments: those before it, those between it and
+// its comma, and the one after it in the same line, which is behind the comma.
 type slot struct {
-	name  hujson.Value // of a member
-	value hujson.Value
-	lead  hujson.Extra
-	trail hujson.Extra
+	node   *node  // in the text, nil for a new one
+	name   string // of a member
+	head   []byte // of a member: its key and the colon, as written
+	value  []byte
+	lead   []byte
+	after  []byte // before the comma
+	trail  []byte
+	spaced bool // there is a space after the colon
 }
 
 // A layout is the content of one object or array, divided into slots.
 type layout struct {
 	slots  []*slot
-	open   hujson.Extra // comment in the line of the opening bracket
-	end    hujson.Extra // before the closing bracket
-	indent string       // of its slots
-	comma  bool         // there is a trailing comma
-	named  bool         // an object
-	lines  bool         // each slot begins a line
-	empty  bool         // it had no slots
-	outer  string       // indentation of the line of the opening bracket
-	line   string       // the line end
+	open   []byte // comment in the line of the opening bracket
+	end    []byte // before the closing bracket
+	indent string // of its slots
+	comma  bool   // there is a trailing comma
+	lines  bool   // each slot begins a line
+	named  bool   // an object
+	empty  bool   // it had no slots
+	outer  string // indentation of the line of the opening bracket
+	line   string // the line end
 }
 
-// newLayout divides n members or items into slots; part returns the values that have
-// the extra before and after one of them. For an item that is the same value.
-func (w *rewriter) newLayout(n int, after hujson.Extra, outer string, part func(int) (first, last *hujson.Value)) *layout {
-	l := &layout{indent: outer + w.unit, outer: outer, empty: n == 0, line: w.newline}
-	var before *slot
-	for i := range n {
-		first, last := part(i)
-		head, lead := splitLine(first.BeforeExtra)
-		s := &slot{value: *last, lead: lead}
-		if first != last {
-			s.name = *first
-			s.name.BeforeExtra = nil
-		} else {
-			s.value.BeforeExtra = nil
-		}
-		if before == nil {
-			l.open = head
-		} else {
-			before.trail = head
-		}
+// newLayout divides the members or items of n into slots.
+func (w *rewriter) newLayout(n *node, outer string) *layout {
+	l := &layout{indent: outer + w.unit, outer: outer, line: w.newline, named: n.Kind == '{'}
+	for _, m := range n.Members {
+		head := w.text[m.Start:m.Value.Start]
+		l.slots = append(l.slots, &slot{node: m.Value, name: m.Name, head: head, spaced: head[len(head)-1] != ':'})
+	}
+	for _, item := range n.Items {
+		l.slots = append(l.slots, &slot{node: item})
+	}
+	l.empty = len(l.slots) == 0
+	trail := &l.open // of the slot before
+	at := n.Start + 1
+	for _, s := range l.slots {
+		start := s.node.Start - len(s.head)
+		*trail, s.lead = splitLine(w.text[at:start])
+		s.value, trail = w.text[s.node.Start:s.node.End], &s.trail
 		// The last slot decides, because most additions come after it.
-		if bytes.IndexByte(lead, '\n') >= 0 {
-			l.lines, l.indent = true, string(lead[bytes.LastIndexByte(lead, '\n')+1:])
-			if blank := bytes.TrimLeft([]byte(l.indent), " \t"); len(blank) > 0 {
-				l.indent = l.indent[:len(l.indent)-len(blank)]
-			}
+		if i := bytes.LastIndexByte(s.lead, '\n'); i >= 0 {
+			indent := s.lead[i+1:]
+			l.lines, l.indent = true, string(indent[:len(indent)-len(bytes.TrimLeft(indent, " \t"))])
 		}
-		l.slots, before = append(l.slots, s), s
+		at = s.node.End
+		comma := commaAt(w.text[at : n.End-1])
+		if l.comma = comma >= 0; l.comma {
+			s.after = w.text[at : at+comma]
+			at += comma + 1
+		}
 	}
-	head, end := splitLine(after)
-	l.end = end
-	if before == nil {
-		l.open = head
-		return l
-	}
-	before.trail = head
-	l.comma = before.value.AfterExtra != nil
+	*trail, l.end = splitLine(w.text[at : n.End-1])
 	return l
 }
 
+// commaAt returns the offset of the comma after a value, -1 if a closing bracket is next.
+func commaAt(text []byte) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case ',':
+			return i
+		case '/':
+			i = strictjson.SkipComment(text, i) - 1
+		case ' ', '\t', '\r', '\n':
+		default:
+			return -1
+		}
+	}
+	return -1
+}
+
 // splitLine divides extra after the comment in its first line.
-func splitLine(extra hujson.Extra) (head, rest hujson.Extra) {
+func splitLine(extra []byte) (head, rest []byte) {
 	for i := 0; i < len(extra); i++ {
 		switch extra[i] {
 		case '\n':
@@ -88,11 +100,7 @@ func splitLine(extra hujson.Extra) (head, rest hujson.Extra) {
 			}
 			return slices.Clone(extra[:i]), slices.Clone(extra[i:])
 		case '/':
-			if end := skipComment(extra, i); end < len(extra) && extra[i+1] == '/' {
-				i = end - 1 // the line end is next
-			} else {
-				i = end
-			}
+			i = strictjson.SkipComment(extra, i) - 1 // after "//", the line end is next
 		}
 	}
 	return nil, slices.Clone(extra)
@@ -102,7 +110,7 @@ func splitLine(extra hujson.Extra) (head, rest hujson.Extra) {
 // none.
 func (l *layout) find(others func(string) []string, name string) int {
 	at := func(name string) int {
-		return slices.IndexFunc(l.slots, func(s *slot) bool { return unquote(s.name.Value.(hujson.Literal)) == name })
+		return slices.IndexFunc(l.slots, func(s *slot) bool { return s.name == name })
 	}
 	if others != nil {
 		for _, other := range others(name) {
@@ -117,90 +125,75 @@ func (l *layout) find(others func(string) []string, name string) int {
 // has reports whether the member name is an object that has the key.
 func (l *layout) has(name, key string) bool {
 	i := l.find(nil, name)
-	if i < 0 {
-		return false
-	}
-	inner, ok := l.slots[i].value.Value.(*hujson.Object)
-	return ok && slices.ContainsFunc(inner.Members, func(m hujson.ObjectMember) bool {
-		return unquote(m.Name.Value.(hujson.Literal)) == key
-	})
+	return i >= 0 && l.slots[i].node.Member(key) != nil
 }
 
-// remove and insert change the slots; close writes them.
+// remove and insert change the slots; write returns them.
 func (l *layout) remove(i int) { l.slots = slices.Delete(l.slots, i, i+1) }
 
 func (l *layout) insert(i int, s *slot) { l.slots = slices.Insert(l.slots, i, s) }
 
-// newSlot returns a slot with the layout of its neighbours. In an empty array it begins
-// a line if its value is long.
-func (l *layout) newSlot(name, value hujson.Value) *slot {
+// newSlot returns a slot with the layout of its neighbours; the name is that of a
+// member. In an empty array it begins a line if its value is long.
+func (l *layout) newSlot(name string, value []byte) *slot {
 	s := &slot{name: name, value: value}
+	if l.named {
+		s.head = append(strictjson.AppendString(nil, name), ':')
+		if s.spaced = len(l.slots) == 0 || l.slots[0].spaced; s.spaced {
+			s.head = append(s.head, ' ')
+		}
+	}
 	if l.empty && !l.lines {
-		text := packed(&value)
-		l.lines = len(text) > shortValue || bytes.IndexByte(text, '\n') >= 0
+		l.lines = len(value) > shortValue || bytes.IndexByte(value, '\n') >= 0
 	}
 	if l.lines {
-		s.lead = hujson.Extra(l.line + l.indent)
+		s.lead = []byte(l.line + l.indent)
 	}
 	return s
 }
 
-// spaced reports whether there is a space between names and values.
-func (l *layout) spaced() bool {
-	return len(l.slots) == 0 || len(l.slots[0].value.BeforeExtra) > 0
-}
-
 // multilineValues reports whether a new array or object is written in several lines:
 // if its neighbours are, or without neighbours if it is long.
-func (l *layout) multilineValues(raw []byte) bool {
+func (l *layout) multilineValues(n *node) bool {
 	if !l.lines && !l.empty {
 		return false
 	}
 	for _, s := range l.slots {
-		if _, literal := s.value.Value.(hujson.Literal); !literal {
-			return bytes.IndexByte(packed(&s.value), '\n') >= 0
+		if s.value[0] == '{' || s.value[0] == '[' {
+			return bytes.IndexByte(s.value, '\n') >= 0
 		}
 	}
-	return len(raw) > shortValue
+	return length(n) > shortValue
 }
 
-// close writes the extras of the slots and returns the extra before the closing
-// bracket.
-func (l *layout) close() hujson.Extra {
+// write returns the object or array with its slots.
+func (l *layout) write(opening, closing byte) []byte {
+	out := []byte{opening}
 	head := l.open
 	for i, s := range l.slots {
 		lead := s.lead
 		if len(lead) == 0 && i > 0 && !l.lines {
-			lead = hujson.Extra(" ")
+			lead = []byte(" ")
 		}
-		extra := joinExtra(head, lead, l.line+l.indent)
-		if l.named {
-			s.name.BeforeExtra = extra
-		} else {
-			s.value.BeforeExtra = extra
+		out = append(out, joinExtra(head, lead, l.line+l.indent)...)
+		out = append(append(out, s.head...), s.value...)
+		if i == len(l.slots)-1 && !l.comma {
+			head = slices.Concat(s.after, s.trail)
+			break
 		}
+		out = append(append(out, s.after...), ',')
 		head = s.trail
-		// In the tree, a non-nil extra after the last value, even if empty, means a
-		// trailing comma, so it is set and removed with the order.
-		switch last := i == len(l.slots)-1; {
-		case !last:
-		case l.comma && s.value.AfterExtra == nil:
-			s.value.AfterExtra = hujson.Extra{} // not nil: a trailing comma
-		case !l.comma:
-			head = append(slices.Clone(s.value.AfterExtra), head...)
-			s.value.AfterExtra = nil
-		}
 	}
 	end := l.end
 	if l.lines && bytes.IndexByte(end, '\n') < 0 {
-		end = append(slices.Clone(end), (l.line + l.outer)...)
+		end = slices.Concat(end, []byte(l.line+l.outer))
 	}
-	return joinExtra(head, end, l.line+l.outer)
+	return append(append(out, joinExtra(head, end, l.line+l.outer)...), closing)
 }
 
 // joinExtra joins two extras. It begins a new line after a comment that extends to the
 // end of its line.
-func joinExtra(head, rest hujson.Extra, line string) hujson.Extra {
+func joinExtra(head, rest []byte, line string) []byte {
 	if len(head) == 0 {
 		return rest
 	}
@@ -210,46 +203,4 @@ func joinExtra(head, rest hujson.Extra, line string) hujson.Extra {
 		rest = bytes.TrimLeft(rest, " \t")
 	}
 	return append(joined, rest...)
-}
-
-// newValue parses a value that the text does not have yet.
-func (w *rewriter) newValue(raw []byte, indent string, multiline bool) hujson.ValueTrimmed {
-	text := spacedJSON(nil, raw)
-	if multiline && (raw[0] == '{' || raw[0] == '[') {
-		var b bytes.Buffer
-		if json.Indent(&b, raw, indent, w.unit) == nil {
-			text = bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(w.newline))
-		}
-	}
-	v, err := hujson.Parse(text)
-	if err != nil {
-		return hujson.Literal(raw) // only in a Definition that was not decoded; decoding the text reports it
-	}
-	return v.Value
-}
-
-// spacedJSON writes a value in one line, with spaces after colons and commas.
-func spacedJSON(b, raw []byte) []byte {
-	switch raw[0] {
-	case '{':
-		b = append(b, '{')
-		for i, m := range membersOf(raw) {
-			if i > 0 {
-				b = append(b, ", "...)
-			}
-			b = append(appendString(b, m.name), ": "...)
-			b = spacedJSON(b, m.value)
-		}
-		return append(b, '}')
-	case '[':
-		b = append(b, '[')
-		for i, item := range itemsOf(raw) {
-			if i > 0 {
-				b = append(b, ", "...)
-			}
-			b = spacedJSON(b, item)
-		}
-		return append(b, ']')
-	}
-	return append(b, raw...)
 }

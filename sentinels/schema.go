@@ -19,15 +19,14 @@ var referenceSchema = map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`}
 // so that an editor can complete them. Decode is stricter: it also checks
 // references, limits and expressions.
 func Schema(types *TypeSet, triggers []TriggerKind) json.RawMessage {
-	root := definitionFields.objectSchema()
+	root := format.definition.objectSchema()
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Sentinel definition"
-	root["allOf"] = []any{anyRequired("steps", "pipeline")}
 	defs := map[string]any{
 		"steps":   map[string]any{"type": "array", "items": refSchema("step")},
-		"loop":    loopFields.objectSchema("type"),
-		"input":   inputFields.objectSchema(),
-		"onError": onErrorFields.objectSchema("retry"),
+		"loop":    format.loop.objectSchema(),
+		"input":   format.input.objectSchema(),
+		"onError": format.onError.objectSchema(),
 		"trigger": triggerSchema(triggers),
 	}
 	defs["step"] = stepSchema(types, defs)
@@ -51,7 +50,7 @@ func anyRequired(names ...string) map[string]any {
 // triggerSchema suggests types of triggers but accepts all, because the host defines
 // which ones exist.
 func triggerSchema(kinds []TriggerKind) map[string]any {
-	s := triggerFields.objectSchema("type")
+	s := format.trigger.objectSchema()
 	delete(s, "additionalProperties") // each kind has options of its own
 	kind := s["properties"].(map[string]any)["type"].(map[string]any)
 	if len(kinds) > 0 {
@@ -68,7 +67,7 @@ func triggerSchema(kinds []TriggerKind) map[string]any {
 // stepSchema returns the schema of a step: the common fields and, for each type, a
 // condition under which the type's own fields are allowed.
 func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
-	s := stepFields.objectSchema()
+	s := format.step.objectSchema()
 	delete(s, "additionalProperties")
 	if types == nil {
 		return s
@@ -169,7 +168,7 @@ func (m merger) field(mark string, property any) any {
 		s = map[string]any{"type": "array", "items": refSchema("steps")}
 	case markDefinition:
 		s = map[string]any{"anyOf": []any{map[string]any{"type": "object", "required": []string{"$ref"},
-			"properties": map[string]any{"$ref": schemaID}, "additionalProperties": false}, map[string]any{"$ref": "#"}}}
+			"properties": map[string]any{"$ref": idSchema}, "additionalProperties": false}, map[string]any{"$ref": "#"}}}
 	default:
 		return m.merge(property)
 	}

@@ -6,7 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/internal/schemacost"
 )
 
 // A Shape is the part of a JSON Schema that [Resolve] uses: which values must be
@@ -64,7 +65,7 @@ func (m *shapes) of(schema any) *Shape {
 		}
 		shape := new(Shape)
 		m.refs[ref] = shape
-		if target, ok := pointer(m.root, ref); ok {
+		if target, ok := schemacost.Pointer(m.root, ref); ok {
 			if found := m.of(target); found != nil {
 				*shape = *found
 			}
@@ -126,39 +127,11 @@ func deref(root, schema any) (map[string]any, bool) {
 		if !ok {
 			return s, true
 		}
-		if schema, ok = pointer(root, ref); !ok {
+		if schema, ok = schemacost.Pointer(root, ref); !ok {
 			return nil, false
 		}
 	}
 	return nil, false
-}
-
-var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
-
-// pointer returns the target of a reference such as "#/$defs/rule".
-func pointer(root any, ref string) (any, bool) {
-	path, ok := strings.CutPrefix(ref, "#")
-	if !ok || path != "" && path[0] != '/' { // another document, or an anchor
-		return nil, false
-	}
-	for _, token := range strings.Split(path, "/")[1:] {
-		token = pointerEscapes.Replace(token)
-		switch at := root.(type) {
-		case map[string]any:
-			if root, ok = at[token]; !ok {
-				return nil, false
-			}
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(at) {
-				return nil, false
-			}
-			root = at[i]
-		default:
-			return nil, false
-		}
-	}
-	return root, true
 }
 
 // normalizeEnums changes strings in n to the case that the enums of the field's schema
@@ -179,9 +152,9 @@ func normalizeEnums(root, schema any, n *node, depth int) {
 	if !ok {
 		return
 	}
-	if enum, ok := s["enum"].([]any); ok && n.kind == '"' && !slices.Contains(enum, any(n.text)) {
-		if choice, ok := equalFold(n.text, texts(enum)); ok {
-			n.text = choice
+	if enum, ok := s["enum"].([]any); ok && n.Kind == '"' && !slices.Contains(enum, any(n.Text)) {
+		if choice, ok := equalFold(n.Text, texts(enum)); ok {
+			n.Text = choice
 		}
 	}
 	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
@@ -192,13 +165,13 @@ func normalizeEnums(root, schema any, n *node, depth int) {
 			}
 		}
 	}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		normalizeEnums(root, s["items"], item, 0)
 	}
 	properties, _ := s["properties"].(map[string]any)
-	for _, m := range n.members {
-		if property, ok := properties[m.name]; ok {
-			normalizeEnums(root, property, m.value, 0)
+	for _, m := range n.Members {
+		if property, ok := properties[m.Name]; ok {
+			normalizeEnums(root, property, m.Value, 0)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 //go:embed template.jsonc
@@ -19,6 +21,6 @@ func Template(name string) ([]byte, error) {
 	if strings.ContainsAny(name, "\n\r") {
 		return nil, fmt.Errorf("template %q: the name has more than one line", name)
 	}
-	text := strings.Replace(starter, `"NAME"`, string(appendString(nil, name)), 1)
-	return []byte(strings.Replace(text, `"ID"`, string(appendString(nil, string(Slug(name)))), 1)), nil
+	text := strings.Replace(starter, `"NAME"`, string(strictjson.AppendString(nil, name)), 1)
+	return []byte(strings.Replace(text, `"ID"`, string(strictjson.AppendString(nil, string(Slug(name)))), 1)), nil
 }

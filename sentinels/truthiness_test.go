@@ -100,7 +100,7 @@ func TestTextAsConditionWording(t *testing.T) {
   "loop": {"type": "until", "check": "$reply.text"},
   "timeoutMs": 5
 }`
-	got := sentinels.Check(decode(t, src), types(t)).Locate("f.json", []byte(src)).Error()
+	got := sentinels.Check(decode(t, src), types(t)).Locate("f.json", []byte(src), types(t)).Error()
 	want := strings.Join([]string{
 		`f.json:6:70: steps[1].condition: $tests.output is a text, and every text that is not empty is true, also 'false'`,
 		"\twrite $tests.output.trim() === 'true', or $tests.output.trim() !== '' to accept any text",

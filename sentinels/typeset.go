@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/internal/schemacost"
 )
 
 // A TypeSet is the set of step types that a definition may use. The runtime builds
@@ -54,7 +56,7 @@ type fieldSet struct {
 	marks  map[string]string // by field
 	open   bool              // other fields are allowed
 	check  *jsonschema.Schema
-	size   schemaSize
+	size   schemacost.Size
 	shapes map[string]*Shape
 }
 
@@ -96,6 +98,42 @@ func NewTypeSet(specs []TypeSpec) (*TypeSet, error) {
 		return nil, errors.Join(errs...)
 	}
 	return t, nil
+}
+
+// CheckTypes checks the step types in the manifests of plugins against the limits of
+// ABI clause A8.4. It takes milliseconds and compiles nothing. [NewTypeSet] calls it.
+func CheckTypes(specs []TypeSpec) error {
+	types, parts := map[string]int{}, map[string]int{}
+	for i := range specs {
+		spec := &specs[i]
+		if spec.compiled != nil {
+			continue // it has been checked before
+		}
+		if n := max(len(spec.Aliases), len(spec.Infer)); n > schemacost.MaxProperties {
+			return fmt.Errorf("step type %q: %d aliases or fields to infer it from, the limit is %d each", spec.Type, n, schemacost.MaxProperties)
+		}
+		size, err := schemacost.Check(spec.schemaText())
+		if err != nil {
+			return fmt.Errorf("step type %q: fields: %w", spec.Type, err)
+		}
+		types[spec.Plugin]++
+		parts[spec.Plugin] += size.Parts
+		switch {
+		case types[spec.Plugin] > schemacost.MaxTypes:
+			return fmt.Errorf("plugin %q: more than %d step types", spec.Plugin, schemacost.MaxTypes)
+		case parts[spec.Plugin] > schemacost.MaxAllParts:
+			return fmt.Errorf("plugin %q: its schemas have more than %d objects, arrays and booleans; %s", spec.Plugin, schemacost.MaxAllParts, schemacost.Hint)
+		}
+	}
+	return nil
+}
+
+// schemaText returns the schema of the type's fields; the default accepts any object.
+func (s *TypeSpec) schemaText() []byte {
+	if text := bytes.TrimSpace(s.Fields); len(text) > 0 {
+		return text
+	}
+	return []byte(`{"type":"object"}`)
 }
 
 // Lookup returns the spec of a type. The spec must not be changed.
@@ -174,9 +212,29 @@ func (s *TypeSpec) stored(name string) string {
 	return name
 }
 
+// otherNames returns the names that a text may have for a key of any object of the
+// format or of a type.
+func (t *TypeSet) otherNames(name string) []string {
+	names := otherNames(name)
+	if t == nil {
+		return names
+	}
+	for i := range t.specs {
+		for alias, stored := range t.specs[i].Aliases {
+			if stored == name {
+				names = append(names, alias)
+			}
+		}
+	}
+	return names
+}
+
 // isCommonField reports whether a field is common to all types, so that a type cannot
-// define it. timeoutMs is an exception: for a wait it has another meaning.
-func isCommonField(name string) bool { return name != "timeoutMs" && stepFields.find(name) != nil }
+// define it.
+func isCommonField(name string) bool {
+	f := format.step.find(name)
+	return f != nil && !f.replaceable
+}
 
 // localOnly is a loader that refuses references to files and URLs.
 type localOnly struct{}
@@ -188,7 +246,7 @@ func (localOnly) Load(url string) (any, error) {
 // compileFields reads and checks the spec of a type, which comes from the manifest of a
 // plugin and is not trusted.
 func compileFields(spec *TypeSpec) (*fieldSet, error) {
-	size, err := checkSchema(spec.schemaText())
+	size, err := schemacost.Check(spec.schemaText())
 	if err != nil {
 		return nil, fmt.Errorf("fields: %w", err)
 	}
@@ -222,7 +280,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 		}
 	}
 	for alias, name := range spec.Aliases {
-		if !f.has(name) || f.has(alias) || stepFields.find(alias) != nil {
+		if !f.has(name) || f.has(alias) || format.step.find(alias) != nil {
 			return nil, fmt.Errorf("aliases: %q cannot stand for %q", alias, name)
 		}
 	}
@@ -276,7 +334,7 @@ func compileCheck(f *fieldSet, name string) (*jsonschema.Schema, error) {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(localOnly{})
 	c.AssertFormat()
-	c.UseRegexpEngine(compilePattern)
+	c.UseRegexpEngine(schemacost.CompilePattern)
 	url := "https://sentinel.invalid/steps/" + name + ".json"
 	if err := c.AddResource(url, schema); err != nil {
 		return nil, fmt.Errorf("fields: %w", err)

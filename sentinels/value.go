@@ -6,13 +6,15 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Path returns the part of value at a path such as "a.b[0].c"; a leading "." is
 // optional. As in a condition, "length" is the length of an array or a string. value
 // must be valid JSON.
 func Path(value json.RawMessage, path string) (json.RawMessage, bool) {
-	value = value[skipSpace(value, 0):]
+	value = bytes.TrimSpace(value)
 	for path != "" {
 		if len(value) == 0 {
 			return nil, false
@@ -42,21 +44,21 @@ func Path(value json.RawMessage, path string) (json.RawMessage, bool) {
 		}
 		value = next
 	}
-	return bytes.TrimRight(value, " \n\t\r"), true
+	return value, true
 }
 
 // part returns one member or one item of value; index is -1 for a member.
 func part(value json.RawMessage, key string, index int) (found json.RawMessage, ok bool) {
 	switch {
 	case value[0] == '{' && index < 0:
-		eachMember(value, func(name, inner []byte) bool {
-			if unquote(name) == key {
+		strictjson.EachMember(value, func(name, inner []byte) bool {
+			if strictjson.Unquote(name) == key {
 				found, ok = inner, true
 			}
 			return true // the last of two equal names is used, as in encoding/json
 		})
 	case value[0] == '[' && index >= 0:
-		eachItem(value, func(inner []byte) bool {
+		strictjson.EachItem(value, func(inner []byte) bool {
 			if index == 0 {
 				found, ok = inner, true
 			}
@@ -65,10 +67,10 @@ func part(value json.RawMessage, key string, index int) (found json.RawMessage, 
 		})
 	case value[0] == '[' && key == "length":
 		n := 0
-		eachItem(value, func([]byte) bool { n++; return true })
+		strictjson.EachItem(value, func([]byte) bool { n++; return true })
 		return strconv.AppendInt(nil, int64(n), 10), true
 	case value[0] == '"' && key == "length":
-		n := len(utf16.Encode([]rune(unquote(value[:skipString(value, 0)]))))
+		n := len(utf16.Encode([]rune(strictjson.Unquote(value))))
 		return strconv.AppendInt(nil, int64(n), 10), true
 	}
 	return found, ok
@@ -78,7 +80,7 @@ func part(value json.RawMessage, key string, index int) (found json.RawMessage, 
 // is, an object with a string "text" as that string, an array of such objects as one
 // line for each, null as nothing, and every other value as JSON.
 func Text(value json.RawMessage) string {
-	value = value[skipSpace(value, 0):]
+	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
 		return ""
 	}
@@ -86,7 +88,7 @@ func Text(value json.RawMessage) string {
 	case 'n':
 		return ""
 	case '"':
-		return unquote(value[:skipString(value, 0)])
+		return strictjson.Unquote(value)
 	case '{':
 		if text, ok := ownText(value); ok {
 			return text
@@ -94,7 +96,7 @@ func Text(value json.RawMessage) string {
 	case '[':
 		var lines []string
 		all := true
-		eachItem(value, func(item []byte) bool {
+		strictjson.EachItem(value, func(item []byte) bool {
 			text, ok := ownText(item)
 			lines, all = append(lines, text), ok
 			return all
@@ -119,5 +121,5 @@ func ownText(value []byte) (string, bool) {
 	if !ok || text[0] != '"' {
 		return "", false
 	}
-	return unquote(text), true
+	return strictjson.Unquote(text), true
 }

@@ -158,5 +158,5 @@ func (a *app) warnings(rt *runtime.Runtime, f found, known ...string) sentinels.
 	if f.source.file == "" {
 		return list
 	}
-	return list.Locate(f.source.file, f.source.text)
+	return list.Locate(f.source.file, f.source.text, rt.Types())
 }

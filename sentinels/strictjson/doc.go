@@ -13,6 +13,19 @@
 // and a text above the [Limits]. [Decode] also refuses keys that the Go type does
 // not have, in the case that they are written; [DecodeOpen] ignores them.
 //
+// There are three ways to read a text:
+//
+//   - [Check], [Decode], [Members], [Any]: a Go value, or the first problem;
+//   - [Parse] and [ParseWithComments]: a syntax tree with the place of every key and
+//     value and with every problem, for texts that people edit;
+//   - [EachMember] and [EachItem]: parts of a value that has been checked before, without
+//     building anything from the rest, for values of any size within the process.
+//
+// # Concurrency
+//
+// All functions are safe for concurrent use. A [Tree] is not: its positions are indexed
+// when the first of them is needed.
+//
 // It is a thin layer over github.com/go-json-experiment/json, the public form of
 // what is to become encoding/json/v2; that module is imported only here.
 package strictjson

@@ -41,6 +41,15 @@ func (e *Error) Error() string {
 	return s + e.Reason
 }
 
+// Reasons of errors about the whole text, for callers that have a hint for them.
+const (
+	StartsWithMark = "the text starts with a byte order mark"
+	NotUTF8        = "is not UTF-8" // the end of the reason
+	TextAfterValue = "text after the JSON value"
+)
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 // maxPath bounds the path in an error, and maxKey a key that it repeats, in bytes.
 const (
 	maxPath = 200
@@ -66,14 +75,14 @@ func path(d *jsontext.Decoder) string {
 		if kind, _ := d.StackIndex(depth); kind == '[' {
 			at += "[" + token + "]"
 		} else {
-			at = join(at, token)
+			at = Join(at, token)
 		}
 	}
 	return at
 }
 
-// join returns the path of a key of the object at outer.
-func join(outer, key string) string {
+// Join returns the path of a key of the object at outer, as in an [Error].
+func Join(outer, key string) string {
 	switch {
 	case !isPlain(key):
 		return outer + "[" + strconv.Quote(clip(key, maxKey)) + "]"

@@ -19,7 +19,7 @@ func Find(text []byte, wanted string) (found string, line, column int) {
 	_, offset := descend(text, func(_ int, key string, index int) bool {
 		at := found + "[" + strconv.Itoa(index) + "]"
 		if index < 0 {
-			at = join(found, key)
+			at = Join(found, key)
 		}
 		if !within(at, wanted) {
 			return false
@@ -52,7 +52,7 @@ func locate(text []byte, pointer jsontext.Pointer, key bool) (offset int, place 
 			if key != tokens[level] {
 				return false
 			}
-			place = join(place, key)
+			place = Join(place, key)
 			return true
 		}
 		if strconv.Itoa(index) != tokens[level] {

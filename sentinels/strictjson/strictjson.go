@@ -60,8 +60,8 @@ func check(text []byte, limits Limits) error {
 		return &Error{Offset: 0, Line: 1, Column: 1, Kind: Limit,
 			Reason: fmt.Sprintf("the text has %d bytes, the limit is %d", len(text), limits.Bytes)}
 	}
-	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
-		return &Error{Offset: 0, Line: 1, Column: 1, Kind: Syntax, Reason: "the text starts with a byte order mark"}
+	if bytes.HasPrefix(text, byteOrderMark) {
+		return &Error{Offset: 0, Line: 1, Column: 1, Kind: Syntax, Reason: StartsWithMark}
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	keys, values := 0, 0
@@ -69,7 +69,7 @@ func check(text []byte, limits Limits) error {
 		if d.StackDepth() == 0 {
 			if values++; values == 2 {
 				if rest := skipSpace(text, int(d.InputOffset())); rest < len(text) {
-					return newError(text, rest, "", Syntax, "text after the JSON value")
+					return newError(text, rest, "", Syntax, TextAfterValue)
 				}
 				return nil
 			}
@@ -116,11 +116,7 @@ func (l Limits) allow(text []byte) bool {
 		switch c := text[i]; c {
 		case '"':
 			start := i
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
+			i = stringEnd(text, i)
 			if i-start-1 > l.StringBytes {
 				return false
 			}
@@ -139,14 +135,17 @@ func (l Limits) allow(text []byte) bool {
 			for i+1 < len(text) && isNumberByte(text[i+1]) {
 				i++
 			}
-			// No shorter literal without an exponent is out of range.
-			if literal := text[start : i+1]; (len(literal) > 300 || bytes.ContainsAny(literal, "eE")) && !NumberInRange(string(literal)) {
+			if literal := text[start : i+1]; mayExceed(literal) && !NumberInRange(string(literal)) {
 				return false
 			}
 		}
 	}
 	return true
 }
+
+// mayExceed reports whether a number has to be read to know whether it is in range: no
+// short literal without an exponent is out of range.
+func mayExceed(literal []byte) bool { return len(literal) > 300 || bytes.ContainsAny(literal, "eE") }
 
 func isNumberByte(c byte) bool {
 	return c >= '0' && c <= '9' || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E'
@@ -282,7 +281,7 @@ func NumberInRange(literal string) bool {
 	return err == nil && len(literal) <= 400
 }
 
-func syntaxError(text []byte, d *jsontext.Decoder, err error) error {
+func syntaxError(text []byte, d *jsontext.Decoder, err error) *Error {
 	var syntactic *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):

@@ -1,4 +1,4 @@
-package sentinels
+package linediff
 
 import (
 	"slices"
@@ -9,10 +9,10 @@ import (
 // different.
 const maxAlign = 1000
 
-// align returns the pairs of a longest common subsequence of a and b, in order.
+// Align returns the pairs of a longest common subsequence of a and b, in order.
 // It uses the greedy algorithm of Myers (An O(ND) difference algorithm, 1986), which
 // is fast if the texts differ little.
-func align(a, b []string) [][2]int {
+func Align(a, b []string) [][2]int {
 	// Equal items at both ends need no search. Usually that is nearly all, because an
 	// edit changes one place.
 	var pairs [][2]int

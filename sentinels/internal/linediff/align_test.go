@@ -1,4 +1,4 @@
-package sentinels
+package linediff
 
 import (
 	"math/rand/v2"
@@ -34,7 +34,7 @@ func TestAlignIsLongest(t *testing.T) {
 	}
 	for range 3000 {
 		a, b := text(), text()
-		pairs := align(a, b)
+		pairs := Align(a, b)
 		last := [2]int{-1, -1}
 		for _, p := range pairs {
 			if a[p[0]] != b[p[1]] || p[0] <= last[0] || p[1] <= last[1] {
@@ -52,7 +52,7 @@ func TestAlignIsLongest(t *testing.T) {
 func TestAlignIsBounded(t *testing.T) {
 	a := strings.Split(strings.Repeat("a\n", 20_000), "\n")
 	b := strings.Split("start\n"+strings.Repeat("b\n", 20_000), "\n")
-	if pairs := align(a, b); len(pairs) != 1 { // the end
+	if pairs := Align(a, b); len(pairs) != 1 { // the end
 		t.Errorf("%d pairs", len(pairs))
 	}
 }

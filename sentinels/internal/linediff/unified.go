@@ -1,4 +1,4 @@
-package sentinels
+package linediff
 
 import (
 	"fmt"
@@ -8,12 +8,10 @@ import (
 // diffContext is the number of equal lines around a difference.
 const diffContext = 3
 
-// DiffText returns a unified diff of the texts that [Encode] returns for two
-// definitions. A nil definition is an empty text. The diff of equal definitions is
-// empty.
-func DiffText(a, b *Definition, nameA, nameB string) string {
-	before, after := encodedLines(a), encodedLines(b)
-	pairs := append(align(before, after), [2]int{len(before), len(after)})
+// Unified returns a unified diff of two texts, given as lines with their ends; it is ""
+// for equal texts.
+func Unified(before, after []string, nameA, nameB string) string {
+	pairs := append(Align(before, after), [2]int{len(before), len(after)})
 	var out strings.Builder
 	var h hunk
 	i, j := 0, 0 // number of lines of each text that have been written
@@ -34,14 +32,6 @@ func DiffText(a, b *Definition, nameA, nameB string) string {
 		return ""
 	}
 	return fmt.Sprintf("--- %s\n+++ %s\n%s", nameA, nameB, out.String())
-}
-
-// encodedLines returns the lines of the text of d, with their line ends.
-func encodedLines(d *Definition) []string {
-	if d == nil {
-		return nil
-	}
-	return strings.SplitAfter(strings.TrimSuffix(string(Encode(d)), "\n"), "\n")
 }
 
 // A hunk is one part of a unified diff.

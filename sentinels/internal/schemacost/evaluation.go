@@ -1,4 +1,4 @@
-package sentinels
+package schemacost
 
 import "fmt"
 
@@ -14,33 +14,27 @@ const (
 	maxEvaluating  = 1_000         // depth of nested evaluations
 )
 
-// Limits of the problems of one step, ABI clause A8.5. Half a million invalid values
-// would make an error of 50 MB, which is stored and shown.
-const (
-	maxProblems    = 100
-	maxProblemText = 1 << 10 // bytes of a message, a path, a hint
-)
-
-// tooCostly returns why checking the fields of a step would exceed the limits, or "".
-func (f *fieldSet) tooCostly(fields map[string]any) string {
+// TooCostly returns why validating the fields of a step against a schema of this size would
+// exceed the limits, or "".
+func (s Size) TooCostly(schema, fields map[string]any) string {
 	values, length := measure(fields)
-	if int64(length)*int64(f.size.program) > maxMatching {
-		return fmt.Sprintf("%d bytes of text are too many for the patterns of the schema, the limit is %d", length, maxMatching/f.size.program)
+	if int64(length)*int64(s.program) > maxMatching {
+		return fmt.Sprintf("%d bytes of text are too many for the patterns of the schema, the limit is %d", length, maxMatching/s.program)
 	}
-	if f.cheap(values) {
+	if s.Cheap(values) {
 		return ""
 	}
-	e := evaluation{root: f.raw, targets: map[string]any{}, left: maxEvaluations}
-	if e.evaluate(f.raw, fields, 0); e.left > 0 {
+	e := evaluation{root: schema, targets: map[string]any{}, left: maxEvaluations}
+	if e.evaluate(schema, fields, 0); e.left > 0 {
 		return ""
 	}
 	return fmt.Sprintf("checking %d values against the schema takes more than %d evaluations; the plugin's schema has too many alternatives, or refers to itself in several of them", values, maxEvaluations)
 }
 
-// cheap reports whether a check of that many values is always within the limit:
+// Cheap reports whether a check of that many values is always within the limit:
 // without references, a value is evaluated at most once against a part of the schema.
-func (f *fieldSet) cheap(values int) bool {
-	return f.size.references == 0 && int64(values)*int64(f.size.parts) < maxEvaluations
+func (s Size) Cheap(values int) bool {
+	return s.references == 0 && int64(values)*int64(s.Parts) < maxEvaluations
 }
 
 // measure returns the number of values in v, and the bytes of its strings.
@@ -78,7 +72,7 @@ type evaluation struct {
 func (e *evaluation) target(ref string) any {
 	target, ok := e.targets[ref]
 	if !ok {
-		target, _ = pointer(e.root, ref) // a schema with an unresolved reference has been refused
+		target, _ = Pointer(e.root, ref) // a schema with an unresolved reference has been refused
 		e.targets[ref] = target
 	}
 	return target

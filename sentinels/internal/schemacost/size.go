@@ -1,4 +1,4 @@
-package sentinels
+package schemacost
 
 import (
 	"bytes"
@@ -18,12 +18,12 @@ import (
 // A8.4. The schema library compiles in a time that grows with the cube of the depth
 // and the square of the number of subschemas, and keeps every pattern compiled: 24 KB
 // took longer than a minute, 190 KB two gigabytes. So all limits are checked before
-// a schema is compiled. The limits of validating a value are in field_check_limit.go.
+// a schema is compiled. The limits of validating a value are in evaluation.go.
 const (
-	maxStepTypes  = 64    // of one plugin
-	maxAllParts   = 5_000 // of all its schemas
+	MaxTypes      = 64    // step types of one plugin
+	MaxAllParts   = 5_000 // of all its schemas
 	maxParts      = 1_000 // objects, arrays and booleans of one schema
-	maxProperties = 500   // of one schema, at all levels; also aliases of one type
+	MaxProperties = 500   // of one schema, at all levels; also aliases of one type
 	maxReferences = 200   // of one schema
 	maxPatterns   = 100   // of one schema
 	maxPattern    = 1 << 10
@@ -35,54 +35,18 @@ const (
 // schemaText limits the text of one schema. The limits of a manifest are lower.
 var schemaText = strictjson.Limits{Bytes: 1 << 20, Depth: 64, Keys: 10_000, StringBytes: 16 << 10}
 
-// schemaHint tells plugin authors what to do about a limit.
-const schemaHint = "simplify the schema and check the rest in the plugin's validate"
+// Hint tells plugin authors what to do about a limit.
+const Hint = "simplify the schema and check the rest in the plugin's validate"
 
-// CheckTypes checks the step types in the manifests of plugins against the limits of
-// ABI clause A8.4. It takes milliseconds and compiles nothing. [NewTypeSet] calls it.
-func CheckTypes(specs []TypeSpec) error {
-	types, parts := map[string]int{}, map[string]int{}
-	for i := range specs {
-		spec := &specs[i]
-		if spec.compiled != nil {
-			continue // it has been checked before
-		}
-		if n := max(len(spec.Aliases), len(spec.Infer)); n > maxProperties {
-			return fmt.Errorf("step type %q: %d aliases or fields to infer it from, the limit is %d each", spec.Type, n, maxProperties)
-		}
-		size, err := checkSchema(spec.schemaText())
-		if err != nil {
-			return fmt.Errorf("step type %q: fields: %w", spec.Type, err)
-		}
-		types[spec.Plugin]++
-		parts[spec.Plugin] += size.parts
-		switch {
-		case types[spec.Plugin] > maxStepTypes:
-			return fmt.Errorf("plugin %q: more than %d step types", spec.Plugin, maxStepTypes)
-		case parts[spec.Plugin] > maxAllParts:
-			return fmt.Errorf("plugin %q: its schemas have more than %d objects, arrays and booleans; %s", spec.Plugin, maxAllParts, schemaHint)
-		}
-	}
-	return nil
-}
-
-// schemaText returns the schema of the type's fields; the default accepts any object.
-func (s *TypeSpec) schemaText() []byte {
-	if text := bytes.TrimSpace(s.Fields); len(text) > 0 {
-		return text
-	}
-	return []byte(`{"type":"object"}`)
-}
-
-// schemaSize counts the parts of one schema.
-type schemaSize struct {
-	parts, properties, references, patterns int
+// Size counts the parts of one schema.
+type Size struct {
+	Parts, properties, references, patterns int
 	program                                 int // instructions of its patterns
 }
 
-// checkSchema checks one schema against the limits.
-func checkSchema(text []byte) (schemaSize, error) {
-	var size schemaSize
+// Check checks one schema against the limits and returns its size. It takes milliseconds.
+func Check(text []byte) (Size, error) {
+	var size Size
 	if err := strictjson.Check(text, schemaText); err != nil {
 		return size, err
 	}
@@ -97,14 +61,14 @@ func checkSchema(text []byte) (schemaSize, error) {
 		what       string
 		have, most int
 	}{
-		{"objects, arrays and booleans", size.parts, maxParts},
-		{"properties", size.properties, maxProperties},
+		{"objects, arrays and booleans", size.Parts, maxParts},
+		{"properties", size.properties, MaxProperties},
 		{"references", size.references, maxReferences},
 		{"patterns", size.patterns, maxPatterns},
 		{"instructions in its patterns", size.program, maxPrograms},
 	} {
 		if c.have > c.most {
-			return size, fmt.Errorf("the schema has %d %s, the limit is %d; %s", c.have, c.what, c.most, schemaHint)
+			return size, fmt.Errorf("the schema has %d %s, the limit is %d; %s", c.have, c.what, c.most, Hint)
 		}
 	}
 	return size, (&references{root: root, seen: map[string]bool{}}).schema(root, true)
@@ -113,19 +77,19 @@ func checkSchema(text []byte) (schemaSize, error) {
 // add counts a value and all values in it. It counts every value as a schema, also
 // those in examples and defaults: that is simpler than finding out which of them a
 // reference refers to. key is the key of the value.
-func (s *schemaSize) add(v any, key string) error {
+func (s *Size) add(v any, key string) error {
 	switch v := v.(type) {
 	case bool:
-		s.parts++
+		s.Parts++
 	case []any:
-		s.parts++
+		s.Parts++
 		for _, item := range v {
 			if err := s.add(item, ""); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
-		s.parts++
+		s.Parts++
 		if key == "properties" {
 			s.properties += len(v)
 		}
@@ -139,7 +103,7 @@ func (s *schemaSize) add(v any, key string) error {
 }
 
 // member counts one member of an object; key is the key of that object.
-func (s *schemaSize) member(key, name string, v any) error {
+func (s *Size) member(key, name string, v any) error {
 	text, isText := v.(string)
 	switch {
 	case key == "patternProperties":
@@ -159,7 +123,7 @@ func (s *schemaSize) member(key, name string, v any) error {
 }
 
 // pattern counts a pattern.
-func (s *schemaSize) pattern(text string) error {
+func (s *Size) pattern(text string) error {
 	n, err := patternSize(text)
 	s.patterns++
 	s.program += n
@@ -184,9 +148,9 @@ func patternSize(text string) (int, error) {
 	return n, nil
 }
 
-// compilePattern compiles a pattern that is within the limits. Besides those of the
+// CompilePattern compiles a pattern that is within the limits. Besides those of the
 // schema, which have been counted, it gets values with the format "regex".
-func compilePattern(text string) (jsonschema.Regexp, error) {
+func CompilePattern(text string) (jsonschema.Regexp, error) {
 	if _, err := patternSize(text); err != nil {
 		return nil, err
 	}
@@ -256,7 +220,7 @@ func (r *references) follow(ref string) error {
 		return nil
 	}
 	r.seen[ref] = true
-	target, ok := pointer(r.root, ref)
+	target, ok := Pointer(r.root, ref)
 	if !ok {
 		return fmt.Errorf("the schema refers to %q, but only references within it are supported, such as #/$defs/NAME", ref)
 	}

@@ -1,4 +1,4 @@
-package sentinels_test
+package schemacost_test
 
 import (
 	"encoding/json"

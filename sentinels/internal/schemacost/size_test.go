@@ -1,4 +1,4 @@
-package sentinels_test
+package schemacost_test
 
 import (
 	"encoding/json"
@@ -117,29 +117,5 @@ func TestTypesOfOnePlugin(t *testing.T) {
 	}
 	if err := sentinels.CheckTypes(types(64, one, `{"type":"object"}`)); err != nil {
 		t.Error(err)
-	}
-}
-
-// Specs of another type set are not compiled again.
-func TestTypesAreCompiledOnce(t *testing.T) {
-	first := types(t)
-	var specs []sentinels.TypeSpec
-	for _, name := range first.Types() {
-		spec, _ := first.Lookup(name)
-		again := *spec
-		again.Fields = json.RawMessage(`not JSON`) // is not read again
-		specs = append(specs, again)
-	}
-	second, err := sentinels.NewTypeSet(specs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const src = `{"name": "a", "steps": [{"type": "command", "command": "x", "parms": {}}]}`
-	_, problems := sentinels.Decode([]byte(src), sentinels.DecodeOptions{Types: second})
-	if !strings.Contains(fmt.Sprint(problems), "parms") {
-		t.Errorf("the second type set finds %v", problems)
-	}
-	if _, err := sentinels.NewTypeSet(append(specs, specs[0])); err == nil {
-		t.Error("a type is taken twice")
 	}
 }

@@ -1,0 +1,212 @@
+package sentinels
+
+import (
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// format has all keys of the format, a row for each, grouped by the object that has
+// them. Decode, Encode, Schema, Diff, Rewrite, hints for unknown keys and the tables in
+// FORMAT.md come from the rows, and there is no other list of keys. They are not changed
+// after the start of the process.
+var format struct {
+	definition table[fileDefinition]
+	step       table[Step]
+	loop       table[Loop]
+	trigger    table[Trigger]
+	safety     table[Safety]
+	budget     table[Budget]
+	input      table[Input]
+	overlap    table[Definition]
+	onError    table[OnError]
+	retry      table[RetryPolicy]
+}
+
+// The choices of fields with a fixed list of words.
+var (
+	loopTypes    = words(LoopOnce, LoopCount, LoopUntil, LoopWhile, LoopContinuous, LoopEvent)
+	timeouts     = words(TimeoutStop, TimeoutPause)
+	interrupts   = words(InterruptRetry, InterruptFail, InterruptAsk)
+	overlaps     = words(OverlapSkip, OverlapQueue, OverlapParallel, OverlapRestart)
+	errorActions = words(ActionFail, ActionSkip, ActionRetry)
+	backoffs     = []string{"exponential", "linear", "none"}
+	inputTypes   = []string{"string", "number", "integer", "boolean", "array", "object"}
+)
+
+const (
+	idPattern       = "^[a-z0-9][a-z0-9_-]{0,63}$"
+	stepIDPattern   = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"
+	variablePattern = "^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+)
+
+var (
+	idSchema        = map[string]any{"type": "string", "pattern": idPattern}
+	conditionSchema = map[string]any{"type": "string", "minLength": 1}
+)
+
+// init fills the tables. Their rows refer to functions that use the tables again, for
+// nested definitions, which an initializer in the declaration cannot do.
+func init() {
+	format.definition = table[fileDefinition]{
+		idField("id", "Slug of the sentinel; derived from the name if it is missing.", func(d *fileDefinition) *ID { return &d.ID }),
+		inputOnly("id", hidden(idField("uniqueId", "The id in an exported entity or a recipe; it has precedence over id.", func(d *fileDefinition) *ID { return &d.uniqueID }))),
+		{name: "name", doc: "The display name. Default: the id. One of both is required.", value: "text, not empty", example: `"Build"`,
+			schema: map[string]any{"type": "string", "minLength": 1},
+			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Name, _ = d.nonEmptyText(n) },
+			encode: func(src *fileDefinition) json.RawMessage { return strictjson.AppendString(nil, src.Name) }},
+		textField("description", "What it is for.", func(d *fileDefinition) *string { return &d.Description }),
+		numberField("version", "The author's own number; the store counts revisions separately.", 0, func(d *fileDefinition) *int { return &d.Version }),
+		textField("recipe", "Name of the context recipe built into $ragContext before each iteration.", func(d *fileDefinition) *string { return &d.Recipe }),
+		listField("ragSources", "Context sources, as an alternative to recipe.", func(d *fileDefinition) *[]string { return &d.RAGSources }),
+		{name: "inputs", doc: "Parameters of a run: an object that describes each, or only its type.",
+			value: "object of inputs, or of their types, by name", example: `{"target": "string"}`,
+			schema: map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": variablePattern},
+				"additionalProperties": map[string]any{"anyOf": []any{
+					map[string]any{"enum": inputTypes}, map[string]any{"$ref": "#/$defs/input"}}}},
+			decode: (*decoder).inputs, encode: encodeInputs},
+		{name: "trigger", doc: "What starts runs: one trigger or an array of triggers.", value: "a trigger or a list (F5)", example: `{"type": "manual"}`,
+			schema: map[string]any{"anyOf": []any{refSchema("trigger"), map[string]any{"type": "array", "items": refSchema("trigger")}}},
+			decode: (*decoder).triggers, encode: encodeTriggers},
+		{name: "steps", aliases: []string{recipeSteps}, missing: "steps are missing", doc: "The steps, in the order of execution.",
+			value: "list of steps (F3)", example: `[]`, schema: stepsSchema(),
+			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Steps = d.steps(n) },
+			encode: func(src *fileDefinition) json.RawMessage { return encodeSteps(src.Steps) }},
+		{name: "loop", doc: "How often the steps are executed. Default once.", value: "a loop (F4)", example: `{"type": "count", "max": 3}`, schema: refSchema("loop"),
+			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Loop = d.loop(n) },
+			encode: func(src *fileDefinition) json.RawMessage { return format.loop.encode(&src.Loop) }},
+		{name: "tools", doc: "Commands that are useful here; a hint, not a filter.",
+			value: "list of text; an entry may be an object with `name`", example: `["code/read", {"name": "code/edit"}]`,
+			schema: map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{
+				map[string]any{"type": "string"}, map[string]any{"type": "object", "required": []string{"name"}}}}},
+			decode: (*decoder).tools,
+			encode: listField("", "", func(d *fileDefinition) *[]string { return &d.Tools }).encode},
+		inputOnly("safety.timeoutMs", numberField("timeoutMs", "Time limit of a run; the smaller of this and safety.timeoutMs is used.", 1, func(d *fileDefinition) *int64 { return &d.timeoutMs })),
+		inputOnly("safety.maxIterations", numberField("maxIterations", "Limit of iterations; the smaller of this and safety.maxIterations is used.", 1, func(d *fileDefinition) *int { return &d.maxIterations })),
+		objectField("safety", "Limits of one run.", `{"maxIterations": 3}`, &format.safety, func(d *fileDefinition) *Safety { return &d.Safety }),
+		objectField("budget", "What a run and all its children may spend on models.", `{"calls": 9}`, &format.budget, func(d *fileDefinition) *Budget { return &d.Budget }),
+		{name: "concurrency", doc: "What a trigger does while a run is active. Default skip.",
+			value: choices(overlaps) + ", or `{\"overlap\": ...}`", example: `"queue"`,
+			schema: func() any {
+				return map[string]any{"anyOf": []any{map[string]any{"enum": overlaps}, format.overlap.objectSchema()}}
+			},
+			decode: (*decoder).concurrency,
+			encode: textField("", "", func(d *fileDefinition) *Overlap { return &d.Concurrency }).encode},
+		textField("workspace", "Working folder of a run, absolute or relative to the file's folder.", func(d *fileDefinition) *string { return &d.Workspace }),
+		listField("tags", "Words for searching.", func(d *fileDefinition) *[]string { return &d.Tags }),
+		flagField("isPublic", "Whether other users may see it.", func(d *fileDefinition) *bool { return &d.IsPublic }),
+		textField("createdBy", "The author.", func(d *fileDefinition) *string { return &d.CreatedBy }),
+		// Keys of recipes and editors.
+		extraField("$schema"), extraField("displayName"), extraField(recipeTemplate), extraField("strategy"), extraField("layout"), extraField("locked"),
+		// Run statistics of an exported entity, which the store computes.
+		droppedField("lastRunAt"), droppedField("runCount"), droppedField("averageDurationMs"),
+	}
+
+	// Limits in a file are at least 1: in a Safety, 0 means no limit, while an author
+	// could mean it as a limit of 0.
+	format.safety = table[Safety]{
+		numberField("maxIterations", "Limit of iterations.", 1, func(s *Safety) *int { return &s.MaxIterations }),
+		numberField("timeoutMs", "Time limit of a run, in milliseconds of running.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
+		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
+		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes together.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
+		numberField("maxSteps", "Limit of step executions in an iteration.", 1, func(s *Safety) *int { return &s.MaxSteps }),
+		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
+		choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash, for steps without an onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
+	}
+
+	format.budget = table[Budget]{
+		numberField("tokens", "Input and output tokens together.", 1, func(b *Budget) *int64 { return &b.Tokens }),
+		{name: "costUsd", doc: "US dollars.", value: "number, more than 0", example: `1.5`, schema: map[string]any{"type": "number", "exclusiveMinimum": 0},
+			decode: (*decoder).cost, encode: encodeCost},
+		numberField("calls", "Calls of models.", 1, func(b *Budget) *int64 { return &b.Calls }),
+	}
+
+	format.overlap = table[Definition]{
+		inputOnly("concurrency", choiceField("overlap", "", overlaps, func(d *Definition) *Overlap { return &d.Concurrency })),
+	}
+
+	format.input = table[Input]{
+		choiceField("type", "JSON type of the value. Default any.", inputTypes, func(i *Input) *string { return &i.Type }),
+		textField("description", "What it is for.", func(i *Input) *string { return &i.Description }),
+		flagField("required", "Whether a run cannot start without it.", func(i *Input) *bool { return &i.Required }),
+		{name: "default", doc: "The value if a run is started without one.", value: "any", example: `1`, schema: true,
+			decode: func(_ *decoder, n *node, dst *Input) { dst.Default = n.Canonical() },
+			encode: func(src *Input) json.RawMessage { return src.Default }},
+		{name: "enum", doc: "The only values allowed.", value: "list, not empty", example: `[1, 2]`, schema: map[string]any{"type": "array", "minItems": 1},
+			decode: (*decoder).inputEnum, encode: encodeEnum},
+	}
+
+	format.step = table[Step]{
+		textField("type", "The step type. Default: inferred from the other fields.", func(s *Step) *StepType { return &s.Type }),
+		{name: "id", doc: "Identifies the step, unique in the definition.", value: "letters, digits, `-`, `_`, at most 64, not only digits", example: `"build"`,
+			schema: map[string]any{"type": "string", "pattern": stepIDPattern},
+			decode: (*decoder).stepID, encode: textField("", "", func(s *Step) *string { return &s.ID }).encode},
+		textField("name", "The display name.", func(s *Step) *string { return &s.Name }),
+		{name: "condition", doc: "The step is executed only if this condition is true.", value: "condition", example: `"$a === 1"`, schema: conditionSchema,
+			decode: func(d *decoder, n *node, dst *Step) { dst.Condition, _ = d.expression(n) },
+			encode: textField("", "", func(s *Step) *string { return &s.Condition }).encode},
+		{name: stepOutput, behindOwn: true, doc: "The variable that the output is stored in.", value: "name `" + variablePattern + "`", example: `"result"`,
+			schema: map[string]any{"type": "string", "pattern": variablePattern},
+			decode: (*decoder).outputTo, encode: textField("", "", func(s *Step) *string { return &s.OutputTo }).encode},
+		{name: "onError", behindOwn: true, doc: "What happens after an error of the step. Default fail.",
+			value: choices(errorActions) + ", or `{\"retry\": ...}`", example: `"skip"`,
+			schema: map[string]any{"anyOf": []any{map[string]any{"enum": errorActions}, refSchema("onError")}},
+			decode: (*decoder).onError, encode: encodeOnError},
+		behindOwn(typeMayReplace(numberField("timeoutMs", "Time limit of the step.", 1, func(s *Step) *int64 { return &s.TimeoutMs }))),
+		behindOwn(choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash.", interrupts, func(s *Step) *Interrupt { return &s.OnInterrupt })),
+	}
+
+	format.onError = table[OnError]{
+		{name: "retry", missing: `"retry" is missing`, value: "object", example: `{"maxRetries": 2}`, schema: func() any { return format.retry.objectSchema() },
+			decode: func(d *decoder, n *node, dst *OnError) {
+				dst.Action = ActionRetry
+				format.retry.read(d, n, &dst.Retry)
+			},
+			encode: func(src *OnError) json.RawMessage { return format.retry.encode(&src.Retry) }},
+	}
+
+	format.retry = table[RetryPolicy]{
+		numberField("maxRetries", "Attempts after the first one.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
+		choiceField("backoffType", "How the delay grows.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
+		numberField("baseDelayMs", "The shortest delay.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
+		numberField("maxDelayMs", "The longest delay.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
+	}
+
+	format.loop = table[Loop]{
+		required("type is missing", example(`"continuous"`, choiceField("type", "The kind of loop.", loopTypes, func(l *Loop) *LoopType { return &l.Type }))),
+		{name: "max", of: words(LoopCount), missing: needed, elsewhere: `to limit iterations, use "maxIterations" in "safety"`,
+			doc: "The number of iterations, or a $reference to it.", value: "whole number from 1, or exactly one reference", example: `3`,
+			schema: map[string]any{"anyOf": []any{map[string]any{"type": "integer", "minimum": 1}, map[string]any{"type": "string", "pattern": `^\$`}}},
+			decode: (*decoder).loopMax, encode: func(src *Loop) json.RawMessage { return src.Max }},
+		{name: "check", aliases: []string{"if"}, of: words(LoopUntil, LoopWhile), missing: needed,
+			doc: "A condition on the variables.", value: "condition", example: `"$a === 1"`, schema: conditionSchema,
+			decode: func(d *decoder, n *node, dst *Loop) { dst.Check, _ = d.expression(n) },
+			encode: textField("", "", func(l *Loop) *string { return &l.Check }).encode},
+		only(words(LoopContinuous), numberField("intervalMs", "Delay between iterations.", 0, func(l *Loop) *int64 { return &l.IntervalMs })),
+		{name: "event", of: words(LoopEvent), missing: needed,
+			doc: `A pattern of event names; "*" matches one segment, a final "**" all that follow.`, value: "pattern (F5.3)", example: `"git:push"`, schema: conditionSchema,
+			decode: func(d *decoder, n *node, dst *Loop) { dst.Event = d.pattern(n) },
+			encode: textField("", "", func(l *Loop) *string { return &l.Event }).encode},
+	}
+
+	format.trigger = table[Trigger]{
+		{name: "type", missing: "type is missing", doc: "The kind of trigger.", value: "a type that the host supports", example: `"immediate"`,
+			schema: func() any { return map[string]any{"type": "string"} },
+			decode: func(d *decoder, n *node, dst *Trigger) { dst.Type, _ = d.nonEmptyText(n) }, encode: textField("", "", func(t *Trigger) *string { return &t.Type }).encode},
+		{name: string(TriggerEvent), doc: "A pattern of event names. Kinds that fire at events need it.", value: "pattern (F5.3)", example: `"git:push"`,
+			schema: map[string]any{"type": "string"},
+			decode: func(d *decoder, n *node, dst *Trigger) { dst.Event = d.pattern(n) },
+			encode: textField("", "", func(t *Trigger) *string { return &t.Event }).encode},
+		{name: string(TriggerCron), aliases: []string{"schedule", "cron"}, doc: "A cron expression. Kinds that fire at times need it.", value: "cron expression", example: `"0 3 * * *"`,
+			schema: map[string]any{"type": "string"},
+			decode: func(d *decoder, n *node, dst *Trigger) { dst.CronExpression = d.cron(n) },
+			encode: textField("", "", func(t *Trigger) *string { return &t.CronExpression }).encode},
+	}
+}
+
+// Keys that have a meaning beyond their own field.
+const (
+	recipeSteps    = "pipeline"    // a file with this name of "steps" is a recipe
+	recipeTemplate = "ragTemplate" // a file with it is its own recipe
+	stepOutput     = "outputTo"
+)
