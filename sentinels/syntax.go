@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -80,12 +81,51 @@ var unlimited = strictjson.Limits{Bytes: math.MaxInt, Depth: 10_000, Keys: math.
 
 // Canonical returns raw without white space, object keys sorted by their bytes
 // and strings in one form; numbers stay as written. Two texts with the same
-// canonical form are the same value. Its errors are those of [strictjson.Check], without
-// limits.
+// canonical form are the same value. It accepts what encoding/json does, also equal keys
+// and half of a surrogate pair, because plugins and stores of others write such texts.
 func Canonical(raw json.RawMessage) (json.RawMessage, error) {
-	tree := strictjson.Parse(raw, unlimited)
-	if len(tree.Errors) > 0 {
-		return nil, fmt.Errorf("canonical: %w", tree.Errors[0])
+	if !json.Valid(raw) {
+		return nil, fmt.Errorf("canonical: %w", strictjson.Check(raw, unlimited))
 	}
-	return tree.Root.Canonical(), nil
+	return appendCanonical(make([]byte, 0, len(raw)), bytes.TrimSpace(raw)), nil
+}
+
+// appendCanonical appends a value. Members with equal names keep their order, because
+// readers use the last one.
+func appendCanonical(b, raw []byte) []byte {
+	switch raw[0] {
+	case '{':
+		type member struct {
+			name  string
+			value []byte
+		}
+		var members []member
+		strictjson.EachMember(raw, func(name, value []byte) bool {
+			members = append(members, member{strictjson.Unquote(name), value})
+			return true
+		})
+		slices.SortStableFunc(members, func(a, c member) int { return strings.Compare(a.name, c.name) })
+		b = append(b, '{')
+		for i, m := range members {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendCanonical(append(strictjson.AppendString(b, m.name), ':'), m.value)
+		}
+		return append(b, '}')
+	case '[':
+		b = append(b, '[')
+		empty := len(b)
+		strictjson.EachItem(raw, func(value []byte) bool {
+			if len(b) > empty {
+				b = append(b, ',')
+			}
+			b = appendCanonical(b, value)
+			return true
+		})
+		return append(b, ']')
+	case '"':
+		return strictjson.AppendString(b, strictjson.Unquote(raw))
+	}
+	return append(b, raw...)
 }
