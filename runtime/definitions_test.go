@@ -23,7 +23,7 @@ func plain(value string) string {
 	return `{"id":"d","name":"The d","steps":[{"type":"call","command":"world/act","value":"` + value + `"}]}`
 }
 
-// heard collects what an observer is told about definitions.
+// heard collects the changes of definitions that an observer receives.
 type heard struct {
 	mu   sync.Mutex
 	list []runtime.DefinitionChange
@@ -121,7 +121,7 @@ func TestRevisions(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)
 	}
-	if _, err := rt.Revisions("nobody"); abi.CodeOf(err) != abi.NotFound {
+	if _, err := rt.Revisions("unknown"); abi.CodeOf(err) != abi.NotFound {
 		t.Errorf("revisions of an unknown id: %v", err)
 	}
 	told := []string{"d@1 deleted=false origin=d.json by=ann note=first", "d@2 deleted=false origin=e.json by=bob note=",

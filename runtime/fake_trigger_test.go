@@ -320,7 +320,7 @@ func (s serving) number(t testing.TB, run sentinels.RunID) int {
 	return data.N
 }
 
-// end lets the run that is on come to its end.
+// end lets the active run end.
 func (s serving) end(t testing.TB, run sentinels.RunID) {
 	t.Helper()
 	emit(t, s.Runtime, "end", "")

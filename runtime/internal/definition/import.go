@@ -72,7 +72,7 @@ func (s *Store) Import(ctx context.Context, in []revision.Incoming, opt revision
 	})
 	if err := s.opt.Await(ctx, ticket); err != nil {
 		// Unlike a save, an import is not repeated: the caller has compared and decided
-		// to replace what is no longer current.
+		// to replace an older revision.
 		var race *raceError
 		if errors.As(err, &race) {
 			return nil, race.conflict

@@ -340,7 +340,7 @@ func Encode(r *Record) ([]byte, error) {
 
 // Compact returns a JSON value without white space between its parts, which is the
 // form that a record holds. Values of records are compact before they are applied,
-// or a run that is recovered would have others. What is no JSON is returned as it is.
+// or a run that is recovered would have others. Text that is not JSON is returned as it is.
 func Compact(v json.RawMessage) json.RawMessage {
 	quoted := false
 	for i := 0; i < len(v); i++ {

@@ -21,7 +21,7 @@ func (j *keptJournal) belongsTo(run string) bool {
 }
 
 // readPrefix returns the records of a journal before the first that cannot be
-// decoded or applied, and what they come to. There may be a hole after the first
+// decoded or applied, and their summary. There may be a hole after the first
 // record: retention leaves one. It returns nil if the first record is missing.
 func readPrefix(records []store.JournalRecord) (kept []store.JournalRecord, j *keptJournal) {
 	j = &keptJournal{}
