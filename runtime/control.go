@@ -37,15 +37,16 @@ func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error)
 		}
 	}
 	info, err := rt.Status(id)
+	if rt.ctx.Err() != nil && (err != nil || !info.Status.Final()) {
+		// Close has released the run, perhaps before its first record was committed,
+		// and the caller does not know yet. The end of the process is not the end of
+		// the run.
+		return Result{}, errShutdown
+	}
 	if err != nil {
 		return Result{}, err
 	}
 	if !info.Status.Final() {
-		if rt.ctx.Err() != nil {
-			// Close has released it already, and the caller does not know yet:
-			// that the process ends is no end of the run.
-			return Result{}, errShutdown
-		}
 		return Result{}, errf(abi.Conflict, "run %s is %s and no process executes it", id, info.Status)
 	}
 	return rt.storedResult(info)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -155,6 +156,35 @@ func TestRunsListWhatIsNotDurableYet(t *testing.T) {
 	}
 	if got := ids(t, rt, runtime.RunFilter{Status: sentinels.StatusCompleted}); len(got) != 0 {
 		t.Errorf("completed: %v", got)
+	}
+}
+
+// TestWaitDuringClose: a run that Close has released before its first record was
+// committed is not an unknown run. A parent that waits for such a child would fail.
+func TestWaitDuringClose(t *testing.T) {
+	db := &slowStore{store.NewMemory(), make(chan struct{})}
+	rt, err := runtime.OpenOn(context.Background(), db, runtime.Options{Commands: newFakeHost()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := start(t, rt, `{"name":"w","steps":[]}`, runtime.StartOptions{})
+	closed := make(chan error, 1)
+	go func() { closed <- rt.Close() }()
+	for ctx := within(t); ; time.Sleep(time.Millisecond) {
+		_, err := rt.Wait(ctx, id)
+		if abi.CodeOf(err) == abi.NotFound || ctx.Err() != nil {
+			t.Fatalf("wait for a released run: %v", err)
+		}
+		if _, err := rt.Status(id); err != nil { // released, and not in the store
+			break
+		}
+	}
+	if _, err := rt.Wait(within(t), id); err == nil || abi.CodeOf(err) == abi.NotFound {
+		t.Errorf("wait for a released run: %v", err)
+	}
+	close(db.open)
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }
 
