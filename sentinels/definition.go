@@ -91,15 +91,15 @@ type Trigger struct {
 	Options        json.RawMessage // all other keys of the trigger, read by the package of its type
 }
 
-// Safety holds the limits of one run. Zero means the host's default.
+// Safety holds the limits of one run. What a zero value means differs by field.
 type Safety struct {
-	MaxIterations    int
-	TimeoutMs        int64
-	MaxStepTimeoutMs int64
-	MaxMemoryMB      int64
-	MaxSteps         int       // step executions an iteration; default 10,000
-	OnTimeout        OnTimeout // what happens at a limit; default stop
-	OnInterrupt      Interrupt // default for steps that name none
+	MaxIterations    int       // of the run; 0: no limit, which until, while, continuous and event loops accept only with TimeoutMs
+	TimeoutMs        int64     // active time of the run; 0: no limit
+	MaxStepTimeoutMs int64     // of every step; 0: the step's own, else the host's default (30 minutes)
+	MaxMemoryMB      int64     // variables, guests and processes of the run; 0: the host's default (1 GiB)
+	MaxSteps         int       // step executions an iteration; 0: the host's default (10,000)
+	OnTimeout        OnTimeout // what happens at a limit; "": stop
+	OnInterrupt      Interrupt // for steps that name none; "": what the resume, the start or the host say, else retry if the call may be repeated, else ask
 }
 
 // Timeout returns the run's time limit, 0 for none.

@@ -26,6 +26,7 @@ func (a *app) listCommand() *cobra.Command {
 		Tag       string `json:"tag,omitempty"`
 		PersonaID string `json:"personaId,omitempty"`
 		Limit     int    `json:"limit,omitempty"`
+		Since     string `json:"since,omitempty"`
 		Before    string `json:"before,omitempty"`
 	}
 	var since string
@@ -39,6 +40,9 @@ func (a *app) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !from.IsZero() {
+				params.Since = from.UTC().Format(time.RFC3339Nano)
+			}
 			s, err := a.connect(cmd.Context(), true)
 			if err != nil {
 				return err
@@ -48,7 +52,6 @@ func (a *app) listCommand() *cobra.Command {
 			if err := s.call(cmd.Context(), "sentinel/list", params, &all); err != nil {
 				return err
 			}
-			all.since(from)
 			if params.Tag != "" || params.PersonaID != "" {
 				all.runsOfThese()
 			}
@@ -84,18 +87,7 @@ func (a *app) sinceFlag(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, &usageError{fmt.Sprintf("--since %q is no time", text), "such as 2h, 2026-01-31 or 2026-01-31T09:30:00Z"}
-}
-
-// since drops runs that started before. They come the newest first, so behind
-// the first of them there is nothing more to ask for.
-func (l *listed) since(from time.Time) {
-	for i, r := range l.Runs {
-		if !from.IsZero() && r.CreatedAt.Before(from) {
-			l.Runs, l.Next = l.Runs[:i], ""
-			return
-		}
-	}
+	return time.Time{}, &usageError{fmt.Sprintf("invalid --since %q: want a duration, a day or a time", text), "such as 2h, 2026-01-31 or 2026-01-31T09:30:00Z"}
 }
 
 // runsOfThese drops the runs of sentinels that are not on the list: the engine

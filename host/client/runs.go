@@ -82,6 +82,7 @@ func (c *Client) Run(ctx context.Context, id sentinels.RunID) (Run, error) {
 type RunFilter struct {
 	Sentinel sentinels.ID
 	Status   sentinels.Status
+	Since    time.Time // started then or later
 }
 
 // Runs yields runs, the newest first, asking for a page whenever one is used
@@ -94,6 +95,9 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[Run, error] {
 		}
 		if f.Status != "" {
 			query.Set("status", string(f.Status))
+		}
+		if !f.Since.IsZero() {
+			query.Set("since", f.Since.Format(time.RFC3339Nano))
 		}
 		for {
 			var page struct {

@@ -2,10 +2,12 @@ package sentinel
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -19,6 +21,7 @@ type listIn struct {
 	PersonaID  string `json:"personaId,omitempty" jsonschema:"only sentinels that this one created"`
 	Tag        string `json:"tag,omitempty" jsonschema:"only sentinels with this tag"`
 	Limit      int    `json:"limit,omitempty" jsonschema:"the newest so many runs; 50 if not given" minimum:"1" maximum:"1000"`
+	Since      string `json:"since,omitempty" jsonschema:"only runs that started then or later: a time as RFC 3339 has it"`
 	Before     string `json:"before,omitempty" jsonschema:"only runs older than this one: the next of the page before"`
 	Only       string `json:"only,omitempty" jsonschema:"one of the two lists; both if not given" enum:"sentinels,runs"`
 }
@@ -102,9 +105,16 @@ func (f family) listRuns(in listIn, out *listOut) error {
 	if limit == 0 {
 		limit = 50
 	}
+	var since time.Time
+	if in.Since != "" {
+		var err error
+		if since, err = time.Parse(time.RFC3339, in.Since); err != nil {
+			return &abi.Error{Code: abi.BadFields, Field: "since", Message: fmt.Sprintf("invalid since %q: want a time such as 2026-01-31T09:30:00Z", in.Since)}
+		}
+	}
 	// One more than the page has, to know whether there is another.
 	page, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID), Status: sentinels.Status(in.Status),
-		Before: sentinels.RunID(in.Before), Limit: limit + 1})
+		Since: since, Before: sentinels.RunID(in.Before), Limit: limit + 1})
 	if err != nil {
 		return err
 	}
