@@ -15,12 +15,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// An Ask is something that a person has to decide before a run goes on.
+// An Ask is something that a person has to decide before a run continues.
 type Ask struct {
 	Call      string    `json:"call"` // names it for [Runtime.Decide]: path!number
 	Kind      AskKind   `json:"kind"`
 	Prompt    string    `json:"prompt"`
-	Approvers []string  `json:"approvers,omitempty"` // empty: anybody
+	Approvers []string  `json:"approvers,omitempty"` // empty: every user
 	Choices   []string  `json:"choices"`
 	Since     time.Time `json:"since"`
 }
@@ -52,15 +52,15 @@ type ask struct {
 
 func (a *attempt) callName(c *call) string { return history.CallName(a.path, c.seq) }
 
-// awaitVerdict asks a person and waits for the answer, the run being waiting
+// awaitDecision asks a person and waits for the answer, the run being waiting
 // meanwhile. A decision that is in the journal already answers at once.
-func (a *attempt) awaitVerdict(ctx context.Context, c *call, what Ask) (*waitVerdict, error) {
+func (a *attempt) awaitDecision(ctx context.Context, c *call, what Ask) (*waitDecision, error) {
 	a.giveTurn() // it may take days
 	sig, at, err := a.run.askFor(ctx, a.callName(c), what)
 	if err != nil {
 		return nil, err
 	}
-	return &waitVerdict{Verdict: sig.Verdict, By: sig.By, At: at, Comment: sig.Comment, Result: sig.Result}, nil
+	return &waitDecision{Verdict: sig.Verdict, By: sig.By, At: at, Comment: sig.Comment, Result: sig.Result}, nil
 }
 
 func (r *run) askFor(ctx context.Context, name string, what Ask) (*journal.SignalBody, time.Time, error) {

@@ -44,7 +44,7 @@ type attempt struct {
 	checkpoint *journal.CheckpointBody
 	state      json.RawMessage
 	block      int // ordinal of the next block
-	logs       int // log lines told so far
+	logs       int // log lines reported so far
 	talks      map[string]*conversation
 
 	// Of the guest that runs now.
@@ -84,7 +84,7 @@ func (a *attempt) begin(ctx context.Context) error {
 	a.begun = true
 	ticket := a.write(true, a.n, &journal.Record{Kind: journal.StepStart, Time: body.ClockBase, StepStart: body})
 	p := a.progress(OnStepStart, a.n)
-	ticket.OnDone(func(error) { a.run.tell(p) })
+	ticket.OnDone(func(error) { a.run.report(p) })
 	for _, name := range unknown {
 		a.log("warn", fmt.Sprintf("nothing has set %s; it stays as written", name))
 	}
@@ -440,18 +440,18 @@ func (a *attempt) input() ([]byte, error) {
 	}{
 		ABI:  abi.Version,
 		Step: stepInput{a.step.Type, a.step.ID, a.step.Name, a.address, a.path, a.fields},
-		Run:  runInput{a.run.id, a.run.begin.Sentinel, a.run.passes(), a.run.begin.Workspace, a.key()},
+		Run:  runInput{a.run.id, a.run.begin.Sentinel, a.run.iterationNumber(), a.run.begin.Workspace, a.key()},
 
 		Attempt: a.n, Retry: a.retry, State: a.state,
 	})
 }
 
-// log tells a log line of the guest. Lines that a run of the guest before this
-// one has told are not repeated.
+// log reports a log line of the guest. Lines that an earlier execution of the guest has
+// reported are not repeated.
 func (a *attempt) log(level, message string) {
 	p := a.progress(OnLog, a.n)
 	p.Level, p.Message = level, message
-	a.run.tell(p)
+	a.run.report(p)
 }
 
 // seedOf derives an attempt's seed, so that the same run is the same everywhere.

@@ -84,7 +84,7 @@ func (t *activeTimer) stop() {
 // pause stops the clock and its timers until resume.
 func (c *activeClock) pause() { c.change(func() { c.paused = true }) }
 
-// resume ends a pause; the clock goes on where it stopped.
+// resume ends a pause; the clock continues where it stopped.
 func (c *activeClock) resume() { c.change(func() { c.paused = false }) }
 
 // hold stops the clock until release. Holds and a pause do not end each other.

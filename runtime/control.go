@@ -242,7 +242,7 @@ func (rt *Runtime) appendBehind(ctx context.Context, seq uint64, info *RunInfo, 
 }
 
 // stopTree cancels a live run and every live descendant with cause. Parents come
-// first: a parent must not see its child end and go on.
+// first: a parent must not see its child end and continue.
 func (rt *Runtime) stopTree(id sentinels.RunID, cause error) {
 	if r := rt.live(id); r != nil {
 		r.cancel(stopCause(cause))
@@ -293,7 +293,7 @@ func (rt *Runtime) below(id sentinels.RunID) []*run {
 	return below
 }
 
-// setStatus writes a status that is not final and tells it. The caller holds
+// setStatus records a status that is not final and reports it. The caller holds
 // r.snap, so that statuses are written in the order in which they came about.
 func (r *run) setStatus(body journal.StatusBody, fresh *Ask) ticket {
 	r.mu.Lock()
@@ -301,7 +301,7 @@ func (r *run) setStatus(body journal.StatusBody, fresh *Ask) ticket {
 	r.mu.Unlock()
 	t := r.write(writeOptions{info: true, lazy: body.Resumed}, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
-		r.tell(Progress{Event: OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Ask: fresh})
+		r.report(Progress{Event: OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Ask: fresh})
 	})
 	return t
 }
@@ -309,7 +309,7 @@ func (r *run) setStatus(body journal.StatusBody, fresh *Ask) ticket {
 // Room is what a resume adds to a run's limits.
 type Room = journal.LimitExtension
 
-// ResumeOptions say how a run goes on.
+// ResumeOptions say how a run continues.
 type ResumeOptions struct {
 	Room        Room
 	OnInterrupt sentinels.Interrupt // for calls in doubt where the definition says nothing
@@ -325,7 +325,7 @@ type ResumeOptions struct {
 	cut map[sentinels.RunID][]InterruptedExecution // nil: each run is asked for
 }
 
-// Resume lets a paused run go on, or takes over a run that no process executes,
+// Resume lets a paused run continue, or takes over a run that no process executes,
 // with every descendant that is not over. A run that was paused at a limit needs
 // a limit extension, a quarantined one a comment: it lifts the quarantine, and
 // the journal has who did that and why.
@@ -357,7 +357,7 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 	if info.Status.Final() {
 		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s is over: %s", id, info.Status), Hint: "start the sentinel again"}
 	}
-	if err := needsRoom(id, info.Limit, opt.Room); err != nil {
+	if err := needsExtension(id, info.Limit, opt.Room); err != nil {
 		return err
 	}
 	if info.Parent != "" {
@@ -382,7 +382,7 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 	return rt.takeOver(ctx, info, rt.live(info.Parent), opt)
 }
 
-func needsRoom(id sentinels.RunID, limit string, room Room) error {
+func needsExtension(id sentinels.RunID, limit string, room Room) error {
 	var missing string
 	switch {
 	case limit == "maxIterations" && room.Iterations <= 0:
@@ -399,11 +399,11 @@ func needsRoom(id sentinels.RunID, limit string, room Room) error {
 	if missing == "" {
 		return nil
 	}
-	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s and needs more room to go on", id, limit), Hint: "resume it with " + missing}
+	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s and needs a limit extension to continue", id, limit), Hint: "resume it with " + missing}
 }
 
-// addRoom gives the run more room and writes that down.
-func (r *run) addRoom(opt ResumeOptions) ticket {
+// extendLimits gives the run more room and writes that down.
+func (r *run) extendLimits(opt ResumeOptions) ticket {
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	t := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Extension: &opt.Room}})

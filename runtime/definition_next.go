@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A chosen definition is one that a pass uses.
+// A chosen definition is one that an iteration uses.
 type chosen struct {
 	def      *sentinels.Definition
 	hash     string
@@ -23,12 +23,12 @@ func (c chosen) same(other chosen) bool {
 	return c.hash == other.hash && c.revision == other.revision && c.edit == other.edit
 }
 
-// errEdited ends a wait between passes: what is waited for may be another thing
+// errEdited ends a wait between iterations: what is waited for may be another thing
 // now.
 var errEdited = errors.New("the definition was edited")
 
 // current returns what the run has in memory: its own edit, else what the
-// current pass uses.
+// current iteration uses.
 func (r *run) current() chosen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +46,7 @@ func (r *run) edits() int {
 	return r.own.edit
 }
 
-// newest returns the definition for the next pass: the run's own edit, else the
+// newest returns the definition for the next iteration: the run's own edit, else the
 // newest revision of the stored sentinel, unless the run is pinned or was
 // started from a definition that is not stored.
 func (r *run) newest() chosen {
@@ -60,7 +60,7 @@ func (r *run) newest() chosen {
 		return have
 	}
 	if stored.Deleted || stored.Revision == 0 || stored.Revision == have.revision {
-		return have // of a deleted sentinel the runs go on with what they have
+		return have // of a deleted sentinel the runs continue with what they have
 	}
 	def, hash, err := r.rt.defs.DecodeStored(stored.Definition, stored.ID)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *run) cancelOnEdit() (context.Context, func()) {
 	}
 }
 
-// edited wakes the run if it waits between passes.
+// edited wakes the run if it waits between iterations.
 func (r *run) edited() {
 	r.mu.Lock()
 	wake := r.wake
@@ -96,7 +96,7 @@ func (r *run) edited() {
 	}
 }
 
-// wakeFollowers has the runs of a sentinel that wait between passes look at its
+// wakeFollowers has the runs of a sentinel that wait between iterations look at its
 // new revision.
 func (rt *Runtime) wakeFollowers(s Stored) {
 	rt.mu.Lock()
@@ -112,16 +112,16 @@ func (rt *Runtime) wakeFollowers(s Stored) {
 	}
 }
 
-// A keptDefinition is a definition in the form records have it, so that a loop
-// of many short passes does not encode it in each.
-type keptDefinition struct {
+// A encodedDefinition is a definition in the form records have it, so that a loop
+// of many short iterations does not encode it in each.
+type encodedDefinition struct {
 	hash  string
 	value journal.Value
 }
 
-// said returns c's definition for a record, empty if it is what the run began
+// recordDefinition returns c's definition for a record, empty if it is what the run began
 // with.
-func (r *run) said(c chosen) (journal.Value, error) {
+func (r *run) recordDefinition(c chosen) (journal.Value, error) {
 	if c.hash == r.begin.Hash {
 		return journal.Value{}, nil
 	}
@@ -140,7 +140,7 @@ func (r *run) said(c chosen) (journal.Value, error) {
 		return journal.Value{}, err
 	}
 	r.mu.Lock()
-	r.inJournal = keptDefinition{c.hash, value}
+	r.inJournal = encodedDefinition{c.hash, value}
 	r.mu.Unlock()
 	return value, nil
 }

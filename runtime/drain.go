@@ -73,7 +73,7 @@ func (rt *Runtime) stillBusy() error {
 type effects struct {
 	mu    sync.Mutex
 	n     int
-	ended chan struct{} // closed when n comes to 0; nil without a waiter
+	ended chan struct{} // closed when n is 0; nil without a waiter
 }
 
 func (e *effects) begin() {

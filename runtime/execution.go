@@ -53,13 +53,13 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if refused, err := x.judged(ctx); err != nil {
+	if refused, err := x.checkQuarantine(ctx); err != nil {
 		return nil, err
 	} else if refused != nil {
 		return x.failed(refused)
 	}
 	for {
-		if err := x.run.pass(ctx); err != nil {
+		if err := x.run.waitWhilePaused(ctx); err != nil {
 			return nil, err
 		}
 		out, skipped, err := x.runAttempt(ctx, n, failed)
@@ -141,7 +141,7 @@ func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bo
 	}})
 	p := x.progress(OnRetry, n)
 	p.Error, p.RetryAt, p.Category = failed, due, string(class.Category)
-	ticket.OnDone(func(error) { x.run.tell(p) })
+	ticket.OnDone(func(error) { x.run.report(p) })
 	defer x.waitsUntil(due, n, failed)()
 	return true, x.wait(ctx, due)
 }
@@ -257,14 +257,14 @@ func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped stri
 	ticket := x.write(true, n, &journal.Record{Kind: journal.StepEnd, StepEnd: body})
 	p := x.progress(OnStepEnd, n)
 	p.Output, p.Error, p.Skipped, p.Duration = out, failed, skipped, time.Since(x.started)
-	ticket.OnDone(func(error) { x.run.tell(p) })
+	ticket.OnDone(func(error) { x.run.report(p) })
 	if failed != nil && skipped == "" {
 		return nil, failed
 	}
 	return out, nil
 }
 
-// ended returns what a step that had ended before a crash came to.
+// ended returns the result of a step that had ended before a crash.
 func (x *stepExecution) ended(body *journal.StepEndBody) (json.RawMessage, error) {
 	if body.Error != nil && body.Skipped == "" {
 		return nil, body.Error
@@ -297,12 +297,12 @@ func (x *stepExecution) progress(kind ProgressKind, n int) Progress {
 	if name == "" {
 		name = x.step.ID
 	}
-	return Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n, Iteration: x.run.passes(), Label: x.label}
+	return Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n, Iteration: x.run.iterationNumber(), Label: x.label}
 }
 
 // key is the idempotency key of the step execution, equal for all attempts.
 func (x *stepExecution) key() string {
-	x.keyOnce.Do(func() { x.keyText = digest(string(x.run.id), strconv.Itoa(x.run.passes()), x.path) })
+	x.keyOnce.Do(func() { x.keyText = digest(string(x.run.id), strconv.Itoa(x.run.iterationNumber()), x.path) })
 	return x.keyText
 }
 

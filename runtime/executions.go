@@ -12,7 +12,7 @@ import (
 )
 
 // interruptedExecutions finds the background processes of the run that died
-// with the last host. What becomes of each is decided before the run goes on.
+// with the last host. What becomes of each is decided before the run continues.
 func (r *run) interruptedExecutions(ctx context.Context) error {
 	if r.rt.opt.Executions == nil {
 		return nil
@@ -38,7 +38,7 @@ func (r *run) recoverExecutions() error {
 		return err
 	}
 	for _, x := range r.cut {
-		if err := r.reviveOne(x, calls[x.Execution]); err != nil {
+		if err := r.decideInterrupted(x, calls[x.Execution]); err != nil {
 			return err
 		}
 	}
@@ -46,9 +46,9 @@ func (r *run) recoverExecutions() error {
 	return nil
 }
 
-// reviveOne decides about one. Without a recorded call there is nothing to do
-// here: the call is in doubt itself and says so when its step goes on.
-func (r *run) reviveOne(x InterruptedExecution, req *startedCall) error {
+// decideInterrupted decides about one. Without a recorded call there is nothing to do
+// here: the call is in doubt itself and says so when its step continues.
+func (r *run) decideInterrupted(x InterruptedExecution, req *startedCall) error {
 	if req == nil || req.skipped {
 		return nil
 	}

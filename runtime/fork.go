@@ -17,18 +17,18 @@ import (
 // ForkOptions say how a run is made from another one. The zero value begins the
 // other one's work again from the start.
 type ForkOptions struct {
-	// Iteration is the pass to begin with. Default: without From the first one,
+	// Iteration is the iteration to begin with. Default: without From the first one,
 	// with it the one in which the other run ended, or is.
 	Iteration int
-	// From is the first step to execute in that pass: a top-level address, or
+	// From is the first step to execute in that iteration: a top-level address, or
 	// the id or name of a top-level step, of the definition that the new run
-	// uses. Default: the pass's first step.
+	// uses. Default: the iteration's first step.
 	From string
 	// Latest uses the newest revision of the stored sentinel, and those after it,
 	// unless the other run was pinned. Revision uses that stored revision, and
-	// Definition a definition that need not be stored; either for all passes.
+	// Definition a definition that need not be stored; either for all iterations.
 	// At most one of them is set. Default: the definition that the other run's
-	// pass used, without Iteration and From the one it used last, for all passes.
+	// iteration used, without Iteration and From the one it used last, for all iterations.
 	Latest     bool
 	Revision   int
 	Definition *sentinels.Definition
@@ -45,11 +45,11 @@ type ForkOptions struct {
 
 // Fork starts a run that is made from another one: the same workspace, event
 // and inputs, a budget and limits of its own, and with Iteration or From the
-// variables as they stood there. Steps of that pass which stand before From are
+// variables as they stood there. Steps of that iteration which stand before From are
 // not executed again: the trace shows them as reused. Effects of the steps
 // behind it are made again, under keys of the new run.
 //
-// The other run may go on meanwhile: what its journal has by now counts. Passes
+// The other run may continue meanwhile: what its journal has by now counts. Passes
 // whose records went with retention are the error not_found, which says what is
 // kept. The new run does not need the other one's records any more.
 func (rt *Runtime) Fork(ctx context.Context, id sentinels.RunID, opt ForkOptions) (sentinels.RunID, error) {
@@ -67,7 +67,7 @@ func (rt *Runtime) Fork(ctx context.Context, id sentinels.RunID, opt ForkOptions
 			return "", err
 		}
 	}
-	p, err := rt.readPast(info, opt.Iteration, opt.Iteration == 0 && opt.From == "")
+	p, err := rt.readIteration(info, opt.Iteration, opt.Iteration == 0 && opt.From == "")
 	if err != nil {
 		return "", err
 	}
@@ -174,11 +174,11 @@ func (rt *Runtime) forkedInputs(begin *journal.RunStartBody, def *sentinels.Defi
 	return inputs, nil
 }
 
-// forkAt is the record of a run that begins in the middle of another one's pass.
+// forkAt is the record of a run that begins in the middle of another one's iteration.
 // All values are stored again: retention may remove the other run meanwhile.
 func (rt *Runtime) forkAt(p *past, next chosen, from int, opt ForkOptions) (*journal.Fork, error) {
 	f := &journal.Fork{
-		Run: p.info.ID, By: opt.By, Iteration: p.number, From: from, Event: p.pass.Event, EventSeq: p.pass.EventSeq,
+		Run: p.info.ID, By: opt.By, Iteration: p.number, From: from, Event: p.start.Event, EventSeq: p.start.EventSeq,
 	}
 	steps := alignSteps(p.used.def.Steps, next.def.Steps)
 	stop := p.last() // where the variables are taken: before what comes next of the other run's steps
@@ -192,7 +192,7 @@ func (rt *Runtime) forkAt(p *past, next chosen, from int, opt ForkOptions) (*jou
 	if err != nil {
 		return nil, err
 	}
-	st, err := rt.standing(p, stop)
+	st, err := rt.stateBefore(p, stop)
 	if err != nil {
 		return nil, err
 	}

@@ -40,8 +40,8 @@ func (g *gate) isOpen() bool {
 	return g.opened == nil
 }
 
-// pass blocks while the gate is shut.
-func (g *gate) pass(ctx context.Context) error {
+// waitWhilePaused blocks while the gate is shut.
+func (g *gate) wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()
 		opened := g.opened

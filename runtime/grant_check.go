@@ -140,7 +140,7 @@ func storedID(raw json.RawMessage) (id string) {
 }
 
 // deniedModel returns why the plugin may not ask a model: the name in the request
-// or the model that it comes to has to be allowed.
+// or the model that it resolves to has to be allowed.
 func (a *attempt) deniedModel(requested string, quote ModelQuote) *abi.Error {
 	if a.mod.Trusted() {
 		return nil

@@ -57,10 +57,10 @@ func (rt *Runtime) settled(ctx context.Context, t ticket) error {
 // either, and the caller of the stop gets the error that it is held.
 func (rt *Runtime) putBlob(data []byte) (string, error) { return rt.health.PutBlob(rt.ctx, data) }
 
-// pass holds a step back while its run is paused or the runtime is read-only.
-func (r *run) pass(ctx context.Context) error {
+// waitWhilePaused holds a step back while its run is paused or the runtime is read-only.
+func (r *run) waitWhilePaused(ctx context.Context) error {
 	for {
-		if err := r.gate.pass(ctx); err != nil {
+		if err := r.gate.wait(ctx); err != nil {
 			return err
 		}
 		if !r.rt.health.Blocked() {

@@ -116,7 +116,7 @@ func (a *attempt) startCall(ctx context.Context, c *call) error {
 }
 
 // A call is one host call of an attempt: being made, or answered from record.
-// Its work belongs to the run and goes on when the guest is gone.
+// Its work belongs to the run and continues when the guest is gone.
 type call struct {
 	seq      int
 	function string
@@ -139,7 +139,7 @@ type call struct {
 // to an end of its own; what the guest is to see goes into callEnd.err.
 type performer func(ctx context.Context, c *call) (callEnd, error)
 
-// callEnd is what the work behind a call came to.
+// callEnd is the result of the work behind a call.
 type callEnd struct {
 	result json.RawMessage
 	err    *abi.Error
@@ -183,7 +183,7 @@ func (a *attempt) handleHostCall(ctx context.Context, function string, request [
 	if err := a.addCall(c); err != nil {
 		return wasm.Reply{}, err
 	}
-	// Not under ctx: the work must go on when the guest is unloaded meanwhile.
+	// Not under ctx: the work must continue when the guest is unloaded meanwhile.
 	if err := a.startCall(a.ctx, c); err != nil {
 		return wasm.Reply{}, err
 	}

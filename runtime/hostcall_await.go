@@ -50,12 +50,12 @@ func (a *attempt) stay(ctx context.Context, c *call) error {
 }
 
 // held keeps a step back that has waited, as long as the run is paused. A step
-// that was at work goes on to its end, parked or not.
+// that was at work continues to its end, parked or not.
 func (a *attempt) held(ctx context.Context, c *call) error {
 	if c.function != abi.FuncWait {
 		return nil
 	}
-	return a.run.pass(ctx)
+	return a.run.waitWhilePaused(ctx)
 }
 
 // guestBytes is what a waiting guest is taken to hold; a Go guest with an arena

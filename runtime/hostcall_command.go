@@ -181,16 +181,16 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req commandRequest)
 	}
 	p := a.progress(OnCallEnd, a.n)
 	p.Function, p.Label, p.Duration = c.function, req.Command, time.Since(started)
-	c.tellModel(&p)
-	done.OnDone(func(error) { a.run.tell(p) })
+	c.addModelCall(&p)
+	done.OnDone(func(error) { a.run.report(p) })
 	return err
 }
 
-// toldParams is the most that progress carries of a call's parameters.
-const toldParams = 4 << 10
+// maxProgressParams is the size of a call's parameters, in bytes, up to which progress has them.
+const maxProgressParams = 4 << 10
 
-// tellModel adds to progress what a model wanted, for those who watch it work.
-func (c *call) tellModel(p *Progress) {
+// addModelCall adds to progress what a model wanted, for those who watch it work.
+func (c *call) addModelCall(p *Progress) {
 	if c.function != abi.FuncCommand {
 		return
 	}
@@ -199,7 +199,7 @@ func (c *call) tellModel(p *Progress) {
 		return
 	}
 	p.ByModel = true
-	if len(req.Params) <= toldParams {
+	if len(req.Params) <= maxProgressParams {
 		p.Params = req.Params
 	}
 }

@@ -33,7 +33,7 @@ type conversation struct {
 	messages []sentinels.Message
 }
 
-// startLLM is clause A6.4: one turn. Its worst case is booked before it starts
+// startLLM is clause A6.4: one turn. Its worst case is reserved before it starts
 // and what it really cost after it ended.
 func (a *attempt) startLLM(ctx context.Context, c *call) error {
 	var req llmRequest
@@ -100,7 +100,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	}
 	worst := *c.start.Reserved
 	if c.again {
-		a.run.ledger.rebook(a.run, worst)
+		a.run.ledger.reserveAgain(a.run, worst)
 	}
 	spent := sentinels.Usage{}
 	defer func() { a.run.ledger.settle(a.run, worst, spent) }()
@@ -121,7 +121,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 		r, err = a.run.rt.opt.Models.Turn(ctx, a.turn(talk, req), func(text string) {
 			p := a.progress(OnText, a.n)
 			p.Message = text
-			a.run.tell(p)
+			a.run.report(p)
 		})
 		return err
 	})

@@ -26,7 +26,7 @@ func (a *attempt) beginCall(c *call, body journal.CallStartBody) (ticket, error)
 	t := a.write(!body.Effect, a.n, &journal.Record{Kind: journal.CallStart, CallStart: &body})
 	p := a.progress(OnCallStart, a.n)
 	p.Function, p.Label = c.function, body.Label
-	t.OnDone(func(error) { a.run.tell(p) })
+	t.OnDone(func(error) { a.run.report(p) })
 	return t, nil
 }
 
@@ -77,7 +77,7 @@ func (a *attempt) finishWork(ctx context.Context, c *call, do performer, started
 	end, err := do(ctx, c)
 	// When the process or the run ends the call stays as it is, without an end.
 	// The end of the process reaches runs one after the other, so a child may have
-	// heard of it, and told so, before ctx has.
+	// received it, and returned its error, before ctx has.
 	if err != nil && (over(ctx) || errors.Is(err, errShutdown)) {
 		return
 	}
@@ -89,8 +89,8 @@ func (a *attempt) finishWork(ctx context.Context, c *call, do performer, started
 	}
 	p := a.progress(OnCallEnd, a.n)
 	p.Function, p.Label, p.Duration, p.Error, p.Usage = c.function, c.start.Label, time.Since(started), end.err, end.body.Usage
-	c.tellModel(&p)
-	a.complete(c, end).OnDone(func(error) { a.run.tell(p) })
+	c.addModelCall(&p)
+	a.complete(c, end).OnDone(func(error) { a.run.report(p) })
 }
 
 // over reports whether ctx ended because the run or the process does.

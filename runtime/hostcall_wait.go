@@ -28,10 +28,10 @@ type waitResult struct {
 	TimedOut bool            `json:"timedOut"`
 	Event    json.RawMessage `json:"event,omitempty"`
 	Result   *childResult    `json:"result,omitempty"`
-	Decision *waitVerdict    `json:"decision,omitempty"`
+	Decision *waitDecision   `json:"decision,omitempty"`
 }
 
-type waitVerdict struct {
+type waitDecision struct {
 	Verdict string          `json:"verdict"`
 	By      string          `json:"by"`
 	At      time.Time       `json:"at"`
@@ -139,7 +139,7 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
 	default:
-		res.Decision, err = a.awaitVerdict(limited, c, Ask{Kind: AskApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers})
+		res.Decision, err = a.awaitDecision(limited, c, Ask{Kind: AskApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers})
 	}
 	if errors.Is(err, errDue) {
 		res, err = waitResult{TimedOut: true}, nil

@@ -34,7 +34,7 @@ func (r *run) iterate() error {
 				return err
 			}
 		}
-		done, err := r.oneIteration()
+		done, err := r.runIteration()
 		open = false
 		r.setPlugins(nil)
 		if err != nil || done {
@@ -51,15 +51,15 @@ func (r *run) interrupted() (open, loopDone bool) {
 	return r.state.Open, r.state.LoopDone && !r.state.Open
 }
 
-// nextIteration decides whether there is another pass, waits until it may
+// nextIteration decides whether there is another iteration, waits until it may
 // begin, and begins it. An edit while it waits makes it decide again.
 func (r *run) nextIteration() (bool, error) {
 	for {
-		if err := r.pass(r.ctx); err != nil {
+		if err := r.waitWhilePaused(r.ctx); err != nil {
 			return false, err
 		}
 		next := r.newest()
-		p, more, err := r.another(next)
+		p, more, err := r.nextDue(next)
 		if errors.Is(err, errEdited) {
 			continue
 		}
@@ -72,20 +72,20 @@ func (r *run) nextIteration() (bool, error) {
 	}
 }
 
-// A passEvent is what a pass answers.
-type passEvent struct {
+// An iterationEvent is what an iteration answers.
+type iterationEvent struct {
 	event *sentinels.Event
 	seq   uint64 // outbox position; 0 if the event started the run
 	check string // value of a while loop's condition, for people
 }
 
-// another says whether the loop of next makes one more pass and waits until it
+// nextDue reports whether the loop of next makes one more iteration, and waits until it
 // is due. errEdited says that next is no longer the newest definition.
-func (r *run) another(next chosen) (passEvent, bool, error) {
-	answers := passEvent{event: r.begin.Event}
-	def, n := next.def, r.passes()
-	if fork := r.forkedPass(); fork != nil { // the other run's loop had decided for it
-		return passEvent{event: fork.Event, seq: fork.EventSeq}, true, nil
+func (r *run) nextDue(next chosen) (iterationEvent, bool, error) {
+	answers := iterationEvent{event: r.begin.Event}
+	def, n := next.def, r.iterationNumber()
+	if fork := r.forkedIteration(); fork != nil { // the other run's loop had decided for it
+		return iterationEvent{event: fork.Event, seq: fork.EventSeq}, true, nil
 	}
 	switch loop := def.Loop; loop.Type {
 	case sentinels.LoopOnce:
@@ -122,9 +122,9 @@ func (r *run) another(next chosen) (passEvent, bool, error) {
 	return answers, err == nil, err
 }
 
-// await waits until a pass is due: for the interval of a continuous loop, for
+// await waits until an iteration is due: for the interval of a continuous loop, for
 // an event. Nothing is waited for that an edit has changed meanwhile.
-func (r *run) await(next chosen, n int, answers *passEvent) error {
+func (r *run) await(next chosen, n int, answers *iterationEvent) error {
 	loop := next.def.Loop
 	paced := loop.Type == sentinels.LoopContinuous && n > 0 && loop.IntervalMs > 0
 	if !paced && loop.Type != sentinels.LoopEvent {
@@ -136,7 +136,7 @@ func (r *run) await(next chosen, n int, answers *passEvent) error {
 		return errEdited
 	}
 	if paced {
-		return r.sleep(ctx, r.lastPass().Add(time.Duration(loop.IntervalMs)*time.Millisecond))
+		return r.sleep(ctx, r.lastEnd().Add(time.Duration(loop.IntervalMs)*time.Millisecond))
 	}
 	event, seq, err := r.nextEvent(ctx, loop.Event, n)
 	if err == nil {
@@ -153,7 +153,7 @@ func (r *run) capIterations(def *sentinels.Definition, n int) error {
 		if limit <= 0 || n < limit {
 			return nil
 		}
-		if err := r.atLimit(r.ctx, &limitError{"maxIterations", fmt.Sprintf("maxIterations reached: %d passes were made and the loop's end was not", limit)}); err != nil {
+		if err := r.atLimit(r.ctx, &limitError{"maxIterations", fmt.Sprintf("maxIterations reached: %d iterations did not reach the end of the loop", limit)}); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (r *run) atLimit(ctx context.Context, limit *limitError) error {
 		return limit
 	}
 	r.pause("limit "+limit.limit, limit.limit, "", "")
-	return r.pass(ctx)
+	return r.waitWhilePaused(ctx)
 }
 
 // A timeoutTimer ends or pauses the run when its active time is used up. It is
@@ -219,10 +219,10 @@ func (t *timeoutTimer) stop() {
 	}
 }
 
-// beginIteration begins a pass that uses next, unless an edit came between the
-// decision for the pass and now.
-func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err error) {
-	// The pass begins here, so that every revision that was committed before it
+// beginIteration begins an iteration that uses next, unless an edit came between the
+// decision for the iteration and now.
+func (r *run) beginIteration(next chosen, answers iterationEvent) (begun bool, err error) {
+	// The iteration begins here, so that every revision that was committed before it
 	// began is one it has seen.
 	at := time.Now()
 	if !r.newest().same(next) {
@@ -235,7 +235,7 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 		}
 	}()
 	def := r.reread(next.def, view)
-	fork := r.forkedPass()
+	fork := r.forkedIteration()
 	rag, err := r.forkedContext(fork)
 	if err == nil && rag == nil {
 		rag, err = r.buildContext(def)
@@ -245,9 +245,9 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	}
 	done := r.forkedSteps(fork)
 	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check}
-	// Said in every pass that does not use the first revision: records of older
-	// passes go, and recovery must find the one in use.
-	if body.Definition, err = r.said(next); err != nil {
+	// Said in every iteration that does not use the first revision: records of older
+	// iterations go, and recovery must find the one in use.
+	if body.Definition, err = r.recordDefinition(next); err != nil {
 		return false, err
 	}
 	if body.RAGContext, err = r.rt.value(rag); err != nil {
@@ -269,15 +269,15 @@ func (r *run) beginIteration(next chosen, answers passEvent) (begun bool, err er
 	}
 	records := append([]*journal.Record{{Kind: journal.IterationStart, Time: at.UnixMicro(), IterationStart: body}}, done...)
 	ticket := r.write(writeOptions{lazy: true}, records...)
-	said := r.wentOn(fork)
+	said := r.continuedFork(fork)
 	r.noteIteration(len(records))
 	ticket.OnDone(func(error) {
-		r.tell(Progress{Event: OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit, Message: said})
+		r.report(Progress{Event: OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit, Message: said})
 	})
 	return true, nil
 }
 
-// buildContext makes $ragContext for a pass.
+// buildContext makes $ragContext for an iteration.
 func (r *run) buildContext(def *sentinels.Definition) (json.RawMessage, error) {
 	if def.Recipe == "" && len(def.RAGSources) == 0 {
 		return nil, nil
@@ -294,9 +294,9 @@ func (r *run) buildContext(def *sentinels.Definition) (json.RawMessage, error) {
 	return rag, nil
 }
 
-// oneIteration executes the steps of the current iteration and ends it. done says
+// runIteration executes the steps of the current iteration and ends it. done says
 // that the loop has reached its end.
-func (r *run) oneIteration() (done bool, err error) {
+func (r *run) runIteration() (done bool, err error) {
 	def := r.definition()
 	started := time.Now()
 	x := &stepList{run: r, sc: r.runScope(), steps: def.Steps}
@@ -307,7 +307,7 @@ func (r *run) oneIteration() (done bool, err error) {
 }
 
 // endIteration asks the loop whether it is done and takes the snapshot. It is
-// no part of oneIteration, whose frame is there while steps wait.
+// no part of runIteration, whose frame is there while steps wait.
 func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done bool, err error) {
 	var check string
 	if def.Loop.Type == sentinels.LoopUntil {
@@ -315,7 +315,7 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 			return false, err
 		}
 	}
-	body := &journal.IterationEndBody{Iteration: r.passes(), Done: done, Check: check}
+	body := &journal.IterationEndBody{Iteration: r.iterationNumber(), Done: done, Check: check}
 	r.mu.Lock()
 	variables, last := maps.Clone(r.state.Scope.Variables), r.state.Scope.Last
 	r.mu.Unlock()
@@ -325,11 +325,11 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 	body.Last = last
 	r.snap.Lock()
 	defer r.snap.Unlock()
-	// What the next pass goes on from. A stored sentinel's newer revision it will
+	// What the next iteration continues from. A stored sentinel's newer revision it will
 	// find in the store, an edit of the run's own nowhere else.
 	now := r.current()
 	body.Revision, body.Edit, body.Hash = now.revision, now.edit, now.hash
-	if body.Definition, err = r.said(now); err != nil {
+	if body.Definition, err = r.recordDefinition(now); err != nil {
 		return false, err
 	}
 	r.mu.Lock()
@@ -343,7 +343,7 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 	at := r.rt.calendar.now().UnixMicro()
 	ticket := r.write(writeOptions{lazy: true, info: true}, &journal.Record{Kind: journal.IterationEnd, Time: at, IterationEnd: body})
 	ticket.OnDone(func(error) {
-		r.tell(Progress{Event: OnIterationEnd, Iteration: body.Iteration, Duration: time.Since(started)})
+		r.report(Progress{Event: OnIterationEnd, Iteration: body.Iteration, Duration: time.Since(started)})
 	})
 	r.retain()
 	return done, nil
@@ -373,9 +373,9 @@ func (r *run) countMax(loop sentinels.Loop) (int, error) {
 	return int(n), nil
 }
 
-// lastPass returns when the newest pass ended: the interval of a continuous
+// lastEnd returns when the newest iteration ended: the interval of a continuous
 // loop is calendar time.
-func (r *run) lastPass() time.Time {
+func (r *run) lastEnd() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return microTime(r.state.IterationEnded)
@@ -385,10 +385,10 @@ func (r *run) sleep(ctx context.Context, until time.Time) error {
 	if err := r.rt.calendar.waitFor(ctx, until); err != nil {
 		return err
 	}
-	return r.pass(ctx)
+	return r.waitWhilePaused(ctx)
 }
 
-// nextEvent waits for the event that the next pass answers. The event that
+// nextEvent waits for the event that the next iteration answers. The event that
 // started the run, if it fits, is answered by the first.
 func (r *run) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.Event, uint64, error) {
 	if n == 0 && r.begin.Event != nil && sentinels.MatchEvent(pattern, r.begin.Event.Name) {
@@ -398,7 +398,7 @@ func (r *run) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.
 	if err != nil {
 		return nil, 0, err
 	}
-	return &m.Event, m.Offset, r.pass(ctx)
+	return &m.Event, m.Offset, r.waitWhilePaused(ctx)
 }
 
 // cursor returns where in the outbox the run looks for the pattern next.

@@ -25,12 +25,12 @@ type ledger struct {
 }
 
 type account struct {
-	above  *account
-	budget sentinels.Budget
-	room   journal.LimitExtension
-	spent  sentinels.Usage // of the run and all below it
-	booked sentinels.Usage
-	open   bool
+	above    *account
+	budget   sentinels.Budget
+	room     journal.LimitExtension
+	spent    sentinels.Usage // of the run and all below it
+	reserved sentinels.Usage
+	open     bool
 }
 
 func newLedger() *ledger { return &ledger{accounts: map[sentinels.RunID]*account{}} }
@@ -71,7 +71,7 @@ func (l *ledger) release(r *run) {
 // error that ends the run, or a pause until there is more room.
 func (l *ledger) reserve(ctx context.Context, r *run, q ModelQuote) error {
 	for {
-		owner, limit, err := l.book(r, q)
+		owner, limit, err := l.tryReserve(r, q)
 		if err != nil {
 			return err
 		}
@@ -96,15 +96,15 @@ func (l *ledger) reserve(ctx context.Context, r *run, q ModelQuote) error {
 			}
 			return err
 		}
-		if err := r.pass(ctx); err != nil {
+		if err := r.waitWhilePaused(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// book books the worst case in all accounts, or in none: then it says whose
+// tryReserve reserves the worst case in all accounts, or in none: then it says whose
 // limit stands in the way.
-func (l *ledger) book(r *run, q ModelQuote) (sentinels.RunID, *limitError, error) {
+func (l *ledger) tryReserve(r *run, q ModelQuote) (sentinels.RunID, *limitError, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for acc := l.accounts[r.id]; acc != nil; acc = acc.above {
@@ -120,7 +120,7 @@ func (l *ledger) book(r *run, q ModelQuote) (sentinels.RunID, *limitError, error
 		}
 	}
 	for acc := l.accounts[r.id]; acc != nil; acc = acc.above {
-		acc.booked.Add(q.Worst)
+		acc.reserved.Add(q.Worst)
 	}
 	return "", nil, nil
 }
@@ -136,7 +136,7 @@ func (l *ledger) owner(acc *account) sentinels.RunID {
 
 func (a *account) exceeds(worst sentinels.Usage) *limitError {
 	after := a.spent
-	after.Add(a.booked)
+	after.Add(a.reserved)
 	after.Add(worst)
 	tokens := after.InputTokens + after.OutputTokens
 	switch b := a.budget; {
@@ -152,23 +152,23 @@ func (a *account) exceeds(worst sentinels.Usage) *limitError {
 	return nil
 }
 
-// rebook books a worst case without asking for room: the call was let through
+// reserveAgain books a worst case without asking for room: the call was let through
 // before a crash and is made again.
-func (l *ledger) rebook(r *run, worst sentinels.Usage) {
+func (l *ledger) reserveAgain(r *run, worst sentinels.Usage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for acc := l.accounts[r.id]; acc != nil; acc = acc.above {
-		acc.booked.Add(worst)
+		acc.reserved.Add(worst)
 	}
 }
 
-// settle replaces a booked worst case by what was spent.
+// settle replaces a reserved worst case by what was spent.
 func (l *ledger) settle(r *run, worst, spent sentinels.Usage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	neg := sentinels.Usage{InputTokens: -worst.InputTokens, OutputTokens: -worst.OutputTokens, CostUSD: -worst.CostUSD, Calls: -worst.Calls}
 	for acc := l.accounts[r.id]; acc != nil; acc = acc.above {
-		acc.booked.Add(neg)
+		acc.reserved.Add(neg)
 		acc.spent.Add(spent)
 	}
 }

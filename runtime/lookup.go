@@ -29,11 +29,11 @@ func (r *run) lookup(sc scope, retry json.RawMessage) sentinels.Lookup {
 			}
 			return in, true
 		case "iteration":
-			b, _ := json.Marshal(r.passes())
+			b, _ := json.Marshal(r.iterationNumber())
 			return b, true
 		case "run":
 			b, _ := json.Marshal(map[string]any{
-				"id": r.id, "sentinel": r.begin.Sentinel, "iteration": r.passes(), "workspace": r.begin.Workspace,
+				"id": r.id, "sentinel": r.begin.Sentinel, "iteration": r.iterationNumber(), "workspace": r.begin.Workspace,
 			})
 			return b, true
 		case "last":

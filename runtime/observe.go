@@ -32,7 +32,7 @@ type Observer struct {
 	Plugin func(plugin.Info)
 }
 
-// ProgressKind names what a [Progress] tells.
+// ProgressKind is the kind of a [Progress].
 type ProgressKind string
 
 // The kinds of progress. Text and log are reported at once and are not durable.
@@ -46,7 +46,7 @@ const (
 	OnStepEnd        ProgressKind = "step.end"
 	OnIterationEnd   ProgressKind = "iteration.end"
 	OnStatus         ProgressKind = "status"
-	OnEdit           ProgressKind = "edit" // the run alone follows another definition from its next pass on
+	OnEdit           ProgressKind = "edit" // the run alone follows another definition from its next iteration on
 	OnRunEnd         ProgressKind = "run.end"
 	OnLog            ProgressKind = "log"
 	OnText           ProgressKind = "text" // of a model, as it arrives
@@ -87,7 +87,7 @@ type Progress struct {
 	Message   string             `json:"message,omitempty"`
 }
 
-func (rt *Runtime) tell(p Progress) {
+func (rt *Runtime) report(p Progress) {
 	if rt.opt.Observer.Progress == nil {
 		return
 	}

@@ -118,7 +118,7 @@ func (r *run) startsPaused() {
 	}
 }
 
-// resumeBelow lets the runs of this process under a run go on that were paused
+// resumeBelow lets the runs of this process under a run continue that were paused
 // with their tree.
 func (rt *Runtime) resumeBelow(ctx context.Context, id sentinels.RunID, opt ResumeOptions) error {
 	for _, c := range rt.below(id) {
@@ -143,13 +143,13 @@ func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
 	if status != sentinels.StatusPaused {
 		return errf(abi.Conflict, "run %s is %s, not paused", r.id, status)
 	}
-	if err := needsRoom(r.id, limit, opt.Room); err != nil {
+	if err := needsExtension(r.id, limit, opt.Room); err != nil {
 		return err
 	}
 	if err := r.rt.writable(); err != nil {
 		return err
 	}
-	if err := r.rt.await(ctx, r.addRoom(opt)); err != nil {
+	if err := r.rt.await(ctx, r.extendLimits(opt)); err != nil {
 		return err
 	}
 	r.mu.Lock()

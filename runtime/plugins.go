@@ -123,7 +123,7 @@ func begun(open history.Executions) []pluginset.Began {
 	return list
 }
 
-// setPlugins makes v what the run's steps see, nil at the end of a pass, and
+// setPlugins makes v what the run's steps see, nil at the end of an iteration, and
 // ends the view before it. No step of the run is executed meanwhile.
 func (r *run) setPlugins(v *pluginset.View) {
 	r.mu.Lock()
@@ -133,7 +133,7 @@ func (r *run) setPlugins(v *pluginset.View) {
 	before.End()
 }
 
-// reread returns a definition as the step types of a pass read it: where a
+// reread returns a definition as the step types of an iteration read it: where a
 // plugin was swapped, a field may hold steps now that was plain data before. One
 // that they cannot read stays as it is; the step that is concerned says why.
 func (r *run) reread(def *sentinels.Definition, v *pluginset.View) *sentinels.Definition {
@@ -143,7 +143,7 @@ func (r *run) reread(def *sentinels.Definition, v *pluginset.View) *sentinels.De
 	r.types = types
 	r.mu.Unlock()
 	if swaps == 0 || before == types {
-		return def // what nearly every pass of nearly every run comes to
+		return def // the usual case
 	}
 	text, err := json.Marshal(def)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *run) reread(def *sentinels.Definition, v *pluginset.View) *sentinels.De
 	return again
 }
 
-// plugins returns what the steps of the current pass see.
+// plugins returns what the steps of the current iteration see.
 func (r *run) plugins() *pluginset.View {
 	r.mu.Lock()
 	defer r.mu.Unlock()

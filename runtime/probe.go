@@ -92,7 +92,7 @@ func (p Probe) Waiting() int {
 }
 
 func (r *run) waits() bool {
-	const started = 4 // records of a run, a pass, a step and a call that began
+	const started = 4 // records of a run, an iteration, a step and a call that began
 	if !r.slot.TryLock() {
 		return false // another step enters, and holds it until there is space
 	}

@@ -19,7 +19,7 @@ type StepCrashes struct {
 }
 
 // suspect reports whether the next crash may quarantine the step. From then on
-// it executes only in its turn, so that the next crash tells which step it is.
+// it executes only in its turn, so that the next crash shows which step it is.
 func (l *Limits) suspect(c StepCrashes) bool { return c.Count >= max(1, l.Crashes-1) }
 
 // poison reports whether the step is quarantined: it was executing at too many
@@ -137,10 +137,10 @@ func (r *run) crashes(path string) StepCrashes {
 	return r.info.Crashes[path]
 }
 
-// judged holds a step that is quarantined until a person decides about it, and
+// checkQuarantine holds a step that is quarantined until a person decides about it, and
 // makes one that is suspected wait for its turns. refused is the error that the
 // step ends with, if that is the decision.
-func (x *stepExecution) judged(ctx context.Context) (refused *abi.Error, err error) {
+func (x *stepExecution) checkQuarantine(ctx context.Context) (refused *abi.Error, err error) {
 	if x.past == nil || x.past.Last == 0 || x.past.Retry != nil {
 		return nil, nil
 	}

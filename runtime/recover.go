@@ -13,7 +13,7 @@ import (
 )
 
 // A takeover takes runs over that another process began. All of them are
-// restored before any goes on: how a crash counts depends on how many steps were
+// restored before any continues: how a crash counts depends on how many steps were
 // executing, over all runs.
 type takeover struct {
 	rt  *Runtime
@@ -23,7 +23,7 @@ type takeover struct {
 	restored []restoredRun
 }
 
-// A restoredRun is ready to go on.
+// A restoredRun is ready to continue.
 type restoredRun struct {
 	run    *run
 	info   RunInfo // as the last process left it
@@ -55,9 +55,9 @@ func (t *takeover) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		return err
 	}
 	if opt.Room != (Room{}) {
-		r.addRoom(opt)
+		r.extendLimits(opt)
 	}
-	// What is spent must be booked before anybody below spends more.
+	// What is spent must be charged before runs below spend more.
 	r.ledger.charge(info.ID, r.state.Usage)
 	for _, c := range over {
 		r.ledger.charge(info.ID, c)
@@ -69,13 +69,13 @@ func (t *takeover) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		below := ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree, all: opt.all, cut: opt.cut}
 		if err := t.restore(ctx, c, r, below); err != nil {
 			t.log.lost(rt, c, err)
-			rt.log.Error("child run cannot go on", "run", c.ID, "parent", info.ID, "error", err)
+			rt.log.Error("child run cannot continue", "run", c.ID, "parent", info.ID, "error", err)
 		}
 	}
 	return nil
 }
 
-// begin counts the crash, if there was one, and lets all that was restored go on.
+// begin counts the crash, if there was one, and lets all that was restored continue.
 func (t *takeover) begin() {
 	executing := 0
 	for _, x := range t.restored {
@@ -91,13 +91,13 @@ func (t *takeover) begin() {
 	}
 	each(t.restored, func(x restoredRun) {
 		t.log.took(x.run, x.info)
-		x.run.goOn(x.info, x.parent, x.opt)
+		x.run.resumeRestored(x.info, x.parent, x.opt)
 	})
 }
 
-// goOn starts a run that was restored. Nothing waits for the record of it: the
+// resumeRestored starts a run that was restored. Nothing waits for the record of it: the
 // records of ten thousand are a few commits.
-func (r *run) goOn(info RunInfo, parent *run, opt ResumeOptions) {
+func (r *run) resumeRestored(info RunInfo, parent *run, opt ResumeOptions) {
 	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
 	if info.Status == sentinels.StatusPaused && opt.staysPaused(info, parent) {
 		r.clock.pause()
@@ -137,7 +137,7 @@ func (rt *Runtime) restoreAndAdopt(ctx context.Context, info RunInfo, parent *ru
 	return r, nil
 }
 
-// descendants returns the runs that go on below a run, each once: its children,
+// descendants returns the runs that continue below a run, each once: its children,
 // and below those that are over theirs. over is what those that are over have
 // spent.
 func (rt *Runtime) descendants(id sentinels.RunID) (living []RunInfo, over []sentinels.Usage, err error) {
@@ -219,12 +219,12 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		return r, err
 	}
 	r.state, r.steps = *st, st.Steps
-	r.kept = recoveredIterations() // all that is left of earlier passes
+	r.kept = recoveredIterations() // all that is left of earlier iterations
 	r.ledger.extend(r.id, st.Extension)
 	r.atCrash = r.executingAtCrash()
-	r.slim()
+	r.dropStart()
 	r.state.Definitions.Unload()
-	r.share()
+	r.internTexts()
 	if opt.cut != nil {
 		r.cut = opt.cut[r.id]
 		return r, nil

@@ -115,7 +115,7 @@ func TestCrashAtEveryRecord(t *testing.T) {
 }
 
 // A crash between the end of an until loop and the end of its run does not cost
-// another pass.
+// another iteration.
 func TestUntilLoopThatIsDoneStaysDone(t *testing.T) {
 	const src = `{"name":"u","steps":[{"type":"call","command":"world/act","value":1,"outputTo":"a"}],
 		"loop":{"type":"until","check":"$a.value === 1"},"safety":{"maxIterations":9}}`

@@ -52,8 +52,8 @@ type Unrestored struct {
 	Error    *abi.Error      `json:"error"`
 }
 
-// A bulkInterrupted tells of all runs at once what [Executions.Interrupted]
-// tells of one, for a host that would look through the same list for each.
+// A bulkInterrupted returns for all runs at once what [Executions.Interrupted]
+// returns for one, for a host that would look through the same list for each.
 type bulkInterrupted interface {
 	InterruptedRuns(ctx context.Context) (map[sentinels.RunID][]InterruptedExecution, error)
 }
@@ -102,7 +102,7 @@ func (rt *Runtime) resumeAll(ctx context.Context, opt ResumeOptions, log *recove
 		err := over.restore(ctx, t.info, t.parent, opt)
 		if err != nil && rt.live(t.info.ID) == nil { // else it was resumed meanwhile
 			log.lost(rt, t.info, err)
-			rt.log.Error("run cannot go on", "run", t.info.ID, "sentinel", t.info.Sentinel, "error", err)
+			rt.log.Error("run cannot continue", "run", t.info.ID, "sentinel", t.info.Sentinel, "error", err)
 		}
 	})
 	over.begin() // also of what was restored when ctx ended: it is this process's by now
@@ -166,7 +166,7 @@ func (rt *Runtime) livingRuns(log *recoveryLog) ([]RunInfo, error) {
 // A top is a run to take over that has none above it to take over.
 type top struct {
 	info   RunInfo
-	parent *run // the nearest one above that goes on in this process already
+	parent *run // the nearest one above that continues in this process already
 }
 
 // tops returns the runs to begin with. Those below come with them.
@@ -268,7 +268,7 @@ func (l *recoveryLog) sorted() Recovery {
 	return rec
 }
 
-// doubts lists the calls of a restored run that were cut off, before it goes on.
+// doubts lists the calls of a restored run that were cut off, before it continues.
 func (r *run) doubts() []Doubt {
 	var out []Doubt
 	add := func(call, address, what string, choice sentinels.Interrupt) {

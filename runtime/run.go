@@ -48,12 +48,12 @@ type run struct {
 	def         *sentinels.Definition
 	hash        string
 	revision    int
-	edit        int     // number of the run's own edit that the pass uses, 0 for none
+	edit        int     // number of the run's own edit that the iteration uses, 0 for none
 	own         *chosen // what the run follows alone; nil while it follows the stored sentinel
-	inJournal   keptDefinition
-	wake        context.CancelCauseFunc // ends a wait between passes; nil when there is none
-	view        *pluginset.View         // of the current pass
-	types       *sentinels.TypeSet      // that the current pass read its definition with
+	inJournal   encodedDefinition
+	wake        context.CancelCauseFunc // ends a wait between iterations; nil when there is none
+	view        *pluginset.View         // of the current iteration
+	types       *sentinels.TypeSet      // that the current iteration read its definition with
 	state       history.State           // after the records that were enqueued; only write changes it
 	steps       int                     // step executions of the iteration that were admitted
 	emitting    int64                   // bytes of the events that calls under way have emitted
@@ -87,19 +87,19 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 	return r
 }
 
-// slim releases what only the run's first record needs, before the run goes
+// dropStart releases what only the run's first record needs, before the run goes
 // on: ten thousand that wait would each keep a definition of their own. Others
 // may look at the run already, but not at these.
-func (r *run) slim() {
+func (r *run) dropStart() {
 	r.begin.Definition, r.begin.Variables = journal.Value{}, nil
 	if f := r.begin.Fork; f != nil {
 		f.Variables, f.Last = nil, journal.Value{}
 	}
 }
 
-// share makes a restored run, not visible yet, keep one text where it read two
+// internTexts makes a restored run, not visible yet, keep one text where it read two
 // or more of the same.
-func (r *run) share() {
+func (r *run) internTexts() {
 	if r.begin.Hash == r.hash {
 		r.begin.Hash = r.hash
 	}
@@ -115,20 +115,20 @@ func (r *run) share() {
 func (r *run) main() {
 	err := r.iterate()
 	if errors.Is(err, errShutdown) || errors.Is(context.Cause(r.ctx), errShutdown) {
-		r.letGo()
+		r.detach()
 		return
 	}
 	r.finish(err)
 }
 
-// letGo leaves the run as its journal has it, for another process to resume.
-func (r *run) letGo() {
+// detach leaves the run as its journal has it, for another process to resume.
+func (r *run) detach() {
 	r.cancel(errShutdown)
 	r.work.Wait()
-	r.forget(Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.passes(), interrupted: true})
+	r.forget(Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.iterationNumber(), interrupted: true})
 }
 
-// finish writes the run's end and tells everyone once it is durable.
+// finish records the run's end and reports it once it is durable.
 func (r *run) finish(err error) {
 	if cause := context.Cause(r.ctx); cause != nil && err != nil {
 		err = cause // what ended the run is why its steps were cancelled
@@ -187,7 +187,7 @@ func (r *run) finish(err error) {
 		over := r.info // as it was written
 		r.mu.Unlock()
 		r.rt.totals.ended(over)
-		r.tell(Progress{Event: OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
+		r.report(Progress{Event: OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
 		r.forget(result)
 	})
 }
@@ -225,7 +225,7 @@ func (r *run) status() sentinels.Status {
 	return r.info.Status
 }
 
-func (r *run) passes() int {
+func (r *run) iterationNumber() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state.Iteration
@@ -238,16 +238,16 @@ func (r *run) definition() *sentinels.Definition {
 	return r.def
 }
 
-// tell passes progress on with what is common to all of the run's.
-func (r *run) tell(p Progress) {
+// report gives progress to the observer, with what is the same for all of the run.
+func (r *run) report(p Progress) {
 	if r.rt.opt.Observer.Progress == nil {
 		return
 	}
 	p.Run, p.Root, p.Sentinel = r.id, r.begin.Root, r.begin.Sentinel
 	if p.Iteration == 0 {
-		p.Iteration = r.passes()
+		p.Iteration = r.iterationNumber()
 	}
-	r.rt.tell(p)
+	r.rt.report(p)
 }
 
 // enter takes an execution slot for the run if it holds none; leave gives it
@@ -294,7 +294,7 @@ type Result struct {
 }
 
 func (r *run) makeResult(end *journal.RunEndBody) Result {
-	usage, iterations := r.ledger.total(r.id), r.passes()
+	usage, iterations := r.ledger.total(r.id), r.iterationNumber()
 	elapsed := r.clock.elapsed()
 	sc := r.runScope()
 	variables := sc.variables()

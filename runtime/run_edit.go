@@ -88,8 +88,8 @@ func (rt *Runtime) edit(id sentinels.RunID, base chosen, number int, opt EditRun
 }
 
 // editSelf edits a run that this process executes. Making the edit may take
-// as long as its plugins need to look at their steps; the run goes on meanwhile,
-// and a pass that begins before the edit is whole does not wait for it.
+// as long as its plugins need to look at their steps; the run continues meanwhile,
+// and an iteration that begins before the edit is whole does not wait for it.
 func (r *run) editSelf(ctx context.Context, opt EditRunOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (RunEdit, error) {
 	r.editing.Lock() // one edit after the other: each is made on the one before
 	defer r.editing.Unlock()
@@ -106,14 +106,14 @@ func (r *run) editSelf(ctx context.Context, opt EditRunOptions, fn func(*sentine
 	}
 	t.OnDone(func(err error) {
 		if err == nil {
-			r.tell(Progress{Event: OnEdit, Revision: next.revision, Edit: next.edit, Message: editMessage(opt)})
+			r.report(Progress{Event: OnEdit, Revision: next.revision, Edit: next.edit, Message: editMessage(opt)})
 		}
 	})
 	r.edited()
 	return r.rt.runEdit(r.id, r.begin.Sentinel, next, rec), r.rt.await(ctx, t)
 }
 
-// follow writes the edit down and has the next pass use it. Both happen under
+// follow writes the edit down and has the next iteration use it. Both happen under
 // the lock of snapshots: one that is taken later holds the edit, and the records
 // behind one that was taken before do.
 func (r *run) follow(next chosen, rec *journal.Record) (ticket, error) {
@@ -125,7 +125,7 @@ func (r *run) follow(next chosen, rec *journal.Record) (ticket, error) {
 	if status.Final() {
 		return nil, errf(abi.Conflict, "edit run %s: it is over: %s", r.id, status)
 	}
-	// First in memory, so that the summary has it. A pass that begins at once
+	// First in memory, so that the summary has it. An iteration that begins at once
 	// says the definition itself: its record may come before that of the edit.
 	r.mu.Lock()
 	r.own = &next

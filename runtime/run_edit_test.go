@@ -53,7 +53,7 @@ func passes(t testing.TB, rt *runtime.Runtime, id sentinels.RunID) []string {
 	return out
 }
 
-// goOn lets every run make one more pass.
+// resumeRestored lets every run make one more pass.
 func goOn(t testing.TB, rt *runtime.Runtime, ids ...sentinels.RunID) {
 	t.Helper()
 	before := map[sentinels.RunID]int{}

@@ -37,7 +37,7 @@ type StartOptions struct {
 	// definition does.
 	OnInterrupt sentinels.Interrupt
 	// Starter is the run that starts this one by a command. The new run is none of
-	// its children, but the chain of events that it belongs to goes on, so that
+	// its children, but the chain of events that it belongs to continues, so that
 	// sentinels which start each other in a circle come to an end. Default: no run's
 	// run.
 	Starter sentinels.RunID
@@ -137,9 +137,9 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 			r.cancel(err)
 			return
 		}
-		r.tell(Progress{Event: OnRunStart, Status: sentinels.StatusRunning, Revision: begin.Revision})
+		r.report(Progress{Event: OnRunStart, Status: sentinels.StatusRunning, Revision: begin.Revision})
 	})
-	r.slim()
+	r.dropStart()
 	r.startsPaused()
 	go r.main()
 	return id, nil

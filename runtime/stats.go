@@ -2,7 +2,7 @@ package runtime
 
 import "time"
 
-// Stats say how much a runtime carries and how its store does. Counts of the
+// Stats are figures of a runtime and its store. Counts of the
 // store are exact and begin at Open.
 type Stats struct {
 	Runs      int `json:"runs"`      // that this process executes

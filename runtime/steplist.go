@@ -67,7 +67,7 @@ func (r *run) countStep(x *stepExecution) error {
 	n := r.steps
 	r.mu.Unlock()
 	if n > limit {
-		return &limitError{"maxSteps", fmt.Sprintf("maxSteps reached: iteration %d executed %d steps, the next one is at %s", r.passes(), limit, x.address)}
+		return &limitError{"maxSteps", fmt.Sprintf("maxSteps reached: iteration %d executed %d steps, the next one is at %s", r.iterationNumber(), limit, x.address)}
 	}
 	return nil
 }

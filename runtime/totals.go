@@ -32,7 +32,7 @@ type RunTotals struct {
 // foreground run, pays nothing.
 //
 // Every run has an entry of its own, and each change says what the entry is from
-// now on. So being told twice is harmless, and a change that comes while the
+// now on. So a repeated report is harmless, and a change that comes while the
 // totals are built counts for more than what the store said of the run before.
 //
 // # Concurrency
@@ -45,7 +45,7 @@ type totals struct {
 	mu    sync.Mutex
 	built bool
 	by    map[sentinels.ID]*sentinelTotals // nil until they are built
-	told  map[runKeyDigest]struct{}        // while building: runs whose entry is newer than the store
+	newer map[runKeyDigest]struct{}        // while building: runs whose entry is newer than the store
 }
 
 // sentinelTotals are those of one sentinel.
@@ -75,20 +75,20 @@ func keyOfRun(id sentinels.RunID) (k runKeyDigest) {
 
 // began counts a run that begins, ended one whose end is durable, and forget
 // takes one out. Each may be reported again.
-func (t *totals) began(info RunInfo) { t.tell(info, notOver) }
+func (t *totals) began(info RunInfo) { t.note(info, notOver) }
 
-func (t *totals) ended(info RunInfo) { t.tell(info, max(0, info.Elapsed)) }
+func (t *totals) ended(info RunInfo) { t.note(info, max(0, info.Elapsed)) }
 
-func (t *totals) tell(info RunInfo, elapsed int64) {
+func (t *totals) note(info RunInfo, elapsed int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.by == nil {
 		return // a build finds it in the store, or among the fresh runs
 	}
-	if t.told != nil {
-		t.told[keyOfRun(info.ID)] = struct{}{}
+	if t.newer != nil {
+		t.newer[keyOfRun(info.ID)] = struct{}{}
 	}
-	t.set(info, elapsed)
+	t.update(info, elapsed)
 }
 
 func (t *totals) forget(sentinel sentinels.ID, id sentinels.RunID) {
@@ -98,8 +98,8 @@ func (t *totals) forget(sentinel sentinels.ID, id sentinels.RunID) {
 		return
 	}
 	key := keyOfRun(id)
-	if t.told != nil {
-		t.told[key] = struct{}{}
+	if t.newer != nil {
+		t.newer[key] = struct{}{}
 	}
 	s := t.by[sentinel]
 	if s == nil {
@@ -115,8 +115,8 @@ func (t *totals) forget(sentinel sentinels.ID, id sentinels.RunID) {
 	}
 }
 
-// set makes a run's entry. The caller holds mu.
-func (t *totals) set(info RunInfo, elapsed int64) {
+// update makes the entry of a run. The caller holds mu.
+func (t *totals) update(info RunInfo, elapsed int64) {
 	s := t.by[info.Sentinel]
 	if s == nil {
 		s = &sentinelTotals{runs: map[runKeyDigest]int64{}}
@@ -162,19 +162,19 @@ func (rt *Runtime) buildTotals() error {
 		t.mu.Unlock()
 		return nil
 	}
-	t.by, t.told = map[sentinels.ID]*sentinelTotals{}, map[runKeyDigest]struct{}{}
+	t.by, t.newer = map[sentinels.ID]*sentinelTotals{}, map[runKeyDigest]struct{}{}
 	t.mu.Unlock()
 	take := func(info RunInfo) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if _, newer := t.told[keyOfRun(info.ID)]; newer {
+		if _, newer := t.newer[keyOfRun(info.ID)]; newer {
 			return
 		}
 		elapsed := int64(notOver)
 		if info.Status.Final() {
 			elapsed = max(0, info.Elapsed)
 		}
-		t.set(info, elapsed)
+		t.update(info, elapsed)
 	}
 	// Those that began a moment ago may not be in the store yet. They come first:
 	// what the store says of them is newer.
@@ -194,7 +194,7 @@ func (rt *Runtime) buildTotals() error {
 	err = errors.Join(err, bad)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told = nil
+	t.newer = nil
 	if err != nil {
 		t.by = nil // the next request tries again
 	}

@@ -18,18 +18,18 @@ type Trace struct {
 	Iterations []TraceIteration `json:"iterations"`
 }
 
-// A TraceIteration is one pass over the steps.
+// A TraceIteration is one iteration over the steps.
 type TraceIteration struct {
 	Number   int              `json:"number"`
 	Revision int              `json:"revision,omitempty"` // 0: the definition is not stored
 	Edit     int              `json:"edit,omitempty"`     // number of the run's own edit, made on that revision
 	Hash     string           `json:"hash"`
 	Start    time.Time        `json:"start"`
-	Duration time.Duration    `json:"-"` // 0 while it goes on
+	Duration time.Duration    `json:"-"` // 0 while it continues
 	Millis   float64          `json:"durationMs,omitempty"`
 	Event    *sentinels.Event `json:"event,omitempty"`
-	Done     bool             `json:"done"`            // it came to its end
-	Check    string           `json:"check,omitempty"` // value of the loop's condition, as JSON, shortened: before a while pass, after an until pass
+	Done     bool             `json:"done"`            // it has ended
+	Check    string           `json:"check,omitempty"` // value of the loop's condition, as JSON, shortened: before a while iteration, after an until iteration
 	Steps    []*TraceStep     `json:"steps"`
 }
 
@@ -100,7 +100,7 @@ func (s *TraceStep) State() string {
 	return "running"
 }
 
-// Walk calls fn for every step of the pass, nested ones behind the step they
+// Walk calls fn for every step of the iteration, nested ones behind the step they
 // are nested in.
 func (it *TraceIteration) Walk(fn func(*TraceStep)) { walkSteps(it.Steps, fn) }
 

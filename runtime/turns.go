@@ -62,7 +62,7 @@ func (t *turns) take(ctx context.Context, crashes int) error {
 	if i := slices.Index(t.waiting, w); i >= 0 {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 	} else { // it was given at the same moment
-		t.pass()
+		t.next()
 	}
 	return context.Cause(ctx)
 }
@@ -70,11 +70,11 @@ func (t *turns) take(ctx context.Context, crashes int) error {
 func (t *turns) give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pass()
+	t.next()
 }
 
-// pass gives the turn to the next one. mu is held.
-func (t *turns) pass() {
+// next gives the turn to the next one. mu is held.
+func (t *turns) next() {
 	if len(t.waiting) == 0 {
 		t.taken = false
 		return
@@ -111,7 +111,7 @@ func (a *attempt) takeTurn(ctx context.Context) error {
 		}
 		// The run was paused meanwhile. Others need not wait for its resume.
 		a.run.rt.turns.give()
-		if err := a.run.pass(ctx); err != nil {
+		if err := a.run.waitWhilePaused(ctx); err != nil {
 			return err
 		}
 	}

@@ -153,7 +153,7 @@ type RunInfo struct {
 	Parent     sentinels.RunID  `json:"parent,omitempty"`
 	Root       sentinels.RunID  `json:"root"`
 
-	// Of a run that was made from another one: that one, the pass it began with
+	// Of a run that was made from another one: that one, the iteration it began with
 	// and the address of the first step that it executed; 0 and empty when it
 	// began from the start.
 	RetryOf        sentinels.RunID `json:"retryOf,omitempty"`

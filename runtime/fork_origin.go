@@ -12,22 +12,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// The past of a run is one of its passes, as its journal has it.
+// The past of a run is one of its iterations, as its journal has it.
 type past struct {
 	info   RunInfo
 	begin  *journal.RunStartBody
-	fresh  bool // no pass is wanted: the run from its start
+	fresh  bool // no iteration is wanted: the run from its start
 	number int
-	pass   *journal.IterationStartBody
+	start  *journal.IterationStartBody
 	used   chosen
-	from   uint64 // place of the record that the pass's variables are known from, 1 for the run's start
-	first  uint64 // place of the pass's first record
+	from   uint64 // place of the record that the iteration's variables are known from, 1 for the run's start
+	first  uint64 // place of the iteration's first record
 	ends   map[int]*journal.StepEndBody
 }
 
-// readPast finds pass n of a run, 0 for its newest. With fresh none is wanted,
+// readIteration finds iteration n of a run, 0 for its newest. With fresh none is wanted,
 // and used is what the run used last.
-func (rt *Runtime) readPast(info RunInfo, n int, fresh bool) (*past, error) {
+func (rt *Runtime) readIteration(info RunInfo, n int, fresh bool) (*past, error) {
 	p := &past{info: info, fresh: fresh, ends: map[int]*journal.StepEndBody{}}
 	var used history.Definition
 	var kept []int // iterations that are kept from their start
@@ -40,12 +40,12 @@ func (rt *Runtime) readPast(info RunInfo, n int, fresh bool) (*past, error) {
 			}
 		case rec.IterationStart != nil:
 			b := rec.IterationStart
-			p.pass = nil
+			p.start = nil
 			if b.Iteration != known+1 {
 				return nil // what stood before it went with retention
 			}
 			if kept = append(kept, b.Iteration); n == 0 || b.Iteration == n {
-				p.number, p.pass, p.from, p.first = b.Iteration, b, knownFrom, seq
+				p.number, p.start, p.from, p.first = b.Iteration, b, knownFrom, seq
 				used = st.DefinitionOf(b)
 				clear(p.ends)
 			}
@@ -54,7 +54,7 @@ func (rt *Runtime) readPast(info RunInfo, n int, fresh bool) (*past, error) {
 			if n == p.number && n != 0 {
 				return errEnough
 			}
-		case p.pass != nil && rec.StepEnd != nil:
+		case p.start != nil && rec.StepEnd != nil:
 			if i, err := strconv.Atoi(rec.Path); err == nil {
 				p.ends[i] = rec.StepEnd
 			}
@@ -69,16 +69,16 @@ func (rt *Runtime) readPast(info RunInfo, n int, fresh bool) (*past, error) {
 	case fresh:
 		used = st.Used
 	case p.first == 0:
-		return nil, noPass(info, n, kept)
+		return nil, noIteration(info, n, kept)
 	}
-	if p.pass == nil && !fresh { // n is 0, and the newest pass is not there from its beginning
-		return nil, noPass(info, info.Iteration, kept)
+	if p.start == nil && !fresh { // n is 0, and the newest iteration is not there from its beginning
+		return nil, noIteration(info, info.Iteration, kept)
 	}
 	p.used, err = rt.readDefinition(used, p.begin.Sentinel, rt.Types())
 	return p, err
 }
 
-func noPass(info RunInfo, n int, kept []int) error {
+func noIteration(info RunInfo, n int, kept []int) error {
 	if n == 0 || n > info.Iteration {
 		e := errf(abi.NotFound, "run %s has made %d iterations", info.ID, info.Iteration)
 		if n > 0 {
@@ -93,12 +93,12 @@ func noPass(info RunInfo, n int, kept []int) error {
 	return e
 }
 
-// last is the number of the pass's steps, as a place behind all of them.
+// last is the number of the iteration's steps, as a place behind all of them.
 func (p *past) last() int { return len(p.used.def.Steps) }
 
-// standing rebuilds the run as it stood in the pass before top-level step stop
+// stateBefore rebuilds the run as it stood in the iteration before top-level step stop
 // began, or where its records end.
-func (rt *Runtime) standing(p *past, stop int) (*history.State, error) {
+func (rt *Runtime) stateBefore(p *past, stop int) (*history.State, error) {
 	place := strconv.Itoa(stop)
 	return rt.fold(p.info.ID, max(p.from, 2), func(seq uint64, rec *journal.Record, _ *history.State) error {
 		step, _, _ := strings.Cut(rec.Path, "#")

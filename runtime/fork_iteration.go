@@ -16,17 +16,17 @@ func (info *RunInfo) fork(f *journal.Fork) {
 	}
 }
 
-// forkedPass returns what the run was made from if its next pass is the one
-// that goes on with that; else nil.
-func (r *run) forkedPass() *journal.Fork {
+// forkedIteration returns what the run was made from if its next iteration is the one
+// that continues with that; else nil.
+func (r *run) forkedIteration() *journal.Fork {
 	f := r.begin.Fork
-	if f == nil || f.Iteration == 0 || r.passes() != f.Iteration-1 {
+	if f == nil || f.Iteration == 0 || r.iterationNumber() != f.Iteration-1 {
 		return nil
 	}
 	return f
 }
 
-// forkedContext returns the $ragContext that the other run's pass had.
+// forkedContext returns the $ragContext that the other run's iteration had.
 func (r *run) forkedContext(f *journal.Fork) (json.RawMessage, error) {
 	if f == nil {
 		return nil, nil
@@ -47,12 +47,12 @@ func (r *run) forkedSteps(f *journal.Fork) []*journal.Record {
 	return records
 }
 
-// wentOn says what the iteration that just began continues, and releases that:
+// continuedFork says what the iteration that just began continues, and releases that:
 // the journal has it now.
-func (r *run) wentOn(f *journal.Fork) string {
+func (r *run) continuedFork(f *journal.Fork) string {
 	if f == nil {
 		return ""
 	}
 	f.Done, f.RAG = nil, journal.Value{}
-	return fmt.Sprintf("goes on with iteration %d of run %s at step %d", f.Iteration, f.Run, f.From)
+	return fmt.Sprintf("continues with iteration %d of run %s at step %d", f.Iteration, f.Run, f.From)
 }
