@@ -78,8 +78,8 @@ func (r *run) askFor(ctx context.Context, name string, what Ask) (*journal.Signa
 	if what.Kind != AskApproval {
 		// The decision may take days. A step that timed out meanwhile
 		// would be tried again, and its call made again undecided.
-		r.clock.hold()
-		defer r.clock.release()
+		r.clock.Hold()
+		defer r.clock.Release()
 	}
 	sig, err := r.answer(ctx, q)
 	if !over(ctx) {

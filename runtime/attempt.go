@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
@@ -37,10 +38,10 @@ type attempt struct {
 	work sync.WaitGroup  // behind the attempt's calls, under ctx
 
 	mu         sync.Mutex
-	timer      *activeTimer  // of the time limit
-	waited     time.Duration // when a wait or the nested steps ended last, in the run's active time
-	calls      map[int]*call // since the checkpoint
-	callBytes  int64         // of their requests and results
+	timer      *clock.ActiveTimer // of the time limit
+	waited     time.Duration      // when a wait or the nested steps ended last, in the run's active time
+	calls      map[int]*call      // since the checkpoint
+	callBytes  int64              // of their requests and results
 	checkpoint *journal.CheckpointBody
 	state      json.RawMessage
 	block      int // ordinal of the next block
@@ -228,7 +229,7 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 	}
 	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, microTime(s.ClockBase)
 	a.logs = past.Logs
-	a.spent = a.run.clock.elapsed() - time.Duration(past.Elapsed)*time.Microsecond
+	a.spent = a.run.clock.Elapsed() - time.Duration(past.Elapsed)*time.Microsecond
 	_, marks := a.mod.Fields(s.Type)
 	var values map[string]json.RawMessage
 	if json.Unmarshal(fields, &values) == nil {
@@ -278,7 +279,7 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 	ctx, cancel := context.WithCancelCause(ctx)
 	var arm func(due time.Duration)
 	arm = func(due time.Duration) {
-		t := a.run.clock.at(due, func() {
+		t := a.run.clock.At(due, func() {
 			if next := a.waitLimit(limit); !named && next > 0 {
 				arm(next)
 				return
@@ -289,14 +290,14 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 		a.timer = t
 		a.mu.Unlock()
 	}
-	arm(a.run.clock.elapsed() - a.spent + limit)
+	arm(a.run.clock.Elapsed() - a.spent + limit)
 	a.ctx = ctx
 	return func() {
 		a.abandon(cancel)
 		a.mu.Lock()
 		t := a.timer
 		a.mu.Unlock()
-		t.stop()
+		t.Stop()
 	}
 }
 
@@ -304,7 +305,7 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 // time: limit after the wait that is under way or the one that ended last; 0 if that
 // time is over. A step that waited for just the limit has all of it left.
 func (a *attempt) waitLimit(limit time.Duration) time.Duration {
-	now := a.run.clock.elapsed()
+	now := a.run.clock.Elapsed()
 	if a.waits() {
 		return now + limit
 	}

@@ -112,7 +112,7 @@ func (r *run) summary() RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	info := r.info
-	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.state.Iteration, r.state.Usage, r.clock.elapsed().Milliseconds()
+	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.state.Iteration, r.state.Usage, r.clock.Elapsed().Milliseconds()
 	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.edits()
 	info.Retries = nil
 	for _, w := range r.retries {

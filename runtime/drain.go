@@ -18,7 +18,7 @@ func (rt *Runtime) Drain(ctx context.Context) error {
 	rt.mu.Lock()
 	rt.draining = true
 	for _, r := range rt.runs {
-		r.gate.shut()
+		r.gate.Shut()
 	}
 	rt.mu.Unlock()
 	for {

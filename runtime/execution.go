@@ -135,7 +135,7 @@ func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bo
 	if !d.Retry {
 		return false, nil
 	}
-	due := x.run.rt.calendar.now().Add(d.Delay)
+	due := x.run.rt.calendar.Now().Add(d.Delay)
 	ticket := x.write(true, n, &journal.Record{Kind: journal.Retry, Retry: &journal.RetryBody{
 		Error: failed, Category: string(class.Category), Due: due.UnixMicro(), Left: d.AttemptsRemaining,
 	}})
@@ -162,7 +162,7 @@ func (x *stepExecution) waitsUntil(due time.Time, n int, failed *abi.Error) (ove
 }
 
 func (x *stepExecution) wait(ctx context.Context, due time.Time) error {
-	return x.run.rt.calendar.waitFor(ctx, due)
+	return x.run.rt.calendar.WaitFor(ctx, due)
 }
 
 // runAttempt executes the step once, or continues an attempt that a crash

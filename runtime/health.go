@@ -60,7 +60,7 @@ func (rt *Runtime) putBlob(data []byte) (string, error) { return rt.health.PutBl
 // waitWhilePaused holds a step back while its run is paused or the runtime is read-only.
 func (r *run) waitWhilePaused(ctx context.Context) error {
 	for {
-		if err := r.gate.wait(ctx); err != nil {
+		if err := r.gate.Wait(ctx); err != nil {
 			return err
 		}
 		if !r.rt.health.Blocked() {
@@ -85,9 +85,9 @@ func (rt *Runtime) holdClocks(hold bool) {
 	rt.readOnly = hold
 	for _, r := range rt.runs {
 		if hold {
-			r.clock.hold()
+			r.clock.Hold()
 		} else {
-			r.clock.release()
+			r.clock.Release()
 		}
 	}
 }

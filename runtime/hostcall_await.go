@@ -31,7 +31,7 @@ func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 // stay waits for a call's answer with the guest in memory.
 func (a *attempt) stay(ctx context.Context, c *call) error {
 	longest := a.run.rt.limits.ResidentFor
-	if !c.until.IsZero() && c.until.Sub(a.run.rt.calendar.now()) > longest {
+	if !c.until.IsZero() && c.until.Sub(a.run.rt.calendar.Now()) > longest {
 		return errPark
 	}
 	s := a.run.rt.waiting.enter(guestBytes)
@@ -109,5 +109,18 @@ func answered(ctx context.Context, c *call) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// sleep blocks until the time that a call waits for, if it waits for one, or until
+// ctx ends.
+func (a *attempt) sleep(ctx context.Context, c *call) {
+	calendar := a.run.rt.calendar
+	switch {
+	case c.until.IsZero():
+	case c.timeOfDay:
+		_ = calendar.WaitUntil(ctx, c.until) // the caller looks at ctx
+	default:
+		_ = calendar.WaitFor(ctx, c.until) // likewise
 	}
 }

@@ -54,7 +54,7 @@ func (a *attempt) doWork(ctx context.Context, c *call, durable ticket, do perfor
 			return
 		}
 	}
-	a.run.rt.calendar.sleep(ctx, c)
+	a.sleep(ctx, c)
 	a.finishWork(ctx, c, do, started)
 }
 
@@ -122,7 +122,7 @@ func (a *attempt) complete(c *call, end callEnd) ticket {
 	body.Logs = a.logs
 	a.callBytes += int64(len(end.result))
 	if isWait(c.function) {
-		a.waited = a.run.clock.elapsed()
+		a.waited = a.run.clock.Elapsed()
 	}
 	a.mu.Unlock()
 	rec := &journal.Record{Kind: journal.CallEnd, Time: time.Now().UnixMicro(), CallEnd: &body}

@@ -52,7 +52,7 @@ func (a *attempt) startWait(ctx context.Context, c *call) error {
 		return nil
 	}
 	body := journal.CallStartBody{}
-	now := a.run.rt.calendar.now()
+	now := a.run.rt.calendar.Now()
 	switch {
 	case req.DurationMs != nil:
 		c.until = now.Add(time.Duration(*req.DurationMs) * time.Millisecond)
@@ -124,8 +124,8 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if c.start.Due != 0 {
-		t := a.run.rt.calendar.after(microTime(c.start.Due), func() { cancel(errDue) })
-		defer t.stop()
+		t := a.run.rt.calendar.After(microTime(c.start.Due), func() { cancel(errDue) })
+		defer t.Stop()
 	}
 	var res waitResult
 	var end journal.CallEndBody

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -184,7 +185,7 @@ type timeoutTimer struct {
 	r *run
 
 	mu    sync.Mutex
-	timer *activeTimer
+	timer *clock.ActiveTimer
 }
 
 func (t *timeoutTimer) arm() {
@@ -196,12 +197,12 @@ func (t *timeoutTimer) arm() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.timer != nil {
-		t.timer.stop()
+		t.timer.Stop()
 	}
 	if def.Safety.TimeoutMs == 0 {
 		return
 	}
-	t.timer = r.clock.at(due, func() {
+	t.timer = r.clock.At(due, func() {
 		limit := &limitError{"timeoutMs", fmt.Sprintf("timeoutMs reached: the run was active for %s", due)}
 		if r.definition().Safety.OnTimeout != sentinels.TimeoutPause {
 			r.cancel(limit)
@@ -215,7 +216,7 @@ func (t *timeoutTimer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.timer != nil {
-		t.timer.stop()
+		t.timer.Stop()
 	}
 }
 
@@ -340,7 +341,7 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 		body.Extension = &extension
 	}
 	r.mu.Unlock()
-	at := r.rt.calendar.now().UnixMicro()
+	at := r.rt.calendar.Now().UnixMicro()
 	ticket := r.write(writeOptions{lazy: true, info: true}, &journal.Record{Kind: journal.IterationEnd, Time: at, IterationEnd: body})
 	ticket.OnDone(func(error) {
 		r.report(Progress{Event: OnIterationEnd, Iteration: body.Iteration, Duration: time.Since(started)})
@@ -382,7 +383,7 @@ func (r *run) lastEnd() time.Time {
 }
 
 func (r *run) sleep(ctx context.Context, until time.Time) error {
-	if err := r.rt.calendar.waitFor(ctx, until); err != nil {
+	if err := r.rt.calendar.WaitFor(ctx, until); err != nil {
 		return err
 	}
 	return r.waitWhilePaused(ctx)

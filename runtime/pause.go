@@ -97,8 +97,8 @@ func (r *run) pause(reason, limit, by string, with sentinels.RunID) ticket {
 	}
 	r.info.Status = sentinels.StatusPaused
 	r.mu.Unlock()
-	r.gate.shut()
-	r.clock.pause()
+	r.gate.Shut()
+	r.clock.Pause()
 	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by, With: with}, nil)
 }
 
@@ -156,8 +156,8 @@ func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
 	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = sentinels.StatusRunning, "", "", ""
 	r.mu.Unlock()
 	r.asksChanged(nil)
-	r.clock.resume()
+	r.clock.Resume()
 	r.timeout.arm()
-	r.gate.open()
+	r.gate.Open()
 	return nil
 }

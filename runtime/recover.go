@@ -100,8 +100,8 @@ func (t *takeover) begin() {
 func (r *run) resumeRestored(info RunInfo, parent *run, opt ResumeOptions) {
 	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
 	if info.Status == sentinels.StatusPaused && opt.staysPaused(info, parent) {
-		r.clock.pause()
-		r.gate.shut()
+		r.clock.Pause()
+		r.gate.Shut()
 		body.Status, body.Reason, body.Limit, body.With = info.Status, info.Reason, info.Limit, info.PausedWith
 	}
 	r.snap.Lock()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
@@ -27,11 +28,11 @@ type run struct {
 	done   chan struct{} // closed when the end is durable, or the process releases the run
 	work   sync.WaitGroup
 
-	clock   *activeClock
+	clock   *clock.Active
 	timeout *timeoutTimer
-	ledger  *ledger // of the run tree's root
-	gate    *gate   // closed while paused
-	parent  *run    // nil for a root, and when another process began the parent
+	ledger  *ledger     // of the run tree's root
+	gate    *clock.Gate // closed while paused
+	parent  *run        // nil for a root, and when another process began the parent
 
 	children int // active runs of which this is the nearest active run above; guarded by rt.mu
 
@@ -73,7 +74,7 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 	ctx, cancel := context.WithCancelCause(rt.ctx)
 	r := &run{
 		rt: rt, id: id, begin: begin, ctx: ctx, cancel: cancel, done: make(chan struct{}),
-		clock: newActiveClock(elapsed), gate: newGate(), parent: parent,
+		clock: clock.NewActive(elapsed), gate: &clock.Gate{}, parent: parent,
 		def: def, hash: hash, revision: begin.Revision,
 		asks: map[string]*ask{},
 	}
@@ -295,7 +296,7 @@ type Result struct {
 
 func (r *run) makeResult(end *journal.RunEndBody) Result {
 	usage, iterations := r.ledger.total(r.id), r.iterationNumber()
-	elapsed := r.clock.elapsed()
+	elapsed := r.clock.Elapsed()
 	sc := r.runScope()
 	variables := sc.variables()
 	for name, v := range variables { // inputs are not redacted for guests

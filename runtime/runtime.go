@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
@@ -70,7 +71,7 @@ type Runtime struct {
 	dispatch *dispatch.Dispatcher // of triggers
 	waiting  *residents
 	defs     *definition.Store
-	calendar *calendar
+	calendar *clock.Calendar
 	slots    chan struct{} // one token for each run that may execute
 	effects  effects       // calls under way that a crash would leave in doubt
 	turns    turns         // of the steps that are suspected of crashing the host
@@ -105,7 +106,7 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	if opt.Dir != "" && opt.CacheDir == "" {
 		rt.opt.CacheDir = filepath.Join(opt.Dir, "cache")
 	}
-	rt.calendar = newCalendar(opt.now)
+	rt.calendar = clock.NewCalendar(opt.now)
 	rt.slots = make(chan struct{}, rt.limits.Runs)
 	rt.ctx, rt.cancel = context.WithCancelCause(context.Background())
 	if err := rt.openParts(ctx); err != nil {
@@ -119,7 +120,7 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 	rt.wg.Add(1)
 	go func() {
 		defer rt.wg.Done()
-		rt.calendar.watch(rt.ctx, rt.log)
+		rt.calendar.Watch(rt.ctx, rt.log)
 	}()
 	rt.wg.Add(1)
 	go rt.tidyCache()

@@ -200,10 +200,10 @@ func (rt *Runtime) adoptLocked(r *run) error {
 		return errf(abi.Conflict, "run %s is executing already", r.id)
 	}
 	if rt.draining {
-		r.gate.shut()
+		r.gate.Shut()
 	}
 	if rt.readOnly {
-		r.clock.hold()
+		r.clock.Hold()
 	}
 	rt.runs[r.id] = r
 	if up := rt.activeAbove(r); up != nil {

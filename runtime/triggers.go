@@ -28,7 +28,7 @@ func (rt *Runtime) openTriggers() {
 		Workspace: func(def *sentinels.Definition) (string, error) {
 			return workspace(def, StartOptions{Workspace: rt.opt.Workspace})
 		},
-		Now: rt.calendar.now, NewRunID: newRunID,
+		Now: rt.calendar.Now, NewRunID: newRunID,
 		Alive: rt.alive, Writable: rt.writable,
 		Await:   func(ctx context.Context, t *store.Ticket) error { return rt.await(ctx, t) },
 		Settle:  func(ctx context.Context, t *store.Ticket) error { return rt.settled(ctx, t) },

@@ -100,13 +100,13 @@ func (a *attempt) takeTurn(ctx context.Context) error {
 	}
 	a.log("warn", fmt.Sprintf("step %s was executing at %d crashes of the host: it executes when no other such step does", a.address, x.suspect))
 	// Its limits are not for waiting on others.
-	a.run.clock.hold()
-	defer a.run.clock.release()
+	a.run.clock.Hold()
+	defer a.run.clock.Release()
 	for {
 		if err := a.run.rt.turns.take(ctx, x.suspect); err != nil {
 			return err
 		}
-		if a.run.gate.isOpen() && !a.run.rt.health.Blocked() {
+		if a.run.gate.IsOpen() && !a.run.rt.health.Blocked() {
 			break
 		}
 		// The run was paused meanwhile. Others need not wait for its resume.

@@ -34,7 +34,7 @@ type writeOptions struct {
 // cannot be encoded or applied is a fault of the program and panics.
 func (r *run) write(opt writeOptions, records ...*journal.Record) *store.Ticket {
 	now := time.Now().UnixMicro()
-	elapsed := r.clock.elapsed().Microseconds()
+	elapsed := r.clock.Elapsed().Microseconds()
 	encoded := make([][]byte, len(records))
 	for i, rec := range records {
 		if rec.Time == 0 {
@@ -92,7 +92,7 @@ func (r *run) apply(records []*journal.Record) (first uint64) {
 func (r *run) infoPut() store.Put {
 	r.mu.Lock()
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.state.Iteration, r.state.Usage, time.Now().UTC()
-	r.info.Elapsed = r.clock.elapsed().Milliseconds()
+	r.info.Elapsed = r.clock.Elapsed().Milliseconds()
 	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.edits()
 	value, err := json.Marshal(r.info)
 	r.mu.Unlock()

@@ -1,23 +1,22 @@
-package runtime
+package clock
 
 import (
 	"context"
 	"sync"
 )
 
-// A gate holds back the steps of a paused run.
+// A Gate blocks callers while it is shut. The zero value is open.
 //
 // # Concurrency
 //
 // Safe for concurrent use.
-type gate struct {
+type Gate struct {
 	mu     sync.Mutex
-	opened chan struct{} // nil while open, else closed by open
+	opened chan struct{} // nil while open, else closed by Open
 }
 
-func newGate() *gate { return &gate{} }
-
-func (g *gate) shut() {
+// Shut shuts the gate.
+func (g *Gate) Shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.opened == nil {
@@ -25,7 +24,8 @@ func (g *gate) shut() {
 	}
 }
 
-func (g *gate) open() {
+// Open opens the gate and releases the callers of Wait.
+func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.opened != nil {
@@ -34,14 +34,15 @@ func (g *gate) open() {
 	}
 }
 
-func (g *gate) isOpen() bool {
+// IsOpen reports whether the gate is open.
+func (g *Gate) IsOpen() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.opened == nil
 }
 
 // waitWhilePaused blocks while the gate is shut.
-func (g *gate) wait(ctx context.Context) error {
+func (g *Gate) Wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()
 		opened := g.opened

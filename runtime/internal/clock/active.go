@@ -1,56 +1,59 @@
-package runtime
+package clock
 
 import (
 	"sync"
 	"time"
 )
 
-// An activeClock counts the time in which the host was up and the run was not
+// An Active clock counts the time in which the host was up and the run was not
 // paused. Limits of runs and steps are measured with it, so that neither a
 // crash nor a pause burns or resets them.
 //
 // # Concurrency
 //
 // Safe for concurrent use. Timer functions run on their own goroutine.
-type activeClock struct {
+type Active struct {
 	mu      sync.Mutex
 	base    time.Duration // what was counted before since
 	since   time.Time     // zero while stopped
-	timers  map[*activeTimer]struct{}
+	timers  map[*ActiveTimer]struct{}
 	paused  bool
 	holds   int // reasons besides a pause why it stands still
 	stopped bool
 }
 
-type activeTimer struct {
-	clock *activeClock
+// An ActiveTimer is a function that is due when the clock shows a time.
+type ActiveTimer struct {
+	clock *Active
 	due   time.Duration
 	timer *time.Timer
 	fn    func()
 }
 
-func newActiveClock(elapsed time.Duration) *activeClock {
-	return &activeClock{base: elapsed, since: time.Now(), timers: map[*activeTimer]struct{}{}}
+// NewActive returns a clock that runs and shows elapsed.
+func NewActive(elapsed time.Duration) *Active {
+	return &Active{base: elapsed, since: time.Now(), timers: map[*ActiveTimer]struct{}{}}
 }
 
-func (c *activeClock) elapsed() time.Duration {
+// Elapsed returns what the clock shows.
+func (c *Active) Elapsed() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now()
 }
 
-func (c *activeClock) now() time.Duration {
+func (c *Active) now() time.Duration {
 	if c.stopped {
 		return c.base
 	}
 	return c.base + time.Since(c.since)
 }
 
-// at calls fn once the clock shows due. The returned timer must be stopped.
-func (c *activeClock) at(due time.Duration, fn func()) *activeTimer {
+// At calls fn once the clock shows due. The returned timer must be stopped.
+func (c *Active) At(due time.Duration, fn func()) *ActiveTimer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := &activeTimer{clock: c, due: due, fn: fn}
+	t := &ActiveTimer{clock: c, due: due, fn: fn}
 	c.timers[t] = struct{}{}
 	if !c.stopped {
 		t.timer = time.AfterFunc(due-c.now(), t.fire)
@@ -58,7 +61,7 @@ func (c *activeClock) at(due time.Duration, fn func()) *activeTimer {
 	return t
 }
 
-func (t *activeTimer) fire() {
+func (t *ActiveTimer) fire() {
 	t.clock.mu.Lock()
 	_, live := t.clock.timers[t]
 	if live && !t.clock.stopped && t.clock.now() >= t.due {
@@ -72,7 +75,8 @@ func (t *activeTimer) fire() {
 	}
 }
 
-func (t *activeTimer) stop() {
+// Stop disarms the timer. A function that runs already is not waited for.
+func (t *ActiveTimer) Stop() {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
 	delete(t.clock.timers, t)
@@ -81,18 +85,19 @@ func (t *activeTimer) stop() {
 	}
 }
 
-// pause stops the clock and its timers until resume.
-func (c *activeClock) pause() { c.change(func() { c.paused = true }) }
+// Pause stops the clock and its timers until Resume.
+func (c *Active) Pause() { c.change(func() { c.paused = true }) }
 
-// resume ends a pause; the clock continues where it stopped.
-func (c *activeClock) resume() { c.change(func() { c.paused = false }) }
+// Resume ends a pause; the clock continues where it stopped.
+func (c *Active) Resume() { c.change(func() { c.paused = false }) }
 
-// hold stops the clock until release. Holds and a pause do not end each other.
-func (c *activeClock) hold() { c.change(func() { c.holds++ }) }
+// Hold stops the clock until Release. Holds and a pause do not end each other.
+func (c *Active) Hold() { c.change(func() { c.holds++ }) }
 
-func (c *activeClock) release() { c.change(func() { c.holds-- }) }
+// Release ends a Hold.
+func (c *Active) Release() { c.change(func() { c.holds-- }) }
 
-func (c *activeClock) change(reason func()) {
+func (c *Active) change(reason func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	reason()
@@ -104,7 +109,7 @@ func (c *activeClock) change(reason func()) {
 	}
 }
 
-func (c *activeClock) halt() {
+func (c *Active) halt() {
 	c.base = c.now()
 	c.stopped = true
 	for t := range c.timers {
@@ -114,7 +119,7 @@ func (c *activeClock) halt() {
 	}
 }
 
-func (c *activeClock) proceed() {
+func (c *Active) proceed() {
 	c.stopped = false
 	c.since = time.Now()
 	for t := range c.timers {

@@ -1,7 +1,8 @@
-package runtime
+package clock
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -34,11 +35,11 @@ func TestCalendarFollowsJumps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				wall := &wallClock{}
-				cal := newCalendar(wall.now)
+				cal := NewCalendar(wall.now)
 				ctx, cancel := context.WithCancel(t.Context())
-				go cal.watch(ctx, slog.New(slog.NewTextHandler(io.Discard, nil)))
+				go cal.Watch(ctx, slog.New(slog.NewTextHandler(io.Discard, nil)))
 				begin := time.Now()
-				due := cal.now().Add(2 * hour)
+				due := cal.Now().Add(2 * hour)
 				took := func(wait func(context.Context, time.Time) error) chan time.Duration {
 					done := make(chan time.Duration, 1)
 					go func() {
@@ -49,7 +50,7 @@ func TestCalendarFollowsJumps(t *testing.T) {
 					}()
 					return done
 				}
-				until, elapsed := took(cal.waitUntil), took(cal.waitFor)
+				until, elapsed := took(cal.WaitUntil), took(cal.WaitFor)
 				time.Sleep(time.Minute)
 				wall.jump(c.jump)
 				// A watch that compares every few seconds is late by no more than that.
@@ -69,17 +70,19 @@ func TestCalendarFollowsJumps(t *testing.T) {
 	}
 }
 
+var errCause = errors.New("cause")
+
 // TestCalendarEndsWithContext: a wait that is cancelled returns the cause at once
 // and leaves no timer.
 func TestCalendarEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cal := newCalendar(nil)
+		cal := NewCalendar(nil)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error)
-		go func() { done <- cal.waitUntil(ctx, cal.now().Add(time.Hour)) }()
+		go func() { done <- cal.WaitUntil(ctx, cal.Now().Add(time.Hour)) }()
 		synctest.Wait()
-		cancel(errStopped)
-		if err := <-done; err != errStopped {
+		cancel(errCause)
+		if err := <-done; err != errCause {
 			t.Errorf("%v", err)
 		}
 		if len(cal.timers) > 0 {
