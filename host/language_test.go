@@ -22,6 +22,7 @@ var plainFolders = []string{
 	"plugins/**",
 	"runtime",
 	"runtime/guest",
+	"runtime/internal/budget",
 	"runtime/internal/clock",
 	"runtime/internal/cond",
 	"runtime/internal/definition",

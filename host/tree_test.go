@@ -77,6 +77,7 @@ var layers = []layer{
 	{"runtime/internal/dispatch", []string{"sentinels", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
 	{"runtime/internal/document", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
+	{"runtime/internal/budget", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // limit extensions
 	{"runtime/internal/clock", nil, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it

@@ -407,6 +407,6 @@ func (r *run) extendLimits(opt ResumeOptions) ticket {
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	t := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Extension: &opt.Room}})
-	r.ledger.extend(r.id, opt.Room)
+	r.budget.Extend(r.id, opt.Room)
 	return t
 }

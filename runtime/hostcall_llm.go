@@ -3,10 +3,12 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sort"
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/budget"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -64,7 +66,7 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		return nil
 	}
 	quote.Worst.Calls = 1
-	if err := a.run.ledger.reserve(ctx, a.run, quote); err != nil {
+	if err := a.run.reserve(ctx, quote); err != nil {
 		if e := abi.As(err); e != nil {
 			a.complete(c, callEnd{err: e})
 			return nil
@@ -89,7 +91,7 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 // resumeLLM counts the reservation of a turn that a crash interrupted as spent. If the
 // turn is made again, doLLM reserves once more.
 func (a *attempt) resumeLLM(c *call) {
-	a.run.ledger.charge(a.run.id, *c.start.Reserved)
+	a.run.budget.Charge(a.run.id, *c.start.Reserved)
 	c.again = true
 }
 
@@ -100,10 +102,10 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	}
 	worst := *c.start.Reserved
 	if c.again {
-		a.run.ledger.reserveAgain(a.run, worst)
+		a.run.budget.ReserveAgain(a.run.id, worst)
 	}
 	spent := sentinels.Usage{}
-	defer func() { a.run.ledger.settle(a.run, worst, spent) }()
+	defer func() { a.run.budget.Settle(a.run.id, worst, spent) }()
 	added, err := a.addedText(c)
 	if err != nil {
 		return callEnd{}, err
@@ -190,7 +192,7 @@ func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.
 		return sentinels.Reply{}, err
 	}
 	quote.Worst.Calls = 1
-	if err := r.ledger.reserve(ctx, r, quote); err != nil {
+	if err := r.reserve(ctx, quote); err != nil {
 		return sentinels.Reply{}, err
 	}
 	reply, err := rt.opt.Models.Turn(ctx, turn, delta)
@@ -200,7 +202,7 @@ func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.
 	if err != nil && ctx.Err() != nil {
 		spent = quote.Worst
 	}
-	r.ledger.settle(r, quote.Worst, spent)
+	r.budget.Settle(r.id, quote.Worst, spent)
 	return reply, err
 }
 
@@ -306,4 +308,52 @@ func (a *attempt) rebuildTalks(c *call, reply json.RawMessage) error {
 	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
 	a.talks[talk.id] = talk
 	return nil
+}
+
+// openBudget makes the budget of a definition that of the run.
+func (r *run) openBudget(def *sentinels.Definition) {
+	parent := sentinels.RunID("")
+	if r.parent != nil {
+		parent = r.parent.id
+	}
+	r.budget.Open(r.id, parent, def.Budget)
+}
+
+// reserve reserves the worst case of a call. At a limit it returns the error that ends
+// the run, or pauses the run until a resume extends the limit.
+func (r *run) reserve(ctx context.Context, q ModelQuote) error {
+	for {
+		exceeded, err := r.budget.Reserve(r.id, budget.Reservation{Model: q.Provider + "/" + q.Model, Worst: q.Worst, Priced: q.Priced})
+		if err != nil || exceeded == nil {
+			return err
+		}
+		owner := r
+		if exceeded.Run != r.id {
+			if live := r.rt.live(exceeded.Run); live != nil {
+				owner = live
+			}
+		}
+		// The run that has the limit pauses or ends; the call ends with ctx.
+		if err := owner.atLimit(ctx, &limitError{exceeded.Name, exceeded.Text}); err != nil {
+			if !errors.As(err, new(*limitError)) {
+				return err
+			}
+			owner.cancel(err)
+			if owner != r { // which stops all below it, this run too
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return err
+		}
+		if err := r.waitWhilePaused(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// turnUsage returns what a turn has cost. One that failed may have cost something
+// too.
+func turnUsage(u sentinels.Usage) sentinels.Usage {
+	u.Calls = 1
+	return u
 }

@@ -266,7 +266,7 @@ func (r *run) beginIteration(next chosen, answers iterationEvent) (begun bool, e
 	r.setPlugins(view)
 	if edited {
 		r.timeout.arm()
-		r.ledger.cap(r, def.Budget)
+		r.openBudget(def)
 	}
 	records := append([]*journal.Record{{Kind: journal.IterationStart, Time: at.UnixMicro(), IterationStart: body}}, done...)
 	ticket := r.write(writeOptions{lazy: true}, records...)

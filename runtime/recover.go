@@ -42,7 +42,7 @@ func (rt *Runtime) takeOver(ctx context.Context, info RunInfo, parent *run, opt 
 }
 
 // restore restores a run and everything below it. Parents come first, so that a
-// child finds its parent's ledger. What becomes of those below goes into the log;
+// child finds its parent's budget. What becomes of those below goes into the log;
 // the error is that of the run itself.
 func (t *takeover) restore(ctx context.Context, info RunInfo, parent *run, opt ResumeOptions) error {
 	rt := t.rt
@@ -58,9 +58,9 @@ func (t *takeover) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		r.extendLimits(opt)
 	}
 	// What is spent must be charged before runs below spend more.
-	r.ledger.charge(info.ID, r.state.Usage)
+	r.budget.Charge(info.ID, r.state.Usage)
 	for _, c := range over {
-		r.ledger.charge(info.ID, c)
+		r.budget.Charge(info.ID, c)
 	}
 	t.mu.Lock()
 	t.restored = append(t.restored, restoredRun{r, info, parent, opt})
@@ -220,7 +220,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	}
 	r.state, r.steps = *st, st.Steps
 	r.kept = recoveredIterations() // all that is left of earlier iterations
-	r.ledger.extend(r.id, st.Extension)
+	r.budget.Extend(r.id, st.Extension)
 	r.atCrash = r.executingAtCrash()
 	r.dropStart()
 	r.state.Definitions.Unload()

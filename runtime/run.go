@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/budget"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -30,9 +31,9 @@ type run struct {
 
 	clock   *clock.Active
 	timeout *timeoutTimer
-	ledger  *ledger     // of the run tree's root
-	gate    *clock.Gate // closed while paused
-	parent  *run        // nil for a root, and when another process began the parent
+	budget  *budget.Tree // of the tree of runs
+	gate    *clock.Gate  // closed while paused
+	parent  *run         // nil for a root, and when another process began the parent
 
 	children int // active runs of which this is the nearest active run above; guarded by rt.mu
 
@@ -79,12 +80,12 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 		asks: map[string]*ask{},
 	}
 	if parent != nil {
-		r.ledger = parent.ledger
+		r.budget = parent.budget
 	} else {
-		r.ledger = newLedger()
+		r.budget = budget.New()
 	}
 	r.timeout = &timeoutTimer{r: r}
-	r.ledger.cap(r, def.Budget)
+	r.openBudget(def)
 	return r
 }
 
@@ -195,7 +196,7 @@ func (r *run) finish(err error) {
 
 // forget ends the process's part in the run.
 func (r *run) forget(result Result) {
-	r.ledger.release(r)
+	r.budget.Close(r.id)
 	r.mu.Lock()
 	r.result = result
 	r.mu.Unlock()
@@ -295,7 +296,7 @@ type Result struct {
 }
 
 func (r *run) makeResult(end *journal.RunEndBody) Result {
-	usage, iterations := r.ledger.total(r.id), r.iterationNumber()
+	usage, iterations := r.budget.Total(r.id), r.iterationNumber()
 	elapsed := r.clock.Elapsed()
 	sc := r.runScope()
 	variables := sc.variables()

@@ -113,7 +113,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 	if first, err := rt.adoptNew(r, opt.Key); err != nil || first != id {
 		r.snap.Unlock()
 		r.cancel(errStopped) // or the runtime would hold it to its own end
-		r.ledger.remove(r)
+		r.budget.Close(r.id)
 		return first, err
 	}
 	if opt.parent == nil { // a child is part of its parent's run
