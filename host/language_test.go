@@ -42,6 +42,7 @@ var plainFolders = []string{
 	"runtime/plugin",
 	"runtime/retry",
 	"runtime/revision",
+	"runtime/trace",
 	"runtime/trigger",
 	"runtime/testdata",
 	"sdk",

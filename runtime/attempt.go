@@ -227,7 +227,7 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 	if a.mod, err = a.run.plugins().ByDigest(ctx, s.Module); err != nil {
 		return err
 	}
-	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, microTime(s.ClockBase)
+	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, time.UnixMicro(s.ClockBase)
 	a.logs = past.Logs
 	a.spent = a.run.clock.Elapsed() - time.Duration(past.Elapsed)*time.Microsecond
 	_, marks := a.mod.Fields(s.Type)

@@ -116,7 +116,7 @@ func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 		return 1, nil, nil
 	}
 	if x.past.Retry != nil {
-		due := microTime(x.past.Retry.Due)
+		due := time.UnixMicro(x.past.Retry.Due)
 		defer x.waitsUntil(due, x.past.Last, x.past.Retry.Error)()
 		if err := x.wait(ctx, due); err != nil {
 			return 0, nil, err

@@ -128,7 +128,7 @@ func (a *attempt) complete(c *call, end callEnd) ticket {
 	rec := &journal.Record{Kind: journal.CallEnd, Time: time.Now().UnixMicro(), CallEnd: &body}
 	a.stamp(a.n, rec)
 	t := a.run.write(writeOptions{lazy: true, puts: end.puts}, rec)
-	c.answer(end.result, body.Error, microTime(rec.Time))
+	c.answer(end.result, body.Error, time.UnixMicro(rec.Time))
 	return t
 }
 

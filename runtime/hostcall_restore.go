@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -62,7 +63,7 @@ func (a *attempt) restoreCall(h *history.Call) (*call, json.RawMessage, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c.answer(result, h.End.Error, microTime(h.EndTime))
+	c.answer(result, h.End.Error, time.UnixMicro(h.EndTime))
 	return c, result, nil
 }
 

@@ -86,7 +86,7 @@ func (a *attempt) resumeWait(c *call) {
 	if parse(c, &req) != nil || req.DurationMs == nil && req.Until == "" {
 		return
 	}
-	c.until, c.timeOfDay = microTime(c.start.Due), req.Until != ""
+	c.until, c.timeOfDay = time.UnixMicro(c.start.Due), req.Until != ""
 }
 
 // check refuses a request that does not say exactly what to wait for.
@@ -124,7 +124,7 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if c.start.Due != 0 {
-		t := a.run.rt.calendar.After(microTime(c.start.Due), func() { cancel(errDue) })
+		t := a.run.rt.calendar.After(time.UnixMicro(c.start.Due), func() { cancel(errDue) })
 		defer t.Stop()
 	}
 	var res waitResult

@@ -379,7 +379,7 @@ func (r *run) countMax(loop sentinels.Loop) (int, error) {
 func (r *run) lastEnd() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return microTime(r.state.IterationEnded)
+	return time.UnixMicro(r.state.IterationEnded)
 }
 
 func (r *run) sleep(ctx context.Context, until time.Time) error {

@@ -72,7 +72,7 @@ func (rt *Runtime) ResumeAll(ctx context.Context, opt ResumeOptions) (Recovery, 
 	err := rt.resumeAll(ctx, opt, log)
 	rec := log.sorted()
 	rec.Took = time.Since(began)
-	rec.Millis = millis(rec.Took)
+	rec.Millis = float64(rec.Took.Microseconds()) / 1000
 	return rec, err
 }
 

@@ -180,7 +180,7 @@ func (rt *Runtime) editStored(ctx context.Context, id sentinels.RunID, opt EditR
 
 // runEdit is what the caller of an edit receives.
 func (rt *Runtime) runEdit(id sentinels.RunID, of sentinels.ID, next chosen, rec *journal.Record) RunEdit {
-	return RunEdit{Run: id, Sentinel: of, Edit: next.edit, Revision: next.revision, Hash: next.hash, Time: microTime(rec.Time).UTC(), Definition: next.def}
+	return RunEdit{Run: id, Sentinel: of, Edit: next.edit, Revision: next.revision, Hash: next.hash, Time: time.UnixMicro(rec.Time).UTC(), Definition: next.def}
 }
 
 // RunDefinition returns the definition that a run's next iteration uses, for a

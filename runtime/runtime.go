@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -231,5 +230,3 @@ func newSeed() uint64 {
 	rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
-
-func microTime(us int64) time.Time { return time.UnixMicro(us) }

@@ -1,0 +1,172 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/trace"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A Tracer makes the trace of a run out of its records. The trace is for people: it
+// keeps what the state of the run drops, such as times and steps that have ended.
+type Tracer struct {
+	// Load returns a value. Required.
+	Load func(journal.Value) (json.RawMessage, error)
+
+	Iterations []trace.Iteration // of the records so far
+
+	steps    map[string]*trace.Step    // of the newest iteration, by Key
+	attempts map[string]*trace.Attempt // by Key with the own attempt
+	calls    map[string]*trace.Call
+}
+
+// Add adds a record. The records of a run are added in their order.
+func (t *Tracer) Add(rec *journal.Record) error {
+	at := time.UnixMicro(rec.Time)
+	switch rec.Kind {
+	case journal.IterationStart:
+		s := rec.IterationStart
+		t.Iterations = append(t.Iterations, trace.Iteration{
+			Number: s.Iteration, Revision: s.Revision, Edit: s.Edit, Hash: s.Hash, Start: at, Event: s.Event, Check: s.Check, Steps: []*trace.Step{},
+		})
+		t.steps, t.attempts, t.calls = map[string]*trace.Step{}, map[string]*trace.Attempt{}, map[string]*trace.Call{}
+		return nil
+	case journal.IterationEnd:
+		if it := t.newest(); it != nil {
+			it.Done, it.Duration = true, at.Sub(it.Start)
+			it.Millis = millis(it.Duration)
+			if check := rec.IterationEnd.Check; check != "" {
+				it.Check = check
+			}
+		}
+		return nil
+	}
+	if rec.Path == "" || t.newest() == nil || len(rec.Attempts) == 0 {
+		return nil
+	}
+	return t.addStep(rec, at)
+}
+
+// newest returns the newest iteration, nil before the first.
+func (t *Tracer) newest() *trace.Iteration {
+	if n := len(t.Iterations); n > 0 {
+		return &t.Iterations[n-1]
+	}
+	return nil
+}
+
+func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
+	step := t.step(rec.Path, rec.Attempts[:len(rec.Attempts)-1], at)
+	var err error
+	switch rec.Kind {
+	case journal.StepStart:
+		a := t.attempt(step, rec, at)
+		s := rec.StepStart
+		step.Type, step.Name, step.Address = s.Type, s.Name, s.Address
+		step.Condition = s.Condition
+		a.Module, a.Unknown = s.Module, s.Unknown
+		a.Fields, err = t.Load(s.Fields)
+	case journal.CallStart:
+		s := rec.CallStart
+		c := t.call(t.attempt(step, rec, at), rec, s.Seq, at)
+		c.Function, c.Label, c.Child = s.Function, s.Label, s.Child
+		c.Request, err = t.Load(s.Request)
+	case journal.CallEnd:
+		err = t.callEnd(t.attempt(step, rec, at), rec, at)
+	case journal.Checkpoint:
+		c := t.call(t.attempt(step, rec, at), rec, rec.Checkpoint.Seq, at)
+		c.Function, c.Ended = abi.FuncCheckpoint, true
+		c.Request, err = t.Load(rec.Checkpoint.State)
+	case journal.Retry:
+		a := t.attempt(step, rec, at)
+		a.Error, a.RetryAt, a.Category = rec.Retry.Error, time.UnixMicro(rec.Retry.Due), rec.Retry.Category
+		a.Duration = at.Sub(a.Start)
+		a.Millis = millis(a.Duration)
+	case journal.StepEnd:
+		s := rec.StepEnd
+		if step.Type == "" {
+			step.Type, step.Name = sentinels.StepType(s.Type), s.Name
+		}
+		step.Ended, step.Error, step.Skipped, step.Duration = true, s.Error, s.Skipped, at.Sub(step.Start)
+		step.Reused = s.Reused
+		if s.Condition != "" {
+			step.Condition = s.Condition
+		}
+		step.Millis, step.OutputTo = millis(step.Duration), s.OutputTo
+		if n := len(step.Attempts); n > 0 {
+			last := step.Attempts[n-1]
+			last.Error, last.Duration = s.Error, at.Sub(last.Start)
+			last.Millis = millis(last.Duration)
+		}
+		step.Output, err = t.Load(s.Output)
+	}
+	return err
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func (t *Tracer) step(path string, enclosing []int, at time.Time) *trace.Step {
+	key := Key(path, enclosing)
+	if s := t.steps[key]; s != nil {
+		return s
+	}
+	s := &trace.Step{Path: path, Address: Address(path), Start: at}
+	t.steps[key] = s
+	// A nested step belongs to the attempt of the step whose block it is in.
+	if i := strings.LastIndexByte(path, '#'); i > 0 && len(enclosing) > 0 {
+		if a := t.attempts[Key(path[:i], enclosing)]; a != nil {
+			a.Steps = append(a.Steps, s)
+			return s
+		}
+	}
+	it := t.newest()
+	it.Steps = append(it.Steps, s)
+	return s
+}
+
+func (t *Tracer) attempt(step *trace.Step, rec *journal.Record, at time.Time) *trace.Attempt {
+	key := Key(rec.Path, rec.Attempts)
+	if a := t.attempts[key]; a != nil {
+		return a
+	}
+	a := &trace.Attempt{Number: rec.Attempts[len(rec.Attempts)-1], Start: at}
+	t.attempts[key] = a
+	step.Attempts = append(step.Attempts, a)
+	return a
+}
+
+func (t *Tracer) call(a *trace.Attempt, rec *journal.Record, seq int, at time.Time) *trace.Call {
+	key := fmt.Sprintf("%s!%d", Key(rec.Path, rec.Attempts), seq)
+	if c := t.calls[key]; c != nil {
+		return c
+	}
+	c := &trace.Call{Number: seq, Start: at}
+	t.calls[key] = c
+	a.Calls = append(a.Calls, c)
+	return c
+}
+
+func (t *Tracer) callEnd(a *trace.Attempt, rec *journal.Record, at time.Time) error {
+	e := rec.CallEnd
+	c := t.call(a, rec, e.Seq, at)
+	if e.Function != "" {
+		c.Function, c.Label = e.Function, e.Label
+		var err error
+		if c.Request, err = t.Load(e.Request); err != nil {
+			return err
+		}
+	}
+	c.Ended, c.Error, c.Usage, c.Decided, c.Duration = true, e.Error, e.Usage, e.Decided, at.Sub(c.Start)
+	c.Millis = millis(c.Duration)
+	if e.Child != "" {
+		c.Child = e.Child
+	}
+	var err error
+	c.Result, err = t.Load(e.Result)
+	return err
+}

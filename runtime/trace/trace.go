@@ -1,0 +1,109 @@
+// Package trace describes what a run did: its iterations, steps, attempts and host
+// calls, as far as the journal of the run still has them.
+//
+// [github.com/sentinel-runtime/sentinel/runtime.Runtime.Trace] reads it. Durations are
+// wall-clock time, in JSON in milliseconds.
+package trace
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// An Iteration is one iteration over the steps.
+type Iteration struct {
+	Number   int              `json:"number"`
+	Revision int              `json:"revision,omitempty"` // 0: the definition is not stored
+	Edit     int              `json:"edit,omitempty"`     // number of the run's own edit, made on that revision
+	Hash     string           `json:"hash"`
+	Start    time.Time        `json:"start"`
+	Duration time.Duration    `json:"-"` // 0 while it continues
+	Millis   float64          `json:"durationMs,omitempty"`
+	Event    *sentinels.Event `json:"event,omitempty"`
+	Done     bool             `json:"done"`            // it has ended
+	Check    string           `json:"check,omitempty"` // value of the loop's condition, as JSON, shortened: before a while iteration, after an until iteration
+	Steps    []*Step          `json:"steps"`
+}
+
+// A Step is one step execution.
+type Step struct {
+	Address   string             `json:"address"`
+	Path      string             `json:"path"`
+	Type      sentinels.StepType `json:"type,omitempty"`
+	Name      string             `json:"name,omitempty"`
+	Start     time.Time          `json:"start"`
+	Duration  time.Duration      `json:"-"`
+	Millis    float64            `json:"durationMs,omitempty"`
+	Skipped   string             `json:"skipped,omitempty"`
+	Condition string             `json:"condition,omitempty"` // value of its condition, as JSON, shortened
+	Error     *abi.Error         `json:"error,omitempty"`
+	Output    json.RawMessage    `json:"output,omitempty"`
+	OutputTo  string             `json:"outputTo,omitempty"` // the variable that Output became, once it ended
+	Ended     bool               `json:"ended"`
+	Reused    bool               `json:"reused,omitempty"` // executed by the run that this one was forked from
+	Attempts  []*Attempt         `json:"attempts,omitempty"`
+}
+
+// An Attempt is one attempt of a step execution.
+type Attempt struct {
+	Number   int             `json:"number"`
+	Start    time.Time       `json:"start"`
+	Duration time.Duration   `json:"-"`
+	Millis   float64         `json:"durationMs,omitempty"`
+	Module   string          `json:"module,omitempty"` // digest of the plugin
+	Fields   json.RawMessage `json:"fields,omitempty"` // as resolved
+	Unknown  []string        `json:"unknown,omitempty"`
+	Error    *abi.Error      `json:"error,omitempty"`
+	RetryAt  time.Time       `json:"retryAt,omitzero"`
+	Category string          `json:"category,omitempty"`
+	Calls    []*Call         `json:"calls,omitempty"`
+	Steps    []*Step         `json:"steps,omitempty"` // nested
+}
+
+// A Call is one host call.
+type Call struct {
+	Number   int              `json:"number"`
+	Function string           `json:"function"`
+	Label    string           `json:"label,omitempty"`
+	Start    time.Time        `json:"start"`
+	Duration time.Duration    `json:"-"`
+	Millis   float64          `json:"durationMs,omitempty"`
+	Ended    bool             `json:"ended"`
+	Error    *abi.Error       `json:"error,omitempty"`
+	Usage    *sentinels.Usage `json:"usage,omitempty"`
+	Child    sentinels.RunID  `json:"child,omitempty"`
+	Decided  string           `json:"decided,omitempty"` // after a crash: how
+	Request  json.RawMessage  `json:"request,omitempty"`
+	Result   json.RawMessage  `json:"result,omitempty"`
+}
+
+// State returns how the step stands, in a word: reused, skipped, failed, ok or running.
+func (s *Step) State() string {
+	switch {
+	case s.Reused:
+		return "reused"
+	case s.Skipped != "":
+		return "skipped"
+	case s.Error != nil:
+		return "failed"
+	case s.Ended:
+		return "ok"
+	}
+	return "running"
+}
+
+// Walk calls fn for every step of the iteration, nested ones behind the step they
+// are nested in.
+func (it *Iteration) Walk(fn func(*Step)) { walkSteps(it.Steps, fn) }
+
+func walkSteps(steps []*Step, fn func(*Step)) {
+	for _, s := range steps {
+		fn(s)
+		for _, a := range s.Attempts {
+			walkSteps(a.Steps, fn)
+		}
+	}
+}
