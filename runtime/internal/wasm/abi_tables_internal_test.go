@@ -29,7 +29,7 @@ func TestWASITable(t *testing.T) {
 func TestLimitTables(t *testing.T) {
 	l := Invocation{}.withDefaults().Limits
 	abidoc.Want(t, "A8.1", map[string]string{
-		"linear memory":                         abidoc.Bytes(l.MemoryBytes) + "; plugin allow --memory lowers it or raises it, to 1 GiB at most, within the run's maxMemoryMb",
+		"linear memory":                         abidoc.Bytes(l.MemoryBytes) + ", the limit guestMemory; plugin allow --memory lowers it or raises it, to 1 GiB at most, within the run's maxMemoryMb",
 		"output of run":                         abidoc.Bytes(l.OutputBytes),
 		"text on stdout and stderr of one call": abidoc.Bytes(l.LogBytes),
 		"manifest":                              abidoc.Bytes(manifest.MaxSize),
