@@ -102,45 +102,34 @@ type startedCall struct {
 // cut off, in all the run's records that are kept.
 func (r *run) startingCalls() (map[string]*startedCall, error) {
 	found := map[string]*startedCall{}
-	var hist history.Executions
-	iteration := 0
+	var calls history.CallReader
 	err := r.rt.db.Journal(string(r.id), 1, func(seq uint64, raw []byte) error {
 		rec, err := journal.Decode(raw)
 		if err != nil {
 			return fmt.Errorf("record %d: %w", seq, err)
 		}
-		switch rec.Kind {
-		case journal.IterationStart:
-			hist, iteration = history.Executions{}, rec.IterationStart.Iteration
-			return nil
-		case journal.Signal:
+		if rec.Signal != nil {
 			for _, x := range r.cut {
 				if c := found[x.Execution]; c != nil && rec.Signal.Call == x.question() && rec.Signal.Type != history.SignalUsed {
 					c.skipped = rec.Signal.Verdict == "skip"
 				}
 			}
+		}
+		a, c := calls.Add(rec)
+		if c == nil {
 			return nil
 		}
-		if hist == nil {
-			return nil
-		}
-		hist.Add(rec)
-		if rec.Kind != journal.CallEnd || len(rec.Attempts) == 0 {
-			return nil
-		}
-		n := rec.Attempts[len(rec.Attempts)-1]
-		a := hist.Get(rec.Path, rec.Attempts[:len(rec.Attempts)-1]).Attempt
 		for _, x := range r.cut {
 			if x.Path != rec.Path {
 				continue
 			}
-			s, ok, err := r.started(x, a, a.Call(rec.CallEnd.Seq))
+			s, ok, err := r.started(x, a, c)
 			if err != nil {
 				return err
 			}
 			if ok {
-				s.attempt = n
-				s.key = digest(digest(string(r.id), fmt.Sprint(iteration), rec.Path), fmt.Sprint(rec.CallEnd.Seq))
+				s.attempt = a.Number
+				s.key = digest(digest(string(r.id), fmt.Sprint(calls.Iteration), rec.Path), fmt.Sprint(c.Seq))
 				found[x.Execution] = &s
 			}
 		}

@@ -67,7 +67,7 @@ func (rt *Runtime) Fork(ctx context.Context, id sentinels.RunID, opt ForkOptions
 			return "", err
 		}
 	}
-	p, err := rt.readIteration(info, opt.Iteration, opt.Iteration == 0 && opt.From == "")
+	p, err := rt.readOrigin(info, opt.Iteration, opt.Iteration == 0 && opt.From == "")
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +99,7 @@ func (rt *Runtime) Fork(ctx context.Context, id sentinels.RunID, opt ForkOptions
 }
 
 // forkedDefinition returns what the new run uses, and whether it stays with it.
-func (rt *Runtime) forkedDefinition(p *past, opt ForkOptions) (chosen, bool, error) {
+func (rt *Runtime) forkedDefinition(p *origin, opt ForkOptions) (chosen, bool, error) {
 	id := p.begin.Sentinel
 	next, pinned := p.used, true
 	if next.edit != 0 {
@@ -176,12 +176,12 @@ func (rt *Runtime) forkedInputs(begin *journal.RunStartBody, def *sentinels.Defi
 
 // forkAt is the record of a run that begins in the middle of another one's iteration.
 // All values are stored again: retention may remove the other run meanwhile.
-func (rt *Runtime) forkAt(p *past, next chosen, from int, opt ForkOptions) (*journal.Fork, error) {
+func (rt *Runtime) forkAt(p *origin, next chosen, from int, opt ForkOptions) (*journal.Fork, error) {
 	f := &journal.Fork{
-		Run: p.info.ID, By: opt.By, Iteration: p.number, From: from, Event: p.start.Event, EventSeq: p.start.EventSeq,
+		Run: p.info.ID, By: opt.By, Iteration: p.Number, From: from, Event: p.Start.Event, EventSeq: p.Start.EventSeq,
 	}
-	steps := alignSteps(p.used.def.Steps, next.def.Steps)
-	stop := p.last() // where the variables are taken: before what comes next of the other run's steps
+	steps := sentinels.AlignSteps(p.used.def.Steps, next.def.Steps)
+	stop := p.steps() // where the variables are taken: before what comes next of the other run's steps
 	for _, was := range steps[from:] {
 		if was >= 0 {
 			stop = was
@@ -225,14 +225,14 @@ func (rt *Runtime) forkAt(p *past, next chosen, from int, opt ForkOptions) (*jou
 
 // doneSteps returns the ends of the steps before the first one to execute. Those
 // that the other run had must be done there.
-func (rt *Runtime) doneSteps(p *past, def *sentinels.Definition, steps []int, wanted string) ([]journal.ForkedStep, error) {
+func (rt *Runtime) doneSteps(p *origin, def *sentinels.Definition, steps []int, wanted string) ([]journal.ForkedStep, error) {
 	var done []journal.ForkedStep
 	for i, was := range steps {
 		end := journal.StepEndBody{Skipped: history.SkippedByFork}
 		if was >= 0 {
-			before := p.ends[was]
+			before := p.Ends[was]
 			if before == nil || before.Error != nil && before.Skipped == "" {
-				return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("fork run %s: it had not done step %d in iteration %d, which is before step %q", p.info.ID, i, p.number, wanted),
+				return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("fork run %s: it had not done step %d in iteration %d, which is before step %q", p.info.ID, i, p.Number, wanted),
 					Hint: fmt.Sprintf("begin with step %d at the latest", i)}
 			}
 			out, err := rt.load(before.Output)

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -12,70 +11,40 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// The past of a run is one of its iterations, as its journal has it.
-type past struct {
-	info   RunInfo
-	begin  *journal.RunStartBody
-	fresh  bool // no iteration is wanted: the run from its start
-	number int
-	start  *journal.IterationStartBody
-	used   chosen
-	from   uint64 // place of the record that the iteration's variables are known from, 1 for the run's start
-	first  uint64 // place of the iteration's first record
-	ends   map[int]*journal.StepEndBody
+// An origin is the run that a fork is made from, and the iteration that it begins
+// with.
+type origin struct {
+	history.PastIteration
+	info  RunInfo
+	begin *journal.RunStartBody
+	fresh bool   // no iteration is wanted: the run from its start
+	used  chosen // by the iteration; with fresh by the newest one
 }
 
-// readIteration finds iteration n of a run, 0 for its newest. With fresh none is wanted,
-// and used is what the run used last.
-func (rt *Runtime) readIteration(info RunInfo, n int, fresh bool) (*past, error) {
-	p := &past{info: info, fresh: fresh, ends: map[int]*journal.StepEndBody{}}
-	var used history.Definition
-	var kept []int // iterations that are kept from their start
-	known, knownFrom := 0, uint64(1)
+// readOrigin finds iteration n of a run, 0 for its newest.
+func (rt *Runtime) readOrigin(info RunInfo, n int, fresh bool) (*origin, error) {
+	f := history.Finder{Wanted: n}
 	st, err := rt.fold(info.ID, 1, func(seq uint64, rec *journal.Record, st *history.State) error {
-		switch {
-		case rec.RunStart != nil:
-			if f := rec.RunStart.Fork; f != nil && f.Iteration > 0 {
-				known = f.Iteration - 1
-			}
-		case rec.IterationStart != nil:
-			b := rec.IterationStart
-			p.start = nil
-			if b.Iteration != known+1 {
-				return nil // what stood before it went with retention
-			}
-			if kept = append(kept, b.Iteration); n == 0 || b.Iteration == n {
-				p.number, p.start, p.from, p.first = b.Iteration, b, knownFrom, seq
-				used = st.DefinitionOf(b)
-				clear(p.ends)
-			}
-		case rec.IterationEnd != nil:
-			known, knownFrom = rec.IterationEnd.Iteration, seq
-			if n == p.number && n != 0 {
-				return errEnough
-			}
-		case p.start != nil && rec.StepEnd != nil:
-			if i, err := strconv.Atoi(rec.Path); err == nil {
-				p.ends[i] = rec.StepEnd
-			}
+		if f.Add(seq, rec, st) {
+			return errEnough
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.begin = st.Start
+	o := &origin{PastIteration: f.Found, info: info, begin: st.Start, fresh: fresh}
+	used := f.Found.Used
 	switch {
 	case fresh:
 		used = st.Used
-	case p.first == 0:
-		return nil, noIteration(info, n, kept)
+	case f.Found.Number == 0:
+		return nil, noIteration(info, n, f.Kept)
+	case f.Found.Start == nil: // n is 0, and the newest iteration is not kept from its start
+		return nil, noIteration(info, info.Iteration, f.Kept)
 	}
-	if p.start == nil && !fresh { // n is 0, and the newest iteration is not there from its beginning
-		return nil, noIteration(info, info.Iteration, kept)
-	}
-	p.used, err = rt.readDefinition(used, p.begin.Sentinel, rt.Types())
-	return p, err
+	o.used, err = rt.readDefinition(used, o.begin.Sentinel, rt.Types())
+	return o, err
 }
 
 func noIteration(info RunInfo, n int, kept []int) error {
@@ -93,16 +62,16 @@ func noIteration(info RunInfo, n int, kept []int) error {
 	return e
 }
 
-// last is the number of the iteration's steps, as a place behind all of them.
-func (p *past) last() int { return len(p.used.def.Steps) }
+// steps is the number of the iteration's top-level steps.
+func (o *origin) steps() int { return len(o.used.def.Steps) }
 
-// stateBefore rebuilds the run as it stood in the iteration before top-level step stop
-// began, or where its records end.
-func (rt *Runtime) stateBefore(p *past, stop int) (*history.State, error) {
-	place := strconv.Itoa(stop)
-	return rt.fold(p.info.ID, max(p.from, 2), func(seq uint64, rec *journal.Record, _ *history.State) error {
+// stateBefore folds the records of the run up to the start of top-level step stop in
+// the iteration, or to the last one.
+func (rt *Runtime) stateBefore(o *origin, stop int) (*history.State, error) {
+	index := strconv.Itoa(stop)
+	return rt.fold(o.info.ID, max(o.From, 2), func(seq uint64, rec *journal.Record, _ *history.State) error {
 		step, _, _ := strings.Cut(rec.Path, "#")
-		if seq > p.first && (step == place || rec.Kind == journal.IterationEnd || rec.Kind == journal.RunEnd) {
+		if seq > o.First && (step == index || rec.Kind == journal.IterationEnd || rec.Kind == journal.RunEnd) {
 			return errEnough
 		}
 		return nil
@@ -158,35 +127,4 @@ func within(s *sentinels.Step, name string) bool {
 		}
 	}
 	return false
-}
-
-// alignSteps says for each step of next which step of before it is, -1 for
-// none: the one with its id, else with its name, else the same one, else the
-// one in its place if neither has steps that the other lacks.
-func alignSteps(before, next []sentinels.Step) []int {
-	at := make([]int, len(next))
-	taken := make([]bool, len(before))
-	for i := range at {
-		at[i] = -1
-	}
-	match := func(same func(a, b *sentinels.Step) bool) {
-		for i := range next {
-			for j := 0; at[i] < 0 && j < len(before); j++ {
-				if !taken[j] && same(&before[j], &next[i]) {
-					at[i], taken[j] = j, true
-				}
-			}
-		}
-	}
-	match(func(a, b *sentinels.Step) bool { return b.ID != "" && a.ID == b.ID })
-	match(func(a, b *sentinels.Step) bool { return b.ID == "" && a.ID == "" && b.Name != "" && a.Name == b.Name })
-	match(func(a, b *sentinels.Step) bool { return reflect.DeepEqual(a, b) })
-	if len(before) == len(next) {
-		for i := range next {
-			if at[i] < 0 && !taken[i] {
-				at[i] = i
-			}
-		}
-	}
-	return at
 }
