@@ -23,6 +23,7 @@ var plainFolders = []string{
 	"runtime",
 	"runtime/guest",
 	"runtime/internal/budget",
+	"runtime/internal/capacity",
 	"runtime/internal/clock",
 	"runtime/internal/cond",
 	"runtime/internal/definition",

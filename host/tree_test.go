@@ -79,6 +79,7 @@ var layers = []layer{
 	{"runtime/internal/document", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/budget", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // limit extensions
+	{"runtime/internal/capacity", nil, nil},
 	{"runtime/internal/clock", nil, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it

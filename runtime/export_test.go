@@ -114,7 +114,7 @@ func AddModule(rt *Runtime, m *GoModule) error {
 func Commits(rt *Runtime) uint64 { return uint64(rt.db.Stats().Commits) }
 
 // Resident returns how many guests wait in memory.
-func Resident(rt *Runtime) int { return rt.waiting.count() }
+func Resident(rt *Runtime) int { return rt.waiting.Count() }
 
 // CallKey is the idempotency key of a call.
 func CallKey(run string, iteration int, path string, seq int) string {

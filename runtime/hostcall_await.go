@@ -34,8 +34,8 @@ func (a *attempt) stay(ctx context.Context, c *call) error {
 	if !c.until.IsZero() && c.until.Sub(a.run.rt.calendar.Now()) > longest {
 		return errPark
 	}
-	s := a.run.rt.waiting.enter(guestBytes)
-	defer a.run.rt.waiting.leave(s)
+	s := a.run.rt.waiting.Enter(guestBytes)
+	defer a.run.rt.waiting.Leave(s)
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	select {
@@ -43,7 +43,7 @@ func (a *attempt) stay(ctx context.Context, c *call) error {
 		return a.held(ctx, c)
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.park:
+	case <-s.Evicted:
 	case <-timer.C:
 	}
 	return errPark

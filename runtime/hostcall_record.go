@@ -37,7 +37,7 @@ func (a *attempt) startWork(ctx context.Context, c *call, durable ticket, do per
 	a.run.work.Add(1)
 	a.work.Add(1)
 	if durable != nil {
-		a.run.rt.effects.begin()
+		a.run.rt.effects.Begin()
 	}
 	go a.doWork(ctx, c, durable, do)
 }
@@ -49,7 +49,7 @@ func (a *attempt) doWork(ctx context.Context, c *call, durable ticket, do perfor
 	defer a.work.Done()
 	started := time.Now()
 	if durable != nil {
-		defer a.run.rt.effects.end()
+		defer a.run.rt.effects.End()
 		if !a.durable(ctx, c, durable) {
 			return
 		}

@@ -87,7 +87,7 @@ func (t *takeover) begin() {
 		suspects += x.run.suspects()
 	}
 	if suspects > 1 {
-		t.rt.turns.gather()
+		t.rt.turns.Gather()
 	}
 	each(t.restored, func(x restoredRun) {
 		t.log.took(x.run, x.info)

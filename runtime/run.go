@@ -258,10 +258,8 @@ func (r *run) enter(ctx context.Context) error {
 	r.slot.Lock()
 	defer r.slot.Unlock()
 	if r.active == 0 {
-		select {
-		case r.rt.slots <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := r.rt.slots.Take(ctx); err != nil {
+			return err
 		}
 	}
 	r.active++
@@ -273,7 +271,7 @@ func (r *run) leave() {
 	defer r.slot.Unlock()
 	r.active--
 	if r.active == 0 {
-		<-r.rt.slots
+		r.rt.slots.Give()
 	}
 }
 

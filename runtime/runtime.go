@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/capacity"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
@@ -68,12 +69,12 @@ type Runtime struct {
 	docs     *Documents
 	events   *eventlog.Log
 	dispatch *dispatch.Dispatcher // of triggers
-	waiting  *residents
+	waiting  *capacity.Residents
 	defs     *definition.Store
 	calendar *clock.Calendar
-	slots    chan struct{} // one token for each run that may execute
-	effects  effects       // calls under way that a crash would leave in doubt
-	turns    turns         // of the steps that are suspected of crashing the host
+	slots    *capacity.Slots  // one for each run that executes
+	effects  capacity.Effects // calls under way that a crash would leave in doubt
+	turns    capacity.Turns   // of the steps that are suspected of crashing the host
 
 	ctx    context.Context // ends with errShutdown
 	cancel context.CancelCauseFunc
@@ -106,7 +107,7 @@ func Open(ctx context.Context, opt Options) (*Runtime, error) {
 		rt.opt.CacheDir = filepath.Join(opt.Dir, "cache")
 	}
 	rt.calendar = clock.NewCalendar(opt.now)
-	rt.slots = make(chan struct{}, rt.limits.Runs)
+	rt.slots = capacity.NewSlots(rt.limits.Runs)
 	rt.ctx, rt.cancel = context.WithCancelCause(context.Background())
 	if err := rt.openParts(ctx); err != nil {
 		return nil, errors.Join(err, rt.Close())
@@ -160,7 +161,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		return err
 	}
 	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve(), OnFileShortage: rt.heldCondition})
-	rt.waiting = newResidents(rt.limits.Resident, rt.limits.ResidentBytes)
+	rt.waiting = capacity.NewResidents(rt.limits.Resident, rt.limits.ResidentBytes)
 	rt.openDefinitions()
 	err := rt.indexRuns()
 	if err != nil {

@@ -27,7 +27,7 @@ func (rt *Runtime) Stats() Stats {
 	runs := len(rt.runs)
 	rt.mu.Unlock()
 	return Stats{
-		Runs: runs, Executing: len(rt.slots), Resident: rt.waiting.count(),
+		Runs: runs, Executing: rt.slots.Taken(), Resident: rt.waiting.Count(),
 		Commits: s.Commits, Records: s.Records, Queued: s.Queued, LastCommit: s.LastCommit,
 		StoreBytes: s.FileBytes, FreeBytes: s.FreeBytes, Blobs: s.Blobs, BlobBytes: s.BlobBytes,
 	}

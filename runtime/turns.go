@@ -3,86 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
-	"time"
 )
-
-// turns lets the steps that are suspected of crashing the host execute one at a
-// time, over all runs. Of those that wait, the one with the fewest crashes is
-// next: a step that crashes the host does not keep the others from their end,
-// and kills from outside count against each in turn.
-//
-// # Concurrency
-//
-// Safe for concurrent use.
-type turns struct {
-	mu      sync.Mutex
-	taken   bool
-	waiting []*turn // in the order in which they came
-}
-
-type turn struct {
-	crashes int
-	given   chan struct{} // closed when it is this one's turn
-}
-
-// gatherTime is how long suspects are waited for before the first has its turn.
-const gatherTime = 200 * time.Millisecond
-
-// gather has the suspects of a takeover wait for each other, so that the one with
-// the fewest crashes comes first and not the one that is there first.
-func (t *turns) gather() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.taken {
-		t.taken = true
-		time.AfterFunc(gatherTime, t.give)
-	}
-}
-
-// take waits for a turn. Who has it gives it back.
-func (t *turns) take(ctx context.Context, crashes int) error {
-	t.mu.Lock()
-	if !t.taken {
-		t.taken = true
-		t.mu.Unlock()
-		return nil
-	}
-	w := &turn{crashes: crashes, given: make(chan struct{})}
-	t.waiting = append(t.waiting, w)
-	t.mu.Unlock()
-	select {
-	case <-w.given:
-		return nil
-	case <-ctx.Done():
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if i := slices.Index(t.waiting, w); i >= 0 {
-		t.waiting = slices.Delete(t.waiting, i, i+1)
-	} else { // it was given at the same moment
-		t.next()
-	}
-	return context.Cause(ctx)
-}
-
-func (t *turns) give() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.next()
-}
-
-// next gives the turn to the next one. mu is held.
-func (t *turns) next() {
-	if len(t.waiting) == 0 {
-		t.taken = false
-		return
-	}
-	next := slices.MinFunc(t.waiting, func(a, b *turn) int { return a.crashes - b.crashes })
-	t.waiting = slices.DeleteFunc(t.waiting, func(w *turn) bool { return w == next })
-	close(next.given)
-}
 
 // takeTurn waits until a step that is suspected may execute, which no other one
 // does then, and has that in the store before it does: the next crash counts
@@ -103,14 +24,14 @@ func (a *attempt) takeTurn(ctx context.Context) error {
 	a.run.clock.Hold()
 	defer a.run.clock.Release()
 	for {
-		if err := a.run.rt.turns.take(ctx, x.suspect); err != nil {
+		if err := a.run.rt.turns.Take(ctx, x.suspect); err != nil {
 			return err
 		}
 		if a.run.gate.IsOpen() && !a.run.rt.health.Blocked() {
 			break
 		}
 		// The run was paused meanwhile. Others need not wait for its resume.
-		a.run.rt.turns.give()
+		a.run.rt.turns.Give()
 		if err := a.run.waitWhilePaused(ctx); err != nil {
 			return err
 		}
@@ -140,7 +61,7 @@ func (x *stepExecution) giveTurn() {
 func (x *stepExecution) dropTurn() {
 	x.hasTurn = false
 	x.run.noteTurn("")
-	x.run.rt.turns.give()
+	x.run.rt.turns.Give()
 }
 
 // noteTurn writes which step of the run has its turn, "" for none.
