@@ -163,11 +163,8 @@ func TestRunsListWhatIsNotDurableYet(t *testing.T) {
 // committed is not an unknown run. A parent that waits for such a child would fail.
 func TestWaitDuringClose(t *testing.T) {
 	db := &slowStore{store.NewMemory(), make(chan struct{})}
-	rt, err := runtime.OpenOn(context.Background(), db, runtime.Options{Commands: newFakeHost()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := start(t, rt, `{"name":"w","steps":[]}`, runtime.StartOptions{})
+	rt := open(t, newFakeHost(), db, runtime.Options{})
+	id := start(t, rt, fmt.Sprintf(awaiting, "w"), runtime.StartOptions{})
 	closed := make(chan error, 1)
 	go func() { closed <- rt.Close() }()
 	for ctx := within(t); ; time.Sleep(time.Millisecond) {
@@ -188,7 +185,7 @@ func TestWaitDuringClose(t *testing.T) {
 	}
 }
 
-// slowStore commits nothing until it is opened.
+// slowStore commits nothing, and cannot be closed, until it is opened.
 type slowStore struct {
 	*store.Memory
 	open chan struct{}
@@ -200,6 +197,11 @@ func (s *slowStore) Enqueue(b store.Batch) *store.Ticket {
 		return nil
 	}})
 	return s.Memory.Enqueue(b)
+}
+
+func (s *slowStore) Close() error {
+	<-s.open
+	return s.Memory.Close()
 }
 
 // The sweep of blobs looks into every bucket that the engine has.
