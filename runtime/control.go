@@ -163,7 +163,7 @@ func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
 			return err
 		}
 	}
-	info.Status, info.EndedAt, info.Asks = sentinels.StatusStopped, time.Now().UTC(), nil
+	info.Status, info.EndedAt, info.Decisions = sentinels.StatusStopped, time.Now().UTC(), nil
 	info.Error = errf(abi.Cancelled, "run was stopped")
 	err = rt.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: info.Status, Error: info.Error}})
 	if err == nil {
@@ -175,13 +175,13 @@ func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
 // signalStored writes a signal to the journal of a run that no process
 // executes. A resume of the run finds it there.
 func (rt *Runtime) signalStored(ctx context.Context, info RunInfo, sig *journal.SignalBody) error {
-	var open []Ask
-	for _, q := range info.Asks {
+	var left []PendingDecision
+	for _, q := range info.Decisions {
 		if q.Call != sig.Call {
-			open = append(open, q)
+			left = append(left, q)
 		}
 	}
-	info.Asks = open
+	info.Decisions = left
 	return rt.appendStored(ctx, &info, &journal.Record{Kind: journal.Signal, Signal: sig})
 }
 
@@ -295,13 +295,13 @@ func (rt *Runtime) below(id sentinels.RunID) []*run {
 
 // setStatus records a status that is not final and reports it. The caller holds
 // r.snap, so that statuses are written in the order in which they came about.
-func (r *run) setStatus(body journal.StatusBody, fresh *Ask) ticket {
+func (r *run) setStatus(body journal.StatusBody, fresh *PendingDecision) ticket {
 	r.mu.Lock()
 	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = body.Status, body.Reason, body.Limit, body.With
 	r.mu.Unlock()
 	t := r.write(writeOptions{info: true, lazy: body.Resumed}, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
-		r.report(Progress{Event: OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Ask: fresh})
+		r.report(Progress{Event: OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Decision: fresh})
 	})
 	return t
 }

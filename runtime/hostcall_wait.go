@@ -139,7 +139,7 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
 	default:
-		res.Decision, err = a.awaitDecision(limited, c, Ask{Kind: AskApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers})
+		res.Decision, err = a.awaitDecision(limited, c, PendingDecision{Kind: DecisionApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers})
 	}
 	if errors.Is(err, errDue) {
 		res, err = waitResult{TimedOut: true}, nil

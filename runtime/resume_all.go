@@ -31,7 +31,7 @@ type Recovery struct {
 type Doubt struct {
 	Run      sentinels.RunID     `json:"run"`
 	Sentinel sentinels.ID        `json:"sentinel"`
-	Call     string              `json:"call"` // as in [Ask]
+	Call     string              `json:"call"` // as in [PendingDecision]
 	Step     string              `json:"step"` // its address
 	What     string              `json:"what"`
 	Choice   sentinels.Interrupt `json:"choice"`

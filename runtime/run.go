@@ -63,7 +63,7 @@ type run struct {
 	atCrash     []string            // paths of the steps that were executing at the crash, until it is counted
 	onInterrupt sentinels.Interrupt // said when the run was resumed
 	cut         []InterruptedExecution
-	asks        map[string]*ask
+	pending     map[string]*pendingDecision // by their calls
 	result      Result
 	kept        keptIterations // for retention
 }
@@ -77,7 +77,7 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 		rt: rt, id: id, begin: begin, ctx: ctx, cancel: cancel, done: make(chan struct{}),
 		clock: clock.NewActive(elapsed), gate: &clock.Gate{}, parent: parent,
 		def: def, hash: hash, revision: begin.Revision,
-		asks: map[string]*ask{},
+		pending: map[string]*pendingDecision{},
 	}
 	if parent != nil {
 		r.budget = parent.budget

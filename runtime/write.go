@@ -160,15 +160,15 @@ type RunInfo struct {
 	RetryIteration int             `json:"retryIteration,omitempty"`
 	RetryFrom      string          `json:"retryFrom,omitempty"`
 
-	Usage     sentinels.Usage `json:"usage"`
-	Elapsed   int64           `json:"elapsedMs"` // active time
-	CreatedAt time.Time       `json:"createdAt"`
-	UpdatedAt time.Time       `json:"updatedAt"`
-	EndedAt   time.Time       `json:"endedAt,omitzero"`
-	Asks      []Ask           `json:"asks,omitempty"`     // what a person has to decide
-	Retries   []RetryWait     `json:"retries,omitempty"`  // of an active run: steps that wait for their next attempt
-	Snapshot  uint64          `json:"snapshot,omitempty"` // journal place of the last iteration's end
-	Live      bool            `json:"live"`               // a process executes it now
+	Usage     sentinels.Usage   `json:"usage"`
+	Elapsed   int64             `json:"elapsedMs"` // active time
+	CreatedAt time.Time         `json:"createdAt"`
+	UpdatedAt time.Time         `json:"updatedAt"`
+	EndedAt   time.Time         `json:"endedAt,omitzero"`
+	Decisions []PendingDecision `json:"decisions,omitempty"` // what a person has to decide
+	Retries   []RetryWait       `json:"retries,omitempty"`   // of an active run: steps that wait for their next attempt
+	Snapshot  uint64            `json:"snapshot,omitempty"`  // journal place of the last iteration's end
+	Live      bool              `json:"live"`                // a process executes it now
 
 	Crashes map[string]StepCrashes `json:"crashes,omitempty"` // of the host, by execution path of the steps that were executing
 	Turn    string                 `json:"turn,omitempty"`    // execution path of a suspected step that executes now, see [Limits]
