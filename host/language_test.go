@@ -43,6 +43,7 @@ var plainFolders = []string{
 	"runtime/plugin",
 	"runtime/retry",
 	"runtime/revision",
+	"runtime/run",
 	"runtime/trace",
 	"runtime/trigger",
 	"runtime/testdata",

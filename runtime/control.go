@@ -26,6 +26,13 @@ func (rt *Runtime) live(id sentinels.RunID) *run {
 // Wait returns a run's result once its end is durable. A run that ended before
 // returns at once. For a run that no process executes the error is conflict.
 func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error) {
+	res, err := rt.wait(ctx, id)
+	return res.Result, err
+}
+
+// wait is [Runtime.Wait] for those that treat a run that this process released
+// differently.
+func (rt *Runtime) wait(ctx context.Context, id sentinels.RunID) (waitedResult, error) {
 	if r := rt.live(id); r != nil {
 		select {
 		case <-r.done:
@@ -33,7 +40,7 @@ func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error)
 			defer r.mu.Unlock()
 			return r.result, nil
 		case <-ctx.Done():
-			return Result{}, context.Cause(ctx)
+			return waitedResult{}, context.Cause(ctx)
 		}
 	}
 	info, err := rt.Status(id)
@@ -41,15 +48,16 @@ func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error)
 		// Close has released the run, perhaps before its first record was committed,
 		// and the caller does not know yet. The end of the process is not the end of
 		// the run.
-		return Result{}, errShutdown
+		return waitedResult{}, errShutdown
 	}
 	if err != nil {
-		return Result{}, err
+		return waitedResult{}, err
 	}
 	if !info.Status.Final() {
-		return Result{}, errf(abi.Conflict, "run %s is %s and no process executes it", id, info.Status)
+		return waitedResult{}, errf(abi.Conflict, "run %s is %s and no process executes it", id, info.Status)
 	}
-	return rt.storedResult(info)
+	res, err := rt.storedResult(info)
+	return waitedResult{Result: res}, err
 }
 
 func (rt *Runtime) storedResult(info RunInfo) (Result, error) {

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
@@ -15,36 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A PendingDecision is something that a person has to decide before a run continues.
-type PendingDecision struct {
-	Call      string       `json:"call"` // names it for [Runtime.Decide]: path!number
-	Kind      DecisionKind `json:"kind"`
-	Prompt    string       `json:"prompt"`
-	Approvers []string     `json:"approvers,omitempty"` // empty: every user
-	Choices   []string     `json:"choices"`
-	Since     time.Time    `json:"since"`
-}
-
-// DecisionKind is approval, doubt or quarantine.
-type DecisionKind string
-
-// The kinds of pending decisions.
-const (
-	DecisionApproval   DecisionKind = "approval"   // approve or reject
-	DecisionDoubt      DecisionKind = "doubt"      // retry, skip or fail a call that a crash cut off
-	DecisionQuarantine DecisionKind = "quarantine" // retry or fail a step that was executing at too many crashes
-)
-
-func (k DecisionKind) choices() []string {
-	switch k {
-	case DecisionDoubt:
-		return []string{"retry", "skip", "fail"}
-	case DecisionQuarantine:
-		return []string{"retry", "fail"}
-	}
-	return []string{"approve", "reject"}
-}
-
+// A pendingDecision is one that a live run waits for.
 type pendingDecision struct {
 	PendingDecision
 	answer chan *journal.SignalBody // capacity 1
@@ -70,7 +40,7 @@ func (r *run) awaitDecision(ctx context.Context, name string, what PendingDecisi
 		return sig, time.Now().UTC(), nil
 	}
 	what.Prompt = r.rt.redactText(what.Prompt)
-	what.Call, what.Choices, what.Since = name, what.Kind.choices(), time.Now().UTC()
+	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
 	q := &pendingDecision{PendingDecision: what, answer: make(chan *journal.SignalBody, 1)}
 	r.pending[name] = q
 	r.mu.Unlock()
@@ -134,15 +104,6 @@ func (r *run) decisionsChanged(fresh *PendingDecision) {
 	}
 	r.mu.Unlock()
 	r.setStatus(body, fresh)
-}
-
-// A Decision answers a [PendingDecision].
-type Decision struct {
-	Call    string          // of the pending decision; may be empty when there is only one
-	Verdict string          // one of its choices
-	By      string          // who decided
-	Comment string          // why; required to retry a step that is quarantined
-	Result  json.RawMessage // with skip: what the call is taken to have answered
 }
 
 // Decide makes a pending decision of a run. It returns when the decision is durable. For

@@ -12,12 +12,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// StepCrashes counts the crashes of the host at which a step was executing.
-type StepCrashes struct {
-	Count int `json:"count"`
-	Alone int `json:"alone,omitempty"` // of them: no other step was executing, or the step had its turn
-}
-
 // suspect reports whether the next crash may quarantine the step. From then on
 // it executes only in its turn, so that the next crash shows which step it is.
 func (l *Limits) suspect(c StepCrashes) bool { return c.Count >= max(1, l.Crashes-1) }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -64,7 +63,7 @@ type run struct {
 	onInterrupt sentinels.Interrupt // said when the run was resumed
 	cut         []InterruptedExecution
 	pending     map[string]*pendingDecision // by their calls
-	result      Result
+	result      waitedResult
 	kept        keptIterations // for retention
 }
 
@@ -127,7 +126,10 @@ func (r *run) main() {
 func (r *run) detach() {
 	r.cancel(errShutdown)
 	r.work.Wait()
-	r.forget(Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.iterationNumber(), interrupted: true})
+	r.forget(waitedResult{
+		Result:   Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.iterationNumber()},
+		released: true,
+	})
 }
 
 // finish records the run's end and reports it once it is durable.
@@ -190,12 +192,18 @@ func (r *run) finish(err error) {
 		r.mu.Unlock()
 		r.rt.totals.ended(over)
 		r.report(Progress{Event: OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
-		r.forget(result)
+		r.forget(waitedResult{Result: result})
 	})
 }
 
+// A waitedResult is what those that wait for a run get.
+type waitedResult struct {
+	Result
+	released bool // the process released the run before its end
+}
+
 // forget ends the process's part in the run.
-func (r *run) forget(result Result) {
+func (r *run) forget(result waitedResult) {
 	r.budget.Close(r.id)
 	r.mu.Lock()
 	r.result = result
@@ -203,7 +211,7 @@ func (r *run) forget(result Result) {
 	r.rt.mu.Lock()
 	r.rt.removeLocked(r)
 	r.rt.mu.Unlock()
-	if !result.interrupted {
+	if !result.released {
 		r.rt.dispatch.RunEnded(r.begin.Sentinel, r.id)
 	}
 	close(r.done)
@@ -273,24 +281,6 @@ func (r *run) leave() {
 	if r.active == 0 {
 		r.rt.slots.Give()
 	}
-}
-
-// Result is how a run ended, in the form of the last line of "-o jsonl".
-type Result struct {
-	Run        sentinels.RunID            `json:"run"`
-	Sentinel   sentinels.ID               `json:"sentinel"`
-	Status     sentinels.Status           `json:"status"`
-	Iterations int                        `json:"iterations"`
-	Duration   time.Duration              `json:"-"`
-	Millis     int64                      `json:"durationMs"`
-	Usage      sentinels.Usage            `json:"usage"`
-	Output     json.RawMessage            `json:"output,omitempty"` // of the last top-level step
-	Variables  map[string]json.RawMessage `json:"variables"`
-	Limit      string                     `json:"limit,omitempty"` // the limit that ended the run
-	Step       string                     `json:"step,omitempty"`  // address of the step that failed
-	Error      *abi.Error                 `json:"error,omitempty"`
-
-	interrupted bool // the process released the run before its end
 }
 
 func (r *run) makeResult(end *journal.RunEndBody) Result {

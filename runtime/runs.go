@@ -8,27 +8,32 @@ import (
 	"sort"
 	"time"
 
+	runtypes "github.com/sentinel-runtime/sentinel/runtime/run" // the name run is the type
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// RunFilter selects runs; empty fields select all. A filter by sentinel, by
-// parent, or by statuses that are not final reads only what it returns, give or
-// take a few; any other one reads run by run until it has enough.
-type RunFilter struct {
-	Sentinel sentinels.ID
-	Status   sentinels.Status
-	Statuses []sentinels.Status // any of them; Status is one more
-	Parent   sentinels.RunID
-	Root     sentinels.RunID
-	Since    time.Time       // started then or later
-	Before   sentinels.RunID // older than this one: the last of a page gives the next page
-	Limit    int             // 0 is no limit
-}
+// What callers and observers see of runs, see package run.
+type (
+	RunInfo         = runtypes.Info
+	RunFilter       = runtypes.Filter
+	RunTotals       = runtypes.Totals
+	Result          = runtypes.Result
+	RetryWait       = runtypes.RetryWait
+	StepCrashes     = runtypes.StepCrashes
+	Decision        = runtypes.Decision
+	DecisionKind    = runtypes.DecisionKind
+	PendingDecision = runtypes.PendingDecision
+)
+
+// The kinds of a [PendingDecision].
+const (
+	DecisionApproval   = runtypes.DecisionApproval
+	DecisionDoubt      = runtypes.DecisionDoubt
+	DecisionQuarantine = runtypes.DecisionQuarantine
+)
 
 // Unfinished returns the statuses of runs that are not over.
-func Unfinished() []sentinels.Status {
-	return []sentinels.Status{sentinels.StatusRunning, sentinels.StatusPaused, sentinels.StatusWaiting, sentinels.StatusQuarantined}
-}
+func Unfinished() []sentinels.Status { return runtypes.Unfinished() }
 
 // Runs returns summaries, the newest first. A run is among them from the moment
 // its id is known. Summaries that cannot be read are left out and are the error,
@@ -72,7 +77,7 @@ func (l *runList) scan() error {
 	switch f := l.filter; {
 	case f.Parent != "":
 		return l.rt.indexed(indexParent+string(f.Parent)+"/", f.Before, l.lookup)
-	case f.unfinished():
+	case unfinished(f):
 		return l.rt.indexed(indexLive, f.Before, l.lookup)
 	case f.Sentinel != "":
 		return l.rt.indexed(indexSentinel+string(f.Sentinel)+"/", f.Before, l.lookup)
@@ -87,7 +92,7 @@ func (l *runList) scan() error {
 }
 
 // unfinished reports whether the filter wants only runs that are not over.
-func (f RunFilter) unfinished() bool {
+func unfinished(f RunFilter) bool {
 	return len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, sentinels.Status.Final)
 }
 
@@ -144,13 +149,13 @@ func (l *runList) add(info RunInfo) bool {
 	if !l.room() {
 		return false
 	}
-	if l.filter.fits(info) {
+	if fits(l.filter, info) {
 		l.out = append(l.out, info)
 	}
 	return l.room()
 }
 
-func (f RunFilter) fits(info RunInfo) bool {
+func fits(f RunFilter, info RunInfo) bool {
 	switch {
 	case f.Sentinel != "" && f.Sentinel != info.Sentinel,
 		f.Parent != "" && f.Parent != info.Parent,

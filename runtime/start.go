@@ -95,7 +95,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, UpdatedAt: now,
 	}
 	if opt.fork != nil {
-		r.info.fork(opt.fork)
+		noteFork(&r.info, opt.fork)
 	}
 	w := writeOptions{lazy: opt.puts == nil, info: true, puts: opt.puts}
 	if opt.Key != "" {

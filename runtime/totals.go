@@ -13,18 +13,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// RunTotals are what the kept runs of one sentinel come to, its child runs
-// included.
-type RunTotals struct {
-	Runs    int           // all
-	Over    int           // of those
-	Elapsed time.Duration // of those that are over, without pauses, in whole milliseconds
-
-	Newest   sentinels.RunID  // empty without any
-	NewestAt time.Time        // its start
-	Status   sentinels.Status // of the newest one as it is now; empty once that is over
-}
-
 // totals keep [RunTotals] in memory: lists ask for those of every sentinel, and
 // reading every run there ever was for each list takes longer the longer a host
 // lives. They are built at the first request, from one read of
