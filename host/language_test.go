@@ -34,6 +34,7 @@ var plainFolders = []string{
 	"runtime/internal/maintenance/**",
 	"runtime/internal/openfiles",
 	"runtime/internal/pluginset",
+	"runtime/internal/runindex",
 	"runtime/internal/store",
 	"runtime/internal/store/**",
 	"runtime/internal/subprocess",

@@ -82,6 +82,7 @@ var layers = []layer{
 	{"runtime/internal/budget", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // limit extensions
 	{"runtime/internal/capacity", nil, nil},
 	{"runtime/internal/clock", nil, nil},
+	{"runtime/internal/runindex", []string{"sentinels", "runtime/run", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, []string{"github.com/google/uuid"}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -227,7 +228,7 @@ func (rt *Runtime) appendBehind(ctx context.Context, seq uint64, info *RunInfo, 
 	}
 	puts := []store.Put{{Bucket: bucketRuns, Key: []byte(info.ID), Value: value}}
 	if info.Status.Final() {
-		puts = append(puts, overPut(info.ID))
+		puts = append(puts, runindex.EndPut(info.ID))
 	}
 	ticket := rt.db.Enqueue(store.Batch{
 		Appends: []store.Append{{Run: string(info.ID), Seq: seq + 1, Record: b}},
@@ -239,13 +240,13 @@ func (rt *Runtime) appendBehind(ctx context.Context, seq uint64, info *RunInfo, 
 	}
 	ticket.OnDone(func(err error) { // even if the caller has gone
 		if err == nil {
-			rt.totals.ended(over)
+			rt.index.Ended(over)
 		}
 	})
 	if err := rt.await(ctx, ticket); err != nil {
 		return err
 	}
-	rt.totals.ended(over) // receipts may come after us
+	rt.index.Ended(over) // receipts may come after us
 	return nil
 }
 

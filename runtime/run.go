@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -181,7 +182,7 @@ func (r *run) finish(err error) {
 	if err != nil {
 		r.rt.log.Error("run's result cannot be kept", "run", r.id, "error", err)
 	}
-	puts = append(puts, overPut(r.id))
+	puts = append(puts, runindex.EndPut(r.id))
 	ticket := r.write(writeOptions{info: true, puts: puts}, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
 	ticket.OnDone(func(err error) {
 		if err != nil {
@@ -190,7 +191,7 @@ func (r *run) finish(err error) {
 		r.mu.Lock()
 		over := r.info // as it was written
 		r.mu.Unlock()
-		r.rt.totals.ended(over)
+		r.rt.index.Ended(over)
 		r.report(Progress{Event: OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
 		r.forget(waitedResult{Result: result})
 	})
