@@ -47,6 +47,7 @@ var layers = []layer{
 	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
 	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
+	{"runtime/run", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/openfiles", nil, nil},
 	{"runtime/internal/subprocess", nil, []string{"golang.org/x/sys"}}, // shared by those that start children
 	{"runtime/internal/cond", []string{"sentinels", "sdk/abi", "runtime/internal/openfiles", "runtime/internal/subprocess"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
@@ -81,9 +82,10 @@ var layers = []layer{
 	{"runtime/internal/budget", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // limit extensions
 	{"runtime/internal/capacity", nil, nil},
 	{"runtime/internal/clock", nil, nil},
+	{"runtime/internal/runindex", []string{"sentinels", "runtime/run", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
-	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
+	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
 	{"host/wholefile", nil, nil},

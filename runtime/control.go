@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -26,6 +27,13 @@ func (rt *Runtime) live(id sentinels.RunID) *run {
 // Wait returns a run's result once its end is durable. A run that ended before
 // returns at once. For a run that no process executes the error is conflict.
 func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error) {
+	res, err := rt.wait(ctx, id)
+	return res.Result, err
+}
+
+// wait is [Runtime.Wait] for those that treat a run that this process released
+// differently.
+func (rt *Runtime) wait(ctx context.Context, id sentinels.RunID) (waitedResult, error) {
 	if r := rt.live(id); r != nil {
 		select {
 		case <-r.done:
@@ -33,7 +41,7 @@ func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error)
 			defer r.mu.Unlock()
 			return r.result, nil
 		case <-ctx.Done():
-			return Result{}, context.Cause(ctx)
+			return waitedResult{}, context.Cause(ctx)
 		}
 	}
 	info, err := rt.Status(id)
@@ -41,15 +49,16 @@ func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error)
 		// Close has released the run, perhaps before its first record was committed,
 		// and the caller does not know yet. The end of the process is not the end of
 		// the run.
-		return Result{}, errShutdown
+		return waitedResult{}, errShutdown
 	}
 	if err != nil {
-		return Result{}, err
+		return waitedResult{}, err
 	}
 	if !info.Status.Final() {
-		return Result{}, errf(abi.Conflict, "run %s is %s and no process executes it", id, info.Status)
+		return waitedResult{}, errf(abi.Conflict, "run %s is %s and no process executes it", id, info.Status)
 	}
-	return rt.storedResult(info)
+	res, err := rt.storedResult(info)
+	return waitedResult{Result: res}, err
 }
 
 func (rt *Runtime) storedResult(info RunInfo) (Result, error) {
@@ -163,7 +172,7 @@ func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
 			return err
 		}
 	}
-	info.Status, info.EndedAt, info.Asks = sentinels.StatusStopped, time.Now().UTC(), nil
+	info.Status, info.EndedAt, info.Decisions = sentinels.StatusStopped, time.Now().UTC(), nil
 	info.Error = errf(abi.Cancelled, "run was stopped")
 	err = rt.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: info.Status, Error: info.Error}})
 	if err == nil {
@@ -175,13 +184,13 @@ func (rt *Runtime) stopStored(ctx context.Context, info RunInfo) error {
 // signalStored writes a signal to the journal of a run that no process
 // executes. A resume of the run finds it there.
 func (rt *Runtime) signalStored(ctx context.Context, info RunInfo, sig *journal.SignalBody) error {
-	var open []Ask
-	for _, q := range info.Asks {
+	var left []PendingDecision
+	for _, q := range info.Decisions {
 		if q.Call != sig.Call {
-			open = append(open, q)
+			left = append(left, q)
 		}
 	}
-	info.Asks = open
+	info.Decisions = left
 	return rt.appendStored(ctx, &info, &journal.Record{Kind: journal.Signal, Signal: sig})
 }
 
@@ -219,7 +228,7 @@ func (rt *Runtime) appendBehind(ctx context.Context, seq uint64, info *RunInfo, 
 	}
 	puts := []store.Put{{Bucket: bucketRuns, Key: []byte(info.ID), Value: value}}
 	if info.Status.Final() {
-		puts = append(puts, overPut(info.ID))
+		puts = append(puts, runindex.EndPut(info.ID))
 	}
 	ticket := rt.db.Enqueue(store.Batch{
 		Appends: []store.Append{{Run: string(info.ID), Seq: seq + 1, Record: b}},
@@ -231,13 +240,13 @@ func (rt *Runtime) appendBehind(ctx context.Context, seq uint64, info *RunInfo, 
 	}
 	ticket.OnDone(func(err error) { // even if the caller has gone
 		if err == nil {
-			rt.totals.ended(over)
+			rt.index.Ended(over)
 		}
 	})
 	if err := rt.await(ctx, ticket); err != nil {
 		return err
 	}
-	rt.totals.ended(over) // receipts may come after us
+	rt.index.Ended(over) // receipts may come after us
 	return nil
 }
 
@@ -295,13 +304,13 @@ func (rt *Runtime) below(id sentinels.RunID) []*run {
 
 // setStatus records a status that is not final and reports it. The caller holds
 // r.snap, so that statuses are written in the order in which they came about.
-func (r *run) setStatus(body journal.StatusBody, fresh *Ask) ticket {
+func (r *run) setStatus(body journal.StatusBody, fresh *PendingDecision) ticket {
 	r.mu.Lock()
 	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = body.Status, body.Reason, body.Limit, body.With
 	r.mu.Unlock()
 	t := r.write(writeOptions{info: true, lazy: body.Resumed}, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
-		r.report(Progress{Event: OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Ask: fresh})
+		r.report(Progress{Event: OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Decision: fresh})
 	})
 	return t
 }

@@ -59,8 +59,8 @@ func TestDoubtIsAsked(t *testing.T) {
 			w := newFakeHost()
 			rt := reopen(t, w, db, id, runtime.Options{}, runtime.ResumeOptions{})
 			info := untilStatus(t, rt, id, sentinels.StatusWaiting)
-			if len(info.Asks) != 1 || info.Asks[0].Kind != runtime.AskDoubt || !strings.Contains(info.Asks[0].Prompt, "world/act") {
-				t.Fatalf("asks %+v; want one doubt that names the command", info.Asks)
+			if len(info.Decisions) != 1 || info.Decisions[0].Kind != runtime.DecisionDoubt || !strings.Contains(info.Decisions[0].Prompt, "world/act") {
+				t.Fatalf("decisions %+v; want one doubt that names the command", info.Decisions)
 			}
 			if err := rt.Decide(within(t), id, runtime.Decision{Verdict: "approve"}); abi.CodeOf(err) != abi.BadFields {
 				t.Errorf("approve was taken for an answer: %v", err)
@@ -145,8 +145,8 @@ func TestDecisionIsForOneDoubt(t *testing.T) {
 	asked := db.prefix(t, db.length())
 	rt = open(t, w, asked, runtime.Options{})
 	decide(t, rt, id, runtime.Decision{Verdict: "retry", By: "ann"})
-	if info := status(t, rt, id); len(info.Asks) != 0 {
-		t.Errorf("still asks %v", info.Asks)
+	if info := status(t, rt, id); len(info.Decisions) != 0 {
+		t.Errorf("still decisions %v", info.Decisions)
 	}
 	if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
 		t.Fatal(err)
@@ -179,13 +179,13 @@ func TestApprovalIsForOneIteration(t *testing.T) {
 	id := start(t, rt, approveTwice, runtime.StartOptions{})
 	untilStatus(t, rt, id, sentinels.StatusWaiting)
 	decide(t, rt, id, runtime.Decision{Verdict: "approve", By: "ann"})
-	until(t, "the second question", func() bool { i := status(t, rt, id); return i.Iteration == 2 && len(i.Asks) == 1 })
+	until(t, "the second question", func() bool { i := status(t, rt, id); return i.Iteration == 2 && len(i.Decisions) == 1 })
 	rt.Close()
 
 	signal := f.after(t, 1, kind(journal.Signal))
 	for n := signal; n < f.after(t, 1, kind(journal.IterationEnd)); n++ {
 		rt := reopen(t, newFakeHost(), f.prefix(t, n), id, runtime.Options{}, runtime.ResumeOptions{})
-		until(t, "the second question after a crash", func() bool { i := status(t, rt, id); return i.Iteration == 2 && len(i.Asks) == 1 })
+		until(t, "the second question after a crash", func() bool { i := status(t, rt, id); return i.Iteration == 2 && len(i.Decisions) == 1 })
 		decide(t, rt, id, runtime.Decision{Verdict: "reject", By: "bob"})
 		res := wait(t, rt, id)
 		if got := variable(t, res, "said"); !strings.Contains(got, `"reject"`) || !strings.Contains(got, "bob") {
@@ -203,7 +203,7 @@ func TestDecisionOfAnImpatientPerson(t *testing.T) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = rt.Decide(gone, id, runtime.Decision{Verdict: "approve", By: "ann"})
-	until(t, "the second question", func() bool { i := status(t, rt, id); return i.Iteration == 2 && len(i.Asks) == 1 })
+	until(t, "the second question", func() bool { i := status(t, rt, id); return i.Iteration == 2 && len(i.Decisions) == 1 })
 }
 
 // While a person is asked about a doubt no time limit runs: a step that timed

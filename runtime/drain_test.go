@@ -68,7 +68,7 @@ func TestDrainLeavesNothingInDoubt(t *testing.T) {
 		stop()
 		if err != nil || res.Status != sentinels.StatusCompleted {
 			info, _ := rt.Status(id)
-			t.Fatalf("run %s: %v, %v; it is %s in iteration %d, asks %v", id, res.Status, err, info.Status, info.Iteration, info.Asks)
+			t.Fatalf("run %s: %v, %v; it is %s in iteration %d, decisions %v", id, res.Status, err, info.Status, info.Iteration, info.Decisions)
 		}
 	}
 	for key, n := range w.made {

@@ -60,7 +60,7 @@ func (r *run) decideInterrupted(x InterruptedExecution, req *startedCall) error 
 	name := x.question()
 	verdict := string(choice)
 	if choice == "" || choice == sentinels.InterruptAsk {
-		sig, _, err := r.askFor(r.ctx, name, Ask{Kind: AskDoubt, Prompt: fmt.Sprintf(
+		sig, _, err := r.awaitDecision(r.ctx, name, PendingDecision{Kind: DecisionDoubt, Prompt: fmt.Sprintf(
 			"the process that step %s had started in the background, %s, died with the host", req.address, x.Execution)})
 		if err != nil {
 			return err

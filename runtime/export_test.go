@@ -179,7 +179,7 @@ func StoreRuns(rt *Runtime, n int, info func(int) RunInfo) error {
 			if err != nil {
 				return err
 			}
-			b.Puts = append(append(b.Puts, rt.indexPuts(r)...), store.Put{Bucket: bucketRuns, Key: []byte(r.ID), Value: value})
+			b.Puts = append(append(b.Puts, rt.index.StartPuts(r)...), store.Put{Bucket: bucketRuns, Key: []byte(r.ID), Value: value})
 		}
 		last = rt.db.Enqueue(b)
 	}

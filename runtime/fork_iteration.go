@@ -8,8 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 )
 
-// fork notes in the summary what the run was made from.
-func (info *RunInfo) fork(f *journal.Fork) {
+// noteFork notes in the summary what the run was made from.
+func noteFork(info *RunInfo, f *journal.Fork) {
 	info.RetryOf, info.RetryIteration = f.Run, f.Iteration
 	if f.Iteration > 0 {
 		info.RetryFrom = strconv.Itoa(f.From)

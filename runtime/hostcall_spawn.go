@@ -124,7 +124,7 @@ type childResult struct {
 
 // forParent turns a run's result into what its parent sees: success is only a
 // completed run whose output does not say otherwise.
-func (res Result) forParent() childResult {
+func forParent(res Result) childResult {
 	var output struct {
 		Success *bool `json:"success"`
 	}

@@ -139,7 +139,7 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
 	default:
-		res.Decision, err = a.awaitDecision(limited, c, Ask{Kind: AskApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers})
+		res.Decision, err = a.awaitDecision(limited, c, PendingDecision{Kind: DecisionApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers})
 	}
 	if errors.Is(err, errDue) {
 		res, err = waitResult{TimedOut: true}, nil
@@ -161,16 +161,16 @@ var errDue = errors.New("wait is due")
 // awaitChild waits for a child run. A step that is cancelled while it waits
 // stops the child that it started: nothing else would.
 func (a *attempt) awaitChild(ctx context.Context, id sentinels.RunID) (*childResult, error) {
-	res, err := a.run.rt.Wait(ctx, id)
+	res, err := a.run.rt.wait(ctx, id)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errShutdown) && !errors.Is(cause, errDue) {
 			a.run.rt.stopTree(id, cause)
 		}
 		return nil, err
 	}
-	if res.interrupted {
+	if res.released {
 		return nil, errShutdown
 	}
-	child := res.forParent()
+	child := forParent(res.Result)
 	return &child, nil
 }

@@ -34,7 +34,7 @@ func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
 	a.startWork(ctx, c, nil, func(ctx context.Context, c *call) (callEnd, error) {
 		verdict, result := string(choice), json.RawMessage(nil)
 		if choice == sentinels.InterruptAsk {
-			v, err := a.awaitDecision(ctx, c, Ask{Kind: AskDoubt, Prompt: fmt.Sprintf(
+			v, err := a.awaitDecision(ctx, c, PendingDecision{Kind: DecisionDoubt, Prompt: fmt.Sprintf(
 				"%s of step %s was cut off when the host ended; it may or may not have been done", c.what(), a.address)})
 			if err != nil {
 				return callEnd{}, err

@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/snapshots"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/runtime/maintenance"
@@ -66,7 +67,7 @@ func (rt *Runtime) newPruner() *retention.Pruner {
 		Digests:   rt.plugins.Digests,
 		Await:     rt.await,
 		TreeUsage: func(id sentinels.RunID) (sentinels.Usage, error) {
-			info, _, err := rt.readInfo(id)
+			info, _, err := rt.index.Stored(id)
 			if err != nil {
 				return sentinels.Usage{}, err
 			}
@@ -74,9 +75,9 @@ func (rt *Runtime) newPruner() *retention.Pruner {
 		},
 		SpentBelow: rt.spentBelow,
 		Unindex: func(r retention.Run) []store.Put {
-			return forgetPuts(RunInfo{ID: r.ID, Sentinel: r.Sentinel, Parent: r.Parent, Status: r.Status})
+			return runindex.ForgetPuts(RunInfo{ID: r.ID, Sentinel: r.Sentinel, Parent: r.Parent, Status: r.Status})
 		},
-		Forget:        rt.totals.forget,
+		Forget:        rt.index.Forget,
 		SweepInterval: rt.opt.sweepInterval,
 	})
 }
@@ -187,7 +188,7 @@ func Repair(ctx context.Context, opt RepairOptions) (RepairReport, error) {
 		KeepRevisions: Limits{}.withDefaults().KeepRevisions,
 		Check:         func(ctx context.Context, dir string) error { return CheckStore(ctx, dir, opt.Child) },
 		Layout: repair.Layout{
-			Runs: bucketRuns, Results: bucketResults, RunIndex: bucketRunIndex, Definitions: definition.Bucket, Events: eventlog.Bucket,
+			Runs: bucketRuns, Results: bucketResults, RunIndex: runindex.Bucket, Definitions: definition.Bucket, Events: eventlog.Bucket,
 			RevisionKey: definition.Key, Marker: repairMarker,
 		},
 	})

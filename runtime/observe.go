@@ -81,7 +81,7 @@ type Progress struct {
 	Category  string             `json:"category,omitempty"`
 	Status    sentinels.Status   `json:"status,omitempty"`
 	Limit     string             `json:"limit,omitempty"`
-	Ask       *Ask               `json:"ask,omitempty"` // status waiting: what a person has to decide
+	Decision  *PendingDecision   `json:"decision,omitempty"` // status waiting: what a person has to decide
 	Usage     *sentinels.Usage   `json:"usage,omitempty"`
 	Level     string             `json:"level,omitempty"`
 	Message   string             `json:"message,omitempty"`

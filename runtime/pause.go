@@ -155,7 +155,7 @@ func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
 	r.mu.Lock()
 	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = sentinels.StatusRunning, "", "", ""
 	r.mu.Unlock()
-	r.asksChanged(nil)
+	r.decisionsChanged(nil)
 	r.clock.Resume()
 	r.timeout.arm()
 	r.gate.Open()

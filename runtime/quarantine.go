@@ -12,12 +12,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// StepCrashes counts the crashes of the host at which a step was executing.
-type StepCrashes struct {
-	Count int `json:"count"`
-	Alone int `json:"alone,omitempty"` // of them: no other step was executing, or the step had its turn
-}
-
 // suspect reports whether the next crash may quarantine the step. From then on
 // it executes only in its turn, so that the next crash shows which step it is.
 func (l *Limits) suspect(c StepCrashes) bool { return c.Count >= max(1, l.Crashes-1) }
@@ -42,7 +36,7 @@ func (r *run) executingAtCrash() []string {
 		return nil
 	}
 	asked := map[string]bool{}
-	for _, q := range r.info.Asks {
+	for _, q := range r.info.Decisions {
 		asked[q.Call] = true
 	}
 	open := map[string]StepCrashes{}
@@ -151,7 +145,7 @@ func (x *stepExecution) checkQuarantine(ctx context.Context) (refused *abi.Error
 		}
 		return nil, nil
 	}
-	sig, _, err := x.run.askFor(ctx, quarantineName(x.path), Ask{Kind: AskQuarantine, Prompt: fmt.Sprintf(
+	sig, _, err := x.run.awaitDecision(ctx, quarantineName(x.path), PendingDecision{Kind: DecisionQuarantine, Prompt: fmt.Sprintf(
 		"step %s was executing at %d crashes of the host and is quarantined: may it execute again?", x.address, c.Count)})
 	if err != nil {
 		return nil, err
@@ -176,8 +170,8 @@ func (r *run) liftQuarantine(path string) {
 }
 
 // quarantines returns the questions about quarantined steps of a run.
-func quarantines(info RunInfo) []Ask {
-	return slices.DeleteFunc(slices.Clone(info.Asks), func(q Ask) bool { return q.Kind != AskQuarantine })
+func quarantines(info RunInfo) []PendingDecision {
+	return slices.DeleteFunc(slices.Clone(info.Decisions), func(q PendingDecision) bool { return q.Kind != DecisionQuarantine })
 }
 
 // lift lets the quarantined steps of a run execute again, as a decision about

@@ -134,8 +134,8 @@ func TestQuarantineIsLifted(t *testing.T) {
 					t.Errorf("recovery names %+v", rec.Quarantined)
 				}
 				info := untilStatus(t, rt, id, sentinels.StatusQuarantined)
-				if len(info.Asks) != 1 || info.Asks[0].Kind != runtime.AskQuarantine || !strings.Contains(info.Asks[0].Prompt, "step 0 was executing at 3 crashes") {
-					t.Errorf("asks %+v", info.Asks)
+				if len(info.Decisions) != 1 || info.Decisions[0].Kind != runtime.DecisionQuarantine || !strings.Contains(info.Decisions[0].Prompt, "step 0 was executing at 3 crashes") {
+					t.Errorf("decisions %+v", info.Decisions)
 				}
 				if w.count() != 0 {
 					t.Error("the step executes")

@@ -106,7 +106,7 @@ func (r *run) resumeRestored(info RunInfo, parent *run, opt ResumeOptions) {
 	}
 	r.snap.Lock()
 	r.mu.Lock()
-	r.info.Asks = nil
+	r.info.Decisions = nil
 	r.mu.Unlock()
 	r.setStatus(body, nil)
 	r.snap.Unlock()

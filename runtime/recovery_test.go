@@ -38,7 +38,7 @@ func wait(t testing.TB, rt *runtime.Runtime, id sentinels.RunID) runtime.Result 
 	res, err := rt.Wait(within(t), id)
 	if err != nil {
 		info, _ := rt.Status(id)
-		t.Fatalf("wait for run %s, %s %s with asks %v: %v", id, info.Status, info.Reason, info.Asks, err)
+		t.Fatalf("wait for run %s, %s %s with decisions %v: %v", id, info.Status, info.Reason, info.Decisions, err)
 	}
 	return res
 }

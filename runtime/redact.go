@@ -66,9 +66,9 @@ func (rt *Runtime) redactProgress(p *Progress) {
 		return
 	}
 	p.Params, p.Message, p.Label, p.Error = rt.redact(p.Params), rt.redactText(p.Message), rt.redactText(p.Label), rt.redactError(p.Error)
-	if p.Ask != nil {
-		ask := *p.Ask
-		ask.Prompt = rt.redactText(ask.Prompt)
-		p.Ask = &ask
+	if p.Decision != nil {
+		pending := *p.Decision
+		pending.Prompt = rt.redactText(pending.Prompt)
+		p.Decision = &pending
 	}
 }

@@ -31,7 +31,7 @@ type Recovery struct {
 type Doubt struct {
 	Run      sentinels.RunID     `json:"run"`
 	Sentinel sentinels.ID        `json:"sentinel"`
-	Call     string              `json:"call"` // as in [Ask]
+	Call     string              `json:"call"` // as in [PendingDecision]
 	Step     string              `json:"step"` // its address
 	What     string              `json:"what"`
 	Choice   sentinels.Interrupt `json:"choice"`
@@ -127,7 +127,7 @@ func each[T any](items []T, fn func(T)) {
 // first. One that cannot be read is lost, and no other.
 func (rt *Runtime) livingRuns(log *recoveryLog) ([]RunInfo, error) {
 	var ids []sentinels.RunID
-	if err := rt.indexed(indexLive, "", func(id sentinels.RunID) bool {
+	if err := rt.index.Unfinished(func(id sentinels.RunID) bool {
 		ids = append(ids, id)
 		return true
 	}); err != nil {
@@ -146,7 +146,7 @@ func (rt *Runtime) livingRuns(log *recoveryLog) ([]RunInfo, error) {
 		places[i] = &infos[i]
 	}
 	each(places, func(at *read) {
-		info, found, err := rt.readInfo(at.id)
+		info, found, err := rt.index.Stored(at.id)
 		switch {
 		case err != nil:
 			log.lost(rt, RunInfo{ID: at.id}, err)
@@ -185,7 +185,7 @@ func (rt *Runtime) tops(living []RunInfo) ([]top, error) {
 		for above != "" && !goesOn[above] {
 			next, known := over[above]
 			if !known {
-				up, found, err := rt.readInfo(above)
+				up, found, err := rt.index.Stored(above)
 				if err != nil && !found {
 					return nil, err
 				}

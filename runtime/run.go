@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -63,8 +63,8 @@ type run struct {
 	atCrash     []string            // paths of the steps that were executing at the crash, until it is counted
 	onInterrupt sentinels.Interrupt // said when the run was resumed
 	cut         []InterruptedExecution
-	asks        map[string]*ask
-	result      Result
+	pending     map[string]*pendingDecision // by their calls
+	result      waitedResult
 	kept        keptIterations // for retention
 }
 
@@ -77,7 +77,7 @@ func (rt *Runtime) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *
 		rt: rt, id: id, begin: begin, ctx: ctx, cancel: cancel, done: make(chan struct{}),
 		clock: clock.NewActive(elapsed), gate: &clock.Gate{}, parent: parent,
 		def: def, hash: hash, revision: begin.Revision,
-		asks: map[string]*ask{},
+		pending: map[string]*pendingDecision{},
 	}
 	if parent != nil {
 		r.budget = parent.budget
@@ -127,7 +127,10 @@ func (r *run) main() {
 func (r *run) detach() {
 	r.cancel(errShutdown)
 	r.work.Wait()
-	r.forget(Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.iterationNumber(), interrupted: true})
+	r.forget(waitedResult{
+		Result:   Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.iterationNumber()},
+		released: true,
+	})
 }
 
 // finish records the run's end and reports it once it is durable.
@@ -179,7 +182,7 @@ func (r *run) finish(err error) {
 	if err != nil {
 		r.rt.log.Error("run's result cannot be kept", "run", r.id, "error", err)
 	}
-	puts = append(puts, overPut(r.id))
+	puts = append(puts, runindex.EndPut(r.id))
 	ticket := r.write(writeOptions{info: true, puts: puts}, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
 	ticket.OnDone(func(err error) {
 		if err != nil {
@@ -188,14 +191,20 @@ func (r *run) finish(err error) {
 		r.mu.Lock()
 		over := r.info // as it was written
 		r.mu.Unlock()
-		r.rt.totals.ended(over)
+		r.rt.index.Ended(over)
 		r.report(Progress{Event: OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
-		r.forget(result)
+		r.forget(waitedResult{Result: result})
 	})
 }
 
+// A waitedResult is what those that wait for a run get.
+type waitedResult struct {
+	Result
+	released bool // the process released the run before its end
+}
+
 // forget ends the process's part in the run.
-func (r *run) forget(result Result) {
+func (r *run) forget(result waitedResult) {
 	r.budget.Close(r.id)
 	r.mu.Lock()
 	r.result = result
@@ -203,7 +212,7 @@ func (r *run) forget(result Result) {
 	r.rt.mu.Lock()
 	r.rt.removeLocked(r)
 	r.rt.mu.Unlock()
-	if !result.interrupted {
+	if !result.released {
 		r.rt.dispatch.RunEnded(r.begin.Sentinel, r.id)
 	}
 	close(r.done)
@@ -273,24 +282,6 @@ func (r *run) leave() {
 	if r.active == 0 {
 		r.rt.slots.Give()
 	}
-}
-
-// Result is how a run ended, in the form of the last line of "-o jsonl".
-type Result struct {
-	Run        sentinels.RunID            `json:"run"`
-	Sentinel   sentinels.ID               `json:"sentinel"`
-	Status     sentinels.Status           `json:"status"`
-	Iterations int                        `json:"iterations"`
-	Duration   time.Duration              `json:"-"`
-	Millis     int64                      `json:"durationMs"`
-	Usage      sentinels.Usage            `json:"usage"`
-	Output     json.RawMessage            `json:"output,omitempty"` // of the last top-level step
-	Variables  map[string]json.RawMessage `json:"variables"`
-	Limit      string                     `json:"limit,omitempty"` // the limit that ended the run
-	Step       string                     `json:"step,omitempty"`  // address of the step that failed
-	Error      *abi.Error                 `json:"error,omitempty"`
-
-	interrupted bool // the process released the run before its end
 }
 
 func (r *run) makeResult(end *journal.RunEndBody) Result {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"github.com/google/uuid"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/snapshots"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -39,13 +39,12 @@ const (
 	bucketResults   = "results"   // run id -> Result of a run that is over
 	bucketStartKeys = "startkeys" // start key -> run id
 	bucketTrusted   = "trusted"   // digests of modules that shipped with a release
-	bucketRunIndex  = "runindex"  // which runs are whose, see run_index.go
 	bucketSpent     = "spent"     // run id -> what descendants have cost that retention took
 )
 
 // buckets are all of them. What is in none of these holds no blob.
 var buckets = append([]string{
-	bucketRuns, bucketResults, bucketStartKeys, definition.Bucket, eventlog.Bucket, bucketTrusted, document.Bucket, bucketRunIndex, bucketSpent,
+	bucketRuns, bucketResults, bucketStartKeys, definition.Bucket, eventlog.Bucket, bucketTrusted, document.Bucket, runindex.Bucket, bucketSpent,
 }, dispatch.Buckets()...)
 
 // Runtime executes runs. A process may open more than one.
@@ -71,6 +70,7 @@ type Runtime struct {
 	dispatch *dispatch.Dispatcher // of triggers
 	waiting  *capacity.Residents
 	defs     *definition.Store
+	index    *runindex.Index // of the runs in the store
 	calendar *clock.Calendar
 	slots    *capacity.Slots  // one for each run that executes
 	effects  capacity.Effects // calls under way that a crash would leave in doubt
@@ -89,12 +89,9 @@ type Runtime struct {
 	readOnly bool // the clocks of all runs are held
 	unclean  bool
 
-	unindexed atomic.Bool // the store has no run yet, so nothing says that its runs are indexed
 	// handover is held to read while a run is taken over, and to write while a
 	// record goes into the journal of one that no process executes.
 	handover sync.RWMutex
-
-	totals totals // of the runs of each sentinel
 }
 
 // Open makes a runtime. It recovers nothing by itself: see [Runtime.Resume].
@@ -163,7 +160,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	rt.cond = cond.New(cond.Options{Child: rt.opt.Child.resolve(), OnFileShortage: rt.heldCondition})
 	rt.waiting = capacity.NewResidents(rt.limits.Resident, rt.limits.ResidentBytes)
 	rt.openDefinitions()
-	err := rt.indexRuns()
+	err := rt.openRunIndex()
 	if err != nil {
 		return err
 	}

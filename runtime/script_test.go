@@ -130,11 +130,11 @@ type action struct {
 
 // A moment is the first progress with all these values.
 type moment struct {
-	Event   runtime.ProgressKind `json:"event"`
-	Label   string               `json:"label"`
-	Address string               `json:"address"`
-	Status  sentinels.Status     `json:"status"`
-	Asks    int                  `json:"asks"` // number of pending decisions
+	Event     runtime.ProgressKind `json:"event"`
+	Label     string               `json:"label"`
+	Address   string               `json:"address"`
+	Status    sentinels.Status     `json:"status"`
+	Decisions int                  `json:"decisions"` // number of pending decisions
 }
 
 // A watcher records progress and lets actions wait for it.
@@ -271,7 +271,7 @@ func runScript(t *testing.T, ar *txtar.Archive, resident int) map[string]string 
 	acts.Go(func() { doActions(t, rt, id, steer, seen) })
 	if _, err := rt.Wait(ctx, id); err != nil {
 		info, _ := rt.Status(id)
-		t.Fatalf("run is %s %s, asks %v: %v", info.Status, info.Reason, info.Asks, err)
+		t.Fatalf("run is %s %s, decisions %v: %v", info.Status, info.Reason, info.Decisions, err)
 	}
 	for _, r := range allRuns(t, rt) { // children that no step awaits
 		if _, err := rt.Wait(ctx, r.ID); err != nil {
@@ -320,9 +320,9 @@ func doActions(t *testing.T, rt *runtime.Runtime, id sentinels.RunID, steer []ac
 			t.Errorf("action %d, %s: the progress that it waits for did not occur", i, a.Do)
 			return
 		}
-		for a.On.Asks > 0 {
+		for a.On.Decisions > 0 {
 			info, err := rt.Status(id)
-			if err != nil || info.Status.Final() || len(info.Asks) == a.On.Asks {
+			if err != nil || info.Status.Final() || len(info.Decisions) == a.On.Decisions {
 				break
 			}
 			time.Sleep(time.Millisecond)

@@ -95,7 +95,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, UpdatedAt: now,
 	}
 	if opt.fork != nil {
-		r.info.fork(opt.fork)
+		noteFork(&r.info, opt.fork)
 	}
 	w := writeOptions{lazy: opt.puts == nil, info: true, puts: opt.puts}
 	if opt.Key != "" {
@@ -106,7 +106,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 			return nil
 		}})
 	}
-	w.puts = append(w.puts, rt.indexPuts(r.info)...)
+	w.puts = append(w.puts, rt.index.StartPuts(r.info)...)
 	// From here on others see the run. A caller that writes to its journal waits
 	// until that begins.
 	r.snap.Lock()
@@ -119,7 +119,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 	if opt.parent == nil { // a child is part of its parent's run
 		rt.dispatch.RunStarted(def.ID, id)
 	}
-	rt.totals.began(r.info)
+	rt.index.Began(r.info)
 	start := r.write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
 	r.snap.Unlock()
 	if opt.began != nil {
@@ -133,7 +133,7 @@ func (rt *Runtime) startRun(ctx context.Context, def *sentinels.Definition, opt 
 		}
 		rt.mu.Unlock()
 		if err != nil {
-			rt.totals.forget(def.ID, id)
+			rt.index.Forget(def.ID, id)
 			r.cancel(err)
 			return
 		}

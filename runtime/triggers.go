@@ -144,7 +144,7 @@ func (t triggerRuns) Stop(ctx context.Context, id sentinels.RunID) error {
 }
 
 func (t triggerRuns) Unfinished() (list []sentinels.RunID, err error) {
-	err = t.rt.indexed(indexLive, "", func(run sentinels.RunID) bool {
+	err = t.rt.index.Unfinished(func(run sentinels.RunID) bool {
 		list = append(list, run)
 		return true
 	})

@@ -152,8 +152,8 @@ func TestInterruptedExecution(t *testing.T) {
 			rt := reopen(t, w, db, id, runtime.Options{}, runtime.ResumeOptions{OnInterrupt: tt.policy})
 			if tt.verdict != "" {
 				info := untilStatus(t, rt, id, sentinels.StatusWaiting)
-				if len(info.Asks) != 1 || !strings.Contains(info.Asks[0].Prompt, "step 0") {
-					t.Fatalf("asks %+v", info.Asks)
+				if len(info.Decisions) != 1 || !strings.Contains(info.Decisions[0].Prompt, "step 0") {
+					t.Fatalf("decisions %+v", info.Decisions)
 				}
 				decide(t, rt, id, runtime.Decision{Verdict: tt.verdict})
 			}

@@ -8,8 +8,6 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // blobSize is the size from which a value is kept as a blob beside the journal.
@@ -124,52 +122,4 @@ func (rt *Runtime) load(v journal.Value) (json.RawMessage, error) {
 		return content(v), nil
 	}
 	return rt.db.Blob(v.Blob)
-}
-
-// A RetryWait is a step that failed and waits for its next attempt.
-type RetryWait struct {
-	Step    string     `json:"step"`    // address
-	Attempt int        `json:"attempt"` // that failed, from 1
-	At      time.Time  `json:"at"`      // when the next one begins
-	Error   *abi.Error `json:"error,omitempty"`
-}
-
-// RunInfo is the summary of a run as lists and status show it.
-type RunInfo struct {
-	ID         sentinels.RunID  `json:"id"`
-	Sentinel   sentinels.ID     `json:"sentinel"`
-	Name       string           `json:"name"`
-	Status     sentinels.Status `json:"status"`
-	Reason     string           `json:"reason,omitempty"`
-	Limit      string           `json:"limit,omitempty"`
-	PausedWith sentinels.RunID  `json:"pausedWith,omitempty"` // the run whose whole tree was paused
-	Step       string           `json:"step,omitempty"`       // address of the step that failed
-	Error      *abi.Error       `json:"error,omitempty"`
-	Iteration  int              `json:"iteration"`
-	Revision   int              `json:"revision,omitempty"`
-	Edit       int              `json:"edit,omitempty"` // number of its newest own edit: it no longer follows the sentinel
-	Hash       string           `json:"hash"`
-	Workspace  string           `json:"workspace"`
-	Parent     sentinels.RunID  `json:"parent,omitempty"`
-	Root       sentinels.RunID  `json:"root"`
-
-	// Of a run that was made from another one: that one, the iteration it began with
-	// and the address of the first step that it executed; 0 and empty when it
-	// began from the start.
-	RetryOf        sentinels.RunID `json:"retryOf,omitempty"`
-	RetryIteration int             `json:"retryIteration,omitempty"`
-	RetryFrom      string          `json:"retryFrom,omitempty"`
-
-	Usage     sentinels.Usage `json:"usage"`
-	Elapsed   int64           `json:"elapsedMs"` // active time
-	CreatedAt time.Time       `json:"createdAt"`
-	UpdatedAt time.Time       `json:"updatedAt"`
-	EndedAt   time.Time       `json:"endedAt,omitzero"`
-	Asks      []Ask           `json:"asks,omitempty"`     // what a person has to decide
-	Retries   []RetryWait     `json:"retries,omitempty"`  // of an active run: steps that wait for their next attempt
-	Snapshot  uint64          `json:"snapshot,omitempty"` // journal place of the last iteration's end
-	Live      bool            `json:"live"`               // a process executes it now
-
-	Crashes map[string]StepCrashes `json:"crashes,omitempty"` // of the host, by execution path of the steps that were executing
-	Turn    string                 `json:"turn,omitempty"`    // execution path of a suspected step that executes now, see [Limits]
 }

@@ -281,7 +281,7 @@ func (f *follower) stuck() (outcome, bool) {
 		if !r.Live || !sameTree(runs, r, f.id) {
 			continue
 		}
-		if len(r.Asks) > 0 || r.Status == sentinels.StatusPaused && r.Limit != "" {
+		if len(r.Decisions) > 0 || r.Status == sentinels.StatusPaused && r.Limit != "" {
 			out.open = append(out.open, r)
 		}
 		if r.ID == f.id {

@@ -127,10 +127,10 @@ func indented(head termtext.Text, message string) []termtext.Text {
 // statusLine tells what a person may have to know; that a run goes on is seen.
 func (l *lines) statusLine(who termtext.Text, p runtime.Progress) []termtext.Text {
 	switch {
-	case p.Ask != nil && l.app.canAsk():
+	case p.Decision != nil && l.app.canAsk():
 		return nil // it is asked below
-	case p.Ask != nil:
-		return indented(who+l.app.paint.warn("waiting for a person")+"  ", p.Ask.Prompt)
+	case p.Decision != nil:
+		return indented(who+l.app.paint.warn("waiting for a person")+"  ", p.Decision.Prompt)
 	case p.Status == sentinels.StatusPaused:
 		return indented(who+l.app.paint.warn("paused")+"  ", p.Message)
 	}

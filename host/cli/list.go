@@ -249,8 +249,8 @@ func (a *app) showRuns(runs []runtime.RunInfo) error {
 // reason says in a few words why a run stands where it stands.
 func reason(r runtime.RunInfo) string {
 	switch {
-	case len(r.Asks) > 0:
-		return r.Asks[0].Prompt
+	case len(r.Decisions) > 0:
+		return r.Decisions[0].Prompt
 	case r.Error != nil && r.Status != sentinels.StatusStopped:
 		return r.Error.Message
 	case r.Reason != "":

@@ -43,9 +43,9 @@ type waiting struct {
 func (a *app) waitingFor(out outcome) []waiting {
 	var list []waiting
 	for _, r := range out.open {
-		for _, q := range r.Asks {
+		for _, q := range r.Decisions {
 			line := fmt.Sprintf("sentinel decide%s %s %s %s", a.sameStore(), r.ID, quoted(q.Call), strings.Join(q.Choices, "|"))
-			if q.Kind == runtime.AskQuarantine {
+			if q.Kind == runtime.DecisionQuarantine {
 				line += " --comment WHY"
 			}
 			list = append(list, waiting{r.ID, q.Call, string(q.Kind), q.Prompt, q.Choices, line})

@@ -181,7 +181,7 @@ func recovered(log *slog.Logger, r runtime.Recovery) {
 	}
 	if len(r.InDoubt) > 0 {
 		log.Warn("calls were cut off", "calls", len(r.InDoubt), "runs", len(runs), "ask", asks,
-			"look", "sentinel list --status waiting names the runs that ask; --log-level debug names every call")
+			"look", "sentinel list --status waiting names the runs that wait for a decision; --log-level debug names every call")
 	}
 	for _, q := range r.Quarantined {
 		log.Debug("a run is quarantined", "run", q.Run, "step", q.Step, "crashes", q.Crashes)

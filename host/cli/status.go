@@ -129,7 +129,7 @@ func (a *app) showRun(r runtime.RunInfo) error {
 		a.say("%s", w.Prompt)
 		a.hint(w.Type)
 	}
-	if len(r.Asks) == 0 && !r.Live && !r.Status.Final() && r.Limit == "" {
+	if len(r.Decisions) == 0 && !r.Live && !r.Status.Final() && r.Limit == "" {
 		a.hint(fmt.Sprintf("sentinel run%s --resume %s", a.sameStore(), r.ID))
 	}
 	return nil

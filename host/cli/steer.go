@@ -177,7 +177,7 @@ func (a *app) decideCommand() *cobra.Command {
 	verdicts := []string{"retry", "skip", "fail", "approve", "reject"}
 	c := &cobra.Command{
 		Use: "decide RUN [CALL] retry|skip|fail|approve|reject", Short: "Answer what a run waits for",
-		Long: "CALL may be left out when the run asks one thing only.",
+		Long: "CALL may be left out when only one decision is pending.",
 		Args: between(2, 3, "RUN", "the verdict"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]any{"verdict": args[len(args)-1], "by": by}

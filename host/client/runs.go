@@ -19,30 +19,30 @@ import (
 
 // A Run is where a run stands.
 type Run struct {
-	ID        sentinels.RunID  `json:"id"`
-	Sentinel  sentinels.ID     `json:"sentinel"`
-	Name      string           `json:"name"`
-	Status    sentinels.Status `json:"status"`
-	Reason    string           `json:"reason,omitempty"`
-	Limit     string           `json:"limit,omitempty"` // that ended or paused it
-	Step      string           `json:"step,omitempty"`  // address of the step that failed
-	Error     *abi.Error       `json:"error,omitempty"`
-	Iteration int              `json:"iteration"`
-	Revision  int              `json:"revision,omitempty"`
-	Workspace string           `json:"workspace"`
-	Parent    sentinels.RunID  `json:"parent,omitempty"`
-	Root      sentinels.RunID  `json:"root"`
-	Usage     sentinels.Usage  `json:"usage"`
-	ElapsedMs int64            `json:"elapsedMs"` // in which it was not paused
-	CreatedAt time.Time        `json:"createdAt"`
-	UpdatedAt time.Time        `json:"updatedAt"`
-	EndedAt   time.Time        `json:"endedAt,omitzero"`
-	Asks      []Ask            `json:"asks,omitempty"` // what a person has to decide
-	Live      bool             `json:"live"`           // a process carries it out now
+	ID        sentinels.RunID   `json:"id"`
+	Sentinel  sentinels.ID      `json:"sentinel"`
+	Name      string            `json:"name"`
+	Status    sentinels.Status  `json:"status"`
+	Reason    string            `json:"reason,omitempty"`
+	Limit     string            `json:"limit,omitempty"` // that ended or paused it
+	Step      string            `json:"step,omitempty"`  // address of the step that failed
+	Error     *abi.Error        `json:"error,omitempty"`
+	Iteration int               `json:"iteration"`
+	Revision  int               `json:"revision,omitempty"`
+	Workspace string            `json:"workspace"`
+	Parent    sentinels.RunID   `json:"parent,omitempty"`
+	Root      sentinels.RunID   `json:"root"`
+	Usage     sentinels.Usage   `json:"usage"`
+	ElapsedMs int64             `json:"elapsedMs"` // in which it was not paused
+	CreatedAt time.Time         `json:"createdAt"`
+	UpdatedAt time.Time         `json:"updatedAt"`
+	EndedAt   time.Time         `json:"endedAt,omitzero"`
+	Decisions []PendingDecision `json:"decisions,omitempty"` // what a person has to decide
+	Live      bool              `json:"live"`                // a process carries it out now
 }
 
-// An Ask is something that a person has to decide before a run goes on.
-type Ask struct {
+// A PendingDecision is something that a person has to decide before a run continues.
+type PendingDecision struct {
 	Call      string    `json:"call"` // names it in a [Decision]
 	Kind      string    `json:"kind"`
 	Prompt    string    `json:"prompt"`
@@ -156,10 +156,10 @@ func (c *Client) Resume(ctx context.Context, id sentinels.RunID, more Room) (Run
 	return out, err
 }
 
-// A Decision answers an [Ask].
+// A Decision answers a [PendingDecision].
 type Decision struct {
-	Call    string          `json:"call,omitempty"` // may be left out when there is one question
-	Verdict string          `json:"verdict"`        // one of the ask's choices
+	Call    string          `json:"call,omitempty"` // may be left out when one decision is pending
+	Verdict string          `json:"verdict"`        // one of its choices
 	By      string          `json:"by,omitempty"`
 	Comment string          `json:"comment,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"` // with skip: what the call is taken to have answered

@@ -109,8 +109,8 @@ func progressSize(p *runtime.Progress) int {
 	if p.Error != nil {
 		size += len(p.Error.Message) + len(p.Error.Hint)
 	}
-	if p.Ask != nil {
-		size += fixed + len(p.Ask.Prompt)
+	if p.Decision != nil {
+		size += fixed + len(p.Decision.Prompt)
 	}
 	return size
 }

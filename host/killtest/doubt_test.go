@@ -125,8 +125,8 @@ func TestSkippedOnce(t *testing.T) {
 		t.Errorf("it ended so: %s", l.tail())
 	}
 	for _, r := range l.reports {
-		if r.Progress != nil && r.Progress.Ask != nil {
-			t.Errorf("it asks again: %+v", r.Progress.Ask)
+		if r.Progress != nil && r.Progress.Decision != nil {
+			t.Errorf("it asks again: %+v", r.Progress.Decision)
 		}
 	}
 	d.started(t, "deed", 1)
@@ -193,26 +193,26 @@ func (l *life) recorded(event runtime.ProgressKind, label string, want int) bool
 }
 
 // asked lets the next life ask, kills it, and returns what is asked.
-func (d *doubt) asked(t *testing.T) runtime.Ask {
+func (d *doubt) asked(t *testing.T) runtime.PendingDecision {
 	t.Helper()
 	d.order.Life++
 	l := start(t, d.order, d.server)
 	asking := false
 	l.live(t, plan{after: afterSight, when: func() bool { return asking }}, func(r report) {
-		asking = asking || r.Progress != nil && r.Progress.Ask != nil
+		asking = asking || r.Progress != nil && r.Progress.Decision != nil
 	})
 	if !l.killed {
 		t.Fatalf("the second life did not wait: %s", l.tail())
 	}
 	s := look(t, filepath.Join(d.order.Dir, "state"))
-	if s.status != sentinels.StatusWaiting || len(s.asks) != 1 || s.asks[0].Kind != runtime.AskDoubt {
-		t.Fatalf("the run is %s and asks %+v", s.status, s.asks)
+	if s.status != sentinels.StatusWaiting || len(s.pending) != 1 || s.pending[0].Kind != runtime.DecisionDoubt {
+		t.Fatalf("the run is %s with pending decisions %+v", s.status, s.pending)
 	}
 	d.started(t, "deed", 1)
 	if found := strays(t, d.order.Workspace, 1); len(found) > 0 {
 		t.Errorf("of the first life there are %v", found)
 	}
-	return s.asks[0]
+	return s.pending[0]
 }
 
 // open lets the deed end.

@@ -90,7 +90,7 @@ func (o order) run() int {
 func (o order) execute(ctx context.Context, send func(report)) (err error) {
 	questions := make(chan runtime.Progress, 100)
 	observe := func(p runtime.Progress) {
-		if p.Ask != nil {
+		if p.Decision != nil {
 			questions <- p
 		}
 		p.Output = nil
@@ -170,13 +170,13 @@ func (o order) decide(ctx context.Context, rt *runtime.Runtime, questions <-chan
 		if o.Verdict == "" {
 			continue
 		}
-		note := fmt.Sprintf("%s %s %d %s\n", lifeName(o.Life), p.Run, p.Iteration, p.Ask.Call)
+		note := fmt.Sprintf("%s %s %d %s\n", lifeName(o.Life), p.Run, p.Iteration, p.Decision.Call)
 		if err := appendLine(filepath.Join(o.Workspace, "decisions"), note); err != nil {
 			panic(err)
 		}
-		err := rt.Decide(ctx, p.Run, runtime.Decision{Call: p.Ask.Call, Verdict: o.Verdict, Result: o.Result, By: "test"})
+		err := rt.Decide(ctx, p.Run, runtime.Decision{Call: p.Decision.Call, Verdict: o.Verdict, Result: o.Result, By: "test"})
 		if err != nil {
-			fmt.Fprintln(os.Stderr, time.Now(), "decide", p.Ask.Call, err)
+			fmt.Fprintln(os.Stderr, time.Now(), "decide", p.Decision.Call, err)
 		}
 	}
 }

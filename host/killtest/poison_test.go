@@ -31,7 +31,7 @@ func TestPoison(t *testing.T) {
 	held := false
 	l := start(t, d.order, d.server)
 	l.live(t, plan{after: afterSight, when: func() bool { return held }}, func(r report) {
-		held = held || r.Progress != nil && r.Progress.Status == sentinels.StatusQuarantined && r.Progress.Ask != nil
+		held = held || r.Progress != nil && r.Progress.Status == sentinels.StatusQuarantined && r.Progress.Decision != nil
 	})
 	if !l.killed {
 		t.Fatalf("after three crashes: %s", l.tail())

@@ -23,7 +23,7 @@ import (
 type snapshot struct {
 	root     sentinels.RunID
 	status   sentinels.Status
-	asks     []runtime.Ask
+	pending  []runtime.PendingDecision
 	calls    map[string]fact // by run, iteration, path with attempts, number
 	steps    map[string]fact // by run, iteration, path with attempts
 	programs map[program]fact
@@ -101,7 +101,7 @@ func look(t *testing.T, state string) *snapshot {
 	}
 	for _, info := range runs {
 		if info.Parent == "" {
-			s.root, s.status, s.asks = info.ID, info.Status, info.Asks
+			s.root, s.status, s.pending = info.ID, info.Status, info.Decisions
 		} else if _, known := s.children[info.ID]; !known {
 			s.children[info.ID] = false
 		}

@@ -128,7 +128,7 @@ func author(call *command.Call, name string) string {
 type decideIn struct {
 	Run        string          `json:"run,omitempty" jsonschema:"the run"`
 	SentinelID string          `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run that is not over"`
-	Call       string          `json:"call,omitempty" jsonschema:"what is decided; may be left out when there is one question"`
+	Call       string          `json:"call,omitempty" jsonschema:"what is decided; may be left out when only one decision is pending"`
 	Verdict    string          `json:"verdict" jsonschema:"the answer" enum:"retry,skip,fail,approve,reject"`
 	By         string          `json:"by,omitempty" jsonschema:"who decides; the user if not given"`
 	Comment    string          `json:"comment,omitempty" jsonschema:"why; to retry a step that is quarantined it is needed"`

@@ -144,14 +144,14 @@ func iterationEnd(n int) *journal.Record {
 func TestPauses(t *testing.T) {
 	f, run := newFolder(t), newRun()
 	f.add(t, run, 1, begin(run, 0), iteration(1), iterationEnd(1), iteration(2))
-	f.put(t, "runs", string(run), `{"id":"`+string(run)+`","sentinel":"s","status":"waiting","asks":[{"call":"1!1"}],"limit":"x","iteration":1,"usage":{"calls":7},"crashes":{"1":{"count":2}}}`)
+	f.put(t, "runs", string(run), `{"id":"`+string(run)+`","sentinel":"s","status":"waiting","decisions":[{"call":"1!1"}],"limit":"x","iteration":1,"usage":{"calls":7},"crashes":{"1":{"count":2}}}`)
 	report := f.repairFromSnapshot(t)
 	if d := cmp.Diff(maintenance.RepairedRuns{FromSnapshot: []sentinels.RunID{run}, Paused: []sentinels.RunID{run}}, report.Runs); d != "" {
 		t.Error(d)
 	}
 	got := f.summary(t, run)
 	for field, want := range map[string]any{
-		"status": "paused", "asks": nil, "limit": "", "iteration": 2.0, "snapshot": 3.0, "usage": map[string]any{"calls": 7.0}, "crashes": map[string]any{"1": map[string]any{"count": 2.0}},
+		"status": "paused", "decisions": nil, "limit": "", "iteration": 2.0, "snapshot": 3.0, "usage": map[string]any{"calls": 7.0}, "crashes": map[string]any{"1": map[string]any{"count": 2.0}},
 	} {
 		if d := cmp.Diff(want, got[field]); d != "" {
 			t.Errorf("%s: %s", field, d)

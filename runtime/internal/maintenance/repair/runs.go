@@ -31,7 +31,7 @@ func (r *repair) mendRun(s summary, j *keptJournal) (b store.Batch, changed bool
 	// them is older, and the journal counts.
 	if j.End != nil && !s.Status.Final() {
 		s.Status, s.Error, s.Limit, s.Step = j.End.Status, j.End.Error, j.End.Limit, j.End.Step
-		s.EndedAt, s.Asks = microTime(j.Newest), nil
+		s.EndedAt, s.Decisions = microTime(j.Newest), nil
 		return r.put(s), true
 	}
 	// A run that has ended executes nothing, even if a part of its journal is
@@ -63,7 +63,7 @@ func (r *repair) count(id sentinels.RunID, j *keptJournal, fresh bool) {
 // lose returns the batch that fails a run that cannot continue.
 func (r *repair) lose(s summary) store.Batch {
 	r.report.Runs.Lost = append(r.report.Runs.Lost, s.ID)
-	s.Status, s.EndedAt, s.Asks = sentinels.StatusFailed, time.Now().UTC(), nil
+	s.Status, s.EndedAt, s.Decisions = sentinels.StatusFailed, time.Now().UTC(), nil
 	s.Error = &abi.Error{Code: abi.Internal, Permanent: true, Message: "the store was damaged and the run's journal is lost", Hint: "start the sentinel again"}
 	return r.put(s)
 }
@@ -72,7 +72,7 @@ func (r *repair) lose(s summary) store.Batch {
 // It has no pending decisions: it asks again when it comes to that step.
 func (r *repair) pause(s summary, j *keptJournal) store.Batch {
 	r.report.Runs.Paused = append(r.report.Runs.Paused, s.ID)
-	s.Status, s.Limit, s.Asks = sentinels.StatusPaused, "", nil
+	s.Status, s.Limit, s.Decisions = sentinels.StatusPaused, "", nil
 	s.Reason = "the store was repaired and the run's last records may be missing: what they recorded would be done again"
 	s.Iteration, s.UpdatedAt = j.Iteration, time.Now().UTC()
 	rec, err := journal.Encode(&journal.Record{

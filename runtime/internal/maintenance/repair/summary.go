@@ -37,7 +37,7 @@ type summaryFields struct {
 	CreatedAt time.Time        `json:"createdAt"`
 	UpdatedAt time.Time        `json:"updatedAt"`
 	EndedAt   time.Time        `json:"endedAt"`
-	Asks      json.RawMessage  `json:"asks"` // pending decisions
+	Decisions json.RawMessage  `json:"decisions"` // pending decisions
 	Snapshot  uint64           `json:"snapshot"`
 }
 

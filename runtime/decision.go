@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
@@ -15,38 +14,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// An Ask is something that a person has to decide before a run continues.
-type Ask struct {
-	Call      string    `json:"call"` // names it for [Runtime.Decide]: path!number
-	Kind      AskKind   `json:"kind"`
-	Prompt    string    `json:"prompt"`
-	Approvers []string  `json:"approvers,omitempty"` // empty: every user
-	Choices   []string  `json:"choices"`
-	Since     time.Time `json:"since"`
-}
-
-// AskKind is approval, doubt or quarantine.
-type AskKind string
-
-// The kinds of asks.
-const (
-	AskApproval   AskKind = "approval"   // approve or reject
-	AskDoubt      AskKind = "doubt"      // retry, skip or fail a call that a crash cut off
-	AskQuarantine AskKind = "quarantine" // retry or fail a step that was executing at too many crashes
-)
-
-func (k AskKind) choices() []string {
-	switch k {
-	case AskDoubt:
-		return []string{"retry", "skip", "fail"}
-	case AskQuarantine:
-		return []string{"retry", "fail"}
-	}
-	return []string{"approve", "reject"}
-}
-
-type ask struct {
-	Ask
+// A pendingDecision is one that a live run waits for.
+type pendingDecision struct {
+	PendingDecision
 	answer chan *journal.SignalBody // capacity 1
 }
 
@@ -54,28 +24,28 @@ func (a *attempt) callName(c *call) string { return history.CallName(a.path, c.s
 
 // awaitDecision asks a person and waits for the answer, the run being waiting
 // meanwhile. A decision that is in the journal already answers at once.
-func (a *attempt) awaitDecision(ctx context.Context, c *call, what Ask) (*waitDecision, error) {
+func (a *attempt) awaitDecision(ctx context.Context, c *call, what PendingDecision) (*waitDecision, error) {
 	a.giveTurn() // it may take days
-	sig, at, err := a.run.askFor(ctx, a.callName(c), what)
+	sig, at, err := a.run.awaitDecision(ctx, a.callName(c), what)
 	if err != nil {
 		return nil, err
 	}
 	return &waitDecision{Verdict: sig.Verdict, By: sig.By, At: at, Comment: sig.Comment, Result: sig.Result}, nil
 }
 
-func (r *run) askFor(ctx context.Context, name string, what Ask) (*journal.SignalBody, time.Time, error) {
+func (r *run) awaitDecision(ctx context.Context, name string, what PendingDecision) (*journal.SignalBody, time.Time, error) {
 	r.mu.Lock()
 	if sig := r.state.Decisions[name]; sig != nil {
 		r.mu.Unlock()
 		return sig, time.Now().UTC(), nil
 	}
 	what.Prompt = r.rt.redactText(what.Prompt)
-	what.Call, what.Choices, what.Since = name, what.Kind.choices(), time.Now().UTC()
-	q := &ask{Ask: what, answer: make(chan *journal.SignalBody, 1)}
-	r.asks[name] = q
+	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
+	q := &pendingDecision{PendingDecision: what, answer: make(chan *journal.SignalBody, 1)}
+	r.pending[name] = q
 	r.mu.Unlock()
-	r.asksChanged(&what)
-	if what.Kind != AskApproval {
+	r.decisionsChanged(&what)
+	if what.Kind != DecisionApproval {
 		// The decision may take days. A step that timed out meanwhile
 		// would be tried again, and its call made again undecided.
 		r.clock.Hold()
@@ -83,22 +53,22 @@ func (r *run) askFor(ctx context.Context, name string, what Ask) (*journal.Signa
 	}
 	sig, err := r.answer(ctx, q)
 	if !over(ctx) {
-		r.asksChanged(nil)
+		r.decisionsChanged(nil)
 	}
 	return sig, time.Now().UTC(), err
 }
 
 // answer waits for the decision about q and takes q off the run's list.
-func (r *run) answer(ctx context.Context, q *ask) (*journal.SignalBody, error) {
+func (r *run) answer(ctx context.Context, q *pendingDecision) (*journal.SignalBody, error) {
 	select {
 	case sig := <-q.answer:
 		return sig, nil
 	case <-ctx.Done():
 	}
 	r.mu.Lock()
-	open := r.asks[q.Call] == q
+	open := r.pending[q.Call] == q
 	if open {
-		delete(r.asks, q.Call)
+		delete(r.pending, q.Call)
 	}
 	r.mu.Unlock()
 	if !open && !over(ctx) { // a decision is being committed, and its caller has a success
@@ -111,69 +81,60 @@ func (r *run) answer(ctx context.Context, q *ask) (*journal.SignalBody, error) {
 	return nil, context.Cause(ctx)
 }
 
-// asksChanged makes the run waiting while there is something to decide, or
+// decisionsChanged makes the run waiting while there is something to decide, or
 // quarantined if that is about a quarantine. A paused run stays so.
-func (r *run) asksChanged(fresh *Ask) {
+func (r *run) decisionsChanged(fresh *PendingDecision) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	r.mu.Lock()
-	asks := make([]Ask, 0, len(r.asks))
-	for _, q := range r.asks {
-		asks = append(asks, q.Ask)
+	pending := make([]PendingDecision, 0, len(r.pending))
+	for _, q := range r.pending {
+		pending = append(pending, q.PendingDecision)
 	}
-	sort.Slice(asks, func(i, j int) bool { return asks[i].Call < asks[j].Call })
-	r.info.Asks = asks
+	sort.Slice(pending, func(i, j int) bool { return pending[i].Call < pending[j].Call })
+	r.info.Decisions = pending
 	body := journal.StatusBody{Status: sentinels.StatusRunning}
 	switch {
 	case r.info.Status == sentinels.StatusPaused:
 		body.Status, body.Reason, body.Limit, body.With = r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith
-	case slices.ContainsFunc(asks, func(q Ask) bool { return q.Kind == AskQuarantine }):
+	case slices.ContainsFunc(pending, func(q PendingDecision) bool { return q.Kind == DecisionQuarantine }):
 		body.Status = sentinels.StatusQuarantined
-	case len(asks) > 0:
+	case len(pending) > 0:
 		body.Status = sentinels.StatusWaiting
 	}
 	r.mu.Unlock()
 	r.setStatus(body, fresh)
 }
 
-// A Decision answers an [Ask].
-type Decision struct {
-	Call    string          // the ask; may be empty when there is only one
-	Verdict string          // one of the ask's choices
-	By      string          // who decided
-	Comment string          // why; required to retry a step that is quarantined
-	Result  json.RawMessage // with skip: what the call is taken to have answered
-}
-
-// Decide answers an ask of a run. It returns when the decision is durable. For
+// Decide makes a pending decision of a run. It returns when the decision is durable. For
 // a run that no process executes, the decision waits in its journal.
 func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) error {
 	info, err := rt.Status(id)
 	if err != nil {
 		return err
 	}
-	if d.Call == "" && len(info.Asks) == 1 {
-		d.Call = info.Asks[0].Call
+	if d.Call == "" && len(info.Decisions) == 1 {
+		d.Call = info.Decisions[0].Call
 	}
-	var found *Ask
-	names := make([]string, 0, len(info.Asks))
-	for i := range info.Asks {
-		names = append(names, info.Asks[i].Call)
-		if info.Asks[i].Call == d.Call {
-			found = &info.Asks[i]
+	var found *PendingDecision
+	names := make([]string, 0, len(info.Decisions))
+	for i := range info.Decisions {
+		names = append(names, info.Decisions[i].Call)
+		if info.Decisions[i].Call == d.Call {
+			found = &info.Decisions[i]
 		}
 	}
 	switch {
 	case len(names) == 0:
 		return errf(abi.Conflict, "run %s has nothing to decide", id)
 	case found == nil:
-		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("run %s has no open question %q", id, d.Call), Hint: "open are " + strings.Join(names, ", ")}
+		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("run %s has no pending decision %q", id, d.Call), Hint: "pending are " + strings.Join(names, ", ")}
 	case !slices.Contains(found.Choices, d.Verdict):
 		return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("%q is no answer to %s", d.Verdict, found.Call), Hint: "the choices are " + strings.Join(found.Choices, ", ")}
 	case len(found.Approvers) > 0 && !slices.Contains(found.Approvers, d.By):
 		return errf(abi.Denied, "%q may not decide %s: the approvers are %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
 	}
-	if found.Kind == AskQuarantine && d.Verdict == "retry" && strings.TrimSpace(d.Comment) == "" {
+	if found.Kind == DecisionQuarantine && d.Verdict == "retry" && strings.TrimSpace(d.Comment) == "" {
 		return needsComment(id)
 	}
 	if err := rt.writable(); err != nil {
@@ -185,8 +146,8 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 		return rt.signalStored(ctx, info, sig)
 	}
 	r.mu.Lock()
-	q := r.asks[d.Call]
-	delete(r.asks, d.Call) // the first answer counts
+	q := r.pending[d.Call]
+	delete(r.pending, d.Call) // the first answer counts
 	r.mu.Unlock()
 	if q == nil {
 		return errf(abi.Conflict, "%s was decided already", d.Call)

@@ -1,4 +1,4 @@
-package runtime
+package runindex
 
 import (
 	"crypto/sha256"
@@ -10,25 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// RunTotals are what the kept runs of one sentinel come to, its child runs
-// included.
-type RunTotals struct {
-	Runs    int           // all
-	Over    int           // of those
-	Elapsed time.Duration // of those that are over, without pauses, in whole milliseconds
-
-	Newest   sentinels.RunID  // empty without any
-	NewestAt time.Time        // its start
-	Status   sentinels.Status // of the newest one as it is now; empty once that is over
-}
-
-// totals keep [RunTotals] in memory: lists ask for those of every sentinel, and
+// totals keep [run.Totals] in memory: lists ask for those of every sentinel, and
 // reading every run there ever was for each list takes longer the longer a host
-// lives. They are built at the first request, from one read of
-// all runs, and take about 40 bytes a run from then on; who never asks, as a
+// lives. They are built at the first request, from one read of all runs, and take about 40 bytes a run from then on; who never asks, as a
 // foreground run, pays nothing.
 //
 // Every run has an entry of its own, and each change says what the entry is from
@@ -73,13 +61,16 @@ func keyOfRun(id sentinels.RunID) (k runKeyDigest) {
 	return runKeyDigest(sum[:])
 }
 
-// began counts a run that begins, ended one whose end is durable, and forget
-// takes one out. Each may be reported again.
-func (t *totals) began(info RunInfo) { t.note(info, notOver) }
+// Began counts a run that begins. It may be called again.
+func (x *Index) Began(info run.Info) { x.totals.note(info, notOver) }
 
-func (t *totals) ended(info RunInfo) { t.note(info, max(0, info.Elapsed)) }
+// Ended counts a run whose end is durable. It may be called again.
+func (x *Index) Ended(info run.Info) { x.totals.note(info, max(0, info.Elapsed)) }
 
-func (t *totals) note(info RunInfo, elapsed int64) {
+// Forget takes a run out of the totals, which was removed or whose start was refused.
+func (x *Index) Forget(sentinel sentinels.ID, id sentinels.RunID) { x.totals.forget(sentinel, id) }
+
+func (t *totals) note(info run.Info, elapsed int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.by == nil {
@@ -116,7 +107,7 @@ func (t *totals) forget(sentinel sentinels.ID, id sentinels.RunID) {
 }
 
 // update makes the entry of a run. The caller holds mu.
-func (t *totals) update(info RunInfo, elapsed int64) {
+func (t *totals) update(info run.Info, elapsed int64) {
 	s := t.by[info.Sentinel]
 	if s == nil {
 		s = &sentinelTotals{runs: map[runKeyDigest]int64{}}
@@ -153,8 +144,8 @@ func (s *sentinelTotals) drop(key runKeyDigest) {
 
 // build looks at all runs once. Summaries that cannot be read are left out and
 // are the error, each time until they are gone.
-func (rt *Runtime) buildTotals() error {
-	t := &rt.totals
+func (x *Index) buildTotals() error {
+	t := &x.totals
 	t.building.Lock()
 	defer t.building.Unlock()
 	t.mu.Lock()
@@ -164,7 +155,7 @@ func (rt *Runtime) buildTotals() error {
 	}
 	t.by, t.newer = map[sentinels.ID]*sentinelTotals{}, map[runKeyDigest]struct{}{}
 	t.mu.Unlock()
-	take := func(info RunInfo) {
+	take := func(info run.Info) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if _, newer := t.newer[keyOfRun(info.ID)]; newer {
@@ -178,12 +169,12 @@ func (rt *Runtime) buildTotals() error {
 	}
 	// Those that began a moment ago may not be in the store yet. They come first:
 	// what the store says of them is newer.
-	for _, r := range rt.freshRuns() {
-		take(r.summary())
+	for _, info := range x.opt.Starting() {
+		take(info)
 	}
 	var bad error
-	err := rt.db.Scan(bucketRuns, nil, nil, false, func(key, value []byte) bool {
-		var info RunInfo
+	err := x.opt.Store.Scan(x.opt.Summaries, nil, nil, false, func(key, value []byte) bool {
+		var info run.Info
 		if err := json.Unmarshal(value, &info); err != nil {
 			bad = errors.Join(bad, fmt.Errorf("read run %s: %w", key, err))
 			return true
@@ -205,26 +196,26 @@ func (rt *Runtime) buildTotals() error {
 // Totals returns what the runs of a sentinel come to; nothing for one that has
 // none. The first call of a process looks at every run there is, later ones at
 // none.
-func (rt *Runtime) Totals(id sentinels.ID) (RunTotals, error) {
-	if err := rt.buildTotals(); err != nil {
-		return RunTotals{}, fmt.Errorf("count runs: %w", err)
+func (x *Index) Totals(id sentinels.ID) (run.Totals, error) {
+	if err := x.buildTotals(); err != nil {
+		return run.Totals{}, fmt.Errorf("count runs: %w", err)
 	}
-	out, over, changes := rt.totals.of(id)
+	out, over, changes := x.totals.of(id)
 	if out.Runs == 0 || over {
 		return out, nil
 	}
 	if out.Newest != "" {
-		if r := rt.live(out.Newest); r != nil {
-			out.Status = r.status()
+		if info, active := x.opt.Active(out.Newest); active {
+			out.Status = info.Status
 			return out, nil
 		}
 	}
-	newest, err := rt.Runs(RunFilter{Sentinel: id, Limit: 1})
+	newest, err := x.List(run.Filter{Sentinel: id, Limit: 1})
 	if err != nil || len(newest) == 0 {
 		return out, err
 	}
 	info := newest[0]
-	rt.totals.found(info, changes)
+	x.totals.found(info, changes)
 	out.Newest, out.NewestAt = info.ID, info.CreatedAt
 	if !info.Status.Final() {
 		out.Status = info.Status
@@ -234,14 +225,14 @@ func (rt *Runtime) Totals(id sentinels.ID) (RunTotals, error) {
 
 // of returns what is known without the store, whether the newest run is over,
 // and how often anything has changed.
-func (t *totals) of(id sentinels.ID) (out RunTotals, over bool, changes uint64) {
+func (t *totals) of(id sentinels.ID) (out run.Totals, over bool, changes uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.by[id]
 	if s == nil {
 		return out, false, 0
 	}
-	out = RunTotals{Runs: len(s.runs), Over: s.over, Elapsed: time.Duration(s.elapsed) * time.Millisecond}
+	out = run.Totals{Runs: len(s.runs), Over: s.over, Elapsed: time.Duration(s.elapsed) * time.Millisecond}
 	if s.newest != "" {
 		out.Newest, out.NewestAt = s.newest, s.at
 		over = s.runs[keyOfRun(s.newest)] != notOver
@@ -251,7 +242,7 @@ func (t *totals) of(id sentinels.ID) (out RunTotals, over bool, changes uint64) 
 
 // found notes which run is the newest, unless something has changed since it was
 // looked up: it may be another one by now.
-func (t *totals) found(info RunInfo, changes uint64) {
+func (t *totals) found(info run.Info, changes uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.by[info.Sentinel]; s != nil && s.changes == changes {

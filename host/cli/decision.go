@@ -17,9 +17,9 @@ import (
 // A prompt is a question on the terminal that is not answered yet. Methods of a
 // nil prompt do nothing.
 type prompt struct {
-	run   sentinels.RunID
-	ask   runtime.Ask
-	typed <-chan string
+	run      sentinels.RunID
+	decision runtime.PendingDecision
+	typed    <-chan string
 }
 
 // lines is nil while nothing is asked: a nil channel is never ready.
@@ -67,10 +67,10 @@ func (f *follower) statusChanged(run sentinels.RunID) {
 // open reports whether a question still waits.
 func (f *follower) open(p prompt) bool {
 	info, err := f.rt.Status(p.run)
-	return err == nil && slices.ContainsFunc(info.Asks, func(q runtime.Ask) bool { return q.Call == p.ask.Call })
+	return err == nil && slices.ContainsFunc(info.Decisions, func(q runtime.PendingDecision) bool { return q.Call == p.decision.Call })
 }
 
-// askNext asks the oldest open question, if none is on the terminal.
+// askNext asks for the oldest pending decision, if none is on the terminal.
 func (f *follower) askNext() {
 	if f.prompt != nil {
 		return
@@ -81,9 +81,9 @@ func (f *follower) askNext() {
 	}
 	var next *prompt
 	for _, r := range runs {
-		for _, q := range r.Asks {
-			if r.Live && sameTree(runs, r, f.id) && (next == nil || q.Since.Before(next.ask.Since)) {
-				next = &prompt{run: r.ID, ask: q}
+		for _, q := range r.Decisions {
+			if r.Live && sameTree(runs, r, f.id) && (next == nil || q.Since.Before(next.decision.Since)) {
+				next = &prompt{run: r.ID, decision: q}
 			}
 		}
 	}
@@ -103,16 +103,16 @@ func (a *app) question(p prompt) {
 		"retry": "make the call again", "skip": "take it as done (JSON behind it is its result)", "fail": "take it as failed",
 		"approve": "", "reject": "",
 	}
-	if p.ask.Kind == runtime.AskQuarantine {
+	if p.decision.Kind == runtime.DecisionQuarantine {
 		words = map[string]termtext.Text{"retry": "let the step execute again; write why behind it", "fail": "let the step fail"}
 	}
-	a.note("%s %s  %s\n", a.paint.strong("?"), block(p.ask.Prompt), a.paint.dim(termtext.Sprintf("run %s call %s", shortID(p.run), p.ask.Call)))
-	for _, c := range p.ask.Choices {
+	a.note("%s %s  %s\n", a.paint.strong("?"), block(p.decision.Prompt), a.paint.dim(termtext.Sprintf("run %s call %s", shortID(p.run), p.decision.Call)))
+	for _, c := range p.decision.Choices {
 		if w := words[c]; w != "" {
 			a.note("  %-7s %s\n", c, a.paint.dim(w))
 		}
 	}
-	a.note("%s: ", strings.Join(p.ask.Choices, " / "))
+	a.note("%s: ", strings.Join(p.decision.Choices, " / "))
 }
 
 // endPrompt gives the terminal back to the view.
@@ -132,7 +132,7 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) {
 		f.endPrompt()
 		return
 	}
-	d, err := decisionOf(line, p.ask)
+	d, err := decisionOf(line, p.decision)
 	if err == nil {
 		d.By = f.app.user()
 		err = f.rt.Decide(ctx, p.run, d)
@@ -150,7 +150,7 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) {
 
 // decisionOf reads an answer; the beginning of a choice is enough where it
 // leads to one.
-func decisionOf(line string, q runtime.Ask) (runtime.Decision, error) {
+func decisionOf(line string, q runtime.PendingDecision) (runtime.Decision, error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	rest = strings.TrimSpace(rest)
 	verdict, ok := choose(word, q.Choices)

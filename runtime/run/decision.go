@@ -1,0 +1,46 @@
+package run
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A PendingDecision is something that a person has to decide before a run continues.
+type PendingDecision struct {
+	Call      string       `json:"call"` // names it in a [Decision]: path!number
+	Kind      DecisionKind `json:"kind"`
+	Prompt    string       `json:"prompt"`
+	Approvers []string     `json:"approvers,omitempty"` // empty: every user
+	Choices   []string     `json:"choices"`
+	Since     time.Time    `json:"since"`
+}
+
+// DecisionKind is approval, doubt or quarantine.
+type DecisionKind string
+
+// The kinds of pending decisions.
+const (
+	DecisionApproval   DecisionKind = "approval"   // approve or reject
+	DecisionDoubt      DecisionKind = "doubt"      // retry, skip or fail a call that a crash cut off
+	DecisionQuarantine DecisionKind = "quarantine" // retry or fail a step that was executing at too many crashes
+)
+
+// Choices returns the verdicts that a decision of the kind may have.
+func (k DecisionKind) Choices() []string {
+	switch k {
+	case DecisionDoubt:
+		return []string{"retry", "skip", "fail"}
+	case DecisionQuarantine:
+		return []string{"retry", "fail"}
+	}
+	return []string{"approve", "reject"}
+}
+
+// A Decision answers a [PendingDecision].
+type Decision struct {
+	Call    string          // of the pending decision; may be empty when there is only one
+	Verdict string          // one of its choices
+	By      string          // who decided
+	Comment string          // why; required to retry a step that is quarantined
+	Result  json.RawMessage // with skip: what the call is taken to have answered
+}
