@@ -64,6 +64,7 @@ var plainFolders = []string{
 	"sdk/toolchain/**",
 	"sentinels",
 	"sentinels/internal/**",
+	"sentinels/reference",
 	"sentinels/strictjson",
 	"triggers",
 	"triggers/**",

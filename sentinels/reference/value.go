@@ -1,4 +1,4 @@
-package sentinels
+package reference
 
 import (
 	"bytes"
@@ -76,7 +76,7 @@ func part(value json.RawMessage, key string, index int) (found json.RawMessage, 
 	return found, ok
 }
 
-// Text returns a value as it is inserted in other text (FORMAT.md F6): a string as it
+// Text returns a value as it is inserted in other text (clause F6 of the format): a string as it
 // is, an object with a string "text" as that string, an array of such objects as one
 // line for each, null as nothing, and every other value as JSON.
 func Text(value json.RawMessage) string {
