@@ -18,7 +18,7 @@
 // a run: names that no step sets, references that the shell would not expand.
 //
 // Values are valid JSON, but can be as large as a variable. They are read part by part,
-// without a tree (package strictjson, EachMember).
+// without a tree (type strictjson.Cursor).
 //
 // # Concurrency
 //

@@ -3,6 +3,8 @@ package reference_test
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -134,6 +136,27 @@ func TestPath(t *testing.T) {
 			t.Errorf("%q: %s, %v; want %s", path, got, ok, want)
 		}
 	}
+	for _, tt := range []struct{ value, path, want string }{
+		{`{"a":{"x":1},"a":{"x":2},"b":3}`, "a.x", "2"}, // the last of two equal names
+		{`{"a":{"x":1},"a":{"y":2}}`, "a.x", ""},
+		{`{"a":[{"x":1},2],"a":[{"x":[3, 4]},5],"b":6}`, "a[0].x[1]", "4"},
+		{`{"a":[[1],[2]],"b":[3]}`, "b[0]", "3"},
+		{`{"a":[[1],[2]],"b":[3]}`, "b[1]", ""},
+		{`[[], {"\u0061": "x"}]`, "[1].a", `"x"`},
+		{`[[], {"\u0061": "x"}]`, "[1].a.length", "1"},
+		{`[[], {"\u0061": "x"}]`, "length", "2"},
+		{`[[], {"\u0061": "x"}]`, "length.x", ""},
+		{`{"length": 7}`, "length", "7"},
+		{` {"a" : 1 } `, "", `{"a" : 1 }`},
+		{`{"a":`, "a", ""},
+		{`[1,`, "[1]", ""},
+		{``, "a", ""},
+	} {
+		got, ok := reference.Path(json.RawMessage(tt.value), tt.path)
+		if ok != (tt.want != "") || string(got) != tt.want {
+			t.Errorf("%s of %s: %s, %v; want %s", tt.path, tt.value, got, ok, tt.want)
+		}
+	}
 }
 
 // FuzzResolve checks that the result is valid JSON, and that a text without dollars
@@ -170,6 +193,47 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
+// FuzzPath compares the parts of values with those that encoding/json decodes.
+func FuzzPath(f *testing.F) {
+	f.Add(`{"a":{"b":[1,{"a":2}]},"b":3}`)
+	f.Add(`{"a":{"b":1},"\u0061":{"b":[2]},"b":"x"}`)
+	f.Add(`[[{"a":1,"a":[2]}],"b"]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var value any
+		if json.Unmarshal([]byte(text), &value) != nil {
+			return
+		}
+		for _, path := range []string{"a", "b", "a.b", "a.a", "a.b[0]", "[0]", "[0][0].a", "[1]", "a[1].a", "a.b.a"} {
+			want, exists := value, true
+			for _, step := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+				switch at := want.(type) {
+				case map[string]any:
+					want, exists = at[step]
+					exists = exists && strings.Trim(step, "01") != "" // an index is not a key
+				case []any:
+					i, err := strconv.Atoi(step)
+					if exists = err == nil && i < len(at); exists {
+						want = at[i]
+					}
+				default:
+					exists = false
+				}
+				if !exists {
+					break
+				}
+			}
+			raw, ok := reference.Path(json.RawMessage(text), path)
+			if ok != exists {
+				t.Fatalf("%s of %s: %s, %v", path, text, raw, ok)
+			}
+			var got any
+			if ok && (json.Unmarshal(raw, &got) != nil || !reflect.DeepEqual(got, want)) {
+				t.Fatalf("%s of %s: %s, want %v", path, text, raw, want)
+			}
+		}
+	})
+}
+
 func BenchmarkResolve(b *testing.B) {
 	for name, in := range map[string]string{
 		"plain":     `{"operation":"commit","message":"Build passes","paths":["."]}`,
@@ -186,14 +250,21 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// BenchmarkPath reads one value of a variable of 1 MB.
+// BenchmarkPath reads one value of a variable of 1 MB, and one of a small variable.
 func BenchmarkPath(b *testing.B) {
-	value := json.RawMessage(`{"list":[` + strings.Repeat(`{"a":"some text","b":[1,2,3]},`, 33_000) + `0],"last":{"x":1}}`)
-	b.ReportAllocs()
-	b.SetBytes(int64(len(value)))
-	for b.Loop() {
-		if _, ok := reference.Path(value, "last.x"); !ok {
-			b.Fatal("not found")
-		}
+	for name, c := range map[string]struct{ value, path string }{
+		"large": {`{"list":[` + strings.Repeat(`{"a":"some text","b":[1,2,3]},`, 33_000) + `0],"last":{"x":1}}`, "last.x"},
+		"small": {`{"text":"looks \"good\"","usage":{"tokens":12,"cost":0.5},"list":[1,{"x":"deep"}]}`, "list[1].x"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			value := json.RawMessage(c.value)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(value)))
+			for b.Loop() {
+				if _, ok := reference.Path(value, c.path); !ok {
+					b.Fatal("not found")
+				}
+			}
+		})
 	}
 }

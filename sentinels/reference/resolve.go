@@ -64,7 +64,11 @@ func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage
 // and "$$" by a dollar. A result is cut at [MaxResolved].
 func ResolveText(s string, lookup Lookup) (text string, unknown []string) {
 	r := resolver{lookup: lookup}
-	return r.text(s), r.unknown
+	b := r.appendText(nil, s)
+	if len(b) > MaxResolved {
+		return strings.ToValidUTF8(string(b[:MaxResolved]), ""), r.unknown
+	}
+	return string(b), r.unknown
 }
 
 // hasDollar reports whether raw can contain a reference. Some encoders write the
@@ -76,6 +80,7 @@ func hasDollar(raw []byte) bool {
 type resolver struct {
 	lookup  Lookup
 	out     []byte
+	buffer  []byte // of the text that is being resolved
 	unknown []string
 }
 
@@ -131,46 +136,34 @@ func (r *resolver) str(s string, asText bool) {
 		}
 		return
 	}
-	r.out = strictjson.AppendString(r.out, r.text(s))
+	r.buffer = r.appendText(r.buffer[:0], s)
+	r.out = strictjson.AppendString(r.out, r.buffer)
 }
 
-// text reads s once, so that a dollar in a value is never read as a reference.
-func (r *resolver) text(s string) string {
-	if strings.IndexByte(s, '$') < 0 {
-		return s
-	}
-	var b strings.Builder
-	at := 0
-	for at < len(s) && b.Len() <= MaxResolved {
-		i := strings.IndexByte(s[at:], '$')
-		if i < 0 {
-			break
+// appendText appends a text with its references resolved. It reads s once, so that a
+// dollar in a value is never read as a reference.
+func (r *resolver) appendText(b []byte, s string) []byte {
+	for len(b) <= MaxResolved {
+		before, _, found := strings.Cut(s, "$")
+		b = append(b, before...)
+		if !found {
+			return b
 		}
-		b.WriteString(s[at : at+i])
-		at += i
-		if strings.HasPrefix(s[at:], "$$") {
-			b.WriteByte('$')
-			at += 2
-			continue
-		}
-		ref, ok := referenceAt(s, at)
-		if !ok {
-			b.WriteByte('$')
-			at++
+		s = s[len(before):]
+		ref, ok := referenceAt(s, 0)
+		if !ok { // also of "$$", which is a dollar
+			b = append(b, '$')
+			s = strings.TrimPrefix(s[1:], "$")
 			continue
 		}
 		if value, known := r.find(ref); known {
-			b.WriteString(Text(value))
+			b = appendText(b, value)
 		} else {
-			b.WriteString(s[ref.start:ref.end])
+			b = append(b, s[:ref.end]...)
 		}
-		at = ref.end
+		s = s[ref.end:]
 	}
-	b.WriteString(s[at:])
-	if b.Len() > MaxResolved {
-		return strings.ToValidUTF8(b.String()[:MaxResolved+1], "")
-	}
-	return b.String()
+	return b
 }
 
 // find returns the value of a reference, and records a reference without a value.

@@ -15,65 +15,88 @@ import (
 // must be valid JSON.
 func Path(value json.RawMessage, path string) (json.RawMessage, bool) {
 	value = bytes.TrimSpace(value)
-	for path != "" {
-		if len(value) == 0 {
-			return nil, false
-		}
-		var key string
-		index := -1
-		if path[0] == '[' {
-			end := strings.IndexByte(path, ']')
-			i, err := strconv.Atoi(path[1:max(end, 1)])
-			if err != nil || i < 0 {
-				return nil, false
-			}
-			index, path = i, path[end+1:]
-		} else {
-			path = strings.TrimPrefix(path, ".")
-			end := strings.IndexAny(path, ".[")
-			if end < 0 {
-				end = len(path)
-			}
-			if key, path = path[:end], path[end:]; key == "" {
-				return nil, false
-			}
-		}
-		next, ok := part(value, key, index)
-		if !ok {
-			return nil, false
-		}
-		value = next
+	if path == "" {
+		return value, true
 	}
-	return value, true
+	c := strictjson.NewCursor(value)
+	defer c.Close()
+	return find(c, path, false)
 }
 
-// part returns one member or one item of value; index is -1 for a member.
-func part(value json.RawMessage, key string, index int) (found json.RawMessage, ok bool) {
-	switch {
-	case value[0] == '{' && index < 0:
-		strictjson.EachMember(value, func(name, inner []byte) bool {
-			if strictjson.Unquote(name) == key {
-				found, ok = inner, true
+// find reads the next value and returns its part at a path. Of equal names it uses the
+// last, as encoding/json does. If the value is within an object, it is read to its end.
+func find(c *strictjson.Cursor, path string, within bool) (found json.RawMessage, ok bool) {
+	if path == "" {
+		found = c.Next()
+		return found, found != nil
+	}
+	key, index, rest, valid := cutPath(path)
+	switch kind := c.Kind(); {
+	case !valid:
+		return nil, false
+	case kind == '{' && index < 0:
+		for c.Enter(); c.Kind() != 0; {
+			if strictjson.IsString(c.Next(), key) {
+				found, ok = find(c, rest, true)
+				if !within && !mayContain(c.Rest(), key) {
+					return found, ok
+				}
+			} else {
+				c.Next()
 			}
-			return true // the last of two equal names is used, as in encoding/json
-		})
-	case value[0] == '[' && index >= 0:
-		strictjson.EachItem(value, func(inner []byte) bool {
-			if index == 0 {
-				found, ok = inner, true
-			}
-			index--
-			return !ok
-		})
-	case value[0] == '[' && key == "length":
-		n := 0
-		strictjson.EachItem(value, func([]byte) bool { n++; return true })
-		return strconv.AppendInt(nil, int64(n), 10), true
-	case value[0] == '"' && key == "length":
-		n := len(utf16.Encode([]rune(strictjson.Unquote(value))))
-		return strconv.AppendInt(nil, int64(n), 10), true
+		}
+		c.Leave()
+	case kind == '[' && index >= 0:
+		for c.Enter(); index > 0 && c.Kind() != 0; index-- {
+			c.Next()
+		}
+		if c.Kind() != 0 {
+			found, ok = find(c, rest, within)
+		}
+		if within {
+			c.Leave()
+		}
+	case (kind == '[' || kind == '"') && key == "length" && rest == "":
+		return strconv.AppendInt(nil, int64(length(c)), 10), true
+	default:
+		c.Next()
 	}
 	return found, ok
+}
+
+// mayContain reports whether a text can contain a name, written with or without escapes.
+// It is much faster than reading the text.
+func mayContain(text []byte, name string) bool {
+	return bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte(name))
+}
+
+// cutPath returns the first key or index of a path; index is -1 for a key.
+func cutPath(path string) (key string, index int, rest string, ok bool) {
+	if path[0] == '[' {
+		end := strings.IndexByte(path, ']')
+		index, err := strconv.Atoi(path[1:max(end, 1)])
+		return "", index, path[end+1:], err == nil && index >= 0
+	}
+	path = strings.TrimPrefix(path, ".")
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	return path[:end], -1, path[end:], end > 0
+}
+
+// length reads the next value and returns the length of an array in items, of a string
+// in UTF-16 code units.
+func length(c *strictjson.Cursor) int {
+	if c.Kind() == '"' {
+		return len(utf16.Encode([]rune(strictjson.Unquote(c.Next()))))
+	}
+	n := 0
+	for c.Enter(); c.Kind() != 0; n++ {
+		c.Next()
+	}
+	c.Leave()
+	return n
 }
 
 // Text returns a value as it is inserted in other text (clause F6 of the format): a string as it
@@ -81,45 +104,65 @@ func part(value json.RawMessage, key string, index int) (found json.RawMessage, 
 // line for each, null as nothing, and every other value as JSON.
 func Text(value json.RawMessage) string {
 	value = bytes.TrimSpace(value)
+	if len(value) > 0 && value[0] == '"' {
+		return strictjson.Unquote(value)
+	}
+	return string(appendText(nil, value))
+}
+
+// appendText appends the [Text] of a value without white space around it.
+func appendText(b []byte, value json.RawMessage) []byte {
 	if len(value) == 0 {
-		return ""
+		return b
 	}
 	switch value[0] {
 	case 'n':
-		return ""
+		return b
 	case '"':
-		return strictjson.Unquote(value)
-	case '{':
-		if text, ok := ownText(value); ok {
+		return strictjson.AppendUnquote(b, value)
+	case '{', '[':
+		c := strictjson.NewCursor(value)
+		defer c.Close()
+		if text, ok := appendOwnTexts(b, c); ok {
 			return text
 		}
-	case '[':
-		var lines []string
-		all := true
-		strictjson.EachItem(value, func(item []byte) bool {
-			text, ok := ownText(item)
-			lines, all = append(lines, text), ok
-			return all
-		})
-		if all && len(lines) > 0 {
-			return strings.Join(lines, "\n")
-		}
 	}
-	var b bytes.Buffer
-	if json.Compact(&b, value) != nil {
-		return string(value)
+	compact := bytes.NewBuffer(b)
+	if json.Compact(compact, value) != nil {
+		return append(b, value...)
 	}
-	return b.String()
+	return compact.Bytes()
 }
 
-// ownText returns the "text" of an object that has one.
-func ownText(value []byte) (string, bool) {
-	if len(value) == 0 || value[0] != '{' {
-		return "", false
+// appendOwnTexts appends the "text" of the next value, or of each item of an array as
+// one line. It reports whether there is one, and all of them have it.
+func appendOwnTexts(b []byte, c *strictjson.Cursor) ([]byte, bool) {
+	if c.Kind() == '{' {
+		return appendOwnText(b, c)
 	}
-	text, ok := part(value, "text", -1)
-	if !ok || text[0] != '"' {
-		return "", false
+	c.Enter()
+	b, ok := appendOwnText(b, c)
+	for ok && c.Kind() != 0 {
+		b, ok = appendOwnText(append(b, '\n'), c)
 	}
-	return strictjson.Unquote(text), true
+	return b, ok
+}
+
+// appendOwnText reads the next value and appends its "text". It reports whether the
+// value is an object with one.
+func appendOwnText(b []byte, c *strictjson.Cursor) ([]byte, bool) {
+	if c.Kind() != '{' {
+		return b, false
+	}
+	var text []byte
+	for c.Enter(); c.Kind() != 0; {
+		if name, value := c.Next(), c.Next(); strictjson.IsString(name, "text") {
+			text = value
+		}
+	}
+	c.Leave()
+	if len(text) == 0 || text[0] != '"' {
+		return b, false
+	}
+	return strictjson.AppendUnquote(b, text), true
 }
