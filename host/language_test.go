@@ -67,6 +67,7 @@ var plainFolders = []string{
 	"sdk/toolchain/**",
 	"sentinels",
 	"sentinels/internal/**",
+	"sentinels/reference",
 	"sentinels/strictjson",
 	"triggers",
 	"triggers/**",

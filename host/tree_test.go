@@ -28,7 +28,8 @@ var layers = []layer{
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
 	{"sentinels/internal/linediff", nil, nil},
 	{"sentinels/internal/schemacost", []string{"sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
-	{"sentinels", []string{"sentinels/strictjson", "sentinels/internal/*"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
+	{"sentinels/reference", []string{"sentinels/strictjson", "sentinels/internal/schemacost"}, nil}, // the references within a schema
+	{"sentinels", []string{"sentinels/strictjson", "sentinels/reference", "sentinels/internal/*"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
 	{"sdk/abi", nil, nil},
 	{"sdk/internal/**", []string{"sdk/abi", "sdk/internal/**"}, nil},
 	{"sdk", []string{"sdk/abi", "sdk/internal/**"}, nil},
@@ -85,7 +86,7 @@ var layers = []layer{
 	{"runtime/internal/runindex", []string{"sentinels", "runtime/run", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
-	{"runtime", []string{"sentinels", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
+	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
 	{"host/wholefile", nil, nil},

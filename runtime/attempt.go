@@ -17,6 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // An attempt is one attempt of a step execution: a guest that runs, perhaps several times,
@@ -133,7 +134,7 @@ func (a *attempt) resolve() (json.RawMessage, []string, error) {
 
 // shellLine rewrites a shell line so that the values of variables reach it
 // through its environment, never as text of the line.
-func (a *attempt) shellLine(raw json.RawMessage, lookup sentinels.Lookup) (json.RawMessage, []string, error) {
+func (a *attempt) shellLine(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
 	var line string
 	if err := json.Unmarshal(raw, &line); err != nil {
 		return nil, nil, errors.New("a shell line is a string")
@@ -141,7 +142,7 @@ func (a *attempt) shellLine(raw json.RawMessage, lookup sentinels.Lookup) (json.
 	if a.env == nil {
 		a.env = map[string]string{}
 	}
-	rewritten, problems := sentinels.ShellLineIn(a.env, line, lookup)
+	rewritten, problems := reference.ShellLineIn(a.env, line, lookup)
 	if len(problems) > 0 {
 		return nil, nil, errors.New(problems[0])
 	}
@@ -151,10 +152,10 @@ func (a *attempt) shellLine(raw json.RawMessage, lookup sentinels.Lookup) (json.
 
 // resolveParams resolves the parameters of the command that the field "command"
 // names, by that command's own schema.
-func (a *attempt) resolveParams(raw json.RawMessage, lookup sentinels.Lookup) (json.RawMessage, []string, error) {
+func (a *attempt) resolveParams(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
 	var name string
 	if err := json.Unmarshal(a.step.Fields["command"], &name); err == nil {
-		name, _ = sentinels.ResolveText(name, lookup)
+		name, _ = reference.ResolveText(name, lookup)
 	}
 	var params map[string]json.RawMessage
 	info, ok := CommandInfo{}, false
@@ -162,7 +163,7 @@ func (a *attempt) resolveParams(raw json.RawMessage, lookup sentinels.Lookup) (j
 		info, ok = a.run.rt.opt.Commands.Lookup(name)
 	}
 	if !ok || json.Unmarshal(raw, &params) != nil {
-		return sentinels.Resolve(raw, lookup) // an unknown command is refused when it is called
+		return reference.Resolve(raw, lookup) // an unknown command is refused when it is called
 	}
 	shape, err := a.run.rt.shapes.of(info)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -263,7 +264,7 @@ func (a *attempt) contextText() string {
 	a.run.mu.Unlock()
 	if rag != nil {
 		b.WriteString("# Context\n\n")
-		b.WriteString(sentinels.Text(rag))
+		b.WriteString(reference.Text(rag))
 		b.WriteString("\n\n")
 	}
 	vars := a.sc.variables()
@@ -277,7 +278,7 @@ func (a *attempt) contextText() string {
 		if i == 0 {
 			b.WriteString("# Variables\n")
 		}
-		text := sentinels.Text(vars[name])
+		text := reference.Text(vars[name])
 		if len(text) > left {
 			text = strings.ToValidUTF8(text[:left], "") + "... (cut)"
 		}

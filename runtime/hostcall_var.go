@@ -8,6 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // callVar is clause A6.7.
@@ -37,7 +38,7 @@ func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 	name, path := splitName(req.Get)
 	v, ok := a.run.lookup(a.sc, a.retry)(name)
 	if ok && path != "" {
-		v, ok = sentinels.Path(v, path)
+		v, ok = reference.Path(v, path)
 	}
 	if !ok {
 		v = nil

@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // iterate executes the run's iterations until its loop is done. A nil error
@@ -363,7 +364,7 @@ func (r *run) check(source, field string) (truth bool, value string, err error) 
 }
 
 func (r *run) countMax(loop sentinels.Loop) (int, error) {
-	raw, _, err := sentinels.Resolve(loop.Max, r.lookup(r.runScope(), nil))
+	raw, _, err := reference.Resolve(loop.Max, r.lookup(r.runScope(), nil))
 	if err != nil {
 		return 0, err
 	}

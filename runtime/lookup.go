@@ -6,12 +6,13 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // lookup returns the names that references and conditions of a scope may use:
 // the reserved ones, then variables, then inputs as plain variables. retry is
 // the value of $retry, nil outside a repeated attempt.
-func (r *run) lookup(sc scope, retry json.RawMessage) sentinels.Lookup {
+func (r *run) lookup(sc scope, retry json.RawMessage) reference.Lookup {
 	return func(name string) (json.RawMessage, bool) {
 		switch name {
 		case "event":

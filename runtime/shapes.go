@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // shapes remembers what the commands' schemas want to be text. Reading a schema
@@ -21,12 +21,12 @@ type shapes struct {
 
 type commandShape struct {
 	schema json.RawMessage
-	shape  *sentinels.Shape
+	shape  *reference.Shape
 }
 
 // of returns the shape of a command's parameters, nil for one that takes any.
 // A schema that changed, as a reconnected tool server's may, is read again.
-func (s *shapes) of(info CommandInfo) (*sentinels.Shape, error) {
+func (s *shapes) of(info CommandInfo) (*reference.Shape, error) {
 	if len(info.Input) == 0 {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func (s *shapes) of(info CommandInfo) (*sentinels.Shape, error) {
 	if ok && bytes.Equal(known.schema, info.Input) { // one comparison of pointers where nothing changed
 		return known.shape, nil
 	}
-	shape, err := sentinels.NewShape(info.Input)
+	shape, err := reference.NewShape(info.Input)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package sentinels_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -98,18 +97,6 @@ func largeDefinition() *sentinels.Definition {
 		d.Steps = append(d.Steps, more.Steps...)
 	}
 	return d
-}
-
-// BenchmarkPath reads one value of a variable of 1 MB.
-func BenchmarkPath(b *testing.B) {
-	value := json.RawMessage(`{"list":[` + strings.Repeat(`{"a":"some text","b":[1,2,3]},`, 33_000) + `0],"last":{"x":1}}`)
-	b.ReportAllocs()
-	b.SetBytes(int64(len(value)))
-	for b.Loop() {
-		if _, ok := sentinels.Path(value, "last.x"); !ok {
-			b.Fatal("not found")
-		}
-	}
 }
 
 func BenchmarkCanonical(b *testing.B) {

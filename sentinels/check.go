@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -70,7 +71,7 @@ func (c *checker) ownNames(s *Step) []string {
 			continue
 		}
 		if raw, ok := s.Fields[mark.Path]; ok {
-			names = append(names, Text(raw))
+			names = append(names, reference.Text(raw))
 			continue
 		}
 		property, _ := properties[mark.Path].(map[string]any)
@@ -90,9 +91,9 @@ func (c *checker) warn(path, hint, format string, args ...any) {
 // definition checks d; prefix is the path of the field that contains it.
 func (c *checker) definition(d *Definition, prefix string) {
 	c.steps(d.Steps, prefix+"steps")
-	c.names(prefix+"loop.check", ExpressionReferences(d.Loop.Check))
+	c.names(prefix+"loop.check", reference.NamesInExpression(d.Loop.Check))
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
-	c.names(prefix+"loop.max", References(d.Loop.Max))
+	c.names(prefix+"loop.max", reference.Names(d.Loop.Max))
 }
 
 func (c *checker) steps(steps []Step, path string) {
@@ -104,7 +105,7 @@ func (c *checker) steps(steps []Step, path string) {
 // step checks each field as it will be used at run time: as a condition, a shell
 // line, or text with references.
 func (c *checker) step(s *Step, path string) {
-	c.names(path+".condition", ExpressionReferences(s.Condition))
+	c.names(path+".condition", reference.NamesInExpression(s.Condition))
 	c.truthiness(path+".condition", s.Condition)
 	spec, _ := c.types.Lookup(s.Type)
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
@@ -115,9 +116,9 @@ func (c *checker) step(s *Step, path string) {
 		}
 		switch at := path + "." + name; mark {
 		case markExpression:
-			c.names(at, ExpressionReferences(Text(raw)))
+			c.names(at, reference.NamesInExpression(reference.Text(raw)))
 			if spec.hasConditions() {
-				c.truthiness(at, Text(raw))
+				c.truthiness(at, reference.Text(raw))
 			}
 		case markShell:
 			c.shell(at, raw)
@@ -127,9 +128,9 @@ func (c *checker) step(s *Step, path string) {
 		case markParams:
 			// A parameter may be a shell line, in which $HOME belongs to the shell.
 			// Only the command defines which parameters are.
-			c.names(at, slices.DeleteFunc(References(raw), func(name string) bool { return name == strings.ToUpper(name) }))
+			c.names(at, slices.DeleteFunc(reference.Names(raw), func(name string) bool { return name == strings.ToUpper(name) }))
 		default:
-			c.names(at, References(raw))
+			c.names(at, reference.Names(raw))
 		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(s.Blocks)) {
@@ -165,11 +166,10 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 		strictjson.EachItem(raw, func(line []byte) bool { lines = append(lines, line); return true })
 	}
 	for _, line := range lines {
-		scanShell(Text(line), func(ref reference, quoted bool) string {
-			if quoted && c.set[ref.name] {
-				c.warn(path, "use double quotes", "$%s is in single quotes, where the shell does not expand it", ref.name+ref.path)
+		reference.EachInShellLine(reference.Text(line), func(ref reference.Reference, quoted bool) {
+			if quoted && c.set[ref.Name] {
+				c.warn(path, "use double quotes", "%s is in single quotes, where the shell does not expand it", ref)
 			}
-			return ""
 		})
 	}
 }
@@ -183,5 +183,78 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 	for _, p := range Check(d, c.types, slices.Collect(maps.Keys(c.set))...) {
 		p.Path = path + "." + p.Path
 		c.problems = append(c.problems, p)
+	}
+}
+
+// shellCommand is the command whose result is that of a shell line.
+const shellCommand = "code/shell/execute"
+
+// result is what is known about the value of a variable.
+type result int
+
+const (
+	resultStep     result = iota // the output of a step: "text" is a string
+	resultShell                  // the output of a shell line: "output" and "stderr" are strings too
+	resultBoolText               // a string that is used as a boolean
+)
+
+// resultOf returns what is known about the output of a step.
+func (c *checker) resultOf(s *Step) result {
+	spec, ok := c.types.Lookup(s.Type)
+	if !ok {
+		return resultStep
+	}
+	for _, mark := range spec.Marks() {
+		if mark.Mark == markShell || mark.Mark == markParams && reference.Text(s.Fields["command"]) == shellCommand {
+			return resultShell
+		}
+	}
+	return resultStep
+}
+
+// setResult records what is known about a variable. If several steps set it, it keeps
+// what is true for all of them.
+func (c *checker) setResult(name string, r result) {
+	if before, ok := c.results[name]; ok && before != r {
+		r = resultStep
+	}
+	c.results[name] = r
+}
+
+// booleanTexts records the inputs that are declared as string and have the value 'true'
+// or 'false'.
+func (c *checker) booleanTexts(inputs map[string]Input) {
+	for name, in := range inputs {
+		values := append(slices.Clone(in.Enum), in.Default)
+		for _, v := range values {
+			if in.Type == "string" && (string(v) == `"true"` || string(v) == `"false"`) {
+				c.results[name] = resultBoolText
+			}
+		}
+	}
+}
+
+// truthiness warns about a condition that tests a string: 'false' is true, like every
+// string that is not empty.
+func (c *checker) truthiness(path, source string) {
+	for _, ref := range reference.TestedIn(source) {
+		r, known := c.results[ref.Name]
+		field := strings.Join(ref.Fields, ".")
+		switch {
+		case !known:
+		case field == "" && r == resultBoolText:
+			c.warn(path, "write "+ref.Text+` === 'true', or declare the input with type "boolean"`,
+				"%s is a text, and every text that is not empty is true, also 'false'", ref.Text)
+		case field == "" && r == resultShell:
+			c.warn(path, "write "+ref.Text+".success, or "+ref.Text+".output.trim() === 'true'",
+				"%s is an object, the result of a shell line, and every object is true", ref.Text)
+		case field == "text":
+			c.warn(path, "write "+ref.Text+" === 'true', or "+ref.Text+" !== '' to accept any text",
+				"%s is a text, and every text that is not empty is true, also 'false'", ref.Text)
+		case (field == "output" || field == "stderr") && r == resultShell:
+			trimmed := strings.TrimSuffix(ref.Text, ".trim()") + ".trim()"
+			c.warn(path, "write "+trimmed+" === 'true', or "+trimmed+" !== '' to accept any text",
+				"%s is a text, and every text that is not empty is true, also 'false'", ref.Text)
+		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // DecodeOptions limit what a definition may contain. The zero value accepts every
@@ -113,7 +115,7 @@ func (s *decodeState) add(n *node, kind Kind, hint, format string, args ...any) 
 // frequent cause: a reference in a field that is read before there are variables.
 func (s *decodeState) wrongType(n *node, want string) {
 	hint := ""
-	if n.Kind == '"' && hasReference(n.Text) {
+	if n.Kind == '"' && reference.Contains(n.Text) {
 		hint = "a $reference is not resolved here"
 	}
 	s.add(n, KindType, hint, "is %s, want %s", n.TypeName(), want)
@@ -216,7 +218,7 @@ func (d *decoder) expression(n *node) (string, bool) {
 		for _, o := range d.outputs {
 			names = append(names, o.name)
 		}
-		text = markVariables(text, func(name string) bool {
+		text = reference.MarkVariables(text, func(name string) bool {
 			return slices.Contains(names, name) || slices.Contains(Reserved, name)
 		})
 		n.Text = text

@@ -452,3 +452,18 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 }
+
+// TestResolveField resolves the fields of a type with their schemas.
+func TestResolveField(t *testing.T) {
+	lookup := func(name string) (json.RawMessage, bool) {
+		value, ok := map[string]string{"n": `5`, "review": `{"text": "looks \"good\""}`}[name]
+		return json.RawMessage(value), ok
+	}
+	spec, _ := types(t).Lookup("llm")
+	if out, _, err := spec.ResolveField("prompt", json.RawMessage(`"$review"`), lookup); err != nil || string(out) != `"looks \"good\""` {
+		t.Errorf("%s, %v", out, err)
+	}
+	if out, _, err := spec.ResolveField("temperature", json.RawMessage(`"$n"`), lookup); err != nil || string(out) != `5` {
+		t.Errorf("%s, %v", out, err)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // The marks of step fields, as in package sdk/abi. A test compares the two lists,
@@ -134,7 +136,7 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 	}
 	s.Type = StepType(text)
 	if d.opt.Types == nil {
-		if !isName(text) || len(text) > maxName || text != strings.ToLower(text) {
+		if !reference.IsName(text) || len(text) > maxName || text != strings.ToLower(text) {
 			d.add(at, KindValue, "lower-case letters, digits and _", "invalid step type %q", text)
 		}
 		return nil
@@ -207,7 +209,7 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 		case mark == markExpression && m.Value.Kind == '"':
 			d.expression(m.Value)
 			s.field(m.Name, m.Value.Canonical())
-		case mark == markVariable && m.Value.Kind == '"' && !hasReference(m.Value.Text):
+		case mark == markVariable && m.Value.Kind == '"' && !reference.Contains(m.Value.Text):
 			if message, hint := variableProblem(m.Value.Text); message != "" {
 				d.add(m.Value, KindValue, hint, "%s", message)
 			}

@@ -49,7 +49,7 @@ func Diff(a, b *Definition) []Change {
 
 // compactTree returns the tree of the compact form of a definition.
 func compactTree(d *Definition) *strictjson.Tree {
-	return strictjson.Parse(compact(d), unlimited)
+	return strictjson.Parse(compact(d), strictjson.Unlimited())
 }
 
 // A differ collects the changes between two definitions. It needs both for the

@@ -29,8 +29,9 @@
 // All JSON is read by package strictjson. Texts become one kind of syntax tree, which has
 // the place of every key and value: [Decode] and [Problems.Locate] take positions from it,
 // [Rewrite] the text between the nodes, [Diff] compares nodes. Values
-// within the process can be much larger than a definition and are valid; [Resolve], [Path],
-// [Text] and [Canonical] therefore read only the parts that they need, without a tree.
+// within the process can be much larger than a definition and are valid; [Canonical] and
+// package reference, which resolves references, therefore read only the parts that they
+// need, without a tree.
 //
 // The package has no list of step types. The fields of a type come from the
 // manifests of the installed plugins, as a [TypeSet].

@@ -31,14 +31,3 @@ func ExampleDecode() {
 	// greet.json:4:11: loop: a loop of type "continuous" is unbounded: set maxIterations or timeoutMs
 	//   hint: add "timeoutMs", or "maxIterations" in "safety"
 }
-
-func ExampleResolve() {
-	variables := map[string]string{"review": `{"text": "two bugs", "usage": {"tokens": 12}}`}
-	lookup := func(name string) (json.RawMessage, bool) {
-		value, ok := variables[name]
-		return json.RawMessage(value), ok
-	}
-	out, unknown, err := sentinels.Resolve(json.RawMessage(`{"message": "Found: $review", "cost": "$review.usage.tokens", "to": "$room"}`), lookup)
-	fmt.Println(string(out), unknown, err)
-	// Output: {"message":"Found: two bugs","cost":12,"to":"$room"} [$room] <nil>
-}

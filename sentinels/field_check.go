@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // instance returns a step's own fields in the form that is validated against the
@@ -105,7 +107,7 @@ type schemaFindings struct {
 // deferred reports whether the value of n is known only at run time. Fields that the
 // guest receives as written are never resolved.
 func (v *schemaFindings) deferred(n *node, location []string) bool {
-	if v.resolved || n.Kind != '"' || !hasReference(n.Text) || len(location) == 0 {
+	if v.resolved || n.Kind != '"' || !reference.Contains(n.Text) || len(location) == 0 {
 		return false
 	}
 	switch v.fields.marks[location[0]] {

@@ -6,25 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 const maxName = 64 // bytes of an id, a step id, a variable
-
-// isName reports whether s can be a variable: a letter or "_", then letters,
-// digits and "_", ASCII only.
-func isName(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !nameByte(s[i], i == 0) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// nameByte reports whether c can be in a variable name; the first byte cannot be a digit.
-func nameByte(c byte, first bool) bool {
-	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || !first && c >= '0' && c <= '9'
-}
 
 // Valid reports whether id is a slug. Such an id is safe as a file name.
 func (id ID) Valid() bool {
@@ -63,15 +49,8 @@ func Slug(name string) ID {
 // stepID reports whether s can be a step's id. A number alone cannot, because it could
 // be mistaken for an address.
 func stepID(s string) bool {
-	digits := 0
-	for i := 0; i < len(s); i++ {
-		if s[i] >= '0' && s[i] <= '9' {
-			digits++
-		} else if !nameByte(s[i], false) && (s[i] != '-' || i == 0) {
-			return false
-		}
-	}
-	return digits < len(s) && len(s) <= maxName
+	name := "_" + strings.ReplaceAll(s, "-", "_") // may begin with a digit
+	return reference.IsName(name) && !strings.HasPrefix(s, "-") && strings.Trim(s, "0123456789") != "" && len(s) <= maxName
 }
 
 // variableProblem returns why a step cannot set a variable, "" if it can.
@@ -79,7 +58,7 @@ func variableProblem(name string) (message, hint string) {
 	switch {
 	case strings.HasPrefix(name, "$"):
 		return fmt.Sprintf("%q is a reference, not a name", name), fmt.Sprintf("write %q", strings.TrimPrefix(name, "$"))
-	case !isName(name) || len(name) > maxName:
+	case !reference.IsName(name) || len(name) > maxName:
 		return fmt.Sprintf("invalid variable name %q", name), "letters, digits and _, at most 64, not starting with a digit"
 	case name == "__proto__":
 		return fmt.Sprintf("invalid variable name %q", name), ""

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -76,16 +75,13 @@ func Standardize(file string, text []byte) (json.RawMessage, Problems) {
 	return src.Text, nil
 }
 
-// unlimited are the limits for JSON from within the process.
-var unlimited = strictjson.Limits{Bytes: math.MaxInt, Depth: 10_000, Keys: math.MaxInt, StringBytes: math.MaxInt}
-
 // Canonical returns raw without white space, object keys sorted by their bytes
 // and strings in one form; numbers stay as written. Two texts with the same
 // canonical form are the same value. It accepts what encoding/json does, also equal keys
 // and half of a surrogate pair, because plugins and stores of others write such texts.
 func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
-		return nil, fmt.Errorf("canonical: %w", strictjson.Check(raw, unlimited))
+		return nil, fmt.Errorf("canonical: %w", strictjson.Check(raw, strictjson.Unlimited()))
 	}
 	return appendCanonical(make([]byte, 0, len(raw)), bytes.TrimSpace(raw)), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/internal/schemacost"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // A TypeSet is the set of step types that a definition may use. The runtime builds
@@ -57,7 +58,7 @@ type fieldSet struct {
 	open   bool              // other fields are allowed
 	check  *jsonschema.Schema
 	size   schemacost.Size
-	shapes map[string]*Shape
+	shapes map[string]*reference.Shape
 }
 
 // has reports whether the type has a field with that stored name.
@@ -78,7 +79,7 @@ func NewTypeSet(specs []TypeSpec) (*TypeSet, error) {
 	var errs []error
 	for i := range t.specs {
 		spec := &t.specs[i]
-		if name := string(spec.Type); !isName(name) || name != strings.ToLower(name) || name[0] == '_' || len(name) > maxName {
+		if name := string(spec.Type); !reference.IsName(name) || name != strings.ToLower(name) || name[0] == '_' || len(name) > maxName {
 			errs = append(errs, fmt.Errorf("step type %q: the name is not lower_snake", name))
 		}
 		if _, duplicate := t.index[spec.Type]; duplicate {
@@ -196,10 +197,10 @@ func (s *TypeSpec) hasConditions() bool {
 	return slices.ContainsFunc(s.Marks(), func(m FieldMark) bool { return m.Mark == markSteps || m.Mark == markBranches })
 }
 
-// ResolveField is [Resolve] for the value of one field, with its schema.
-func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup Lookup) (json.RawMessage, []string, error) {
+// ResolveField is [reference.Resolve] for the value of one field, with its schema.
+func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
 	if s.compiled == nil {
-		return Resolve(raw, lookup)
+		return reference.Resolve(raw, lookup)
 	}
 	return s.compiled.shapes[field].Resolve(raw, lookup)
 }
@@ -254,7 +255,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fields: %w", err)
 	}
-	f := &fieldSet{size: size, marks: make(map[string]string), shapes: make(map[string]*Shape)}
+	f := &fieldSet{size: size, marks: make(map[string]string), shapes: make(map[string]*reference.Shape)}
 	var ok bool
 	if f.raw, ok = doc.(map[string]any); !ok {
 		return nil, errors.New("fields: the schema is not an object")
@@ -264,7 +265,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 	if extra, given := f.raw["additionalProperties"]; given && extra != false {
 		f.open = true
 	}
-	shapes := newShapes(f.raw)
+	shapes := reference.NewShapes(f.raw)
 	for _, name := range f.names {
 		if isCommonField(name) {
 			return nil, fmt.Errorf("fields: %q is common to all steps, a type cannot define it", name)
@@ -272,7 +273,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 		if err := f.mark(name, properties[name]); err != nil {
 			return nil, err
 		}
-		f.shapes[name] = shapes.of(properties[name])
+		f.shapes[name] = shapes.Of(properties[name])
 	}
 	for _, name := range spec.Infer {
 		if !f.has(name) {

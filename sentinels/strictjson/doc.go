@@ -18,13 +18,13 @@
 //   - [Check], [Decode], [Members], [Any]: a Go value, or the first problem;
 //   - [Parse] and [ParseWithComments]: a syntax tree with the place of every key and
 //     value and with every problem, for texts that people edit;
-//   - [EachMember] and [EachItem]: parts of a value that has been checked before, without
+//   - [Cursor], [EachMember] and [EachItem]: parts of a value that has been checked before, without
 //     building anything from the rest, for values of any size within the process.
 //
 // # Concurrency
 //
-// All functions are safe for concurrent use. A [Tree] is not: its positions are indexed
-// when the first of them is needed.
+// All functions are safe for concurrent use. A [Cursor] is not, nor is a [Tree]: its positions
+// are indexed when the first of them is needed.
 //
 // It is a thin layer over github.com/go-json-experiment/json, the public form of
 // what is to become encoding/json/v2; that module is imported only here.

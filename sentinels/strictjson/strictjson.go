@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -31,6 +32,12 @@ const (
 	DefaultKeys        = 10_000
 	DefaultStringBytes = 256 << 10
 )
+
+// Unlimited returns the limits for JSON from within the process: that of jsontext for
+// the depth, and no others.
+func Unlimited() Limits {
+	return Limits{Bytes: math.MaxInt, Depth: 10_000, Keys: math.MaxInt, StringBytes: math.MaxInt}
+}
 
 func (l Limits) withDefaults() Limits {
 	set := func(field *int, value int) {

@@ -355,15 +355,36 @@ func hex4(digits []byte) uint64 {
 // Unquote returns the value of a valid string literal with its quotes. Bytes that are
 // not UTF-8 become U+FFFD.
 func Unquote(literal []byte) string {
-	if len(literal) < 2 {
-		return ""
-	}
-	inner := literal[1 : len(literal)-1]
-	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+	if inner, ok := plain(literal); ok {
 		return string(inner)
 	}
-	s, _ := jsontext.AppendUnquote(nil, literal) // an error is about bytes that became U+FFFD
-	return string(s)
+	return string(AppendUnquote(nil, literal))
+}
+
+// AppendUnquote appends the value of a string literal, as [Unquote].
+func AppendUnquote(b, literal []byte) []byte {
+	if inner, ok := plain(literal); ok {
+		return append(b, inner...)
+	}
+	b, _ = jsontext.AppendUnquote(b, literal) // an error is about bytes that became U+FFFD
+	return b
+}
+
+// IsString reports whether a string literal has the value s, as [Unquote].
+func IsString(literal []byte, s string) bool {
+	if inner, ok := plain(literal); ok {
+		return string(inner) == s
+	}
+	return Unquote(literal) == s
+}
+
+// plain returns the bytes between the quotes if they are the value, without escapes.
+func plain(literal []byte) ([]byte, bool) {
+	if len(literal) < 2 {
+		return nil, true
+	}
+	inner := literal[1 : len(literal)-1]
+	return inner, bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner)
 }
 
 // TypeName returns the type of n for a message, such as "a string".
@@ -439,7 +460,7 @@ func (n *Node) Any() any {
 
 // AppendString appends s as a JSON string in which only characters that must be escaped
 // are, and bytes that are not UTF-8 become U+FFFD.
-func AppendString(b []byte, s string) []byte {
+func AppendString[T ~string | ~[]byte](b []byte, s T) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // an error is about bytes that became U+FFFD
 	return b
 }

@@ -13,11 +13,14 @@ import (
 // tree, so that it suits values of any size. An object that is not valid JSON ends the
 // calls at the mistake.
 func EachMember(object []byte, f func(name, value []byte) bool) {
-	w := open(object, '{')
-	defer w.close()
-	for w.next() {
-		name := w.value
-		if !w.next() || !f(name, w.value) {
+	c := NewCursor(object)
+	defer c.Close()
+	if c.Kind() != '{' {
+		return
+	}
+	for c.Enter(); c.Kind() != 0; {
+		name, value := c.Next(), c.Next()
+		if value == nil || !f(name, value) {
 			return
 		}
 	}
@@ -25,23 +28,29 @@ func EachMember(object []byte, f func(name, value []byte) bool) {
 
 // EachItem calls f for the items of an array, as [EachMember].
 func EachItem(array []byte, f func(value []byte) bool) {
-	w := open(array, '[')
-	defer w.close()
-	for w.next() && f(w.value) {
+	c := NewCursor(array)
+	defer c.Close()
+	if c.Kind() != '[' {
+		return
+	}
+	for c.Enter(); c.Kind() != 0; {
+		if value := c.Next(); value == nil || !f(value) {
+			return
+		}
 	}
 }
 
-// A walker reads the values within one array or object.
-type walker struct {
-	text  []byte
-	in    bytes.Buffer
-	d     jsontext.Decoder
-	ended bool
-	value []byte // read last
+// A Cursor reads parts of a valid value in one pass, from its start. Within an object,
+// names and values come in turns. At a mistake it is at its end: Kind is 0, Next is nil.
+type Cursor struct {
+	text   []byte
+	in     bytes.Buffer
+	d      jsontext.Decoder
+	failed bool
 }
 
-// walkers keeps decoders, because one is several times larger than most values.
-var walkers = sync.Pool{New: func() any { return new(walker) }}
+// cursors keeps decoders, because one is several times larger than most values.
+var cursors = sync.Pool{New: func() any { return new(Cursor) }}
 
 // maxKept is the length in bytes of a text that an unused decoder may keep.
 const maxKept = 16 << 10
@@ -49,37 +58,66 @@ const maxKept = 16 << 10
 // walking accepts what [Check] refuses but encoding/json reads.
 var walking = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// open returns a walker behind the opening bracket of a value. It is at its end if the
-// value has another kind.
-func open(text []byte, bracket jsontext.Kind) *walker {
-	w := walkers.Get().(*walker)
-	w.text, w.in = text, *bytes.NewBuffer(text)
-	w.d.Reset(&w.in, walking)
-	token, err := w.d.ReadToken()
-	w.ended = err != nil || token.Kind() != bracket
-	return w
+// NewCursor returns a cursor before a value, which must not change until it is closed.
+func NewCursor(text []byte) *Cursor {
+	c := cursors.Get().(*Cursor)
+	c.text, c.in, c.failed = text, *bytes.NewBuffer(text), false
+	c.d.Reset(&c.in, walking)
+	return c
 }
 
-func (w *walker) close() {
-	if len(w.text) > maxKept {
+// Close releases the cursor, which must not be used after that. The parts that it
+// returned remain valid.
+func (c *Cursor) Close() {
+	if len(c.text) > maxKept {
 		return // the decoder would keep the text in memory
 	}
-	walkers.Put(w)
+	cursors.Put(c)
 }
 
-// next reads the next value and reports whether there is one.
-func (w *walker) next() bool {
-	if w.ended {
-		return false
+// Kind returns the first byte of the next value or name, '0' for every number, and 0 at
+// the end of the object, the array or the text.
+func (c *Cursor) Kind() byte {
+	if c.failed {
+		return 0
 	}
-	if kind := w.d.PeekKind(); kind == '}' || kind == ']' {
-		return false
+	if kind := c.d.PeekKind(); kind != '}' && kind != ']' {
+		return byte(kind)
 	}
-	read, err := w.d.ReadValue()
-	if w.ended = err != nil; w.ended {
-		return false
+	return 0
+}
+
+// Enter goes into the object or array that is next.
+func (c *Cursor) Enter() { c.token() }
+
+// Leave skips the rest of the object or array that was entered last, and its end.
+func (c *Cursor) Leave() {
+	for c.Kind() != 0 {
+		c.Next()
 	}
-	end := int(w.d.InputOffset())
-	w.value = w.text[end-len(read) : end : end]
-	return true
+	c.token()
+}
+
+func (c *Cursor) token() {
+	if !c.failed {
+		_, err := c.d.ReadToken()
+		c.failed = err != nil
+	}
+}
+
+// Rest returns the text after what has been read.
+func (c *Cursor) Rest() []byte { return c.text[c.d.InputOffset():] }
+
+// Next returns the next value or name as written, without the space around it. It is a
+// part of the text.
+func (c *Cursor) Next() []byte {
+	if c.failed {
+		return nil
+	}
+	read, err := c.d.ReadValue()
+	if c.failed = err != nil; c.failed {
+		return nil
+	}
+	end := int(c.d.InputOffset())
+	return c.text[end-len(read) : end : end]
 }

@@ -32,3 +32,21 @@ func Pointer(root any, ref string) (any, bool) {
 	}
 	return root, true
 }
+
+// Deref returns a schema, or the target of the references that it is.
+func Deref(root, schema any) (map[string]any, bool) {
+	for range 8 { // longer chains are treated as cycles
+		s, ok := schema.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		ref, ok := s["$ref"].(string)
+		if !ok {
+			return s, true
+		}
+		if schema, ok = Pointer(root, ref); !ok {
+			return nil, false
+		}
+	}
+	return nil, false
+}

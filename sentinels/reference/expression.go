@@ -1,28 +1,28 @@
-package sentinels
+package reference
 
 import (
 	"slices"
 	"strings"
 )
 
-// ExpressionReferences returns the names of the variables in the source of a
+// NamesInExpression returns the names of the variables in the source of a
 // condition, each once, in the order of their first use. It recognizes JavaScript's
 // strings and comments, but does not parse the source: use it for warnings and for
 // selecting the variables to pass in, not for validation.
-func ExpressionReferences(source string) []string {
+func NamesInExpression(source string) []string {
 	var names []string
 	scanExpression(source, func(word string, _ int, property bool) {
 		name := strings.TrimPrefix(word, "$")
-		if !property && name != word && isName(name) && !slices.Contains(names, name) {
+		if !property && name != word && IsName(name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	})
 	return names
 }
 
-// markVariables adds "$" to the words of a condition that are variables: recipes have
+// MarkVariables adds "$" to the words of a condition that are variables: recipes have
 // `decision.shouldRespond` where a definition has `$decision.shouldRespond`.
-func markVariables(source string, variable func(string) bool) string {
+func MarkVariables(source string, variable func(string) bool) string {
 	var b strings.Builder
 	at := 0
 	scanExpression(source, func(word string, start int, property bool) {

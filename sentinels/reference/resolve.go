@@ -1,4 +1,4 @@
-package sentinels
+package reference
 
 import (
 	"bytes"
@@ -50,7 +50,7 @@ func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage
 		return raw, nil, nil
 	}
 	if !json.Valid(raw) {
-		return nil, nil, fmt.Errorf("resolve: %w", strictjson.Check(raw, unlimited))
+		return nil, nil, fmt.Errorf("resolve: %w", strictjson.Check(raw, strictjson.Unlimited()))
 	}
 	r := resolver{lookup: lookup, out: make([]byte, 0, len(raw)+256)}
 	r.value(bytes.TrimSpace(raw), s)
@@ -64,7 +64,11 @@ func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage
 // and "$$" by a dollar. A result is cut at [MaxResolved].
 func ResolveText(s string, lookup Lookup) (text string, unknown []string) {
 	r := resolver{lookup: lookup}
-	return r.text(s), r.unknown
+	b := r.appendText(nil, s)
+	if len(b) > MaxResolved {
+		return strings.ToValidUTF8(string(b[:MaxResolved]), ""), r.unknown
+	}
+	return string(b), r.unknown
 }
 
 // hasDollar reports whether raw can contain a reference. Some encoders write the
@@ -76,6 +80,7 @@ func hasDollar(raw []byte) bool {
 type resolver struct {
 	lookup  Lookup
 	out     []byte
+	buffer  []byte // of the text that is being resolved
 	unknown []string
 }
 
@@ -131,177 +136,45 @@ func (r *resolver) str(s string, asText bool) {
 		}
 		return
 	}
-	r.out = strictjson.AppendString(r.out, r.text(s))
+	r.buffer = r.appendText(r.buffer[:0], s)
+	r.out = strictjson.AppendString(r.out, r.buffer)
 }
 
-// text reads s once, so that a dollar in a value is never read as a reference.
-func (r *resolver) text(s string) string {
-	if strings.IndexByte(s, '$') < 0 {
-		return s
-	}
-	var b strings.Builder
-	at := 0
-	for at < len(s) && b.Len() <= MaxResolved {
-		i := strings.IndexByte(s[at:], '$')
-		if i < 0 {
-			break
+// appendText appends a text with its references resolved. It reads s once, so that a
+// dollar in a value is never read as a reference.
+func (r *resolver) appendText(b []byte, s string) []byte {
+	for len(b) <= MaxResolved {
+		before, _, found := strings.Cut(s, "$")
+		b = append(b, before...)
+		if !found {
+			return b
 		}
-		b.WriteString(s[at : at+i])
-		at += i
-		if strings.HasPrefix(s[at:], "$$") {
-			b.WriteByte('$')
-			at += 2
-			continue
-		}
-		ref, ok := referenceAt(s, at)
-		if !ok {
-			b.WriteByte('$')
-			at++
+		s = s[len(before):]
+		ref, ok := referenceAt(s, 0)
+		if !ok { // also of "$$", which is a dollar
+			b = append(b, '$')
+			s = strings.TrimPrefix(s[1:], "$")
 			continue
 		}
 		if value, known := r.find(ref); known {
-			b.WriteString(Text(value))
+			b = appendText(b, value)
 		} else {
-			b.WriteString(s[ref.start:ref.end])
+			b = append(b, s[:ref.end]...)
 		}
-		at = ref.end
+		s = s[ref.end:]
 	}
-	b.WriteString(s[at:])
-	if b.Len() > MaxResolved {
-		return strings.ToValidUTF8(b.String()[:MaxResolved+1], "")
-	}
-	return b.String()
+	return b
 }
 
 // find returns the value of a reference, and records a reference without a value.
-func (r *resolver) find(ref reference) (json.RawMessage, bool) {
-	if value, ok := r.lookup(ref.name); ok && len(value) > 0 {
-		if part, ok := Path(value, ref.path); ok {
+func (r *resolver) find(ref Reference) (json.RawMessage, bool) {
+	if value, ok := r.lookup(ref.Name); ok && len(value) > 0 {
+		if part, ok := Path(value, ref.Path); ok {
 			return part, true
 		}
 	}
-	if text := "$" + ref.name + ref.path; !slices.Contains(r.unknown, text) {
+	if text := ref.String(); !slices.Contains(r.unknown, text) {
 		r.unknown = append(r.unknown, text)
 	}
 	return nil, false
-}
-
-// property and item return the shape of a member and of an item, nil for a nil shape.
-func (s *Shape) property(name []byte) *Shape {
-	if s == nil {
-		return nil
-	}
-	if inner, ok := s.properties[strictjson.Unquote(name)]; ok {
-		return inner
-	}
-	return s.rest
-}
-
-func (s *Shape) item() *Shape {
-	if s == nil {
-		return nil
-	}
-	return s.items
-}
-
-// A reference is "$name.path[0]" at s[start:end] of a text. path keeps its
-// leading "." or "[".
-type reference struct {
-	start, end int
-	name, path string
-}
-
-// referenceAt reads the reference whose dollar is at s[at].
-func referenceAt(s string, at int) (reference, bool) {
-	end := at + 1
-	for end < len(s) && nameByte(s[end], end == at+1) {
-		end++
-	}
-	if end == at+1 {
-		return reference{}, false
-	}
-	ref := reference{start: at, name: s[at+1 : end]}
-	start := end
-	for end < len(s) {
-		next := end
-		switch s[end] {
-		case '.':
-			for next++; next < len(s) && nameByte(s[next], next == end+1); next++ {
-			}
-			if next == end+1 { // the full stop of a sentence
-				next = end
-			}
-		case '[':
-			for next++; next < len(s) && s[next] >= '0' && s[next] <= '9'; next++ {
-			}
-			if next == end+1 || next >= len(s) || s[next] != ']' {
-				next = end
-			} else {
-				next++
-			}
-		}
-		if next == end {
-			break
-		}
-		end = next
-	}
-	ref.path, ref.end = s[start:end], end
-	return ref, true
-}
-
-// nextReference returns the first reference at or after from, skipping "$$".
-func nextReference(s string, from int) (reference, bool) {
-	for i := from; i < len(s); i++ {
-		if s[i] != '$' {
-			continue
-		}
-		if i+1 < len(s) && s[i+1] == '$' {
-			i++
-			continue
-		}
-		if ref, ok := referenceAt(s, i); ok {
-			return ref, true
-		}
-	}
-	return reference{}, false
-}
-
-// hasReference reports whether s contains a reference.
-func hasReference(s string) bool {
-	_, ok := nextReference(s, 0)
-	return ok
-}
-
-// exactReference reports whether s is one reference and nothing else.
-func exactReference(s string) bool {
-	ref, ok := nextReference(s, 0)
-	return ok && ref.start == 0 && ref.end == len(s)
-}
-
-// References returns the names of the variables that the strings of raw refer
-// to, each once, in the order of their first use. Keys are not searched.
-func References(raw json.RawMessage) []string {
-	if !hasDollar(raw) || !json.Valid(raw) {
-		return nil
-	}
-	var names []string
-	var walk func(raw []byte)
-	walk = func(raw []byte) {
-		switch {
-		case !hasDollar(raw):
-		case raw[0] == '{':
-			strictjson.EachMember(raw, func(_, value []byte) bool { walk(value); return true })
-		case raw[0] == '[':
-			strictjson.EachItem(raw, func(value []byte) bool { walk(value); return true })
-		default:
-			s := strictjson.Unquote(raw)
-			for ref, ok := nextReference(s, 0); ok; ref, ok = nextReference(s, ref.end) {
-				if !slices.Contains(names, ref.name) {
-					names = append(names, ref.name)
-				}
-			}
-		}
-	}
-	walk(bytes.TrimSpace(raw))
-	return names
 }

@@ -1,4 +1,4 @@
-package sentinels
+package reference
 
 import (
 	"fmt"
@@ -33,9 +33,9 @@ func ShellLineIn(env map[string]string, line string, lookup Lookup) (rewritten s
 			problems = append(problems, text)
 		}
 	}
-	rewritten = scanShell(line, func(ref reference, quoted bool) string {
-		written := "$" + ref.name + ref.path
-		value, known := lookup(ref.name)
+	rewritten = scanShell(line, func(ref Reference, quoted bool) string {
+		written := ref.String()
+		value, known := lookup(ref.Name)
 		if !known || len(value) == 0 {
 			return written
 		}
@@ -43,7 +43,7 @@ func ShellLineIn(env map[string]string, line string, lookup Lookup) (rewritten s
 			report("%s is in single quotes, where the shell does not expand it", written)
 			return written
 		}
-		part, ok := Path(value, ref.path)
+		part, ok := Path(value, ref.Path)
 		if !ok {
 			report("%s: the variable has no value at this path", written)
 			return written
@@ -73,6 +73,15 @@ func ShellLineIn(env map[string]string, line string, lookup Lookup) (rewritten s
 	return rewritten, problems
 }
 
+// EachInShellLine calls f for every reference in a shell line outside comments; quoted
+// is true if the shell does not expand it.
+func EachInShellLine(line string, f func(ref Reference, quoted bool)) {
+	scanShell(line, func(ref Reference, quoted bool) string {
+		f(ref, quoted)
+		return ""
+	})
+}
+
 // shellScan follows the quoting of a POSIX shell closely enough to decide whether the
 // shell expands a "$". If it is wrong, a value is missing or a problem is reported; a
 // value never becomes code, because only the names of variables are inserted.
@@ -80,7 +89,7 @@ type shellScan struct {
 	line    string
 	at      int
 	out     strings.Builder
-	replace func(ref reference, quoted bool) string
+	replace func(ref Reference, quoted bool) string
 	within  []byte // open: '"', '(' a group or $(, 'a' $((, '{' ${, 'q' ${ inside quotes, '`'
 	heredoc []heredoc
 }
@@ -94,7 +103,7 @@ type heredoc struct {
 
 // scanShell returns line with each reference outside comments replaced by what
 // replace returns; quoted is true if the shell does not expand it.
-func scanShell(line string, replace func(ref reference, quoted bool) string) string {
+func scanShell(line string, replace func(ref Reference, quoted bool) string) string {
 	s := &shellScan{line: line, replace: replace}
 	for s.at < len(s.line) {
 		s.step()

@@ -48,3 +48,13 @@ func TestStandardizeProblems(t *testing.T) {
 		}
 	}
 }
+
+func TestCanonical(t *testing.T) {
+	got, err := sentinels.Canonical(json.RawMessage(" { \"b\" : [ 1.0 , {} , [ ] , null ] , \"a\" : \"\\u00e4\\/\\u0007<\" } "))
+	if want := `{"a":"ä/\u0007<","b":[1.0,{},[],null]}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+	if _, err := sentinels.Canonical(json.RawMessage(`{`)); err == nil {
+		t.Error("broken JSON has a canonical form")
+	}
+}

@@ -1,0 +1,168 @@
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// Path returns the part of value at a path such as "a.b[0].c"; a leading "." is
+// optional. As in a condition, "length" is the length of an array or a string. value
+// must be valid JSON.
+func Path(value json.RawMessage, path string) (json.RawMessage, bool) {
+	value = bytes.TrimSpace(value)
+	if path == "" {
+		return value, true
+	}
+	c := strictjson.NewCursor(value)
+	defer c.Close()
+	return find(c, path, false)
+}
+
+// find reads the next value and returns its part at a path. Of equal names it uses the
+// last, as encoding/json does. If the value is within an object, it is read to its end.
+func find(c *strictjson.Cursor, path string, within bool) (found json.RawMessage, ok bool) {
+	if path == "" {
+		found = c.Next()
+		return found, found != nil
+	}
+	key, index, rest, valid := cutPath(path)
+	switch kind := c.Kind(); {
+	case !valid:
+		return nil, false
+	case kind == '{' && index < 0:
+		for c.Enter(); c.Kind() != 0; {
+			if strictjson.IsString(c.Next(), key) {
+				found, ok = find(c, rest, true)
+				if !within && !mayContain(c.Rest(), key) {
+					return found, ok
+				}
+			} else {
+				c.Next()
+			}
+		}
+		c.Leave()
+	case kind == '[' && index >= 0:
+		for c.Enter(); index > 0 && c.Kind() != 0; index-- {
+			c.Next()
+		}
+		if c.Kind() != 0 {
+			found, ok = find(c, rest, within)
+		}
+		if within {
+			c.Leave()
+		}
+	case (kind == '[' || kind == '"') && key == "length" && rest == "":
+		return strconv.AppendInt(nil, int64(length(c)), 10), true
+	default:
+		c.Next()
+	}
+	return found, ok
+}
+
+// mayContain reports whether a text can contain a name, written with or without escapes.
+// It is much faster than reading the text.
+func mayContain(text []byte, name string) bool {
+	return bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte(name))
+}
+
+// cutPath returns the first key or index of a path; index is -1 for a key.
+func cutPath(path string) (key string, index int, rest string, ok bool) {
+	if path[0] == '[' {
+		end := strings.IndexByte(path, ']')
+		index, err := strconv.Atoi(path[1:max(end, 1)])
+		return "", index, path[end+1:], err == nil && index >= 0
+	}
+	path = strings.TrimPrefix(path, ".")
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	return path[:end], -1, path[end:], end > 0
+}
+
+// length reads the next value and returns the length of an array in items, of a string
+// in UTF-16 code units.
+func length(c *strictjson.Cursor) int {
+	if c.Kind() == '"' {
+		return len(utf16.Encode([]rune(strictjson.Unquote(c.Next()))))
+	}
+	n := 0
+	for c.Enter(); c.Kind() != 0; n++ {
+		c.Next()
+	}
+	c.Leave()
+	return n
+}
+
+// Text returns a value as it is inserted in other text (clause F6 of the format): a string as it
+// is, an object with a string "text" as that string, an array of such objects as one
+// line for each, null as nothing, and every other value as JSON.
+func Text(value json.RawMessage) string {
+	value = bytes.TrimSpace(value)
+	if len(value) > 0 && value[0] == '"' {
+		return strictjson.Unquote(value)
+	}
+	return string(appendText(nil, value))
+}
+
+// appendText appends the [Text] of a value without white space around it.
+func appendText(b []byte, value json.RawMessage) []byte {
+	if len(value) == 0 {
+		return b
+	}
+	switch value[0] {
+	case 'n':
+		return b
+	case '"':
+		return strictjson.AppendUnquote(b, value)
+	case '{', '[':
+		c := strictjson.NewCursor(value)
+		defer c.Close()
+		if text, ok := appendOwnTexts(b, c); ok {
+			return text
+		}
+	}
+	compact := bytes.NewBuffer(b)
+	if json.Compact(compact, value) != nil {
+		return append(b, value...)
+	}
+	return compact.Bytes()
+}
+
+// appendOwnTexts appends the "text" of the next value, or of each item of an array as
+// one line. It reports whether there is one, and all of them have it.
+func appendOwnTexts(b []byte, c *strictjson.Cursor) ([]byte, bool) {
+	if c.Kind() == '{' {
+		return appendOwnText(b, c)
+	}
+	c.Enter()
+	b, ok := appendOwnText(b, c)
+	for ok && c.Kind() != 0 {
+		b, ok = appendOwnText(append(b, '\n'), c)
+	}
+	return b, ok
+}
+
+// appendOwnText reads the next value and appends its "text". It reports whether the
+// value is an object with one.
+func appendOwnText(b []byte, c *strictjson.Cursor) ([]byte, bool) {
+	if c.Kind() != '{' {
+		return b, false
+	}
+	var text []byte
+	for c.Enter(); c.Kind() != 0; {
+		if name, value := c.Next(), c.Next(); strictjson.IsString(name, "text") {
+			text = value
+		}
+	}
+	c.Leave()
+	if len(text) == 0 || text[0] != '"' {
+		return b, false
+	}
+	return strictjson.AppendUnquote(b, text), true
+}
