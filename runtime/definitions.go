@@ -162,7 +162,3 @@ func (rt *Runtime) Revision(id sentinels.ID, n int) (Stored, error) { return rt.
 // Decoded returns the definition of a revision. All callers share it: it must not be
 // changed.
 func (rt *Runtime) Decoded(s Stored) (*sentinels.Definition, error) { return rt.defs.Decoded(s) }
-
-// head returns the newest revision, which may be a tombstone; one of revision
-// 0 if the id was never used.
-func (rt *Runtime) head(id sentinels.ID) (Stored, error) { return rt.defs.Head(id) }

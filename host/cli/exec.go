@@ -177,7 +177,7 @@ func (a *app) exec(ctx context.Context, name string, args []string) (err error) 
 // linger carries out the run that a command began in this process: to end now
 // would leave it to nobody.
 func (a *app) linger(ctx context.Context, s *session, told *feed, id sentinels.RunID) error {
-	a.say("run %s is carried out here until it ends", id)
+	a.say("run %s is executed here until it ends", id)
 	a.flags.output = asTable // the data is the command's answer, and is written
 	out, err := a.carry(ctx, s, told, func() (sentinels.RunID, error) { return id, nil })
 	if err != nil {

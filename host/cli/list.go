@@ -256,7 +256,7 @@ func reason(r runtime.RunInfo) string {
 	case r.Reason != "":
 		return r.Reason
 	case !r.Status.Final() && !r.Live:
-		return "no process carries it out"
+		return "no process executes it"
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ func (a *app) pluginCommand() *cobra.Command {
 			if len(args) == 0 {
 				return nil
 			}
-			e := &usageError{text: fmt.Sprintf("%q is no verb of plugin", args[0]), hint: "sentinel plugin --help lists them"}
+			e := &usageError{text: fmt.Sprintf("plugin: unknown command %q", args[0]), hint: "sentinel plugin --help lists them"}
 			var names []string
 			for _, verb := range cmd.Commands() {
 				names = append(names, verb.Name())

@@ -150,7 +150,7 @@ func (a *app) showResults(results []plugintest.Result) error {
 	case failed > 0:
 		return exitError(ExitFailed)
 	case len(results) == 0:
-		return &abi.Error{Code: abi.NotFound, Message: "plugin test: there is no case to carry out"}
+		return &abi.Error{Code: abi.NotFound, Message: "plugin test: there is no case to run"}
 	}
 	return nil
 }

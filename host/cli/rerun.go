@@ -28,7 +28,7 @@ func (a *app) retryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "retry RUN|NAME", Short: "Begin a run's work again in a new run, from its start or at a step",
 		Long: "With --from, what came before that step is taken over from the run and not done again.\n" +
-			"NAME is the sentinel's newest run. The run is carried out in the server, if there is one, else here.",
+			"NAME is the sentinel's newest run. The run is executed in the server if there is one, otherwise here.",
 		Example: "  sentinel retry 3f9a01bc --from fix --with-revision latest",
 		Args:    exactly("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func (a *app) retryCommand() *cobra.Command {
 			return a.rerun(cmd.Context(), args[0], "sentinel/retry", params, &f)
 		},
 	}
-	c.Flags().StringVar(&from, "from", "", "first step to carry out: its address, id or name")
+	c.Flags().StringVar(&from, "from", "", "first step to execute: its address, id or name")
 	c.Flags().IntVar(&iteration, "iteration", 0, "iteration to begin with (default: the last with --from, else the first)")
 	c.Flags().StringVar(&revision, "with-revision", "", "latest, or the number of a revision (default: the definition that the run had)")
 	c.Flags().StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE: in place of the run's input; repeatable")
@@ -86,7 +86,7 @@ func (a *app) forkCommand() *cobra.Command {
 	}
 	fs := c.Flags()
 	fs.IntVar(&iteration, "iteration", 0, "iteration to begin with")
-	fs.StringVar(&from, "from", "", "first step to carry out in it: its address, id or name")
+	fs.StringVar(&from, "from", "", "first step to execute in it: its address, id or name")
 	fs.IntVar(&at.index, "index", -1, "place of the step to change, from 0")
 	fs.StringVar(&at.address, "address", "", "the step to change where it is nested, such as 3.then.0, or by its id")
 	fs.StringVar(&at.step, "step", "", "takes the step's place as a whole, JSON or @FILE")

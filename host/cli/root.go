@@ -33,17 +33,17 @@ const (
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sentinel",
-		Short: "Carry out sentinels: durable loops of steps, written as JSON",
+		Short: "Run sentinels: durable loops of steps, written as JSON",
 		Long: "A sentinel is a loop of steps in a JSON file. A run of one is durable: end the\n" +
-			"process anywhere, and `sentinel run --resume RUN` goes on where it was.",
-		Example:       "  sentinel init\n  sentinel validate my-sentinel.json\n  sentinel run my-sentinel.json",
+			"process anywhere, and `sentinel run --resume RUN` continues where it was.",
+		Example:       "  sentinel init\n  sentinel validate .sentinel/sentinels/build-fix.json\n  sentinel run build-fix",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true, DisableDescriptions: false},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
-			e := &usageError{text: fmt.Sprintf("%q is no verb", args[0]), hint: "sentinel --help lists them"}
+			e := &usageError{text: fmt.Sprintf("unknown command %q", args[0]), hint: "sentinel --help lists them"}
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				e.hint = fmt.Sprintf("did you mean %q?", near[0])
 			}
@@ -52,7 +52,7 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if !slices.Contains([]string{asTable, asJSON, asJSONL}, a.flags.output) {
-				return &usageError{fmt.Sprintf("--output %q is no format", a.flags.output), "the formats are table, json and jsonl"}
+				return &usageError{fmt.Sprintf("invalid --output %q: want table, json or jsonl", a.flags.output), ""}
 			}
 			return nil
 		},

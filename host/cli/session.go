@@ -305,10 +305,10 @@ func (a *app) held(ctx context.Context) error {
 			e.hint = "let it carry this out, end it, or use another store with --state DIR"
 		}
 	case 1:
-		e.text = fmt.Sprintf("process %d has the store in %s and carries out run %s", s.info.PID, a.state(), s.info.Runs[0])
+		e.text = fmt.Sprintf("process %d has the store in %s and executes run %s", s.info.PID, a.state(), s.info.Runs[0])
 		e.hint = fmt.Sprintf("wait for it or end it with `sentinel stop%s %s`, or use another store with --state DIR", a.sameStore(), s.info.Runs[0])
 	default:
-		e.text = fmt.Sprintf("process %d has the store in %s and carries out runs %s", s.info.PID, a.state(), strings.Join(s.info.Runs, ", "))
+		e.text = fmt.Sprintf("process %d has the store in %s and executes runs %s", s.info.PID, a.state(), strings.Join(s.info.Runs, ", "))
 		e.hint = fmt.Sprintf("wait for them or end them with `sentinel stop%s RUN`, or use another store with --state DIR", a.sameStore())
 	}
 	return e

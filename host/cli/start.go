@@ -15,8 +15,8 @@ func (a *app) startCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use: "start NAME|FILE", Short: "Start a run in the server",
-		Long: "Where another process carries out runs, this one starts there and this returns at once.\n" +
-			"Else it is carried out here, as `sentinel run` does.",
+		Long: "If another process executes runs, this one starts there and the command returns at once.\n" +
+			"Otherwise it is executed here, as `sentinel run` does.",
 		Args: exactly("NAME or FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
@@ -30,7 +30,7 @@ func (a *app) startCommand() *cobra.Command {
 					return err
 				}
 			}
-			a.say("no process carries out runs, so this one does, as `sentinel run` would")
+			a.say("no process executes runs, so this one does, as `sentinel run` would")
 			return a.startRun(ctx, args[0], &f)
 		},
 	}

@@ -75,7 +75,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use: "resume RUN|NAME", Short: "Let a paused run or paused triggers go on, or take up a run whose process ended",
-		Long: "A run that another process carries out goes on there. Any other is taken up here,\n" +
+		Long: "A run that another process executes continues there. Any other is continued here,\n" +
 			"as `sentinel run --resume` does.",
 		Args: exactly("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -111,7 +111,7 @@ func (a *app) resume(ctx context.Context, word string, f *runFlags) error {
 	if err := errors.Join(err, s.close()); err != nil {
 		return err
 	}
-	a.say("no process carries out runs, so this one goes on with it")
+	a.say("no process executes runs, so this one continues it")
 	f.resume = string(info.ID)
 	return a.resumeRun(ctx, f)
 }

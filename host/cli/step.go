@@ -20,7 +20,7 @@ func (a *app) stepCommand() *cobra.Command {
 	c := &cobra.Command{Use: "step", Short: "Look at and edit the steps of a stored sentinel or of one run",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &usageError{fmt.Sprintf("step: %q is no verb", args[0]), "there are: sentinel step list, add, update, remove"}
+				return &usageError{fmt.Sprintf("step: unknown command %q", args[0]), "the commands are sentinel step list, add, update, remove"}
 			}
 			return nil
 		},

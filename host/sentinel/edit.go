@@ -214,7 +214,7 @@ func (f family) editRun(ctx context.Context, call *command.Call, t found, in edi
 	// What a person may have expected and does not happen.
 	switch {
 	case e.Definition.Loop.Type == sentinels.LoopOnce:
-		out.Note = "the run makes one pass, which goes on unchanged; no pass will use the edit"
+		out.Note = "the run has one iteration, which continues unchanged; no iteration will use the edit"
 	case e.Revision != 0:
 		out.Note = fmt.Sprintf("only this run was edited and no longer follows the sentinel; sentinel %q is as it was", t.id)
 	}
