@@ -33,7 +33,7 @@ func TestGuestsOfOthersHaveNoNetwork(t *testing.T) {
 	}
 	for source, want := range map[string]string{
 		"builtin":          "",
-		"httpasked.wasm":   `describe: asks[0].names is empty, and http needs names`,
+		"httpasked.wasm":   `describe: permissions[0].names is empty, and http needs names`,
 		"httpunasked.wasm": `link "sentinel_http": plugin "httpunasked" imports it without asking for "http"`,
 	} {
 		if got, ok := problems[source]; !ok || !strings.HasPrefix(got, want) || want == "" && got != "" {

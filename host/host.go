@@ -141,26 +141,26 @@ func (h *Host) open(ctx context.Context) error {
 	// Who has the store owns the processes that a crash left behind, so they
 	// are ended only behind this.
 	h.rt, err = runtime.Open(ctx, runtime.Options{
-		Dir:         h.state,
-		CacheDir:    h.cacheDir(),
-		Plugins:     guests,
-		Grants:      h.grants,
-		CheckAsk:    checkAsk,
-		Commands:    (*commandBridge)(h),
-		Models:      h.models,
-		Executions:  (*executions)(h),
-		Contexts:    (*contexts)(h),
-		HTTP:        outgoing{fetch.New(fetch.Options{Secrets: h.secrets})},
-		Folders:     folders{folder.New(folder.Options{Shut: h.shut()})},
-		Triggers:    append(standard.Set(), h.opt.Kinds...),
-		Secret:      h.secret,
-		Workspace:   h.opt.Workspace,
-		OnInterrupt: h.opt.OnInterrupt,
-		Limits:      h.limits(),
-		MinFree:     int64(h.settings.Limits.FreeSpace),
-		Redact:      h.redact,
-		Observer:    runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
-		Logger:      h.opt.Logger,
+		Dir:             h.state,
+		CacheDir:        h.cacheDir(),
+		Plugins:         guests,
+		Grants:          h.grants,
+		CheckPermission: checkPermission,
+		Commands:        (*commandBridge)(h),
+		Models:          h.models,
+		Executions:      (*executions)(h),
+		Contexts:        (*contexts)(h),
+		HTTP:            outgoing{fetch.New(fetch.Options{Secrets: h.secrets})},
+		Folders:         folders{folder.New(folder.Options{Shut: h.shut()})},
+		Triggers:        append(standard.Set(), h.opt.Kinds...),
+		Secret:          h.secret,
+		Workspace:       h.opt.Workspace,
+		OnInterrupt:     h.opt.OnInterrupt,
+		Limits:          h.limits(),
+		MinFree:         int64(h.settings.Limits.FreeSpace),
+		Redact:          h.redact,
+		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
+		Logger:          h.opt.Logger,
 
 		SnapshotEvery: h.opt.Snapshots,
 	})
@@ -300,9 +300,9 @@ func (h *Host) observe(p runtime.Progress) {
 	}
 }
 
-// checkAsk reads a name that a plugin asks for as the code will that compares it with
+// checkPermission reads a name that a plugin asks for as the code will that compares it with
 // a request.
-func checkAsk(use abi.Use, name string) error {
+func checkPermission(use abi.Use, name string) error {
 	if use == abi.UseHTTP {
 		return fetch.CheckHost(name)
 	}

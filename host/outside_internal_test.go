@@ -123,7 +123,7 @@ func TestSecretsStayOutside(t *testing.T) {
 		Dir:     h.state,
 		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}, {Name: "outside.wasm", Wasm: guest}},
 		Grants: granted{plugin.Grant{
-			Allow: []plugin.Ask{
+			Allow: []plugin.Permission{
 				{Use: string(abi.UseHTTP), Names: []string{"api.example.com:" + port, "other.example.com:" + port}},
 				{Use: string(abi.UseFolder), Names: []string{"data:rw"}}, {Use: string(abi.UseSecret), Names: []string{"TOKEN"}},
 			},

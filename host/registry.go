@@ -46,7 +46,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
 		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust}),
 		plugin.Commands(plugin.Options{
-			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup, CheckAsk: checkAsk,
+			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup, CheckPermission: checkPermission,
 			Keep: h.shut(),
 		}),
 		{command.SearchTools(r)},

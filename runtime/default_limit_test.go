@@ -42,7 +42,7 @@ func TestDefaultStepLimitAfterAWait(t *testing.T) {
 			if hangs {
 				w.delay = time.Hour
 			}
-			mod := reach(ask(abi.UseCommand, "*"))
+			mod := reach(permission(abi.UseCommand, "*"))
 			mod.Step = func(g *runtime.GoGuest) (any, error) {
 				g.Call(abi.FuncWait, map[string]any{"durationMs": 90_000}) // half a limit is over
 				if a := g.Call(abi.FuncCommand, map[string]any{"command": "world/act", "params": map[string]any{"value": 1}}); a.Error != nil {

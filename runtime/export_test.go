@@ -23,10 +23,10 @@ func OpenOn(ctx context.Context, db store.Store, opt Options) (*Runtime, error) 
 // A GoModule stands behind the guest seam in place of a plugin: its steps are
 // Go functions. Only tests have such a thing.
 type GoModule struct {
-	Name  string
-	Types []wasm.StepType
-	Asks  []wasm.Ask
-	Step  func(g *GoGuest) (any, error)
+	Name        string
+	Types       []wasm.StepType
+	Permissions []wasm.Permission
+	Step        func(g *GoGuest) (any, error)
 }
 
 // A GoGuest is one run of a GoModule's step.
@@ -75,7 +75,7 @@ type Answer struct {
 
 func (m *GoModule) Digest() string { return "go-" + m.Name }
 func (m *GoModule) Manifest() wasm.Manifest {
-	return wasm.Manifest{Name: m.Name, ABI: 1, Steps: m.Types, Asks: m.Asks}
+	return wasm.Manifest{Name: m.Name, ABI: 1, Steps: m.Types, Permissions: m.Permissions}
 }
 func (m *GoModule) Bytes() []byte { return nil }
 

@@ -42,7 +42,7 @@ func (a *attempt) denied(c *call) *abi.Error {
 		if e := parse(c, &req); e != nil {
 			return e
 		}
-		if !a.mod.AllowsAndAsks(use, req.Event) {
+		if !a.mod.AllowsRequested(use, req.Event) {
 			return a.mod.Refusal("plugin %q is not allowed to emit %q", a.mod.Manifest().Name, req.Event)
 		}
 	}
@@ -66,7 +66,7 @@ func deniedCommand(m *pluginset.Module, info CommandInfo) *abi.Error {
 	}
 	grant, _ := m.Allowed()
 	names, _ := grant.Names(abi.UseCommand)
-	asked, _ := m.Asks(abi.UseCommand)
+	asked, _ := m.Requested(abi.UseCommand)
 	name := m.Manifest().Name
 	switch {
 	case !info.namedBy(asked):
@@ -118,7 +118,7 @@ func (a *attempt) deniedSpawn(c *call) *abi.Error {
 			return nil
 		}
 	}
-	if id == "" || !a.mod.AllowsAndAsks(abi.UseSpawn, id) {
+	if id == "" || !a.mod.AllowsRequested(abi.UseSpawn, id) {
 		return a.mod.Refusal("plugin %q is not allowed to start the sentinel %q", a.mod.Manifest().Name, id)
 	}
 	return nil
@@ -146,7 +146,7 @@ func (a *attempt) deniedModel(requested string, quote ModelQuote) *abi.Error {
 		return nil
 	}
 	full := quote.Provider + "/" + quote.Model
-	if requested != "" && a.mod.AllowsAndAsks(abi.UseLLM, requested) || a.mod.AllowsAndAsks(abi.UseLLM, full) || a.mod.AllowsAndAsks(abi.UseLLM, quote.Model) {
+	if requested != "" && a.mod.AllowsRequested(abi.UseLLM, requested) || a.mod.AllowsRequested(abi.UseLLM, full) || a.mod.AllowsRequested(abi.UseLLM, quote.Model) {
 		return nil
 	}
 	return a.mod.Refusal("plugin %q is not allowed the model %q", a.mod.Manifest().Name, full)

@@ -34,7 +34,7 @@ func (g *grants) Grant(_ context.Context, p plugin.Info) (plugin.Grant, error) {
 			return grant, nil
 		}
 	}
-	if len(p.Asks) == 0 {
+	if len(p.Permissions) == 0 {
 		return plugin.Grant{}, nil
 	}
 	return plugin.Grant{}, abi.New(abi.Denied, p.Name+" waits for approval")
@@ -66,8 +66,8 @@ func (o *outside) Do(_ context.Context, c runtime.PluginCall) (json.RawMessage, 
 
 // reach is a plugin of others whose step makes the host call that its fields
 // say, and outputs the answer.
-func reach(asks ...wasm.Ask) *runtime.GoModule {
-	return &runtime.GoModule{Name: "reach", Asks: asks, Types: []wasm.StepType{{Type: "reach", Fields: json.RawMessage(
+func reach(permissions ...wasm.Permission) *runtime.GoModule {
+	return &runtime.GoModule{Name: "reach", Permissions: permissions, Types: []wasm.StepType{{Type: "reach", Fields: json.RawMessage(
 		`{"type":"object","properties":{"function":{"type":"string"},"request":{"x-sentinel":"raw"},"tools":{"x-sentinel":"tools"},
 		  "command":{"type":"string"},"params":{"x-sentinel":"params"},"definition":{"x-sentinel":"definition"}}}`)}},
 		Step: func(g *runtime.GoGuest) (any, error) {
@@ -77,65 +77,65 @@ func reach(asks ...wasm.Ask) *runtime.GoModule {
 		}}
 }
 
-func ask(use abi.Use, names ...string) wasm.Ask {
-	return wasm.Ask{Use: string(use), Names: names, Reason: "the test needs it"}
+func permission(use abi.Use, names ...string) wasm.Permission {
+	return wasm.Permission{Use: string(use), Names: names, Reason: "the test needs it"}
 }
 
-func allowed(use abi.Use, names ...string) plugin.Ask {
-	return plugin.Ask{Use: string(use), Names: names}
+func allowed(use abi.Use, names ...string) plugin.Permission {
+	return plugin.Permission{Use: string(use), Names: names}
 }
 
 // TestGrantOfEachCall makes every guarded host call inside and outside of what
 // the plugin asks for and is allowed.
 func TestGrantOfEachCall(t *testing.T) {
-	every := []wasm.Ask{
-		ask(abi.UseCommand, "world/*", "secret/tool"), ask(abi.UseLLM, "world/*"), ask(abi.UseWatch), ask(abi.UseSpawn, "kid", "other"), ask(abi.UseEmit, "a:*"),
-		ask(abi.UseHTTP, "example.com"), ask(abi.UseFolder, "data"),
+	every := []wasm.Permission{
+		permission(abi.UseCommand, "world/*", "secret/tool"), permission(abi.UseLLM, "world/*"), permission(abi.UseWatch), permission(abi.UseSpawn, "kid", "other"), permission(abi.UseEmit, "a:*"),
+		permission(abi.UseHTTP, "example.com"), permission(abi.UseFolder, "data"),
 	}
 	for _, c := range []struct {
-		name     string
-		asks     []wasm.Ask // default every
-		allow    []plugin.Ask
-		function string
-		request  string
-		denied   string // part of the message, "" for an answer that is no denial
+		name        string
+		permissions []wasm.Permission // default every
+		allow       []plugin.Permission
+		function    string
+		request     string
+		denied      string // part of the message, "" for an answer that is no denial
 	}{
-		{"command", nil, []plugin.Ask{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/look"}`, ""},
-		{"command not allowed", nil, []plugin.Ask{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act"}`, `not allowed the command "world/act"`},
-		{"command not asked for", []wasm.Ask{ask(abi.UseCommand, "world/look")}, []plugin.Ask{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/act"}`, `does not ask for the command "world/act"`},
-		{"no command at all", nil, []plugin.Ask{allowed(abi.UseEmit)}, abi.FuncCommand, `{"command":"world/look"}`, "not allowed command"},
-		{"private by star", []wasm.Ask{ask(abi.UseCommand, "*")}, []plugin.Ask{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
-		{"private by a family above", nil, []plugin.Ask{allowed(abi.UseCommand, "world/*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
-		{"private by name", []wasm.Ask{ask(abi.UseCommand, "world/hidden/act")}, []plugin.Ask{allowed(abi.UseCommand, "world/hidden/act")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, ""},
-		{"execution by its family", []wasm.Ask{ask(abi.UseCommand, "world/execute")}, []plugin.Ask{allowed(abi.UseCommand, "*", "world/*")}, abi.FuncCommand, `{"command":"world/execute"}`, "not allowed the command"},
-		{"execution asked for by patterns", []wasm.Ask{ask(abi.UseCommand, "*", "world/*")}, []plugin.Ask{allowed(abi.UseCommand, "world/execute")}, abi.FuncCommand, `{"command":"world/execute"}`, "does not ask"},
-		{"execution by name", []wasm.Ask{ask(abi.UseCommand, "world/execute")}, []plugin.Ask{allowed(abi.UseCommand, "world/execute")}, abi.FuncCommand, `{"command":"world/execute"}`, ""},
-		{"by a model", nil, []plugin.Ask{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act","by":"model","tools":["*"]}`, `not allowed the command`},
-		{"emit", nil, []plugin.Ask{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:b"}`, ""},
-		{"emit not allowed", nil, []plugin.Ask{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:c"}`, `not allowed to emit "a:c"`},
-		{"emit not asked for", nil, []plugin.Ask{allowed(abi.UseEmit)}, abi.FuncEmit, `{"event":"b:c"}`, `not allowed to emit`},
-		{"model", nil, []plugin.Ask{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, ""},
-		{"model not allowed", nil, []plugin.Ask{allowed(abi.UseLLM, "world/small")}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model "world/oracle"`},
-		{"model not asked for", []wasm.Ask{ask(abi.UseLLM, "moon/*")}, []plugin.Ask{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model`},
+		{"command", nil, []plugin.Permission{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/look"}`, ""},
+		{"command not allowed", nil, []plugin.Permission{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act"}`, `not allowed the command "world/act"`},
+		{"command not asked for", []wasm.Permission{permission(abi.UseCommand, "world/look")}, []plugin.Permission{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/act"}`, `does not ask for the command "world/act"`},
+		{"no command at all", nil, []plugin.Permission{allowed(abi.UseEmit)}, abi.FuncCommand, `{"command":"world/look"}`, "not allowed command"},
+		{"private by star", []wasm.Permission{permission(abi.UseCommand, "*")}, []plugin.Permission{allowed(abi.UseCommand, "*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
+		{"private by a family above", nil, []plugin.Permission{allowed(abi.UseCommand, "world/*")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, "does not ask"},
+		{"private by name", []wasm.Permission{permission(abi.UseCommand, "world/hidden/act")}, []plugin.Permission{allowed(abi.UseCommand, "world/hidden/act")}, abi.FuncCommand, `{"command":"world/hidden/act"}`, ""},
+		{"execution by its family", []wasm.Permission{permission(abi.UseCommand, "world/execute")}, []plugin.Permission{allowed(abi.UseCommand, "*", "world/*")}, abi.FuncCommand, `{"command":"world/execute"}`, "not allowed the command"},
+		{"execution asked for by patterns", []wasm.Permission{permission(abi.UseCommand, "*", "world/*")}, []plugin.Permission{allowed(abi.UseCommand, "world/execute")}, abi.FuncCommand, `{"command":"world/execute"}`, "does not ask"},
+		{"execution by name", []wasm.Permission{permission(abi.UseCommand, "world/execute")}, []plugin.Permission{allowed(abi.UseCommand, "world/execute")}, abi.FuncCommand, `{"command":"world/execute"}`, ""},
+		{"by a model", nil, []plugin.Permission{allowed(abi.UseCommand, "world/look")}, abi.FuncCommand, `{"command":"world/act","by":"model","tools":["*"]}`, `not allowed the command`},
+		{"emit", nil, []plugin.Permission{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:b"}`, ""},
+		{"emit not allowed", nil, []plugin.Permission{allowed(abi.UseEmit, "a:b")}, abi.FuncEmit, `{"event":"a:c"}`, `not allowed to emit "a:c"`},
+		{"emit not asked for", nil, []plugin.Permission{allowed(abi.UseEmit)}, abi.FuncEmit, `{"event":"b:c"}`, `not allowed to emit`},
+		{"model", nil, []plugin.Permission{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, ""},
+		{"model not allowed", nil, []plugin.Permission{allowed(abi.UseLLM, "world/small")}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model "world/oracle"`},
+		{"model not asked for", []wasm.Permission{permission(abi.UseLLM, "moon/*")}, []plugin.Permission{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model`},
 		{"watch", nil, nil, abi.FuncWatch, `{"executionId":"x"}`, "not allowed watch"},
-		{"spawn of its own field", nil, []plugin.Ask{allowed(abi.UseSpawn)}, abi.FuncSpawn, `{"field":"definition"}`, ""},
+		{"spawn of its own field", nil, []plugin.Permission{allowed(abi.UseSpawn)}, abi.FuncSpawn, `{"field":"definition"}`, ""},
 		{"spawn without a grant", nil, nil, abi.FuncSpawn, `{"field":"definition"}`, "not allowed spawn"},
-		{"spawn of a stored one", nil, []plugin.Ask{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"kid"}`, ""},
-		{"spawn of another stored one", nil, []plugin.Ask{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"other"}`, `not allowed to start the sentinel "other"`},
-		{"http", nil, []plugin.Ask{allowed(abi.UseHTTP, "example.com")}, abi.FuncHTTP, `{"url":"https://example.com"}`, ""},
+		{"spawn of a stored one", nil, []plugin.Permission{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"kid"}`, ""},
+		{"spawn of another stored one", nil, []plugin.Permission{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"other"}`, `not allowed to start the sentinel "other"`},
+		{"http", nil, []plugin.Permission{allowed(abi.UseHTTP, "example.com")}, abi.FuncHTTP, `{"url":"https://example.com"}`, ""},
 		{"http without a grant", nil, nil, abi.FuncHTTP, `{"url":"https://example.com"}`, "not allowed http"},
-		{"folder", nil, []plugin.Ask{allowed(abi.UseFolder, "data")}, abi.FuncFile, `{"folder":"data","op":"read","path":"x"}`, ""},
+		{"folder", nil, []plugin.Permission{allowed(abi.UseFolder, "data")}, abi.FuncFile, `{"folder":"data","op":"read","path":"x"}`, ""},
 		{"folder without a grant", nil, nil, abi.FuncFile, `{"folder":"data","op":"read","path":"x"}`, "not allowed folder"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			net, files := new(outside), new(outside)
 			w := newFakeHost()
 			rt := open(t, w, store.NewMemory(), runtime.Options{HTTP: net, Folders: files, Grants: &grants{all: map[string]plugin.Grant{"*": {Allow: c.allow}}}})
-			asks := c.asks
-			if asks == nil {
-				asks = every
+			permissions := c.permissions
+			if permissions == nil {
+				permissions = every
 			}
-			if err := runtime.AddUntrusted(rt, reach(asks...)); err != nil {
+			if err := runtime.AddUntrusted(rt, reach(permissions...)); err != nil {
 				t.Fatal(err)
 			}
 			for _, id := range []string{"kid", "other"} {
@@ -177,7 +177,7 @@ func TestDenialReplays(t *testing.T) {
 	db, w := store.NewMemory(), newFakeHost()
 	g := &grants{all: map[string]plugin.Grant{"*": {}}}
 	rt := open(t, w, db, runtime.Options{Grants: g})
-	mod := reach(ask(abi.UseEmit))
+	mod := reach(permission(abi.UseEmit))
 	mod.Step = func(g *runtime.GoGuest) (any, error) {
 		said := g.Call(abi.FuncEmit, map[string]any{"event": "a"})
 		if a := g.Call(abi.FuncWait, map[string]any{"event": "go"}); a.Error != nil {
@@ -193,7 +193,7 @@ func TestDenialReplays(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the step to wait", func() bool { return runtime.Subscribers(rt) == 1 })
-	g.set("*", &plugin.Grant{Allow: []plugin.Ask{allowed(abi.UseEmit)}})
+	g.set("*", &plugin.Grant{Allow: []plugin.Permission{allowed(abi.UseEmit)}})
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -210,10 +210,10 @@ func TestDenialReplays(t *testing.T) {
 // and is denied, and its type is unknown for what is read afterwards.
 func TestLostGrant(t *testing.T) {
 	w := newFakeHost()
-	g := &grants{all: map[string]plugin.Grant{"*": {Allow: []plugin.Ask{allowed(abi.UseEmit), allowed(abi.UseHTTP, "x")}}}}
+	g := &grants{all: map[string]plugin.Grant{"*": {Allow: []plugin.Permission{allowed(abi.UseEmit), allowed(abi.UseHTTP, "x")}}}}
 	net := new(outside)
 	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g, HTTP: net})
-	mod := reach(ask(abi.UseEmit), ask(abi.UseHTTP, "x"))
+	mod := reach(permission(abi.UseEmit), permission(abi.UseHTTP, "x"))
 	mod.Step = func(g *runtime.GoGuest) (any, error) {
 		if a := g.Call(abi.FuncWait, map[string]any{"event": "go"}); a.Error != nil {
 			return nil, a.Error
@@ -255,9 +255,9 @@ func TestLostGrant(t *testing.T) {
 // TestDefinitionBeyondGrant checks what a step names when its definition is saved.
 func TestDefinitionBeyondGrant(t *testing.T) {
 	w := newFakeHost()
-	g := &grants{all: map[string]plugin.Grant{"*": {Allow: []plugin.Ask{allowed(abi.UseCommand, "world/look")}}}}
+	g := &grants{all: map[string]plugin.Grant{"*": {Allow: []plugin.Permission{allowed(abi.UseCommand, "world/look")}}}}
 	rt := open(t, w, store.NewMemory(), runtime.Options{Grants: g})
-	if err := runtime.AddUntrusted(rt, reach(ask(abi.UseCommand, "world/look", "world/act"))); err != nil {
+	if err := runtime.AddUntrusted(rt, reach(permission(abi.UseCommand, "world/look", "world/act"))); err != nil {
 		t.Fatal(err)
 	}
 	for fields, want := range map[string]string{
@@ -279,14 +279,14 @@ func TestDefinitionBeyondGrant(t *testing.T) {
 	}
 }
 
-// asking makes a plugin with real code, of one step type, that asks for asks.
-func asking(t testing.TB, source, version string, asks ...wasm.Ask) plugin.Source {
+// asking makes a plugin with real code, of one step type, that asks for permissions.
+func asking(t testing.TB, source, version string, permissions ...wasm.Permission) plugin.Source {
 	t.Helper()
 	code, err := os.ReadFile("testdata/guests/plain.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(wasm.Manifest{Name: strings.TrimSuffix(source, ".wasm"), Version: version, ABI: 1, Asks: asks, Stateless: true,
+	text, err := json.Marshal(wasm.Manifest{Name: strings.TrimSuffix(source, ".wasm"), Version: version, ABI: 1, Permissions: permissions, Stateless: true,
 		Steps: []wasm.StepType{{Type: strings.TrimSuffix(source, ".wasm"), Summary: "s", Fields: json.RawMessage(`{"type":"object"}`)}}})
 	if err != nil {
 		t.Fatal(err)
@@ -315,12 +315,12 @@ func TestWaiting(t *testing.T) {
 		}
 		told = append(told, line)
 	}}})
-	info, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "1", ask(abi.UseEmit, "a:*")))
+	info, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "1", permission(abi.UseEmit, "a:*")))
 	if abi.CodeOf(err) != abi.Denied || info.State != plugin.Waiting || len(info.Types) != 1 {
 		t.Fatalf("the first version is %+v, %v", info, err)
 	}
 	one := info.Digest
-	grant := plugin.Grant{Allow: []plugin.Ask{allowed(abi.UseEmit, "a:*")}}
+	grant := plugin.Grant{Allow: []plugin.Permission{allowed(abi.UseEmit, "a:*")}}
 	g.set(one, &grant)
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
@@ -345,19 +345,19 @@ func TestWaiting(t *testing.T) {
 	}
 	runs(sentinels.StatusCompleted)
 
-	next, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "2", ask(abi.UseEmit, "a:*", "b:*"), ask(abi.UseHTTP, "example.com")))
+	next, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "2", permission(abi.UseEmit, "a:*", "b:*"), permission(abi.UseHTTP, "example.com")))
 	if abi.CodeOf(err) != abi.Denied || next.State != plugin.Waiting {
 		t.Fatalf("the second version is %+v, %v", next, err)
 	}
 	info, _ = pluginOf(rt, "a.wasm")
-	missing := []plugin.Ask{{Use: "emit", Names: []string{"b:*"}, Reason: "the test needs it"}, {Use: "http", Names: []string{"example.com"}, Reason: "the test needs it"}}
+	missing := []plugin.Permission{{Use: "emit", Names: []string{"b:*"}, Reason: "the test needs it"}, {Use: "http", Names: []string{"example.com"}, Reason: "the test needs it"}}
 	if info.State != plugin.Live || info.Digest != one || info.Next == nil || info.Next.Digest != next.Digest || !cmp.Equal(info.Next.Missing, missing) {
 		t.Errorf("the old one is %+v, next %+v", info, info.Next)
 	}
 	runs(sentinels.StatusCompleted)
 	// Pruning must not take the code that waits.
 	prune(t, rt, runtime.Retention{})
-	g.set(next.Digest, &plugin.Grant{Allow: []plugin.Ask{allowed(abi.UseEmit)}, Reuse: true})
+	g.set(next.Digest, &plugin.Grant{Allow: []plugin.Permission{allowed(abi.UseEmit)}, Reuse: true})
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -444,22 +444,22 @@ func TestGrantedMemory(t *testing.T) {
 	}
 }
 
-// TestAsksAreRead: a name that the code which compares it with requests cannot read
+// TestPermissionsAreRead: a name that the code which compares it with requests cannot read
 // refuses the plugin when it is loaded.
-func TestAsksAreRead(t *testing.T) {
-	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Grants: &grants{}, CheckAsk: func(use abi.Use, name string) error {
+func TestPermissionsAreRead(t *testing.T) {
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Grants: &grants{}, CheckPermission: func(use abi.Use, name string) error {
 		if use == abi.UseHTTP && name != "a.com" {
 			return &abi.Error{Code: abi.BadFields, Message: name + " is not a host", Hint: "write a.com"}
 		}
 		return nil
 	}})
-	p := asking(t, "a.wasm", "1", ask(abi.UseEmit, "x"), ask(abi.UseHTTP, "a.com", "b"))
+	p := asking(t, "a.wasm", "1", permission(abi.UseEmit, "x"), permission(abi.UseHTTP, "a.com", "b"))
 	info, err := rt.LoadPlugin(t.Context(), p)
 	e := abi.As(err)
-	if e == nil || e.Code != abi.Plugin || !strings.Contains(e.Message, "asks[1].names[1]: b is not a host") || e.Hint != "write a.com" || info.State != plugin.Refused {
+	if e == nil || e.Code != abi.Plugin || !strings.Contains(e.Message, "permissions[1].names[1]: b is not a host") || e.Hint != "write a.com" || info.State != plugin.Refused {
 		t.Errorf("state %s, error %v, want the name and its place", info.State, err)
 	}
-	if _, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "2", ask(abi.UseHTTP, "a.com"))); abi.CodeOf(err) != abi.Denied {
+	if _, err := rt.LoadPlugin(t.Context(), asking(t, "a.wasm", "2", permission(abi.UseHTTP, "a.com"))); abi.CodeOf(err) != abi.Denied {
 		t.Errorf("names that can be read: %v, want that it waits", err)
 	}
 }

@@ -26,7 +26,7 @@ var slowHere = []string{"recursion", "recursion_indirect", "blocks_small", "floo
 type allows struct{}
 
 func (allows) Grant(_ context.Context, p plugin.Info) (plugin.Grant, error) {
-	return plugin.Grant{Allow: p.Asks}, nil
+	return plugin.Grant{Allow: p.Permissions}, nil
 }
 
 // TestHostileSteps: a hostile guest in a run is a step that failed, with a code

@@ -28,10 +28,10 @@ type Options struct {
 	// Grants says what plugins that are not trusted may do. Default nil: those
 	// that ask for nothing are live, all others are refused.
 	Grants plugin.Grants
-	// CheckAsk returns why a name that a plugin asks for could never be compared with
+	// CheckPermission returns why a name that a plugin asks for could never be compared with
 	// what it uses, such as a host that is none; it refuses the plugin. Default nil: of
 	// hosts all names are taken.
-	CheckAsk func(use abi.Use, name string) error
+	CheckPermission func(use abi.Use, name string) error
 	// Commands, Models, Executions, Contexts, HTTP and Folders are the outside
 	// world. Default nil: what needs one fails with code unavailable.
 	Commands   Commands

@@ -20,7 +20,7 @@ func (rt *Runtime) openPlugins(ctx context.Context) error {
 			_, ok, err := rt.db.Get(bucketTrusted, []byte(digest))
 			return ok && err == nil
 		},
-		Grants: rt.opt.Grants, CheckAsk: rt.opt.CheckAsk, Changed: rt.opt.Observer.Plugin,
+		Grants: rt.opt.Grants, CheckPermission: rt.opt.CheckPermission, Changed: rt.opt.Observer.Plugin,
 		Alive: rt.alive, Plugins: rt.limits.Plugins, PluginBytes: rt.limits.PluginBytes,
 	})
 	if err := rt.plugins.LoadAll(ctx, rt.opt.Plugins); err != nil {

@@ -29,7 +29,7 @@ func Example() {
 				return sdk.Object(sdk.F("id", sdk.String(id))), err
 			},
 		}},
-		Asks: []sdk.Ask{{Use: sdk.UseEmit, Reason: "To shout."}},
+		Permissions: []sdk.Permission{{Use: sdk.UseEmit, Reason: "To shout."}},
 	}
 	output, fault := plugin.Run(
 		`{"abi":1,"step":{"type":"shout","fields":{"text":"hey"}},"run":{"iteration":1},"attempt":1}`,

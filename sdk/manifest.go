@@ -23,12 +23,12 @@ func (p Plugin) Describe() string {
 		dst = s.appendManifest(dst)
 	}
 	dst = append(dst, ']')
-	if len(p.Asks) > 0 {
-		asks := make([]Value, len(p.Asks))
-		for i, a := range p.Asks {
-			asks[i] = Object(F("use", String(string(a.Use))), F("names", Strings(a.Names)), F("reason", String(a.Reason)))
+	if len(p.Permissions) > 0 {
+		permissions := make([]Value, len(p.Permissions))
+		for i, a := range p.Permissions {
+			permissions[i] = Object(F("use", String(string(a.Use))), F("names", Strings(a.Names)), F("reason", String(a.Reason)))
 		}
-		dst = List(asks...).AppendJSON(append(dst, `,"asks":`...))
+		dst = List(permissions...).AppendJSON(append(dst, `,"permissions":`...))
 	}
 	if p.Stateless {
 		dst = append(dst, `,"stateless":true`...)

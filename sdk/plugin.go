@@ -4,10 +4,10 @@ import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
 // A Plugin describes the step types of one module.
 type Plugin struct {
-	Name    string // ^[a-z][a-z0-9_]{0,63}$
-	Version string // chosen by the author
-	Steps   []Step
-	Asks    []Ask // the permissions that its host functions need
+	Name        string // ^[a-z][a-z0-9_]{0,63}$
+	Version     string // chosen by the author
+	Steps       []Step
+	Permissions []Permission // the permissions that its host functions need
 
 	// Stateless declares that requests and outputs depend only on the input, so that
 	// an operator may allow instances to be reused.
@@ -37,14 +37,14 @@ type Step struct {
 	Validate func(fields Value) []Problem
 }
 
-// An Ask is one permission with its reason, which the operator reads.
-type Ask struct {
+// A Permission is one permission with its reason, which the operator reads.
+type Permission struct {
 	Use    abi.Use
 	Names  []string // commands or hosts; patterns such as "code/*" and "*"
 	Reason string
 }
 
-// The uses of an [Ask].
+// The uses of a [Permission].
 const (
 	UseCommand = abi.UseCommand
 	UseLLM     = abi.UseLLM

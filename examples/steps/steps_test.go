@@ -103,7 +103,7 @@ func TestDroppedIntoServe(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, err := lesson.Command(t, dir, "validate", file).CombinedOutput()
-			if len(listed.Asks) == 0 {
+			if len(listed.Permissions) == 0 {
 				if err != nil || listed.Problem != "" {
 					t.Errorf("it asks for nothing and is not live: %v %s\n%s", err, listed.Problem, out)
 				}
@@ -166,10 +166,10 @@ func errText(err error) string {
 
 // A plugin is what the test reads of an entry of plugin/list.
 type plugin struct {
-	Name    string            `json:"name"`
-	Source  string            `json:"source"`
-	Problem string            `json:"problem"`
-	Asks    []json.RawMessage `json:"asks"`
+	Name        string            `json:"name"`
+	Source      string            `json:"source"`
+	Problem     string            `json:"problem"`
+	Permissions []json.RawMessage `json:"permissions"`
 }
 
 // find returns the entry of a plugin's file, the zero value if there is none.

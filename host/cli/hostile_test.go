@@ -283,8 +283,8 @@ func (h *hostileProject) plugin(t *testing.T, name string) {
 	}
 	manifest := hostileJSON(map[string]any{
 		"abi": 1, "name": "asking", "version": "1.0" + evil,
-		"steps": []any{map[string]any{"type": "ask", "summary": evil, "fields": map[string]any{"type": "object", "description": evil}}},
-		"asks":  []any{map[string]any{"use": "emit", "names": []string{"a:*"}, "reason": evil}},
+		"steps":       []any{map[string]any{"type": "ask", "summary": evil, "fields": map[string]any{"type": "object", "description": evil}}},
+		"permissions": []any{map[string]any{"use": "emit", "names": []string{"a:*"}, "reason": evil}},
 	})
 	place := fmt.Appendf(nil, "%-2048s", "MANIFEST")
 	code = bytes.Replace(code, place, fmt.Appendf(nil, "%-2048s", termtext.JSON([]byte(manifest))), 1)

@@ -268,8 +268,8 @@ func (a *app) showPlan(p plan) error {
 	a.planTree(&b, p.Steps, "")
 	for _, plugin := range p.Plugins {
 		b.printf("plugin     %s %s\n", plugin.Name, plugin.Version)
-		for _, ask := range plugin.Asks {
-			b.printf("  may use  %s %s\n", strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")), paint.dim("("+escaped(ask.Reason)+")"))
+		for _, permission := range plugin.Permissions {
+			b.printf("  may use  %s %s\n", strings.TrimSpace(permission.Use+" "+strings.Join(permission.Names, " ")), paint.dim("("+escaped(permission.Reason)+")"))
 		}
 	}
 	if err := a.out.write(b.text()); err != nil {

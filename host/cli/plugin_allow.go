@@ -27,13 +27,13 @@ type allowFlags struct {
 
 // allowed is what plugin/allow and plugin/deny answer.
 type allowed struct {
-	Plugin hostplugin.Listed `json:"plugin"`
-	Digest string            `json:"digest"`
-	Asks   []plugin.Ask      `json:"asks,omitempty"`
-	Grant  *plugin.Grant     `json:"grant,omitempty"`
-	Pin    bool              `json:"pin,omitempty"`
-	Far    []string          `json:"far,omitempty"`
-	Notes  []string          `json:"notes,omitempty"`
+	Plugin      hostplugin.Listed   `json:"plugin"`
+	Digest      string              `json:"digest"`
+	Permissions []plugin.Permission `json:"permissions,omitempty"`
+	Grant       *plugin.Grant       `json:"grant,omitempty"`
+	Pin         bool                `json:"pin,omitempty"`
+	Far         []string            `json:"far,omitempty"`
+	Notes       []string            `json:"notes,omitempty"`
 }
 
 // pluginAllowCommand shows what a plugin asks for, asks whether it may, and
@@ -211,8 +211,8 @@ func (a *app) showAllowance(plan allowed) {
 	var b page
 	p := plan.Plugin
 	b.printf("%s  %s  %s\n", a.paint.strong(escaped(p.Name)), p.Source, a.paint.dim(termtext.Sprintf("%.12s", plan.Digest)))
-	writeAsks(&b, a.paint, plan.Asks, nil)
-	if len(plan.Asks) == 0 {
+	writePermissions(&b, a.paint, plan.Permissions, nil)
+	if len(plan.Permissions) == 0 {
 		b.add("  it asks for nothing\n")
 	}
 	if plan.Grant != nil {
@@ -223,7 +223,7 @@ func (a *app) showAllowance(plan allowed) {
 	}
 	if plan.Pin {
 		b.add("  for these bytes only: a changed file waits again\n")
-	} else if len(plan.Asks) > 0 {
+	} else if len(plan.Permissions) > 0 {
 		b.add("  a changed file that asks for no more keeps this\n")
 	}
 	for _, note := range plan.Notes {

@@ -78,12 +78,12 @@ func (a *app) build(ctx context.Context, p toolchain.Project, f buildFlags) erro
 		strings.Join(types, " "), megabytes(int64(r.Size)), r.Digest); err != nil {
 		return err
 	}
-	for _, ask := range r.Manifest.Asks {
-		a.say("asks for %s", asked(ask.Use, ask.Names, ask.Reason))
+	for _, permission := range r.Manifest.Permissions {
+		a.say("asks for %s", asked(permission.Use, permission.Names, permission.Reason))
 	}
 	if f.install {
 		a.say("installed %s", a.relative(out[1]))
-		if len(r.Manifest.Asks) > 0 {
+		if len(r.Manifest.Permissions) > 0 {
 			a.say("next: sentinel plugin allow %s", r.Manifest.Name)
 		}
 	}

@@ -61,10 +61,10 @@ func (a *app) showReport(r author.Report) error {
 			}
 			add("step type", text)
 		}
-		for _, ask := range m.Asks {
-			add("asks for", asked(ask.Use, ask.Names, ask.Reason))
+		for _, permission := range m.Permissions {
+			add("asks for", asked(permission.Use, permission.Names, permission.Reason))
 		}
-		if len(m.Asks) == 0 {
+		if len(m.Permissions) == 0 {
 			add("asks for", "nothing: it is live at once")
 		}
 		if m.Stateless {

@@ -97,20 +97,20 @@ func (a *app) showInstalled(p *bundle.Plugin, c bundle.Change, file string) erro
 		{"file", escaped(file)}, {"digest", escaped(c.Now.Digest)}, {"from", escaped(c.Now.Source)}, {"signature", escaped(signer)},
 		{"step types", escaped(strings.Join(c.Now.Steps, " "))},
 	}
-	for _, ask := range p.Manifest.Asks {
-		rows = append(rows, row{"asks for", escaped(asked(ask.Use, ask.Names, ask.Reason))})
+	for _, permission := range p.Manifest.Permissions {
+		rows = append(rows, row{"asks for", escaped(asked(permission.Use, permission.Names, permission.Reason))})
 	}
 	if err := a.table(rows); err != nil {
 		return err
 	}
-	for _, ask := range c.More {
+	for _, permission := range c.More {
 		if c.Before != nil {
-			a.say("new in this version: it asks for %s", strings.Join(append([]string{ask.Use}, ask.Names...), " "))
+			a.say("new in this version: it asks for %s", strings.Join(append([]string{permission.Use}, permission.Names...), " "))
 		}
 	}
 	switch {
 	case c.Change == bundle.Unchanged:
-	case len(p.Manifest.Asks) == 0:
+	case len(p.Manifest.Permissions) == 0:
 		a.say("it asks for nothing: a server of this folder has it live now")
 	case c.Before != nil && len(c.More) == 0:
 		a.say("it asks for no more than before")

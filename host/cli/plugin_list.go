@@ -53,7 +53,7 @@ func (a *app) showPlugins(list []hostplugin.Listed) error {
 	}
 	var b page
 	for _, p := range list {
-		if !p.Trusted && (len(p.Asks) > 0 || p.Approval != nil || p.State != plugin.Live || p.Refused != "") {
+		if !p.Trusted && (len(p.Permissions) > 0 || p.Approval != nil || p.State != plugin.Live || p.Refused != "") {
 			a.aboutPlugin(&b, p)
 		}
 	}
@@ -80,21 +80,21 @@ func (a *app) pluginState(p hostplugin.Listed) termtext.Text {
 func (a *app) aboutPlugin(b *page, p hostplugin.Listed) {
 	paint := a.paintOut
 	b.printf("\n%s\n", paint.strong(escaped(p.Name)))
-	asks, waits := p.Asks, p.Problem
+	permissions, waits := p.Permissions, p.Problem
 	if p.Next != nil {
 		b.printf("  version %s serves; version %s (%s) waits\n", p.Version, p.Next.Version, termtext.Sprintf("%.12s", p.Next.Digest))
-		asks, waits = p.Next.Asks, p.Next.Problem
+		permissions, waits = p.Next.Permissions, p.Next.Problem
 	} else if p.Refused != "" {
 		waits = p.Refused
 	}
 	if waits != "" {
 		b.printf("  %s\n", paint.warn(termtext.Block(waits, "    ")))
 	}
-	writeAsks(b, paint, asks, nil)
+	writePermissions(b, paint, permissions, nil)
 	if p.Next != nil {
-		writeAsks(b, paint, p.Next.Missing, []string{"new"})
+		writePermissions(b, paint, p.Next.Missing, []string{"new"})
 	}
-	if p.Grant != nil && len(p.Asks) > 0 {
+	if p.Grant != nil && len(p.Permissions) > 0 {
 		writeGrant(b, paint, *p.Grant)
 	}
 	if v := p.Approval; v != nil {
@@ -119,14 +119,14 @@ func (a *app) aboutPlugin(b *page, p hostplugin.Listed) {
 	}
 }
 
-// writeAsks writes what a plugin asks for, an ask a line, with its own reason.
-func writeAsks(b *page, paint palette, asks []plugin.Ask, mark []string) {
+// writePermissions writes what a plugin asks for, one permission a line, with its own reason.
+func writePermissions(b *page, paint palette, permissions []plugin.Permission, mark []string) {
 	label := "asks for"
 	if len(mark) > 0 {
 		label = mark[0]
 	}
-	for _, ask := range asks {
-		b.printf("  %-9s %s  %s\n", label, clip(strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")), 100), paint.dim(clip(ask.Reason, 200)))
+	for _, permission := range permissions {
+		b.printf("  %-9s %s  %s\n", label, clip(strings.TrimSpace(permission.Use+" "+strings.Join(permission.Names, " ")), 100), paint.dim(clip(permission.Reason, 200)))
 	}
 }
 
@@ -140,9 +140,9 @@ func writeGrant(b *page, paint palette, g plugin.Grant) {
 // grantLines is a grant in words.
 func grantLines(g plugin.Grant) []string {
 	var lines []string
-	for _, ask := range g.Allow {
-		if ask.Use != "secret" && ask.Use != "folder" { // said with where they go
-			lines = append(lines, strings.TrimSpace(ask.Use+" "+strings.Join(ask.Names, " ")))
+	for _, permission := range g.Allow {
+		if permission.Use != "secret" && permission.Use != "folder" { // said with where they go
+			lines = append(lines, strings.TrimSpace(permission.Use+" "+strings.Join(permission.Names, " ")))
 		}
 	}
 	for _, name := range sortedKeys(g.Secrets) {

@@ -38,13 +38,13 @@ type use struct {
 }
 
 type allowOut struct {
-	Plugin Listed        `json:"plugin"`
-	Digest string        `json:"digest"` // that was decided about
-	Asks   []plugin.Ask  `json:"asks,omitempty"`
-	Grant  *plugin.Grant `json:"grant,omitempty"`
-	Pin    bool          `json:"pin,omitempty"`
-	Far    []string      `json:"far,omitempty"`   // what of the grant reaches far, in words
-	Notes  []string      `json:"notes,omitempty"` // what the operator should know
+	Plugin      Listed              `json:"plugin"`
+	Digest      string              `json:"digest"` // that was decided about
+	Permissions []plugin.Permission `json:"permissions,omitempty"`
+	Grant       *plugin.Grant       `json:"grant,omitempty"`
+	Pin         bool                `json:"pin,omitempty"`
+	Far         []string            `json:"far,omitempty"`   // what of the grant reaches far, in words
+	Notes       []string            `json:"notes,omitempty"` // what the operator should know
 }
 
 // by is who decides, for the file.
@@ -80,7 +80,7 @@ func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allo
 	// Who allows much allows it to these bytes: see package grant, RATIONALE.md.
 	far := f.far(g)
 	pin := in.Pin || len(far) > 0 && !in.Follow
-	out := allowOut{Digest: v.digest, Asks: v.asks, Grant: &g, Pin: pin, Far: far, Notes: notes}
+	out := allowOut{Digest: v.digest, Permissions: v.permissions, Grant: &g, Pin: pin, Far: far, Notes: notes}
 	if in.Dry { // what a person is shown before they say yes
 		out.Plugin = f.listed(v.info)
 		return out, nil
@@ -113,7 +113,7 @@ func (f family) settled(ctx context.Context, e grant.Entry) (allowOut, error) {
 
 // grant makes the grant that the parameters say, of what the version asks for.
 func (f family) grant(v version, in allowIn) (g plugin.Grant, notes []string, err error) {
-	if g.Allow, err = chosen(v.asks, in.Only, in.Deny); err != nil {
+	if g.Allow, err = chosen(v.permissions, in.Only, in.Deny); err != nil {
 		return g, nil, err
 	}
 	http, _ := g.Names(abi.UseHTTP)
@@ -143,11 +143,11 @@ func (f family) grant(v version, in allowIn) (g plugin.Grant, notes []string, er
 // checkNames reads the names of a grant as the code will that compares them with a
 // request: one that it cannot read would fail every call.
 func (f family) checkNames(g plugin.Grant) error {
-	if f.opt.CheckAsk == nil {
+	if f.opt.CheckPermission == nil {
 		return nil
 	}
 	check := func(field string, use abi.Use, name string) error {
-		err := f.opt.CheckAsk(use, name)
+		err := f.opt.CheckPermission(use, name)
 		if err == nil {
 			return nil
 		}

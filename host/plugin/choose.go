@@ -10,15 +10,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// chosen returns the part of the asks that is allowed: all, without the uses in
+// chosen returns the part of the permissions that is allowed: all, without the uses in
 // deny, and of the uses in only no more than the names there.
-func chosen(asks []plugin.Ask, only []use, deny []string) ([]plugin.Ask, error) {
+func chosen(permissions []plugin.Permission, only []use, deny []string) ([]plugin.Permission, error) {
 	// A word that the plugin does not ask for is refused rather than passed over:
 	// whoever typed it believes that it does something.
-	all := plugin.Grant{Allow: asks}
+	all := plugin.Grant{Allow: permissions}
 	for _, name := range deny {
 		if _, asked := all.Names(abi.Use(name)); !asked {
-			return nil, wrong("deny", fmt.Sprintf("it does not ask for %.40q", name), "it asks for "+listAsks(asks))
+			return nil, wrong("deny", fmt.Sprintf("it does not ask for %.40q", name), "it asks for "+listPermissions(permissions))
 		}
 	}
 	// Several words on one use add up, as several flags do.
@@ -26,40 +26,40 @@ func chosen(asks []plugin.Ask, only []use, deny []string) ([]plugin.Ask, error) 
 	for _, o := range only {
 		names, ok := all.Names(abi.Use(o.Use))
 		if !ok {
-			return nil, wrong("only", fmt.Sprintf("it does not ask for %.40q", o.Use), "it asks for "+listAsks(asks))
+			return nil, wrong("only", fmt.Sprintf("it does not ask for %.40q", o.Use), "it asks for "+listPermissions(permissions))
 		}
 		for _, name := range o.Names {
 			if !slices.ContainsFunc(names, func(pattern string) bool { return within(abi.Use(o.Use), pattern, name) }) && !(len(names) == 0 && anyName(abi.Use(o.Use))) {
-				return nil, wrong("only", fmt.Sprintf("it does not ask for %s %.80q", o.Use, name), "it asks for "+listAsks(asks))
+				return nil, wrong("only", fmt.Sprintf("it does not ask for %s %.80q", o.Use, name), "it asks for "+listPermissions(permissions))
 			}
 		}
 		narrow[o.Use] = append(narrow[o.Use], o.Names...)
 	}
-	var allow []plugin.Ask
-	for _, a := range asks {
+	var allow []plugin.Permission
+	for _, a := range permissions {
 		if slices.Contains(deny, a.Use) {
 			continue
 		}
 		names := slices.Clone(a.Names)
 		if left := narrow[a.Use]; len(left) > 0 {
-			// A plugin may ask for one use in several asks, each with its reason; the
+			// A plugin may ask for one use in several permissions, each with its reason; the
 			// names that are left of all of them are said once.
-			if slices.ContainsFunc(allow, func(b plugin.Ask) bool { return b.Use == a.Use }) {
-				continue // said with the ask before
+			if slices.ContainsFunc(allow, func(b plugin.Permission) bool { return b.Use == a.Use }) {
+				continue // listed with the permission before
 			}
 			names = left
 		}
-		allow = append(allow, plugin.Ask{Use: a.Use, Names: names})
+		allow = append(allow, plugin.Permission{Use: a.Use, Names: names})
 	}
 	return allow, nil
 }
 
 func anyName(u abi.Use) bool { return u == abi.UseLLM || u == abi.UseEmit }
 
-// listAsks names the uses, for hints.
-func listAsks(asks []plugin.Ask) string {
+// listPermissions names the uses, for hints.
+func listPermissions(permissions []plugin.Permission) string {
 	var list []string
-	for _, a := range asks {
+	for _, a := range permissions {
 		list = append(list, strings.TrimSpace(a.Use+" "+strings.Join(a.Names, ",")))
 	}
 	if len(list) == 0 {
@@ -70,7 +70,7 @@ func listAsks(asks []plugin.Ask) string {
 
 // within reports whether a name or pattern is a part of what another one asks
 // for. It is about what the operator typed; what a call may do is compared where
-// names have a meaning, with the ask as well as with the grant.
+// names have a meaning, with the permission as well as with the grant.
 func within(u abi.Use, pattern, name string) bool {
 	if pattern == name {
 		return true

@@ -31,9 +31,9 @@ type Options struct {
 	Regrant func(ctx context.Context) error
 	// Lookup finds a command, to tell those that reach far. Default: none is known.
 	Lookup func(name string) (command.Command, bool)
-	// CheckAsk returns why a name of a use could never be compared with a request, such
+	// CheckPermission returns why a name of a use could never be compared with a request, such
 	// as a host that is none. Default: every name is taken.
-	CheckAsk func(use abi.Use, name string) error
+	CheckPermission func(use abi.Use, name string) error
 	// Keep are folders that no plugin may be given: the host's own. Default none.
 	Keep []string
 }

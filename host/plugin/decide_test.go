@@ -29,7 +29,7 @@ func (e *engine) Plugins() []plugin.Info { return e.list }
 
 // wide asks for something of every use.
 func wide() plugin.Info {
-	return plugin.Info{Name: "wide", Source: "wide.wasm", Digest: "abc123", Version: "1", State: plugin.Waiting, Asks: []plugin.Ask{
+	return plugin.Info{Name: "wide", Source: "wide.wasm", Digest: "abc123", Version: "1", State: plugin.Waiting, Permissions: []plugin.Permission{
 		{Use: "command", Names: []string{"look/at", "world/*"}, Reason: "r"}, {Use: "llm", Reason: "r"}, {Use: "http", Names: []string{"a.com", "*.b.com"}, Reason: "r"},
 		{Use: "folder", Names: []string{"in", "out:rw"}, Reason: "r"}, {Use: "secret", Names: []string{"TOKEN"}, Reason: "r"},
 	}}
@@ -47,7 +47,7 @@ func world(t *testing.T, list ...plugin.Info) (*command.Registry, *engine, *gran
 	store := grant.New(grant.Options{File: filepath.Join(own, "grants.json"), Key: filepath.Join(dir, "key", "grants.key")})
 	r, err := command.NewRegistry(hostplugin.Commands(hostplugin.Options{
 		Plugins: e, Grants: store, Keep: []string{own, ""}, Regrant: func(context.Context) error { e.asked++; return nil },
-		CheckAsk: func(use abi.Use, name string) error {
+		CheckPermission: func(use abi.Use, name string) error {
 			if use == abi.UseHTTP && strings.Contains(name, "--") {
 				return abi.New(abi.BadFields, fmt.Sprintf("%q is not a host", name))
 			}
@@ -90,21 +90,21 @@ func TestAllowParts(t *testing.T) {
 		far    int
 		refuse string // part of the message
 	}{
-		"all": {`{"name":"wide"}`, plugin.Grant{Allow: []plugin.Ask{
+		"all": {`{"name":"wide"}`, plugin.Grant{Allow: []plugin.Permission{
 			{Use: "command", Names: []string{"look/at", "world/*"}}, {Use: "llm"}, {Use: "http", Names: []string{"a.com", "*.b.com"}},
 			{Use: "folder", Names: []string{"in", "out:rw"}}, {Use: "secret", Names: []string{"TOKEN"}}},
 			Secrets: map[string][]string{"TOKEN": {"a.com", "*.b.com"}}}, true, 2, ""},
 		"narrow, by the file's name": {`{"name":"wide.wasm","only":[{"use":"command","names":["look/at"]},{"use":"http","names":["x.b.com"]}],"deny":["secret","folder","llm"]}`,
-			plugin.Grant{Allow: []plugin.Ask{{Use: "command", Names: []string{"look/at"}}, {Use: "http", Names: []string{"x.b.com"}}}}, false, 0, ""},
+			plugin.Grant{Allow: []plugin.Permission{{Use: "command", Names: []string{"look/at"}}, {Use: "http", Names: []string{"x.b.com"}}}}, false, 0, ""},
 		"narrow and pinned": {`{"name":"wide","only":[{"use":"command","names":["look/at"]}],"deny":["secret","folder","llm","http"],"pin":true}`,
-			plugin.Grant{Allow: []plugin.Ask{{Use: "command", Names: []string{"look/at"}}}}, true, 0, ""},
+			plugin.Grant{Allow: []plugin.Permission{{Use: "command", Names: []string{"look/at"}}}}, true, 0, ""},
 		"far and followed": {`{"name":"wide","only":[{"use":"command","names":["world/act"]}],"deny":["secret","folder","llm","http"],"follow":true}`,
-			plugin.Grant{Allow: []plugin.Ask{{Use: "command", Names: []string{"world/act"}}}}, false, 1, ""},
+			plugin.Grant{Allow: []plugin.Permission{{Use: "command", Names: []string{"world/act"}}}}, false, 1, ""},
 		"folders and bounds": {`{"name":"wide","deny":["command","llm","http","secret"],"folders":{"in":{"path":"data"},"out":{"path":"/srv/x","write":true}},"memoryMb":2,"timeoutMs":9}`,
-			plugin.Grant{Allow: []plugin.Ask{{Use: "folder", Names: []string{"in", "out:rw"}}}, Memory: 2 << 20, TimeoutMs: 9,
+			plugin.Grant{Allow: []plugin.Permission{{Use: "folder", Names: []string{"in", "out:rw"}}}, Memory: 2 << 20, TimeoutMs: 9,
 				Folders: map[string]plugin.Folder{"in": {Path: "data"}, "out": {Path: "/srv/x", Write: true}}}, true, 1, ""},
 		"secret of one host": {`{"name":"wide","deny":["command","llm","folder"],"secrets":{"TOKEN":["http://c.b.com"]}}`,
-			plugin.Grant{Allow: []plugin.Ask{{Use: "http", Names: []string{"a.com", "*.b.com"}}, {Use: "secret", Names: []string{"TOKEN"}}},
+			plugin.Grant{Allow: []plugin.Permission{{Use: "http", Names: []string{"a.com", "*.b.com"}}, {Use: "secret", Names: []string{"TOKEN"}}},
 				Secrets: map[string][]string{"TOKEN": {"http://c.b.com"}}}, true, 1, ""},
 		"another use":              {params: `{"name":"wide","only":[{"use":"emit","names":["a"]}]}`, refuse: `does not ask for "emit"`},
 		"another name":             {params: `{"name":"wide","only":[{"use":"command","names":["world"]}]}`, refuse: `does not ask for command "world"`},
@@ -164,7 +164,7 @@ func TestOnlyPeople(t *testing.T) {
 // or none where two files claim a name.
 func TestWhichVersion(t *testing.T) {
 	p := wide()
-	p.State, p.Next = plugin.Live, &plugin.Version{Version: "2", Digest: "def456", Asks: p.Asks[:1]}
+	p.State, p.Next = plugin.Live, &plugin.Version{Version: "2", Digest: "def456", Permissions: p.Permissions[:1]}
 	twin := wide()
 	twin.Name, twin.Source, twin.Digest = "twin", "one.wasm", "111"
 	other := twin

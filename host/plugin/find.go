@@ -12,10 +12,10 @@ import (
 // A version is what the operator decides about: the newest one of a plugin, or
 // the one that a digest names.
 type version struct {
-	info   plugin.Info // of the plugin as it is listed
-	digest string
-	number string
-	asks   []plugin.Ask
+	info        plugin.Info // of the plugin as it is listed
+	digest      string
+	number      string
+	permissions []plugin.Permission
 }
 
 // find returns the version of a plugin by its name, or by its file's, and the
@@ -31,9 +31,9 @@ func (f family) find(name, digest string) (version, error) {
 		if p.Trusted {
 			return version{}, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("plugin %q is part of this program and has all it asks for", p.Name)}
 		}
-		own := []version{{p, p.Digest, p.Version, p.Asks}}
+		own := []version{{p, p.Digest, p.Version, p.Permissions}}
 		if n := p.Next; n != nil {
-			own = append(own, version{p, n.Digest, n.Version, n.Asks})
+			own = append(own, version{p, n.Digest, n.Version, n.Permissions})
 		}
 		// Without a digest the newest is meant: what serves was decided about.
 		if digest == "" {

@@ -147,7 +147,7 @@ func (f family) compare(root *os.Root, file *deployed) error {
 func (f family) notes(n *needs) []string {
 	var out []string
 	for _, p := range n.plugins() {
-		if len(p.Asks) > 0 {
+		if len(p.Permissions) > 0 {
 			out = append(out, fmt.Sprintf("plugin %q asks for permissions, which have to be granted there", p.Name))
 		}
 	}

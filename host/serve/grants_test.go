@@ -16,13 +16,13 @@ import (
 )
 
 // drop puts a plugin of a manifest into a project's folder, as a build does.
-func drop(t *testing.T, project, version, asks string) {
+func drop(t *testing.T, project, version, permissions string) {
 	t.Helper()
 	code, err := os.ReadFile("../../runtime/testdata/guests/plain.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest := `{"name":"ask","version":"` + version + `","abi":1,"steps":[{"type":"ask","summary":"s","fields":{"type":"object"}}],"asks":[` + asks + `]}`
+	manifest := `{"name":"ask","version":"` + version + `","abi":1,"steps":[{"type":"ask","summary":"s","fields":{"type":"object"}}],"permissions":[` + permissions + `]}`
 	place := fmt.Appendf(nil, "%-2048s", "MANIFEST")
 	code = bytes.Replace(code, place, fmt.Appendf(nil, "%-2048s", manifest), 1)
 	path := filepath.Join(project, ".sentinel", "plugins", "ask.wasm")
@@ -172,7 +172,7 @@ func TestDeathAfterAllow(t *testing.T) {
 		p := l.asker()
 		key := filepath.Join(os.Getenv("GRANT_HOME"), "sentinel", "grants.key")
 		store := grant.New(grant.Options{File: filepath.Join(project, ".sentinel", "plugins", "grants.json"), Key: key})
-		if err := store.Set(t.Context(), grant.Entry{Name: p.Name, Digest: p.Digest, File: p.Source, By: "t", Grant: plugin.Grant{Allow: p.Asks}}); err != nil {
+		if err := store.Set(t.Context(), grant.Entry{Name: p.Name, Digest: p.Digest, File: p.Source, By: "t", Grant: plugin.Grant{Allow: p.Permissions}}); err != nil {
 			t.Fatal(err)
 		}
 		os.Exit(7) // without a word to anybody, as a crash is

@@ -38,7 +38,7 @@ func plugin() sdk.Plugin {
 			shell.Step(),
 			wait.Step(),
 		},
-		Asks: []sdk.Ask{
+		Permissions: []sdk.Permission{
 			{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "Steps of type command and shell, and the tools of models, call the commands a definition names."},
 			{Use: sdk.UseLLM, Reason: "Steps of type llm ask language models."},
 			{Use: sdk.UseWatch, Reason: "Steps of type watch read the output of processes that their run started."},

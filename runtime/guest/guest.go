@@ -27,8 +27,8 @@ type (
 	Manifest = wasm.Manifest
 	// StepType is one step type of a Manifest.
 	StepType = wasm.StepType
-	// Ask is one permission of a Manifest.
-	Ask = wasm.Ask
+	// Permission is one permission of a Manifest.
+	Permission = wasm.Permission
 	// Invocation is one attempt of one step.
 	Invocation = wasm.Invocation
 	// Limits are the limits of one call.

@@ -12,7 +12,7 @@ import (
 // An implementation is safe for concurrent use, and must not call the runtime.
 type Grants interface {
 	// Grant returns what a version of a plugin may do; p has its name, version,
-	// digest, step types and asks, and its source unless only a parked step needs
+	// digest, step types and permissions, and its source unless only a parked step needs
 	// it. The error *[abi.Error] with code denied says that it has to
 	// wait for the operator: the plugin is listed as waiting and the version that
 	// was live before continues to serve. Grant is asked again at [runtime.Runtime.Regrant].
@@ -24,13 +24,13 @@ type Grants interface {
 type Grant struct {
 	// Allow is what the plugin asked for and is allowed, reasons left out. A use
 	// that is not in it is denied, and so is a name that no entry of its use fits.
-	Allow []Ask `json:"allow,omitempty"`
+	Allow []Permission `json:"allow,omitempty"`
 	// Reuse lets instances serve several calls, if the plugin is stateless.
 	Reuse bool `json:"reuse,omitempty"`
 	// Private lets requests go to addresses that are not public.
 	Private bool `json:"private,omitempty"`
 	// Secrets are the names that requests may carry, each with the hosts, as in
-	// an ask for http, that may be sent it.
+	// a permission for http, that may be sent it.
 	Secrets map[string][]string `json:"secrets,omitempty"`
 	// Folders are the plugin's own words for folders, each with the folder meant:
 	// absolute, or relative to the run's workspace.
@@ -66,7 +66,7 @@ func (g Grant) Names(use abi.Use) (names []string, ok bool) {
 	return names, ok
 }
 
-// anyName reports whether an ask without names is for any name.
+// anyName reports whether a permission without names is for any name.
 func anyName(use abi.Use) bool {
 	return use == abi.UseLLM || use == abi.UseEmit || use == abi.UseWatch
 }
@@ -94,12 +94,12 @@ func fitsName(pattern, name string) bool {
 	return pattern == name
 }
 
-// Missing returns the part of asks that the grant does not cover. It is strict:
+// Missing returns the part of permissions that the grant does not cover. It is strict:
 // of commands and hosts a name counts as covered only if the same name or
 // pattern is allowed, since what a pattern means depends on what there is.
-func (g Grant) Missing(asks []Ask) []Ask {
-	var missing []Ask
-	for _, a := range asks {
+func (g Grant) Missing(permissions []Permission) []Permission {
+	var missing []Permission
+	for _, a := range permissions {
 		use := abi.Use(a.Use)
 		names, ok := g.Names(use)
 		if !ok {
@@ -122,7 +122,7 @@ func (g Grant) Missing(asks []Ask) []Ask {
 			}
 		}
 		if len(left) > 0 {
-			missing = append(missing, Ask{Use: a.Use, Names: left, Reason: a.Reason})
+			missing = append(missing, Permission{Use: a.Use, Names: left, Reason: a.Reason})
 		}
 	}
 	return missing

@@ -20,27 +20,27 @@ type Info struct {
 	Digest  string `json:"digest,omitempty"`
 	State   State  `json:"state"`
 	// Types are the step types that it provides, or would if it did not wait.
-	Types     []sentinels.StepType `json:"types,omitempty"`
-	Trusted   bool                 `json:"trusted"`
-	Stateless bool                 `json:"stateless,omitempty"` // so it says; see [Grant.Reuse]
-	Asks      []Ask                `json:"asks,omitempty"`
-	Grant     *Grant               `json:"grant,omitempty"`   // what a live one is allowed; nil for a trusted one, that is all it asks for
-	Problem   string               `json:"problem,omitempty"` // why it is not live
-	Refused   string               `json:"refused,omitempty"` // it is live, and this is why a newer version of it is not
-	Next      *Version             `json:"next,omitempty"`    // the newer version, if it waits
+	Types       []sentinels.StepType `json:"types,omitempty"`
+	Trusted     bool                 `json:"trusted"`
+	Stateless   bool                 `json:"stateless,omitempty"` // so it says; see [Grant.Reuse]
+	Permissions []Permission         `json:"permissions,omitempty"`
+	Grant       *Grant               `json:"grant,omitempty"`   // what a live one is allowed; nil for a trusted one, that is all it asks for
+	Problem     string               `json:"problem,omitempty"` // why it is not live
+	Refused     string               `json:"refused,omitempty"` // it is live, and this is why a newer version of it is not
+	Next        *Version             `json:"next,omitempty"`    // the newer version, if it waits
 }
 
 // A Version is a version of a plugin that waits while an older one serves.
 type Version struct {
-	Version string `json:"version,omitempty"`
-	Digest  string `json:"digest"`
-	Asks    []Ask  `json:"asks,omitempty"`
-	Missing []Ask  `json:"missing,omitempty"` // of what it asks for, what the one that serves is not allowed
-	Problem string `json:"problem"`           // why it waits
+	Version     string       `json:"version,omitempty"`
+	Digest      string       `json:"digest"`
+	Permissions []Permission `json:"permissions,omitempty"`
+	Missing     []Permission `json:"missing,omitempty"` // of what it asks for, what the one that serves is not allowed
+	Problem     string       `json:"problem"`           // why it waits
 }
 
-// An Ask is one permission a plugin asks for, with its reason.
-type Ask struct {
+// A Permission is one permission a plugin asks for, with its reason.
+type Permission struct {
 	Use    string   `json:"use"`
 	Names  []string `json:"names,omitempty"`
 	Reason string   `json:"reason"`

@@ -47,7 +47,7 @@ func Funcs() []string {
 	}
 }
 
-// Use is a kind of permission in a manifest's asks. The functions without a Use (eval,
+// Use is a kind of permission in a manifest's permissions. The functions without a Use (eval,
 // var, block, wait, checkpoint, log, now) access nothing outside the run and need no
 // grant.
 type Use string

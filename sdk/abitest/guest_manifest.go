@@ -4,7 +4,7 @@ import "github.com/sentinel-runtime/sentinel/sdk/abi"
 
 // manifestChecks compare the manifest with GUEST.md.
 var manifestChecks = []check{
-	{"A2.1", "name, version, abi and asks are in the manifest", func(j *judge) {
+	{"A2.1", "name, version, abi and permissions are in the manifest", func(j *judge) {
 		m := j.manifest()
 		for key, want := range map[string]any{"name": "conformance", "version": "1.0.0"} {
 			if m[key] != want {
@@ -59,26 +59,26 @@ var manifestChecks = []check{
 			j.want("the mark of kit_blocks.steps", abi.MarkSteps, field[abi.Keyword], nil)
 		}
 	}},
-	{"A2.4", "asks has every use, with names and a reason", func(j *judge) {
+	{"A2.4", "permissions has every use, with names and a reason", func(j *judge) {
 		names := map[string]string{"command": `["*"]`, "spawn": `["*"]`, "http": `["*.example.com"]`, "folder": `["data:rw"]`, "secret": `["TOKEN"]`}
 		asked := map[string]bool{}
-		list, _ := j.manifest()["asks"].([]any)
+		list, _ := j.manifest()["permissions"].([]any)
 		for _, a := range list {
 			a, _ := a.(map[string]any)
 			use, _ := a["use"].(string)
 			asked[use] = true
 			if reason, _ := a["reason"].(string); reason == "" {
-				j.faultf("the ask for %s has no reason", use)
+				j.faultf("the permission for %s has no reason", use)
 			}
 			if want, ok := names[use]; ok {
-				j.want("names of the ask for "+use, must(want), a["names"], nil)
+				j.want("names of the permission for "+use, must(want), a["names"], nil)
 			} else if !empty(a["names"]) {
-				j.faultf("the ask for %s has names: %s", use, encode(a["names"]))
+				j.faultf("the permission for %s has names: %s", use, encode(a["names"]))
 			}
 		}
 		for _, use := range abi.Uses() {
 			if !asked[string(use)] {
-				j.faultf("asks has no use %s", use)
+				j.faultf("permissions has no use %s", use)
 			}
 		}
 	}},

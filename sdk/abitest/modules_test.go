@@ -83,15 +83,15 @@ const (
 )
 
 var (
-	sayMacro  = regexp.MustCompile(`\(say '([^']*)'\)`)
-	hostMacro = regexp.MustCompile(`\(host ([a-z]+)\)`)
-	asksWord  = regexp.MustCompile(`asks=([a-z,]+)`)
-	flagsWord = regexp.MustCompile(`flags=([-a-z0-9,]+)`)
+	sayMacro        = regexp.MustCompile(`\(say '([^']*)'\)`)
+	hostMacro       = regexp.MustCompile(`\(host ([a-z]+)\)`)
+	permissionsWord = regexp.MustCompile(`permissions=([a-z,]+)`)
+	flagsWord       = regexp.MustCompile(`flags=([-a-z0-9,]+)`)
 )
 
 // compose returns the text of a module with a body. The first line of the body is a
 // comment that describes the guest and has options: bare is a complete module,
-// asks=llm,http and stateless are added to the manifest, flags=--no-check is passed to
+// permissions=llm,http and stateless are added to the manifest, flags=--no-check is passed to
 // wat2wasm. In the body, (say 'text') appends a text to the buffer and (host eval)
 // imports a host function. A body without describe gets one.
 func compose(name, body string) (text string, flags []string) {
@@ -103,21 +103,21 @@ func compose(name, body string) (text string, flags []string) {
 		return body, flags
 	}
 	manifest := map[string]any{"name": name, "version": "1", "abi": 1, "steps": []any{map[string]any{"type": name, "summary": name, "fields": map[string]any{"type": "object"}}}}
-	if m := asksWord.FindStringSubmatch(first); m != nil {
-		var asks []any
+	if m := permissionsWord.FindStringSubmatch(first); m != nil {
+		var permissions []any
 		for _, use := range strings.Split(m[1], ",") {
-			ask := map[string]any{"use": use, "reason": "the kit needs it"}
+			permission := map[string]any{"use": use, "reason": "the kit needs it"}
 			switch use {
 			case "command", "spawn":
-				ask["names"] = []string{"*"}
+				permission["names"] = []string{"*"}
 			case "http":
-				ask["names"] = []string{"*.example.com"}
+				permission["names"] = []string{"*.example.com"}
 			case "folder":
-				ask["names"] = []string{"data:rw"}
+				permission["names"] = []string{"data:rw"}
 			}
-			asks = append(asks, ask)
+			permissions = append(permissions, permission)
 		}
-		manifest["asks"] = asks
+		manifest["permissions"] = permissions
 	}
 	if strings.Contains(first, "stateless") {
 		manifest["stateless"] = true

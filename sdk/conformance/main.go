@@ -15,7 +15,7 @@ func init() { sdk.Main(plugin) }
 var plugin = sdk.Plugin{
 	Name:    "conformance",
 	Version: "1.0.0",
-	Asks: []sdk.Ask{
+	Permissions: []sdk.Permission{
 		{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "the kit answers commands"},
 		{Use: sdk.UseLLM, Reason: "the kit plays a model"},
 		{Use: sdk.UseWatch, Reason: "the kit plays an execution"},

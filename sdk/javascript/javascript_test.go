@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 		"brackets": {`() => JSON.parse("[".repeat(200000))`, abi.Error{Code: abi.Trap, Message: "stack overflow", Permanent: true}},
 		"memory":   {`() => { const a = []; for (;;) a.push(new ArrayBuffer(1e6)); }`, abi.Error{Code: abi.Memory, Message: ": out of memory", Permanent: true}},
 		"not_asked": {`(s, ctx) => ctx.http("https://example.com")`,
-			abi.Error{Code: abi.Denied, Message: "does not request", Hint: `add {use: "http", reason: "..."} to the plugin's asks, literally`}},
+			abi.Error{Code: abi.Denied, Message: "does not request", Hint: `add {use: "http", reason: "..."} to the plugin's permissions, literally`}},
 		"an_import": {`async () => import("fs")`, abi.Error{Code: abi.Trap, Message: "a plugin is one file", Permanent: true}},
 	}
 	runs := map[string]string{}
@@ -180,11 +180,11 @@ func TestLoadRefuses(t *testing.T) {
 		"sentinel.plugin({name: 'p'})":     "version",
 		plugin("() => 1") + plugin("x=>1"): "called twice",
 		plugin("1"):                        "run is not a function",
-		strings.Replace(plugin("() => 1"), `"S."`, `""`, 1):                                                                "summary",
-		strings.Replace(plugin("() => 1"), "{type: \"object\"}", "{}", 1):                                                  "fields is not a JSON Schema of type object",
-		strings.Replace(plugin("() => 1"), "steps:", "asks: [{use: 'ht' + 'tp', names: ['a.b'], reason: 'r'}], steps:", 1): `use http: the build did not find the text`,
-		strings.Replace(plugin("() => 1"), "steps:", "asks: [{use: 'llm'}], steps:", 1):                                    "with a reason",
-		strings.Replace(plugin("() => 1"), "steps:", "notes: {use: 'llm'}, steps:", 1):                                     `asking for "llm"`,
+		strings.Replace(plugin("() => 1"), `"S."`, `""`, 1):                                                                       "summary",
+		strings.Replace(plugin("() => 1"), "{type: \"object\"}", "{}", 1):                                                         "fields is not a JSON Schema of type object",
+		strings.Replace(plugin("() => 1"), "steps:", "permissions: [{use: 'ht' + 'tp', names: ['a.b'], reason: 'r'}], steps:", 1): `use http: the build did not find the text`,
+		strings.Replace(plugin("() => 1"), "steps:", "permissions: [{use: 'llm'}], steps:", 1):                                    "with a reason",
+		strings.Replace(plugin("() => 1"), "steps:", "notes: {use: 'llm'}, steps:", 1):                                            `asking for "llm"`,
 		"for (;;);": "more than its time limit",
 	} {
 		if tried++; testing.Short() && tried > 3 {
@@ -200,8 +200,8 @@ func TestLoadRefuses(t *testing.T) {
 // TestImports checks that a plugin imports only the functions that it requests, and those
 // that need no grant.
 func TestImports(t *testing.T) {
-	asks := `asks: [{use: "http", names: ["a.example.com"], reason: "r"}, {"use" : 'command', names: ["code/*"], reason: "r"}], steps:`
-	script := strings.Replace(plugin("() => 1"), "steps:", asks, 1)
+	permissions := `permissions: [{use: "http", names: ["a.example.com"], reason: "r"}, {"use" : 'command', names: ["code/*"], reason: "r"}], steps:`
+	script := strings.Replace(plugin("() => 1"), "steps:", permissions, 1)
 	module, err := javascript.Module("plugin.js", []byte(script))
 	if err != nil {
 		t.Fatal(err)
@@ -224,8 +224,8 @@ func TestImports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked := m.Manifest().Asks; len(asked) != 2 || asked[0].Use != "http" || asked[1].Names[0] != "code/*" {
-		t.Errorf("asks: %+v", asked)
+	if asked := m.Manifest().Permissions; len(asked) != 2 || asked[0].Use != "http" || asked[1].Names[0] != "code/*" {
+		t.Errorf("permissions: %+v", asked)
 	}
 }
 

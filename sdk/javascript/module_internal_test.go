@@ -48,16 +48,16 @@ func TestModuleSize(t *testing.T) {
 	}
 }
 
-// TestLinks finds asks in scripts, also after a bundler.
+// TestLinks finds permissions in scripts, also after a bundler.
 func TestLinks(t *testing.T) {
 	const always = 1<<3 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11 | 1<<12
 	for source, want := range map[string]uint32{
-		``:                                     always,
-		`asks: [{use: "http", names}]`:         always | 1<<10,
-		`asks:[{use:'command'},{"use":"llm"}]`: always | 1 | 2,
-		"use :\n `folder`":                     always | 1<<13,
-		`use: "nothing", reuse: "http"`:        always,
-		`use: kind, http: "use"`:               always,
+		``:                                    always,
+		`permissions: [{use: "http", names}]`: always | 1<<10,
+		`permissions:[{use:'command'},{"use":"llm"}]`: always | 1 | 2,
+		"use :\n `folder`":                            always | 1<<13,
+		`use: "nothing", reuse: "http"`:               always,
+		`use: kind, http: "use"`:                      always,
 	} {
 		if got := links([]byte(source)); got != want {
 			t.Errorf("%s: %014b, want %014b", source, got, want)

@@ -33,7 +33,7 @@ declare class SentinelError extends Error implements ErrorDetails {
 }
 
 /** One permission with its reason, which the operator reads (A2.4). Write `use: "..."` literally: the build searches for it. */
-type Ask =
+type Permission =
   | { use: "command" | "http" | "folder" | "secret"; names: string[]; reason: string }
   | { use: "llm" | "spawn" | "emit"; names?: string[]; reason: string }
   | { use: "watch"; reason: string };
@@ -79,7 +79,7 @@ interface Plugin {
   name: string;
   version: string;
   steps: { [type: string]: StepType };
-  asks?: Ask[];
+  permissions?: Permission[];
   /** Requests and outputs depend only on the input, so that an operator may allow instances to be reused. */
   stateless?: boolean;
 }
@@ -182,7 +182,7 @@ interface HttpResponse {
 }
 
 interface FileRequest {
-  /** The name in the plugin's asks. */
+  /** The name in the plugin's permissions. */
   folder: string;
   op: "read" | "write" | "list" | "stat" | "remove";
   /** Relative to the folder, with /. */
@@ -208,13 +208,13 @@ interface Context {
   /** The value of this attempt's last checkpoint. */
   state?: any;
 
-  /** Calls a command (A6.3, asks command). A command that ran and found a failure returns a result. */
+  /** Calls a command (A6.3, permission command). A command that ran and found a failure returns a result. */
   command(name: string, params?: JsonObject): any;
   /** Calls a command that a model has requested: the host checks it against tools. */
   toolCommand(name: string, args: JsonObject, tools?: string[]): any;
-  /** One turn of a model (A6.4, asks llm). */
+  /** One turn of a model (A6.4, permission llm). */
   llm(turn: Turn): Reply;
-  /** Waits for lines of a shell execution (A6.5, asks watch). */
+  /** Waits for lines of a shell execution (A6.5, permission watch). */
   watch(executionId: string, options?: { rules?: Rule[]; until?: "finished" | "error" | "match" }): Watched;
   /** Evaluates a condition over the variables (A6.6). */
   eval(expression: string, vars?: JsonObject): { value: any; truthy: boolean };
@@ -226,11 +226,11 @@ interface Context {
   block(field: string, vars?: JsonObject): any;
   /** Runs several blocks as parallel branches; the results are in their order. */
   blocks(blocks: Block[], options?: { failFast?: boolean; concurrency?: number }): BlockResult[];
-  /** Starts the run of a definition in a field, once (A6.9, asks spawn). */
+  /** Starts the run of a definition in a field, once (A6.9, permission spawn). */
   spawn(field: string, inputs?: JsonObject): { run: string; sentinel: string };
   /** Starts a child run of the sentinel with that id. */
   spawnNamed(sentinel: string, inputs?: JsonObject): { run: string; sentinel: string };
-  /** (A6.10, asks emit) */
+  /** (A6.10, permission emit) */
   emit(event: string, data?: unknown): { id: string };
   /** Waits as in clause A6.11; a timeout is an answer here, and an error with code timeout in the methods below. */
   wait(request: Wait): Waited;
@@ -242,9 +242,9 @@ interface Context {
   decide(prompt: string, options?: { approvers?: string[]; timeoutMs?: number }): Decision;
   /** Limits what a replay repeats: the next replay starts with ctx.state (A6.12). */
   checkpoint(state: unknown): void;
-  /** (A6.13, asks http) A status of 400 or more is a response, not an error. */
+  /** (A6.13, permission http) A status of 400 or more is a response, not an error. */
   http(request: string | HttpRequest): HttpResponse;
-  /** (A6.16, asks folder) */
+  /** (A6.16, permission folder) */
   file(request: FileRequest): any;
   readFile(folder: string, path: string, options?: { offset?: number; length?: number }): FileRead;
   writeFile(folder: string, path: string, text: string, encoding?: "base64"): { size: number };

@@ -9,10 +9,10 @@ import { load } from "./testing.mjs";
 const dir = await mkdtemp(join(tmpdir(), "sentinel-"));
 after(() => rm(dir, { recursive: true }));
 
-async function script(run, asks = "") {
+async function script(run, permissions = "") {
   const file = join(dir, "plugin.js");
   await writeFile(file, `console.log("early");
-sentinel.plugin({ name: "p", version: "1", ${asks} steps: { s: { summary: "S.", fields: { type: "object" }, run: ${run} } } });`);
+sentinel.plugin({ name: "p", version: "1", ${permissions} steps: { s: { summary: "S.", fields: { type: "object" }, run: ${run} } } });`);
   return load(file);
 }
 
@@ -26,7 +26,7 @@ test("an output, its calls and its logs", async () => {
 });
 
 test("errors keep their class", async () => {
-  const p = await script('(s, ctx) => { try { ctx.emit("a"); } catch (e) { return [e instanceof SentinelError, e.code, e.hint]; } }', 'asks: [{ use: "emit", reason: "r" }],');
+  const p = await script('(s, ctx) => { try { ctx.emit("a"); } catch (e) { return [e instanceof SentinelError, e.code, e.hint]; } }', 'permissions: [{ use: "emit", reason: "r" }],');
   const calls = [{ function: "sentinel_emit", error: { code: "limit", message: "m", hint: "h" } }];
   assert.deepEqual((await p.run("s", {}, { calls })).output, [true, "limit", "h"]);
 });
@@ -44,7 +44,7 @@ test("a call without a permission request", async () => {
 });
 
 test("a body has secrets only where the request says so", async () => {
-  const p = await script('(s, ctx) => ctx.http({ url: "https://example.com", body: "{{secret.K}}", ...s.fields }).status', 'asks: [{ use: "http", reason: "r" }],');
+  const p = await script('(s, ctx) => ctx.http({ url: "https://example.com", body: "{{secret.K}}", ...s.fields }).status', 'permissions: [{ use: "http", reason: "r" }],');
   for (const more of [{}, { bodySecrets: true }]) {
     const calls = [{ function: "sentinel_http", request: { url: "https://example.com", body: "{{secret.K}}", ...more }, ok: { status: 204 } }];
     assert.equal((await p.run("s", more, { calls })).output, 204);

@@ -21,7 +21,7 @@ var marks = []string{
 }
 
 // Manifest checks the plugin's manifest against clause A2 of ABI.md and returns it. It
-// also reports missing documentation: a step or a field without a description, an ask
+// also reports missing documentation: a step or a field without a description, a permission
 // without a reason.
 func Manifest(t testing.TB, p sdk.Plugin) sdk.Value {
 	t.Helper()
@@ -45,9 +45,9 @@ func Manifest(t testing.TB, p sdk.Plugin) sdk.Value {
 		seen[typ] = true
 		checkStep(t, typ, step)
 	}
-	for _, ask := range m.Get("asks").Items() {
-		if ask.Get("reason").StringOr("") == "" {
-			t.Errorf("ask %s: no reason", ask)
+	for _, permission := range m.Get("permissions").Items() {
+		if permission.Get("reason").StringOr("") == "" {
+			t.Errorf("permission %s: no reason", permission)
 		}
 	}
 	return m

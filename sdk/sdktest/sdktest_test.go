@@ -92,7 +92,7 @@ func TestManifestFaults(t *testing.T) {
 		Fields:  `{"type":"object","properties":{"a":{"x-sentinel":"odd"},"onError":{"description":"d"}},"required":["b"]}`,
 		Infer:   []string{"c"},
 		Aliases: map[string]string{"a": "b"},
-	}, {Type: "s", Summary: "S.", Fields: `{}`}}, Asks: []sdk.Ask{{Use: sdk.UseLLM}}}
+	}, {Type: "s", Summary: "S.", Fields: `{}`}}, Permissions: []sdk.Permission{{Use: sdk.UseLLM}}}
 	said := failing(func(t testing.TB) { sdktest.Manifest(t, p) })
 	for _, want := range []string{
 		`plugin name "Bad"`, `no version`, `no summary`, `field "onError" belongs to the host`, `field "a": no description`,

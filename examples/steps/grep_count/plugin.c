@@ -106,6 +106,6 @@ static const sn_step steps[] = {
     {.type = "grep_count", .summary = "Counts texts in a text or in the files of a granted folder.", .fields = fields, .run = run, .check = check, .read_only = true},
 };
 
-static const sn_ask asks[] = {{"folder", SN_NAMES("data"), "to count in the files that the field path names; a step with text needs none"}};
+static const sn_permission permissions[] = {{"folder", SN_NAMES("data"), "to count in the files that the field path names; a step with text needs none"}};
 
-SN_PLUGIN(.name = "grep_count", .version = "1.0.0", .steps = steps, .step_count = SN_COUNT(steps), .asks = asks, .ask_count = SN_COUNT(asks))
+SN_PLUGIN(.name = "grep_count", .version = "1.0.0", .steps = steps, .step_count = SN_COUNT(steps), .permissions = permissions, .permission_count = SN_COUNT(permissions))

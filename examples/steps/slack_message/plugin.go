@@ -29,7 +29,7 @@ var plugin = sdk.Plugin{
 		Run:      run,
 		Validate: check,
 	}},
-	Asks: []sdk.Ask{
+	Permissions: []sdk.Permission{
 		{Use: sdk.UseHTTP, Names: []string{"slack.com", "hooks.slack.com"}, Reason: "Messages are posted there."},
 		{Use: sdk.UseSecret, Names: []string{"SLACK_TOKEN", "SLACK_WEBHOOK"}, Reason: "The host puts the bot's token, or the secret part of a webhook's address, into the request. One of them is enough."},
 	},

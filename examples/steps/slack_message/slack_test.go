@@ -109,7 +109,7 @@ func (o outside) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessa
 type allow struct{}
 
 func (allow) Grant(_ context.Context, p stepplugin.Info) (stepplugin.Grant, error) {
-	return stepplugin.Grant{Allow: p.Asks, Secrets: map[string][]string{"SLACK_TOKEN": {"slack.com"}}}, nil
+	return stepplugin.Grant{Allow: p.Permissions, Secrets: map[string][]string{"SLACK_TOKEN": {"slack.com"}}}, nil
 }
 
 // nothing is commands for sentinels that call none.

@@ -97,7 +97,7 @@ static addr member(addr p, const char *key) {
 EXPORT("describe") int describe(void) {
 	return succeed(join(1, &(piece){
 		"{\"name\":\"http_status\",\"version\":\"1.0.0\",\"abi\":1,"
-		"\"asks\":[{\"use\":\"http\",\"names\":[\"example.com\"],\"reason\":\"To ask the server for its status.\"}],"
+		"\"permissions\":[{\"use\":\"http\",\"names\":[\"example.com\"],\"reason\":\"To ask the server for its status.\"}],"
 		"\"steps\":[{\"type\":\"http_status\",\"summary\":\"Outputs the HTTP status of a page.\",\"readOnly\":true,"
 		"\"fields\":{\"type\":\"object\",\"properties\":{\"url\":{\"type\":\"string\"}},\"required\":[\"url\"],\"additionalProperties\":false}}]}"}));
 }

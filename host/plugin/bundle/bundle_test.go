@@ -63,8 +63,8 @@ func count(t testing.TB, version string) []byte {
 	return []byte(strings.Replace(string(code), `"version":"1"`, fmt.Sprintf(`"version":%q`, version), 1))
 }
 
-func manifest(name, version string, asks ...guest.Ask) guest.Manifest {
-	return guest.Manifest{Name: name, Version: version, ABI: 1, Asks: asks, Steps: []guest.StepType{{Type: name, Summary: "Counts.", Fields: json.RawMessage(`{"type":"object"}`)}}}
+func manifest(name, version string, permissions ...guest.Permission) guest.Manifest {
+	return guest.Manifest{Name: name, Version: version, ABI: 1, Permissions: permissions, Steps: []guest.StepType{{Type: name, Summary: "Counts.", Fields: json.RawMessage(`{"type":"object"}`)}}}
 }
 
 // said answers for a guest that is not run.
@@ -277,23 +277,25 @@ func TestLockByHand(t *testing.T) {
 
 // TestMore: what a newer version asks for beyond the old.
 func TestMore(t *testing.T) {
-	http := func(names ...string) guest.Ask { return guest.Ask{Use: "http", Names: names, Reason: "it must"} }
+	http := func(names ...string) guest.Permission {
+		return guest.Permission{Use: "http", Names: names, Reason: "it must"}
+	}
 	folder := lock.Folder{Dir: t.TempDir()}
 	file := write(t, filepath.Join(t.TempDir(), "x.wasm"), count(t, "1"))
 	for i, tt := range []struct {
-		asks []guest.Ask
-		want []lock.Ask
+		permissions []guest.Permission
+		want        []lock.Permission
 	}{
-		{[]guest.Ask{http("a.example")}, []lock.Ask{{Use: "http", Names: []string{"a.example"}}}},
-		{[]guest.Ask{http("a.example"), http("b.example")}, []lock.Ask{{Use: "http", Names: []string{"b.example"}}}},
-		{[]guest.Ask{http("b.example")}, nil},
-		{[]guest.Ask{http("b.example"), {Use: "llm", Names: []string{"x/y"}, Reason: "r"}}, []lock.Ask{{Use: "llm", Names: []string{"x/y"}}}},
-		{[]guest.Ask{{Use: "llm", Reason: "r"}}, []lock.Ask{{Use: "llm"}}},
-		{[]guest.Ask{{Use: "llm", Names: []string{"x/z"}, Reason: "r"}}, nil},
+		{[]guest.Permission{http("a.example")}, []lock.Permission{{Use: "http", Names: []string{"a.example"}}}},
+		{[]guest.Permission{http("a.example"), http("b.example")}, []lock.Permission{{Use: "http", Names: []string{"b.example"}}}},
+		{[]guest.Permission{http("b.example")}, nil},
+		{[]guest.Permission{http("b.example"), {Use: "llm", Names: []string{"x/y"}, Reason: "r"}}, []lock.Permission{{Use: "llm", Names: []string{"x/y"}}}},
+		{[]guest.Permission{{Use: "llm", Reason: "r"}}, []lock.Permission{{Use: "llm"}}},
+		{[]guest.Permission{{Use: "llm", Names: []string{"x/z"}, Reason: "r"}}, nil},
 	} {
 		// Other bytes each time, behind a section that says nothing.
 		write(t, file, append(count(t, "1"), 0, 2, 1, byte('a'+i)))
-		c, err := open(t, file, bundle.Options{Describe: said(manifest("x", fmt.Sprint(i), tt.asks...))}).Install(t.Context(), folder, bundle.InstallOptions{})
+		c, err := open(t, file, bundle.Options{Describe: said(manifest("x", fmt.Sprint(i), tt.permissions...))}).Install(t.Context(), folder, bundle.InstallOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ type Change struct {
 	Now    lock.Entry  `json:"now"`
 	// More is what this version asks for and the one before did not; all that it
 	// asks for if there was none.
-	More []lock.Ask `json:"more,omitempty"`
+	More []lock.Permission `json:"more,omitempty"`
 }
 
 // What an install did.
@@ -70,9 +70,9 @@ func (p *Plugin) Install(ctx context.Context, folder lock.Folder, opt InstallOpt
 	if err := p.mayTake(held, opt, there); err != nil {
 		return Change{}, err
 	}
-	c := Change{File: opt.Name, Change: Installed, Now: p.entry(opt.Now()), More: p.Asks()}
+	c := Change{File: opt.Name, Change: Installed, Now: p.entry(opt.Now()), More: p.Permissions()}
 	if before, ok := held.File.Plugins[opt.Name]; ok {
-		c.Before, c.Change, c.More = &before, Updated, more(before.Asks, c.More)
+		c.Before, c.Change, c.More = &before, Updated, more(before.Permissions, c.More)
 		if before.Digest == p.Digest && there == p.Digest && before.Signer == c.Now.Signer && before.Signature == c.Now.Signature {
 			// Installed before, perhaps from elsewhere: nothing that counts has changed.
 			c.Now, c.Change = before, Unchanged
@@ -110,8 +110,8 @@ func (p *Plugin) mayTake(held *lock.Held, opt InstallOptions, there string) erro
 // more is what now asks for beyond what before did. It compares names as they are
 // written: that a pattern covers another is the grant's to decide, and showing a
 // name too much is no harm.
-func more(before, now []lock.Ask) []lock.Ask {
-	var list []lock.Ask
+func more(before, now []lock.Permission) []lock.Permission {
+	var list []lock.Permission
 	for _, a := range now {
 		has, all := namesOf(before, a.Use)
 		if !has {
@@ -126,9 +126,9 @@ func more(before, now []lock.Ask) []lock.Ask {
 			list = append(list, a)
 			continue
 		}
-		extra := lock.Ask{Use: a.Use}
+		extra := lock.Permission{Use: a.Use}
 		for _, n := range a.Names {
-			if !slices.ContainsFunc(before, func(b lock.Ask) bool { return b.Use == a.Use && slices.Contains(b.Names, n) }) {
+			if !slices.ContainsFunc(before, func(b lock.Permission) bool { return b.Use == a.Use && slices.Contains(b.Names, n) }) {
 				extra.Names = append(extra.Names, n)
 			}
 		}
@@ -140,8 +140,8 @@ func more(before, now []lock.Ask) []lock.Ask {
 }
 
 // namesOf reports whether a use is asked for, and whether without names.
-func namesOf(asks []lock.Ask, use string) (has, all bool) {
-	for _, a := range asks {
+func namesOf(permissions []lock.Permission, use string) (has, all bool) {
+	for _, a := range permissions {
 		if a.Use == use {
 			has, all = true, all || len(a.Names) == 0
 		}

@@ -148,11 +148,11 @@ func (p *Plugin) Steps() []string {
 	return list
 }
 
-// Asks is what the plugin asks for, without reasons.
-func (p *Plugin) Asks() []lock.Ask {
-	var list []lock.Ask
-	for _, a := range p.Manifest.Asks {
-		list = append(list, lock.Ask{Use: a.Use, Names: slices.Clone(a.Names)})
+// Permissions is what the plugin asks for, without reasons.
+func (p *Plugin) Permissions() []lock.Permission {
+	var list []lock.Permission
+	for _, a := range p.Manifest.Permissions {
+		list = append(list, lock.Permission{Use: a.Use, Names: slices.Clone(a.Names)})
 	}
 	return list
 }
@@ -161,7 +161,7 @@ func (p *Plugin) Asks() []lock.Ask {
 func (p *Plugin) entry(at time.Time) lock.Entry {
 	e := lock.Entry{
 		Name: p.Manifest.Name, Version: p.Manifest.Version, Digest: p.Digest, Size: int64(len(p.Module)), Source: p.Source,
-		Signature: string(p.Signature), Steps: p.Steps(), Asks: p.Asks(), At: at.UTC().Truncate(time.Second),
+		Signature: string(p.Signature), Steps: p.Steps(), Permissions: p.Permissions(), At: at.UTC().Truncate(time.Second),
 	}
 	if p.Signer != nil {
 		e.Signer = p.Signer.Key.ID()

@@ -78,9 +78,9 @@ func (e Entry) after(before Entry) Entry {
 
 // part returns what of a grant a version asks for, when it asks for less than
 // the one before it.
-func part(g plugin.Grant, asks []plugin.Ask) plugin.Grant {
-	g.Allow = slices.DeleteFunc(slices.Clone(g.Allow), func(a plugin.Ask) bool {
-		return !slices.ContainsFunc(asks, func(b plugin.Ask) bool { return a.Use == b.Use })
+func part(g plugin.Grant, permissions []plugin.Permission) plugin.Grant {
+	g.Allow = slices.DeleteFunc(slices.Clone(g.Allow), func(a plugin.Permission) bool {
+		return !slices.ContainsFunc(permissions, func(b plugin.Permission) bool { return a.Use == b.Use })
 	})
 	return g
 }

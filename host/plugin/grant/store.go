@@ -71,7 +71,7 @@ func (s *Store) File() string { return s.opt.File }
 func (s *Store) Grant(ctx context.Context, p plugin.Info) (plugin.Grant, error) {
 	e, seal, err := s.Entry(p.Name)
 	switch {
-	case err != nil && len(p.Asks) == 0:
+	case err != nil && len(p.Permissions) == 0:
 		s.opt.Logger.Warn("grants cannot be read", "file", s.opt.File, "error", err)
 		return plugin.Grant{}, nil // it needs none
 	case err != nil:
@@ -81,20 +81,20 @@ func (s *Store) Grant(ctx context.Context, p plugin.Info) (plugin.Grant, error) 
 		e.Permanent = true // somebody has decided; nobody need be told again
 		return plugin.Grant{}, e
 	case seal == Good || seal == Bad && s.opt.TrustUnsealed:
-	case len(p.Asks) == 0:
+	case len(p.Permissions) == 0:
 		return plugin.Grant{}, nil
 	case seal == Bad:
 		return plugin.Grant{}, denied("plugin %q was granted elsewhere, or its entry in %s was edited: run `sentinel plugin allow %s` again", p.Name, filepath.Base(s.opt.File), p.Name)
 	default:
-		return plugin.Grant{}, denied("plugin %q waits for approval: it asks for %s", p.Name, uses(p.Asks))
+		return plugin.Grant{}, denied("plugin %q waits for approval: it asks for %s", p.Name, uses(p.Permissions))
 	}
 	if g, ok := e.grantOf(p.Digest); ok {
 		return g, nil
 	}
 	var why string
-	missing := e.Grant.Missing(p.Asks)
+	missing := e.Grant.Missing(p.Permissions)
 	switch {
-	case len(p.Asks) == 0:
+	case len(p.Permissions) == 0:
 		return plugin.Grant{}, nil // what was allowed another version of it is of no use to this one
 	case len(missing) > 0:
 		why = "it asks for more than was allowed: " + uses(missing)
@@ -127,9 +127,9 @@ func byWhom(e Entry) string {
 }
 
 // uses names what is asked for, in a line.
-func uses(asks []plugin.Ask) string {
+func uses(permissions []plugin.Permission) string {
 	var list []string
-	for _, a := range asks {
+	for _, a := range permissions {
 		text := a.Use
 		if len(a.Names) > 0 {
 			text += " " + strings.Join(a.Names[:min(3, len(a.Names))], " ")
@@ -146,7 +146,7 @@ func uses(asks []plugin.Ask) string {
 // on a disk that is read-only, it holds for this process.
 func (s *Store) carry(ctx context.Context, p plugin.Info, e Entry) (plugin.Grant, error) {
 	next := e
-	next.Digest, next.Version, next.Grant = p.Digest, p.Version, part(e.Grant, p.Asks)
+	next.Digest, next.Version, next.Grant = p.Digest, p.Version, part(e.Grant, p.Permissions)
 	next.Carried = &Carried{From: e.Digest, At: s.opt.Now().UTC().Truncate(time.Second)}
 	if e.Carried != nil {
 		next.Carried.From = e.Carried.From

@@ -29,9 +29,9 @@ func open(t testing.TB) (s *grant.Store, opt grant.Options) {
 
 // aPlugin is one version of a plugin that asks for events and hosts.
 func aPlugin(digest string, hosts ...string) plugin.Info {
-	p := plugin.Info{Name: "slack", Version: "v" + digest, Digest: digest, Source: "slack.wasm", Asks: []plugin.Ask{{Use: "emit", Names: []string{"a:*"}, Reason: "r"}}}
+	p := plugin.Info{Name: "slack", Version: "v" + digest, Digest: digest, Source: "slack.wasm", Permissions: []plugin.Permission{{Use: "emit", Names: []string{"a:*"}, Reason: "r"}}}
 	if len(hosts) > 0 {
-		p.Asks = append(p.Asks, plugin.Ask{Use: "http", Names: hosts, Reason: "r"})
+		p.Permissions = append(p.Permissions, plugin.Permission{Use: "http", Names: hosts, Reason: "r"})
 	}
 	return p
 }
@@ -39,7 +39,7 @@ func aPlugin(digest string, hosts ...string) plugin.Info {
 // allow makes the entry by which a person allows all of it.
 func allow(t testing.TB, s *grant.Store, p plugin.Info, change ...func(*grant.Entry)) {
 	t.Helper()
-	e := grant.Entry{Name: p.Name, Digest: p.Digest, Version: p.Version, File: p.Source, By: "ann", Grant: plugin.Grant{Allow: p.Asks}}
+	e := grant.Entry{Name: p.Name, Digest: p.Digest, Version: p.Version, File: p.Source, By: "ann", Grant: plugin.Grant{Allow: p.Permissions}}
 	for _, c := range change {
 		c(&e)
 	}
@@ -163,7 +163,7 @@ func TestForeign(t *testing.T) {
 			t.Fatalf("%s changes nothing in %s", what, good)
 		}
 		write(opt.File, text)
-		for _, asked := range []plugin.Info{p, {Name: "slick", Digest: "1", Source: "slack.wasm", Asks: p.Asks}, aPlugin("2", "a.com"), aPlugin("1", "evil.com")} {
+		for _, asked := range []plugin.Info{p, {Name: "slick", Digest: "1", Source: "slack.wasm", Permissions: p.Permissions}, aPlugin("2", "a.com"), aPlugin("1", "evil.com")} {
 			if judge(t, s, asked) == "" {
 				t.Errorf("%s edited: %s %s is allowed", what, asked.Name, asked.Digest)
 			}
@@ -243,7 +243,7 @@ func TestRoundTrip(t *testing.T) {
 	s, opt := open(t)
 	p := aPlugin("1", "a.com")
 	want := grant.Entry{Name: "slack", Digest: "1", Version: "1", File: "slack.wasm", By: "ann <&> Bob", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Pin: true,
-		Grant: plugin.Grant{Allow: p.Asks, Reuse: true, Private: true, Secrets: map[string][]string{"B": {"a.com"}, "A": nil}, Folders: map[string]plugin.Folder{"data": {Path: "/x", Write: true}}, Memory: 1 << 20, TimeoutMs: 5}}
+		Grant: plugin.Grant{Allow: p.Permissions, Reuse: true, Private: true, Secrets: map[string][]string{"B": {"a.com"}, "A": nil}, Folders: map[string]plugin.Folder{"data": {Path: "/x", Write: true}}, Memory: 1 << 20, TimeoutMs: 5}}
 	if err := s.Set(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}

@@ -35,18 +35,18 @@ func (s *Set) checkModules(modules []*Module) error {
 	return s.CheckTotals(count, size)
 }
 
-// checkManifest reports names in asks that the code which compares them with a
+// checkManifest reports names in permissions that the code which compares them with a
 // request could not read: they would fail every such request.
 func (s *Set) checkManifest(m wasm.Manifest) error {
-	if s.opt.CheckAsk == nil {
+	if s.opt.CheckPermission == nil {
 		return nil
 	}
-	for i, ask := range m.Asks {
-		for j, name := range ask.Names {
-			if err := s.opt.CheckAsk(abi.Use(ask.Use), name); err != nil {
-				e := abi.Error{Code: abi.Plugin, Permanent: true, Message: fmt.Sprintf("describe: asks[%d].names[%d] %.100q: %v", i, j, name, err)}
+	for i, permission := range m.Permissions {
+		for j, name := range permission.Names {
+			if err := s.opt.CheckPermission(abi.Use(permission.Use), name); err != nil {
+				e := abi.Error{Code: abi.Plugin, Permanent: true, Message: fmt.Sprintf("describe: permissions[%d].names[%d] %.100q: %v", i, j, name, err)}
 				if cause := abi.As(err); cause != nil {
-					e.Message, e.Hint = fmt.Sprintf("describe: asks[%d].names[%d]: %s", i, j, cause.Message), cause.Hint
+					e.Message, e.Hint = fmt.Sprintf("describe: permissions[%d].names[%d]: %s", i, j, cause.Message), cause.Hint
 				}
 				return &e
 			}

@@ -30,10 +30,10 @@ type Module struct {
 	types *sentinels.TypeSet                       // its own alone
 	marks map[sentinels.StepType]map[string]string // by field, of those that are more than plain data
 
-	trusted bool
-	reuse   bool                         // its instances serve several calls
-	asks    plugin.Grant                 // all that it asks for
-	grant   atomic.Pointer[plugin.Grant] // what it is allowed of that now; nil is nothing, and no host call that needs a grant
+	trusted     bool
+	reuse       bool                         // its instances serve several calls
+	permissions plugin.Grant                 // all that it asks for
+	grant       atomic.Pointer[plugin.Grant] // what it is allowed of that now; nil is nothing, and no host call that needs a grant
 
 	holders int // guarded by Set.mu
 }
@@ -45,9 +45,9 @@ func newModule(l Loaded, trusted bool) (*Module, error) {
 		return nil, err
 	}
 	m := &Module{Loaded: l, types: types, marks: map[sentinels.StepType]map[string]string{}, trusted: trusted}
-	m.asks = plugin.Grant{Allow: asksOf(l.Manifest())}
+	m.permissions = plugin.Grant{Allow: permissionsOf(l.Manifest())}
 	if trusted {
-		m.grant.Store(&m.asks)
+		m.grant.Store(&m.permissions)
 	}
 	for _, t := range types.Types() {
 		spec, _ := types.Lookup(t)
@@ -107,19 +107,19 @@ func (m *Module) Seed() (seed uint64, ok bool) {
 // describe fills in what a manifest says.
 func describe(i *plugin.Info, digest string, manifest wasm.Manifest) {
 	i.Name, i.Version, i.Digest, i.Stateless = manifest.Name, manifest.Version, digest, manifest.Stateless
-	i.Asks, i.Types = asksOf(manifest), nil
+	i.Permissions, i.Types = permissionsOf(manifest), nil
 	for _, t := range manifest.Steps {
 		i.Types = append(i.Types, sentinels.StepType(t.Type))
 	}
 }
 
-// asksOf is what a manifest asks for.
-func asksOf(manifest wasm.Manifest) []plugin.Ask {
-	var asks []plugin.Ask
-	for _, a := range manifest.Asks {
-		asks = append(asks, plugin.Ask{Use: a.Use, Names: slices.Clone(a.Names), Reason: a.Reason})
+// permissionsOf is what a manifest asks for.
+func permissionsOf(manifest wasm.Manifest) []plugin.Permission {
+	var permissions []plugin.Permission
+	for _, a := range manifest.Permissions {
+		permissions = append(permissions, plugin.Permission{Use: a.Use, Names: slices.Clone(a.Names), Reason: a.Reason})
 	}
-	return asks
+	return permissions
 }
 
 // allow sets what a module may do from now on: of what the operator says,
@@ -130,8 +130,8 @@ func (m *Module) allow(g *plugin.Grant) {
 	}
 	if g != nil {
 		own := *g
-		own.Allow = slices.DeleteFunc(slices.Clone(g.Allow), func(a plugin.Ask) bool {
-			_, asked := m.asks.Names(abi.Use(a.Use))
+		own.Allow = slices.DeleteFunc(slices.Clone(g.Allow), func(a plugin.Permission) bool {
+			_, asked := m.permissions.Names(abi.Use(a.Use))
 			return !asked
 		})
 		g = &own
@@ -148,15 +148,15 @@ func (m *Module) Allowed() (g plugin.Grant, ok bool) {
 	return plugin.Grant{}, false
 }
 
-// AllowsAndAsks reports whether a name is both asked for and allowed.
-func (m *Module) AllowsAndAsks(use abi.Use, name string) bool {
+// AllowsRequested reports whether a name is both asked for and allowed.
+func (m *Module) AllowsRequested(use abi.Use, name string) bool {
 	grant, ok := m.Allowed()
-	return ok && grant.Allows(use, name) && m.asks.Allows(use, name)
+	return ok && grant.Allows(use, name) && m.permissions.Allows(use, name)
 }
 
-// Asks returns the names that the module asks for of a use, see
+// Requested returns the names that the module asks for of a use, see
 // [plugin.Grant.Names].
-func (m *Module) Asks(use abi.Use) (names []string, ok bool) { return m.asks.Names(use) }
+func (m *Module) Requested(use abi.Use) (names []string, ok bool) { return m.permissions.Names(use) }
 
 // Refusal is the error of what a module may not do, with the way to change that.
 func (m *Module) Refusal(format string, args ...any) *abi.Error {

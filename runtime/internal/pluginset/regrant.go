@@ -15,10 +15,10 @@ import (
 func (s *Set) ask(ctx context.Context, info plugin.Info) (plugin.Grant, error) {
 	switch {
 	case info.Trusted:
-		return plugin.Grant{Allow: info.Asks}, nil
+		return plugin.Grant{Allow: info.Permissions}, nil
 	case s.opt.Grants != nil:
 		return s.opt.Grants.Grant(ctx, info)
-	case len(info.Asks) > 0:
+	case len(info.Permissions) > 0:
 		return plugin.Grant{}, &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("plugin %q asks for permissions, and this program grants none to plugins of others", info.Name),
 			Hint: "use a plugin that asks for nothing"}
 	}
@@ -106,7 +106,7 @@ func (s *Set) regrantLive(ctx context.Context, info plugin.Info, m *Module) erro
 		s.infos[at].Grant = &grant
 		if next := s.infos[at].Next; next != nil {
 			again := *next
-			again.Missing = grant.Missing(again.Asks)
+			again.Missing = grant.Missing(again.Permissions)
 			s.infos[at].Next = &again
 		}
 	}

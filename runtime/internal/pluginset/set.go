@@ -16,7 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Options are what a set needs. All but Grants, CheckAsk and Changed are required.
+// Options are what a set needs. All but Grants, CheckPermission and Changed are required.
 type Options struct {
 	Host  *wasm.Host
 	Blobs Blobs
@@ -25,9 +25,9 @@ type Options struct {
 	// Grants says what plugins that are not trusted may do. Default nil: those
 	// that ask for nothing are live, all others are refused.
 	Grants plugin.Grants
-	// CheckAsk returns why a name that a plugin asks for could never be compared
+	// CheckPermission returns why a name that a plugin asks for could never be compared
 	// with what it uses. Default nil: all names are taken.
-	CheckAsk func(use abi.Use, name string) error
+	CheckPermission func(use abi.Use, name string) error
 	// Changed is called when a plugin becomes live, begins to wait or is refused;
 	// calls come one after the other. Default nil: nothing is called.
 	Changed func(plugin.Info)

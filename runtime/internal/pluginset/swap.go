@@ -207,9 +207,9 @@ func (s *Set) refused(info plugin.Info, why error) plugin.Info {
 		live := &s.infos[at]
 		live.Refused, live.Next = info.Problem, nil
 		if waits {
-			live.Next = &plugin.Version{Version: info.Version, Digest: info.Digest, Asks: info.Asks, Problem: info.Problem}
+			live.Next = &plugin.Version{Version: info.Version, Digest: info.Digest, Permissions: info.Permissions, Problem: info.Problem}
 			if live.Grant != nil {
-				live.Next.Missing = live.Grant.Missing(info.Asks)
+				live.Next.Missing = live.Grant.Missing(info.Permissions)
 			}
 		}
 		now := *live

@@ -123,8 +123,8 @@ func TestLoadAllow(t *testing.T) {
 	if err != no {
 		t.Errorf("Load: %v, want the error of Allow", err)
 	}
-	if want := []wasm.Ask{{Use: "llm", Reason: "the test needs it"}}; !cmp.Equal(seen.Asks, want) {
-		t.Error(cmp.Diff(want, seen.Asks))
+	if want := []wasm.Permission{{Use: "llm", Reason: "the test needs it"}}; !cmp.Equal(seen.Permissions, want) {
+		t.Error(cmp.Diff(want, seen.Permissions))
 	}
 	m := load(t, h, watGuest(t, "asked"), wasm.LoadOptions{})
 	defer m.Release()

@@ -12,9 +12,9 @@ import (
 
 // What a manifest consists of. Embedders read it through this package.
 type (
-	Manifest = manifest.Manifest
-	StepType = manifest.StepType
-	Ask      = manifest.Ask
+	Manifest   = manifest.Manifest
+	StepType   = manifest.StepType
+	Permission = manifest.Permission
 )
 
 // Module is one loaded version of a plugin. It counts its references, and frees its

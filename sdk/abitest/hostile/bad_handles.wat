@@ -1,4 +1,4 @@
-;; asks=command,llm,watch,spawn,emit,http,folder; calls every host function with invalid handles, and outputs the number of calls that were answered by an error
+;; permissions=command,llm,watch,spawn,emit,http,folder; calls every host function with invalid handles, and outputs the number of calls that were answered by an error
 (host command)
 (host llm)
 (host watch)

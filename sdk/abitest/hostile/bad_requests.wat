@@ -1,4 +1,4 @@
-;; asks=command,llm,watch,spawn,emit,http,folder; sends every host function a megabyte, and bytes that are not UTF-8
+;; permissions=command,llm,watch,spawn,emit,http,folder; sends every host function a megabyte, and bytes that are not UTF-8
 (host command)
 (host llm)
 (host watch)

@@ -1,3 +1,3 @@
 ;; describe asks for commands without naming one
-(func (export "describe") (result i32) (say '{"name":"a","version":"1","abi":1,"steps":[{"type":"s","summary":"s","fields":{"type":"object"}}],"asks":[{"use":"command","reason":"why not"}]}') (call $flush) (i32.const 0))
+(func (export "describe") (result i32) (say '{"name":"a","version":"1","abi":1,"steps":[{"type":"s","summary":"s","fields":{"type":"object"}}],"permissions":[{"use":"command","reason":"why not"}]}') (call $flush) (i32.const 0))
 (func (export "run") (result i32) (call $true) (i32.const 0))

@@ -6,14 +6,14 @@ import {
 import { callHost } from "./calls";
 
 plugin("conformance", "1.0.0")
-  .ask("command", ["*"], "The kit calls a command of its own.")
-  .ask("llm", [], "The kit plays a model.")
-  .ask("watch", [], "The kit plays an execution.")
-  .ask("spawn", ["*"], "The kit plays a child.")
-  .ask("emit", [], "The kit listens to an event.")
-  .ask("http", ["*.example.com"], "The kit plays a server.")
-  .ask("folder", ["data:rw"], "The kit plays a folder.")
-  .ask("secret", ["TOKEN"], "The kit plays a secret.")
+  .permission("command", ["*"], "The kit calls a command of its own.")
+  .permission("llm", [], "The kit plays a model.")
+  .permission("watch", [], "The kit plays an execution.")
+  .permission("spawn", ["*"], "The kit plays a child.")
+  .permission("emit", [], "The kit listens to an event.")
+  .permission("http", ["*.example.com"], "The kit plays a server.")
+  .permission("folder", ["data:rw"], "The kit plays a folder.")
+  .permission("secret", ["TOKEN"], "The kit plays a secret.")
   .step(new Step("kit_echo", "Says what it was given.",
     '{"type":"object","properties":{"echo":{}},"additionalProperties":false}', echo)
     .infer(["echo"]).alias("say", "echo").reads().validate(check))

@@ -96,7 +96,7 @@ export class Context {
   /** One of the fields, absent if it is not given. */
   field(name: string): Value { return this.fields.get(name); }
 
-  /** Calls a command (A6.3, asks "command"). A command that ran and found a failure returns a result. */
+  /** Calls a command (A6.3, permission "command"). A command that ran and found a failure returns a result. */
   command(name: string, params: Value = absent): Outcome<Value> {
     return call(hostCommand, "command", object().set("command", text(name)).set("params", params));
   }
@@ -107,13 +107,13 @@ export class Context {
       .set("tools", tools.length ? texts(tools) : absent));
   }
 
-  /** One turn of a model (A6.4, asks "llm"). */
+  /** One turn of a model (A6.4, permission "llm"). */
   llm(turn: Turn): Outcome<Reply> {
     const r = call(hostLLM, "llm", turn.toValue());
     return r.failed ? r.as<Reply>() : Outcome.of(new Reply(r.value));
   }
 
-  /** Waits for lines of a shell execution (A6.5, asks "watch"). Until is "finished", "error" or "match"; rules is a list as the clause has it, or absent. */
+  /** Waits for lines of a shell execution (A6.5, permission "watch"). Until is "finished", "error" or "match"; rules is a list as the clause has it, or absent. */
   watch(executionId: string, until: string = "", rules: Value = absent): Outcome<Watched> {
     const r = call(hostWatch, "watch", object().set("executionId", text(executionId)).set("rules", rules).set("until", optional(until)));
     return r.failed ? r.as<Watched>() : Outcome.of(new Watched(r.value));
@@ -152,7 +152,7 @@ export class Context {
     return r.failed ? r.as<BlockResult[]>() : blockResults(r.value.get("blocks"), blocks.length);
   }
 
-  /** Starts a child run of the definition in a field, exactly once (A6.9, asks "spawn"). */
+  /** Starts a child run of the definition in a field, exactly once (A6.9, permission "spawn"). */
   spawn(field: string, inputs: Value = absent): Outcome<Child> {
     return child(object().set("field", text(field)).set("inputs", inputs));
   }
@@ -162,7 +162,7 @@ export class Context {
     return child(object().set("sentinel", text(sentinel)).set("inputs", inputs));
   }
 
-  /** Publishes an event and returns its id (A6.10, asks "emit"). */
+  /** Publishes an event and returns its id (A6.10, permission "emit"). */
   emit(event: string, data: Value = absent): Outcome<string> {
     const r = call(hostEmit, "emit", object().set("event", text(event)).set("data", data));
     return r.failed ? r.as<string>() : Outcome.of(r.value.get("id").asText());
@@ -206,13 +206,13 @@ export class Context {
   /** Limits what a replay of this attempt repeats: the next replay starts with state, and must continue from there (A6.12). */
   checkpoint(state: Value): Outcome<Value> { return call(hostCheckpoint, "checkpoint", object().set("state", orNull(state))); }
 
-  /** Sends a request (A6.13, asks "http"). A status of 400 or more is a response. */
+  /** Sends a request (A6.13, permission "http"). A status of 400 or more is a response. */
   http(request: Request): Outcome<Response> {
     const r = call(hostHTTP, "http", request.toValue());
     return r.failed ? r.as<Response>() : Outcome.of(new Response(r.value));
   }
 
-  /** Works on files as in clause A6.16 (asks "folder"); the methods below do the same with types. */
+  /** Works on files as in clause A6.16 (permission "folder"); the methods below do the same with types. */
   file(request: FileRequest): Outcome<Value> { return call(hostFile, "file", request.toValue()); }
 
   readFile(folder: string, path: string, offset: i64 = 0, length: i64 = 0): Outcome<FileRead> {

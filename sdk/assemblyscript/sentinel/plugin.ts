@@ -60,16 +60,16 @@ export class Step {
 // A Plugin describes the step types of one module.
 export class Plugin {
   private steps: Step[] = [];
-  private asks: Value = list();
+  private permissions: Value = list();
   private pure: bool = false;
 
   constructor(private name: string, private version: string) {}
 
   /** Requests a permission, with a reason for the operator. Names are commands, hosts and so on, see clause A2.4. */
-  ask(use: string, names: string[], reason: string): Plugin {
-    const ask = object().set("use", text(use));
-    if (names.length) ask.set("names", texts(names));
-    this.asks.push(ask.set("reason", text(reason)));
+  permission(use: string, names: string[], reason: string): Plugin {
+    const permission = object().set("use", text(use));
+    if (names.length) permission.set("names", texts(names));
+    this.permissions.push(permission.set("reason", text(reason)));
     return this;
   }
 
@@ -93,7 +93,7 @@ export class Plugin {
     const steps: string[] = [];
     for (let i = 0; i < this.steps.length; i++) steps.push(this.steps[i].manifest());
     let s = '{"name":' + quote(this.name) + ',"version":' + quote(this.version) + ',"abi":1,"steps":[' + steps.join(",") + "]";
-    if (this.asks.length) s += ',"asks":' + print(this.asks);
+    if (this.permissions.length) s += ',"permissions":' + print(this.permissions);
     if (this.pure) s += ',"stateless":true';
     return s + "}";
   }

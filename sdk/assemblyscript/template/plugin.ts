@@ -13,7 +13,7 @@ const fields = `{
   "additionalProperties": false
 }`;
 
-// A plugin requests permissions like this: plugin(...).ask("http", ["api.example.com"], "the reason")
+// A plugin requests permissions like this: plugin(...).permission("http", ["api.example.com"], "the reason")
 plugin("{{name}}", "0.1.0")
   .step(new Step("{{name}}", "Writes a text in capital letters.", fields, run).reads());
 

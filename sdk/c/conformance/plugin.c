@@ -112,7 +112,7 @@ static const sn_step steps[] = {
     {.type = "kit_pages", .summary = "Goes through pages with checkpoints.", .fields = OBJECT(PROPERTY("pages", "integer"), "\"pages\""), .run = pages},
 };
 
-static const sn_ask asks[] = {
+static const sn_permission permissions[] = {
     {"command", SN_NAMES("*"), "to call the commands that the kit names"},
     {"llm", NULL, "to make the turns that the kit names"},
     {"watch", NULL, "to watch the executions that the kit names"},
@@ -123,4 +123,4 @@ static const sn_ask asks[] = {
     {"secret", SN_NAMES("TOKEN"), "to send it with requests"},
 };
 
-SN_PLUGIN(.name = "conformance", .version = "1.0.0", .steps = steps, .step_count = SN_COUNT(steps), .asks = asks, .ask_count = SN_COUNT(asks))
+SN_PLUGIN(.name = "conformance", .version = "1.0.0", .steps = steps, .step_count = SN_COUNT(steps), .permissions = permissions, .permission_count = SN_COUNT(permissions))

@@ -51,25 +51,25 @@ static sn_value *describe_step(sn_ctx *ctx, const sn_step *step) {
 sn_text sn_describe(sn_ctx *ctx, const sn_plugin *plugin) {
     const sn_text none = {NULL, 0};
     if (!named(ctx, "plugin", plugin->name)) return none;
-    sn_value *v = sn_object(ctx), *steps = sn_list(ctx), *asks = sn_list(ctx);
+    sn_value *v = sn_object(ctx), *steps = sn_list(ctx), *permissions = sn_list(ctx);
     for (size_t i = 0; i < plugin->step_count; i++) {
         sn_value *step = describe_step(ctx, &plugin->steps[i]);
         if (step == NULL) return none;
         sn_push(ctx, steps, step);
     }
-    for (size_t i = 0; i < plugin->ask_count; i++) {
-        const sn_ask *from = &plugin->asks[i];
-        sn_value *ask = sn_object(ctx);
-        sn_set_str(ctx, ask, "use", from->use);
-        sn_set(ctx, ask, "names", names(ctx, from->names));
-        sn_set_str(ctx, ask, "reason", from->reason);
-        sn_push(ctx, asks, ask);
+    for (size_t i = 0; i < plugin->permission_count; i++) {
+        const sn_permission *from = &plugin->permissions[i];
+        sn_value *permission = sn_object(ctx);
+        sn_set_str(ctx, permission, "use", from->use);
+        sn_set(ctx, permission, "names", names(ctx, from->names));
+        sn_set_str(ctx, permission, "reason", from->reason);
+        sn_push(ctx, permissions, permission);
     }
     sn_set_str(ctx, v, "name", plugin->name);
     sn_set_str(ctx, v, "version", plugin->version);
     sn_set(ctx, v, "abi", sn_int(ctx, SN_ABI));
     sn_set(ctx, v, "steps", steps);
-    if (plugin->ask_count > 0) sn_set(ctx, v, "asks", asks);
+    if (plugin->permission_count > 0) sn_set(ctx, v, "permissions", permissions);
     sn_set_true(ctx, v, "stateless", plugin->stateless);
     sn_text text = sn_print(ctx, v);
     return ctx->spent ? none : text;

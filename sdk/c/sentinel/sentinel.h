@@ -184,15 +184,15 @@ typedef struct {
     const char *use;          /* command llm watch spawn emit http folder secret */
     const char *const *names; /* see A2.4; ended by NULL; may be NULL */
     const char *reason;       /* for the operator */
-} sn_ask;
+} sn_permission;
 
 typedef struct {
     const char *name; /* ^[a-z][a-z0-9_]{0,63}$ */
     const char *version;
     const sn_step *steps;
     size_t step_count;
-    const sn_ask *asks;
-    size_t ask_count;
+    const sn_permission *permissions;
+    size_t permission_count;
     bool stateless; /* requests and outputs depend only on the input */
 } sn_plugin;
 

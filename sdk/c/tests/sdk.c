@@ -225,8 +225,8 @@ static const sn_step steps[] = {
     {.type = "probe", .summary = "Probes.", .fields = "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}", .run = probe, .check = check,
      .infer = (const char *const[]){"n", NULL}, .aliases = (const char *const[]){"m", "n", NULL}, .read_only = true},
 };
-static const sn_ask asks[] = {{"command", SN_NAMES("code/*"), "to \"read\""}};
-SN_PLUGIN(.name = "probe", .version = "1.2.3", .steps = steps, .step_count = 1, .asks = asks, .ask_count = 1)
+static const sn_permission permissions[] = {{"command", SN_NAMES("code/*"), "to \"read\""}};
+SN_PLUGIN(.name = "probe", .version = "1.2.3", .steps = steps, .step_count = 1, .permissions = permissions, .permission_count = 1)
 
 static sn_text canned(void *user, sn_ctx *ctx, const char *function, sn_text request) {
     (void)function;
@@ -284,7 +284,7 @@ static void the_manifest_is_whole(void) {
     CHECK(is(got,
              "{\"name\":\"probe\",\"version\":\"1.2.3\",\"abi\":1,\"steps\":[{\"type\":\"probe\",\"summary\":\"Probes.\",\"fields\":{\"type\":\"object\","
              "\"properties\":{\"n\":{\"type\":\"integer\"}}},\"infer\":[\"n\"],\"aliases\":{\"m\":\"n\"},\"readOnly\":true}],"
-             "\"asks\":[{\"use\":\"command\",\"names\":[\"code/*\"],\"reason\":\"to \\\"read\\\"\"}]}"),
+             "\"permissions\":[{\"use\":\"command\",\"names\":[\"code/*\"],\"reason\":\"to \\\"read\\\"\"}]}"),
           "%.*s", (int)got.n, got.at);
     got = sn_validate(&ctx, &sn_this_plugin, sn_str("{\"type\":\"probe\",\"fields\":{\"n\":13}}"));
     CHECK(is(got, "{\"problems\":[{\"field\":\"n\",\"message\":\"brings bad luck\",\"hint\":\"use 14\"}]}"), "%.*s", (int)got.n, got.at);

@@ -11,7 +11,7 @@ function schema(properties, more = {}) {
 sentinel.plugin({
   name: "conformance",
   version: "1.0.0",
-  asks: [
+  permissions: [
     { use: "command", names: ["*"], reason: "The kit calls a command of its own." },
     { use: "llm", reason: "The kit plays a model." },
     { use: "watch", reason: "The kit plays an execution." },

@@ -95,7 +95,7 @@
     if (!running) throw new SentinelError("denied", "sentinel_" + function_ + ": only run may call the host");
     if (!(host.linked >>> n & 1))
       throw new SentinelError("denied", "sentinel_" + function_ + ": the plugin does not request it",
-        { hint: 'add {use: "' + uses[function_] + '", reason: "..."} to the plugin\'s asks, literally' });
+        { hint: 'add {use: "' + uses[function_] + '", reason: "..."} to the plugin\'s permissions, literally' });
     const answer = parse(host.call(n, stringify(request)));
     if (answer.error) throw SentinelError.from(answer.error);
     if (!("ok" in answer)) throw new SentinelError("internal", "sentinel_" + function_ + ": answer: neither ok nor error");
@@ -216,13 +216,13 @@
     return { type, summary: s.summary, fields: s.fields, infer: s.infer, aliases: s.aliases, readOnly: s.readOnly };
   }
 
-  function checkAsk(ask) {
-    if (!ask || typeof ask.use !== "string" || typeof ask.reason !== "string" || !ask.reason)
-      throw wrong('each of asks must be {use, names?, reason}, with a reason');
-    const f = Object.keys(uses).find((key) => uses[key] === ask.use);
+  function checkPermission(permission) {
+    if (!permission || typeof permission.use !== "string" || typeof permission.reason !== "string" || !permission.reason)
+      throw wrong('each of permissions must be {use, names?, reason}, with a reason');
+    const f = Object.keys(uses).find((key) => uses[key] === permission.use);
     if (f !== undefined && !(host.linked >>> calls.indexOf(f) & 1))
-      throw wrong(`use ${ask.use}: the build did not find the text use: "${ask.use}" in the script`);
-    return { use: ask.use, names: ask.names, reason: ask.reason };
+      throw wrong(`use ${permission.use}: the build did not find the text use: "${permission.use}" in the script`);
+    return { use: permission.use, names: permission.names, reason: permission.reason };
   }
 
   globalThis.sentinel = Object.freeze({
@@ -233,8 +233,8 @@
       if (typeof p.version !== "string") throw wrong("version is not a string");
       const steps = Object.entries(p.steps || {}).map(([type, s]) => checkStep(type, s));
       if (!steps.length) throw wrong("steps has no step type");
-      const asks = (p.asks || []).map(checkAsk);
-      manifest = stringify({ name: p.name, version: p.version, abi: 1, steps, asks: asks.length ? asks : undefined,
+      const permissions = (p.permissions || []).map(checkPermission);
+      manifest = stringify({ name: p.name, version: p.version, abi: 1, steps, permissions: permissions.length ? permissions : undefined,
         stateless: p.stateless === true ? true : undefined });
       registered = p;
     },

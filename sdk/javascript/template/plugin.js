@@ -4,7 +4,7 @@ sentinel.plugin({
   name: "{{name}}",
   version: "0.1.0",
   // The permissions that the plugin requests, which the operator may grant:
-  // asks: [{ use: "...", names: [...], reason: "the reason" }],
+  // permissions: [{ use: "...", names: [...], reason: "the reason" }],
   steps: {
     {{name}}: {
       summary: "Writes a text in capital letters.",

@@ -6,18 +6,18 @@ mod sentinel;
 
 mod calls;
 
-use sentinel::{object, Ask, Block, BlockOptions, Context, Error, Plugin, Problem, Result, Step, Value, ABI};
+use sentinel::{object, Permission, Block, BlockOptions, Context, Error, Plugin, Problem, Result, Step, Value, ABI};
 
 pub fn plugin() -> Plugin {
     Plugin::new("conformance", "1.0.0")
-        .ask(Ask::command(&["*"], "to call the commands that the kit names"))
-        .ask(Ask::llm(&[], "to make the turns that the kit names"))
-        .ask(Ask::watch("to watch the executions that the kit names"))
-        .ask(Ask::spawn(&["*"], "to start the sentinels that the kit names"))
-        .ask(Ask::emit(&[], "to publish the events that the kit names"))
-        .ask(Ask::http(&["*.example.com"], "to make the requests that the kit names"))
-        .ask(Ask::folder(&["data:rw"], "to read and write the files that the kit names"))
-        .ask(Ask::secret(&["TOKEN"], "to send it with requests"))
+        .permission(Permission::command(&["*"], "to call the commands that the kit names"))
+        .permission(Permission::llm(&[], "to make the turns that the kit names"))
+        .permission(Permission::watch("to watch the executions that the kit names"))
+        .permission(Permission::spawn(&["*"], "to start the sentinels that the kit names"))
+        .permission(Permission::emit(&[], "to publish the events that the kit names"))
+        .permission(Permission::http(&["*.example.com"], "to make the requests that the kit names"))
+        .permission(Permission::folder(&["data:rw"], "to read and write the files that the kit names"))
+        .permission(Permission::secret(&["TOKEN"], "to send it with requests"))
         .step(Step::new("kit_echo", "Gives back its input.", ECHO, echo).infer(&["echo"]).aliases(&[("say", "echo")]).read_only().validate(check))
         .step(Step::new("kit_fail", "Ends with an error.", FAIL, fail))
         .step(Step::new("kit_call", "Makes one host call.", CALL, calls::run))

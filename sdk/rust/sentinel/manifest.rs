@@ -20,13 +20,13 @@ impl Plugin {
             step.describe(&mut out)?;
         }
         out.push(']');
-        if !self.asks.is_empty() {
-            out.push_str(",\"asks\":");
-            let ask = |ask: &super::Ask| {
-                let names = if ask.names.is_empty() { None } else { Some(ask.names) };
-                object! { "use" => ask.usage, "reason" => ask.reason }.with_some("names", names)
+        if !self.permissions.is_empty() {
+            out.push_str(",\"permissions\":");
+            let permission = |permission: &super::Permission| {
+                let names = if permission.names.is_empty() { None } else { Some(permission.names) };
+                object! { "use" => permission.usage, "reason" => permission.reason }.with_some("names", names)
             };
-            Value::List(self.asks.iter().map(ask).collect()).write(&mut out);
+            Value::List(self.permissions.iter().map(permission).collect()).write(&mut out);
         }
         if self.stateless {
             out.push_str(",\"stateless\":true");

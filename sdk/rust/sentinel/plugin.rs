@@ -8,14 +8,14 @@ pub struct Plugin {
     /// Chosen by the author.
     pub version: &'static str,
     pub steps: Vec<Step>,
-    pub asks: Vec<Ask>,
+    pub permissions: Vec<Permission>,
     pub stateless: bool,
 }
 
 impl Plugin {
     /// The name is lower_snake, at most 64 letters.
     pub fn new(name: &'static str, version: &'static str) -> Plugin {
-        Plugin { name, version, steps: Vec::new(), asks: Vec::new(), stateless: false }
+        Plugin { name, version, steps: Vec::new(), permissions: Vec::new(), stateless: false }
     }
 
     pub fn step(mut self, step: Step) -> Plugin {
@@ -23,8 +23,8 @@ impl Plugin {
         self
     }
 
-    pub fn ask(mut self, ask: Ask) -> Plugin {
-        self.asks.push(ask);
+    pub fn permission(mut self, permission: Permission) -> Plugin {
+        self.permissions.push(permission);
         self
     }
 
@@ -89,54 +89,54 @@ impl Step {
 
 /// One permission with its reason, which the operator reads. Clause A2.4 has the meaning
 /// of names for each use.
-pub struct Ask {
+pub struct Permission {
     pub(super) usage: &'static str,
     pub(super) names: &'static [&'static str],
     pub(super) reason: &'static str,
 }
 
-impl Ask {
-    fn new(usage: &'static str, names: &'static [&'static str], reason: &'static str) -> Ask {
-        Ask { usage, names, reason }
+impl Permission {
+    fn new(usage: &'static str, names: &'static [&'static str], reason: &'static str) -> Permission {
+        Permission { usage, names, reason }
     }
 
     /// Commands: `code/read`, `code/*`.
-    pub fn command(names: &'static [&'static str], reason: &'static str) -> Ask {
-        Ask::new("command", names, reason)
+    pub fn command(names: &'static [&'static str], reason: &'static str) -> Permission {
+        Permission::new("command", names, reason)
     }
 
     /// Models; none for any.
-    pub fn llm(names: &'static [&'static str], reason: &'static str) -> Ask {
-        Ask::new("llm", names, reason)
+    pub fn llm(names: &'static [&'static str], reason: &'static str) -> Permission {
+        Permission::new("llm", names, reason)
     }
 
-    pub fn watch(reason: &'static str) -> Ask {
-        Ask::new("watch", &[], reason)
+    pub fn watch(reason: &'static str) -> Permission {
+        Permission::new("watch", &[], reason)
     }
 
     /// Ids of sentinels; none for only the definitions in the step's fields.
-    pub fn spawn(names: &'static [&'static str], reason: &'static str) -> Ask {
-        Ask::new("spawn", names, reason)
+    pub fn spawn(names: &'static [&'static str], reason: &'static str) -> Permission {
+        Permission::new("spawn", names, reason)
     }
 
     /// Patterns of events; none for any.
-    pub fn emit(names: &'static [&'static str], reason: &'static str) -> Ask {
-        Ask::new("emit", names, reason)
+    pub fn emit(names: &'static [&'static str], reason: &'static str) -> Permission {
+        Permission::new("emit", names, reason)
     }
 
     /// Hosts: `api.example.com`, `*.example.com:8443`.
-    pub fn http(hosts: &'static [&'static str], reason: &'static str) -> Ask {
-        Ask::new("http", hosts, reason)
+    pub fn http(hosts: &'static [&'static str], reason: &'static str) -> Permission {
+        Permission::new("http", hosts, reason)
     }
 
     /// Names for folders that the plugin chooses: `data` to read, `data:rw`.
-    pub fn folder(names: &'static [&'static str], reason: &'static str) -> Ask {
-        Ask::new("folder", names, reason)
+    pub fn folder(names: &'static [&'static str], reason: &'static str) -> Permission {
+        Permission::new("folder", names, reason)
     }
 
     /// Secrets that the host inserts in requests.
-    pub fn secret(names: &'static [&'static str], reason: &'static str) -> Ask {
-        Ask::new("secret", names, reason)
+    pub fn secret(names: &'static [&'static str], reason: &'static str) -> Permission {
+        Permission::new("secret", names, reason)
     }
 }
 

@@ -12,7 +12,7 @@ const FIELDS: &str = r#"{"type": "object", "properties": {"n": {"type": "integer
 
 pub fn plugin() -> Plugin {
     Plugin::new("probe", "1.2.3")
-        .ask(Ask::command(&["code/*"], "to \"read\""))
+        .permission(Permission::command(&["code/*"], "to \"read\""))
         .step(Step::new("probe", "Probes.", FIELDS, run).infer(&["n"]).aliases(&[("m", "n")]).read_only().validate(check))
 }
 
@@ -159,7 +159,7 @@ fn the_manifest_is_whole() {
     assert_eq!(
         plugin().manifest().unwrap(),
         r#"{"name":"probe","version":"1.2.3","abi":1,"steps":[{"type":"probe","summary":"Probes.","fields":"#.to_string() + FIELDS
-            + r#","infer":["n"],"aliases":{"m":"n"},"readOnly":true}],"asks":[{"use":"command","reason":"to \"read\"","names":["code/*"]}]}"#
+            + r#","infer":["n"],"aliases":{"m":"n"},"readOnly":true}],"permissions":[{"use":"command","reason":"to \"read\"","names":["code/*"]}]}"#
     );
     for (bad, why) in [
         (Plugin::new("Probe", "1"), "describe plugin \"Probe\": want a name"),

@@ -55,7 +55,7 @@ func TestStars(t *testing.T) {
 type allow struct{ dir string }
 
 func (a allow) Grant(_ context.Context, p plugin.Info) (plugin.Grant, error) {
-	return plugin.Grant{Allow: p.Asks, Folders: map[string]plugin.Folder{"data": {Path: a.dir}}}, nil
+	return plugin.Grant{Allow: p.Permissions, Folders: map[string]plugin.Folder{"data": {Path: a.dir}}}, nil
 }
 
 // files gives the plugin the host's own access to folders.

@@ -28,7 +28,7 @@ const (
 )
 
 // limits bound a lock's text. Eight levels are more than any lock has: file,
-// plugins, entry, next, asks, ask, names.
+// plugins, entry, next, permissions, permission, names.
 var limits = strictjson.Limits{Bytes: maxFile, Depth: 8, Keys: 200_000}
 
 // A File is the contents of a lock.
@@ -47,16 +47,16 @@ type Entry struct {
 	Source  string `json:"source,omitempty"` // path, URL or reference that it came from, without credentials
 	Signer  string `json:"signer,omitempty"` // id of the key that signed it; "" for nobody
 	// Signature is the signature as it came, so that it can be checked again.
-	Signature string    `json:"signature,omitempty"`
-	Steps     []string  `json:"steps,omitempty"` // step types
-	Asks      []Ask     `json:"asks,omitempty"`
-	At        time.Time `json:"at,omitzero"`
+	Signature   string       `json:"signature,omitempty"`
+	Steps       []string     `json:"steps,omitempty"` // step types
+	Permissions []Permission `json:"permissions,omitempty"`
+	At          time.Time    `json:"at,omitzero"`
 	// Next is the version that is being written; a module that is either is good.
 	Next *Entry `json:"next,omitempty"`
 }
 
-// An Ask is what a plugin asks for, without its reason.
-type Ask struct {
+// A Permission is what a plugin asks for, without its reason.
+type Permission struct {
 	Use   string   `json:"use"`
 	Names []string `json:"names,omitempty"`
 }

@@ -172,7 +172,7 @@ func TestWritersWait(t *testing.T) {
 func TestDecode(t *testing.T) {
 	f := lock.Folder{Dir: t.TempDir()}
 	e := entry("1")
-	e.Asks = []lock.Ask{{Use: "http", Names: []string{"api.example.com"}}}
+	e.Permissions = []lock.Permission{{Use: "http", Names: []string{"api.example.com"}}}
 	put(t, f, "slack.wasm", one, e)
 	file, err := f.Read()
 	if err != nil {

@@ -20,7 +20,7 @@ func init() {
 				"ref": {"description":"A reference to a stored one.","x-sentinel":"definition"}
 			}}`,
 		}},
-		Asks: []sdk.Ask{
+		Permissions: []sdk.Permission{
 			{Use: sdk.UseCommand, Names: []string{"*", "code/shell/execute", "code/git", "sentinel/*", "events/emit", "plugin/allow", "plugin/deny"}, Reason: why},
 			{Use: sdk.UseLLM, Reason: why}, {Use: sdk.UseWatch, Reason: why}, {Use: sdk.UseEmit, Reason: why},
 			{Use: sdk.UseSpawn, Names: []string{"*"}, Reason: why},

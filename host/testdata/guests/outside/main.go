@@ -17,7 +17,7 @@ func init() {
 				"fail": {"type":"boolean","description":"Ends with what came back as its error."}
 			},"required":["url"]}`,
 		}},
-		Asks: []sdk.Ask{
+		Permissions: []sdk.Permission{
 			{Use: sdk.UseHTTP, Names: []string{"*.example.com"}, Reason: "Carries the file."},
 			{Use: sdk.UseFolder, Names: []string{"data:rw"}, Reason: "Has the file."},
 			{Use: sdk.UseSecret, Names: []string{"TOKEN"}, Reason: "Says who carries it."},

@@ -109,10 +109,10 @@ func Permissions(functions []string, m manifest.Manifest) error {
 		if !guarded {
 			continue
 		}
-		asked := slices.ContainsFunc(m.Asks, func(a manifest.Ask) bool { return a.Use == string(use) })
+		asked := slices.ContainsFunc(m.Permissions, func(a manifest.Permission) bool { return a.Use == string(use) })
 		if !asked {
 			return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("link %q: plugin %q imports it without asking for %q", name, m.Name, use),
-				Hint: fmt.Sprintf("add {\"use\": %q, \"reason\": \"...\"} to the manifest's asks", use)}
+				Hint: fmt.Sprintf("add {\"use\": %q, \"reason\": \"...\"} to the manifest's permissions", use)}
 		}
 	}
 	return nil

@@ -16,12 +16,12 @@ const MaxSize = 256 << 10
 
 // Manifest is the description that a plugin's describe returns, ABI clause A2.
 type Manifest struct {
-	Name      string     `json:"name"`
-	Version   string     `json:"version"`
-	ABI       int        `json:"abi"`
-	Steps     []StepType `json:"steps"`
-	Asks      []Ask      `json:"asks,omitempty"`
-	Stateless bool       `json:"stateless,omitempty"`
+	Name        string       `json:"name"`
+	Version     string       `json:"version"`
+	ABI         int          `json:"abi"`
+	Steps       []StepType   `json:"steps"`
+	Permissions []Permission `json:"permissions,omitempty"`
+	Stateless   bool         `json:"stateless,omitempty"`
 }
 
 // StepType is one step type that a plugin provides, ABI clause A2.2.
@@ -34,8 +34,8 @@ type StepType struct {
 	ReadOnly bool              `json:"readOnly,omitempty"`
 }
 
-// Ask is one permission that a plugin asks for, ABI clause A2.4.
-type Ask struct {
+// Permission is one permission that a plugin asks for, ABI clause A2.4.
+type Permission struct {
 	Use    string   `json:"use"`
 	Names  []string `json:"names,omitempty"`
 	Reason string   `json:"reason"`
@@ -48,7 +48,7 @@ var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 var jsonLimits = strictjson.Limits{Bytes: MaxSize, Depth: 10_000, Keys: 100_000}
 
 // Parse decodes a manifest and reports all of its faults. Unknown keys, also
-// by case, are faults: a plugin with a misspelt "asks" must not load as one that asks
+// by case, are faults: a plugin with a misspelt "permissions" must not load as one that asks
 // for nothing.
 func Parse(text []byte) (Manifest, error) {
 	var m Manifest
@@ -101,12 +101,12 @@ func (m Manifest) faults() []string {
 			add("steps[%d].fields is not a JSON Schema of type object", i)
 		}
 	}
-	for i, a := range m.Asks {
+	for i, a := range m.Permissions {
 		if fault := a.fault(); fault != "" {
-			add("asks[%d]%s", i, fault)
+			add("permissions[%d]%s", i, fault)
 		}
 		if strings.TrimSpace(a.Reason) == "" {
-			add("asks[%d].reason is empty", i)
+			add("permissions[%d].reason is empty", i)
 		}
 	}
 	return faults
@@ -119,8 +119,8 @@ var (
 	secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 )
 
-// fault returns the fault of an ask by clause A2.4, "" if it has none.
-func (a Ask) fault() string {
+// fault returns the fault of a permission by clause A2.4, "" if it has none.
+func (a Permission) fault() string {
 	use := abi.Use(a.Use)
 	switch use {
 	case abi.UseCommand, abi.UseHTTP, abi.UseFolder, abi.UseSecret:
@@ -143,7 +143,7 @@ func (a Ask) fault() string {
 	return ""
 }
 
-// nameFault returns why a name of an ask is invalid, "" if it is valid. A name that
+// nameFault returns why a name of a permission is invalid, "" if it is valid. A name that
 // matches nothing is rejected here instead of at every call.
 func nameFault(use abi.Use, name string) string {
 	if name == "" || len(name) > 256 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {

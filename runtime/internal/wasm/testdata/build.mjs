@@ -70,8 +70,8 @@ for (const file of readdirSync(dir).filter((f) => f.endsWith(".wat"))) {
   const name = file.replace(".wat", "");
   const first = body.split("\n")[0];
   const manifest = { name, version: "1", abi: 1, steps: [{ type: name, summary: name, fields: { type: "object" } }] };
-  const asks = /asks=([a-z,]+)/.exec(first);
-  if (asks) manifest.asks = asks[1].split(",").map((use) => ({ use, reason: "the test needs it" }));
+  const permissions = /permissions=([a-z,]+)/.exec(first);
+  if (permissions) manifest.permissions = permissions[1].split(",").map((use) => ({ use, reason: "the test needs it" }));
   if (/stateless/.test(first)) manifest.stateless = true;
   const text = JSON.stringify(manifest);
   let source = imports + body + helpers;

@@ -25,7 +25,7 @@ var plugin = sdk.Plugin{
 			Run:    pages,
 		},
 	},
-	Asks: []sdk.Ask{
+	Permissions: []sdk.Permission{
 		{Use: sdk.UseHTTP, Names: []string{"example.com"}, Reason: "To post."},
 		{Use: sdk.UseEmit, Reason: "To tell."},
 	},
