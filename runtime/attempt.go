@@ -142,7 +142,7 @@ func (a *attempt) shellLine(raw json.RawMessage, lookup reference.Lookup) (json.
 	if a.env == nil {
 		a.env = map[string]string{}
 	}
-	rewritten, problems := reference.ShellLineIn(a.env, line, lookup)
+	rewritten, problems := reference.ShellLine(a.env, line, lookup)
 	if len(problems) > 0 {
 		return nil, nil, errors.New(problems[0])
 	}

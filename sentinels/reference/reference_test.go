@@ -77,8 +77,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestResolveAs resolves references to text if the schema requires a string.
-func TestResolveAs(t *testing.T) {
+// TestResolveWithShape resolves references to text if the schema requires a string.
+func TestResolveWithShape(t *testing.T) {
 	schema := json.RawMessage(`{"type": "object", "$defs": {"t": {"type": ["string", "null"]}},
 		"properties": {"message": {"type": "string"}, "any": {}, "count": {"type": "integer"}, "ref": {"$ref": "#/$defs/t"},
 			"either": {"anyOf": [{"type": "string"}, {"type": "object"}]},
@@ -86,10 +86,20 @@ func TestResolveAs(t *testing.T) {
 	in := `{"message":"$review","any":"$review","count":"$n","ref":"$n","either":"$review","list":["$n","$lines"],"env":{"A":"$obj.a"}}`
 	want := `{"message":"looks \"good\"","any":` + variables["review"] + `,"count":5,"ref":"5","either":` + variables["review"] +
 		`,"list":["5","one\ntwo"],"env":{"A":"{\"b_1\":[10,20]}"}}`
-	out, _, err := reference.ResolveAs(json.RawMessage(in), schema, lookup)
+	out, _, err := shape(t, schema).Resolve(json.RawMessage(in), lookup)
 	if err != nil || string(out) != want {
 		t.Errorf("%v\n%s, want\n%s", err, out, want)
 	}
+}
+
+// shape reads a schema.
+func shape(t testing.TB, schema json.RawMessage) *reference.Shape {
+	t.Helper()
+	shape, err := reference.NewShape(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shape
 }
 
 // TestShapeRecursion reads a schema that is recursive in several ways.
@@ -98,7 +108,7 @@ func TestShapeRecursion(t *testing.T) {
 		"text": {"type": "string"}, "odd": {"$ref": "#/$defs/loop"},
 		"a": {"$ref": "#/$defs/node"}, "b": {"$ref": "#/$defs/node"}, "c": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}}}`)
 	in := json.RawMessage(`{"text":"$n","a":{"b":{"c":[{"text":"$n","x":"$n","odd":"$n"}]}}}`)
-	out, _, err := reference.ResolveAs(in, schema, lookup)
+	out, _, err := shape(t, schema).Resolve(in, lookup)
 	if want := `{"text":"5","a":{"b":{"c":[{"text":"5","x":5,"odd":5}]}}}`; err != nil || string(out) != want {
 		t.Errorf("%s, %v; want %s", out, err, want)
 	}
@@ -165,7 +175,7 @@ func FuzzResolve(f *testing.F) {
 	for _, s := range []string{`"$n"`, `{"a":["$list[0] $$ $review"]}`, `"\u0024obj.a.b_1[0]"`, `"$utf.length$"`, `"$$$$n$"`} {
 		f.Add(s)
 	}
-	schema := json.RawMessage(`{"type":"string","properties":{"a":{"items":{"type":"string"}}}}`)
+	texts := shape(f, json.RawMessage(`{"type":"string","properties":{"a":{"items":{"type":"string"}}}}`))
 	f.Fuzz(func(t *testing.T, s string) {
 		reference.ResolveText(s, lookup)
 		reference.NamesInExpression(s)
@@ -176,7 +186,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		for _, resolve := range []func() (json.RawMessage, []string, error){
 			func() (json.RawMessage, []string, error) { return reference.Resolve(raw, lookup) },
-			func() (json.RawMessage, []string, error) { return reference.ResolveAs(raw, schema, lookup) },
+			func() (json.RawMessage, []string, error) { return texts.Resolve(raw, lookup) },
 		} {
 			out, unknown, err := resolve()
 			if err != nil {

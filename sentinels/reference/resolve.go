@@ -31,20 +31,8 @@ func Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage, unknown [
 	return (*Shape)(nil).Resolve(raw, lookup)
 }
 
-// ResolveAs is [Resolve] with a JSON Schema: where the schema requires a string, a
-// value becomes its text. Use [NewShape] to read a schema once for many calls.
-func ResolveAs(raw, schema json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
-	if !hasDollar(raw) {
-		return raw, nil, nil
-	}
-	shape, err := NewShape(schema)
-	if err != nil {
-		return nil, nil, err
-	}
-	return shape.Resolve(raw, lookup)
-}
-
-// Resolve is [ResolveAs] with the schema of s, which may be nil.
+// Resolve is the function [Resolve], except that where the schema of s requires a string,
+// a value becomes its text. s may be nil.
 func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
 	if !hasDollar(raw) {
 		return raw, nil, nil

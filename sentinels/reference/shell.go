@@ -12,21 +12,11 @@ import (
 const maxShellValue = 128<<10 - 64
 
 // ShellLine rewrites a shell line so that no value becomes part of its code: a
-// reference to a variable that lookup knows becomes ${SENTINEL_1}, ..., and env has the
-// texts. The author's quoting stays, and every other "$" belongs to the shell. A line
-// with problems must not be executed: a reference in it would not have its value.
-func ShellLine(line string, lookup Lookup) (rewritten string, env map[string]string, problems []string) {
-	if strings.IndexByte(line, '$') < 0 {
-		return line, nil, nil
-	}
-	env = make(map[string]string)
-	rewritten, problems = ShellLineIn(env, line, lookup)
-	return rewritten, env, problems
-}
-
-// ShellLineIn is [ShellLine] for one of several lines that share an environment:
-// the names continue after those in env, and new ones are added to env.
-func ShellLineIn(env map[string]string, line string, lookup Lookup) (rewritten string, problems []string) {
+// reference to a variable that lookup knows becomes ${SENTINEL_1}, ..., and its text is
+// added to env. Lines may share env: the names continue after those in it. The author's
+// quoting stays, and every other "$" belongs to the shell. A line with problems must not
+// be executed: a reference in it would not have its value.
+func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten string, problems []string) {
 	names := make(map[string]string)
 	report := func(format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); !slices.Contains(problems, text) {

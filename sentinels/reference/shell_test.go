@@ -42,7 +42,8 @@ func TestShellLine(t *testing.T) {
 		{`echo '$s`, `echo '$s`, nil, 1},
 		{`plain`, `plain`, nil, 0},
 	} {
-		out, env, problems := reference.ShellLine(tt.in, lookup)
+		env := make(map[string]string)
+		out, problems := reference.ShellLine(env, tt.in, lookup)
 		if out != tt.out {
 			t.Errorf("%s\nbecame %s\nwant   %s", tt.in, out, tt.out)
 		}
@@ -55,11 +56,11 @@ func TestShellLine(t *testing.T) {
 	}
 }
 
-// TestShellLineIn checks that lines of one step get different names.
-func TestShellLineIn(t *testing.T) {
+// TestShellLinesOfOneStep checks that lines of one step get different names.
+func TestShellLinesOfOneStep(t *testing.T) {
 	env := map[string]string{"SENTINEL_2": "mine"}
-	first, _ := reference.ShellLineIn(env, `echo $s`, lookup)
-	second, _ := reference.ShellLineIn(env, `echo $n $s`, lookup)
+	first, _ := reference.ShellLine(env, `echo $s`, lookup)
+	second, _ := reference.ShellLine(env, `echo $n $s`, lookup)
 	if first != `echo ${SENTINEL_3}` || second != `echo ${SENTINEL_4} ${SENTINEL_5}` {
 		t.Errorf("%s; %s", first, second)
 	}
@@ -84,7 +85,8 @@ func TestShellLineRuns(t *testing.T) {
 		`printf %s "${nothing:-$review}"`:         `looks "good"`,
 		`for i in 1 2; do printf %s "$i$s"; done`: "1text2text",
 	} {
-		rewritten, env, problems := reference.ShellLine(line, lookup)
+		env := make(map[string]string)
+		rewritten, problems := reference.ShellLine(env, line, lookup)
 		if len(problems) > 0 {
 			t.Errorf("%s: %q", line, problems)
 			continue
@@ -112,7 +114,8 @@ func FuzzShellLine(f *testing.F) {
 			return
 		}
 		value, _ := json.Marshal(secret)
-		out, env, _ := reference.ShellLine(line, func(name string) (json.RawMessage, bool) { return value, name == "s" })
+		env := make(map[string]string)
+		out, _ := reference.ShellLine(env, line, func(name string) (json.RawMessage, bool) { return value, name == "s" })
 		if strings.Contains(out, "\x01") {
 			t.Fatalf("%q became %q", line, out)
 		}
