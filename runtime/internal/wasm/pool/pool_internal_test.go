@@ -3,6 +3,7 @@ package pool
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,13 +12,13 @@ import (
 // fake is an instance with n bytes of linear memory.
 type fake struct {
 	n      int64
-	closed bool
+	closed atomic.Bool // a timer closes too
 }
 
 func newFake(n int) *fake { return &fake{n: int64(n)} }
 
 func (f *fake) SetLimit(limit int) bool { return limit <= 1<<30 && int64(limit) >= f.n }
-func (f *fake) Close()                  { f.closed = true }
+func (f *fake) Close()                  { f.closed.Store(true) }
 
 // wantClosed fails unless exactly the instances of the list are closed.
 func wantClosed(t *testing.T, all []*fake, closed ...int) {
@@ -27,8 +28,8 @@ func wantClosed(t *testing.T, all []*fake, closed ...int) {
 		want[i] = true
 	}
 	for i, inst := range all {
-		if inst.closed != want[i] {
-			t.Errorf("instance %d is closed: %t, want %t", i, inst.closed, want[i])
+		if inst.closed.Load() != want[i] {
+			t.Errorf("instance %d is closed: %t, want %t", i, inst.closed.Load(), want[i])
 		}
 	}
 }
@@ -71,7 +72,7 @@ func TestIdleBytes(t *testing.T) {
 	}
 	late := newFake(1)
 	one.Put(late, 1)
-	if !late.closed {
+	if !late.closed.Load() {
 		t.Error("an instance was kept after close")
 	}
 }
@@ -172,7 +173,7 @@ func TestPoolHammer(t *testing.T) {
 		t.Errorf("%d bytes are idle and %d instances being closed after close, want none and no timer", idle.bytes, idle.closing)
 	}
 	for i, inst := range all {
-		if !inst.closed {
+		if !inst.closed.Load() {
 			t.Fatalf("instance %d of %d is not closed", i, len(all))
 		}
 	}
