@@ -315,12 +315,12 @@ func (r *run) setStatus(body journal.StatusBody, fresh *PendingDecision) ticket 
 	return t
 }
 
-// Room is what a resume adds to a run's limits.
-type Room = journal.LimitExtension
+// LimitExtension is what a resume adds to a run's limits.
+type LimitExtension = journal.LimitExtension
 
 // ResumeOptions say how a run continues.
 type ResumeOptions struct {
-	Room        Room
+	Extension   LimitExtension
 	OnInterrupt sentinels.Interrupt // for calls in doubt where the definition says nothing
 	By          string              // who resumes it, for its history
 	// Comment says why. With one the run's quarantined steps may execute again.
@@ -366,7 +366,7 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 	if info.Status.Final() {
 		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s is over: %s", id, info.Status), Hint: "start the sentinel again"}
 	}
-	if err := needsExtension(id, info.Limit, opt.Room); err != nil {
+	if err := needsExtension(id, info.Limit, opt.Extension); err != nil {
 		return err
 	}
 	if info.Parent != "" {
@@ -391,18 +391,18 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 	return rt.takeOver(ctx, info, rt.live(info.Parent), opt)
 }
 
-func needsExtension(id sentinels.RunID, limit string, room Room) error {
+func needsExtension(id sentinels.RunID, limit string, more LimitExtension) error {
 	var missing string
 	switch {
-	case limit == "maxIterations" && room.Iterations <= 0:
+	case limit == "maxIterations" && more.Iterations <= 0:
 		missing = "--max-iterations +N"
-	case limit == "timeoutMs" && room.TimeoutMs <= 0:
+	case limit == "timeoutMs" && more.TimeoutMs <= 0:
 		missing = "--timeout +DURATION"
-	case limit == "budget.costUsd" && room.CostUSD <= 0:
+	case limit == "budget.costUsd" && more.CostUSD <= 0:
 		missing = "--budget-usd +X"
-	case limit == "budget.tokens" && room.Tokens <= 0:
+	case limit == "budget.tokens" && more.Tokens <= 0:
 		missing = "--budget-tokens +N"
-	case limit == "budget.calls" && room.Calls <= 0:
+	case limit == "budget.calls" && more.Calls <= 0:
 		missing = "--budget-calls +N"
 	}
 	if missing == "" {
@@ -411,11 +411,11 @@ func needsExtension(id sentinels.RunID, limit string, room Room) error {
 	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s and needs a limit extension to continue", id, limit), Hint: "resume it with " + missing}
 }
 
-// extendLimits gives the run more room and writes that down.
+// extendLimits adds to the limits of the run and records that.
 func (r *run) extendLimits(opt ResumeOptions) ticket {
 	r.snap.Lock()
 	defer r.snap.Unlock()
-	t := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Extension: &opt.Room}})
-	r.budget.Extend(r.id, opt.Room)
+	t := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Extension: &opt.Extension}})
+	r.budget.Extend(r.id, opt.Extension)
 	return t
 }

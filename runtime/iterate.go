@@ -77,7 +77,7 @@ func (r *run) nextIteration() (bool, error) {
 // An iterationEvent is what an iteration answers.
 type iterationEvent struct {
 	event *sentinels.Event
-	seq   uint64 // outbox position; 0 if the event started the run
+	seq   uint64 // offset in the event log; 0 if the event started the run
 	check string // value of a while loop's condition, for people
 }
 
@@ -148,7 +148,7 @@ func (r *run) await(next chosen, n int, answers *iterationEvent) error {
 }
 
 // capIterations holds the run to maxIterations: it stops, or pauses until a
-// resume brings more room.
+// resume extends the limit.
 func (r *run) capIterations(def *sentinels.Definition, n int) error {
 	for {
 		limit := r.maxIterations(def)
@@ -181,7 +181,7 @@ func (r *run) atLimit(ctx context.Context, limit *limitError) error {
 }
 
 // A timeoutTimer ends or pauses the run when its active time is used up. It is
-// armed again when a resume gives more room.
+// armed again when a resume extends the limit.
 type timeoutTimer struct {
 	r *run
 
@@ -403,7 +403,7 @@ func (r *run) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.
 	return &m.Event, m.Offset, r.waitWhilePaused(ctx)
 }
 
-// cursor returns where in the outbox the run looks for the pattern next.
+// cursor returns the offset in the event log behind which the run looks for the pattern.
 func (r *run) cursor(pattern string) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -143,7 +143,7 @@ func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
 	if status != sentinels.StatusPaused {
 		return errf(abi.Conflict, "run %s is %s, not paused", r.id, status)
 	}
-	if err := needsExtension(r.id, limit, opt.Room); err != nil {
+	if err := needsExtension(r.id, limit, opt.Extension); err != nil {
 		return err
 	}
 	if err := r.rt.writable(); err != nil {

@@ -54,7 +54,7 @@ func (t *takeover) restore(ctx context.Context, info RunInfo, parent *run, opt R
 	if err != nil {
 		return err
 	}
-	if opt.Room != (Room{}) {
+	if opt.Extension != (LimitExtension{}) {
 		r.extendLimits(opt)
 	}
 	// What is spent must be charged before runs below spend more.

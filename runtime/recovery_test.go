@@ -165,9 +165,9 @@ func TestEventIsAnsweredOnceOverACrash(t *testing.T) {
 	}
 }
 
-// Room that a resume gave outlives the snapshots that come behind it, and a
+// LimitExtension that a resume gave outlives the snapshots that come behind it, and a
 // crash right after it was given.
-func TestRoomOutlivesACrash(t *testing.T) {
+func TestLimitExtensionOutlivesACrash(t *testing.T) {
 	const src = `{"name":"r","steps":[{"type":"call","command":"world/act","value":1}],
 		"loop":{"type":"while","check":"true"},"safety":{"maxIterations":1,"onTimeout":"pause"}}`
 	f := newRecordingStore()
@@ -180,7 +180,7 @@ func TestRoomOutlivesACrash(t *testing.T) {
 	if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err == nil {
 		t.Fatal("resumed without more room")
 	}
-	if err := rt.Resume(within(t), id, runtime.ResumeOptions{Room: runtime.Room{Iterations: 3}}); err != nil {
+	if err := rt.Resume(within(t), id, runtime.ResumeOptions{Extension: runtime.LimitExtension{Iterations: 3}}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the fourth pass", func() bool { return status(t, rt, id).Iteration == 4 })
@@ -193,9 +193,9 @@ func TestRoomOutlivesACrash(t *testing.T) {
 	untilStatus(t, rt, id, sentinels.StatusPaused)
 	rt.Close()
 
-	// Room given by the resume that takes the run over.
+	// LimitExtension given by the resume that takes the run over.
 	paused := f.prefix(t, f.after(t, 1, func(r *journal.Record) bool { return r.Kind == journal.Status && r.Status.Limit != "" }))
-	rt = reopen(t, newFakeHost(), paused, id, runtime.Options{}, runtime.ResumeOptions{Room: runtime.Room{Iterations: 2}})
+	rt = reopen(t, newFakeHost(), paused, id, runtime.Options{}, runtime.ResumeOptions{Extension: runtime.LimitExtension{Iterations: 2}})
 	until(t, "the third pass", func() bool { return status(t, rt, id).Iteration == 3 })
 	untilStatus(t, rt, id, sentinels.StatusPaused)
 	rt.Close()

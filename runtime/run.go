@@ -38,7 +38,7 @@ type run struct {
 	children int // active runs of which this is the nearest active run above; guarded by rt.mu
 
 	log  journalLog // the run's place in its journal
-	snap sync.Mutex // held while the status or the room changes and that is written
+	snap sync.Mutex // held while the status or a limit changes and that is recorded
 
 	editing sync.Mutex // held while an edit of the run is made
 

@@ -116,16 +116,16 @@ type scriptStart struct {
 // An action is done from outside after the progress that it waits for, which must come
 // after that of the previous action.
 type action struct {
-	On      moment          `json:"on"` // without it: at once
-	Do      string          `json:"do"` // decide, pause, resume, stop, emit, save
-	Call    string          `json:"call"`
-	Verdict string          `json:"verdict"`
-	By      string          `json:"by"`
-	Comment string          `json:"comment"`
-	Room    runtime.Room    `json:"room"`
-	Emit    sentinels.Event `json:"emit"`
-	Save    json.RawMessage `json:"save"`
-	Refused string          `json:"refused"` // the action is an error with this code
+	On        moment                 `json:"on"` // without it: at once
+	Do        string                 `json:"do"` // decide, pause, resume, stop, emit, save
+	Call      string                 `json:"call"`
+	Verdict   string                 `json:"verdict"`
+	By        string                 `json:"by"`
+	Comment   string                 `json:"comment"`
+	Extension runtime.LimitExtension `json:"extension"`
+	Emit      sentinels.Event        `json:"emit"`
+	Save      json.RawMessage        `json:"save"`
+	Refused   string                 `json:"refused"` // the action is an error with this code
 }
 
 // A moment is the first progress with all these values.
@@ -343,7 +343,7 @@ func act(ctx context.Context, rt *runtime.Runtime, id sentinels.RunID, a action)
 	case "pause":
 		return rt.Pause(ctx, id, a.By)
 	case "resume":
-		return rt.Resume(ctx, id, runtime.ResumeOptions{Room: a.Room, By: a.By})
+		return rt.Resume(ctx, id, runtime.ResumeOptions{Extension: a.Extension, By: a.By})
 	case "stop":
 		return rt.Stop(ctx, id)
 	case "emit":

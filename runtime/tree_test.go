@@ -296,7 +296,7 @@ func TestStopOfChildAtBudgetOfParent(t *testing.T) {
 	if err := rt.Resume(within(t), top, runtime.ResumeOptions{}); abi.CodeOf(err) != abi.Limit {
 		t.Errorf("resumed without room: %v", err)
 	}
-	if err := rt.Resume(within(t), top, runtime.ResumeOptions{Room: runtime.Room{Calls: 1}}); err != nil {
+	if err := rt.Resume(within(t), top, runtime.ResumeOptions{Extension: runtime.LimitExtension{Calls: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if res := wait(t, rt, top); res.Status != sentinels.StatusCompleted || res.Usage.Calls != 2 {

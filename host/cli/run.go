@@ -106,7 +106,7 @@ func (f *runFlags) check() error {
 	if f.resume == "" && f.comment != "" {
 		return &usageError{"--comment goes with --resume RUN", ""}
 	}
-	if f.resume == "" && room != (runtime.Room{}) {
+	if f.resume == "" && room != (runtime.LimitExtension{}) {
 		return &usageError{"more room for a run needs --resume RUN", "the limits of a new run are in its definition, under safety and budget"}
 	}
 	if f.resume != "" && (f.dryRun || f.pinned || f.event != "" || f.inputsFile != "" || len(f.vars)+len(f.inputs) > 0) {
@@ -204,7 +204,7 @@ func (a *app) resumeRun(ctx context.Context, f *runFlags) (err error) {
 	}
 	begin := func() (sentinels.RunID, error) {
 		return id, s.host.Runtime().Resume(ctx, id, runtime.ResumeOptions{
-			Room: room, OnInterrupt: sentinels.Interrupt(f.onInterrupt), By: a.user(), Comment: f.comment,
+			Extension: room, OnInterrupt: sentinels.Interrupt(f.onInterrupt), By: a.user(), Comment: f.comment,
 		})
 	}
 	return a.carryOut(ctx, s, told, begin)

@@ -131,8 +131,8 @@ type roomFlags struct {
 }
 
 // room reads them; a leading "+" says what is meant anyway and may be missing.
-func (f roomFlags) room() (runtime.Room, error) {
-	var room runtime.Room
+func (f roomFlags) room() (runtime.LimitExtension, error) {
+	var room runtime.LimitExtension
 	whole := func(flag, text string) (int64, error) {
 		if text == "" {
 			return 0, nil

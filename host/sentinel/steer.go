@@ -104,7 +104,7 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 		return info, err
 	}
 	err = f.rt.Resume(ctx, info.ID, runtime.ResumeOptions{
-		Room:        runtime.Room{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls},
+		Extension:   runtime.LimitExtension{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls},
 		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: author(call, in.By), Comment: in.Comment, Tree: in.Tree == nil || *in.Tree,
 	})
 	if err != nil {

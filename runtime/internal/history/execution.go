@@ -103,24 +103,12 @@ func Address(path string) string {
 // Get returns a step execution, nil if there is none.
 func (x Executions) Get(path string, enclosing []int) *Execution { return x[Key(path, enclosing)] }
 
-// Call returns the host call that rec, a call.start or call.end, belongs to. It
-// is nil if the records before rec do not have it.
-func (x Executions) Call(rec *journal.Record) *Call {
-	e := x.Get(rec.Path, enclosing(rec))
-	if e == nil || e.Attempt == nil || e.Attempt.Number != own(rec) {
-		return nil
-	}
-	if rec.CallStart != nil {
-		return e.Attempt.Call(rec.CallStart.Seq)
-	}
-	return e.Attempt.Call(rec.CallEnd.Seq)
-}
-
-// Add adds the record of a step and reports whether the step begins with it. It
-// ignores records of the whole run.
-func (x Executions) Add(rec *journal.Record) (begins bool) {
+// Add adds the record of a step. It reports whether the step begins with it, and
+// returns the start that a host call had before, nil if there was none. It ignores
+// records of the whole run.
+func (x Executions) Add(rec *journal.Record) (begins bool, begun *journal.CallStartBody) {
 	if rec.Path == "" || len(rec.Attempts) == 0 {
-		return false
+		return false, nil
 	}
 	key := Key(rec.Path, enclosing(rec))
 	e := x[key]
@@ -137,16 +125,16 @@ func (x Executions) Add(rec *journal.Record) (begins bool) {
 	case journal.CallStart:
 		a := e.attempt(n)
 		c := a.call(rec.CallStart.Seq)
+		begun = c.Start
 		c.Start, c.StartTime = rec.CallStart, rec.Time
 		a.nested = a.nested || rec.CallStart.Function == abi.FuncBlock
 	case journal.CallEnd:
 		a := e.attempt(n)
 		c := a.call(rec.CallEnd.Seq)
-		end := *rec.CallEnd
-		end.Result, end.Request = end.Result.Unload(), end.Request.Unload()
-		c.End, c.EndTime = &end, rec.Time
-		a.Logs = max(a.Logs, end.Logs)
-		if end.Blocks > 0 {
+		begun = c.Start
+		c.End, c.EndTime = unloadCall(rec.CallEnd), rec.Time
+		a.Logs = max(a.Logs, c.End.Logs)
+		if c.End.Blocks > 0 {
 			x.removeNested(e.Path, rec.Attempts)
 		}
 	case journal.Checkpoint:
@@ -158,13 +146,32 @@ func (x Executions) Add(rec *journal.Record) (begins bool) {
 		e.Retry, e.Last, e.Failed = rec.Retry, n, rec.Retry.Error
 		x.endAttempt(e, rec.Attempts)
 	case journal.StepEnd:
-		end := *rec.StepEnd
-		end.Output = end.Output.Unload()
-		e.End = &end
+		e.End = unloadStep(rec.StepEnd)
 		x.endAttempt(e, enclosing(rec))
 		x.removeOutput(rec)
 	}
-	return begins
+	return begins, begun
+}
+
+// unloadCall returns the end of a call without the contents of blobs. A replay loads
+// what it needs.
+func unloadCall(b *journal.CallEndBody) *journal.CallEndBody {
+	if b.Result.Loaded == nil && b.Request.Loaded == nil {
+		return b
+	}
+	end := *b
+	end.Result, end.Request = end.Result.Unload(), end.Request.Unload()
+	return &end
+}
+
+// unloadStep is unloadCall for the end of a step.
+func unloadStep(b *journal.StepEndBody) *journal.StepEndBody {
+	if b.Output.Loaded == nil {
+		return b
+	}
+	end := *b
+	end.Output = end.Output.Unload()
+	return &end
 }
 
 // endAttempt removes the attempt of a step, and what was executed in its blocks:
@@ -199,7 +206,9 @@ func (x Executions) removeOutput(rec *journal.Record) {
 	}
 	before := x.Get(rec.Path[:at+1]+strconv.Itoa(i-1), enclosing(rec))
 	if before != nil && before.End != nil {
-		before.End.Output = journal.Value{}
+		end := *before.End // the record itself is not changed
+		end.Output = journal.Value{}
+		before.End = &end
 	}
 }
 

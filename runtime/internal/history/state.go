@@ -196,17 +196,8 @@ func (s *State) step(rec *journal.Record) error {
 	if rec.Path == "" || len(rec.Attempts) == 0 {
 		return &RecordError{s.Seq, rec.Kind, "it names no step"}
 	}
-	before := (*Call)(nil)
-	if rec.CallStart != nil || rec.CallEnd != nil {
-		if before = s.Executions.Call(rec); before != nil && before.Start == nil {
-			before = nil
-		}
-	}
-	var begun *journal.CallStartBody // of the call, as the records before have it
-	if before != nil {
-		begun = before.Start
-	}
-	if s.Executions.Add(rec) {
+	begins, begun := s.Executions.Add(rec)
+	if begins {
 		s.Steps++
 	}
 	scope := s.ScopeOf(rec.Path, rec.Attempts)

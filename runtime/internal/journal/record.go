@@ -255,9 +255,9 @@ type SignalBody struct {
 	By        string           `json:"by,omitempty"`
 	Comment   string           `json:"comment,omitempty"`
 	Result    json.RawMessage  `json:"result,omitempty"`
-	Extension *LimitExtension  `json:"room,omitempty"` // resume: what it adds to the limits
-	Edit      *Edit            `json:"edit,omitempty"` // edit: the definition from the next iteration on
-	Usage     *sentinels.Usage `json:"use,omitempty"`  // usage: of a model turn that is not a host call of its own
+	Extension *LimitExtension  `json:"extension,omitempty"` // resume: what it adds to the limits
+	Edit      *Edit            `json:"edit,omitempty"`      // edit: the definition from the next iteration on
+	Usage     *sentinels.Usage `json:"use,omitempty"`       // usage: of a model turn that is not a host call of its own
 }
 
 // Edit is a definition that applies to one run only.
@@ -305,9 +305,9 @@ type IterationEndBody struct {
 	Cursors   map[string]uint64 `json:"ec,omitempty"` // cursor in the event log for each awaited pattern
 	Done      bool              `json:"done,omitempty"`
 	Usage     sentinels.Usage   `json:"use"`
-	Check     string            `json:"check,omitempty"` // for people: value of an until loop's condition, as JSON, shortened
-	Steps     int               `json:"steps"`           // number of step executions of the iteration
-	Extension *LimitExtension   `json:"room,omitempty"`  // sum of what resumes have added so far
+	Check     string            `json:"check,omitempty"`     // for people: value of an until loop's condition, as JSON, shortened
+	Steps     int               `json:"steps"`               // number of step executions of the iteration
+	Extension *LimitExtension   `json:"extension,omitempty"` // sum of what resumes have added so far
 
 	// The definition of the next iteration, unless a newer revision is stored.
 	Revision   int    `json:"rev,omitempty"`
