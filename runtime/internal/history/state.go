@@ -55,14 +55,6 @@ type Chain struct {
 	Path []string // their sentinels, in order
 }
 
-// Longer returns the longer one of two chains, c if they have the same length.
-func (c Chain) Longer(other Chain) Chain {
-	if other.Hops > c.Hops {
-		return other
-	}
-	return c
-}
-
 // A GapError reports a journal in which records are missing.
 type GapError struct {
 	Seq, After uint64 // the record, and the one that was applied before it
@@ -267,7 +259,9 @@ func (s *State) endCall(rec *journal.Record, begun *journal.CallStartBody, scope
 	}
 	if b.EventSeq != 0 {
 		s.setCursor(begun.Label, max(s.Cursors[begun.Label], b.EventSeq))
-		s.Chain = s.Chain.Longer(Chain{b.Hops, b.Path})
+		if b.Hops > s.Chain.Hops {
+			s.Chain = Chain{b.Hops, b.Path}
+		}
 	}
 	return nil
 }
