@@ -91,27 +91,28 @@ func (rt *Runtime) loadValue(v *journal.Value) (err error) {
 // record holds beside the blobs.
 const maxInlineVariables = 4 * blobSize
 
-// keepScope returns variables for a record that holds all of them. If they are too
-// many together, all but the smallest are blobs: a value that did not change since
-// the last record is then not written again.
+// keepScope returns variables for a record that holds all of them: large values are
+// blobs. If the others are too many together, all but the smallest are blobs too: a
+// value that did not change since the last record is then not written again.
 func (rt *Runtime) keepScope(vars map[string]journal.Value) (map[string]journal.Value, error) {
-	inline := 0
+	inline, most := 0, blobSize
 	for _, v := range vars {
-		inline += len(v.JSON)
+		if len(v.JSON) <= blobSize {
+			inline += len(v.JSON)
+		}
 	}
-	if inline <= maxInlineVariables {
-		return vars, nil
+	if inline > maxInlineVariables {
+		most = 512
 	}
-	const small = 512
 	for name, v := range vars {
-		if len(v.JSON) <= small {
+		if len(v.JSON) <= most {
 			continue
 		}
-		digest, err := rt.putBlob(v.JSON)
+		blob, err := rt.keepBlob(v.JSON)
 		if err != nil {
 			return nil, fmt.Errorf("variable %q: %w", name, err)
 		}
-		vars[name] = journal.Value{Blob: digest, Size: int64(len(v.JSON)), Loaded: v.JSON}
+		vars[name] = blob
 	}
 	return vars, nil
 }

@@ -109,6 +109,11 @@ func (rt *Runtime) keep(v json.RawMessage) (journal.Value, error) {
 	if len(v) <= blobSize {
 		return journal.Value{JSON: journal.Compact(v)}, nil
 	}
+	return rt.keepBlob(v)
+}
+
+// keepBlob makes v a blob, durable first.
+func (rt *Runtime) keepBlob(v json.RawMessage) (journal.Value, error) {
 	digest, err := rt.putBlob(v)
 	if err != nil {
 		return journal.Value{}, fmt.Errorf("keep value of %d bytes: %w", len(v), err)
