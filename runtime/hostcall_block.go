@@ -50,11 +50,7 @@ func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	for _, b := range req.Blocks {
 		body.Branches = append(body.Branches, a.run.rt.redactAll(b.Vars))
 	}
-	if _, err := a.beginCall(c, body); err != nil {
-		return err
-	}
-	a.startWork(ctx, c, nil, a.doBlock)
-	return nil
+	return a.beginCall(ctx, c, body)
 }
 
 func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {

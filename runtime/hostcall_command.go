@@ -38,15 +38,7 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 	}
 	info.ReadOnly = info.ReadOnly || info.reads(req.Params)
 	effect := known && !info.ReadOnly
-	durable, err := a.beginCall(c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
-	if err != nil {
-		return err
-	}
-	if !effect {
-		durable = nil
-	}
-	a.startWork(ctx, c, durable, a.doCommand)
-	return nil
+	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
 }
 
 // commandRead returns the request of a command call, which is read once: when

@@ -26,15 +26,7 @@ func (a *attempt) startFile(ctx context.Context, c *call) error {
 		return nil
 	}
 	effect := req.Op == "write" || req.Op == "remove"
-	durable, err := a.beginCall(c, journal.CallStartBody{Effect: effect, Safe: true, Label: req.Op + " " + req.Folder + ":" + req.Path})
-	if err != nil {
-		return err
-	}
-	if !effect {
-		durable = nil
-	}
-	a.startWork(ctx, c, durable, a.doFile)
-	return nil
+	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: true, Label: req.Op + " " + req.Folder + ":" + req.Path})
 }
 
 func (a *attempt) doFile(ctx context.Context, c *call) (callEnd, error) {

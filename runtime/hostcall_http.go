@@ -25,15 +25,7 @@ func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 		return nil
 	}
 	safe := req.Method == "" || req.Method == http.MethodGet || req.Method == http.MethodHead
-	durable, err := a.beginCall(c, journal.CallStartBody{Effect: !safe, Safe: safe, Label: req.Method + " " + req.URL})
-	if err != nil {
-		return err
-	}
-	if safe {
-		durable = nil
-	}
-	a.startWork(ctx, c, durable, a.doHTTP)
-	return nil
+	return a.beginCall(ctx, c, journal.CallStartBody{Effect: !safe, Safe: safe, Label: req.Method + " " + req.URL})
 }
 
 func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {

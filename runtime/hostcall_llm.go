@@ -81,12 +81,7 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	durable, err := a.beginCall(c, body)
-	if err != nil {
-		return err
-	}
-	a.startWork(ctx, c, durable, a.doLLM)
-	return nil
+	return a.beginCall(ctx, c, body)
 }
 
 // resumeLLM counts the reservation of a turn that a crash interrupted as spent. If the

@@ -11,13 +11,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// beginCall writes the start of a call that takes time. An effect outside the store
-// must wait for the returned ticket before it starts.
-func (a *attempt) beginCall(c *call, body journal.CallStartBody) (ticket, error) {
+// beginCall records the start of a call that takes time, and starts its work. An effect
+// outside the store begins when the start is durable.
+func (a *attempt) beginCall(ctx context.Context, c *call, body journal.CallStartBody) error {
 	body.Seq, body.Function, body.Hash = c.seq, c.function, c.hash
 	var err error
 	if body.Request, err = a.run.rt.value(c.request); err != nil {
-		return nil, err
+		return err
 	}
 	c.start = &body
 	if a.label == "" {
@@ -27,7 +27,17 @@ func (a *attempt) beginCall(c *call, body journal.CallStartBody) (ticket, error)
 	p := a.progress(OnCallStart, a.n)
 	p.Function, p.Label = c.function, body.Label
 	t.OnDone(func(error) { a.run.report(p) })
-	return t, nil
+	if !body.Effect {
+		t = nil
+	}
+	a.startWork(ctx, c, t, a.workOf(c))
+	return nil
+}
+
+// workOf returns the work behind a call that has a start.
+func (a *attempt) workOf(c *call) performer {
+	f, _ := hostFunctionOf(c.function)
+	return func(ctx context.Context, c *call) (callEnd, error) { return f.work(a, ctx, c) }
 }
 
 // startWork starts the work behind a call on a goroutine of the run. It records the

@@ -72,11 +72,7 @@ func (a *attempt) startWait(ctx context.Context, c *call) error {
 	if body.Due == 0 && req.TimeoutMs > 0 {
 		body.Due = now.Add(time.Duration(req.TimeoutMs) * time.Millisecond).UnixMicro()
 	}
-	if _, err := a.beginCall(c, body); err != nil {
-		return err
-	}
-	a.startWork(ctx, c, nil, a.doWait)
-	return nil
+	return a.beginCall(ctx, c, body)
 }
 
 // resumeWait sets when a wait that a crash interrupted is over, unless it waits for

@@ -13,11 +13,7 @@ func (a *attempt) startWatch(ctx context.Context, c *call) error {
 		a.complete(c, callEnd{err: errf(abi.Unavailable, "%s: this program starts no processes", abi.FuncWatch)})
 		return nil
 	}
-	if _, err := a.beginCall(c, journal.CallStartBody{Safe: true}); err != nil {
-		return err
-	}
-	a.startWork(ctx, c, nil, a.doWatch)
-	return nil
+	return a.beginCall(ctx, c, journal.CallStartBody{Safe: true})
 }
 
 func (a *attempt) doWatch(ctx context.Context, c *call) (callEnd, error) {

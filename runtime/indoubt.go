@@ -110,7 +110,7 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	if f.resume != nil {
 		f.resume(a, c)
 	}
-	do := func(ctx context.Context, c *call) (callEnd, error) { return f.work(a, ctx, c) }
+	do := a.workOf(c)
 	if f.permitted {
 		do = a.guarded(do)
 	}
