@@ -65,7 +65,7 @@ var layers = []layer{
 	{"runtime/internal/wasm/rewrite", []string{"runtime/internal/wasm/binary"}, nil},
 	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess", "runtime/internal/wasm/*"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/trace", []string{"sentinels", "sdk/abi"}, nil},
-	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/trace", "runtime/internal/journal"}, nil}, // folds its records
+	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/run", "runtime/trace", "runtime/internal/journal"}, nil}, // folds its records
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/maintenance", []string{"sentinels"}, nil},
 	{"runtime/internal/maintenance/health", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
@@ -73,20 +73,36 @@ var layers = []layer{
 	{"runtime/internal/maintenance/repair", []string{"sentinels", "sdk/abi", "runtime/maintenance", "runtime/internal/history", "runtime/internal/journal", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/retention", []string{"sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
 	{"runtime/internal/maintenance/statefolder", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/subprocess"}, nil},
-	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
+	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/external", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/revision", []string{"sentinels"}, nil},
 	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
 	{"runtime/internal/definition", []string{"sentinels", "sdk/abi", "runtime/revision", "runtime/internal/store"}, nil},
 	{"runtime/internal/dispatch", []string{"sentinels", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
 	{"runtime/internal/document", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
-	{"runtime/internal/budget", []string{"sentinels", "sdk/abi", "runtime/internal/journal"}, nil}, // limit extensions
+	{"runtime/internal/journal", []string{"sentinels", "sdk/abi", "runtime/run"}, nil},
+	{"runtime/internal/budget", []string{"sentinels", "sdk/abi", "runtime/run"}, nil}, // limit extensions
+	{"runtime/external", []string{"sentinels", "runtime/plugin", "runtime/internal/document"}, nil},
+	{"runtime/internal/redact", []string{"sdk/abi", "runtime/internal/journal"}, nil},
+	{"runtime/internal/values", []string{"runtime/internal/history", "runtime/internal/journal", "runtime/internal/redact"}, nil},
+	{"runtime/internal/execution/step", []string{
+		"sentinels", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/plugin", "runtime/retry", "runtime/revision", "runtime/run",
+		"runtime/internal/capacity", "runtime/internal/clock", "runtime/internal/cond", "runtime/internal/document", "runtime/internal/eventlog", "runtime/internal/history",
+		"runtime/internal/journal", "runtime/internal/openfiles", "runtime/internal/pluginset", "runtime/internal/redact", "runtime/internal/store", "runtime/internal/values",
+		"runtime/internal/wasm",
+	}, nil},
+	{"runtime/internal/execution", []string{
+		"sentinels", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/revision", "runtime/run", "runtime/trace",
+		"runtime/internal/budget", "runtime/internal/capacity", "runtime/internal/clock", "runtime/internal/definition", "runtime/internal/eventlog", "runtime/internal/execution/step",
+		"runtime/internal/history", "runtime/internal/journal", "runtime/internal/maintenance/health", "runtime/internal/maintenance/retention", "runtime/internal/pluginset",
+		"runtime/internal/runindex", "runtime/internal/store", "runtime/internal/values",
+	}, []string{"github.com/google/uuid"}},
 	{"runtime/internal/capacity", nil, nil},
 	{"runtime/internal/clock", nil, nil},
 	{"runtime/internal/runindex", []string{"sentinels", "runtime/run", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
-	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "runtime/retry", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, []string{"github.com/google/uuid"}},
+	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
 	{"host/wholefile", nil, nil},

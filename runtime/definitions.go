@@ -29,14 +29,13 @@ const AnyRevision = revision.Any
 // openDefinitions makes the store of definitions. The observer gets each revision
 // after the parts of the engine.
 func (rt *Runtime) openDefinitions() {
-	rt.defs = definition.New(definition.Options{
-		Store: rt.db, Keep: rt.limits.KeepRevisions, Decode: rt.Decode, DecodeOptions: rt.decodeOptions,
-		Writable: rt.writable, Await: rt.await, Log: rt.log,
+	rt.definitions = definition.New(definition.Options{
+		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, Decode: rt.Decode, DecodeOptions: rt.decodeOptions,
+		Writable: rt.writable, Await: rt.await, Log: rt.opt.Logger,
 		Saved: func(ctx context.Context, id sentinels.ID) error { return rt.dispatch.Refresh(ctx, id) },
 	})
-	rt.defs.Follow(rt.wakeFollowers)
 	if observe := rt.opt.Observer.Definition; observe != nil {
-		rt.defs.Follow(func(s Stored) {
+		rt.definitions.Follow(func(s Stored) {
 			observe(DefinitionChange{
 				ID: s.ID, Name: s.Name, Revision: s.Revision, Hash: s.Hash, Deleted: s.Deleted,
 				Origin: s.Origin, By: s.By, Note: s.Note, Time: s.SavedAt,
@@ -53,7 +52,7 @@ func (rt *Runtime) Decode(src []byte, file string) (*sentinels.Definition, senti
 	if len(problems) > 0 {
 		return def, problems
 	}
-	if problems = rt.askPlugins(def); len(problems) > 0 {
+	if problems = rt.plugins.Validate(rt.ctx, def, rt.opt.Commands); len(problems) > 0 {
 		return nil, problems.Locate(file, src, rt.Types())
 	}
 	return def, nil
@@ -63,7 +62,7 @@ func (rt *Runtime) Decode(src []byte, file string) (*sentinels.Definition, senti
 // program's kinds of triggers.
 func (rt *Runtime) decodeOptions(file string) sentinels.DecodeOptions {
 	opt := sentinels.DecodeOptions{
-		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckCron: rt.opt.CheckCron, CheckExpression: rt.cond.Check,
+		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckCron: rt.opt.CheckCron, CheckExpression: rt.conditions.Check,
 	}
 	if set := rt.opt.Triggers; len(set) > 0 {
 		opt.Triggers, opt.CheckTrigger = set.Formats(), set.Check
@@ -75,25 +74,17 @@ func (rt *Runtime) decodeOptions(file string) sentinels.DecodeOptions {
 // the text of a definition. They are valid for the step types that are live now.
 func (rt *Runtime) DecodeOptions(file string) sentinels.DecodeOptions { return rt.decodeOptions(file) }
 
-// problemsError returns problems as an error, nil if there are none.
-func problemsError(problems sentinels.Problems) error {
-	if len(problems) == 0 {
-		return nil
-	}
-	return problems
-}
-
 // Save is [Runtime.SaveWith] for callers that give only the revision the edit was
 // made on.
 func (rt *Runtime) Save(ctx context.Context, def *sentinels.Definition, expect int) (Stored, error) {
-	return rt.defs.Save(ctx, def, SaveOptions{Expect: expect})
+	return rt.definitions.Save(ctx, def, SaveOptions{Expect: expect})
 }
 
 // SaveWith stores def as a new revision of its id and returns when that is
 // durable. A definition that equals the newest one makes no revision; only a new
 // origin is noted. def must come from [Runtime.Decode].
 func (rt *Runtime) SaveWith(ctx context.Context, def *sentinels.Definition, opt SaveOptions) (Stored, error) {
-	return rt.defs.Save(ctx, def, opt)
+	return rt.definitions.Save(ctx, def, opt)
 }
 
 // Edit makes a new revision of a definition from its newest one: fn gets that and
@@ -105,32 +96,27 @@ func (rt *Runtime) SaveWith(ctx context.Context, def *sentinels.Definition, opt 
 // repeated on the result of a concurrent edit, so that fn may be called more than
 // once. fn must not change its argument.
 func (rt *Runtime) Edit(ctx context.Context, id sentinels.ID, opt SaveOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (Stored, error) {
-	return rt.defs.Edit(ctx, id, opt, fn)
-}
-
-// apply returns the definition that fn makes of def, checked whole.
-func (rt *Runtime) apply(def *sentinels.Definition, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (*sentinels.Definition, error) {
-	return rt.defs.Apply(def, fn)
+	return rt.definitions.Edit(ctx, id, opt, fn)
 }
 
 // Delete ends a definition: it cannot be started any more, runs of it continue with
 // the revision that they have, and its revisions stay readable. A later save
 // continues their numbering. expect is as in [SaveOptions].
 func (rt *Runtime) Delete(ctx context.Context, id sentinels.ID, expect int) error {
-	_, err := rt.defs.Delete(ctx, id, SaveOptions{Expect: expect})
+	_, err := rt.definitions.Delete(ctx, id, SaveOptions{Expect: expect})
 	return err
 }
 
 // DeleteWith is [Runtime.Delete] with who and why. It returns the tombstone.
 func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOptions) (Stored, error) {
-	return rt.defs.Delete(ctx, id, opt)
+	return rt.definitions.Delete(ctx, id, opt)
 }
 
 // Rollback saves revision n again, as a new revision; that also restores a deleted
 // definition. The old definition is checked against the step types of today. The
 // note of opt is by default "rollback to revision n".
 func (rt *Runtime) Rollback(ctx context.Context, id sentinels.ID, n int, opt SaveOptions) (Stored, error) {
-	return rt.defs.Rollback(ctx, id, n, opt)
+	return rt.definitions.Rollback(ctx, id, n, opt)
 }
 
 // Import stores definitions of another store, all of them in one commit or none.
@@ -140,25 +126,27 @@ func (rt *Runtime) Rollback(ctx context.Context, id sentinels.ID, n int, opt Sav
 //
 // A definition that equals the one that the store has already changes nothing.
 func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) ([]Imported, error) {
-	return rt.defs.Import(ctx, in, opt)
+	return rt.definitions.Import(ctx, in, opt)
 }
 
 // Definition returns the newest revision of a definition, or not_found.
-func (rt *Runtime) Definition(id sentinels.ID) (Stored, error) { return rt.defs.Get(id) }
+func (rt *Runtime) Definition(id sentinels.ID) (Stored, error) { return rt.definitions.Get(id) }
 
 // Definitions returns the newest revision of every definition that is not
 // deleted, by id. All callers share their texts: they must not be changed.
-func (rt *Runtime) Definitions() ([]Stored, error) { return rt.defs.List() }
+func (rt *Runtime) Definitions() ([]Stored, error) { return rt.definitions.List() }
 
 // Revisions returns the kept revisions of a definition, tombstones included,
 // the newest first and without their definitions. It is not_found for an id
 // that was never used.
-func (rt *Runtime) Revisions(id sentinels.ID) ([]Stored, error) { return rt.defs.Revisions(id) }
+func (rt *Runtime) Revisions(id sentinels.ID) ([]Stored, error) { return rt.definitions.Revisions(id) }
 
 // Revision returns one revision of a definition, or not_found naming those that
 // are kept.
-func (rt *Runtime) Revision(id sentinels.ID, n int) (Stored, error) { return rt.defs.Revision(id, n) }
+func (rt *Runtime) Revision(id sentinels.ID, n int) (Stored, error) {
+	return rt.definitions.Revision(id, n)
+}
 
 // Decoded returns the definition of a revision. All callers share it: it must not be
 // changed.
-func (rt *Runtime) Decoded(s Stored) (*sentinels.Definition, error) { return rt.defs.Decoded(s) }
+func (rt *Runtime) Decoded(s Stored) (*sentinels.Definition, error) { return rt.definitions.Decoded(s) }

@@ -16,9 +16,4 @@ type Documents = document.Store
 type DocumentTx = document.Tx
 
 // Documents returns the runtime's documents.
-func (rt *Runtime) Documents() *Documents { return rt.docs }
-
-// openDocuments needs the event log.
-func (rt *Runtime) openDocuments() {
-	rt.docs = document.New(document.Options{Store: rt.db, Events: rt.events, Writable: rt.writable, Await: rt.await})
-}
+func (rt *Runtime) Documents() *Documents { return rt.documents }

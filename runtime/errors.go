@@ -1,9 +1,9 @@
 package runtime
 
 import (
-	"errors"
 	"fmt"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -13,25 +13,8 @@ var (
 	// ErrHeld says that another process has the store open.
 	ErrHeld = statefolder.ErrHeld
 	// ErrClosed is returned by every method after Close.
-	ErrClosed = errors.New("runtime is closed")
+	ErrClosed = execution.ErrClosed
 )
-
-// Causes for which a run's context ends. They never reach a journal: what they
-// mean for the run is decided where the run ends.
-var (
-	errStopped  = errors.New("run was stopped")
-	errShutdown = errors.New("runtime is shutting down")
-	errSibling  = errors.New("a parallel branch failed")
-	errPark     = errors.New("guest is unloaded while it waits")
-)
-
-// A limitError ends or pauses a run that reached one of its limits.
-type limitError struct {
-	limit string // the limit's name as in the definition: maxIterations, timeoutMs, budget.costUsd
-	text  string
-}
-
-func (e *limitError) Error() string { return e.text }
 
 // errf returns an error with a code for the caller.
 func errf(code abi.Code, format string, args ...any) *abi.Error {

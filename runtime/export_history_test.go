@@ -69,7 +69,7 @@ func CheckFold(rt *Runtime, id sentinels.RunID, live *StateRecorder) (states int
 	if err != nil {
 		return states, err
 	}
-	if res, err := rt.storedResult(RunInfo{ID: id}); err != nil {
+	if res, err := rt.exec.StoredResult(RunInfo{ID: id}); err != nil {
 		return states, err
 	} else if res.Status != sentinels.StatusCompleted && st.FailedStep != res.Step || st.Iteration != res.Iterations {
 		return states, fmt.Errorf("result: the records fold to %d iterations and the failed step %q, the run had %d and %q", st.Iteration, st.FailedStep, res.Iterations, res.Step)

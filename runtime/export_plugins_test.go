@@ -18,7 +18,7 @@ func AddUntrusted(rt *Runtime, m *GoModule) error {
 }
 
 // Guests returns how many modules the guest host holds.
-func Guests(rt *Runtime) int { return rt.wasm.Modules() }
+func Guests(rt *Runtime) int { return rt.guests.Modules() }
 
 // Memory returns the limit of the guest's linear memory, in bytes.
 func (g *GoGuest) Memory() int64 { return g.inv.Limits.MemoryBytes }

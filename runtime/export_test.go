@@ -3,9 +3,11 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -114,11 +116,11 @@ func AddModule(rt *Runtime, m *GoModule) error {
 func Commits(rt *Runtime) uint64 { return uint64(rt.db.Stats().Commits) }
 
 // Resident returns how many guests wait in memory.
-func Resident(rt *Runtime) int { return rt.waiting.Count() }
+func Resident(rt *Runtime) int { return rt.exec.Resident() }
 
 // CallKey is the idempotency key of a call.
 func CallKey(run string, iteration int, path string, seq int) string {
-	return digest(digest(run, strconv.Itoa(iteration), path), strconv.Itoa(seq))
+	return step.CallKey(step.ExecutionKey(sentinels.RunID(run), iteration, path), seq)
 }
 
 // ShiftJournal moves every time in a run's journal by d, as if all had happened
@@ -174,12 +176,12 @@ func StoreRuns(rt *Runtime, n int, info func(int) RunInfo) error {
 		var b store.Batch
 		for ; i < n && len(b.Puts) < 3000; i++ {
 			r := info(i)
-			r.ID = newRunID()
+			r.ID = execution.NewRunID()
 			value, err := json.Marshal(r)
 			if err != nil {
 				return err
 			}
-			b.Puts = append(append(b.Puts, rt.index.StartPuts(r)...), store.Put{Bucket: bucketRuns, Key: []byte(r.ID), Value: value})
+			b.Puts = append(append(b.Puts, rt.index.StartPuts(r)...), store.Put{Bucket: execution.BucketRuns, Key: []byte(r.ID), Value: value})
 		}
 		last = rt.db.Enqueue(b)
 	}
@@ -188,7 +190,7 @@ func StoreRuns(rt *Runtime, n int, info func(int) RunInfo) error {
 
 // StartEvent is the event that started a run, nil for none.
 func StartEvent(rt *Runtime, id sentinels.RunID) (*sentinels.Event, error) {
-	st, err := rt.fold(id, 1, nil)
+	st, err := history.Fold(rt.db, id, 1, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/repair"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/snapshots"
@@ -36,6 +38,39 @@ type (
 // hint names the way out. Nothing of the store was changed.
 var ErrDamaged = store.ErrDamaged
 
+// An upkeep is what looks after the store.
+type upkeep struct {
+	health    *health.Monitor
+	snapshots *snapshots.Keeper // nil without a state folder
+	pruner    *retention.Pruner
+}
+
+func (u *upkeep) start() {
+	u.health.Look()
+	u.health.Start()
+	if u.snapshots != nil {
+		u.snapshots.Start()
+	}
+}
+
+// stop may be called before start.
+func (u *upkeep) stop() {
+	if u.health != nil {
+		u.health.Stop()
+	}
+	if u.snapshots != nil {
+		u.snapshots.Stop()
+	}
+}
+
+// takeLastSnapshot takes a snapshot if the store has changed. Nothing writes to the
+// store any more.
+func (u *upkeep) takeLastSnapshot() {
+	if u.snapshots != nil {
+		u.snapshots.TakeLast(context.Background())
+	}
+}
+
 // Snapshots lists the snapshots of a state folder, the newest first. Whether some
 // process has the state open does not matter.
 func Snapshots(dir string) ([]Snapshot, error) { return snapshots.List(dir) }
@@ -43,8 +78,8 @@ func Snapshots(dir string) ([]Snapshot, error) { return snapshots.List(dir) }
 // openSnapshots makes what takes snapshots of the store in the state folder.
 func (rt *Runtime) openSnapshots(db snapshots.Store) (*snapshots.Keeper, error) {
 	return snapshots.Open(snapshots.Options{
-		Dir: rt.opt.Dir, Store: db, Log: rt.log, Every: rt.opt.SnapshotEvery, MinFree: rt.opt.MinFree,
-		Taken: rt.health.SetSnapshot, Damaged: rt.health.SetUnsound,
+		Dir: rt.opt.Dir, Store: db, Log: rt.opt.Logger, Every: rt.opt.SnapshotEvery, MinFree: rt.opt.MinFree,
+		Taken: rt.upkeep.health.SetSnapshot, Damaged: rt.upkeep.health.SetUnsound,
 	})
 }
 
@@ -52,18 +87,18 @@ func (rt *Runtime) openSnapshots(db snapshots.Store) (*snapshots.Keeper, error) 
 // three of each are kept. What changes the form of the store takes one before.
 // A runtime without a state folder has none: unavailable.
 func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
-	if rt.snaps == nil {
+	if rt.upkeep.snapshots == nil {
 		return Snapshot{}, errf(abi.Unavailable, "take snapshot: the state is in memory only")
 	}
-	return rt.snaps.Take(ctx, why)
+	return rt.upkeep.snapshots.Take(ctx, why)
 }
 
 // newPruner makes what removes runs that have ended.
 func (rt *Runtime) newPruner() *retention.Pruner {
 	return retention.New(retention.Options{
 		Store:     rt.db,
-		Layout:    retention.Layout{Runs: bucketRuns, Results: bucketResults, Spent: bucketSpent, StartKeys: bucketStartKeys, All: buckets},
-		Executing: func(id sentinels.RunID) bool { return rt.live(id) != nil },
+		Layout:    retention.Layout{Runs: execution.BucketRuns, Results: execution.BucketResults, Spent: execution.BucketSpent, StartKeys: execution.BucketStartKeys, All: buckets},
+		Executing: func(id sentinels.RunID) bool { return rt.exec.Live(id) },
 		Digests:   rt.plugins.Digests,
 		Await:     rt.await,
 		TreeUsage: func(id sentinels.RunID) (sentinels.Usage, error) {
@@ -71,9 +106,9 @@ func (rt *Runtime) newPruner() *retention.Pruner {
 			if err != nil {
 				return sentinels.Usage{}, err
 			}
-			return rt.treeUsage(info), nil
+			return rt.exec.TreeUsage(info), nil
 		},
-		SpentBelow: rt.spentBelow,
+		SpentBelow: rt.exec.SpentBelow,
 		Unindex: func(r retention.Run) []store.Put {
 			return runindex.ForgetPuts(RunInfo{ID: r.ID, Sentinel: r.Sentinel, Parent: r.Parent, Status: r.Status})
 		},
@@ -93,36 +128,7 @@ func (rt *Runtime) newPruner() *retention.Pruner {
 // Prune waits for one that is under way. It may be called while runs start and
 // end.
 func (rt *Runtime) Prune(ctx context.Context, keep Retention) (Pruned, error) {
-	return rt.pruner.Prune(ctx, keep)
-}
-
-type keptIterations = retention.Iterations
-
-// recoveredIterations are those of a run that was recovered.
-func recoveredIterations() keptIterations { return retention.Recovered() }
-
-// noteIteration remembers where an iteration begins, whose first records were just
-// written.
-func (r *run) noteIteration(records int) {
-	r.log.mu.Lock()
-	bytes := r.log.bytes
-	r.log.mu.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kept.Add(r.state.Seq+1-uint64(records), bytes)
-}
-
-// retain removes the records of iterations beyond the limits.
-func (r *run) retain() {
-	r.log.mu.Lock()
-	bytes := r.log.bytes
-	r.log.mu.Unlock()
-	r.mu.Lock()
-	from, to, ok := r.kept.Cut(bytes, r.rt.limits.KeepIterations, r.rt.limits.KeepBytes)
-	r.mu.Unlock()
-	if ok {
-		r.rt.db.Enqueue(store.Batch{Lazy: true, Trims: []store.Trim{{Run: string(r.id), From: from, To: to}}})
-	}
+	return rt.upkeep.pruner.Prune(ctx, keep)
 }
 
 // InspectState describes a state folder without opening or changing anything,
@@ -185,10 +191,10 @@ func Repair(ctx context.Context, opt RepairOptions) (RepairReport, error) {
 		Dir: opt.Dir, From: opt.From, DryRun: opt.DryRun,
 		// The default, because the setting of the host is unknown here: with a smaller
 		// number, revisions that were removed on purpose would be reported.
-		KeepRevisions: Limits{}.withDefaults().KeepRevisions,
+		KeepRevisions: Limits{}.WithDefaults().KeepRevisions,
 		Check:         func(ctx context.Context, dir string) error { return CheckStore(ctx, dir, opt.Child) },
 		Layout: repair.Layout{
-			Runs: bucketRuns, Results: bucketResults, RunIndex: runindex.Bucket, Definitions: definition.Bucket, Events: eventlog.Bucket,
+			Runs: execution.BucketRuns, Results: execution.BucketResults, RunIndex: runindex.Bucket, Definitions: definition.Bucket, Events: eventlog.Bucket,
 			RevisionKey: definition.Key, Marker: repairMarker,
 		},
 	})
@@ -196,7 +202,7 @@ func Repair(ctx context.Context, opt RepairOptions) (RepairReport, error) {
 
 // repairMarker returns the event that marks a repair in the event log.
 func repairMarker(offset uint64) (store.Put, error) {
-	value, err := json.Marshal(sentinels.Event{ID: string(newRunID()), Name: "store:repaired", Time: time.Now().UTC()})
+	value, err := json.Marshal(sentinels.Event{ID: string(execution.NewRunID()), Name: "store:repaired", Time: time.Now().UTC()})
 	return store.Put{Bucket: eventlog.Bucket, Key: eventlog.Key(offset), Value: value}, err
 }
 
@@ -210,8 +216,7 @@ const cacheUnused = 30 * 24 * time.Hour
 // tidyCache deletes compiled code of plugins that are not used any more. Its error
 // is only logged: code that stays takes space and does no other harm.
 func (rt *Runtime) tidyCache() {
-	defer rt.wg.Done()
-	if err := rt.wasm.Prune(cacheUnused); err != nil {
-		rt.log.Warn("compiled plugins that are used no more stay", "error", err)
+	if err := rt.guests.Prune(cacheUnused); err != nil {
+		rt.opt.Logger.Warn("compiled plugins that are used no more stay", "error", err)
 	}
 }

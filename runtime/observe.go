@@ -1,12 +1,8 @@
 package runtime
 
 import (
-	"encoding/json"
-	"time"
-
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 )
 
 // An Observer receives what happens in runs. Nil functions are not called.
@@ -32,69 +28,25 @@ type Observer struct {
 	Plugin func(plugin.Info)
 }
 
-// ProgressKind is the kind of a [Progress].
-type ProgressKind string
-
-// The kinds of progress. Text and log are reported at once and are not durable.
-const (
-	OnRunStart       ProgressKind = "run.start"
-	OnIterationStart ProgressKind = "iteration.start"
-	OnStepStart      ProgressKind = "step.start"
-	OnCallStart      ProgressKind = "call.start"
-	OnCallEnd        ProgressKind = "call.end"
-	OnRetry          ProgressKind = "retry"
-	OnStepEnd        ProgressKind = "step.end"
-	OnIterationEnd   ProgressKind = "iteration.end"
-	OnStatus         ProgressKind = "status"
-	OnEdit           ProgressKind = "edit" // the run alone follows another definition from its next iteration on
-	OnRunEnd         ProgressKind = "run.end"
-	OnLog            ProgressKind = "log"
-	OnText           ProgressKind = "text" // of a model, as it arrives
+// What happens in runs, see package run.
+type (
+	Progress     = run.Progress
+	ProgressKind = run.ProgressKind
 )
 
-// Progress is one thing that happened in a run. Fields that do not apply are
-// empty. Its JSON form is the line of "-o jsonl".
-type Progress struct {
-	Event     ProgressKind       `json:"event"`
-	Run       sentinels.RunID    `json:"run"`
-	Root      sentinels.RunID    `json:"root,omitempty"`
-	Sentinel  sentinels.ID       `json:"sentinel,omitempty"`
-	Time      time.Time          `json:"time"`
-	Iteration int                `json:"iteration,omitempty"`
-	Revision  int                `json:"revision,omitempty"`
-	Edit      int                `json:"edit,omitempty"` // number of the run's own edit
-	Address   string             `json:"address,omitempty"`
-	Path      string             `json:"path,omitempty"`
-	Step      string             `json:"step,omitempty"` // the step's name or id
-	Type      sentinels.StepType `json:"type,omitempty"`
-	Attempt   int                `json:"attempt,omitempty"`
-	Function  string             `json:"function,omitempty"` // host function of a call
-	Label     string             `json:"label,omitempty"`    // command, event or model of a call
-	ByModel   bool               `json:"byModel,omitempty"`  // the call is a model's wish
-	Params    json.RawMessage    `json:"params,omitempty"`   // of a model's command call, up to 4 KiB
-	Duration  time.Duration      `json:"-"`
-	Millis    float64            `json:"durationMs,omitempty"`
-	Output    json.RawMessage    `json:"output,omitempty"`
-	Skipped   string             `json:"skipped,omitempty"` // "condition" or "error"
-	Error     *abi.Error         `json:"error,omitempty"`
-	RetryAt   time.Time          `json:"retryAt,omitzero"`
-	Category  string             `json:"category,omitempty"`
-	Status    sentinels.Status   `json:"status,omitempty"`
-	Limit     string             `json:"limit,omitempty"`
-	Decision  *PendingDecision   `json:"decision,omitempty"` // status waiting: what a person has to decide
-	Usage     *sentinels.Usage   `json:"usage,omitempty"`
-	Level     string             `json:"level,omitempty"`
-	Message   string             `json:"message,omitempty"`
-}
-
-func (rt *Runtime) report(p Progress) {
-	if rt.opt.Observer.Progress == nil {
-		return
-	}
-	if p.Time.IsZero() {
-		p.Time = time.Now()
-	}
-	p.Millis = float64(p.Duration.Microseconds()) / 1000
-	rt.redactProgress(&p)
-	rt.opt.Observer.Progress(p)
-}
+// The kinds of progress, see package run.
+const (
+	OnRunStart       = run.OnRunStart
+	OnIterationStart = run.OnIterationStart
+	OnStepStart      = run.OnStepStart
+	OnCallStart      = run.OnCallStart
+	OnCallEnd        = run.OnCallEnd
+	OnRetry          = run.OnRetry
+	OnStepEnd        = run.OnStepEnd
+	OnIterationEnd   = run.OnIterationEnd
+	OnStatus         = run.OnStatus
+	OnEdit           = run.OnEdit
+	OnRunEnd         = run.OnRunEnd
+	OnLog            = run.OnLog
+	OnText           = run.OnText
+)

@@ -2,27 +2,29 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// openPlugins loads the plugins of Options and records the digests of trusted ones,
-// so that a later release treats what an old one parked as it was treated then.
-func (rt *Runtime) openPlugins(ctx context.Context) error {
-	rt.plugins = pluginset.New(pluginset.Options{
-		Host: rt.wasm, Blobs: rt.db, Log: rt.log,
+// newPlugins returns the plugins of the runtime, before any is loaded.
+func (rt *Runtime) newPlugins() *pluginset.Set {
+	return pluginset.New(pluginset.Options{
+		Host: rt.guests, Blobs: rt.db, Log: rt.opt.Logger,
 		WasTrusted: func(digest string) bool {
 			_, ok, err := rt.db.Get(bucketTrusted, []byte(digest))
 			return ok && err == nil
 		},
 		Grants: rt.opt.Grants, CheckPermission: rt.opt.CheckPermission, Changed: rt.opt.Observer.Plugin,
-		Alive: rt.alive, Plugins: rt.limits.Plugins, PluginBytes: rt.limits.PluginBytes,
+		Alive: rt.alive, Plugins: rt.opt.Limits.Plugins, PluginBytes: rt.opt.Limits.PluginBytes,
 	})
+}
+
+// loadPlugins loads the plugins of Options and records the digests of trusted ones,
+// so that a later release treats what an old one parked as it was treated then.
+func (rt *Runtime) loadPlugins(ctx context.Context) error {
 	if err := rt.plugins.LoadAll(ctx, rt.opt.Plugins); err != nil {
 		return err
 	}
@@ -93,75 +95,10 @@ func (rt *Runtime) Plugins() []plugin.Info { return rt.plugins.List() }
 // Types returns the step types that definitions may use now.
 func (rt *Runtime) Types() *sentinels.TypeSet { return rt.plugins.Types() }
 
-// alive refuses changes of a runtime that is closed: its host of guests is gone.
-func (rt *Runtime) alive() error {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if rt.closed {
-		return ErrClosed
-	}
-	return nil
-}
-
 // deniedType is the problem of a definition with a step type of a plugin that waits.
 func (rt *Runtime) deniedType(t sentinels.StepType) (message, hint string) {
 	if e := rt.plugins.Absent(t); e != nil {
 		return e.Message, e.Hint
 	}
 	return "", ""
-}
-
-// begun lists the step types and modules that the unfinished attempts of a run began
-// with.
-func begun(open history.Executions) []pluginset.Began {
-	var list []pluginset.Began
-	for _, e := range open {
-		if e.End == nil && e.Module != "" {
-			list = append(list, pluginset.Began{Type: e.Type, Digest: e.Module})
-		}
-	}
-	return list
-}
-
-// setPlugins makes v what the run's steps see, nil at the end of an iteration, and
-// ends the view before it. No step of the run is executed meanwhile.
-func (r *run) setPlugins(v *pluginset.View) {
-	r.mu.Lock()
-	before := r.view
-	r.view = v
-	r.mu.Unlock()
-	before.End()
-}
-
-// reread returns a definition as the step types of an iteration read it: where a
-// plugin was swapped, a field may hold steps now that was plain data before. One
-// that they cannot read stays as it is; the step that is concerned says why.
-func (r *run) reread(def *sentinels.Definition, v *pluginset.View) *sentinels.Definition {
-	types, swaps := v.Live()
-	r.mu.Lock()
-	before := r.types
-	r.types = types
-	r.mu.Unlock()
-	if swaps == 0 || before == types {
-		return def // the usual case
-	}
-	text, err := json.Marshal(def)
-	if err != nil {
-		return def
-	}
-	opt := r.rt.decodeOptions(string(def.ID))
-	opt.Types = types
-	again, _, err := r.rt.defs.DecodeStoredWith(text, opt)
-	if err != nil {
-		r.rt.log.Warn("definition cannot be read with the plugins that are live now", "run", r.id, "error", err)
-		return def
-	}
-	return again
-}
-
-// plugins returns what the steps of the current iteration see.
-func (r *run) plugins() *pluginset.View {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.view
 }

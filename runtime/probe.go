@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -27,7 +28,7 @@ func (rt *Runtime) Probe() Probe { return Probe{rt: rt, seed: 1} }
 
 // Condition evaluates a condition on variables.
 func (p Probe) Condition(ctx context.Context, source string, vars map[string]json.RawMessage) (truthy bool, err error) {
-	v, err := p.rt.cond.Eval(ctx, source, cond.Vars(func(name string) (json.RawMessage, bool) {
+	v, err := p.rt.conditions.Eval(ctx, source, cond.Vars(func(name string) (json.RawMessage, bool) {
 		value, ok := vars[name]
 		return value, ok
 	}))
@@ -47,7 +48,7 @@ func (p Probe) Guest(ctx context.Context, t sentinels.StepType, fields, answer j
 	input, err := json.Marshal(map[string]any{
 		"abi":     abi.Version,
 		"step":    map[string]any{"type": t, "address": "0", "path": "0", "fields": fields},
-		"run":     map[string]any{"id": newRunID(), "sentinel": "probe", "iteration": 1, "workspace": "/", "key": digest("probe")},
+		"run":     map[string]any{"id": execution.NewRunID(), "sentinel": "probe", "iteration": 1, "workspace": "/", "key": "probe"},
 		"attempt": 1,
 	})
 	if err != nil {
@@ -79,26 +80,4 @@ func (p Probe) Ahead(t sentinels.StepType) (ready Probe, ok bool) {
 
 // Waiting returns how many runs have begun to wait: nothing of them executes,
 // and what they wait for is in the journal.
-func (p Probe) Waiting() int {
-	p.rt.mu.Lock()
-	defer p.rt.mu.Unlock()
-	n := 0
-	for _, r := range p.rt.runs {
-		if r.waits() {
-			n++
-		}
-	}
-	return n
-}
-
-func (r *run) waits() bool {
-	const started = 4 // records of a run, an iteration, a step and a call that began
-	if !r.slot.TryLock() {
-		return false // another step enters, and holds it until there is space
-	}
-	idle := r.active == 0
-	r.slot.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return idle && r.state.Seq >= started
-}
+func (p Probe) Waiting() int { return p.rt.exec.Waiting() }

@@ -1,62 +1,43 @@
 package runtime
 
 import (
-	"maps"
-	"slices"
-
-	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
-	runtypes "github.com/sentinel-runtime/sentinel/runtime/run" // the name run is the type
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // What callers and observers see of runs, see package run.
 type (
-	RunInfo         = runtypes.Info
-	RunFilter       = runtypes.Filter
-	RunTotals       = runtypes.Totals
-	Result          = runtypes.Result
-	RetryWait       = runtypes.RetryWait
-	StepCrashes     = runtypes.StepCrashes
-	Decision        = runtypes.Decision
-	DecisionKind    = runtypes.DecisionKind
-	PendingDecision = runtypes.PendingDecision
+	RunInfo         = run.Info
+	RunFilter       = run.Filter
+	RunTotals       = run.Totals
+	Result          = run.Result
+	RetryWait       = run.RetryWait
+	StepCrashes     = run.StepCrashes
+	Decision        = run.Decision
+	DecisionKind    = run.DecisionKind
+	PendingDecision = run.PendingDecision
+	StartOptions    = run.StartOptions
+	PauseOptions    = run.PauseOptions
+	ResumeOptions   = run.ResumeOptions
+	LimitExtension  = run.LimitExtension
+	ForkOptions     = run.ForkOptions
+	EditRunOptions  = run.EditOptions
+	RunEdit         = run.Edit
+	Recovery        = run.Recovery
+	Doubt           = run.Doubt
+	Quarantine      = run.Quarantine
+	Unrestored      = run.Unrestored
 )
 
 // The kinds of a [PendingDecision].
 const (
-	DecisionApproval   = runtypes.DecisionApproval
-	DecisionDoubt      = runtypes.DecisionDoubt
-	DecisionQuarantine = runtypes.DecisionQuarantine
+	DecisionApproval   = run.DecisionApproval
+	DecisionDoubt      = run.DecisionDoubt
+	DecisionQuarantine = run.DecisionQuarantine
 )
 
 // Unfinished returns the statuses of runs that are not over.
-func Unfinished() []sentinels.Status { return runtypes.Unfinished() }
-
-// openRunIndex makes the index of the runs in the store.
-func (rt *Runtime) openRunIndex() error {
-	rt.index = runindex.New(runindex.Options{Store: rt.db, Summaries: bucketRuns, Active: rt.activeSummary, Starting: rt.startingRuns})
-	return rt.index.Open(rt.ctx)
-}
-
-func (rt *Runtime) activeSummary(id sentinels.RunID) (RunInfo, bool) {
-	r := rt.live(id)
-	if r == nil {
-		return RunInfo{}, false
-	}
-	return r.summary(), true
-}
-
-// startingRuns returns the runs whose start is on its way to the store.
-func (rt *Runtime) startingRuns() []RunInfo {
-	rt.mu.Lock()
-	fresh := slices.Collect(maps.Values(rt.fresh))
-	rt.mu.Unlock()
-	infos := make([]RunInfo, 0, len(fresh))
-	for _, r := range fresh {
-		infos = append(infos, r.summary())
-	}
-	return infos
-}
+func Unfinished() []sentinels.Status { return run.Unfinished() }
 
 // Runs returns summaries, the newest first. A run is among them from the moment
 // its id is known. Summaries that cannot be read are left out and are the error,

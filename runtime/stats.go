@@ -23,11 +23,9 @@ type Stats struct {
 // second.
 func (rt *Runtime) Stats() Stats {
 	s := rt.db.Stats()
-	rt.mu.Lock()
-	runs := len(rt.runs)
-	rt.mu.Unlock()
+	runs, executing := rt.exec.Counts()
 	return Stats{
-		Runs: runs, Executing: rt.slots.Taken(), Resident: rt.waiting.Count(),
+		Runs: runs, Executing: executing, Resident: rt.exec.Resident(),
 		Commits: s.Commits, Records: s.Records, Queued: s.Queued, LastCommit: s.LastCommit,
 		StoreBytes: s.FileBytes, FreeBytes: s.FreeBytes, Blobs: s.Blobs, BlobBytes: s.BlobBytes,
 	}

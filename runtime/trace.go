@@ -1,10 +1,6 @@
 package runtime
 
 import (
-	"fmt"
-
-	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/trace"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -29,8 +25,8 @@ func (rt *Runtime) Trace(id sentinels.RunID) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := rt.traceFrom(id, 1)
-	return &Trace{Run: info, Iterations: t.Iterations}, err
+	t, err := rt.exec.Trace(id, 1)
+	return &Trace{Run: info, Iterations: t}, err
 }
 
 // TraceOpen reads only the iteration that a run is in, nil between two of them:
@@ -40,22 +36,9 @@ func (rt *Runtime) TraceOpen(id sentinels.RunID) (*TraceIteration, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := rt.traceFrom(id, max(info.Snapshot, 1))
-	if n := len(t.Iterations); err == nil && n > 0 && !t.Iterations[n-1].Done {
-		return &t.Iterations[n-1], nil
+	t, err := rt.exec.Trace(id, max(info.Snapshot, 1))
+	if n := len(t); err == nil && n > 0 && !t[n-1].Done {
+		return &t[n-1], nil
 	}
 	return nil, err
-}
-
-// traceFrom makes the trace of a run from record number first on.
-func (rt *Runtime) traceFrom(id sentinels.RunID, first uint64) (*history.Tracer, error) {
-	t := &history.Tracer{Load: rt.load}
-	err := rt.db.Journal(string(id), first, func(seq uint64, raw []byte) error {
-		rec, err := journal.Decode(raw)
-		if err != nil {
-			return fmt.Errorf("record %d of run %s: %w", seq, id, err)
-		}
-		return t.Add(rec)
-	})
-	return t, err
 }

@@ -3,9 +3,12 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -21,18 +24,18 @@ type (
 )
 
 // openTriggers creates the dispatcher of triggers, with nothing armed.
-func (rt *Runtime) openTriggers() {
+func (rt *Runtime) openTriggers(now func() time.Time) {
 	rt.dispatch = dispatch.New(dispatch.Options{
 		Store: rt.db, Runs: triggerRuns{rt}, Definitions: triggerDefinitions{rt}, Events: triggerEvents{rt.events},
 		Kinds: rt.opt.Triggers, Secret: rt.opt.Secret, Filter: rt.filter, ChainProblem: rt.chainProblem,
 		Workspace: func(def *sentinels.Definition) (string, error) {
-			return workspace(def, StartOptions{Workspace: rt.opt.Workspace})
+			return execution.Workspace(def, rt.opt.Workspace)
 		},
-		Now: rt.calendar.Now, NewRunID: newRunID,
+		Now: now, NewRunID: execution.NewRunID,
 		Alive: rt.alive, Writable: rt.writable,
 		Await:   func(ctx context.Context, t *store.Ticket) error { return rt.await(ctx, t) },
 		Settle:  func(ctx context.Context, t *store.Ticket) error { return rt.settled(ctx, t) },
-		Observe: rt.opt.Observer.Trigger, Log: rt.log,
+		Observe: rt.opt.Observer.Trigger, Log: rt.opt.Logger,
 	})
 }
 
@@ -90,14 +93,14 @@ func (rt *Runtime) Receive(ctx context.Context, id sentinels.ID, trigger string,
 
 // filter evaluates the filter of a trigger for an event.
 func (rt *Runtime) filter(ctx context.Context, condition string, e *sentinels.Event) (bool, error) {
-	v, err := rt.cond.Eval(ctx, condition, func(name string) (json.RawMessage, bool) {
+	v, err := rt.conditions.Eval(ctx, condition, func(name string) (json.RawMessage, bool) {
 		if name != "event" || e == nil {
 			return nil, false
 		}
-		return eventValue(e), true
+		return eventlog.Variable(e), true
 	})
 	if err != nil {
-		return false, asError(err, abi.Plugin)
+		return false, step.AsError(err, abi.Plugin)
 	}
 	return v.Truthy, nil
 }
@@ -105,10 +108,10 @@ func (rt *Runtime) filter(ctx context.Context, condition string, e *sentinels.Ev
 // chainProblem returns why an event may not start another run of a sentinel, "" if
 // it may.
 func (rt *Runtime) chainProblem(id sentinels.ID, e *sentinels.Event) string {
-	if e.Hops < rt.limits.Hops {
+	if e.Hops < rt.opt.Limits.Hops {
 		return ""
 	}
-	return eventlog.ChainOf(e).Through(id).Refuse(e.Name, rt.limits.Hops).Message
+	return eventlog.ChainOf(e).Through(id).Refuse(e.Name, rt.opt.Limits.Hops).Message
 }
 
 // triggerRuns are the runs as triggers need them.
@@ -117,12 +120,9 @@ type triggerRuns struct{ rt *Runtime }
 var _ dispatch.Runs = triggerRuns{}
 
 func (t triggerRuns) Start(s dispatch.Start) (sentinels.RunID, *store.Ticket, error) {
-	var ticket *store.Ticket
-	id, err := t.rt.startRun(t.rt.ctx, s.Definition, StartOptions{
-		Event: s.Event, Workspace: t.rt.opt.Workspace, Revision: s.Revision, Key: s.Key,
-		id: s.ID, puts: s.Puts, began: func(begun *store.Ticket) { ticket = begun },
+	return t.rt.exec.StartFired(t.rt.ctx, s.Definition, execution.Firing{
+		StartOptions: StartOptions{Event: s.Event, Workspace: t.rt.opt.Workspace, Revision: s.Revision, Key: s.Key}, ID: s.ID, Puts: s.Puts,
 	})
-	return id, ticket, err
 }
 
 // Stop also waits for a run that is about to end by itself, which cannot be stopped.
@@ -131,16 +131,11 @@ func (t triggerRuns) Stop(ctx context.Context, id sentinels.RunID) error {
 	if code := abi.CodeOf(err); err == nil || code != abi.Conflict && code != abi.NotFound {
 		return err
 	}
-	r := t.rt.live(id)
-	if r == nil {
+	if !t.rt.exec.Live(id) {
 		return err
 	}
-	select {
-	case <-r.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	_, err = t.rt.Wait(ctx, id)
+	return err
 }
 
 func (t triggerRuns) Unfinished() (list []sentinels.RunID, err error) {
@@ -162,7 +157,7 @@ type triggerDefinitions struct{ rt *Runtime }
 var _ dispatch.Definitions = triggerDefinitions{}
 
 func (t triggerDefinitions) Newest(id sentinels.ID) (r dispatch.Revision, found bool, err error) {
-	head, err := t.rt.defs.Head(id)
+	head, err := t.rt.definitions.Head(id)
 	if err != nil || head.Revision == 0 || head.Deleted {
 		return r, false, err
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -26,7 +26,7 @@ type account struct {
 	run       sentinels.RunID
 	above     *account // nil at the root
 	budget    sentinels.Budget
-	extension journal.LimitExtension
+	extension run.LimitExtension
 	spent     sentinels.Usage // of the run and all below it
 	reserved  sentinels.Usage
 }
@@ -155,7 +155,7 @@ func (t *Tree) Total(run sentinels.RunID) sentinels.Usage {
 }
 
 // Extend adds an extension to the budget of a run.
-func (t *Tree) Extend(run sentinels.RunID, more journal.LimitExtension) {
+func (t *Tree) Extend(run sentinels.RunID, more run.LimitExtension) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if acc := t.accounts[run]; acc != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/budget"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -38,7 +38,7 @@ func TestLimitOfParent(t *testing.T) {
 	if limit := reserve(60); limit != nil {
 		t.Fatalf("after the first call has settled: %+v", limit)
 	}
-	tree.Extend("root", journal.LimitExtension{Tokens: 50})
+	tree.Extend("root", run.LimitExtension{Tokens: 50})
 	if limit := reserve(60); limit != nil {
 		t.Fatalf("after the extension: %+v", limit)
 	}

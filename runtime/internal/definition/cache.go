@@ -102,3 +102,11 @@ func (s *Store) Decoded(r revision.Stored) (*sentinels.Definition, error) {
 	def, _, err := s.DecodeStored(r.Definition, r.ID)
 	return def, err
 }
+
+// Decode reads a definition from outside and reports every problem.
+func (s *Store) Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	return s.opt.Decode(src, file)
+}
+
+// DecodeOptions returns those of the step types that are live now.
+func (s *Store) DecodeOptions(file string) sentinels.DecodeOptions { return s.opt.DecodeOptions(file) }

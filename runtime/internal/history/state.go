@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -42,7 +43,7 @@ type State struct {
 
 	Scope     *Scope
 	Usage     sentinels.Usage
-	Extension journal.LimitExtension
+	Extension run.LimitExtension
 	Decisions map[string]*journal.SignalBody // not yet used, by CallName; nil if there are none
 	Cursors   map[string]uint64              // in the event log, by pattern; nil if there are none
 
@@ -152,7 +153,7 @@ func (s *State) endIteration(rec *journal.Record) {
 	if len(b.Cursors) > 0 {
 		s.Cursors = maps.Clone(b.Cursors)
 	}
-	s.Extension = journal.LimitExtension{}
+	s.Extension = run.LimitExtension{}
 	if b.Extension != nil {
 		s.Extension = *b.Extension
 	}

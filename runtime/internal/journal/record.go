@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -249,15 +250,15 @@ type RetryBody struct {
 
 // SignalBody is an input from outside that a replay of the run needs.
 type SignalBody struct {
-	Type      string           `json:"type"`           // decision, resume, edit, ...
-	Call      string           `json:"call,omitempty"` // path!seq of the host call that it answers
-	Verdict   string           `json:"verdict,omitempty"`
-	By        string           `json:"by,omitempty"`
-	Comment   string           `json:"comment,omitempty"`
-	Result    json.RawMessage  `json:"result,omitempty"`
-	Extension *LimitExtension  `json:"extension,omitempty"` // resume: what it adds to the limits
-	Edit      *Edit            `json:"edit,omitempty"`      // edit: the definition from the next iteration on
-	Usage     *sentinels.Usage `json:"use,omitempty"`       // usage: of a model turn that is not a host call of its own
+	Type      string              `json:"type"`           // decision, resume, edit, ...
+	Call      string              `json:"call,omitempty"` // path!seq of the host call that it answers
+	Verdict   string              `json:"verdict,omitempty"`
+	By        string              `json:"by,omitempty"`
+	Comment   string              `json:"comment,omitempty"`
+	Result    json.RawMessage     `json:"result,omitempty"`
+	Extension *run.LimitExtension `json:"extension,omitempty"` // resume: what it adds to the limits
+	Edit      *Edit               `json:"edit,omitempty"`      // edit: the definition from the next iteration on
+	Usage     *sentinels.Usage    `json:"use,omitempty"`       // usage: of a model turn that is not a host call of its own
 }
 
 // Edit is a definition that applies to one run only.
@@ -266,24 +267,6 @@ type Edit struct {
 	Revision   int    `json:"rev,omitempty"` // revision of the stored sentinel that was edited
 	Definition Value  `json:"def"`
 	Hash       string `json:"hash"`
-}
-
-// LimitExtension is what a resume adds to the limits of a run.
-type LimitExtension struct {
-	Iterations int     `json:"iterations,omitempty"`
-	TimeoutMs  int64   `json:"timeoutMs,omitempty"`
-	CostUSD    float64 `json:"costUsd,omitempty"`
-	Tokens     int64   `json:"tokens,omitempty"`
-	Calls      int64   `json:"calls,omitempty"`
-}
-
-// Add adds more to the extension.
-func (l *LimitExtension) Add(more LimitExtension) {
-	l.Iterations += more.Iterations
-	l.TimeoutMs += more.TimeoutMs
-	l.CostUSD += more.CostUSD
-	l.Tokens += more.Tokens
-	l.Calls += more.Calls
 }
 
 // StatusBody is a change of a run's status other than its end.
@@ -299,15 +282,15 @@ type StatusBody struct {
 // IterationEndBody is the end of an iteration. It holds the whole state of the
 // run, so that recovery starts from it.
 type IterationEndBody struct {
-	Iteration int               `json:"n"`
-	Variables map[string]Value  `json:"vars,omitempty"`
-	Last      Value             `json:"last,omitzero"`
-	Cursors   map[string]uint64 `json:"ec,omitempty"` // cursor in the event log for each awaited pattern
-	Done      bool              `json:"done,omitempty"`
-	Usage     sentinels.Usage   `json:"use"`
-	Check     string            `json:"check,omitempty"`     // for people: value of an until loop's condition, as JSON, shortened
-	Steps     int               `json:"steps"`               // number of step executions of the iteration
-	Extension *LimitExtension   `json:"extension,omitempty"` // sum of what resumes have added so far
+	Iteration int                 `json:"n"`
+	Variables map[string]Value    `json:"vars,omitempty"`
+	Last      Value               `json:"last,omitzero"`
+	Cursors   map[string]uint64   `json:"ec,omitempty"` // cursor in the event log for each awaited pattern
+	Done      bool                `json:"done,omitempty"`
+	Usage     sentinels.Usage     `json:"use"`
+	Check     string              `json:"check,omitempty"`     // for people: value of an until loop's condition, as JSON, shortened
+	Steps     int                 `json:"steps"`               // number of step executions of the iteration
+	Extension *run.LimitExtension `json:"extension,omitempty"` // sum of what resumes have added so far
 
 	// The definition of the next iteration, unless a newer revision is stored.
 	Revision   int    `json:"rev,omitempty"`

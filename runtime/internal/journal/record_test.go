@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -27,7 +28,7 @@ func records() []*journal.Record {
 		{Kind: journal.Retry, Path: "0", Attempts: []int{1}, Retry: &journal.RetryBody{Error: &abi.Error{Code: abi.Trap}, Due: 5}},
 		{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "decision", Call: "0!1", Verdict: "approve"}},
 		{Kind: journal.Status, Elapsed: 7, Status: &journal.StatusBody{Status: sentinels.StatusPaused, Limit: "timeoutMs"}},
-		{Kind: journal.IterationEnd, IterationEnd: &journal.IterationEndBody{Iteration: 1, Variables: map[string]journal.Value{"x": v}, Extension: &journal.LimitExtension{Iterations: 1}}},
+		{Kind: journal.IterationEnd, IterationEnd: &journal.IterationEndBody{Iteration: 1, Variables: map[string]journal.Value{"x": v}, Extension: &run.LimitExtension{Iterations: 1}}},
 		{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: sentinels.StatusCompleted}},
 	}
 }

@@ -1,0 +1,180 @@
+package external
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Commands is everything a step can ask of the world by name. The host
+// implements it with its registry; an embedder may bring their own.
+//
+// Call is safe for concurrent use, honours ctx, and returns *abi.Error values
+// where it can say what kind of error it was.
+type Commands interface {
+	Lookup(name string) (CommandInfo, bool)
+	// Tools returns what a model may be offered: the public commands that one
+	// of the patterns names ("code/read", "code/*"), in the order of their names.
+	Tools(patterns []string) []CommandInfo
+	// Call calls a command. An error in whose chain is syscall.EMFILE or ENFILE
+	// says that nothing was done because no file could be opened: Call is called
+	// again later with the same call.
+	Call(ctx context.Context, call CommandCall) (json.RawMessage, error)
+}
+
+// CommandInfo is what the engine needs to know of a command to decide about
+// durability, references and model tools.
+type CommandInfo struct {
+	Name       string
+	Summary    string
+	Input      json.RawMessage // JSON Schema of the parameters
+	ReadOnly   bool            // repeating it after a crash is safe
+	Idempotent bool            // likewise
+	Private    bool            // not in "*" nor in the pattern of a family above its own
+	ByName     bool            // in no pattern at all: it executes code, or puts files in place that others run
+	// Reads names, by parameter, the values with which a call only reads.
+	Reads   map[string][]string
+	InStore bool     // its writes go through CommandCall.Documents alone and commit with its answer
+	Shell   []string // parameters that are shell lines
+	Raw     []string // parameters handed over as written
+}
+
+// NamedBy reports whether one of the patterns names the command: its own name;
+// unless it is ByName, the family it is in with "/*"; and for one that is not
+// private, a family above and "*".
+func (info CommandInfo) NamedBy(patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		family, ok := strings.CutSuffix(pattern, "/*")
+		switch {
+		case pattern == info.Name:
+			return true
+		case info.ByName:
+			return false
+		case pattern == "*":
+			return !info.Private
+		case !ok || family == "" || !strings.HasPrefix(info.Name, family+"/"):
+			return false
+		}
+		return !info.Private || path.Dir(info.Name) == family
+	})
+}
+
+// OnlyReads reports whether a call with these parameters only reads.
+func (info CommandInfo) OnlyReads(raw json.RawMessage) bool {
+	if len(info.Reads) == 0 {
+		return false
+	}
+	var params map[string]any
+	if json.Unmarshal(raw, &params) != nil {
+		return false
+	}
+	for name, values := range info.Reads {
+		if v, ok := params[name].(string); ok && slices.Contains(values, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// CommandCall is one call. See host/command.Call, which mirrors it.
+type CommandCall struct {
+	Command   string
+	Params    json.RawMessage
+	ByModel   bool
+	Tools     []string // with ByModel: the step's allow-list, nil for every public command
+	Run       sentinels.RunID
+	Sentinel  sentinels.ID
+	Path      string
+	Attempt   int
+	Key       string
+	Workspace string
+	Env       map[string]string
+	Deadline  time.Time
+	Documents *document.Tx // nil unless the command is InStore
+}
+
+// Models answers turns of language models.
+type Models interface {
+	// Quote says what a turn may cost at worst, and with which model, before
+	// it is made. Priced is false for a model whose price is not known.
+	Quote(ctx context.Context, turn sentinels.Turn) (ModelQuote, error)
+	// Turn makes it. delta, if not nil, receives the text as it arrives; it
+	// may block the stream and is not called after Turn returned.
+	Turn(ctx context.Context, turn sentinels.Turn, delta func(text string)) (sentinels.Reply, error)
+}
+
+// ModelQuote is the worst case of one turn.
+type ModelQuote struct {
+	Provider string
+	Model    string
+	Worst    sentinels.Usage
+	Priced   bool
+}
+
+// Executions are the shell executions that commands started for a run.
+type Executions interface {
+	// Watch blocks until the condition of the request holds. Request and
+	// answer are clause A6.5 of sdk/ABI.md.
+	Watch(ctx context.Context, run sentinels.RunID, request json.RawMessage) (json.RawMessage, error)
+	// EndRun ends every process tree the run started and returns when they
+	// are gone. It is called when a run ends or stops.
+	EndRun(ctx context.Context, run sentinels.RunID) error
+	// Interrupted returns the executions of the run that were under way when
+	// the process that had started them died; their trees are ended when it
+	// returns. The calls that started them are in doubt.
+	Interrupted(ctx context.Context, run sentinels.RunID) ([]InterruptedExecution, error)
+	// Memory returns the resident bytes of the run's process trees.
+	Memory(run sentinels.RunID) int64
+}
+
+// An InterruptedExecution is known by its id, which the answer of the call
+// that started it has as "executionId".
+type InterruptedExecution struct {
+	Execution string
+	Path      string // execution path of the step that started it
+}
+
+// Contexts builds $ragContext before an iteration.
+type Contexts interface {
+	Build(ctx context.Context, request ContextRequest) (json.RawMessage, error)
+}
+
+// ContextRequest says what context a definition wants.
+type ContextRequest struct {
+	Recipe    string
+	Sources   []string
+	Workspace string
+	Run       sentinels.RunID
+	Variables map[string]json.RawMessage
+}
+
+// HTTP makes a plugin's outgoing request (clause A6.13), within its grant.
+type HTTP interface {
+	Do(ctx context.Context, call PluginCall) (json.RawMessage, error)
+}
+
+// Folders reads and writes the files of a plugin's folders (clause A6.16),
+// within its grant.
+type Folders interface {
+	Do(ctx context.Context, call PluginCall) (json.RawMessage, error)
+}
+
+// A PluginCall is what a plugin asks of the outside by itself, not through
+// a command.
+type PluginCall struct {
+	Plugin    string // its name, for messages
+	Run       sentinels.RunID
+	Workspace string // of the run
+	Key       string // idempotency key of the call
+	// Grant is what the plugin may do at this moment. One that is trusted has all
+	// that it asks for.
+	Grant   plugin.Grant
+	Request json.RawMessage // as the guest wrote it
+}

@@ -1,0 +1,174 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// interruptedExecutions finds the background processes of the run that died
+// with the last host. What becomes of each is decided before the run continues.
+func (r *liveRun) interruptedExecutions(ctx context.Context) error {
+	if r.ex.svc.Executions == nil {
+		return nil
+	}
+	cut, err := r.ex.svc.Executions.Interrupted(ctx, r.id)
+	if err != nil {
+		return fmt.Errorf("end what is left of its processes: %w", err)
+	}
+	r.cut = cut
+	return nil
+}
+
+// recoverExecutions decides about each background execution that a crash interrupted. The call
+// that started it has its answer, but what it started is gone: so it is in
+// doubt as if it had none. Executions belong to the run, so the call may be of
+// an iteration that is over.
+func (r *liveRun) recoverExecutions() error {
+	if len(r.cut) == 0 {
+		return nil
+	}
+	calls, err := r.startingCalls()
+	if err != nil {
+		return err
+	}
+	for _, x := range r.cut {
+		if err := r.decideInterrupted(x, calls[x.Execution]); err != nil {
+			return err
+		}
+	}
+	r.cut = nil
+	return nil
+}
+
+// decideInterrupted decides about one. Without a recorded call there is nothing to do
+// here: the call is in doubt itself and says so when its step continues.
+func (r *liveRun) decideInterrupted(x external.InterruptedExecution, req *startedCall) error {
+	if req == nil || req.skipped {
+		return nil
+	}
+	choice := r.stepInterrupt(req.address)
+	name := question(x)
+	verdict := string(choice)
+	if choice == "" || choice == sentinels.InterruptAsk {
+		sig, _, err := r.AwaitDecision(r.ctx, name, run.PendingDecision{Kind: run.DecisionDoubt, Prompt: fmt.Sprintf(
+			"the process that step %s had started in the background, %s, died with the host", req.address, x.Execution)})
+		if err != nil {
+			return err
+		}
+		verdict = sig.Verdict
+		taken := &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: history.SignalUsed, Call: name}}
+		if err := r.Write(step.Commit{}, taken).Wait(r.ctx); err != nil {
+			return err
+		}
+	}
+	switch verdict {
+	case "retry":
+		_, err := r.ex.svc.Commands.Call(r.ctx, external.CommandCall{
+			Command: req.Command, Params: req.Params, Run: r.id, Sentinel: r.begin.Sentinel, Path: x.Path, Attempt: req.attempt,
+			Key: req.key, Workspace: r.begin.Workspace, Env: req.env,
+		})
+		if err != nil {
+			return fmt.Errorf("start %s of step %s again: %w", req.Command, req.address, err)
+		}
+	case "fail":
+		return &abi.Error{Code: abi.Interrupted, Permanent: true, Message: fmt.Sprintf("the process of step %s died with the host", req.address)}
+	}
+	return nil
+}
+
+// question names what is asked about the execution.
+func question(x external.InterruptedExecution) string { return x.Path + "!" + x.Execution }
+
+type startedCall struct {
+	step.CommandRequest
+	env     map[string]string
+	key     string
+	attempt int
+	address string
+	skipped bool // decided after an earlier crash: it stays away
+}
+
+// startingCalls finds the recorded command calls that started what the crash
+// cut off, in all the run's records that are kept.
+func (r *liveRun) startingCalls() (map[string]*startedCall, error) {
+	found := map[string]*startedCall{}
+	var calls history.CallReader
+	err := r.ex.opt.Store.Journal(string(r.id), 1, func(seq uint64, raw []byte) error {
+		rec, err := journal.Decode(raw)
+		if err != nil {
+			return fmt.Errorf("record %d: %w", seq, err)
+		}
+		if rec.Signal != nil {
+			for _, x := range r.cut {
+				if c := found[x.Execution]; c != nil && rec.Signal.Call == question(x) && rec.Signal.Type != history.SignalUsed {
+					c.skipped = rec.Signal.Verdict == "skip"
+				}
+			}
+		}
+		a, c := calls.Add(rec)
+		if c == nil {
+			return nil
+		}
+		for _, x := range r.cut {
+			if x.Path != rec.Path {
+				continue
+			}
+			s, ok, err := r.started(x, a, c)
+			if err != nil {
+				return err
+			}
+			if ok {
+				s.attempt = a.Number
+				s.key = step.CallKey(step.ExecutionKey(r.id, calls.Iteration, rec.Path), c.Seq)
+				found[x.Execution] = &s
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// started reads a recorded call if it is the one that started x.
+func (r *liveRun) started(x external.InterruptedExecution, a *history.Attempt, c *history.Call) (startedCall, bool, error) {
+	if a.Start == nil || c.Start == nil || c.End == nil || c.Start.Function != abi.FuncCommand {
+		return startedCall{}, false, nil
+	}
+	answer, err := r.ex.svc.Values.Load(c.End.Result)
+	if err != nil {
+		return startedCall{}, false, err
+	}
+	var started struct {
+		ExecutionID string `json:"executionId"`
+	}
+	if json.Unmarshal(answer, &started) != nil || started.ExecutionID != x.Execution {
+		return startedCall{}, false, nil
+	}
+	raw, err := r.ex.svc.Values.Load(c.Start.Request)
+	if err != nil {
+		return startedCall{}, false, err
+	}
+	s := startedCall{env: a.Start.Env, address: a.Start.Address}
+	err = json.Unmarshal(raw, &s.CommandRequest)
+	return s, err == nil, err
+}
+
+func (r *liveRun) endExecutions() {
+	if r.ex.svc.Executions == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := r.ex.svc.Executions.EndRun(ctx, r.id); err != nil {
+		r.ex.svc.Log.Error("processes of a run did not end", "run", r.id, "error", err)
+	}
+}

@@ -1,0 +1,93 @@
+package execution
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/budget"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// openBudget makes the budget of a definition that of the run.
+func (r *liveRun) openBudget(def *sentinels.Definition) {
+	parent := sentinels.RunID("")
+	if r.parent != nil {
+		parent = r.parent.id
+	}
+	r.budget.Open(r.id, parent, def.Budget)
+}
+
+// Reserve reserves the worst case of a call. At a limit it returns the error that ends
+// the run, or pauses the run until a resume extends the limit.
+func (r *liveRun) Reserve(ctx context.Context, q external.ModelQuote) error {
+	for {
+		exceeded, err := r.budget.Reserve(r.id, budget.Reservation{Model: q.Provider + "/" + q.Model, Worst: q.Worst, Priced: q.Priced})
+		if err != nil || exceeded == nil {
+			return err
+		}
+		owner := r
+		if exceeded.Run != r.id {
+			if live := r.ex.live(exceeded.Run); live != nil {
+				owner = live
+			}
+		}
+		// The run that has the limit pauses or ends; the call ends with ctx.
+		if err := owner.atLimit(ctx, &step.LimitError{Limit: exceeded.Name, Text: exceeded.Text}); err != nil {
+			if !errors.As(err, new(*step.LimitError)) {
+				return err
+			}
+			owner.cancel(err)
+			if owner != r { // which stops all below it, this run too
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return err
+		}
+		if err := r.WaitWhilePaused(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Turn is Runtime.Turn of package runtime.
+func (ex *Executor) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
+	if ex.svc.Models == nil {
+		return sentinels.Reply{}, errf(abi.Unavailable, "this program has no models")
+	}
+	r := ex.live(id)
+	if r == nil {
+		reply, err := ex.svc.Models.Turn(ctx, turn, delta)
+		step.MakeReadable(&reply)
+		return reply, err
+	}
+	quote, err := ex.svc.Models.Quote(ctx, turn)
+	if err != nil {
+		return sentinels.Reply{}, err
+	}
+	quote.Worst.Calls = 1
+	if err := r.Reserve(ctx, quote); err != nil {
+		return sentinels.Reply{}, err
+	}
+	reply, err := ex.svc.Models.Turn(ctx, turn, delta)
+	step.MakeReadable(&reply)
+	spent := step.TurnUsage(reply.Usage)
+	r.Write(step.Commit{Lazy: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "usage", Usage: &spent}})
+	if err != nil && ctx.Err() != nil {
+		spent = quote.Worst
+	}
+	r.budget.Settle(r.id, quote.Worst, spent)
+	return reply, err
+}
+
+// ReserveAgain implements [step.Budget].
+func (r *liveRun) ReserveAgain(worst sentinels.Usage) { r.budget.ReserveAgain(r.id, worst) }
+
+// Settle implements [step.Budget].
+func (r *liveRun) Settle(worst, spent sentinels.Usage) { r.budget.Settle(r.id, worst, spent) }
+
+// Charge implements [step.Budget].
+func (r *liveRun) Charge(spent sentinels.Usage) { r.budget.Charge(r.id, spent) }

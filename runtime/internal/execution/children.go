@@ -1,0 +1,106 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// activeAbove returns the nearest active run above r, nil if there is none. r is
+// one of its children, also when the run that started r has ended since: so a
+// child cannot end early to leave behind runs that are not counted, and a run
+// that is resumed counts the same runs as before. ex.mu is held.
+func (ex *Executor) activeAbove(r *liveRun) *liveRun {
+	for up := r.parent; up != nil; up = up.parent {
+		if ex.runs[up.id] == up {
+			return up
+		}
+	}
+	return nil
+}
+
+// checkChildren returns an error if r, which is about to begin, would be one
+// child too many. ex.mu is held until r is one of ex.runs, so that steps which
+// start children at the same time do not pass the limit together.
+func (ex *Executor) checkChildren(r *liveRun) error {
+	up, limit := ex.activeAbove(r), ex.svc.Limits.Children
+	if up == nil || up.children < limit {
+		return nil
+	}
+	return &abi.Error{
+		Code:    abi.Limit,
+		Message: fmt.Sprintf("children: run %s has %d active child runs, the limit is %d", up.id, up.children, limit),
+		Hint:    "start fewer at once, or wait for some of them to end; active runs that an ended child started count too",
+	}
+}
+
+// removeLocked takes r, which has ended, out of the active runs. Its children
+// become those of the run above it. ex.mu is held.
+func (ex *Executor) removeLocked(r *liveRun) {
+	delete(ex.runs, r.id)
+	if up := ex.activeAbove(r); up != nil {
+		up.children += r.children - 1
+	}
+}
+
+// StartChild implements [step.Children].
+func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, child step.ChildOptions) (sentinels.RunID, error) {
+	opt := startOptions{StartOptions: run.StartOptions{Key: child.Key, Workspace: r.begin.Workspace, Inputs: child.Inputs, Revision: child.Revision}, parent: r}
+	if child.Inherit {
+		inherit(&opt, r)
+	}
+	id, err := r.ex.startRun(ctx, def, opt)
+	if errors.Is(err, ErrClosed) {
+		err = step.ErrShutdown
+	}
+	return id, err
+}
+
+// AwaitRun implements [step.Children].
+func (r *liveRun) AwaitRun(ctx context.Context, id sentinels.RunID) (run.Result, error) {
+	res, err := r.ex.await(ctx, id)
+	if err == nil && res.released {
+		err = step.ErrShutdown
+	}
+	return res.Result, err
+}
+
+// StopRun implements [step.Children].
+func (r *liveRun) StopRun(id sentinels.RunID, cause error) { r.ex.stopTree(id, cause) }
+
+// inherit gives an inline child its parent's inputs where it names none itself.
+func inherit(opt *startOptions, parent *liveRun) {
+	raw, err := parent.ex.svc.Values.Load(parent.begin.Inputs)
+	if err != nil || raw == nil {
+		return
+	}
+	var inputs map[string]json.RawMessage
+	if json.Unmarshal(raw, &inputs) != nil {
+		return
+	}
+	for name, v := range opt.Inputs {
+		inputs[name] = v
+	}
+	opt.Inputs, opt.lenient = inputs, true
+}
+
+// checkNesting refuses a child that would be nested too deep, or that is one of
+// the sentinels it would be nested in.
+func (r *liveRun) checkNesting(def *sentinels.Definition) error {
+	lineage := append(append([]sentinels.ID(nil), r.begin.Ancestry...), r.begin.Sentinel)
+	if len(lineage) >= r.ex.svc.Limits.Depth {
+		return errf(abi.Limit, "nesting depth: %q would be %d sentinels deep, the limit is %d", def.ID, len(lineage)+1, r.ex.svc.Limits.Depth)
+	}
+	for _, id := range lineage {
+		if id == def.ID {
+			return errf(abi.Limit, "sentinel %q would start itself: %s", def.ID, fmt.Sprint(append(lineage, def.ID)))
+		}
+	}
+	return nil
+}

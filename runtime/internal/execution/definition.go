@@ -1,0 +1,173 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A chosen definition is one that an iteration uses.
+type chosen struct {
+	def      *sentinels.Definition
+	hash     string
+	revision int // of the stored sentinel; 0 if there is none. With an edit: what that was made on
+	edit     int // number of the run's own edit; 0 for none
+}
+
+// same reports whether a decision that was made with other still holds. The
+// definitions themselves may be two readings of one text.
+func (c chosen) same(other chosen) bool {
+	return c.hash == other.hash && c.revision == other.revision && c.edit == other.edit
+}
+
+// errEdited ends a wait between iterations: what is waited for may be another thing
+// now.
+var errEdited = errors.New("the definition was edited")
+
+// current returns what the run has in memory: its own edit, else what the
+// current iteration uses.
+func (r *liveRun) current() chosen {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.own != nil {
+		return *r.own
+	}
+	return chosen{r.def, r.hash, r.revision, r.edit}
+}
+
+// edits returns the number of the run's newest own edit. The caller holds r.mu.
+func (r *liveRun) edits() int {
+	if r.own == nil {
+		return 0
+	}
+	return r.own.edit
+}
+
+// newest returns the definition for the next iteration of the run.
+func (r *liveRun) newest() chosen { return r.ex.newest(r.begin, r.current()) }
+
+// newest returns the definition for the next iteration of a run that has one in memory:
+// its own edit, else the newest revision of the stored sentinel, unless the run is
+// pinned or was started from a definition that is not stored.
+func (ex *Executor) newest(begin *journal.RunStartBody, have chosen) chosen {
+	if have.edit != 0 || have.revision == 0 || begin.Pinned {
+		return have
+	}
+	stored, err := ex.opt.Definitions.Head(begin.Sentinel)
+	if err != nil {
+		ex.svc.Log.Warn("newest revision cannot be read, the run keeps its own", "sentinel", begin.Sentinel, "error", err)
+		return have
+	}
+	if stored.Deleted || stored.Revision == 0 || stored.Revision == have.revision {
+		return have // of a deleted sentinel the runs continue with what they have
+	}
+	def, hash, err := ex.opt.Definitions.DecodeStored(stored.Definition, stored.ID)
+	if err != nil {
+		ex.svc.Log.Warn("newest revision cannot be used, the run keeps its own", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
+		return have
+	}
+	return chosen{def: def, hash: hash, revision: stored.Revision}
+}
+
+// cancelOnEdit returns a context for a wait between iterations that ends with
+// errEdited when the run's definition may have changed. The wait is over with
+// the call of the function.
+func (r *liveRun) cancelOnEdit() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	r.mu.Lock()
+	r.wake = cancel
+	r.mu.Unlock()
+	return ctx, func() {
+		r.mu.Lock()
+		r.wake = nil
+		r.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// edited wakes the run if it waits between iterations.
+func (r *liveRun) edited() {
+	r.mu.Lock()
+	wake := r.wake
+	r.mu.Unlock()
+	if wake != nil {
+		wake(errEdited)
+	}
+}
+
+// wakeFollowers has the runs of a sentinel that wait between iterations look at its
+// new revision.
+func (ex *Executor) wakeFollowers(s revision.Stored) {
+	ex.mu.Lock()
+	var waiting []*liveRun
+	for _, r := range ex.runs {
+		if r.begin.Sentinel == s.ID && r.begin.Revision != 0 && !r.begin.Pinned {
+			waiting = append(waiting, r)
+		}
+	}
+	ex.mu.Unlock()
+	for _, r := range waiting {
+		r.edited()
+	}
+}
+
+// A encodedDefinition is a definition in the form records have it, so that a loop
+// of many short iterations does not encode it in each.
+type encodedDefinition struct {
+	hash  string
+	value journal.Value
+}
+
+// recordDefinition returns c's definition for a record, empty if it is what the run began
+// with.
+func (r *liveRun) recordDefinition(c chosen) (journal.Value, error) {
+	if c.hash == r.begin.Hash {
+		return journal.Value{}, nil
+	}
+	r.mu.Lock()
+	kept := r.inJournal
+	r.mu.Unlock()
+	if kept.hash == c.hash {
+		return kept.value, nil
+	}
+	canonical, err := json.Marshal(c.def)
+	if err != nil {
+		return journal.Value{}, err
+	}
+	value, err := r.ex.svc.Values.Redacted(canonical)
+	if err != nil {
+		return journal.Value{}, err
+	}
+	r.mu.Lock()
+	r.inJournal = encodedDefinition{c.hash, value}
+	r.mu.Unlock()
+	return value, nil
+}
+
+// readDefinitions decodes, with some step types, the definition that a run used
+// last and its own edit, nil if it has none.
+func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used chosen, own *chosen, err error) {
+	id := d.Start.Sentinel
+	if used, err = ex.readDefinition(d.Used, id, types); err != nil || d.Own.Edit == 0 {
+		return used, nil, err
+	}
+	c, err := ex.readDefinition(d.Own, id, types)
+	return used, &c, err
+}
+
+// readDefinition decodes a definition with the given step types.
+func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types *sentinels.TypeSet) (chosen, error) {
+	raw, err := ex.svc.Values.Load(d.Value)
+	if err != nil {
+		return chosen{}, err
+	}
+	opt := ex.opt.Definitions.DecodeOptions(string(id))
+	opt.Types = types
+	def, hash, err := ex.opt.Definitions.DecodeStoredWith(raw, opt)
+	return chosen{def, hash, d.Revision, d.Edit}, err
+}

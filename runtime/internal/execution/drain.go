@@ -1,0 +1,45 @@
+package execution
+
+import (
+	"context"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Drain is Runtime.Drain of package runtime.
+func (ex *Executor) Drain(ctx context.Context) error {
+	ex.mu.Lock()
+	ex.draining = true
+	for _, r := range ex.runs {
+		r.gate.Shut()
+	}
+	ex.mu.Unlock()
+	for {
+		// An effect that has begun needs a slot to come to its end, so the
+		// effects are waited for first.
+		if err := ex.svc.Effects.Wait(ctx); err != nil {
+			return ex.stillBusy()
+		}
+		if err := ex.slots.TakeAll(ctx); err != nil {
+			return ex.stillBusy()
+		}
+		if ex.svc.Effects.None() {
+			return nil
+		}
+		ex.slots.GiveAll()
+	}
+}
+
+func (ex *Executor) stillBusy() error {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	busy := 0
+	for _, r := range ex.runs {
+		r.slot.Lock()
+		if r.active > 0 {
+			busy++
+		}
+		r.slot.Unlock()
+	}
+	return errf(abi.Timeout, "drain: %d runs still execute a step", busy)
+}

@@ -1,0 +1,60 @@
+package execution
+
+import (
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Chain is the runs that an event has passed through.
+type chain = eventlog.Chain
+
+// Chain is Runtime.Chain of package runtime.
+func (ex *Executor) Chain(id sentinels.RunID) (hops int, path []string) {
+	r := ex.live(id)
+	if r == nil {
+		return 0, nil
+	}
+	c := r.Chain()
+	return c.Hops, c.Path
+}
+
+// Chain is that of an event which the run emits now: the longest of the chains of the
+// run that started it, of the event that its iteration answers and of those that steps
+// of the iteration have waited for, and the run itself.
+func (r *liveRun) Chain() chain {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	begun := chain{Hops: r.begin.Hops, Path: r.begin.Path}
+	return begun.Longer(eventlog.ChainOf(r.folded.Event)).Longer(eventlog.Chain(r.folded.Chain)).Through(r.begin.Sentinel)
+}
+
+// Emission returns the counter for the events of one host call of the run.
+func (r *liveRun) Emission() *eventlog.Emission {
+	return eventlog.NewEmission(r.countEvent, func(size int64) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.emitting -= size
+	})
+}
+
+// countEvent counts an event of so many bytes for the run's iteration, unless
+// that is more than an iteration may emit.
+func (r *liveRun) countEvent(name string, size int64) error {
+	limit := r.ex.svc.Limits.EventBytes
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	emitted := r.folded.EventBytes + r.emitting
+	if emitted+size > limit {
+		return &abi.Error{
+			Code: abi.Limit,
+			Message: fmt.Sprintf("eventBytes: event %q of %d bytes is too much for iteration %d: it has emitted %d bytes of events, the limit is %d",
+				name, size, r.folded.Iteration, emitted, limit),
+			Hint: "put the data where subscribers can read it, such as a file or a document, and emit its name",
+		}
+	}
+	r.emitting += size
+	return nil
+}

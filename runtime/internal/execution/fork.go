@@ -1,0 +1,215 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Fork is Runtime.Fork of package runtime.
+func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOptions) (sentinels.RunID, error) {
+	if opt.Key != "" {
+		if first, ok, err := ex.startedBefore(opt.Key); err != nil || ok {
+			return first, err
+		}
+	}
+	info, err := ex.Status(id)
+	if err != nil {
+		return "", err
+	}
+	if ex.live(id) != nil { // what it did until now is on its way to the store
+		if err := ex.opt.Health.Await(ctx, ex.opt.Store.Enqueue(store.Batch{})); err != nil {
+			return "", err
+		}
+	}
+	p, err := ex.readOrigin(info, opt.Iteration, opt.Iteration == 0 && opt.From == "")
+	if err != nil {
+		return "", err
+	}
+	next, pinned, err := ex.forkedDefinition(p, opt)
+	if err != nil {
+		return "", err
+	}
+	start := startOptions{StartOptions: run.StartOptions{
+		Workspace: p.begin.Workspace, Event: p.begin.Event, Key: opt.Key, Revision: next.revision, Pinned: pinned, OnInterrupt: p.begin.Interrupt,
+	}, lenient: true, fork: &journal.Fork{Run: id, By: opt.By}}
+	if start.Inputs, err = ex.forkedInputs(p.begin, next.def, opt.Inputs); err != nil {
+		return "", err
+	}
+	start.Variables = maps.Clone(p.begin.Variables)
+	for name := range start.Inputs {
+		delete(start.Variables, name)
+	}
+	if !p.fresh {
+		from, err := topStep(next.def, opt.From)
+		if err != nil {
+			return "", err
+		}
+		if start.fork, err = ex.forkAt(p, next, from, opt); err != nil {
+			return "", err
+		}
+	}
+	return ex.startRun(ctx, next.def, start)
+}
+
+// forkedDefinition returns what the new run uses, and whether it stays with it.
+func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (chosen, bool, error) {
+	id := p.begin.Sentinel
+	next, pinned := p.used, true
+	if next.edit != 0 {
+		next.revision, next.edit = 0, 0 // the other run's own: nothing that is stored
+	}
+	var err error
+	stored := revision.Stored{}
+	switch {
+	case moreThanOne(opt.Latest, opt.Revision != 0, opt.Definition != nil):
+		return next, false, errf(abi.BadFields, "fork run %s: latest, a revision and a definition exclude each other", p.info.ID)
+	case opt.Definition != nil:
+		if opt.Definition.ID != id {
+			return next, false, errf(abi.BadFields, "fork run %s: the definition is of %q, the run is of %q", p.info.ID, opt.Definition.ID, id)
+		}
+		next = chosen{def: opt.Definition, hash: opt.Definition.Hash()}
+	case opt.Latest:
+		stored, err = ex.opt.Definitions.Get(id)
+		pinned = p.begin.Pinned
+	case opt.Revision != 0:
+		stored, err = ex.opt.Definitions.Revision(id, opt.Revision)
+	}
+	if err != nil {
+		return next, false, fmt.Errorf("fork run %s: %w", p.info.ID, err)
+	}
+	if stored.Revision != 0 {
+		def, err := ex.opt.Definitions.Decoded(stored)
+		if err != nil {
+			return next, false, fmt.Errorf("fork run %s: %w", p.info.ID, err)
+		}
+		next = chosen{def: def, hash: stored.Hash, revision: stored.Revision}
+	}
+	if opt.Edit != nil {
+		def, err := ex.opt.Definitions.Apply(next.def, opt.Edit)
+		if err != nil {
+			return next, false, err
+		}
+		next = chosen{def: def, hash: def.Hash()}
+	}
+	return next, pinned, nil
+}
+
+func moreThanOne(set ...bool) bool {
+	n := 0
+	for _, b := range set {
+		if b {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// forkedInputs are the other run's inputs with those given in their place. An
+// older run may have some that the definition no longer names; they stay
+// variables. An input that replaces one must be in the definition.
+func (ex *Executor) forkedInputs(begin *journal.RunStartBody, def *sentinels.Definition, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	inputs := map[string]json.RawMessage{}
+	raw, err := ex.svc.Values.Load(begin.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	if raw != nil {
+		if err := json.Unmarshal(raw, &inputs); err != nil {
+			return nil, fmt.Errorf("inputs of the run: %w", err)
+		}
+	}
+	for name, v := range given {
+		if _, ok := def.Inputs[name]; !ok && len(def.Inputs) > 0 {
+			return nil, unknownInput(def, name)
+		}
+		inputs[name] = v
+	}
+	return inputs, nil
+}
+
+// forkAt is the record of a run that begins in the middle of another one's iteration.
+// All values are stored again: retention may remove the other run meanwhile.
+func (ex *Executor) forkAt(p *origin, next chosen, from int, opt run.ForkOptions) (*journal.Fork, error) {
+	f := &journal.Fork{
+		Run: p.info.ID, By: opt.By, Iteration: p.Number, From: from, Event: p.Start.Event, EventSeq: p.Start.EventSeq,
+	}
+	steps := sentinels.AlignSteps(p.used.def.Steps, next.def.Steps)
+	stop := p.steps() // where the variables are taken: before what comes next of the other run's steps
+	for _, was := range steps[from:] {
+		if was >= 0 {
+			stop = was
+			break
+		}
+	}
+	done, err := ex.doneSteps(p, next.def, steps[:from], opt.From)
+	if err != nil {
+		return nil, err
+	}
+	st, err := ex.stateBefore(p, stop)
+	if err != nil {
+		return nil, err
+	}
+	rag, err := ex.svc.Values.Load(st.RAGContext)
+	if err != nil {
+		return nil, err
+	}
+	if next.def.Recipe != p.used.def.Recipe || !slices.Equal(next.def.RAGSources, p.used.def.RAGSources) {
+		rag = nil // is built again
+	}
+	if err := ex.svc.Values.LoadScope(st.Scope); err != nil {
+		return nil, err
+	}
+	vars := st.Scope.Variables
+	for name, v := range opt.Inputs { // an input is a variable too
+		if vars[name], err = ex.svc.Values.Keep(v); err != nil {
+			return nil, err
+		}
+	}
+	if f.Variables, err = ex.svc.Values.KeepScope(vars); err != nil {
+		return nil, err
+	}
+	f.Last = st.Scope.Last
+	if f.RAG, err = ex.svc.Values.Redacted(rag); err != nil {
+		return nil, err
+	}
+	f.Done, f.Cursors, f.EventCursor = done, st.Cursors, p.begin.EventCursor
+	return f, nil
+}
+
+// doneSteps returns the ends of the steps before the first one to execute. Those
+// that the other run had must be done there.
+func (ex *Executor) doneSteps(p *origin, def *sentinels.Definition, steps []int, wanted string) ([]journal.ForkedStep, error) {
+	var done []journal.ForkedStep
+	for i, was := range steps {
+		end := journal.StepEndBody{Skipped: history.SkippedByFork}
+		if was >= 0 {
+			before := p.Ends[was]
+			if before == nil || before.Error != nil && before.Skipped == "" {
+				return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("fork run %s: it had not done step %d in iteration %d, which is before step %q", p.info.ID, i, p.Number, wanted),
+					Hint: fmt.Sprintf("begin with step %d at the latest", i)}
+			}
+			out, err := ex.svc.Values.Load(before.Output)
+			if err != nil {
+				return nil, err
+			}
+			end = journal.StepEndBody{Error: before.Error, Skipped: before.Skipped}
+			if end.Output, err = ex.svc.Values.Redacted(out); err != nil {
+				return nil, err
+			}
+		}
+		end.Reused, end.Type, end.Name = true, string(def.Steps[i].Type), def.Steps[i].Name
+		done = append(done, journal.ForkedStep{Path: fmt.Sprint(i), End: end})
+	}
+	return done, nil
+}

@@ -1,0 +1,417 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+)
+
+// iterate executes the run's iterations until its loop is done. A nil error
+// is a completed run.
+func (r *liveRun) iterate() error {
+	r.timeout.arm()
+	defer r.timeout.stop()
+	defer r.setPlugins(nil)
+	if err := r.recoverExecutions(); err != nil {
+		return err
+	}
+	open, loopDone := r.interrupted()
+	if loopDone {
+		return nil
+	}
+	for {
+		if !open {
+			more, err := r.nextIteration()
+			if err != nil || !more {
+				return err
+			}
+		}
+		done, err := r.runIteration()
+		open = false
+		r.setPlugins(nil)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// interrupted returns whether the run continues an iteration that a crash
+// interrupted, and whether its loop had ended and only the run's end is missing.
+func (r *liveRun) interrupted() (open, loopDone bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.folded.Open, r.folded.LoopDone && !r.folded.Open
+}
+
+// nextIteration decides whether there is another iteration, waits until it may
+// begin, and begins it. An edit while it waits makes it decide again.
+func (r *liveRun) nextIteration() (bool, error) {
+	for {
+		if err := r.WaitWhilePaused(r.ctx); err != nil {
+			return false, err
+		}
+		next := r.newest()
+		p, more, err := r.nextDue(next)
+		if errors.Is(err, errEdited) {
+			continue
+		}
+		if err != nil || !more {
+			return false, err
+		}
+		if begun, err := r.beginIteration(next, p); begun || err != nil {
+			return begun, err
+		}
+	}
+}
+
+// An iterationEvent is what an iteration answers.
+type iterationEvent struct {
+	event *sentinels.Event
+	seq   uint64 // offset in the event log; 0 if the event started the run
+	check string // value of a while loop's condition, for people
+}
+
+// nextDue reports whether the loop of next makes one more iteration, and waits until it
+// is due. errEdited says that next is no longer the newest definition.
+func (r *liveRun) nextDue(next chosen) (iterationEvent, bool, error) {
+	answers := iterationEvent{event: r.begin.Event}
+	def, n := next.def, r.Iteration()
+	if fork := r.forkedIteration(); fork != nil { // the other run's loop had decided for it
+		return iterationEvent{event: fork.Event, seq: fork.EventSeq}, true, nil
+	}
+	switch loop := def.Loop; loop.Type {
+	case sentinels.LoopOnce:
+		if n >= 1 {
+			return answers, false, nil
+		}
+	case sentinels.LoopCount:
+		limit, err := r.countMax(loop)
+		if err != nil {
+			return answers, false, err
+		}
+		if n >= limit {
+			return answers, false, nil
+		}
+	case sentinels.LoopWhile:
+		ok, value, err := r.check(loop.Check, "loop.check")
+		answers.check = value
+		if err != nil || !ok {
+			return answers, false, err
+		}
+	case sentinels.LoopContinuous, sentinels.LoopEvent:
+		// Nothing else ends these, so the cap is their end and no failure.
+		if limit := r.maxIterations(def); limit > 0 && n >= limit {
+			r.mu.Lock()
+			r.info.Limit = "maxIterations"
+			r.mu.Unlock()
+			return answers, false, nil
+		}
+	}
+	if err := r.capIterations(def, n); err != nil {
+		return answers, false, err
+	}
+	err := r.await(next, n, &answers)
+	return answers, err == nil, err
+}
+
+// await waits until an iteration is due: for the interval of a continuous loop, for
+// an event. Nothing is waited for that an edit has changed meanwhile.
+func (r *liveRun) await(next chosen, n int, answers *iterationEvent) error {
+	loop := next.def.Loop
+	paced := loop.Type == sentinels.LoopContinuous && n > 0 && loop.IntervalMs > 0
+	if !paced && loop.Type != sentinels.LoopEvent {
+		return nil
+	}
+	ctx, cancel := r.cancelOnEdit()
+	defer cancel()
+	if !r.newest().same(next) { // an edit before anyone heeded it
+		return errEdited
+	}
+	if paced {
+		return r.sleep(ctx, r.lastEnd().Add(time.Duration(loop.IntervalMs)*time.Millisecond))
+	}
+	event, seq, err := r.nextEvent(ctx, loop.Event, n)
+	if err == nil {
+		answers.event, answers.seq = event, seq
+	}
+	return err
+}
+
+// capIterations holds the run to maxIterations: it stops, or pauses until a
+// resume extends the limit.
+func (r *liveRun) capIterations(def *sentinels.Definition, n int) error {
+	for {
+		limit := r.maxIterations(def)
+		if limit <= 0 || n < limit {
+			return nil
+		}
+		if err := r.atLimit(r.ctx, &step.LimitError{Limit: "maxIterations", Text: fmt.Sprintf("maxIterations reached: %d iterations did not reach the end of the loop", limit)}); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *liveRun) maxIterations(def *sentinels.Definition) int {
+	if def.Safety.MaxIterations == 0 {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return def.Safety.MaxIterations + r.folded.Extension.Iterations
+}
+
+// atLimit is what happens at a limit: an error that ends the run, or a pause
+// and then nil, after which the caller looks at the limit again.
+func (r *liveRun) atLimit(ctx context.Context, limit *step.LimitError) error {
+	if r.Definition().Safety.OnTimeout != sentinels.TimeoutPause {
+		return limit
+	}
+	r.pause("limit "+limit.Limit, limit.Limit, "", "")
+	return r.WaitWhilePaused(ctx)
+}
+
+// A timeoutTimer ends or pauses the run when its active time is used up. It is
+// armed again when a resume extends the limit.
+type timeoutTimer struct {
+	r *liveRun
+
+	mu    sync.Mutex
+	timer *clock.ActiveTimer
+}
+
+func (t *timeoutTimer) arm() {
+	r := t.r
+	def := r.Definition()
+	r.mu.Lock()
+	due := def.Safety.Timeout() + time.Duration(r.folded.Extension.TimeoutMs)*time.Millisecond
+	r.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	if def.Safety.TimeoutMs == 0 {
+		return
+	}
+	t.timer = r.clock.At(due, func() {
+		limit := &step.LimitError{Limit: "timeoutMs", Text: fmt.Sprintf("timeoutMs reached: the run was active for %s", due)}
+		if r.Definition().Safety.OnTimeout != sentinels.TimeoutPause {
+			r.cancel(limit)
+			return
+		}
+		r.pause("limit timeoutMs", "timeoutMs", "", "")
+	})
+}
+
+func (t *timeoutTimer) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+// beginIteration begins an iteration that uses next, unless an edit came between the
+// decision for the iteration and now.
+func (r *liveRun) beginIteration(next chosen, answers iterationEvent) (begun bool, err error) {
+	// The iteration begins here, so that every revision that was committed before it
+	// began is one it has seen.
+	at := time.Now()
+	if !r.newest().same(next) {
+		return false, nil
+	}
+	view := r.ex.opt.Plugins.View()
+	defer func() {
+		if !begun {
+			view.End()
+		}
+	}()
+	def := r.reread(next.def, view)
+	fork := r.forkedIteration()
+	rag, err := r.forkedContext(fork)
+	if err == nil && rag == nil {
+		rag, err = r.buildContext(def)
+	}
+	if err != nil {
+		return false, err
+	}
+	done := r.forkedSteps(fork)
+	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check}
+	// Said in every iteration that does not use the first revision: records of older
+	// iterations go, and recovery must find the one in use.
+	if body.Definition, err = r.recordDefinition(next); err != nil {
+		return false, err
+	}
+	if body.RAGContext, err = r.ex.svc.Values.Redacted(rag); err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	edited := r.hash != next.hash
+	r.def, r.hash, r.revision, r.edit = def, next.hash, next.revision, next.edit
+	r.steps, r.emitting = 0, 0
+	if answers.seq != 0 {
+		body.Pattern = def.Loop.Event
+	}
+	body.Iteration = r.folded.Iteration + 1
+	r.mu.Unlock()
+	r.setPlugins(view)
+	if edited {
+		r.timeout.arm()
+		r.openBudget(def)
+	}
+	records := append([]*journal.Record{{Kind: journal.IterationStart, Time: at.UnixMicro(), IterationStart: body}}, done...)
+	ticket := r.Write(step.Commit{Lazy: true}, records...)
+	said := r.continuedFork(fork)
+	r.noteIteration(len(records))
+	ticket.OnDone(func(error) {
+		r.Report(run.Progress{Event: run.OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit, Message: said})
+	})
+	return true, nil
+}
+
+// buildContext makes $ragContext for an iteration.
+func (r *liveRun) buildContext(def *sentinels.Definition) (json.RawMessage, error) {
+	if def.Recipe == "" && len(def.RAGSources) == 0 {
+		return nil, nil
+	}
+	if r.ex.opt.Contexts == nil {
+		return nil, nil // an embedder without context sources does not use the recipe
+	}
+	rag, err := r.ex.opt.Contexts.Build(r.ctx, external.ContextRequest{
+		Recipe: def.Recipe, Sources: def.RAGSources, Workspace: r.begin.Workspace, Run: r.id, Variables: r.runScope().Variables(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build context %q: %w", def.Recipe, err)
+	}
+	return rag, nil
+}
+
+// runIteration executes the steps of the current iteration and ends it. done says
+// that the loop has reached its end.
+func (r *liveRun) runIteration() (done bool, err error) {
+	def := r.Definition()
+	started := time.Now()
+	x := step.NewList(r.ex.svc, r, r.runScope(), def.Steps)
+	if _, err := x.RunSteps(r.ctx); err != nil {
+		return false, err
+	}
+	return r.endIteration(def, started)
+}
+
+// endIteration asks the loop whether it is done and takes the snapshot. It is
+// no part of runIteration, whose frame is there while steps wait.
+func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (done bool, err error) {
+	var check string
+	if def.Loop.Type == sentinels.LoopUntil {
+		if done, check, err = r.check(def.Loop.Check, "loop.check"); err != nil {
+			return false, err
+		}
+	}
+	body := &journal.IterationEndBody{Iteration: r.Iteration(), Done: done, Check: check}
+	r.mu.Lock()
+	variables, last := maps.Clone(r.folded.Scope.Variables), r.folded.Scope.Last
+	r.mu.Unlock()
+	if body.Variables, err = r.ex.svc.Values.KeepScope(variables); err != nil {
+		return false, err
+	}
+	body.Last = last
+	r.snap.Lock()
+	defer r.snap.Unlock()
+	// What the next iteration continues from. A stored sentinel's newer revision it will
+	// find in the store, an edit of the run's own nowhere else.
+	now := r.current()
+	body.Revision, body.Edit, body.Hash = now.revision, now.edit, now.hash
+	if body.Definition, err = r.recordDefinition(now); err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	r.info.Crashes = nil
+	body.Usage, body.Steps, body.Cursors = r.folded.Usage, r.folded.Steps, maps.Clone(r.folded.Cursors)
+	if r.folded.Extension != (run.LimitExtension{}) {
+		extension := r.folded.Extension
+		body.Extension = &extension
+	}
+	r.mu.Unlock()
+	at := r.ex.svc.Calendar.Now().UnixMicro()
+	ticket := r.Write(step.Commit{Lazy: true, Summary: true}, &journal.Record{Kind: journal.IterationEnd, Time: at, IterationEnd: body})
+	ticket.OnDone(func(error) {
+		r.Report(run.Progress{Event: run.OnIterationEnd, Iteration: body.Iteration, Duration: time.Since(started)})
+	})
+	r.retain()
+	return done, nil
+}
+
+// check evaluates a condition of the run itself. Whatever goes wrong is an
+// error of the run, never false. value is for people.
+func (r *liveRun) check(source, field string) (truth bool, value string, err error) {
+	v, err := r.ex.svc.Conditions.Eval(r.ctx, source, step.ConditionVars(r.Lookup(r.runScope(), nil)))
+	if err != nil {
+		e := *step.AsError(err, abi.Plugin)
+		e.Field, e.Message = field, field+": "+e.Message
+		return false, "", &e
+	}
+	return v.Truthy, r.ex.svc.ConditionText(v), nil
+}
+
+func (r *liveRun) countMax(loop sentinels.Loop) (int, error) {
+	raw, _, err := reference.Resolve(loop.Max, r.Lookup(r.runScope(), nil))
+	if err != nil {
+		return 0, err
+	}
+	var n float64
+	if json.Unmarshal(raw, &n) != nil || n != float64(int(n)) || n < 0 {
+		return 0, &abi.Error{Code: abi.BadFields, Field: "loop.max", Message: fmt.Sprintf("loop.max: %s is no whole number", raw)}
+	}
+	return int(n), nil
+}
+
+// lastEnd returns when the newest iteration ended: the interval of a continuous
+// loop is calendar time.
+func (r *liveRun) lastEnd() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.UnixMicro(r.folded.IterationEnded)
+}
+
+func (r *liveRun) sleep(ctx context.Context, until time.Time) error {
+	if err := r.ex.svc.Calendar.WaitFor(ctx, until); err != nil {
+		return err
+	}
+	return r.WaitWhilePaused(ctx)
+}
+
+// nextEvent waits for the event that the next iteration answers. The event that
+// started the run, if it fits, is answered by the first.
+func (r *liveRun) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.Event, uint64, error) {
+	if n == 0 && r.begin.Event != nil && sentinels.MatchEvent(pattern, r.begin.Event.Name) {
+		return r.begin.Event, 0, nil
+	}
+	m, err := r.ex.svc.Events.Wait(ctx, pattern, r.Cursor(pattern))
+	if err != nil {
+		return nil, 0, err
+	}
+	return &m.Event, m.Offset, r.WaitWhilePaused(ctx)
+}
+
+// Cursor returns the offset in the event log behind which the run looks for the pattern.
+func (r *liveRun) Cursor(pattern string) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n, ok := r.folded.Cursors[pattern]; ok {
+		return n
+	}
+	return r.begin.EventCursor
+}

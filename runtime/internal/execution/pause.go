@@ -1,0 +1,108 @@
+package execution
+
+import (
+	"context"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Pause is Runtime.Pause of package runtime.
+func (ex *Executor) Pause(ctx context.Context, id sentinels.RunID, by string) error {
+	return ex.PauseWith(ctx, id, run.PauseOptions{By: by})
+}
+
+// PauseWith is Runtime.PauseWith of package runtime.
+func (ex *Executor) PauseWith(ctx context.Context, id sentinels.RunID, opt run.PauseOptions) error {
+	with := sentinels.RunID("")
+	if opt.Tree {
+		with = id
+	}
+	if r := ex.live(id); r != nil {
+		tickets := []*store.Ticket{r.pause("by "+opt.By, "", opt.By, with)}
+		if opt.Tree {
+			for _, c := range ex.below(id) {
+				tickets = append(tickets, c.pause("by "+opt.By, "", opt.By, with))
+			}
+		}
+		for _, t := range tickets {
+			if t == nil {
+				continue
+			}
+			if err := ex.opt.Health.Await(ctx, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	info, err := ex.Status(id)
+	if err != nil {
+		return err
+	}
+	if info.Status.Final() {
+		return errf(abi.Conflict, "run %s is over: %s", id, info.Status)
+	}
+	return ex.pauseStored(ctx, info, opt, with)
+}
+
+// pauseStored pauses a run that no process executes: a process that recovers it
+// finds it so.
+func (ex *Executor) pauseStored(ctx context.Context, info run.Info, opt run.PauseOptions, with sentinels.RunID) error {
+	if info.Status != sentinels.StatusPaused {
+		info.Status, info.Reason, info.PausedWith = sentinels.StatusPaused, "by "+opt.By, with
+		body := &journal.StatusBody{Status: info.Status, Reason: info.Reason, By: opt.By, With: with}
+		if err := ex.appendStored(ctx, &info, &journal.Record{Kind: journal.Status, Status: body}); err != nil {
+			return err
+		}
+	}
+	if !opt.Tree {
+		return nil
+	}
+	below, _, err := ex.descendants(info.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range below {
+		if err := ex.pauseStored(ctx, c, opt, with); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause holds the run back at its next step; with names the run whose tree is
+// paused, empty if it is this run alone. It returns nil if there is nothing to
+// pause.
+func (r *liveRun) pause(reason, limit, by string, with sentinels.RunID) *store.Ticket {
+	r.snap.Lock()
+	defer r.snap.Unlock()
+	r.mu.Lock()
+	if r.info.Status == sentinels.StatusPaused || r.info.Status.Final() {
+		r.mu.Unlock()
+		return nil
+	}
+	r.info.Status = sentinels.StatusPaused
+	r.mu.Unlock()
+	r.gate.Shut()
+	r.clock.Pause()
+	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by, With: with}, nil)
+}
+
+// startsPaused pauses a run that was started below one whose tree is paused: a
+// step that was under way there may still start it. The pause looks for runs
+// below after it paused the upper one, and this after the run is among them, so
+// one of the two sees the other.
+func (r *liveRun) startsPaused() {
+	if r.parent == nil {
+		return
+	}
+	r.parent.mu.Lock()
+	up := r.parent.info
+	r.parent.mu.Unlock()
+	if up.Status == sentinels.StatusPaused && up.PausedWith != "" {
+		r.pause(up.Reason, "", "", up.PausedWith)
+	}
+}

@@ -1,0 +1,47 @@
+package execution
+
+import (
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+)
+
+func (ex *Executor) report(p run.Progress) {
+	if ex.opt.Progress == nil {
+		return
+	}
+	if p.Time.IsZero() {
+		p.Time = time.Now()
+	}
+	p.Millis = float64(p.Duration.Microseconds()) / 1000
+	ex.redactProgress(&p)
+	ex.opt.Progress(p)
+}
+
+// redactProgress removes secrets from what observers get. Output and errors of
+// steps are redacted already. A secret that a model writes in several pieces is
+// not found in [run.OnText]; the whole text is in the step's output.
+func (ex *Executor) redactProgress(p *run.Progress) {
+	redact := ex.svc.Redact
+	if redact == nil {
+		return
+	}
+	p.Params, p.Message, p.Label, p.Error = redact.JSON(p.Params), redact.Text(p.Message), redact.Text(p.Label), redact.Error(p.Error)
+	if p.Decision != nil {
+		pending := *p.Decision
+		pending.Prompt = redact.Text(pending.Prompt)
+		p.Decision = &pending
+	}
+}
+
+// Report gives progress to the observer, with what is the same for all of the run.
+func (r *liveRun) Report(p run.Progress) {
+	if r.ex.opt.Progress == nil {
+		return
+	}
+	p.Run, p.Root, p.Sentinel = r.id, r.begin.Root, r.begin.Sentinel
+	if p.Iteration == 0 {
+		p.Iteration = r.Iteration()
+	}
+	r.ex.report(p)
+}

@@ -1,0 +1,108 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Await is Runtime.Wait of package runtime.
+func (ex *Executor) Await(ctx context.Context, id sentinels.RunID) (run.Result, error) {
+	res, err := ex.await(ctx, id)
+	return res.Result, err
+}
+
+// await is [Executor.Await] for those that treat a run that this process released
+// differently.
+func (ex *Executor) await(ctx context.Context, id sentinels.RunID) (waitedResult, error) {
+	if r := ex.live(id); r != nil {
+		select {
+		case <-r.done:
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.result, nil
+		case <-ctx.Done():
+			return waitedResult{}, context.Cause(ctx)
+		}
+	}
+	info, err := ex.Status(id)
+	if ex.ctx.Err() != nil && (err != nil || !info.Status.Final()) {
+		// Close has released the run, perhaps before its first record was committed,
+		// and the caller does not know yet. The end of the process is not the end of
+		// the run.
+		return waitedResult{}, step.ErrShutdown
+	}
+	if err != nil {
+		return waitedResult{}, err
+	}
+	if !info.Status.Final() {
+		return waitedResult{}, errf(abi.Conflict, "run %s is %s and no process executes it", id, info.Status)
+	}
+	res, err := ex.StoredResult(info)
+	return waitedResult{Result: res}, err
+}
+
+func (ex *Executor) StoredResult(info run.Info) (run.Result, error) {
+	raw, ok, err := ex.opt.Store.Get(BucketResults, []byte(info.ID))
+	if err != nil {
+		return run.Result{}, err
+	}
+	if !ok { // its variables went with retention
+		return run.Result{Run: info.ID, Sentinel: info.Sentinel, Status: info.Status, Iterations: info.Iteration,
+			Usage: info.Usage, Limit: info.Limit, Step: info.Step, Error: info.Error, Millis: info.Elapsed}, nil
+	}
+	var v journal.Value
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return run.Result{}, err
+	}
+	body, err := ex.svc.Values.Load(v)
+	if err != nil {
+		return run.Result{}, err
+	}
+	var res run.Result
+	err = json.Unmarshal(body, &res)
+	res.Duration = time.Duration(res.Millis) * time.Millisecond
+	return res, err
+}
+
+// resultPut keeps a result for those who ask later.
+func (ex *Executor) resultPut(res run.Result) ([]store.Put, error) {
+	body, err := json.Marshal(res)
+	if err != nil {
+		return nil, err
+	}
+	v, err := ex.svc.Values.Redacted(body)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(v)
+	return []store.Put{{Bucket: BucketResults, Key: []byte(res.Run), Value: raw}}, err
+}
+
+// A waitedResult is what those that wait for a run get.
+type waitedResult struct {
+	run.Result
+	released bool // the process released the run before its end
+}
+
+func (r *liveRun) makeResult(end *journal.RunEndBody) run.Result {
+	usage, iterations := r.budget.Total(r.id), r.Iteration()
+	elapsed := r.clock.Elapsed()
+	sc := r.runScope()
+	variables := sc.Variables()
+	for name, v := range variables { // inputs are not redacted for guests
+		variables[name] = r.ex.svc.Redact.JSON(v)
+	}
+	return run.Result{
+		Run: r.id, Sentinel: r.begin.Sentinel, Status: end.Status, Iterations: iterations,
+		Duration: elapsed, Millis: elapsed.Milliseconds(), Usage: usage, Output: sc.Last(),
+		Variables: variables, Limit: end.Limit, Step: end.Step, Error: end.Error,
+	}
+}

@@ -1,0 +1,141 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Resume is Runtime.Resume of package runtime.
+func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
+	if r := ex.live(id); r != nil {
+		if info := r.summary(); info.Status == sentinels.StatusQuarantined {
+			if strings.TrimSpace(opt.Comment) == "" {
+				return needsComment(id)
+			}
+			return ex.lift(ctx, info, opt)
+		}
+		if err := r.resume(ctx, opt); err != nil {
+			return err
+		}
+		if strings.TrimSpace(opt.Comment) != "" {
+			if err := ex.lift(ctx, r.summary(), opt); err != nil {
+				return err
+			}
+		}
+		if !opt.Tree {
+			return nil
+		}
+		return ex.resumeBelow(ctx, id, opt)
+	}
+	info, err := ex.Status(id)
+	if err != nil {
+		return err
+	}
+	if info.Status.Final() {
+		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s is over: %s", id, info.Status), Hint: "start the sentinel again"}
+	}
+	if err := needsExtension(id, info.Limit, opt.Extension); err != nil {
+		return err
+	}
+	if info.Parent != "" {
+		// By itself it would not share its tree's budget and limits.
+		up, err := ex.Status(info.Parent)
+		if err != nil && abi.CodeOf(err) != abi.NotFound {
+			return err
+		}
+		if err == nil && !up.Status.Final() && !up.Live {
+			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s belongs to run %s, which no process executes", id, info.Parent),
+				Hint: "resume run " + string(info.Parent)}
+		}
+	}
+	if strings.TrimSpace(opt.Comment) != "" && len(quarantines(info)) > 0 {
+		if err := ex.lift(ctx, info, opt); err != nil {
+			return err
+		}
+		if info, err = ex.Status(id); err != nil {
+			return err
+		}
+	}
+	return ex.takeOver(ctx, info, ex.live(info.Parent), resumeOptions{ResumeOptions: opt})
+}
+
+func needsExtension(id sentinels.RunID, limit string, more run.LimitExtension) error {
+	var missing string
+	switch {
+	case limit == "maxIterations" && more.Iterations <= 0:
+		missing = "--max-iterations +N"
+	case limit == "timeoutMs" && more.TimeoutMs <= 0:
+		missing = "--timeout +DURATION"
+	case limit == "budget.costUsd" && more.CostUSD <= 0:
+		missing = "--budget-usd +X"
+	case limit == "budget.tokens" && more.Tokens <= 0:
+		missing = "--budget-tokens +N"
+	case limit == "budget.calls" && more.Calls <= 0:
+		missing = "--budget-calls +N"
+	}
+	if missing == "" {
+		return nil
+	}
+	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s and needs a limit extension to continue", id, limit), Hint: "resume it with " + missing}
+}
+
+// extendLimits adds to the limits of the run and records that.
+func (r *liveRun) extendLimits(opt run.ResumeOptions) *store.Ticket {
+	r.snap.Lock()
+	defer r.snap.Unlock()
+	t := r.Write(step.Commit{}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "resume", By: opt.By, Extension: &opt.Extension}})
+	r.budget.Extend(r.id, opt.Extension)
+	return t
+}
+
+// resumeBelow lets the runs of this process under a run continue that were paused
+// with their tree.
+func (ex *Executor) resumeBelow(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
+	for _, c := range ex.below(id) {
+		c.mu.Lock()
+		with := c.info.Status == sentinels.StatusPaused && c.info.PausedWith != ""
+		c.mu.Unlock()
+		if !with {
+			continue
+		}
+		err := c.resume(ctx, run.ResumeOptions{By: opt.By})
+		if err != nil && abi.CodeOf(err) != abi.Conflict { // else it was resumed, or is over, meanwhile
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *liveRun) resume(ctx context.Context, opt run.ResumeOptions) error {
+	r.mu.Lock()
+	status, limit := r.info.Status, r.info.Limit
+	r.mu.Unlock()
+	if status != sentinels.StatusPaused {
+		return errf(abi.Conflict, "run %s is %s, not paused", r.id, status)
+	}
+	if err := needsExtension(r.id, limit, opt.Extension); err != nil {
+		return err
+	}
+	if err := r.ex.opt.Health.Writable(); err != nil {
+		return err
+	}
+	if err := r.ex.opt.Health.Await(ctx, r.extendLimits(opt)); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = sentinels.StatusRunning, "", "", ""
+	r.mu.Unlock()
+	r.decisionsChanged(nil)
+	r.clock.Resume()
+	r.timeout.arm()
+	r.gate.Open()
+	return nil
+}

@@ -1,0 +1,190 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/budget"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A liveRun is a run that this process executes. Its main goroutine orders the
+// iterations; the work behind host calls has goroutines of its own that end before the
+// run does. Steps see it as a [step.Run].
+type liveRun struct {
+	ex *Executor
+	identity
+	schedule
+	log    journalLog   // the run's place in its journal
+	budget *budget.Tree // of the tree of runs
+
+	children int // active runs of which this is the nearest active run above; guarded by ex.mu
+
+	snap    sync.Mutex // held while the status or a limit changes and that is recorded
+	editing sync.Mutex // held while an edit of the run is made
+
+	mu sync.Mutex // guards what follows
+	state
+}
+
+var _ step.Run = (*liveRun)(nil)
+
+// An identity is what of a run never changes.
+type identity struct {
+	id     sentinels.RunID
+	begin  *journal.RunStartBody // without what [liveRun.dropStart] releases
+	parent *liveRun              // nil for a root, and when another process began the parent
+}
+
+// newRun makes the in-memory side of a run. It does not start it.
+func (ex *Executor) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *sentinels.Definition, hash string, parent *liveRun, elapsed time.Duration) *liveRun {
+	r := &liveRun{
+		ex: ex, identity: identity{id: id, begin: begin, parent: parent}, schedule: ex.newSchedule(elapsed),
+		state: state{def: def, hash: hash, revision: begin.Revision, pending: map[string]*pendingDecision{}},
+	}
+	if parent != nil {
+		r.budget = parent.budget
+	} else {
+		r.budget = budget.New()
+	}
+	r.timeout = &timeoutTimer{r: r}
+	r.openBudget(def)
+	return r
+}
+
+// ID implements [step.Identity].
+func (r *liveRun) ID() sentinels.RunID { return r.id }
+
+// Start implements [step.Identity].
+func (r *liveRun) Start() *journal.RunStartBody { return r.begin }
+
+// dropStart releases what only the run's first record needs, before the run goes
+// on: ten thousand that wait would each keep a definition of their own. Others
+// may look at the run already, but not at these.
+func (r *liveRun) dropStart() {
+	r.begin.Definition, r.begin.Variables = journal.Value{}, nil
+	if f := r.begin.Fork; f != nil {
+		f.Variables, f.Last = nil, journal.Value{}
+	}
+}
+
+// internTexts makes a restored run, not visible yet, keep one text where it read two
+// or more of the same.
+func (r *liveRun) internTexts() {
+	if r.begin.Hash == r.hash {
+		r.begin.Hash = r.hash
+	}
+	if r.info.Hash == r.hash {
+		r.info.Hash = r.hash
+	}
+	if r.info.Workspace == r.begin.Workspace {
+		r.info.Workspace = r.begin.Workspace
+	}
+}
+
+// main executes the run and ends it.
+func (r *liveRun) main() {
+	err := r.iterate()
+	if errors.Is(err, step.ErrShutdown) || errors.Is(context.Cause(r.ctx), step.ErrShutdown) {
+		r.detach()
+		return
+	}
+	r.finish(err)
+}
+
+// detach leaves the run as its journal has it, for another process to resume.
+func (r *liveRun) detach() {
+	r.cancel(step.ErrShutdown)
+	r.work.Wait()
+	r.forget(waitedResult{
+		Result:   run.Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.Iteration()},
+		released: true,
+	})
+}
+
+// finish records the run's end and reports it once it is durable.
+func (r *liveRun) finish(err error) {
+	if cause := context.Cause(r.ctx); cause != nil && err != nil {
+		err = cause // what ended the run is why its steps were cancelled
+	}
+	end := &journal.RunEndBody{Status: sentinels.StatusCompleted}
+	var limit *step.LimitError
+	switch {
+	case err == nil:
+		r.mu.Lock()
+		end.Limit = r.info.Limit
+		r.mu.Unlock()
+	case errors.Is(err, step.ErrStopped):
+		end.Status = sentinels.StatusStopped
+		end.Error = errf(abi.Cancelled, "run was stopped")
+	case errors.As(err, &limit):
+		end.Status, end.Limit = sentinels.StatusTimedOut, limit.Limit
+		end.Error = errf(abi.Limit, "%s", limit.Text)
+		if limit.Limit == "timeoutMs" {
+			end.Error.Code = abi.Timeout
+		}
+	default:
+		end.Status = sentinels.StatusFailed
+		end.Error = step.AsError(err, abi.Internal)
+	}
+	if end.Status != sentinels.StatusCompleted {
+		r.mu.Lock()
+		end.Step = r.folded.FailedStep
+		r.mu.Unlock()
+	}
+	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut {
+		r.stopDescendants()
+	}
+	r.cancel(step.ErrStopped) // ends what is left of the work behind calls
+	r.work.Wait()
+	r.endExecutions()
+
+	end.Error = r.ex.svc.Redact.Error(end.Error)
+	result := r.makeResult(end)
+	r.snap.Lock()
+	defer r.snap.Unlock()
+	r.mu.Lock()
+	r.info.Status, r.info.Error, r.info.Limit, r.info.Step = end.Status, end.Error, end.Limit, end.Step
+	r.info.EndedAt = time.Now().UTC()
+	r.mu.Unlock()
+	puts, err := r.ex.resultPut(result)
+	if err != nil {
+		r.ex.svc.Log.Error("run's result cannot be kept", "run", r.id, "error", err)
+	}
+	puts = append(puts, runindex.EndPut(r.id))
+	ticket := r.Write(step.Commit{Summary: true, Puts: puts}, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
+	ticket.OnDone(func(err error) {
+		if err != nil {
+			r.ex.svc.Log.Error("run's end is not durable", "run", r.id, "error", err)
+		}
+		r.mu.Lock()
+		over := r.info // as it was written
+		r.mu.Unlock()
+		r.ex.opt.Index.Ended(over)
+		r.Report(run.Progress{Event: run.OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
+		r.forget(waitedResult{Result: result})
+	})
+}
+
+// forget ends the process's part in the run.
+func (r *liveRun) forget(result waitedResult) {
+	r.budget.Close(r.id)
+	r.mu.Lock()
+	r.result = result
+	r.mu.Unlock()
+	r.ex.mu.Lock()
+	r.ex.removeLocked(r)
+	r.ex.mu.Unlock()
+	if !result.released {
+		r.ex.opt.Triggers.RunEnded(r.begin.Sentinel, r.id)
+	}
+	close(r.done)
+	r.ex.wg.Done()
+}

@@ -1,0 +1,145 @@
+package execution
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+)
+
+// A schedule is when the steps of a run execute, and when it ends.
+type schedule struct {
+	ctx    context.Context // ends with step.ErrStopped, step.ErrShutdown or a step.LimitError
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the end is durable, or the process releases the run
+	work   sync.WaitGroup
+
+	clock   *clock.Active
+	timeout *timeoutTimer
+	gate    *clock.Gate // closed while paused
+
+	slot   sync.Mutex
+	active int // guests and effects that run now; the run holds a slot while it is not 0
+}
+
+// newSchedule returns the schedule of a run that was active for some time. A child lives
+// on when its parent merely ends, so its context is below the executor's and not its
+// parent's; a stop reaches it through [liveRun.stopDescendants].
+func (ex *Executor) newSchedule(elapsed time.Duration) schedule {
+	ctx, cancel := context.WithCancelCause(ex.ctx)
+	return schedule{ctx: ctx, cancel: cancel, done: make(chan struct{}), clock: clock.NewActive(elapsed), gate: &clock.Gate{}}
+}
+
+// Clock implements [step.Schedule].
+func (r *liveRun) Clock() *clock.Active { return r.clock }
+
+// Work implements [step.Schedule].
+func (r *liveRun) Work() *sync.WaitGroup { return &r.work }
+
+// Cancel implements [step.Schedule].
+func (r *liveRun) Cancel(cause error) { r.cancel(cause) }
+
+// Paused implements [step.Schedule].
+func (r *liveRun) Paused() bool { return !r.gate.IsOpen() || r.ex.opt.Health.Blocked() }
+
+// Enter takes an execution slot for the run if it holds none; leave gives it
+// back when nothing of the run executes any more.
+func (r *liveRun) Enter(ctx context.Context) error {
+	r.slot.Lock()
+	defer r.slot.Unlock()
+	if r.active == 0 {
+		if err := r.ex.slots.Take(ctx); err != nil {
+			return err
+		}
+	}
+	r.active++
+	return nil
+}
+
+func (r *liveRun) Leave() {
+	r.slot.Lock()
+	defer r.slot.Unlock()
+	r.active--
+	if r.active == 0 {
+		r.ex.slots.Give()
+	}
+}
+
+// WaitWhilePaused holds a step back while its run is paused or the runtime is read-only.
+func (r *liveRun) WaitWhilePaused(ctx context.Context) error {
+	for {
+		if err := r.gate.Wait(ctx); err != nil {
+			return err
+		}
+		if !r.ex.opt.Health.Blocked() {
+			return nil
+		}
+		// The run may be paused while it waits, so both are tried again until both
+		// were found open one after the other.
+		if err := r.ex.opt.Health.WaitWritable(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// HoldClocks stops the clocks of all runs while the runtime is read-only: what
+// they wait for may be held too, and their limits do not count waits for a disk.
+func (ex *Executor) HoldClocks(hold bool) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	if ex.readOnly == hold {
+		return
+	}
+	ex.readOnly = hold
+	for _, r := range ex.runs {
+		if hold {
+			r.clock.Hold()
+		} else {
+			r.clock.Release()
+		}
+	}
+}
+
+// MemoryUsers returns the runs that this process executes.
+func (ex *Executor) MemoryUsers() []health.MemoryUser {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	runs := make([]health.MemoryUser, 0, len(ex.runs))
+	for _, r := range ex.runs {
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+// MemoryUse implements [health.MemoryUser].
+func (r *liveRun) MemoryUse() (used, limit int64) {
+	if used = r.ex.svc.Executions.Memory(r.id); used > 0 {
+		used += r.runScope().Size()
+	}
+	return used, r.MemoryLimit()
+}
+
+// ExceedMemory implements [health.MemoryUser].
+func (r *liveRun) ExceedMemory(limit, reason string) {
+	r.cancel(&step.LimitError{Limit: limit, Text: reason})
+}
+
+// MemoryLimit is what variables, guests and processes of the run may take.
+func (r *liveRun) MemoryLimit() int64 {
+	if mb := r.Definition().Safety.MaxMemoryMB; mb > 0 {
+		return mb << 20
+	}
+	return r.ex.svc.Limits.Memory
+}
+
+// NoteTurn writes which step of the run has its turn, "" for none.
+func (r *liveRun) NoteTurn(path string) *store.Ticket {
+	r.mu.Lock()
+	r.info.Turn = path
+	r.mu.Unlock()
+	return r.Write(step.Commit{Summary: true, Lazy: path == ""})
+}

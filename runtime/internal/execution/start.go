@@ -1,0 +1,375 @@
+package execution
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// Start is Runtime.Start of package runtime.
+func (ex *Executor) Start(ctx context.Context, def *sentinels.Definition, opt run.StartOptions) (sentinels.RunID, error) {
+	return ex.startRun(ctx, def, startOptions{StartOptions: opt})
+}
+
+// A Firing is the start of a run that belongs to a commit of the caller.
+type Firing struct {
+	run.StartOptions
+	// ID names the run in Puts.
+	ID sentinels.RunID
+	// Puts are in the commit of the run's first record.
+	Puts []store.Put
+}
+
+// StartFired is [Executor.Start] for a trigger. The ticket is that of the commit, nil
+// if a run with the key was started before.
+func (ex *Executor) StartFired(ctx context.Context, def *sentinels.Definition, f Firing) (sentinels.RunID, *store.Ticket, error) {
+	var ticket *store.Ticket
+	id, err := ex.startRun(ctx, def, startOptions{StartOptions: f.StartOptions, id: f.ID, puts: f.Puts, began: func(begun *store.Ticket) { ticket = begun }})
+	return id, ticket, err
+}
+
+// startOptions are those of callers within the engine.
+type startOptions struct {
+	run.StartOptions
+	parent  *liveRun
+	lenient bool          // inputs that the definition does not name are plain variables
+	fork    *journal.Fork // of a run that is made from another one, whose workspace it has
+
+	// Writes in the commit of the run's first record, which is not lazy then. Their
+	// caller makes the id, to name the run there.
+	id    sentinels.RunID
+	puts  []store.Put
+	began func(*store.Ticket) // gets that commit; not called if there is none
+}
+
+func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt startOptions) (sentinels.RunID, error) {
+	if opt.Key != "" {
+		id, ok, err := ex.startedBefore(opt.Key)
+		if err != nil || ok {
+			return id, err
+		}
+	}
+	if opt.parent == nil { // a child belongs to a step that is under way
+		if err := ex.opt.Health.Writable(); err != nil {
+			return "", err
+		}
+	}
+	begin, err := ex.runStart(def, opt)
+	if err != nil {
+		return "", err
+	}
+	if opt.parent != nil {
+		if err := opt.parent.checkNesting(def); err != nil {
+			return "", err
+		}
+	}
+	id := opt.id
+	if id == "" {
+		id = NewRunID()
+	}
+	if opt.parent == nil {
+		begin.Root = id
+	}
+	r := ex.newRun(id, begin, def, begin.Hash, opt.parent, 0)
+	now := time.Now().UTC()
+	r.info = run.Info{
+		ID: id, Sentinel: def.ID, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
+		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, UpdatedAt: now,
+	}
+	if opt.fork != nil {
+		noteFork(&r.info, opt.fork)
+	}
+	w := step.Commit{Lazy: opt.puts == nil, Summary: true, Puts: opt.puts}
+	if opt.Key != "" {
+		w.Puts = append(w.Puts, store.Put{Bucket: BucketStartKeys, Key: []byte(opt.Key), Value: []byte(id), Check: func(_ []byte, exists bool) error {
+			if exists {
+				return errf(abi.Conflict, "start key %q was used at the same time", opt.Key)
+			}
+			return nil
+		}})
+	}
+	w.Puts = append(w.Puts, ex.opt.Index.StartPuts(r.info)...)
+	// From here on others see the run. A caller that writes to its journal waits
+	// until that begins.
+	r.snap.Lock()
+	if first, err := ex.adoptNew(r, opt.Key); err != nil || first != id {
+		r.snap.Unlock()
+		r.cancel(step.ErrStopped) // or the runtime would hold it to its own end
+		r.budget.Close(r.id)
+		return first, err
+	}
+	if opt.parent == nil { // a child is part of its parent's run
+		ex.opt.Triggers.RunStarted(def.ID, id)
+	}
+	ex.opt.Index.Began(r.info)
+	start := r.Write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
+	r.snap.Unlock()
+	if opt.began != nil {
+		opt.began(start)
+	}
+	start.OnDone(func(err error) {
+		ex.mu.Lock()
+		delete(ex.fresh, id)
+		if opt.Key != "" {
+			delete(ex.starting, opt.Key)
+		}
+		ex.mu.Unlock()
+		if err != nil {
+			ex.opt.Index.Forget(def.ID, id)
+			r.cancel(err)
+			return
+		}
+		r.Report(run.Progress{Event: run.OnRunStart, Status: sentinels.StatusRunning, Revision: begin.Revision})
+	})
+	r.dropStart()
+	r.startsPaused()
+	go r.main()
+	return id, nil
+}
+
+// startedBefore finds the run that was started with a key.
+func (ex *Executor) startedBefore(key string) (sentinels.RunID, bool, error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.startedWith(key)
+}
+
+// startedWith is startedBefore for a caller that holds ex.mu. A key whose
+// commit is on its way is in ex.starting, and leaves it only afterwards.
+func (ex *Executor) startedWith(key string) (sentinels.RunID, bool, error) {
+	if id, ok := ex.starting[key]; ok {
+		return id, true, nil
+	}
+	id, ok, err := ex.opt.Store.Get(BucketStartKeys, []byte(key))
+	return sentinels.RunID(id), ok, err
+}
+
+// adoptNew is adopt for a run that begins. If another one has begun with its
+// key meanwhile, that one's id is returned, and r is not adopted.
+func (ex *Executor) adoptNew(r *liveRun, key string) (sentinels.RunID, error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	if key != "" {
+		if id, ok, err := ex.startedWith(key); err != nil || ok {
+			return id, err
+		}
+	}
+	if err := ex.checkChildren(r); err != nil {
+		return "", err
+	}
+	if err := ex.adoptLocked(r); err != nil {
+		return "", err
+	}
+	ex.fresh[r.id] = r
+	if key != "" {
+		ex.starting[key] = r.id
+	}
+	return r.id, nil
+}
+
+// adopt makes r one of the runs that this process executes.
+func (ex *Executor) adopt(r *liveRun) error {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.adoptLocked(r)
+}
+
+func (ex *Executor) adoptLocked(r *liveRun) error {
+	if ex.closed {
+		return ErrClosed
+	}
+	if ex.runs[r.id] != nil {
+		return errf(abi.Conflict, "run %s is executing already", r.id)
+	}
+	if ex.draining {
+		r.gate.Shut()
+	}
+	if ex.readOnly {
+		r.clock.Hold()
+	}
+	ex.runs[r.id] = r
+	if up := ex.activeAbove(r); up != nil {
+		up.children++
+	}
+	ex.wg.Add(1)
+	return nil
+}
+
+// runStart makes the first record of a run.
+func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*journal.RunStartBody, error) {
+	canonical, err := json.Marshal(def)
+	if err != nil {
+		return nil, err
+	}
+	begin := &journal.RunStartBody{
+		Sentinel: def.ID, Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
+		Seed: newSeed(), EventCursor: ex.svc.Events.End(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
+	}
+	if opt.fork != nil && opt.fork.Iteration > 0 { // events that the other run would have received are received again
+		begin.EventCursor = opt.fork.EventCursor
+	}
+	begin.Hops, begin.Path = ex.Chain(opt.Starter)
+	if begin.Hops >= ex.svc.Limits.Hops {
+		return nil, chain{Hops: begin.Hops, Path: begin.Path}.Through(def.ID).RefuseStart(def.ID, ex.svc.Limits.Hops)
+	}
+	if begin.Definition, err = ex.svc.Values.Redacted(canonical); err != nil {
+		return nil, err
+	}
+	if begin.Workspace = opt.Workspace; opt.fork == nil {
+		if begin.Workspace, err = Workspace(def, opt.Workspace); err != nil {
+			return nil, err
+		}
+	}
+	inputs, err := fillInputs(def, opt)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(inputs)
+	if err != nil {
+		return nil, err
+	}
+	if begin.Inputs, err = ex.svc.Values.Redacted(raw); err != nil {
+		return nil, err
+	}
+	begin.Variables = map[string]json.RawMessage{}
+	for name, v := range inputs {
+		begin.Variables[name] = journal.Compact(v)
+	}
+	for name, v := range opt.Variables {
+		if slices.Contains(sentinels.Reserved, name) {
+			return nil, errf(abi.BadFields, "variable %q is reserved", name)
+		}
+		begin.Variables[name] = journal.Compact(v)
+	}
+	if p := opt.parent; p != nil {
+		begin.Parent, begin.Root, begin.ParentCall = p.id, p.begin.Root, opt.Key
+		begin.Ancestry = append(append([]sentinels.ID(nil), p.begin.Ancestry...), p.begin.Sentinel)
+		if begin.Event == nil {
+			p.mu.Lock()
+			begin.Event = p.folded.Event // of the iteration that starts it
+			p.mu.Unlock()
+		}
+		if begin.Interrupt == "" {
+			begin.Interrupt = p.begin.Interrupt
+		}
+	}
+	return begin, nil
+}
+
+// Workspace returns the folder that a run of def works in: that of the definition,
+// below dir if it is relative, or dir.
+func Workspace(def *sentinels.Definition, dir string) (string, error) {
+	switch {
+	case def.Workspace == "":
+	case filepath.IsAbs(def.Workspace):
+		dir = def.Workspace
+	default:
+		dir = filepath.Join(dir, def.Workspace)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("workspace %q: %w", dir, err)
+	}
+	return abs, nil
+}
+
+// fillInputs checks the given inputs against the definition's and adds the
+// defaults.
+func fillInputs(def *sentinels.Definition, opt startOptions) (map[string]json.RawMessage, error) {
+	inputs := map[string]json.RawMessage{}
+	names := make([]string, 0, len(def.Inputs))
+	for name, in := range def.Inputs {
+		names = append(names, name)
+		if in.Default != nil {
+			inputs[name] = in.Default
+		}
+	}
+	sort.Strings(names)
+	for name, v := range opt.Inputs {
+		in, ok := def.Inputs[name]
+		if !ok && len(def.Inputs) > 0 && !opt.lenient {
+			return nil, unknownInput(def, name)
+		}
+		if err := checkInput(name, in, v); err != nil {
+			return nil, err
+		}
+		inputs[name] = v
+	}
+	for _, name := range names {
+		if _, ok := inputs[name]; !ok && def.Inputs[name].Required {
+			return nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q needs the input %q", def.ID, name), Hint: def.Inputs[name].Description}
+		}
+	}
+	return inputs, nil
+}
+
+func unknownInput(def *sentinels.Definition, name string) *abi.Error {
+	names := make([]string, 0, len(def.Inputs))
+	for n := range def.Inputs {
+		names = append(names, n)
+	}
+	e := &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q has no input %q", def.ID, name)}
+	if near := sentinels.Suggest(name, names); len(near) > 0 {
+		e.Hint = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return e
+}
+
+func checkInput(name string, in sentinels.Input, v json.RawMessage) error {
+	if in.Type != "" && !hasType(v, in.Type) {
+		return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("input %q: %s is no %s", name, step.Clip(v), in.Type)}
+	}
+	if len(in.Enum) == 0 {
+		return nil
+	}
+	for _, allowed := range in.Enum {
+		if strictjson.Equal(allowed, v) {
+			return nil
+		}
+	}
+	return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("input %q: %s is none of the values it may have", name, step.Clip(v))}
+}
+
+func hasType(v json.RawMessage, want string) bool {
+	var x any
+	if json.Unmarshal(v, &x) != nil {
+		return false
+	}
+	switch x := x.(type) {
+	case string:
+		return want == "string"
+	case bool:
+		return want == "boolean"
+	case float64:
+		return want == "number" || want == "integer" && x == float64(int64(x))
+	case []any:
+		return want == "array"
+	case map[string]any:
+		return want == "object"
+	}
+	return false
+}
+
+// NewRunID returns the id of a run that begins now.
+func NewRunID() sentinels.RunID { return sentinels.RunID(uuid.Must(uuid.NewV7()).String()) }
+
+func newSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}

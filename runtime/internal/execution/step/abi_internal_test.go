@@ -1,0 +1,33 @@
+package step
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abitest/abidoc"
+)
+
+// TestLimitTable compares the limits of the engine with clauses A8.1 and A8.7.
+func TestLimitTable(t *testing.T) {
+	l := run.Limits{}.WithDefaults()
+	abidoc.Want(t, "A8.1", map[string]string{
+		"one request or answer":                                           abidoc.Bytes(maxMessage) + "; larger answers are cut where a command can page, and refused elsewhere",
+		"host calls of one attempt since its last checkpoint":             abidoc.Count(l.Calls),
+		"arrays and objects within each other, in a request":              abidoc.Count(requestLimits.Depth),
+		"requests and results of those calls":                             abidoc.Bytes(int(l.CallBytes)) + " (callBytes); the call that passes it ends the attempt with limit",
+		"requests of sentinel_log of one attempt":                         abidoc.Count(l.LogLines) + " and " + abidoc.Bytes(int(l.LogBytes)) + " together; the others are answered and dropped, and the log says how many",
+		"requests of sentinel_var and sentinel_checkpoint of one attempt": abidoc.Bytes(int(l.StoredBytes)),
+		"child runs of a run at once":                                     abidoc.Count(l.Children) + "; when a child ends, the active runs that it started count as children of the run above it",
+		"names and data of the events that one iteration emits, by sentinel_emit and by commands": abidoc.Bytes(int(l.EventBytes)) +
+			" (eventBytes), then the error limit; events of a repeated attempt count again, a resumed run counts on from its journal",
+		"nesting of child runs":           abidoc.Count(l.Depth),
+		"step executions of an iteration": abidoc.Count(l.Steps),
+		"runs in a chain of events":       abidoc.Count(l.Hops),
+		"time of run":                     fmt.Sprintf("the smallest of the step's timeoutMs, the run's maxStepTimeoutMs and the time granted to the plugin; %d minutes if none is set", l.StepTimeout/time.Minute),
+	})
+	abidoc.Want(t, "A8.7", map[string]string{
+		"sentinel_block: outputs of nested steps in one answer": abidoc.Bytes(maxMessage),
+	})
+}

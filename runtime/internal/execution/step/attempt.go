@@ -1,0 +1,466 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+)
+
+// An attempt is one attempt of a step execution: a guest that runs, perhaps several times,
+// until it returns. Every time it runs it starts from the beginning, or from
+// its last checkpoint, and the calls it made before are answered from records.
+type attempt struct {
+	*stepExecution
+	n      int
+	retry  json.RawMessage
+	mod    *pluginset.Module // until the iteration ends
+	fields json.RawMessage
+	tools  []string          // the step's allow-list, nil if it has none
+	env    map[string]string // variables of the step's shell lines
+	seed   uint64
+	base   time.Time
+	spent  time.Duration // active time used before a crash
+
+	ctx  context.Context // of the attempt; the guest's own ends whenever it is unloaded
+	work sync.WaitGroup  // behind the attempt's calls, under ctx
+
+	mu         sync.Mutex
+	timer      *clock.ActiveTimer // of the time limit
+	waited     time.Duration      // when a wait or the nested steps ended last, in the run's active time
+	calls      map[int]*call      // since the checkpoint
+	callBytes  int64              // of their requests and results
+	checkpoint *journal.CheckpointBody
+	state      json.RawMessage
+	block      int // ordinal of the next block
+	logs       int // log lines reported so far
+	talks      map[string]*conversation
+
+	// Of the guest that runs now.
+	holds     bool // an execution slot
+	seq       int
+	guestLogs int
+	used      attemptUse
+}
+
+// begin resolves the step's fields and writes the start of the attempt.
+func (a *attempt) begin(ctx context.Context) error {
+	mod, err := a.run.Plugins().Lookup(a.step.Type)
+	if err != nil {
+		return err
+	}
+	a.mod = mod
+	fields, unknown, err := a.resolve()
+	if err != nil {
+		return err
+	}
+	a.fields = fields
+	a.seed = seedOf(a.run.Start().Seed, a.key(), a.enclosing, a.n)
+	if seed, ok := mod.Seed(); ok {
+		a.seed = seed
+	}
+	a.base = time.Now()
+	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
+	kept, err := a.svc.Values.Redacted(fields)
+	if err != nil {
+		return err
+	}
+	body := &journal.StepStartBody{
+		Type: a.step.Type, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
+		Env: a.env, Seed: a.seed, ClockBase: a.base.UnixMicro(), Unknown: unknown,
+		Condition: a.condition,
+	}
+	a.begun = true
+	ticket := a.write(true, a.n, &journal.Record{Kind: journal.StepStart, Time: body.ClockBase, StepStart: body})
+	p := a.progress(run.OnStepStart, a.n)
+	ticket.OnDone(func(error) { a.run.Report(p) })
+	for _, name := range unknown {
+		a.log("warn", fmt.Sprintf("nothing has set %s; it stays as written", name))
+	}
+	return nil
+}
+
+// resolve replaces the references in the step's fields, each as its mark says.
+func (a *attempt) resolve() (json.RawMessage, []string, error) {
+	spec, marks := a.mod.Fields(a.step.Type)
+	lookup := a.run.Lookup(a.sc, a.retry)
+	out := make(map[string]json.RawMessage, len(a.step.Fields)+1)
+	var unknown []string
+	for name, raw := range a.step.Fields {
+		var names []string
+		var err error
+		switch marks[name] {
+		case abi.MarkExpression, abi.MarkRaw, abi.MarkDefinition:
+			out[name] = raw
+		case abi.MarkShell:
+			out[name], names, err = a.shellLine(raw, lookup)
+		case abi.MarkParams:
+			out[name], names, err = a.resolveParams(raw, lookup)
+		default:
+			out[name], names, err = spec.ResolveField(name, raw, lookup)
+		}
+		if err != nil {
+			return nil, nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("%s: %v", name, err)}
+		}
+		unknown = append(unknown, names...)
+		if marks[name] == abi.MarkTools {
+			a.tools = toolList(out[name])
+		}
+	}
+	pluginset.AddCounts(out, a.step, marks)
+	fields, err := json.Marshal(out)
+	if err != nil {
+		return nil, nil, err
+	}
+	// What references brought in was not known when the definition was checked.
+	if err := spec.CheckFields(fields); err != nil {
+		return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("step %s: %v", a.address, err)}
+	}
+	return fields, unknown, nil
+}
+
+// shellLine rewrites a shell line so that the values of variables reach it
+// through its environment, never as text of the line.
+func (a *attempt) shellLine(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
+	var line string
+	if err := json.Unmarshal(raw, &line); err != nil {
+		return nil, nil, errors.New("a shell line is a string")
+	}
+	if a.env == nil {
+		a.env = map[string]string{}
+	}
+	rewritten, problems := reference.ShellLine(a.env, line, lookup)
+	if len(problems) > 0 {
+		return nil, nil, errors.New(problems[0])
+	}
+	b, err := json.Marshal(rewritten)
+	return b, nil, err
+}
+
+// resolveParams resolves the parameters of the command that the field "command"
+// names, by that command's own schema.
+func (a *attempt) resolveParams(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
+	var name string
+	if err := json.Unmarshal(a.step.Fields["command"], &name); err == nil {
+		name, _ = reference.ResolveText(name, lookup)
+	}
+	var params map[string]json.RawMessage
+	info, ok := external.CommandInfo{}, false
+	if a.svc.Commands != nil {
+		info, ok = a.svc.Commands.Lookup(name)
+	}
+	if !ok || json.Unmarshal(raw, &params) != nil {
+		return reference.Resolve(raw, lookup) // an unknown command is refused when it is called
+	}
+	shape, err := a.svc.shapes.of(info)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(info.Raw) == 0 && len(info.Shell) == 0 {
+		return shape.Resolve(raw, lookup)
+	}
+	special := map[string]json.RawMessage{}
+	for field, value := range params {
+		switch {
+		case slices.Contains(info.Raw, field):
+			special[field] = value
+		case slices.Contains(info.Shell, field) && isString(value):
+			line, _, err := a.shellLine(value, lookup)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", field, err)
+			}
+			special[field] = line
+		}
+	}
+	for field := range special {
+		delete(params, field)
+	}
+	rest, err := json.Marshal(params)
+	if err != nil {
+		return nil, nil, err
+	}
+	rest, unknown, err := shape.Resolve(rest, lookup)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := json.Unmarshal(rest, &params); err != nil {
+		return nil, nil, err
+	}
+	for field, value := range special {
+		params[field] = value
+	}
+	b, err := json.Marshal(params)
+	return b, unknown, err
+}
+
+func isString(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
+
+func toolList(raw json.RawMessage) []string {
+	tools := []string{}
+	if json.Unmarshal(raw, &tools) != nil {
+		return []string{} // not a list: allows nothing
+	}
+	return tools
+}
+
+// restore resumes an attempt that a crash interrupted. Nothing is resolved
+// again; the module is the one it started with.
+func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
+	s := past.Start
+	a.begun = true
+	fields, err := a.svc.Values.Load(s.Fields)
+	if err != nil {
+		return err
+	}
+	if a.mod, err = a.run.Plugins().ByDigest(ctx, s.Module); err != nil {
+		return err
+	}
+	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, time.UnixMicro(s.ClockBase)
+	a.logs = past.Logs
+	a.spent = a.run.Clock().Elapsed() - time.Duration(past.Elapsed)*time.Microsecond
+	_, marks := a.mod.Fields(s.Type)
+	var values map[string]json.RawMessage
+	if json.Unmarshal(fields, &values) == nil {
+		for name, mark := range marks {
+			if raw, ok := values[name]; ok && mark == abi.MarkTools {
+				a.tools = toolList(raw)
+			}
+		}
+	}
+	if a.n > 1 {
+		a.retry = retryValue(a.n, a.past.Failed)
+	}
+	if err := a.restoreCalls(past); err != nil {
+		return err
+	}
+	a.past.Attempt = nil // they are restored, and the run may wait for days
+	return nil
+}
+
+// execute calls the guest until it returns. Each time it is parked, because what it waits
+// for takes long, it is called again once the answer is there.
+func (a *attempt) execute(ctx context.Context) (json.RawMessage, error) {
+	limit, named := a.timeLimit()
+	end := a.limit(ctx, limit, named)
+	defer end()
+	for {
+		if err := a.settle(a.ctx); err != nil {
+			return nil, err
+		}
+		out, err := a.callGuest(a.ctx, limit)
+		if err != nil {
+			if err = a.why(err); err == nil {
+				continue
+			}
+		}
+		return out, err
+	}
+}
+
+// limit gives the attempt a context that ends at its time limit. The returned
+// function ends it and its remaining work. A limit that the definition does not name is
+// there for calls that hang: it starts again while the step waits, for a time, an
+// event, a person or a child, or for its nested steps, which have their own.
+//
+//go:noinline
+func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var arm func(due time.Duration)
+	arm = func(due time.Duration) {
+		t := a.run.Clock().At(due, func() {
+			if next := a.waitLimit(limit); !named && next > 0 {
+				arm(next)
+				return
+			}
+			cancel(errf(abi.Timeout, "step %s timed out after %s", a.address, limit))
+		})
+		a.mu.Lock()
+		a.timer = t
+		a.mu.Unlock()
+	}
+	arm(a.run.Clock().Elapsed() - a.spent + limit)
+	a.ctx = ctx
+	return func() {
+		a.abandon(cancel)
+		a.mu.Lock()
+		t := a.timer
+		a.mu.Unlock()
+		t.Stop()
+	}
+}
+
+// waitLimit returns when a default limit is due again, in the run's active
+// time: limit after the wait that is under way or the one that ended last; 0 if that
+// time is over. A step that waited for just the limit has all of it left.
+func (a *attempt) waitLimit(limit time.Duration) time.Duration {
+	now := a.run.Clock().Elapsed()
+	if a.waits() {
+		return now + limit
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if due := a.waited + limit; a.waited > 0 && due > now {
+		return due
+	}
+	return 0
+}
+
+// isWait reports whether a function takes as long as it takes.
+func isWait(function string) bool { return function == abi.FuncWait || function == abi.FuncBlock }
+
+// waits reports whether the attempt's open call is one that takes as long as it
+// takes.
+func (a *attempt) waits() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.calls {
+		select {
+		case <-c.done:
+		default:
+			return isWait(c.function)
+		}
+	}
+	return false
+}
+
+// why returns the reason of a guest's end: nil when it was unloaded to wait.
+func (a *attempt) why(err error) error {
+	if errors.Is(err, errPark) {
+		return nil
+	}
+	if cause := context.Cause(a.ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// timeLimit is the active time that the attempt may take: the smallest of the
+// step's own, the run's limit for steps and the plugin's. named is false for the host's
+// default, which holds where neither says anything.
+func (a *attempt) timeLimit() (limit time.Duration, named bool) {
+	safety := a.run.Definition().Safety
+	grant, _ := a.mod.Allowed()
+	for _, ms := range []int64{safety.MaxStepTimeoutMs, a.step.TimeoutMs, grant.TimeoutMs} {
+		own := time.Duration(ms) * time.Millisecond
+		if ms > 0 && (!named || own < limit) {
+			limit, named = own, true
+		}
+	}
+	if !named {
+		limit = a.svc.Limits.StepTimeout
+	}
+	return limit, named
+}
+
+// callGuest runs the guest once, until it returns or is parked.
+func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawMessage, error) {
+	if err := a.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.run.Enter(ctx); err != nil {
+		return nil, err
+	}
+	a.holds = true
+	defer func() {
+		if a.holds {
+			a.run.Leave()
+		}
+	}()
+	input, err := a.input()
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	a.seq, a.guestLogs, a.used = 0, 0, attemptUse{}
+	replayed := a.n > 1 || len(a.calls) > 0 || a.checkpoint != nil
+	if a.checkpoint != nil {
+		a.seq = a.checkpoint.Seq
+		a.guestLogs = a.checkpoint.Logs
+		a.used = attemptUse{logs: a.checkpoint.LogBytes, stored: a.checkpoint.Stored}
+	}
+	a.mu.Unlock()
+	res, err := a.mod.Run(ctx, wasm.Invocation{
+		Input: input, Seed: a.seed, ClockBase: a.base, Call: a.handleHostCall, Compute: limit, Pure: replayed,
+		Limits: wasm.Limits{MemoryBytes: a.memory()},
+	})
+	if !errors.Is(err, errPark) {
+		a.reportDropped()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return res.Output, nil
+}
+
+// memory bounds the guest's linear memory, in bytes, ABI clause A8.1: the grant may raise or lower it,
+// within the limit of the run.
+func (a *attempt) memory() int64 {
+	most := a.svc.Limits.GuestMemory
+	if grant, _ := a.mod.Allowed(); grant.Memory > 0 {
+		most = grant.Memory
+	}
+	return min(most, a.run.MemoryLimit(), plugin.MaxMemory)
+}
+
+// input is clause A3 of the ABI.
+func (a *attempt) input() ([]byte, error) {
+	type stepInput struct {
+		Type    sentinels.StepType `json:"type"`
+		ID      string             `json:"id,omitempty"`
+		Name    string             `json:"name,omitempty"`
+		Address string             `json:"address"`
+		Path    string             `json:"path"`
+		Fields  json.RawMessage    `json:"fields"`
+	}
+	type runInput struct {
+		ID        sentinels.RunID `json:"id"`
+		Sentinel  sentinels.ID    `json:"sentinel"`
+		Iteration int             `json:"iteration"`
+		Workspace string          `json:"workspace"`
+		Key       string          `json:"key"`
+	}
+	return json.Marshal(struct {
+		ABI     int             `json:"abi"`
+		Step    stepInput       `json:"step"`
+		Run     runInput        `json:"run"`
+		Attempt int             `json:"attempt"`
+		Retry   json.RawMessage `json:"retry,omitempty"`
+		State   json.RawMessage `json:"state,omitempty"`
+	}{
+		ABI:  abi.Version,
+		Step: stepInput{a.step.Type, a.step.ID, a.step.Name, a.address, a.path, a.fields},
+		Run:  runInput{a.run.ID(), a.run.Start().Sentinel, a.run.Iteration(), a.run.Start().Workspace, a.key()},
+
+		Attempt: a.n, Retry: a.retry, State: a.state,
+	})
+}
+
+// log reports a log line of the guest. Lines that an earlier execution of the guest has
+// reported are not repeated.
+func (a *attempt) log(level, message string) {
+	p := a.progress(run.OnLog, a.n)
+	p.Level, p.Message = level, message
+	a.run.Report(p)
+}
+
+// seedOf derives an attempt's seed, so that the same run is the same everywhere.
+func seedOf(run uint64, key string, enclosing []int, n int) uint64 {
+	sum := digestSum(fmt.Sprint(run), key, fmt.Sprint(enclosing), fmt.Sprint(n))
+	return uint64(sum[0]) | uint64(sum[1])<<8 | uint64(sum[2])<<16 | uint64(sum[3])<<24 |
+		uint64(sum[4])<<32 | uint64(sum[5])<<40 | uint64(sum[6])<<48 | uint64(sum[7])<<56
+}

@@ -1,0 +1,164 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+type blockRequest struct {
+	Blocks []struct {
+		Field string                     `json:"field"`
+		Vars  map[string]json.RawMessage `json:"vars"`
+	} `json:"blocks"`
+	FailFast    bool `json:"failFast"`
+	Concurrency int  `json:"concurrency"`
+}
+
+type blockResult struct {
+	Success bool            `json:"success"`
+	Output  json.RawMessage `json:"output,omitempty"`
+	Error   *abi.Error      `json:"error,omitempty"`
+
+	cancelled bool
+}
+
+// startBlock is clause A6.8: nested step lists, one in the step's own scope or
+// several as parallel branches.
+func (a *attempt) startBlock(ctx context.Context, c *call) error {
+	var req blockRequest
+	e := parse(c, &req)
+	if e == nil && len(req.Blocks) == 0 {
+		e = errf(abi.BadFields, "%s: no block is named", abi.FuncBlock)
+	}
+	if e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	a.mu.Lock()
+	first := a.block
+	a.block += len(req.Blocks)
+	a.mu.Unlock()
+	body := journal.CallStartBody{Block: first}
+	for _, b := range req.Blocks {
+		body.Branches = append(body.Branches, a.svc.Redact.Values(b.Vars))
+	}
+	return a.beginCall(ctx, c, body)
+}
+
+func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
+	var req blockRequest
+	if e := parse(c, &req); e != nil {
+		return callEnd{err: e}, nil
+	}
+	results := make([]blockResult, len(req.Blocks))
+	end := callEnd{body: journal.CallEndBody{Blocks: len(req.Blocks)}}
+	var err error
+	if len(req.Blocks) == 1 {
+		results[0], err = a.oneBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
+	} else {
+		end.body.Joined, err = a.branches(ctx, c, req, results)
+	}
+	if err != nil {
+		if isLimit(err) {
+			a.run.Cancel(err)
+		}
+		return callEnd{}, err
+	}
+	result, err := json.Marshal(map[string]any{"blocks": results})
+	if len(result) > maxMessage {
+		end.err = errf(abi.Limit, "the outputs of the nested steps of %s have more than 256 KiB in all", a.address)
+		return end, nil
+	}
+	end.result = result
+	return end, err
+}
+
+// oneBlock executes one nested list. Its error is a result of the block; only
+// what ends the run or the branch comes back as an error.
+func (a *attempt) oneBlock(ctx context.Context, sc Scope, field string, ordinal int) (blockResult, error) {
+	steps, ok := a.step.Blocks[field]
+	if !ok {
+		if _, known := a.branchField(field); !known {
+			return blockResult{Error: errf(abi.BadFields, "%s: step %s has no nested steps %q", abi.FuncBlock, a.address, field)}, nil
+		}
+	}
+	l := &List{
+		svc: a.svc, run: a.run, sc: sc, steps: steps,
+		path:     fmt.Sprintf("%s#%d.%s.", a.path, ordinal, field),
+		address:  fmt.Sprintf("%s.%s.", a.address, field),
+		attempts: append(append([]int(nil), a.enclosing...), a.n),
+	}
+	out, err := l.RunSteps(ctx)
+	if err == nil {
+		return blockResult{Success: true, Output: out}, nil
+	}
+	if ended(ctx, err) != nil {
+		return blockResult{}, err
+	}
+	return blockResult{Output: out, Error: AsError(err, abi.Internal)}, nil
+}
+
+// branchField reports whether field may name nested steps of this type at all:
+// one that is left out is an empty list.
+func (a *attempt) branchField(field string) (string, bool) {
+	_, marks := a.mod.Fields(a.step.Type)
+	mark := marks[field]
+	return mark, mark == abi.MarkSteps
+}
+
+// branches executes several lists in parallel, each with a copy of the scope. It
+// returns the branches whose writes the end of the call applies, in their order.
+func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, results []blockResult) ([]int, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := req.Concurrency
+	if limit <= 0 || limit > len(req.Blocks) {
+		limit = len(req.Blocks)
+	}
+	tokens := make(chan struct{}, limit)
+	scopes := make([]Scope, len(req.Blocks))
+	errs := make([]error, len(req.Blocks))
+	for i := range req.Blocks {
+		scopes[i] = a.run.BranchScope(history.BranchKey(a.path, c.start.Block+i, append(slices.Clone(a.enclosing), a.n)))
+	}
+	var wg sync.WaitGroup
+	for i := range req.Blocks {
+		wg.Go(func() {
+			select {
+			case tokens <- struct{}{}:
+				defer func() { <-tokens }()
+			case <-ctx.Done():
+				errs[i] = context.Cause(ctx)
+				return
+			}
+			results[i], errs[i] = a.oneBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i)
+			switch {
+			case errs[i] == nil && results[i].Error != nil && req.FailFast:
+				cancel(errSibling)
+			case isLimit(errs[i]):
+				a.run.Cancel(errs[i]) // the other branches end with the run
+			}
+		})
+	}
+	wg.Wait()
+	var joined []int
+	for i := range req.Blocks {
+		switch {
+		case errors.Is(errs[i], errSibling):
+			results[i] = blockResult{Error: errf(abi.Cancelled, "branch %d was cancelled: another branch failed", i), cancelled: true}
+		case errs[i] != nil:
+			return nil, errs[i]
+		default:
+			joined = append(joined, i)
+		}
+	}
+	return joined, nil
+}

@@ -1,0 +1,34 @@
+package step
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+)
+
+// callCheckpoint is clause A6.12: what came before is never replayed again.
+func (a *attempt) callCheckpoint(c *call) (wasm.Reply, error) {
+	var req struct {
+		State json.RawMessage `json:"state"`
+	}
+	now := time.Now()
+	if e := parse(c, &req); e != nil {
+		c.answer(nil, e, now)
+		return c.reply(), nil
+	}
+	state, err := a.svc.Values.Redacted(req.State)
+	if err != nil {
+		return wasm.Reply{}, err
+	}
+	a.mu.Lock()
+	body := &journal.CheckpointBody{Seq: c.seq, Hash: c.hash, State: state, Block: a.block, Logs: a.logs, LogBytes: a.used.logs, Stored: a.used.stored}
+	a.checkpoint, a.state = body, req.State
+	clear(a.calls)
+	a.callBytes = 0
+	a.mu.Unlock()
+	a.write(true, a.n, &journal.Record{Kind: journal.Checkpoint, Checkpoint: body})
+	c.answer(json.RawMessage("{}"), nil, now)
+	return c.reply(), nil
+}

@@ -1,0 +1,182 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+type CommandRequest struct {
+	Command string          `json:"command"`
+	Params  json.RawMessage `json:"params"`
+	By      string          `json:"by"`
+	Tools   []string        `json:"tools"`
+}
+
+// startCommand is clause A6.3. A command that only reads waits for nothing; one
+// whose effect lies in Records commits with its answer; any other one starts
+// when its start is durable.
+func (a *attempt) startCommand(ctx context.Context, c *call) error {
+	req, e := c.commandRead()
+	if e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	if a.svc.Commands == nil {
+		a.complete(c, callEnd{err: errf(abi.Unavailable, "command %q: this program has no commands", req.Command)})
+		return nil
+	}
+	info, known := a.svc.Commands.Lookup(req.Command)
+	if known && info.InStore {
+		return a.storeCommand(ctx, c, *req)
+	}
+	info.ReadOnly = info.ReadOnly || info.OnlyReads(req.Params)
+	effect := known && !info.ReadOnly
+	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
+}
+
+// commandRead returns the request of a command call, which is read once: when
+// the call is made, or when it is resumed from the journal. Only the work
+// behind the call asks, one step after the other.
+func (c *call) commandRead() (*CommandRequest, *abi.Error) {
+	if c.command == nil {
+		req := new(CommandRequest)
+		if e := parse(c, req); e != nil {
+			return nil, e
+		}
+		c.command = req
+	}
+	return c.command, nil
+}
+
+func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
+	req, e := c.commandRead()
+	if e != nil {
+		return callEnd{err: e}, nil
+	}
+	if err := a.run.Enter(ctx); err != nil {
+		return callEnd{}, err
+	}
+	defer a.run.Leave()
+	var out json.RawMessage
+	count := a.run.Emission()
+	err := a.waitForFiles(ctx, req.Command, func() (err error) {
+		out, err = a.svc.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, *req, nil))
+		return err
+	})
+	if err != nil && ctx.Err() != nil {
+		return callEnd{body: journal.CallEndBody{Emitted: count.Total()}}, err
+	}
+	end := a.commandEnd(out, err)
+	end.body.Emitted = count.Total()
+	return end, nil
+}
+
+// commandEnd makes a command's answer fit into a message to a guest.
+func (a *attempt) commandEnd(out json.RawMessage, err error) callEnd {
+	if err != nil {
+		return callEnd{err: AsError(err, abi.Internal)}
+	}
+	if len(out) > maxMessage {
+		return callEnd{err: &abi.Error{
+			Code: abi.Limit, Message: "the command's result has more than 256 KiB",
+			Hint: "ask for less: most commands take a limit, an offset or a path",
+		}}
+	}
+	return callEnd{result: out}
+}
+
+// maxMessage is clause A8: the most that one answer may have.
+const maxMessage = 256 << 10
+
+func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, tx *document.Tx) external.CommandCall {
+	deadline, _ := ctx.Deadline()
+	if len(req.Params) == 0 || string(req.Params) == "null" {
+		req.Params = json.RawMessage("{}")
+	}
+	return external.CommandCall{
+		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.tools,
+		Run: a.run.ID(), Sentinel: a.run.Start().Sentinel, Path: a.path, Attempt: a.n, Key: a.callKey(c),
+		Workspace: a.run.Start().Workspace, Env: a.commandEnv(), Deadline: deadline, Documents: tx,
+	}
+}
+
+// commandEnv is what a process that the step starts finds in its environment:
+// the variables of its shell lines and what identifies the step.
+func (a *attempt) commandEnv() map[string]string {
+	env := map[string]string{
+		"SENTINEL_RUN": string(a.run.ID()), "SENTINEL_STEP": a.path, "SENTINEL_IDEMPOTENCY_KEY": a.key(),
+	}
+	for k, v := range a.env {
+		env[k] = v
+	}
+	return env
+}
+
+// storeCommand calls a command whose whole effect lies in documents. Its writes
+// and the call's end are one commit, so it is never in doubt.
+func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest) error {
+	if a.label == "" {
+		a.label = req.Command
+	}
+	started := time.Now()
+	body := journal.CallEndBody{Label: req.Command}
+	count := a.run.Emission()
+	var end callEnd
+	var done *store.Ticket
+	err := a.svc.Documents.Transact(func(tx *document.Tx) error {
+		out, err := a.svc.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, req, tx))
+		if err != nil {
+			return err
+		}
+		if end = a.commandEnd(out, nil); end.err != nil {
+			return end.err
+		}
+		end.body = body
+		end.body.Emitted = count.Total()
+		return nil
+	}, func(puts []store.Put) *store.Ticket {
+		end.puts = puts
+		done = a.complete(c, end)
+		return done
+	})
+	if done == nil { // the command failed, nothing was written
+		count.Revoke()
+		if Over(ctx) {
+			return context.Cause(ctx)
+		}
+		done = a.complete(c, callEnd{err: AsError(err, abi.Internal), body: body})
+		err = nil
+	}
+	p := a.progress(run.OnCallEnd, a.n)
+	p.Function, p.Label, p.Duration = c.function, req.Command, time.Since(started)
+	c.addModelCall(&p)
+	done.OnDone(func(error) { a.run.Report(p) })
+	return err
+}
+
+// maxProgressParams is the size of a call's parameters, in bytes, up to which progress has them.
+const maxProgressParams = 4 << 10
+
+// addModelCall adds to progress what a model wanted, for those who watch it work.
+func (c *call) addModelCall(p *run.Progress) {
+	if c.function != abi.FuncCommand {
+		return
+	}
+	req, e := c.commandRead()
+	if e != nil || req.By != "model" {
+		return
+	}
+	p.ByModel = true
+	if len(req.Params) <= maxProgressParams {
+		p.Params = req.Params
+	}
+}

@@ -1,0 +1,47 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type emitRequest struct {
+	Event string          `json:"event"`
+	Data  json.RawMessage `json:"data"`
+}
+
+// callEmit is clause A6.10. The event and the call's end are one commit.
+func (a *attempt) callEmit(_ context.Context, c *call) error {
+	var req emitRequest
+	if e := parse(c, &req); e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	chain := a.run.Chain()
+	if chain.Hops > a.svc.Limits.Hops {
+		a.complete(c, callEnd{err: chain.Refuse(req.Event, a.svc.Limits.Hops)})
+		return nil
+	}
+	e := sentinels.Event{
+		ID: a.callKey(c), Name: req.Event, Source: "sentinel/" + string(a.run.Start().Sentinel),
+		Time: time.Now().UTC(), Data: req.Data, Hops: chain.Hops, Path: chain.Path,
+	}
+	count := a.run.Emission()
+	if err := count.Add(e); err != nil {
+		a.complete(c, callEnd{err: AsError(err, abi.Limit)})
+		return nil
+	}
+	result, err := json.Marshal(map[string]string{"id": e.ID})
+	if err != nil {
+		return err
+	}
+	return a.svc.Events.Append(e, func(puts ...store.Put) *store.Ticket {
+		return a.complete(c, callEnd{result: result, puts: puts, body: journal.CallEndBody{Label: req.Event, Emitted: count.Total()}})
+	})
+}

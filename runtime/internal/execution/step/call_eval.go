@@ -1,0 +1,36 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// callEval is clause A6.6.
+func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
+	var req struct {
+		Expression string                     `json:"expression"`
+		Vars       map[string]json.RawMessage `json:"vars"`
+	}
+	if e := parse(c, &req); e != nil {
+		return callEnd{err: e}, nil
+	}
+	outer := ConditionVars(a.run.Lookup(a.sc, a.retry))
+	v, err := a.svc.Conditions.Eval(ctx, req.Expression, func(name string) (json.RawMessage, bool) {
+		if v, ok := req.Vars[name]; ok {
+			return v, true
+		}
+		return outer(name)
+	})
+	if err != nil {
+		if Over(ctx) {
+			return callEnd{}, context.Cause(ctx)
+		}
+		return callEnd{err: AsError(err, abi.Plugin)}, nil
+	}
+	return reply(struct {
+		Value  json.RawMessage `json:"value,omitempty"`
+		Truthy bool            `json:"truthy"`
+	}{v.JSON, v.Truthy})
+}

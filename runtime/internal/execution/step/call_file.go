@@ -1,0 +1,34 @@
+package step
+
+import (
+	"context"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// startFile is clause A6.16. Every operation may be made again, so a crash
+// leaves none in doubt; what writes starts when its start is durable, so that
+// the journal knows of everything that was written.
+func (a *attempt) startFile(ctx context.Context, c *call) error {
+	var req struct {
+		Folder string `json:"folder"`
+		Op     string `json:"op"`
+		Path   string `json:"path"`
+	}
+	if err := strictjson.DecodeOpen(c.request, &req, requestLimits); err != nil {
+		a.complete(c, callEnd{err: errf(abi.BadFields, "%s: %v", abi.FuncFile, err)})
+		return nil
+	}
+	if a.svc.Folders == nil {
+		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this program grants no plugin a folder", abi.FuncFile)})
+		return nil
+	}
+	effect := req.Op == "write" || req.Op == "remove"
+	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: true, Label: req.Op + " " + req.Folder + ":" + req.Path})
+}
+
+func (a *attempt) doFile(ctx context.Context, c *call) (callEnd, error) {
+	return a.doOutside(ctx, c, a.svc.Folders)
+}

@@ -1,0 +1,60 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// startHTTP is clause A6.13.
+func (a *attempt) startHTTP(ctx context.Context, c *call) error {
+	var req struct {
+		Method string `json:"method"`
+		URL    string `json:"url"`
+	}
+	if err := strictjson.DecodeOpen(c.request, &req, requestLimits); err != nil {
+		a.complete(c, callEnd{err: errf(abi.BadFields, "%s: %v", abi.FuncHTTP, err)})
+		return nil
+	}
+	if a.svc.HTTP == nil {
+		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this program grants no plugin the network", abi.FuncHTTP)})
+		return nil
+	}
+	safe := req.Method == "" || req.Method == http.MethodGet || req.Method == http.MethodHead
+	return a.beginCall(ctx, c, journal.CallStartBody{Effect: !safe, Safe: safe, Label: req.Method + " " + req.URL})
+}
+
+func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {
+	return a.doOutside(ctx, c, a.svc.HTTP)
+}
+
+// doOutside makes a call that the plugin makes by itself.
+func (a *attempt) doOutside(ctx context.Context, c *call, outside interface {
+	Do(ctx context.Context, call external.PluginCall) (json.RawMessage, error)
+}) (callEnd, error) {
+	if err := a.run.Enter(ctx); err != nil {
+		return callEnd{}, err
+	}
+	defer a.run.Leave()
+	grant, ok := a.mod.Allowed()
+	if !ok { // taken back while the call waited for its turn
+		return callEnd{err: a.denied(c)}, nil
+	}
+	var out json.RawMessage
+	err := a.waitForFiles(ctx, c.function, func() (err error) {
+		out, err = outside.Do(ctx, external.PluginCall{
+			Plugin: a.mod.Manifest().Name, Run: a.run.ID(), Workspace: a.run.Start().Workspace, Key: a.callKey(c),
+			Grant: grant, Request: c.request,
+		})
+		return err
+	})
+	if err != nil && ctx.Err() != nil {
+		return callEnd{}, err
+	}
+	return a.commandEnd(out, err), nil
+}

@@ -1,0 +1,280 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+type llmRequest struct {
+	Conversation string              `json:"conversation"`
+	Append       []sentinels.Message `json:"append"`
+	System       string              `json:"system"`
+	Model        string              `json:"model"`
+	Temperature  *float64            `json:"temperature"`
+	MaxTokens    int64               `json:"maxTokens"`
+	Tools        []string            `json:"tools"`
+	Schema       json.RawMessage     `json:"schema"`
+	Context      bool                `json:"context"`
+}
+
+// A conversation is the messages of one exchange with a model. It lives as long
+// as the attempt and is rebuilt from the attempt's records.
+type conversation struct {
+	id       string
+	system   string
+	messages []sentinels.Message
+}
+
+// startLLM is clause A6.4: one turn. Its worst case is reserved before it starts
+// and what it really cost after it ended.
+func (a *attempt) startLLM(ctx context.Context, c *call) error {
+	var req llmRequest
+	if e := parse(c, &req); e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	if a.svc.Models == nil {
+		a.complete(c, callEnd{err: errf(abi.Unavailable, "this program has no models")})
+		return nil
+	}
+	added := ""
+	if req.Conversation == "" && req.Context {
+		added = a.contextText()
+	}
+	talk, e := a.talk(c, req, added)
+	if e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	quote, err := a.svc.Models.Quote(ctx, a.turn(talk, req))
+	if err != nil {
+		a.complete(c, callEnd{err: AsError(err, abi.Unavailable)})
+		return nil
+	}
+	if e := a.deniedModel(req.Model, quote); e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	quote.Worst.Calls = 1
+	if err := a.run.Reserve(ctx, quote); err != nil {
+		if e := abi.As(err); e != nil {
+			a.complete(c, callEnd{err: e})
+			return nil
+		}
+		return err
+	}
+	body := journal.CallStartBody{Effect: true, Safe: true, Label: quote.Provider + "/" + quote.Model, Reserved: &quote.Worst}
+	if added != "" {
+		text, _ := json.Marshal(added)
+		if body.Added, err = a.svc.Values.Redacted(text); err != nil {
+			return err
+		}
+	}
+	return a.beginCall(ctx, c, body)
+}
+
+// resumeLLM counts the reservation of a turn that a crash interrupted as spent. If the
+// turn is made again, doLLM reserves once more.
+func (a *attempt) resumeLLM(c *call) {
+	a.run.Charge(*c.start.Reserved)
+	c.again = true
+}
+
+func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
+	var req llmRequest
+	if e := parse(c, &req); e != nil {
+		return callEnd{err: e}, nil
+	}
+	worst := *c.start.Reserved
+	if c.again {
+		a.run.ReserveAgain(worst)
+	}
+	spent := sentinels.Usage{}
+	defer func() { a.run.Settle(worst, spent) }()
+	added, err := a.addedText(c)
+	if err != nil {
+		return callEnd{}, err
+	}
+	talk, e := a.talk(c, req, added)
+	if e != nil {
+		return callEnd{err: e}, nil
+	}
+	if err := a.run.Enter(ctx); err != nil {
+		return callEnd{}, err
+	}
+	defer a.run.Leave()
+	var r sentinels.Reply
+	err = a.waitForFiles(ctx, c.start.Label, func() (err error) {
+		r, err = a.svc.Models.Turn(ctx, a.turn(talk, req), func(text string) {
+			p := a.progress(run.OnText, a.n)
+			p.Message = text
+			a.run.Report(p)
+		})
+		return err
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			// It is unknown what the server has counted, so the reservation stays.
+			spent = worst
+			return callEnd{}, err
+		}
+		spent = TurnUsage(r.Usage)
+		return callEnd{err: AsError(err, abi.Unavailable), body: journal.CallEndBody{Usage: &spent}}, nil
+	}
+	spent = TurnUsage(r.Usage)
+	r.Usage = spent
+	MakeReadable(&r)
+	a.mu.Lock()
+	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	a.talks[talk.id] = talk
+	a.mu.Unlock()
+	end, err = reply(struct {
+		Conversation string `json:"conversation"`
+		sentinels.Reply
+	}{talk.id, r})
+	end.body.Usage = &spent
+	return end, err
+}
+
+// replyLimits bound JSON in a model's reply. They are below what a guest reads of
+// the whole reply.
+var replyLimits = strictjson.Limits{Bytes: 16 << 20, Depth: 64, Keys: 100_000, StringBytes: 16 << 20}
+
+// MakeReadable makes sure that a guest can read a reply. Arguments with duplicate
+// keys or the like become a JSON string: the command's registry refuses that and
+// says why, and the model can correct the call. A JSON value of that kind is
+// removed and noted as a problem. As they are, either would fail the step.
+func MakeReadable(r *sentinels.Reply) {
+	r.ToolCalls = append([]sentinels.ToolCall{}, r.ToolCalls...) // the model's own list stays as it is
+	for i, call := range r.ToolCalls {
+		if len(call.Arguments) > 0 && strictjson.Check(call.Arguments, replyLimits) != nil {
+			r.ToolCalls[i].Arguments, _ = json.Marshal(string(call.Arguments)) // a string always encodes
+		}
+	}
+	if len(r.JSON) == 0 {
+		return
+	}
+	if err := strictjson.Check(r.JSON, replyLimits); err != nil {
+		r.JSON = nil
+		r.Problems = append(r.Problems, "the reply is not JSON: "+err.Error())
+	}
+}
+
+// talk returns the conversation with the request's messages appended. The kept
+// one changes only when the model has answered, so a failed turn leaves no
+// trace in it.
+func (a *attempt) talk(c *call, req llmRequest, added string) (*conversation, *abi.Error) {
+	next := &conversation{}
+	if req.Conversation == "" {
+		next.id = "c" + strconv.Itoa(c.seq)
+		next.system = strings.TrimSpace(req.System + "\n\n" + added)
+	} else {
+		a.mu.Lock()
+		talk := a.talks[req.Conversation]
+		a.mu.Unlock()
+		if talk == nil {
+			return nil, errf(abi.NotFound, "%s: this step has no conversation %q", abi.FuncLLM, req.Conversation)
+		}
+		*next = *talk
+	}
+	next.messages = append(append([]sentinels.Message(nil), next.messages...), req.Append...)
+	return next, nil
+}
+
+func (a *attempt) turn(talk *conversation, req llmRequest) sentinels.Turn {
+	t := sentinels.Turn{
+		Model: req.Model, System: talk.system, Messages: talk.messages, Schema: req.Schema,
+		Temperature: req.Temperature, MaxTokens: req.MaxTokens,
+	}
+	if len(req.Tools) > 0 && a.svc.Commands != nil {
+		for _, info := range a.svc.Commands.Tools(req.Tools) {
+			t.Tools = append(t.Tools, sentinels.ToolSpec{Name: info.Name, Description: info.Summary, Schema: info.Input})
+		}
+	}
+	return t
+}
+
+// addedText is what the host added to the system text when the call began.
+func (a *attempt) addedText(c *call) (string, error) {
+	raw, err := a.svc.Values.Load(c.start.Added)
+	if err != nil || raw == nil {
+		return "", err
+	}
+	var text string
+	err = json.Unmarshal(raw, &text)
+	return text, err
+}
+
+// contextBytes is the most that the variables take in a model's system text.
+const contextBytes = 32 << 10
+
+// contextText is $ragContext and the accumulated variables as a model reads
+// them.
+func (a *attempt) contextText() string {
+	var b strings.Builder
+	rag := a.run.RAGContext()
+	if rag != nil {
+		b.WriteString("# Context\n\n")
+		b.WriteString(reference.Text(rag))
+		b.WriteString("\n\n")
+	}
+	vars := a.sc.Variables()
+	names := make([]string, 0, len(vars))
+	for name := range vars {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	left := contextBytes
+	for i, name := range names {
+		if i == 0 {
+			b.WriteString("# Variables\n")
+		}
+		text := reference.Text(vars[name])
+		if len(text) > left {
+			text = strings.ToValidUTF8(text[:left], "") + "... (cut)"
+		}
+		left = max(left-len(text), 0)
+		b.WriteString("\n## " + name + "\n" + text + "\n")
+	}
+	return b.String()
+}
+
+// rebuildTalks makes the conversations again from the attempt's records.
+func (a *attempt) rebuildTalks(c *call, reply json.RawMessage) error {
+	var req llmRequest
+	if e := parse(c, &req); e != nil {
+		return e
+	}
+	added, err := a.addedText(c)
+	if err != nil {
+		return err
+	}
+	talk, e := a.talk(c, req, added)
+	if e != nil {
+		return e
+	}
+	var r sentinels.Reply
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return err
+	}
+	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	a.talks[talk.id] = talk
+	return nil
+}
+
+// TurnUsage returns what a turn has cost. One that failed may have cost something
+// too.
+func TurnUsage(u sentinels.Usage) sentinels.Usage {
+	u.Calls = 1
+	return u
+}

@@ -1,0 +1,104 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type spawnRequest struct {
+	Field    string          `json:"field"`
+	Sentinel string          `json:"sentinel"`
+	Inputs   json.RawMessage `json:"inputs"`
+}
+
+// callSpawn is clause A6.9. The child's start key is the call's with the
+// attempts around it: however often a crash repeats the call there is one
+// child, and a new attempt of the step has its own.
+func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
+	var req spawnRequest
+	if e := parse(c, &req); e != nil {
+		return callEnd{err: e}, nil
+	}
+	opt := ChildOptions{Key: digest(a.callKey(c), fmt.Sprint(a.enclosing), fmt.Sprint(a.n))}
+	def, stored, inline, e := a.childDefinition(req.Field, req.Sentinel)
+	if e != nil {
+		return callEnd{err: e}, nil
+	}
+	opt.Revision = stored
+	if len(req.Inputs) > 0 && string(req.Inputs) != "null" {
+		if err := json.Unmarshal(req.Inputs, &opt.Inputs); err != nil {
+			return callEnd{err: errf(abi.BadFields, "inputs: an object is wanted")}, nil
+		}
+	}
+	opt.Inherit = inline
+	id, err := a.run.StartChild(ctx, def, opt)
+	if err != nil {
+		if Over(ctx) {
+			return callEnd{}, context.Cause(ctx)
+		}
+		if errors.Is(err, ErrShutdown) { // and ctx is about to end
+			return callEnd{}, err
+		}
+		return callEnd{err: AsError(err, abi.Internal)}, nil
+	}
+	end, err := reply(map[string]any{"run": id, "sentinel": def.ID})
+	end.body.Child = id
+	return end, err
+}
+
+// childDefinition finds what to start: a definition written in the step, one
+// that it refers to, or a stored one by id.
+func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, revision int, inline bool, e *abi.Error) {
+	if field != "" {
+		raw, ok := a.step.Fields[field]
+		if !ok {
+			return nil, 0, false, errf(abi.BadFields, "step %s has no field %q", a.address, field)
+		}
+		if id = storedID(raw); id == "" {
+			def, problems := a.svc.Definitions.Decode(raw, a.address+"."+field)
+			if len(problems) > 0 {
+				return nil, 0, false, &abi.Error{Code: abi.BadFields, Field: field, Message: problems.Error()}
+			}
+			return def, 0, true, nil
+		}
+	}
+	stored, err := a.svc.Definitions.Get(sentinels.ID(id))
+	if err != nil {
+		return nil, 0, false, AsError(err, abi.Internal)
+	}
+	def, err = a.svc.Definitions.Decoded(stored)
+	if err != nil {
+		return nil, 0, false, AsError(err, abi.BadFields)
+	}
+	return def, stored.Revision, false, nil
+}
+
+// childResult is what a step that awaits a child sees.
+type childResult struct {
+	Success    bool                       `json:"success"`
+	Status     sentinels.Status           `json:"status"`
+	Run        sentinels.RunID            `json:"run"`
+	Iterations int                        `json:"iterations"`
+	Output     json.RawMessage            `json:"output,omitempty"`
+	Variables  map[string]json.RawMessage `json:"variables"`
+	Error      *abi.Error                 `json:"error,omitempty"`
+}
+
+// forParent turns a run's result into what its parent sees: success is only a
+// completed run whose output does not say otherwise.
+func forParent(res run.Result) childResult {
+	var output struct {
+		Success *bool `json:"success"`
+	}
+	said := json.Unmarshal(res.Output, &output) == nil && output.Success != nil && !*output.Success
+	return childResult{
+		Success: res.Status == sentinels.StatusCompleted && !said, Status: res.Status, Run: res.Run,
+		Iterations: res.Iterations, Output: res.Output, Variables: res.Variables, Error: res.Error,
+	}
+}

@@ -1,0 +1,63 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+)
+
+// callVar is clause A6.7.
+func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
+	var req struct {
+		Get string                     `json:"get"`
+		Set map[string]json.RawMessage `json:"set"`
+	}
+	if e := parse(c, &req); e != nil {
+		return callEnd{err: e}, nil
+	}
+	if req.Set != nil {
+		size := a.sc.Size()
+		for name, v := range req.Set {
+			if slices.Contains(sentinels.Reserved, name) {
+				return callEnd{err: errf(abi.BadFields, "variable %q is reserved", name)}, nil
+			}
+			req.Set[name] = journal.Compact(v)
+			if size += int64(len(v)); size > a.run.MemoryLimit() {
+				return callEnd{err: errf(abi.Limit, "maxMemoryMb: variables would pass the run's limit of %d bytes", a.run.MemoryLimit())}, nil
+			}
+		}
+		end, err := reply(struct{}{})
+		end.body.Sets = req.Set
+		return end, err
+	}
+	name, path := splitName(req.Get)
+	v, ok := a.run.Lookup(a.sc, a.retry)(name)
+	if ok && path != "" {
+		v, ok = reference.Path(v, path)
+	}
+	if !ok {
+		v = nil
+	}
+	return reply(struct {
+		Value json.RawMessage `json:"value,omitempty"`
+		Found bool            `json:"found"`
+	}{v, ok})
+}
+
+// splitName cuts "a.b[0]" behind its first name.
+func splitName(s string) (name, path string) {
+	for i, r := range s {
+		if r == '.' {
+			return s[:i], s[i+1:]
+		}
+		if r == '[' {
+			return s[:i], s[i:]
+		}
+	}
+	return s, ""
+}

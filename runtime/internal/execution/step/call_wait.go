@@ -1,0 +1,170 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type waitRequest struct {
+	DurationMs *int64          `json:"durationMs"`
+	Until      string          `json:"until"`
+	Event      string          `json:"event"`
+	Run        sentinels.RunID `json:"run"`
+	Decision   *struct {
+		Prompt    string   `json:"prompt"`
+		Approvers []string `json:"approvers"`
+	} `json:"decision"`
+	TimeoutMs int64 `json:"timeoutMs"`
+}
+
+type waitResult struct {
+	TimedOut bool            `json:"timedOut"`
+	Event    json.RawMessage `json:"event,omitempty"`
+	Result   *childResult    `json:"result,omitempty"`
+	Decision *waitDecision   `json:"decision,omitempty"`
+}
+
+type waitDecision struct {
+	Verdict string          `json:"verdict"`
+	By      string          `json:"by"`
+	At      time.Time       `json:"at"`
+	Comment string          `json:"comment,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+}
+
+// startWait is clause A6.11. Waiting is calendar time: what is due while the
+// host is down is due when it is up again.
+func (a *attempt) startWait(ctx context.Context, c *call) error {
+	var req waitRequest
+	e := parse(c, &req)
+	if e == nil {
+		e = req.check()
+	}
+	if e != nil {
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	body := journal.CallStartBody{}
+	now := a.svc.Calendar.Now()
+	switch {
+	case req.DurationMs != nil:
+		c.until = now.Add(time.Duration(*req.DurationMs) * time.Millisecond)
+		body.Due = c.until.UnixMicro()
+		body.Label = (time.Duration(*req.DurationMs) * time.Millisecond).String()
+	case req.Until != "":
+		c.until, _ = time.Parse(time.RFC3339, req.Until)
+		c.timeOfDay = true
+		body.Due, body.Label = c.until.UnixMicro(), req.Until
+	case req.Event != "":
+		body.Cursor, body.Label = a.run.Cursor(req.Event), req.Event
+	case req.Run != "":
+		body.Child, body.Label = req.Run, string(req.Run)
+	default:
+		body.Label = "decision"
+	}
+	if body.Due == 0 && req.TimeoutMs > 0 {
+		body.Due = now.Add(time.Duration(req.TimeoutMs) * time.Millisecond).UnixMicro()
+	}
+	return a.beginCall(ctx, c, body)
+}
+
+// resumeWait sets when a wait that a crash interrupted is over, unless it waits for
+// more than a time.
+func (a *attempt) resumeWait(c *call) {
+	var req waitRequest
+	if parse(c, &req) != nil || req.DurationMs == nil && req.Until == "" {
+		return
+	}
+	c.until, c.timeOfDay = time.UnixMicro(c.start.Due), req.Until != ""
+}
+
+// check refuses a request that does not say exactly what to wait for.
+func (r *waitRequest) check() *abi.Error {
+	n := 0
+	for _, set := range []bool{r.DurationMs != nil, r.Until != "", r.Event != "", r.Run != "", r.Decision != nil} {
+		if set {
+			n++
+		}
+	}
+	switch {
+	case n != 1:
+		return errf(abi.BadFields, "%s: exactly one of durationMs, until, event, run and decision is wanted", abi.FuncWait)
+	case r.DurationMs != nil && *r.DurationMs < 0, r.TimeoutMs < 0:
+		return errf(abi.BadFields, "%s: a negative time", abi.FuncWait)
+	case r.Until != "":
+		if _, err := time.Parse(time.RFC3339, r.Until); err != nil {
+			return errf(abi.BadFields, "%s: until %q is no RFC 3339 time", abi.FuncWait, r.Until)
+		}
+	}
+	return nil
+}
+
+func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
+	var req waitRequest
+	if e := parse(c, &req); e != nil {
+		return callEnd{err: e}, nil
+	}
+	if req.DurationMs != nil || req.Until != "" { // its time is over, or ctx is
+		if ctx.Err() != nil {
+			return callEnd{}, context.Cause(ctx)
+		}
+		return reply(waitResult{})
+	}
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if c.start.Due != 0 {
+		t := a.svc.Calendar.After(time.UnixMicro(c.start.Due), func() { cancel(errDue) })
+		defer t.Stop()
+	}
+	var res waitResult
+	var end journal.CallEndBody
+	var err error
+	switch {
+	case req.Event != "":
+		var m eventlog.Match
+		if m, err = a.svc.Events.Wait(limited, req.Event, c.start.Cursor); err == nil {
+			res.Event, end.EventSeq, end.Hops, end.Path = eventlog.Variable(&m.Event), m.Offset, m.Event.Hops, m.Event.Path
+		}
+	case req.Run != "":
+		res.Result, err = a.awaitChild(limited, req.Run)
+	default:
+		res.Decision, err = a.awaitDecision(limited, c, run.PendingDecision{Kind: run.DecisionApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers})
+	}
+	if errors.Is(err, errDue) {
+		res, err = waitResult{TimedOut: true}, nil
+	}
+	if err != nil {
+		if e := abi.As(err); e != nil && ctx.Err() == nil {
+			return callEnd{err: e}, nil
+		}
+		return callEnd{}, err
+	}
+	out, err := reply(res)
+	out.body = end
+	return out, err
+}
+
+// errDue is the cause of a wait's end at its own time.
+var errDue = errors.New("wait is due")
+
+// awaitChild waits for a child run. A step that is cancelled while it waits
+// stops the child that it started: nothing else would.
+func (a *attempt) awaitChild(ctx context.Context, id sentinels.RunID) (*childResult, error) {
+	res, err := a.run.AwaitRun(ctx, id)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrShutdown) && !errors.Is(cause, errDue) {
+			a.run.StopRun(id, cause)
+		}
+		return nil, err
+	}
+	child := forParent(res)
+	return &child, nil
+}

@@ -1,0 +1,51 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Causes for which the context of a run ends. They never reach a journal: what they
+// mean for the run is decided where the run ends.
+var (
+	ErrStopped  = errors.New("run was stopped")
+	ErrShutdown = errors.New("runtime is shutting down")
+)
+
+var (
+	errSibling = errors.New("a parallel branch failed")
+	errPark    = errors.New("guest is unloaded while it waits")
+)
+
+// A LimitError ends or pauses a run that reached one of its limits.
+type LimitError struct {
+	Limit string // the limit's name as in the definition: maxIterations, timeoutMs, budget.costUsd
+	Text  string
+}
+
+func (e *LimitError) Error() string { return e.Text }
+
+// isLimit reports whether err, which came out of a nested step, ends the run.
+func isLimit(err error) bool { return errors.As(err, new(*LimitError)) }
+
+// Over reports whether ctx ended because the run or the process does.
+func Over(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrStopped) || isLimit(cause)
+}
+
+// errf returns an error with a code for the caller.
+func errf(code abi.Code, format string, args ...any) *abi.Error {
+	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// AsError gives err a code: its own if it has one, else fallback.
+func AsError(err error, fallback abi.Code) *abi.Error {
+	if e := abi.As(err); e != nil {
+		return e
+	}
+	return &abi.Error{Code: fallback, Message: err.Error()}
+}

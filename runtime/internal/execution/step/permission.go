@@ -1,0 +1,94 @@
+package step
+
+import (
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// denied returns the error with which a host call is answered that the plugin's
+// grant does not cover, nil for one that may begin. What is answered from record
+// is not asked about: it was allowed when it was made.
+//
+// Hosts and folders are compared where they are accessed, since a request may
+// lead to several, each in its own turn.
+func (a *attempt) denied(c *call) *abi.Error {
+	use, guarded := abi.UseOf(c.function)
+	if !guarded || a.mod.Trusted() {
+		return nil
+	}
+	grant, ok := a.mod.Allowed()
+	if !ok {
+		return a.mod.Refusal("plugin %q is not allowed anything any more", a.mod.Manifest().Name)
+	}
+	if _, ok := grant.Names(use); !ok {
+		return a.mod.Refusal("plugin %q is not allowed %s (%s)", a.mod.Manifest().Name, use, c.function)
+	}
+	switch use {
+	case abi.UseCommand:
+		req, e := c.commandRead()
+		if e != nil {
+			return e
+		}
+		return a.mod.DeniedCommand(a.svc.CommandInfo(req.Command))
+	case abi.UseSpawn:
+		return a.deniedSpawn(c)
+	case abi.UseEmit:
+		var req emitRequest
+		if e := parse(c, &req); e != nil {
+			return e
+		}
+		if !a.mod.AllowsRequested(use, req.Event) {
+			return a.mod.Refusal("plugin %q is not allowed to emit %q", a.mod.Manifest().Name, req.Event)
+		}
+	}
+	return nil
+}
+
+// deniedSpawn returns why the plugin may not start what it names: a definition in
+// the step's own fields needs no name, a stored one does, however it is named.
+func (a *attempt) deniedSpawn(c *call) *abi.Error {
+	var req spawnRequest
+	if e := parse(c, &req); e != nil {
+		return e
+	}
+	id := req.Sentinel
+	if req.Field != "" {
+		if id = storedID(a.step.Fields[req.Field]); id == "" {
+			return nil
+		}
+	}
+	if id == "" || !a.mod.AllowsRequested(abi.UseSpawn, id) {
+		return a.mod.Refusal("plugin %q is not allowed to start the sentinel %q", a.mod.Manifest().Name, id)
+	}
+	return nil
+}
+
+// storedID is the id in a field that refers to a stored definition, "" if the
+// definition is written there.
+func storedID(raw json.RawMessage) (id string) {
+	var ref struct {
+		Ref string `json:"$ref"`
+	}
+	switch {
+	case json.Unmarshal(raw, &id) == nil:
+		return id
+	case json.Unmarshal(raw, &ref) == nil:
+		return ref.Ref
+	}
+	return ""
+}
+
+// deniedModel returns why the plugin may not ask a model: the name in the request
+// or the model that it resolves to has to be allowed.
+func (a *attempt) deniedModel(requested string, quote external.ModelQuote) *abi.Error {
+	if a.mod.Trusted() {
+		return nil
+	}
+	full := quote.Provider + "/" + quote.Model
+	if requested != "" && a.mod.AllowsRequested(abi.UseLLM, requested) || a.mod.AllowsRequested(abi.UseLLM, full) || a.mod.AllowsRequested(abi.UseLLM, quote.Model) {
+		return nil
+	}
+	return a.mod.Refusal("plugin %q is not allowed the model %q", a.mod.Manifest().Name, full)
+}

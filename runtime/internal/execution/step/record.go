@@ -1,0 +1,166 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// beginCall records the start of a call that takes time, and starts its work. An effect
+// outside the store begins when the start is durable.
+func (a *attempt) beginCall(ctx context.Context, c *call, body journal.CallStartBody) error {
+	body.Seq, body.Function, body.Hash = c.seq, c.function, c.hash
+	var err error
+	if body.Request, err = a.svc.Values.Redacted(c.request); err != nil {
+		return err
+	}
+	c.start = &body
+	if a.label == "" {
+		a.label = body.Label
+	}
+	t := a.write(!body.Effect, a.n, &journal.Record{Kind: journal.CallStart, CallStart: &body})
+	p := a.progress(run.OnCallStart, a.n)
+	p.Function, p.Label = c.function, body.Label
+	t.OnDone(func(error) { a.run.Report(p) })
+	if !body.Effect {
+		t = nil
+	}
+	a.startWork(ctx, c, t, a.workOf(c))
+	return nil
+}
+
+// workOf returns the work behind a call that has a start.
+func (a *attempt) workOf(c *call) performer {
+	f, _ := hostFunctionOf(c.function)
+	return func(ctx context.Context, c *call) (callEnd, error) { return f.work(a, ctx, c) }
+}
+
+// startWork starts the work behind a call on a goroutine of the run. It records the
+// answer itself, so it does not matter whether the guest is still there.
+func (a *attempt) startWork(ctx context.Context, c *call, durable *store.Ticket, do performer) {
+	c.working = true
+	a.run.Work().Add(1)
+	a.work.Add(1)
+	if durable != nil {
+		a.svc.Effects.Begin()
+	}
+	go a.doWork(ctx, c, durable, do)
+}
+
+// doWork is the goroutine behind a call. What it blocks in for long has small
+// frames, since ten thousand of them may wait.
+func (a *attempt) doWork(ctx context.Context, c *call, durable *store.Ticket, do performer) {
+	defer a.run.Work().Done()
+	defer a.work.Done()
+	started := time.Now()
+	if durable != nil {
+		defer a.svc.Effects.End()
+		if !a.durable(ctx, c, durable) {
+			return
+		}
+	}
+	a.sleep(ctx, c)
+	a.finishWork(ctx, c, do, started)
+}
+
+// durable waits until the start of a call is in the journal for good; false
+// means that the call will not be made.
+func (a *attempt) durable(ctx context.Context, c *call, t *store.Ticket) bool {
+	err := t.Wait(ctx)
+	if err == nil {
+		return true
+	}
+	// At the end of the run it never began, and a resumed run asks again.
+	if !Over(ctx) {
+		a.complete(c, callEnd{err: AsError(err, abi.Internal)})
+	}
+	return false
+}
+
+// finishWork does the work and records its result.
+func (a *attempt) finishWork(ctx context.Context, c *call, do performer, started time.Time) {
+	end, err := do(ctx, c)
+	// When the process or the run ends the call stays as it is, without an end.
+	// The end of the process reaches runs one after the other, so a child may have
+	// received it, and returned its error, before ctx has.
+	if err != nil && (Over(ctx) || errors.Is(err, ErrShutdown)) {
+		return
+	}
+	if err != nil && end.err == nil {
+		end.err = AsError(err, abi.Internal)
+		if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
+			end.err = AsError(cause, abi.Cancelled)
+		}
+	}
+	p := a.progress(run.OnCallEnd, a.n)
+	p.Function, p.Label, p.Duration, p.Error, p.Usage = c.function, c.start.Label, time.Since(started), end.err, end.body.Usage
+	c.addModelCall(&p)
+	a.complete(c, end).OnDone(func(error) { a.run.Report(p) })
+}
+
+// complete records the end of a call and gives the guest its answer, both without
+// secrets.
+func (a *attempt) complete(c *call, end callEnd) *store.Ticket {
+	body := end.body
+	end.result, end.err = a.svc.Redact.JSON(end.result), a.svc.Redact.Error(end.err)
+	body.Seq, body.Error = c.seq, end.err
+	kept, err := a.svc.Values.Keep(end.result)
+	if err != nil {
+		body.Error = AsError(err, abi.Internal)
+	} else {
+		body.Result = kept
+	}
+	if c.start == nil { // nothing else says what was called, and a replay compares it
+		body.Function, body.Hash = c.function, c.hash
+		if body.Request, err = a.svc.Values.Redacted(c.request); err != nil {
+			body.Error = AsError(err, abi.Internal)
+		}
+	}
+	a.mu.Lock()
+	body.Logs = a.logs
+	a.callBytes += int64(len(end.result))
+	if isWait(c.function) {
+		a.waited = a.run.Clock().Elapsed()
+	}
+	a.mu.Unlock()
+	rec := &journal.Record{Kind: journal.CallEnd, Time: time.Now().UnixMicro(), CallEnd: &body}
+	a.stamp(a.n, rec)
+	t := a.run.Write(Commit{Lazy: true, Puts: end.puts}, rec)
+	c.answer(end.result, body.Error, time.UnixMicro(rec.Time))
+	return t
+}
+
+// answer sets the call's answer.
+func (c *call) answer(result json.RawMessage, failed *abi.Error, at time.Time) {
+	c.result, c.failed, c.at = result, failed, at
+	close(c.done)
+}
+
+// reply returns the answer as the guest reads it: {"ok": ...} or {"error": ...}.
+func (c *call) reply() wasm.Reply {
+	if c.failed != nil {
+		body, _ := json.Marshal(struct { // an *abi.Error has only plain fields
+			Error *abi.Error `json:"error"`
+		}{c.failed})
+		return wasm.Reply{Body: body, Now: c.at}
+	}
+	result := c.result
+	if len(result) == 0 {
+		result = json.RawMessage("null")
+	}
+	return wasm.Reply{Body: append(append([]byte(`{"ok":`), result...), '}'), Now: c.at}
+}
+
+// abandon ends what is left of the attempt's work, so that nothing of it is
+// recorded after its end.
+func (a *attempt) abandon(cancel context.CancelCauseFunc) {
+	cancel(ErrStopped)
+	a.work.Wait()
+}

@@ -1,0 +1,167 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+)
+
+// A Run is the run that steps belong to, as they need it.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use: branches of a parallel block execute at the
+// same time.
+type Run interface {
+	Identity
+	Journal
+	State
+	Schedule
+	Budget
+	Decisions
+	Children
+}
+
+// Identity is what of a run never changes.
+type Identity interface {
+	ID() sentinels.RunID
+	// Start returns the first record of the run. It must not be changed.
+	Start() *journal.RunStartBody
+}
+
+// Journal is where steps record and report what happens.
+type Journal interface {
+	// Write appends records to the run's journal in one commit and applies them to the
+	// run's state.
+	Write(c Commit, records ...*journal.Record) *store.Ticket
+	// Report gives progress to the observer.
+	Report(p run.Progress)
+}
+
+// A Commit says how records are written.
+type Commit struct {
+	Lazy    bool        // no caller waits
+	Summary bool        // the run's summary changed: write it along
+	Puts    []store.Put // written in the same commit
+}
+
+// State is what the run's records have made of it.
+type State interface {
+	Iteration() int
+	// Definition returns the definition that the current iteration uses.
+	Definition() *sentinels.Definition
+	// Plugins returns the plugins that the current iteration uses.
+	Plugins() *pluginset.View
+	// Past returns what a crash left of a step execution; nil in a run that was not
+	// interrupted there.
+	Past(path string, enclosing []int) *history.Execution
+	// BranchScope returns the scope of an open parallel branch.
+	BranchScope(key string) Scope
+	// Lookup returns the names that references of a scope may use. retry is the value of
+	// $retry, nil outside a repeated attempt.
+	Lookup(sc Scope, retry json.RawMessage) reference.Lookup
+	// RAGContext returns $ragContext of the iteration, nil without one.
+	RAGContext() json.RawMessage
+	// Cursor returns the offset in the event log behind which the run looks for events
+	// that match a pattern.
+	Cursor(pattern string) uint64
+	// Chain returns the chain of an event that the run emits now.
+	Chain() eventlog.Chain
+	// Emission returns a counter for the events of one host call.
+	Emission() *eventlog.Emission
+	// CountStep counts a step execution for the iteration. More than the iteration may
+	// have are a [LimitError].
+	CountStep(address string) error
+	// Waits shows in the run's status that a step waits for its next attempt, until the
+	// returned function is called.
+	Waits(w *run.RetryWait) (over func())
+	// Crashes returns the crashes of the host that are counted against a step.
+	Crashes(path string) run.StepCrashes
+}
+
+// A Scope reads the variables that a list of steps sees: those of the run, or of
+// a branch of a parallel block. Only records change them.
+type Scope interface {
+	Get(name string) (json.RawMessage, bool)
+	// Last returns the output of the step that ended last, nil if there is none.
+	Last() json.RawMessage
+	// Size returns the size of the variables, names and values, in bytes.
+	Size() int64
+	// Variables returns a copy of the variables; the values are shared.
+	Variables() map[string]json.RawMessage
+}
+
+// Schedule says when steps of the run may execute.
+type Schedule interface {
+	// Enter takes an execution slot for the run if it holds none; Leave gives it back
+	// when nothing of the run executes any more.
+	Enter(ctx context.Context) error
+	Leave()
+	// WaitWhilePaused blocks while the run is paused or the runtime is read-only.
+	WaitWhilePaused(ctx context.Context) error
+	// Paused reports whether WaitWhilePaused would block.
+	Paused() bool
+	// Clock returns the active time of the run.
+	Clock() *clock.Active
+	// Work counts the goroutines behind host calls. The run ends after them.
+	Work() *sync.WaitGroup
+	// Cancel ends the run.
+	Cancel(cause error)
+	// MemoryLimit is what variables, guests and processes of the run may take, in bytes.
+	MemoryLimit() int64
+	// NoteTurn writes which step of the run has its turn, "" for none.
+	NoteTurn(path string) *store.Ticket
+}
+
+// Budget is the run's part of the budget of its tree.
+type Budget interface {
+	// Reserve reserves the worst case of a model call. At a limit it returns the error
+	// that ends the run, or pauses the run until a resume extends the limit.
+	Reserve(ctx context.Context, quote external.ModelQuote) error
+	ReserveAgain(worst sentinels.Usage)
+	Settle(worst, spent sentinels.Usage)
+	Charge(spent sentinels.Usage)
+}
+
+// Decisions are what people decide.
+type Decisions interface {
+	// AwaitDecision waits for a decision; the run is waiting meanwhile. One that is in
+	// the journal is returned at once.
+	AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, time.Time, error)
+	// LiftQuarantine forgets the crashes that are counted against a step.
+	LiftQuarantine(path string)
+	// OnInterrupt returns what the step, the definition, the run or the host say about
+	// calls in doubt; empty if none of them says anything.
+	OnInterrupt(step sentinels.Interrupt) sentinels.Interrupt
+}
+
+// Children are the runs that steps of the run start.
+type Children interface {
+	StartChild(ctx context.Context, def *sentinels.Definition, opt ChildOptions) (sentinels.RunID, error)
+	// AwaitRun waits until a run ends. [ErrShutdown] is the error when the process
+	// releases it before.
+	AwaitRun(ctx context.Context, id sentinels.RunID) (run.Result, error)
+	// StopRun stops a run and those below it.
+	StopRun(id sentinels.RunID, cause error)
+}
+
+// ChildOptions say how a child run begins.
+type ChildOptions struct {
+	Key      string // start key
+	Inputs   map[string]json.RawMessage
+	Revision int  // of the stored definition, 0 for one that is written in the step
+	Inherit  bool // inputs that the child is not given are those of the run
+}

@@ -1,0 +1,64 @@
+package step
+
+import (
+	"log/slog"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/capacity"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/values"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Services are what the steps of all runs share.
+type Services struct {
+	Limits *run.Limits
+
+	// The outside world. Nil: what needs one fails with the code unavailable.
+	Commands   external.Commands
+	Models     external.Models
+	Executions external.Executions
+	HTTP       external.HTTP
+	Folders    external.Folders
+
+	Values      *values.Store
+	Redact      redact.Redactor
+	Conditions  *cond.Evaluator
+	Events      *eventlog.Log
+	Documents   *document.Store
+	Definitions Definitions
+	Calendar    *clock.Calendar
+	Blocked     func() bool // the runtime is read-only: no step starts
+	Log         *slog.Logger
+
+	Residents *capacity.Residents // waiting guests in memory
+	Effects   capacity.Effects    // calls under way that a crash would leave in doubt
+	Turns     capacity.Turns      // of the steps that are suspected of crashing the host
+
+	shapes shapes
+}
+
+// Definitions are where steps that start a child find its definition.
+type Definitions interface {
+	// Decode reads a definition that is written in a step.
+	Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
+	// Get returns the newest revision of a stored definition, or not_found.
+	Get(id sentinels.ID) (revision.Stored, error)
+	Decoded(s revision.Stored) (*sentinels.Definition, error)
+}
+
+// CommandInfo returns what is known of a command by its name.
+func (s *Services) CommandInfo(name string) external.CommandInfo {
+	if s.Commands != nil {
+		if info, ok := s.Commands.Lookup(name); ok {
+			return info
+		}
+	}
+	return external.CommandInfo{Name: name}
+}

@@ -1,0 +1,279 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A stepExecution is one execution of a step, including its retries.
+type stepExecution struct {
+	svc       *Services
+	run       Run
+	step      *sentinels.Step
+	sc        Scope
+	path      string
+	address   string
+	enclosing []int              // attempts of the steps around it
+	past      *history.Execution // nil unless a crash interrupted the iteration
+
+	started   time.Time
+	keyOnce   sync.Once
+	keyText   string
+	condition string // value of the condition, for people
+	label     string // of its first host call, for people
+
+	suspect int // crashes counted against it, if it executes only in its turn; else 0
+	turnMu  sync.Mutex
+	hasTurn bool
+	begun   bool // an attempt began, so the journal has the step's type and name
+}
+
+// runStep executes the step to its end and returns its output, or its error unless
+// onError handles that. A step that had ended before a crash returns what the
+// journal has: its variables are set already.
+func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
+	if x.past != nil && x.past.End != nil {
+		return x.ended(x.past.End)
+	}
+	x.started = time.Now()
+	n, failed, err := x.resumeAt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if refused, err := x.checkQuarantine(ctx); err != nil {
+		return nil, err
+	} else if refused != nil {
+		return x.failed(refused)
+	}
+	for {
+		if err := x.run.WaitWhilePaused(ctx); err != nil {
+			return nil, err
+		}
+		out, skipped, err := x.runAttempt(ctx, n, failed)
+		if err == nil && skipped {
+			return x.end(nil, nil, "condition")
+		}
+		if err == nil {
+			return x.end(out, nil, "")
+		}
+		if over := ended(ctx, err); over != nil {
+			return nil, over // the run or the branch ends here, not the step
+		}
+		failed = x.svc.Redact.Error(AsError(err, abi.Internal))
+		if x.step.OnError.Action == sentinels.ActionRetry {
+			again, err := x.retry(ctx, n, failed)
+			if err != nil {
+				return nil, err
+			}
+			if again {
+				n++
+				continue
+			}
+		}
+		return x.failed(failed)
+	}
+}
+
+// failed ends a step whose last attempt failed, as its onError says.
+func (x *stepExecution) failed(failed *abi.Error) (json.RawMessage, error) {
+	if x.step.OnError.Action == sentinels.ActionSkip {
+		return x.end(skippedOutput(failed), failed, "error")
+	}
+	return x.end(nil, failed, "")
+}
+
+// ended returns why the step cannot end: its run is over or its branch was
+// cancelled. A limit that the step itself reached is none of these.
+func ended(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	var limit *LimitError
+	switch {
+	case cause != nil:
+		return cause
+	case errors.As(err, &limit), errors.Is(err, ErrShutdown), errors.Is(err, ErrStopped):
+		return err
+	}
+	return nil
+}
+
+// resumeAt returns the attempt to begin with and the error of the one before:
+// the first, or where a crash left the step.
+func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
+	if x.past == nil || x.past.Last == 0 {
+		return 1, nil, nil
+	}
+	if x.past.Retry != nil {
+		due := time.UnixMicro(x.past.Retry.Due)
+		defer x.waitsUntil(due, x.past.Last, x.past.Retry.Error)()
+		if err := x.wait(ctx, due); err != nil {
+			return 0, nil, err
+		}
+		return x.past.Last + 1, x.past.Retry.Error, nil
+	}
+	return x.past.Last, nil, nil
+}
+
+// retry decides about another attempt after a failed one, records the decision and
+// waits until the attempt is due. Waiting is calendar time.
+func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
+	class := retry.ClassifyError(failed)
+	after := time.Duration(min(failed.RetryAfterMs, retry.MaxRetryAfter.Milliseconds())) * time.Millisecond
+	d := retry.Decide(class, n-1, x.step.OnError.Retry, after)
+	if !d.Retry {
+		return false, nil
+	}
+	due := x.svc.Calendar.Now().Add(d.Delay)
+	ticket := x.write(true, n, &journal.Record{Kind: journal.Retry, Retry: &journal.RetryBody{
+		Error: failed, Category: string(class.Category), Due: due.UnixMicro(), Left: d.AttemptsRemaining,
+	}})
+	p := x.progress(run.OnRetry, n)
+	p.Error, p.RetryAt, p.Category = failed, due, string(class.Category)
+	ticket.OnDone(func(error) { x.run.Report(p) })
+	defer x.waitsUntil(due, n, failed)()
+	return true, x.wait(ctx, due)
+}
+
+// waitsUntil shows in the run's status that the step waits for its next attempt,
+// until the returned function is called.
+func (x *stepExecution) waitsUntil(due time.Time, n int, failed *abi.Error) (over func()) {
+	return x.run.Waits(&run.RetryWait{Step: x.address, Attempt: n, At: due.UTC(), Error: failed})
+}
+
+func (x *stepExecution) wait(ctx context.Context, due time.Time) error {
+	return x.svc.Calendar.WaitFor(ctx, due)
+}
+
+// runAttempt executes the step once, or continues an attempt that a crash
+// interrupted. skipped reports that the step's condition does not hold.
+func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error) (out json.RawMessage, skipped bool, err error) {
+	a := &attempt{stepExecution: x, n: n}
+	if skipped, err = x.prepare(ctx, a, failed); err != nil || skipped {
+		return nil, skipped, err
+	}
+	defer a.giveTurn()
+	out, err = a.execute(ctx)
+	return out, false, err
+}
+
+// prepare begins the attempt, or restores it after a crash; skipped reports that the
+// step's condition does not hold.
+func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Error) (skipped bool, err error) {
+	if x.past != nil && x.past.Attempt != nil && x.past.Attempt.Number == a.n && x.past.Attempt.Start != nil {
+		return false, a.restore(ctx, x.past.Attempt)
+	}
+	a.retry = retryValue(a.n, failed)
+	if x.step.Condition != "" {
+		v, err := x.svc.Conditions.Eval(ctx, x.step.Condition, ConditionVars(x.run.Lookup(x.sc, a.retry)))
+		if err != nil {
+			e := *AsError(err, abi.Plugin)
+			e.Field = "condition"
+			return false, &e
+		}
+		x.condition = x.svc.ConditionText(v)
+		if !v.Truthy {
+			return true, nil
+		}
+	}
+	return false, a.begin(ctx)
+}
+
+// retryValue is $retry and the input's retry: nil for a first attempt.
+func retryValue(n int, failed *abi.Error) json.RawMessage {
+	if n <= 1 || failed == nil {
+		return nil
+	}
+	b, err := json.Marshal(map[string]any{
+		"attempts": n - 1, "error": failed, "category": retry.ClassifyError(failed).Category,
+	})
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// end records the end of the step, which sets its variables.
+func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped string) (json.RawMessage, error) {
+	if out != nil {
+		if size := x.sc.Size() + int64(len(out)); size > x.run.MemoryLimit() {
+			failed = errf(abi.Limit, "maxMemoryMb: variables would take %d bytes with the output of step %s, the run's limit is %d", size, x.address, x.run.MemoryLimit())
+			out, skipped = nil, ""
+		}
+	}
+	out = x.svc.Redact.JSON(out)
+	body := &journal.StepEndBody{Error: failed, Skipped: skipped}
+	if skipped == "condition" {
+		body.Condition = x.condition
+	}
+	if !x.begun {
+		body.Type, body.Name = string(x.step.Type), x.step.Name
+	}
+	if skipped != "condition" && (failed == nil || skipped == "error") {
+		body.OutputTo = x.step.OutputTo
+	}
+	var err error
+	if body.Output, err = x.svc.Values.Keep(out); err != nil {
+		return nil, err
+	}
+	n := 0
+	ticket := x.write(true, n, &journal.Record{Kind: journal.StepEnd, StepEnd: body})
+	p := x.progress(run.OnStepEnd, n)
+	p.Output, p.Error, p.Skipped, p.Duration = out, failed, skipped, time.Since(x.started)
+	ticket.OnDone(func(error) { x.run.Report(p) })
+	if failed != nil && skipped == "" {
+		return nil, failed
+	}
+	return out, nil
+}
+
+// ended returns the result of a step that had ended before a crash.
+func (x *stepExecution) ended(body *journal.StepEndBody) (json.RawMessage, error) {
+	if body.Error != nil && body.Skipped == "" {
+		return nil, body.Error
+	}
+	return x.svc.Values.Load(body.Output)
+}
+
+func skippedOutput(failed *abi.Error) json.RawMessage {
+	b, err := json.Marshal(map[string]any{"success": false, "skipped": true, "error": failed})
+	if err != nil {
+		panic(err) // an *abi.Error has only plain fields
+	}
+	return b
+}
+
+// write appends a record that belongs to the execution's attempt n, 0 for the
+// execution as a whole.
+func (x *stepExecution) write(lazy bool, n int, rec *journal.Record) *store.Ticket {
+	x.stamp(n, rec)
+	return x.run.Write(Commit{Lazy: lazy}, rec)
+}
+
+func (x *stepExecution) stamp(n int, rec *journal.Record) {
+	rec.Path = x.path
+	rec.Attempts = append(append(make([]int, 0, len(x.enclosing)+1), x.enclosing...), n)
+}
+
+func (x *stepExecution) progress(kind run.ProgressKind, n int) run.Progress {
+	name := x.step.Name
+	if name == "" {
+		name = x.step.ID
+	}
+	return run.Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n, Iteration: x.run.Iteration(), Label: x.label}
+}
+
+// key is the idempotency key of the step execution, equal for all attempts.
+func (x *stepExecution) key() string {
+	x.keyOnce.Do(func() { x.keyText = ExecutionKey(x.run.ID(), x.run.Iteration(), x.path) })
+	return x.keyText
+}

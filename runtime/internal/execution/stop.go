@@ -1,0 +1,116 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// StopRun is Runtime.Stop of package runtime.
+func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
+	info, err := ex.Status(id)
+	if err != nil {
+		return err
+	}
+	if info.Status.Final() {
+		return errf(abi.Conflict, "run %s is over: %s", id, info.Status)
+	}
+	if r := ex.live(id); r != nil {
+		ex.stopTree(id, step.ErrStopped)
+		r.cancel(step.ErrStopped)
+		select {
+		case <-r.done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ex.opt.Health.Stalled():
+			return health.HeldError("run " + string(id) + " is stopped; its end")
+		}
+	}
+	return ex.stopStored(ctx, info)
+}
+
+// stopStored ends a run that no process executes, and all runs below it.
+func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
+	living, _, err := ex.descendants(info.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range living {
+		if err := ex.StopRun(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	if ex.svc.Executions != nil {
+		if err := ex.svc.Executions.EndRun(ctx, info.ID); err != nil {
+			return err
+		}
+	}
+	info.Status, info.EndedAt, info.Decisions = sentinels.StatusStopped, time.Now().UTC(), nil
+	info.Error = errf(abi.Cancelled, "run was stopped")
+	err = ex.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: info.Status, Error: info.Error}})
+	if err == nil {
+		ex.opt.Triggers.RunEnded(info.Sentinel, info.ID)
+	}
+	return err
+}
+
+// stopTree cancels a live run and every live descendant with cause. Parents come
+// first: a parent must not see its child end and continue.
+func (ex *Executor) stopTree(id sentinels.RunID, cause error) {
+	if r := ex.live(id); r != nil {
+		r.cancel(stopCause(cause))
+	}
+	for _, r := range ex.below(id) {
+		r.cancel(stopCause(cause))
+	}
+}
+
+func stopCause(cause error) error {
+	if errors.Is(cause, step.ErrShutdown) {
+		return step.ErrShutdown
+	}
+	return step.ErrStopped
+}
+
+// stopDescendants ends what the run started and waits for it. What one of them
+// started in the meantime is found when that one is gone.
+func (r *liveRun) stopDescendants() {
+	for {
+		below := r.ex.below(r.id)
+		if len(below) == 0 {
+			return
+		}
+		for _, c := range below {
+			c.cancel(step.ErrStopped)
+		}
+		for _, c := range below {
+			<-c.done
+		}
+	}
+}
+
+// below returns the runs of this process under a run, parents first.
+func (ex *Executor) below(id sentinels.RunID) []*liveRun {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	var below []*liveRun
+	for _, c := range ex.runs {
+		for up := c.parent; up != nil; up = up.parent {
+			if up.id == id {
+				below = append(below, c)
+				break
+			}
+		}
+	}
+	sort.Slice(below, func(i, j int) bool { return len(below[i].begin.Ancestry) < len(below[j].begin.Ancestry) })
+	return below
+}

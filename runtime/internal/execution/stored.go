@@ -1,0 +1,82 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// signalStored writes a signal to the journal of a run that no process
+// executes. A resume of the run finds it there.
+func (ex *Executor) signalStored(ctx context.Context, info run.Info, sig *journal.SignalBody) error {
+	var left []run.PendingDecision
+	for _, q := range info.Decisions {
+		if q.Call != sig.Call {
+			left = append(left, q)
+		}
+	}
+	info.Decisions = left
+	return ex.appendStored(ctx, &info, &journal.Record{Kind: journal.Signal, Signal: sig})
+}
+
+func (ex *Executor) appendStored(ctx context.Context, info *run.Info, rec *journal.Record) error {
+	seq, _, err := ex.opt.Store.LastSeq(string(info.ID))
+	if err != nil {
+		return err
+	}
+	return ex.appendBehind(ctx, seq, info, rec)
+}
+
+// errTakenOver says that a run which no process executed is owned by
+// this one by now.
+var errTakenOver = errf(abi.Conflict, "the run was taken over meanwhile")
+
+// appendBehind is appendStored for the case that seq is still the newest record;
+// else it is [store.ErrSequence]. A record that came into the journal while the
+// run is taken over would cut it off from its own.
+func (ex *Executor) appendBehind(ctx context.Context, seq uint64, info *run.Info, rec *journal.Record) error {
+	ex.handover.Lock()
+	defer ex.handover.Unlock()
+	if ex.live(info.ID) != nil {
+		return errTakenOver
+	}
+	now := time.Now().UTC()
+	info.UpdatedAt, rec.Time = now, now.UnixMicro()
+	rec.Elapsed = info.Elapsed * 1000
+	b, err := journal.Encode(rec)
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(info)
+	if err != nil {
+		return err
+	}
+	puts := []store.Put{{Bucket: BucketRuns, Key: []byte(info.ID), Value: value}}
+	if info.Status.Final() {
+		puts = append(puts, runindex.EndPut(info.ID))
+	}
+	ticket := ex.opt.Store.Enqueue(store.Batch{
+		Appends: []store.Append{{Run: string(info.ID), Seq: seq + 1, Record: b}},
+		Puts:    puts,
+	})
+	over := *info
+	if !over.Status.Final() {
+		return ex.opt.Health.Await(ctx, ticket)
+	}
+	ticket.OnDone(func(err error) { // even if the caller has gone
+		if err == nil {
+			ex.opt.Index.Ended(over)
+		}
+	})
+	if err := ex.opt.Health.Await(ctx, ticket); err != nil {
+		return err
+	}
+	ex.opt.Index.Ended(over) // receipts may come after us
+	return nil
+}

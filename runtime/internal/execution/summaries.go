@@ -1,0 +1,91 @@
+package execution
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Status is Runtime.Status of package runtime.
+func (ex *Executor) Status(id sentinels.RunID) (run.Info, error) {
+	if r := ex.live(id); r != nil {
+		return r.summary(), nil
+	}
+	raw, ok, err := ex.opt.Store.Get(BucketRuns, []byte(id))
+	if err != nil {
+		return run.Info{}, err
+	}
+	if !ok {
+		return run.Info{}, errf(abi.NotFound, "no run has the id %q", id)
+	}
+	var info run.Info
+	if err := json.Unmarshal(raw, &info); err != nil {
+		return info, fmt.Errorf("read run %s: %w", id, err)
+	}
+	return info, nil
+}
+
+func (r *liveRun) summary() run.Info {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info := r.info
+	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.folded.Iteration, r.folded.Usage, r.clock.Elapsed().Milliseconds()
+	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.edits()
+	info.Retries = nil
+	for _, w := range r.retries {
+		info.Retries = append(info.Retries, *w)
+	}
+	return info
+}
+
+// Summary returns the summary of a run that this process executes.
+func (ex *Executor) Summary(id sentinels.RunID) (run.Info, bool) {
+	r := ex.live(id)
+	if r == nil {
+		return run.Info{}, false
+	}
+	return r.summary(), true
+}
+
+// Starting returns the runs whose start is on its way to the store.
+func (ex *Executor) Starting() []run.Info {
+	ex.mu.Lock()
+	fresh := slices.Collect(maps.Values(ex.fresh))
+	ex.mu.Unlock()
+	infos := make([]run.Info, 0, len(fresh))
+	for _, r := range fresh {
+		infos = append(infos, r.summary())
+	}
+	return infos
+}
+
+// Waiting returns how many runs have begun to wait: nothing of them executes,
+// and what they wait for is in the journal.
+func (ex *Executor) Waiting() int {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	n := 0
+	for _, r := range ex.runs {
+		if r.waits() {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *liveRun) waits() bool {
+	const started = 4 // records of a run, an iteration, a step and a call that began
+	if !r.slot.TryLock() {
+		return false // another step enters, and holds it until there is space
+	}
+	idle := r.active == 0
+	r.slot.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return idle && r.folded.Seq >= started
+}

@@ -1,0 +1,244 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// resumeOptions are those of a takeover.
+type resumeOptions struct {
+	run.ResumeOptions
+	all bool                                                // of every run: none begins again that was paused
+	cut map[sentinels.RunID][]external.InterruptedExecution // nil: each run is asked for
+}
+
+// A takeover takes runs over that another process began. All of them are
+// restored before any continues: how a crash counts depends on how many steps were
+// executing, over all runs.
+type takeover struct {
+	ex  *Executor
+	log *recoveryLog // nil: it is not wanted
+
+	mu       sync.Mutex
+	restored []restoredRun
+}
+
+// A restoredRun is ready to continue.
+type restoredRun struct {
+	run    *liveRun
+	info   run.Info // as the last process left it
+	parent *liveRun
+	opt    resumeOptions
+}
+
+// takeOver takes over a run and everything below it.
+func (ex *Executor) takeOver(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) error {
+	t := &takeover{ex: ex}
+	if err := t.restore(ctx, info, parent, opt); err != nil {
+		return err
+	}
+	t.begin()
+	return nil
+}
+
+// restore restores a run and everything below it. Parents come first, so that a
+// child finds its parent's budget. What becomes of those below goes into the log;
+// the error is that of the run itself.
+func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) error {
+	ex := t.ex
+	living, over, err := ex.descendants(info.ID)
+	if err != nil {
+		return fmt.Errorf("resume run %s: %w", info.ID, err)
+	}
+	r, err := ex.restoreAndAdopt(ctx, info, parent, opt)
+	if err != nil {
+		return err
+	}
+	if opt.Extension != (run.LimitExtension{}) {
+		r.extendLimits(opt.ResumeOptions)
+	}
+	// What is spent must be charged before runs below spend more.
+	r.budget.Charge(info.ID, r.folded.Usage)
+	for _, c := range over {
+		r.budget.Charge(info.ID, c)
+	}
+	t.mu.Lock()
+	t.restored = append(t.restored, restoredRun{r, info, parent, opt})
+	t.mu.Unlock()
+	for _, c := range living {
+		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree}, all: opt.all, cut: opt.cut}
+		if err := t.restore(ctx, c, r, below); err != nil {
+			t.log.lost(ex, c, err)
+			ex.svc.Log.Error("child run cannot continue", "run", c.ID, "parent", info.ID, "error", err)
+		}
+	}
+	return nil
+}
+
+// begin counts the crash, if there was one, and lets all that was restored continue.
+func (t *takeover) begin() {
+	executing := 0
+	for _, x := range t.restored {
+		executing += len(x.run.atCrash)
+	}
+	suspects := 0
+	for _, x := range t.restored {
+		x.run.countCrash(executing == 1)
+		suspects += x.run.suspects()
+	}
+	if suspects > 1 {
+		t.ex.svc.Turns.Gather()
+	}
+	each(t.restored, func(x restoredRun) {
+		t.log.took(x.run, x.info)
+		x.run.resumeRestored(x.info, x.parent, x.opt)
+	})
+}
+
+// resumeRestored starts a run that was restored. Nothing waits for the record of it: the
+// records of ten thousand are a few commits.
+func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptions) {
+	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
+	if info.Status == sentinels.StatusPaused && opt.staysPaused(info, parent) {
+		r.clock.Pause()
+		r.gate.Shut()
+		body.Status, body.Reason, body.Limit, body.With = info.Status, info.Reason, info.Limit, info.PausedWith
+	}
+	r.snap.Lock()
+	r.mu.Lock()
+	r.info.Decisions = nil
+	r.mu.Unlock()
+	r.setStatus(body, nil)
+	r.snap.Unlock()
+	go r.main()
+}
+
+// staysPaused says whether a paused run is taken over paused: all are when all
+// are taken over; else one below the run that is resumed, unless it was paused
+// with its tree and is resumed with it.
+func (opt resumeOptions) staysPaused(info run.Info, parent *liveRun) bool {
+	return opt.all || parent != nil && (!opt.Tree || info.PausedWith == "")
+}
+
+// restoreAndAdopt makes a run one of this process's. Nothing comes into its
+// journal behind what it has read: see [Executor.appendBehind].
+func (ex *Executor) restoreAndAdopt(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) (*liveRun, error) {
+	ex.handover.RLock()
+	defer ex.handover.RUnlock()
+	r, err := ex.restore(ctx, info, parent, opt)
+	if err != nil {
+		return nil, fmt.Errorf("resume run %s: %w", info.ID, err)
+	}
+	if err := ex.adopt(r); err != nil {
+		r.setPlugins(nil)
+		r.cancel(err)
+		return nil, err
+	}
+	return r, nil
+}
+
+// descendants returns the runs that continue below a run, each once: its children,
+// and below those that are over theirs. over is what those that are over have
+// spent.
+func (ex *Executor) descendants(id sentinels.RunID) (living []run.Info, over []sentinels.Usage, err error) {
+	children, err := ex.opt.Index.List(run.Filter{Parent: id})
+	if err != nil {
+		return nil, nil, err
+	}
+	gone, err := ex.SpentBelow(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if gone != (sentinels.Usage{}) {
+		over = append(over, gone)
+	}
+	for _, c := range children {
+		if !c.Status.Final() {
+			living = append(living, c)
+			continue
+		}
+		below, spent, err := ex.descendants(c.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(below) == 0 { // what retention took below it is in its own result
+			over = append(over, ex.TreeUsage(c))
+			continue
+		}
+		living, over = append(living, below...), append(append(over, c.Usage), spent...)
+	}
+	return living, over, nil
+}
+
+// SpentBelow is what descendants of a run have cost that retention took away
+// while the run went on.
+func (ex *Executor) SpentBelow(id sentinels.RunID) (u sentinels.Usage, err error) {
+	raw, ok, err := ex.opt.Store.Get(BucketSpent, []byte(id))
+	if err == nil && ok {
+		err = json.Unmarshal(raw, &u)
+	}
+	return u, err
+}
+
+// TreeUsage is what a run that is over and its children have spent.
+func (ex *Executor) TreeUsage(info run.Info) sentinels.Usage {
+	if res, err := ex.StoredResult(info); err == nil {
+		return res.Usage
+	}
+	return info.Usage
+}
+
+// restore rebuilds the in-memory side of a run from its journal: the snapshot
+// of the last iteration that ended, and the records behind it. A journal that
+// makes no sense is an error of this run and of no other.
+func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) (r *liveRun, err error) {
+	defer func() {
+		if err != nil && r != nil {
+			r.setPlugins(nil)
+			r.cancel(err) // or the runtime would hold it to its own end
+		}
+	}()
+	st, err := history.Fold(ex.opt.Store, info.ID, info.Snapshot, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Complete() { // its steps are unknown and would be executed again
+		return nil, errf(abi.Internal, "journal of run %s: records are missing behind the first one, and no iteration has ended since", info.ID)
+	}
+	view := ex.opt.Plugins.PastView(ctx, begun(st.Executions))
+	used, own, err := ex.readDefinitions(&st.Definitions, view.Types())
+	if err != nil {
+		view.End()
+		return nil, err
+	}
+	def := used.def
+	r = ex.newRun(info.ID, st.Start, def, used.hash, parent, time.Duration(st.Elapsed)*time.Microsecond)
+	r.info, r.onInterrupt = info, opt.OnInterrupt
+	r.revision, r.edit, r.own, r.view = used.revision, used.edit, own, view
+	if err = ex.svc.Values.LoadState(st); err != nil {
+		return r, err
+	}
+	r.folded, r.steps = *st, st.Steps
+	r.kept = retention.Recovered() // all that is left of earlier iterations
+	r.budget.Extend(r.id, st.Extension)
+	r.atCrash = r.executingAtCrash()
+	r.dropStart()
+	r.folded.Definitions.Unload()
+	r.internTexts()
+	if opt.cut != nil {
+		r.cut = opt.cut[r.id]
+		return r, nil
+	}
+	return r, r.interruptedExecutions(ctx)
+}

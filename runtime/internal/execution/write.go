@@ -1,0 +1,93 @@
+package execution
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+)
+
+// journalLog orders a run's records. Its lock is held while records get their
+// numbers, are applied to the run's state and are enqueued, so that all three
+// have one order.
+type journalLog struct {
+	mu    sync.Mutex
+	bytes int64 // kept in the store, about
+}
+
+// Write appends records to the run's journal, in order, in one commit, and
+// applies them to the run's state. Nothing else changes that state. A record that
+// cannot be encoded or applied is a fault of the program and panics.
+func (r *liveRun) Write(c step.Commit, records ...*journal.Record) *store.Ticket {
+	now := time.Now().UnixMicro()
+	elapsed := r.clock.Elapsed().Microseconds()
+	encoded := make([][]byte, len(records))
+	for i, rec := range records {
+		if rec.Time == 0 {
+			rec.Time = now
+		}
+		rec.Elapsed = elapsed
+		b, err := journal.Encode(rec)
+		if err != nil {
+			panic(err)
+		}
+		encoded[i] = b
+	}
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	b := store.Batch{Lazy: c.Lazy, Puts: c.Puts, Appends: make([]store.Append, 0, len(records))}
+	first := r.apply(records)
+	for i := range records {
+		r.log.bytes += int64(len(encoded[i]))
+		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: first + uint64(i), Record: encoded[i]})
+	}
+	if c.Summary {
+		b.Puts = append(b.Puts, r.infoPut())
+	}
+	return r.ex.opt.Store.Enqueue(b)
+}
+
+// apply applies records to the run's state and returns the number of the first
+// one. The caller holds r.log.mu.
+func (r *liveRun) apply(records []*journal.Record) (first uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first = r.folded.Seq + 1
+	for _, rec := range records {
+		if err := r.folded.Apply(r.folded.Seq+1, rec); err != nil {
+			panic(fmt.Errorf("run %s: %w", r.id, err))
+		}
+		switch {
+		case rec.IterationEnd != nil:
+			r.info.Snapshot = r.folded.Seq
+		case rec.CallEnd != nil:
+			r.emitting -= rec.CallEnd.Emitted // the state counts them now
+		}
+		if observe := r.ex.opt.Applied; observe != nil {
+			observe(r.id, &r.folded)
+		}
+	}
+	// The engine has the definitions decoded, and ten thousand runs that wait
+	// would each hold a text.
+	r.folded.Definitions.Unload()
+	return first
+}
+
+// infoPut returns the write of the run's summary. The caller holds r.log.mu, so
+// that summaries are written in the order of what they sum up.
+func (r *liveRun) infoPut() store.Put {
+	r.mu.Lock()
+	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.folded.Iteration, r.folded.Usage, time.Now().UTC()
+	r.info.Elapsed = r.clock.Elapsed().Milliseconds()
+	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.edits()
+	value, err := json.Marshal(r.info)
+	r.mu.Unlock()
+	if err != nil {
+		panic(fmt.Errorf("encode run summary: %w", err))
+	}
+	return store.Put{Bucket: BucketRuns, Key: []byte(r.id), Value: value}
+}

@@ -1,0 +1,122 @@
+package pluginset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sort"
+
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Validate returns the problems that plugins find in the fields of their steps, and
+// the commands that steps name and their plugins may not call. A plugin can say what a
+// schema cannot, such as that one of two fields is needed. commands may be nil.
+func (s *Set) Validate(ctx context.Context, def *sentinels.Definition, commands external.Commands) sentinels.Problems {
+	v := validation{commands: commands, table: s.Use()}
+	defer s.Done(v.table)
+	v.steps(ctx, "steps", def.Steps)
+	return v.problems
+}
+
+// A validation is that of one definition.
+type validation struct {
+	commands external.Commands
+	table    *Table
+	problems sentinels.Problems
+}
+
+func (v *validation) steps(ctx context.Context, path string, steps []sentinels.Step) {
+	for i := range steps {
+		step, at := &steps[i], fmt.Sprintf("%s[%d]", path, i)
+		mod, err := v.table.Lookup(step.Type)
+		if err != nil {
+			continue // decoding has said so
+		}
+		v.checkGrant(mod, at, step)
+		_, marks := mod.Fields(step.Type)
+		fields, err := guestFields(step, marks)
+		if err == nil {
+			found, failed := mod.Validate(ctx, string(step.Type), fields)
+			for _, p := range found {
+				v.problems = append(v.problems, sentinels.Problem{Path: joinPath(at, p.Field), Kind: "plugin", Message: p.Message, Hint: p.Hint})
+			}
+			err = failed
+		}
+		if err != nil {
+			v.problems = append(v.problems, sentinels.Problem{Path: at, Kind: "plugin", Message: fmt.Sprintf("plugin of step type %q: %v", step.Type, err)})
+		}
+		names := make([]string, 0, len(step.Blocks))
+		for name := range step.Blocks {
+			names = append(names, name)
+		}
+		sort.Strings(names)
+		for _, name := range names {
+			v.steps(ctx, joinPath(at, blockPath(name)), step.Blocks[name])
+		}
+	}
+}
+
+func joinPath(at, field string) string {
+	if field == "" {
+		return at
+	}
+	return at + "." + field
+}
+
+// blockPath writes "branches.1" as a path has it: branches[1].
+func blockPath(name string) string {
+	field, index := name, ""
+	for i, r := range name {
+		if r == '.' {
+			field, index = name[:i], name[i+1:]
+		}
+	}
+	if index == "" {
+		return field
+	}
+	return field + "[" + index + "]"
+}
+
+// guestFields is what a guest sees of a step's fields when nothing is resolved:
+// nested steps as their number.
+func guestFields(step *sentinels.Step, marks map[string]string) (json.RawMessage, error) {
+	out := make(map[string]json.RawMessage, len(step.Fields)+1)
+	for name, raw := range step.Fields {
+		out[name] = raw
+	}
+	AddCounts(out, step, marks)
+	return json.Marshal(out)
+}
+
+// AddCounts puts the numbers of nested steps in place of the steps.
+func AddCounts(out map[string]json.RawMessage, step *sentinels.Step, marks map[string]string) {
+	for name, mark := range marks {
+		switch mark {
+		case abi.MarkSteps:
+			if steps, ok := step.Blocks[name]; ok {
+				out[name] = fmt.Appendf(nil, `{"count":%d}`, len(steps))
+			}
+		case abi.MarkBranches:
+			if counts := branchCounts(step, name); counts != nil {
+				b, err := json.Marshal(map[string]any{"counts": counts})
+				if err == nil {
+					out[name] = b
+				}
+			}
+		}
+	}
+}
+
+func branchCounts(step *sentinels.Step, field string) []int {
+	var counts []int
+	for i := 0; ; i++ {
+		steps, ok := step.Blocks[fmt.Sprintf("%s.%d", field, i)]
+		if !ok {
+			return counts
+		}
+		counts = append(counts, len(steps))
+	}
+}

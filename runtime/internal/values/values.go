@@ -1,0 +1,141 @@
+// Package values keeps the values of a run's records: small ones in the record, large
+// ones as blobs beside the journal.
+package values
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
+)
+
+// blobSize is the size from which a value is kept as a blob.
+const blobSize = 64 << 10
+
+// maxInlineVariables is the size of the values of a scope, in bytes, that a
+// record holds beside the blobs.
+const maxInlineVariables = 4 * blobSize
+
+// A Store keeps and loads values.
+//
+// # Concurrency
+//
+// Safe for concurrent use.
+type Store struct {
+	// Redact removes secrets from values that [Store.Redacted] keeps.
+	Redact redact.Redactor
+	// PutBlob makes a blob durable and returns its digest. On a full disk it waits for
+	// space until the runtime ends.
+	PutBlob func(data []byte) (digest string, err error)
+	// Blob reads a blob.
+	Blob func(digest string) ([]byte, error)
+}
+
+// Redacted wraps v for a record, without secrets.
+func (s *Store) Redacted(v json.RawMessage) (journal.Value, error) { return s.Keep(s.Redact.JSON(v)) }
+
+// Keep wraps v, which is redacted, for a record; a large one becomes a blob,
+// durable first.
+func (s *Store) Keep(v json.RawMessage) (journal.Value, error) {
+	if len(v) <= blobSize {
+		return journal.Value{JSON: journal.Compact(v)}, nil
+	}
+	return s.keepBlob(v)
+}
+
+// keepBlob makes v a blob, durable first.
+func (s *Store) keepBlob(v json.RawMessage) (journal.Value, error) {
+	digest, err := s.PutBlob(v)
+	if err != nil {
+		return journal.Value{}, fmt.Errorf("keep value of %d bytes: %w", len(v), err)
+	}
+	return journal.Value{Blob: digest, Size: int64(len(v)), Loaded: v}, nil
+}
+
+// KeepScope returns variables for a record that holds all of them: large values are
+// blobs. If the others are too many together, all but the smallest are blobs too: a
+// value that did not change since the last record is then not written again.
+func (s *Store) KeepScope(vars map[string]journal.Value) (map[string]journal.Value, error) {
+	inline, most := 0, blobSize
+	for _, v := range vars {
+		if len(v.JSON) <= blobSize {
+			inline += len(v.JSON)
+		}
+	}
+	if inline > maxInlineVariables {
+		most = 512
+	}
+	for name, v := range vars {
+		if len(v.JSON) <= most {
+			continue
+		}
+		blob, err := s.keepBlob(v.JSON)
+		if err != nil {
+			return nil, fmt.Errorf("variable %q: %w", name, err)
+		}
+		vars[name] = blob
+	}
+	return vars, nil
+}
+
+// Load returns what a value kept; nil for an empty one.
+func (s *Store) Load(v journal.Value) (json.RawMessage, error) {
+	if v.Blob == "" || v.Loaded != nil {
+		return Content(v), nil
+	}
+	return s.Blob(v.Blob)
+}
+
+// LoadState loads the blobs of the values that a live run works with.
+func (s *Store) LoadState(st *history.State) error {
+	if err := s.LoadScope(st.Scope); err != nil {
+		return err
+	}
+	for _, branch := range st.Branches {
+		if err := s.LoadScope(branch); err != nil {
+			return err
+		}
+	}
+	return s.loadBlob(&st.RAGContext)
+}
+
+// LoadScope loads the blobs of a scope.
+func (s *Store) LoadScope(scope *history.Scope) error {
+	for name, v := range scope.Variables {
+		if err := s.loadBlob(&v); err != nil {
+			return fmt.Errorf("variable %q: %w", name, err)
+		}
+		scope.Variables[name] = v
+	}
+	if err := s.loadBlob(&scope.Last); err != nil {
+		return fmt.Errorf("output of the last step: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) loadBlob(v *journal.Value) (err error) {
+	if v.Blob != "" {
+		v.Loaded, err = s.Load(*v)
+	}
+	return err
+}
+
+// Content returns a value of a run that this process executes: its blobs are
+// loaded.
+func Content(v journal.Value) json.RawMessage {
+	if v.Blob != "" {
+		return v.Loaded
+	}
+	return v.JSON
+}
+
+// Contents returns the contents of values by their names.
+func Contents(values map[string]journal.Value) map[string]json.RawMessage {
+	raw := make(map[string]json.RawMessage, len(values))
+	for name, v := range values {
+		raw[name] = Content(v)
+	}
+	return raw
+}

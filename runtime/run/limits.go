@@ -1,0 +1,88 @@
+package run
+
+import (
+	"time"
+)
+
+// Limits bound what runs may use; each is named in the error that it causes.
+type Limits struct {
+	Runs           int           // runs executing at once; waiting ones do not count. Default 200
+	Children       int           // active child runs of a run, with those that its ended children started. Default 50
+	Depth          int           // nesting depth of child sentinels. Default 8
+	Steps          int           // step executions an iteration. Default 10,000
+	Hops           int           // runs that a chain of events may pass through. Default 16
+	EventBytes     int64         // names and data of the events that an iteration emits. Default 16 MiB
+	Calls          int           // host calls of an attempt since its checkpoint. Default 10,000
+	CallBytes      int64         // and the bytes of their requests and results. Default 256 MiB
+	LogLines       int           // of an attempt; the others are dropped. Default 10,000
+	LogBytes       int64         // of an attempt's log lines; the others are dropped. Default 256 KiB
+	StoredBytes    int64         // that an attempt may set in variables and checkpoints. Default 256 MiB
+	StepTimeout    time.Duration // of a step that names none, waiting not counted. Default 30 minutes
+	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
+	GuestMemory    int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 64 MiB
+	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
+	ResidentBytes  int64         // and their memory in all. Default 256 MiB
+	ResidentFor    time.Duration // how long each is kept; one that will wait longer is not kept at all. Default 30 s
+	KeepIterations int           // whose records are kept for the trace. Default 100
+	KeepBytes      int64         // of a run's journal. Default 64 MiB
+	KeepRevisions  int           // of a definition. Default 50
+	KeepEvents     int           // in the log of events. Default 10,000
+	KeepEventBytes int64         // of the log of events, as stored; the newest event is always kept. Default 64 MiB
+	Plugins        int           // that are not trusted and live; each takes 0.3 MB and what its file does. Default 256
+	PluginBytes    int64         // of their files together; their machine code is up to four times as large. Default 256 MiB
+	Crashes        int           // crashes in the same step until it is quarantined; after one less it executes only alone among such steps. Default 3
+}
+
+// WithDefaults returns the limits with the defaults in place of zeros.
+func (l Limits) WithDefaults() Limits {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def64 := func(v *int64, d int64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&l.Runs, 200)
+	def(&l.Children, 50)
+	def(&l.Depth, 8)
+	def(&l.Steps, 10_000)
+	def(&l.Hops, 16)
+	def64(&l.EventBytes, 16<<20)
+	def(&l.Calls, 10_000)
+	def64(&l.CallBytes, 256<<20)
+	def(&l.LogLines, 10_000)
+	def64(&l.LogBytes, 256<<10)
+	def64(&l.StoredBytes, 256<<20)
+	if l.StepTimeout == 0 {
+		l.StepTimeout = 30 * time.Minute
+	}
+	def64(&l.Memory, 1<<30)
+	def64(&l.GuestMemory, 64<<20)
+	def(&l.Resident, 64)
+	def64(&l.ResidentBytes, 256<<20)
+	if l.ResidentFor == 0 {
+		l.ResidentFor = 30 * time.Second
+	}
+	def(&l.KeepIterations, 100)
+	def64(&l.KeepBytes, 64<<20)
+	def(&l.KeepRevisions, 50)
+	def(&l.KeepEvents, 10_000)
+	def64(&l.KeepEventBytes, 64<<20)
+	def(&l.Plugins, 256)
+	def64(&l.PluginBytes, 256<<20)
+	def(&l.Crashes, 3)
+	return l
+}
+
+// Suspected reports whether the next crash may quarantine the step. From then on
+// it executes only in its turn, so that the next crash shows which step it is.
+func (l *Limits) Suspected(c StepCrashes) bool { return c.Count >= max(1, l.Crashes-1) }
+
+// Quarantined reports whether the step is quarantined: it was executing at too many
+// crashes, and at all but one of them no other step can have been the cause.
+func (l *Limits) Quarantined(c StepCrashes) bool {
+	return c.Count >= l.Crashes && c.Alone >= max(1, l.Crashes-1)
+}
