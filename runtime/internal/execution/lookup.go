@@ -8,9 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// Lookup returns the names that references and conditions of a scope may use:
-// the reserved ones, then variables, then inputs as plain variables. retry is
-// the value of $retry, nil outside a repeated attempt.
+// Lookup implements [step.State]: the reserved names, then variables, then inputs as
+// plain variables.
 func (r *liveRun) Lookup(sc step.Scope, retry json.RawMessage) reference.Lookup {
 	return func(name string) (json.RawMessage, bool) {
 		switch name {

@@ -46,8 +46,7 @@ func (r *liveRun) Cancel(cause error) { r.cancel(cause) }
 // Paused implements [step.Schedule].
 func (r *liveRun) Paused() bool { return !r.gate.IsOpen() || r.ex.opt.Health.Blocked() }
 
-// Enter takes an execution slot for the run if it holds none; leave gives it
-// back when nothing of the run executes any more.
+// Enter implements [step.Schedule].
 func (r *liveRun) Enter(ctx context.Context) error {
 	r.slot.Lock()
 	defer r.slot.Unlock()
@@ -60,6 +59,7 @@ func (r *liveRun) Enter(ctx context.Context) error {
 	return nil
 }
 
+// Leave implements [step.Schedule].
 func (r *liveRun) Leave() {
 	r.slot.Lock()
 	defer r.slot.Unlock()
@@ -69,7 +69,7 @@ func (r *liveRun) Leave() {
 	}
 }
 
-// WaitWhilePaused holds a step back while its run is paused or the runtime is read-only.
+// WaitWhilePaused implements [step.Schedule].
 func (r *liveRun) WaitWhilePaused(ctx context.Context) error {
 	for {
 		if err := r.gate.Wait(ctx); err != nil {
@@ -128,7 +128,7 @@ func (r *liveRun) ExceedMemory(limit, reason string) {
 	r.cancel(&step.LimitError{Limit: limit, Text: reason})
 }
 
-// MemoryLimit is what variables, guests and processes of the run may take.
+// MemoryLimit implements [step.Schedule].
 func (r *liveRun) MemoryLimit() int64 {
 	if mb := r.Definition().Safety.MaxMemoryMB; mb > 0 {
 		return mb << 20
@@ -136,7 +136,7 @@ func (r *liveRun) MemoryLimit() int64 {
 	return r.ex.svc.Limits.Memory
 }
 
-// NoteTurn writes which step of the run has its turn, "" for none.
+// NoteTurn implements [step.Schedule].
 func (r *liveRun) NoteTurn(path string) *store.Ticket {
 	r.mu.Lock()
 	r.info.Turn = path

@@ -9,7 +9,7 @@ import (
 )
 
 // A scope reads the variables that a list of steps sees: those of the run, or of
-// a branch of a parallel block. Only records change them, see [liveRun.write].
+// a branch of a parallel block. Only records change them, see [liveRun.Write].
 //
 // # Concurrency
 //
@@ -26,13 +26,14 @@ func (r *liveRun) runScope() scope {
 	return scope{r, r.folded.Scope}
 }
 
-// BranchScope returns the scope of an open parallel branch.
+// BranchScope implements [step.State].
 func (r *liveRun) BranchScope(key string) step.Scope {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return scope{r, r.folded.Branches[key]}
 }
 
+// Get implements [step.Scope].
 func (s scope) Get(name string) (json.RawMessage, bool) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -40,21 +41,21 @@ func (s scope) Get(name string) (json.RawMessage, bool) {
 	return values.Content(v), ok
 }
 
-// Last returns the output of the step that ended last, nil if there is none.
+// Last implements [step.Scope].
 func (s scope) Last() json.RawMessage {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	return values.Content(s.vars.Last)
 }
 
-// Size returns the size of the variables, names and values, in bytes.
+// Size implements [step.Scope].
 func (s scope) Size() int64 {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	return s.vars.Size()
 }
 
-// Variables returns a copy of the variables; the values are shared.
+// Variables implements [step.Scope].
 func (s scope) Variables() map[string]json.RawMessage {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()

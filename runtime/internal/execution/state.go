@@ -63,8 +63,7 @@ func (r *liveRun) CountStep(address string) error {
 	return nil
 }
 
-// Past returns what a crash left of a step execution; nil in a run that was
-// not interrupted there.
+// Past implements [step.State].
 func (r *liveRun) Past(path string, enclosing []int) *history.Execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,13 +98,14 @@ func (r *liveRun) status() sentinels.Status {
 	return r.info.Status
 }
 
+// Iteration implements [step.State].
 func (r *liveRun) Iteration() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.folded.Iteration
 }
 
-// Definition returns the revision of the current iteration.
+// Definition implements [step.State].
 func (r *liveRun) Definition() *sentinels.Definition {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
-
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
