@@ -302,13 +302,15 @@ func (rt *Runtime) below(id sentinels.RunID) []*run {
 	return below
 }
 
-// setStatus records a status that is not final and reports it. The caller holds
-// r.snap, so that statuses are written in the order in which they came about.
-func (r *run) setStatus(body journal.StatusBody, fresh *PendingDecision) ticket {
-	r.mu.Lock()
-	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = body.Status, body.Reason, body.Limit, body.With
-	r.mu.Unlock()
-	t := r.write(writeOptions{info: true, lazy: body.Resumed}, &journal.Record{Kind: journal.Status, Status: &body})
+// setStatus records a status that is not final, with what the run waits for, and
+// reports it. The caller holds r.snap, so that statuses are written in the order
+// in which they came about.
+func (r *run) setStatus(body journal.StatusBody, pending []PendingDecision, fresh *PendingDecision) ticket {
+	change := func(info *RunInfo) {
+		info.Status, info.Reason, info.Limit, info.PausedWith = body.Status, body.Reason, body.Limit, body.With
+		info.Decisions = pending
+	}
+	t := r.write(writeOptions{info: true, change: change, lazy: body.Resumed}, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
 		r.report(Progress{Event: OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Decision: fresh})
 	})

@@ -81,21 +81,27 @@ func (r *run) answer(ctx context.Context, q *pendingDecision) (*journal.SignalBo
 	return nil, context.Cause(ctx)
 }
 
-// decisionsChanged makes the run waiting while there is something to decide, or
-// quarantined if that is about a quarantine. A paused run stays so.
+// decisionsChanged updates the status of a run when there is more or less to
+// decide. A paused run stays so.
 func (r *run) decisionsChanged(fresh *PendingDecision) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
+	r.updateStatus(fresh, r.status() == sentinels.StatusPaused)
+}
+
+// updateStatus makes the run waiting while there is something to decide, or
+// quarantined if that is about a quarantine, unless it is paused. The caller holds
+// r.snap.
+func (r *run) updateStatus(fresh *PendingDecision, paused bool) {
 	r.mu.Lock()
 	pending := make([]PendingDecision, 0, len(r.pending))
 	for _, q := range r.pending {
 		pending = append(pending, q.PendingDecision)
 	}
 	sort.Slice(pending, func(i, j int) bool { return pending[i].Call < pending[j].Call })
-	r.info.Decisions = pending
 	body := journal.StatusBody{Status: sentinels.StatusRunning}
 	switch {
-	case r.info.Status == sentinels.StatusPaused:
+	case paused:
 		body.Status, body.Reason, body.Limit, body.With = r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith
 	case slices.ContainsFunc(pending, func(q PendingDecision) bool { return q.Kind == DecisionQuarantine }):
 		body.Status = sentinels.StatusQuarantined
@@ -103,7 +109,7 @@ func (r *run) decisionsChanged(fresh *PendingDecision) {
 		body.Status = sentinels.StatusWaiting
 	}
 	r.mu.Unlock()
-	r.setStatus(body, fresh)
+	r.setStatus(body, pending, fresh)
 }
 
 // Decide makes a pending decision of a run. It returns when the decision is durable. For

@@ -95,11 +95,11 @@ func (r *run) pause(reason, limit, by string, with sentinels.RunID) ticket {
 		r.mu.Unlock()
 		return nil
 	}
-	r.info.Status = sentinels.StatusPaused
+	pending := r.info.Decisions
 	r.mu.Unlock()
 	r.gate.Shut()
 	r.clock.Pause()
-	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by, With: with}, nil)
+	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by, With: with}, pending, nil)
 }
 
 // startsPaused pauses a run that was started below one whose tree is paused: a
@@ -152,12 +152,17 @@ func (r *run) resume(ctx context.Context, opt ResumeOptions) error {
 	if err := r.rt.await(ctx, r.extendLimits(opt)); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = sentinels.StatusRunning, "", "", ""
-	r.mu.Unlock()
-	r.decisionsChanged(nil)
+	// Under the lock of statuses, or a pause that comes now would have its gate
+	// opened.
+	r.snap.Lock()
+	if status := r.status(); status != sentinels.StatusPaused {
+		r.snap.Unlock()
+		return errf(abi.Conflict, "run %s is %s, not paused", r.id, status)
+	}
+	r.updateStatus(nil, false)
 	r.clock.Resume()
-	r.timeout.arm()
 	r.gate.Open()
+	r.snap.Unlock()
+	r.timeout.arm()
 	return nil
 }

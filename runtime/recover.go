@@ -105,10 +105,7 @@ func (r *run) resumeRestored(info RunInfo, parent *run, opt ResumeOptions) {
 		body.Status, body.Reason, body.Limit, body.With = info.Status, info.Reason, info.Limit, info.PausedWith
 	}
 	r.snap.Lock()
-	r.mu.Lock()
-	r.info.Decisions = nil
-	r.mu.Unlock()
-	r.setStatus(body, nil)
+	r.setStatus(body, nil, nil)
 	r.snap.Unlock()
 	go r.main()
 }

@@ -22,9 +22,10 @@ type journalLog struct {
 }
 
 type writeOptions struct {
-	lazy bool        // no caller waits
-	info bool        // the run's summary changed: write it along
-	puts []store.Put // written in the same commit
+	lazy   bool           // no caller waits
+	info   bool           // the run's summary changed: write it along
+	change func(*RunInfo) // of the summary that is written, nil for none
+	puts   []store.Put    // written in the same commit
 }
 
 // write appends records to the run's journal, in order, in one commit, and
@@ -54,9 +55,17 @@ func (r *run) write(opt writeOptions, records ...*journal.Record) *store.Ticket 
 		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: first + uint64(i), Record: encoded[i]})
 	}
 	if opt.info {
-		b.Puts = append(b.Puts, r.infoPut())
+		b.Puts = append(b.Puts, r.infoPut(opt.change))
 	}
-	return r.rt.db.Enqueue(b)
+	ticket := r.rt.db.Enqueue(b)
+	if opt.change != nil {
+		// Only now can others see the change: a crash that leaves what they write
+		// after that leaves the change too.
+		r.mu.Lock()
+		opt.change(&r.info)
+		r.mu.Unlock()
+	}
+	return ticket
 }
 
 // apply applies records to the run's state and returns the number of the first
@@ -85,14 +94,19 @@ func (r *run) apply(records []*journal.Record) (first uint64) {
 	return first
 }
 
-// infoPut returns the write of the run's summary. The caller holds r.log.mu, so
-// that summaries are written in the order of what they sum up.
-func (r *run) infoPut() store.Put {
+// infoPut returns the write of the run's summary with change made to it. The
+// caller holds r.log.mu, so that summaries are written in the order of what they
+// sum up.
+func (r *run) infoPut(change func(*RunInfo)) store.Put {
 	r.mu.Lock()
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.state.Iteration, r.state.Usage, time.Now().UTC()
 	r.info.Elapsed = r.clock.Elapsed().Milliseconds()
 	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.edits()
-	value, err := json.Marshal(r.info)
+	info := r.info
+	if change != nil {
+		change(&info)
+	}
+	value, err := json.Marshal(info)
 	r.mu.Unlock()
 	if err != nil {
 		panic(fmt.Errorf("encode run summary: %w", err))
