@@ -342,17 +342,17 @@ type ResumeOptions struct {
 // the journal has who did that and why.
 func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOptions) error {
 	if r := rt.live(id); r != nil {
-		if info := r.summary(); info.Status == sentinels.StatusQuarantined {
+		if held := quarantines(r.decisions()); len(held) > 0 && r.status() != sentinels.StatusPaused {
 			if strings.TrimSpace(opt.Comment) == "" {
 				return needsComment(id)
 			}
-			return rt.lift(ctx, info, opt)
+			return rt.lift(ctx, id, held, opt)
 		}
 		if err := r.resume(ctx, opt); err != nil {
 			return err
 		}
 		if strings.TrimSpace(opt.Comment) != "" {
-			if err := rt.lift(ctx, r.summary(), opt); err != nil {
+			if err := rt.lift(ctx, id, quarantines(r.decisions()), opt); err != nil {
 				return err
 			}
 		}
@@ -382,8 +382,8 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 				Hint: "resume run " + string(info.Parent)}
 		}
 	}
-	if strings.TrimSpace(opt.Comment) != "" && len(quarantines(info)) > 0 {
-		if err := rt.lift(ctx, info, opt); err != nil {
+	if held := quarantines(info.Decisions); strings.TrimSpace(opt.Comment) != "" && len(held) > 0 {
+		if err := rt.lift(ctx, id, held, opt); err != nil {
 			return err
 		}
 		if info, err = rt.Status(id); err != nil {

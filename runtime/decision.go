@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -14,10 +16,50 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A pendingDecision is one that a live run waits for.
+// A pendingDecision is one that a live run waits for, or that it waited for in the
+// last process and has not asked for again. A person can make both.
 type pendingDecision struct {
 	PendingDecision
+	asked  bool                     // the run waits for it
+	made   bool                     // no other answer counts
 	answer chan *journal.SignalBody // capacity 1
+}
+
+// restorePending makes what the run waited for in the last process decidable
+// before it asks again. It is not visible yet.
+func (r *run) restorePending() {
+	for _, q := range r.info.Decisions {
+		if r.state.Decisions[q.Call] == nil {
+			r.pending[q.Call] = &pendingDecision{PendingDecision: q, answer: make(chan *journal.SignalBody, 1)}
+		}
+	}
+}
+
+// dropUnasked forgets what the run did not ask again in the iteration that was
+// recovered. The caller holds r.mu.
+func (r *run) dropUnasked() {
+	maps.DeleteFunc(r.pending, func(_ string, q *pendingDecision) bool { return !q.asked })
+}
+
+// decisions returns what can be decided about the run: what it waits for, and what
+// it waited for in the last process.
+func (r *run) decisions() []PendingDecision {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.undecided(false)
+}
+
+// undecided returns what can be decided about the run, in order; asked is for only
+// what it waits for. The caller holds r.mu.
+func (r *run) undecided(asked bool) []PendingDecision {
+	pending := make([]PendingDecision, 0, len(r.pending))
+	for _, q := range r.pending {
+		if !q.made && (q.asked || !asked) {
+			pending = append(pending, q.PendingDecision)
+		}
+	}
+	sort.Slice(pending, func(i, j int) bool { return pending[i].Call < pending[j].Call })
+	return pending
 }
 
 func (a *attempt) callName(c *call) string { return history.CallName(a.path, c.seq) }
@@ -36,13 +78,18 @@ func (a *attempt) awaitDecision(ctx context.Context, c *call, what PendingDecisi
 func (r *run) awaitDecision(ctx context.Context, name string, what PendingDecision) (*journal.SignalBody, time.Time, error) {
 	r.mu.Lock()
 	if sig := r.state.Decisions[name]; sig != nil {
+		delete(r.pending, name)
 		r.mu.Unlock()
 		return sig, time.Now().UTC(), nil
 	}
 	what.Prompt = r.rt.redactText(what.Prompt)
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
-	q := &pendingDecision{PendingDecision: what, answer: make(chan *journal.SignalBody, 1)}
-	r.pending[name] = q
+	q := r.pending[name] // of the last process: its decision may be under way
+	if q == nil {
+		q = &pendingDecision{answer: make(chan *journal.SignalBody, 1)}
+		r.pending[name] = q
+	}
+	q.PendingDecision, q.asked = what, true
 	r.mu.Unlock()
 	r.decisionsChanged(&what)
 	if what.Kind != DecisionApproval {
@@ -60,18 +107,21 @@ func (r *run) awaitDecision(ctx context.Context, name string, what PendingDecisi
 
 // answer waits for the decision about q and takes q off the run's list.
 func (r *run) answer(ctx context.Context, q *pendingDecision) (*journal.SignalBody, error) {
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.pending, q.Call)
+	}()
 	select {
 	case sig := <-q.answer:
 		return sig, nil
 	case <-ctx.Done():
 	}
 	r.mu.Lock()
-	open := r.pending[q.Call] == q
-	if open {
-		delete(r.pending, q.Call)
-	}
+	made := q.made
+	q.made = true // too late for others
 	r.mu.Unlock()
-	if !open && !over(ctx) { // a decision is being committed, and its caller has a success
+	if made && !over(ctx) { // a decision is being committed, and its caller has a success
 		select {
 		case sig := <-q.answer:
 			return sig, nil
@@ -94,11 +144,7 @@ func (r *run) decisionsChanged(fresh *PendingDecision) {
 // r.snap.
 func (r *run) updateStatus(fresh *PendingDecision, paused bool) {
 	r.mu.Lock()
-	pending := make([]PendingDecision, 0, len(r.pending))
-	for _, q := range r.pending {
-		pending = append(pending, q.PendingDecision)
-	}
-	sort.Slice(pending, func(i, j int) bool { return pending[i].Call < pending[j].Call })
+	pending := r.undecided(true)
 	body := journal.StatusBody{Status: sentinels.StatusRunning}
 	switch {
 	case paused:
@@ -113,21 +159,26 @@ func (r *run) updateStatus(fresh *PendingDecision, paused bool) {
 }
 
 // Decide makes a pending decision of a run. It returns when the decision is durable. For
-// a run that no process executes, the decision waits in its journal.
+// a run that no process executes, or that was taken over and has not asked again,
+// the decision waits in its journal.
 func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) error {
 	info, err := rt.Status(id)
 	if err != nil {
 		return err
 	}
-	if d.Call == "" && len(info.Decisions) == 1 {
-		d.Call = info.Decisions[0].Call
+	r, pending := rt.live(id), info.Decisions
+	if r != nil {
+		pending = r.decisions()
+	}
+	if d.Call == "" && len(pending) == 1 {
+		d.Call = pending[0].Call
 	}
 	var found *PendingDecision
-	names := make([]string, 0, len(info.Decisions))
-	for i := range info.Decisions {
-		names = append(names, info.Decisions[i].Call)
-		if info.Decisions[i].Call == d.Call {
-			found = &info.Decisions[i]
+	names := make([]string, 0, len(pending))
+	for i := range pending {
+		names = append(names, pending[i].Call)
+		if pending[i].Call == d.Call {
+			found = &pending[i]
 		}
 	}
 	switch {
@@ -147,15 +198,21 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 		return err
 	}
 	sig := &journal.SignalBody{Type: "decision", Call: d.Call, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Result: d.Result}
-	r := rt.live(id)
 	if r == nil {
-		return rt.signalStored(ctx, info, sig)
+		err := rt.signalStored(ctx, info, sig)
+		if errors.Is(err, errTakenOver) {
+			return rt.Decide(ctx, id, d)
+		}
+		return err
 	}
 	r.mu.Lock()
 	q := r.pending[d.Call]
-	delete(r.pending, d.Call) // the first answer counts
+	first := q != nil && !q.made
+	if first {
+		q.made = true
+	}
 	r.mu.Unlock()
-	if q == nil {
+	if !first {
 		return errf(abi.Conflict, "%s was decided already", d.Call)
 	}
 	t := r.write(writeOptions{}, &journal.Record{Kind: journal.Signal, Signal: sig})

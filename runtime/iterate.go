@@ -336,6 +336,7 @@ func (r *run) endIteration(def *sentinels.Definition, started time.Time) (done b
 	}
 	r.mu.Lock()
 	r.info.Crashes = nil
+	r.dropUnasked()
 	body.Usage, body.Steps, body.Cursors = r.state.Usage, r.state.Steps, maps.Clone(r.state.Cursors)
 	if r.state.Extension != (journal.LimitExtension{}) {
 		extension := r.state.Extension

@@ -169,18 +169,18 @@ func (r *run) liftQuarantine(path string) {
 	r.write(writeOptions{info: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: history.SignalUsed, Call: quarantineName(path)}})
 }
 
-// quarantines returns the questions about quarantined steps of a run.
-func quarantines(info RunInfo) []PendingDecision {
-	return slices.DeleteFunc(slices.Clone(info.Decisions), func(q PendingDecision) bool { return q.Kind != DecisionQuarantine })
+// quarantines returns those of the pending decisions of a run that are about
+// quarantined steps.
+func quarantines(pending []PendingDecision) []PendingDecision {
+	return slices.DeleteFunc(slices.Clone(pending), func(q PendingDecision) bool { return q.Kind != DecisionQuarantine })
 }
 
-// lift lets the quarantined steps of a run execute again, as a decision about
-// each of them would.
-func (rt *Runtime) lift(ctx context.Context, info RunInfo, opt ResumeOptions) error {
-	for _, q := range quarantines(info) {
-		err := rt.Decide(ctx, info.ID, Decision{Call: q.Call, Verdict: "retry", By: opt.By, Comment: opt.Comment})
+// lift makes decisions about quarantined steps of a run: they may execute again.
+func (rt *Runtime) lift(ctx context.Context, id sentinels.RunID, quarantined []PendingDecision, opt ResumeOptions) error {
+	for _, q := range quarantined {
+		err := rt.Decide(ctx, id, Decision{Call: q.Call, Verdict: "retry", By: opt.By, Comment: opt.Comment})
 		if err != nil {
-			return fmt.Errorf("lift quarantine of run %s: %w", info.ID, err)
+			return fmt.Errorf("lift quarantine of run %s: %w", id, err)
 		}
 	}
 	return nil

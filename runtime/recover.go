@@ -216,6 +216,7 @@ func (rt *Runtime) restore(ctx context.Context, info RunInfo, parent *run, opt R
 		return r, err
 	}
 	r.state, r.steps = *st, st.Steps
+	r.restorePending()
 	r.kept = recoveredIterations() // all that is left of earlier iterations
 	r.budget.Extend(r.id, st.Extension)
 	r.atCrash = r.executingAtCrash()
