@@ -164,6 +164,7 @@ func (h *Host) open(ctx context.Context) error {
 		Logger:          h.opt.Logger,
 
 		SnapshotEvery: snapshotEvery(h.settings.Snapshots),
+		KeepSnapshots: h.settings.Snapshots.Keep,
 	})
 	if err != nil {
 		return err

@@ -43,14 +43,14 @@ func Snapshots(dir string) ([]Snapshot, error) { return snapshots.List(dir) }
 // openSnapshots makes what takes snapshots of the store in the state folder.
 func (rt *Runtime) openSnapshots(db snapshots.Store) (*snapshots.Keeper, error) {
 	return snapshots.Open(snapshots.Options{
-		Dir: rt.opt.Dir, Store: db, Log: rt.log, Every: rt.opt.SnapshotEvery, MinFree: rt.opt.MinFree,
+		Dir: rt.opt.Dir, Store: db, Log: rt.log, Every: rt.opt.SnapshotEvery, Keep: rt.opt.KeepSnapshots, MinFree: rt.opt.MinFree,
 		Taken: rt.health.SetSnapshot, Damaged: rt.health.SetUnsound,
 	})
 }
 
-// Snapshot takes a snapshot now. why is a word of lowercase letters; the newest
-// three of each are kept. What changes the form of the store takes one before.
-// A runtime without a state folder has none: unavailable.
+// Snapshot takes a snapshot now. why is a word of lowercase letters; the newest of
+// each are kept, see [Options.KeepSnapshots]. What changes the form of the store
+// takes one before. A runtime without a state folder has none: unavailable.
 func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 	if rt.snaps == nil {
 		return Snapshot{}, errf(abi.Unavailable, "take snapshot: the state is in memory only")
