@@ -49,9 +49,6 @@ type Options struct {
 	OnInterrupt sentinels.Interrupt
 	// Limits bound what runs may use. Zero fields take their defaults.
 	Limits Limits
-	// CheckCron reports a bad cron expression. Default nil: not checked, except
-	// by the kind that Triggers has for it.
-	CheckCron func(expression string) error
 	// Triggers are the kinds that definitions may name; see [Runtime.Arm].
 	// Default none: definitions may name any, unchecked, and none fires.
 	Triggers triggers.Set
