@@ -204,7 +204,9 @@ func repairMarker(offset uint64) (store.Put, error) {
 // one: it is this user's, no other user can write to it, and this process can.
 func CheckCache(dir string) error { return wasm.CheckCache(dir) }
 
-// cacheUnused is how long compiled code is kept that no process loads.
+// cacheUnused is how long compiled code is kept that no process loads. It is no
+// setting: processes share the cache, the one with the least time would decide for
+// all, and what is missing is compiled again in seconds.
 const cacheUnused = 30 * 24 * time.Hour
 
 // tidyCache deletes compiled code of plugins that are not used any more. Its error
