@@ -2,13 +2,11 @@ package runtime_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -60,48 +58,27 @@ func TestQuarantineIsLiftedDuringRecovery(t *testing.T) {
 }
 
 // What a run waited for in the last process can be decided before the run asks
-// again, once.
+// again, once. Here it does not ask because it is paused.
 func TestDecideBeforeTheRunAsksAgain(t *testing.T) {
-	var release chan struct{}
-	lateLife := func(db *recordingStore) *runtime.Runtime {
-		rt, _ := life(t, db)
-		ask := release
-		err := runtime.AddModule(rt, &runtime.GoModule{
-			Name: "asking", Types: []wasm.StepType{{Type: "asklate", Fields: json.RawMessage(`{"type":"object"}`)}},
-			Step: func(g *runtime.GoGuest) (any, error) {
-				<-ask
-				a := g.Call(abi.FuncWait, map[string]any{"decision": map[string]any{"prompt": "well?"}})
-				if a.Error != nil {
-					return nil, a.Error
-				}
-				return a.OK, nil
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return rt
-	}
 	db := newRecordingStore()
-	release = make(chan struct{})
-	close(release)
-	rt := lateLife(db)
-	id := start(t, rt, `{"name":"s","steps":[{"type":"asklate"}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	rt, _ := askingLife(t, db)
+	id := start(t, rt, `{"name":"s","steps":[{"type":"actask"}],"loop":{"type":"once"}}`, runtime.StartOptions{})
 	untilStatus(t, rt, id, sentinels.StatusWaiting)
-	db = crashed(t, db, rt)
-
-	release = make(chan struct{})
-	rt = lateLife(db)
-	resumeAll(t, rt)
-	untilStatus(t, rt, id, sentinels.StatusRunning)
-	if err := rt.Decide(within(t), id, runtime.Decision{Verdict: "approve", By: "ann"}); err != nil {
-		close(release)
+	if err := rt.Pause(within(t), id, "ann"); err != nil {
 		t.Fatal(err)
 	}
+	db = crashed(t, db, rt)
+
+	rt, _ = askingLife(t, db)
+	resumeAll(t, rt)
+	untilStatus(t, rt, id, sentinels.StatusPaused)
+	decide(t, rt, id, runtime.Decision{Verdict: "approve", By: "ann"})
 	if err := rt.Decide(within(t), id, runtime.Decision{Verdict: "reject", By: "bob"}); abi.CodeOf(err) != abi.Conflict {
 		t.Errorf("a second decision: %v, want a conflict", err)
 	}
-	close(release)
+	if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
 		t.Errorf("%s: %v", res.Status, res.Error)
 	}
