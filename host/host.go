@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
@@ -162,7 +163,8 @@ func (h *Host) open(ctx context.Context) error {
 		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
 		Logger:          h.opt.Logger,
 
-		SnapshotEvery: h.opt.Snapshots,
+		SnapshotEvery: snapshotEvery(h.settings.Snapshots),
+		KeepSnapshots: h.settings.Snapshots.Keep,
 	})
 	if err != nil {
 		return err
@@ -271,6 +273,15 @@ func (h *Host) secret(name string) (string, bool) {
 		h.opt.Logger.Warn("secret cannot be kept out of what is written", "variable", name, "reason", err)
 	}
 	return value, true
+}
+
+// snapshotEvery returns the interval of snapshots as the engine has it: negative is
+// never, and 0 its default.
+func snapshotEvery(c config.Snapshots) time.Duration {
+	if c.Every == 0 {
+		return -1
+	}
+	return c.Every.Std()
 }
 
 // limits returns the engine's limits: those of the options, else those of the

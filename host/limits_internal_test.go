@@ -3,6 +3,7 @@ package host
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -35,5 +36,14 @@ func TestLimitsAreConfigured(t *testing.T) {
 	}
 	if reflect.TypeFor[runtime.Limits]().NumField()+1 != configured.NumField() { // and freeSpace
 		t.Error("a configured limit is none of the engine's")
+	}
+}
+
+// An interval of 0 is never, which is no default of the engine's.
+func TestSnapshotEvery(t *testing.T) {
+	for every, want := range map[time.Duration]time.Duration{0: -1, time.Minute: time.Minute} {
+		if got := snapshotEvery(config.Snapshots{Every: config.Duration(every)}); got != want {
+			t.Errorf("configured as %s, the engine has %s, want %s", every, got, want)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/sentinel"
@@ -53,9 +52,6 @@ type Options struct {
 	Replay string
 	// OnInterrupt decides about calls in doubt where the definition does not.
 	OnInterrupt sentinels.Interrupt
-	// Snapshots is how often the store is copied, see [runtime.Options]. Default
-	// 0, never: that is for processes that stay.
-	Snapshots time.Duration
 	// Files keep the definitions of watched folders and their files the same,
 	// when commands edit them. Default: definitions live in the store alone.
 	Files sentinel.Definitions

@@ -39,7 +39,8 @@ func (rt *Runtime) Resume(ctx context.Context, id sentinels.RunID, opt ResumeOpt
 }
 
 // Decide makes a pending decision of a run. It returns when the decision is durable. For
-// a run that no process executes, the decision waits in its journal.
+// a run that no process executes, or that was taken over and has not asked again,
+// the decision waits in its journal.
 func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) error {
 	return rt.exec.Decide(ctx, id, d)
 }

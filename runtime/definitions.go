@@ -62,7 +62,7 @@ func (rt *Runtime) Decode(src []byte, file string) (*sentinels.Definition, senti
 // program's kinds of triggers.
 func (rt *Runtime) decodeOptions(file string) sentinels.DecodeOptions {
 	opt := sentinels.DecodeOptions{
-		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckCron: rt.opt.CheckCron, CheckExpression: rt.conditions.Check,
+		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckExpression: rt.conditions.Check,
 	}
 	if set := rt.opt.Triggers; len(set) > 0 {
 		opt.Triggers, opt.CheckTrigger = set.Formats(), set.Check

@@ -33,7 +33,11 @@ func TestDrainLeavesNothingInDoubt(t *testing.T) {
 		}
 		ids = append(ids, id)
 	}
-	time.Sleep(15 * time.Millisecond)
+	until(t, "effects", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.order) > 5
+	})
 	if err := rt.Drain(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -78,14 +78,14 @@ func Snapshots(dir string) ([]Snapshot, error) { return snapshots.List(dir) }
 // openSnapshots makes what takes snapshots of the store in the state folder.
 func (rt *Runtime) openSnapshots(db snapshots.Store) (*snapshots.Keeper, error) {
 	return snapshots.Open(snapshots.Options{
-		Dir: rt.opt.Dir, Store: db, Log: rt.opt.Logger, Every: rt.opt.SnapshotEvery, MinFree: rt.opt.MinFree,
+		Dir: rt.opt.Dir, Store: db, Log: rt.opt.Logger, Every: rt.opt.SnapshotEvery, Keep: rt.opt.KeepSnapshots, MinFree: rt.opt.MinFree,
 		Taken: rt.upkeep.health.SetSnapshot, Damaged: rt.upkeep.health.SetUnsound,
 	})
 }
 
-// Snapshot takes a snapshot now. why is a word of lowercase letters; the newest
-// three of each are kept. What changes the form of the store takes one before.
-// A runtime without a state folder has none: unavailable.
+// Snapshot takes a snapshot now. why is a word of lowercase letters; the newest of
+// each are kept, see [Options.KeepSnapshots]. What changes the form of the store
+// takes one before. A runtime without a state folder has none: unavailable.
 func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 	if rt.upkeep.snapshots == nil {
 		return Snapshot{}, errf(abi.Unavailable, "take snapshot: the state is in memory only")
@@ -210,7 +210,9 @@ func repairMarker(offset uint64) (store.Put, error) {
 // one: it is this user's, no other user can write to it, and this process can.
 func CheckCache(dir string) error { return wasm.CheckCache(dir) }
 
-// cacheUnused is how long compiled code is kept that no process loads.
+// cacheUnused is how long compiled code is kept that no process loads. It cannot be
+// configured: processes share the cache, so the shortest time would hold for all, and
+// code that is missing is compiled again in seconds.
 const cacheUnused = 30 * 24 * time.Hour
 
 // tidyCache deletes compiled code of plugins that are not used any more. Its error

@@ -53,9 +53,6 @@ type Options struct {
 	OnInterrupt sentinels.Interrupt
 	// Limits bound what runs may use. Zero fields take their defaults.
 	Limits Limits
-	// CheckCron reports a bad cron expression. Default nil: not checked, except
-	// by the kind that Triggers has for it.
-	CheckCron func(expression string) error
 	// Triggers are the kinds that definitions may name; see [Runtime.Arm].
 	// Default none: definitions may name any, unchecked, and none fires.
 	Triggers triggers.Set
@@ -70,9 +67,11 @@ type Options struct {
 	// the disk, whichever is less; negative does not look.
 	MinFree int64
 	// SnapshotEvery is how often the store is copied to the folder snapshots of
-	// the state folder when it has changed; the newest three are kept. Default
-	// one hour; negative never.
+	// the state folder when it has changed. Default one hour; negative never.
 	SnapshotEvery time.Duration
+	// KeepSnapshots is how many snapshots of each reason are kept, the newest; one
+	// is as large as the store. Default 3.
+	KeepSnapshots int
 	// Redact removes secrets from a JSON value: from results of host calls before
 	// guests see them, from outputs of steps, and from all that is kept or observed.
 	// Redacting twice is the same as once. Default nil.

@@ -1,7 +1,10 @@
 package runtime_test
 
 import (
+	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -163,5 +166,38 @@ func TestStopOfABusyTree(t *testing.T) {
 	}
 	if w.ended < n {
 		t.Errorf("the processes of %d of %d runs were ended", w.ended, n)
+	}
+}
+
+// A pause that comes while the run is resumed does not leave a run that is paused
+// and executes.
+func TestPauseDuringResume(t *testing.T) {
+	w := newFakeHost()
+	rt := open(t, w, newRecordingStore(), runtime.Options{})
+	id := start(t, rt, `{"name":"s","steps":[{"type":"call","command":"world/act","value":1}],"loop":{"type":"while","check":"true"},"safety":{"maxIterations":100000000}}`, runtime.StartOptions{})
+	for range 50 {
+		if err := rt.Pause(within(t), id, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		var pausing sync.WaitGroup
+		var resumed atomic.Bool
+		for range 4 {
+			pausing.Go(func() {
+				for !resumed.Load() {
+					rt.Pause(context.Background(), id, "ann")
+				}
+			})
+		}
+		rt.Resume(context.Background(), id, runtime.ResumeOptions{})
+		resumed.Store(true)
+		pausing.Wait()
+		if status(t, rt, id).Status != sentinels.StatusPaused {
+			continue
+		}
+		before := status(t, rt, id).Iteration
+		time.Sleep(5 * time.Millisecond) // for iterations too many
+		if after := status(t, rt, id).Iteration; after > before+1 {
+			t.Fatalf("a paused run went from iteration %d to %d", before, after)
+		}
 	}
 }

@@ -26,6 +26,15 @@ type hostLives struct {
 	mu    sync.Mutex
 	hang  map[sentinels.ID]bool
 	begun []string // "sentinel value" of each effect, in order
+
+	restoring func(sentinels.RunID) // called while a run is restored
+}
+
+func (w *hostLives) Interrupted(ctx context.Context, run sentinels.RunID) ([]runtime.InterruptedExecution, error) {
+	if w.restoring != nil {
+		w.restoring(run)
+	}
+	return w.fakeHost.Interrupted(ctx, run)
 }
 
 func (w *hostLives) Call(ctx context.Context, c runtime.CommandCall) (json.RawMessage, error) {

@@ -20,6 +20,7 @@ type recordingStore struct {
 	mu      sync.Mutex
 	batches []store.Batch
 	blobs   [][]byte
+	before  func(store.Batch) // called before each batch
 }
 
 func newRecordingStore() *recordingStore { return &recordingStore{Memory: store.NewMemory()} }
@@ -33,6 +34,12 @@ func (f *recordingStore) Enqueue(b store.Batch) *store.Ticket {
 		kept.Puts = append(kept.Puts, store.Put{Bucket: p.Bucket, Key: bytes.Clone(p.Key), Value: bytes.Clone(p.Value), Delete: p.Delete, Check: p.Check})
 	}
 	f.mu.Lock()
+	before := f.before
+	f.mu.Unlock()
+	if before != nil {
+		before(kept)
+	}
+	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.batches = append(f.batches, kept)
 	return f.Memory.Enqueue(b)
@@ -43,6 +50,13 @@ func (f *recordingStore) PutBlob(data []byte) (string, error) {
 	f.blobs = append(f.blobs, bytes.Clone(data))
 	f.mu.Unlock()
 	return f.Memory.PutBlob(data)
+}
+
+// onEnqueue calls fn before each batch from now on.
+func (f *recordingStore) onEnqueue(fn func(store.Batch)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before = fn
 }
 
 // length returns the number of batches.

@@ -23,7 +23,6 @@ type DecodeOptions struct {
 
 	// The checks validate texts in other languages; nil skips the check. The
 	// error's text becomes the problem's message.
-	CheckCron       func(expression string) error
 	CheckExpression func(source string) error
 	CheckTrigger    func(t Trigger) error // the options of a trigger whose type is in Triggers
 }

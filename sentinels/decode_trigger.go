@@ -115,17 +115,6 @@ func triggerNames(kinds []TriggerKind) (names []string) {
 	return names
 }
 
-// cron reads a cron expression. The host checks it, because it has the parser.
-func (d *decoder) cron(n *node) string {
-	text, ok := d.nonEmptyText(n)
-	if ok && d.opt.CheckCron != nil {
-		if err := d.opt.CheckCron(text); err != nil {
-			d.add(n, KindValue, "", "%s", err)
-		}
-	}
-	return text
-}
-
 // encodeTriggers writes a single trigger as an object, several as an array.
 func encodeTriggers(src *fileDefinition) json.RawMessage {
 	switch len(src.Triggers) {

@@ -199,7 +199,7 @@ func init() {
 			encode: textField("", "", func(t *Trigger) *string { return &t.Event }).encode},
 		{name: string(TriggerCron), aliases: []string{"schedule", "cron"}, doc: "A cron expression. Kinds that fire at times need it.", value: "cron expression", example: `"0 3 * * *"`,
 			schema: map[string]any{"type": "string"},
-			decode: func(d *decoder, n *node, dst *Trigger) { dst.CronExpression = d.cron(n) },
+			decode: func(d *decoder, n *node, dst *Trigger) { dst.CronExpression, _ = d.nonEmptyText(n) },
 			encode: textField("", "", func(t *Trigger) *string { return &t.CronExpression }).encode},
 	}
 }

@@ -21,12 +21,12 @@ const maxRewrites = 4
 // The result always decodes to a definition with def's hash. If src cannot be changed
 // to that, because it is not a definition or has the same setting in two places, the
 // result is that of [Encode], without comments. src is decoded with opt, without the
-// checks of expressions, cron and triggers. An error means that def cannot be encoded
+// checks of expressions and triggers. An error means that def cannot be encoded
 // and decoded again, which is impossible for a decoded definition whose text is within
 // the limits.
 func Rewrite(src []byte, def *Definition, opt DecodeOptions) ([]byte, error) {
 	// The hash does not depend on the checks, and def has passed them.
-	opt.CheckCron, opt.CheckExpression, opt.CheckTrigger = nil, nil, nil
+	opt.CheckExpression, opt.CheckTrigger = nil, nil
 	want, target := def.Hash(), compactTree(def)
 	text := src
 	for range maxRewrites + 1 {

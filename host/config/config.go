@@ -77,13 +77,13 @@ type Limits struct {
 	FreeSpace      Size     `json:"freeSpace" doc:"below this much free disk nothing new starts"`
 }
 
-// Retention bounds the runs that are over. Runs that failed are kept three
-// times as long as others.
+// Retention bounds the runs that have ended.
 type Retention struct {
-	Age   Duration `json:"age" doc:"older runs go; 0 keeps them"`
-	Runs  int      `json:"runs" doc:"of a sentinel; 0 is no bound"`
-	Size  Size     `json:"size" doc:"of journals, results and logs in all; 0 is no bound"`
-	Every Duration `json:"every" doc:"how often it is looked after"`
+	Age        Duration `json:"age" doc:"older runs go; 0 keeps them"`
+	Runs       int      `json:"runs" doc:"of a sentinel; 0 is no bound"`
+	Size       Size     `json:"size" doc:"of journals, results and logs in all; 0 is no bound"`
+	KeepFailed int      `json:"keepFailed" doc:"runs that failed or reached a limit are kept so many times as long, and so many times as many; 1 is like others"`
+	Every      Duration `json:"every" doc:"how often it is looked after"`
 }
 
 // Logs settles the host process's own log.
@@ -122,6 +122,7 @@ type PluginKey struct {
 // Snapshots settles copies of the store.
 type Snapshots struct {
 	Every Duration `json:"every" doc:"how often, if something changed; 0 is never"`
+	Keep  int      `json:"keep" doc:"the newest, of each reason to take one"`
 }
 
 // Tracing settles OpenTelemetry.
@@ -135,9 +136,9 @@ func Default() Config {
 	return Config{
 		Models:    Models{Default: "auto"},
 		Serve:     Serve{Listen: "127.0.0.1:8080", Drain: Duration(20 * time.Second), Rescan: Duration(30 * time.Second)},
-		Retention: Retention{Age: Duration(30 * day), Runs: 1000, Size: 2 << 30, Every: Duration(time.Hour)},
+		Retention: Retention{Age: Duration(30 * day), Runs: 1000, Size: 2 << 30, KeepFailed: 3, Every: Duration(time.Hour)},
 		Logs:      Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
-		Snapshots: Snapshots{Every: Duration(time.Hour)},
+		Snapshots: Snapshots{Every: Duration(time.Hour), Keep: 3},
 		Limits:    Limits{FreeSpace: 64 << 20},
 	}
 }

@@ -78,7 +78,8 @@ func TestEveryProblemIsPlaced(t *testing.T) {
 	path := file(t, `{
   "servee": 1,
   "serve": {"lisen": "x", "drain": "soon", "noAuth": "yes"},
-  "logs": {"level": "loud", "keep": -1}
+  "logs": {"level": "loud", "keep": -1},
+  "retention": {"keepFailed": 0}, "snapshots": {"keep": 0}
 }`)
 	_, err := config.Load(config.Options{File: path, Getenv: env(map[string]string{"SENTINEL_RETENTION_SIZE": "much", "SENTINEL_MODELS_SECRET_FILES": ".env.test,[a"})})
 	if err == nil {
@@ -88,6 +89,7 @@ func TestEveryProblemIsPlaced(t *testing.T) {
 		`:2:3: unknown setting "servee"`, `:3:13: unknown setting "serve.lisen", did you mean "serve.listen"?`,
 		`:3:27: serve.drain: invalid duration "soon"`, `:3:44: serve.noAuth: want a boolean, got a string`,
 		`:4:29: logs.keep: -1 is negative`, `SENTINEL_RETENTION_SIZE: invalid size "much"`, `logs.level: "loud" is none of`,
+		`:5: retention.keepFailed: invalid number 0: want at least 1`, `:5: snapshots.keep: invalid number 0: want at least 1`,
 		`SENTINEL_MODELS_SECRET_FILES: models.secretFiles: "[a" is not a pattern`,
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -192,6 +192,12 @@ func (l *Loaded) check(origins map[string]string) []string {
 	}
 	oneOf("logs.level", l.Logs.Level, "debug", "info", "warn", "error")
 	oneOf("logs.format", l.Logs.Format, "text", "json")
+	if l.Retention.KeepFailed < 1 {
+		say("retention.keepFailed", "invalid number %d: want at least 1", l.Retention.KeepFailed)
+	}
+	if l.Snapshots.Keep < 1 {
+		say("snapshots.keep", "invalid number %d: want at least 1", l.Snapshots.Keep)
+	}
 	if (l.Serve.TLSCert == "") != (l.Serve.TLSKey == "") {
 		say("serve.tlsCert", "TLS needs both tlsCert and tlsKey")
 	}

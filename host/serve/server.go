@@ -92,7 +92,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	}
 	opt.Logger, opt.Observer, opt.Kinds = s.log, s.observer(), append(opt.Kinds, s.opt.Kinds...)
 	opt.Watched, opt.Regrant = true, s.regrant
-	opt.Files, opt.Snapshots = (*files)(s), opt.Settings.Snapshots.Every.Std()
+	opt.Files = (*files)(s)
 	if !trust.Supported {
 		s.log.Warn("who may write definitions, plugins and the state is not checked: this system has no Unix modes")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
@@ -32,14 +33,18 @@ func (s *Server) upkeep(ctx context.Context) {
 
 // prune lets go of runs that are over and older, more or larger than settled.
 func (s *Server) prune(ctx context.Context) {
-	kept := s.host.Settings().Retention
-	done, err := s.host.Prune(ctx, runtime.Retention{MaxAge: kept.Age.Std(), MaxRuns: kept.Runs, MaxBytes: int64(kept.Size)})
+	done, err := s.host.Prune(ctx, retention(s.host.Settings().Retention))
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("old runs could not be removed", "error", err)
 	}
 	if done.Runs > 0 {
 		s.log.Info("old runs removed", "runs", done.Runs, "bytes", done.Bytes)
 	}
+}
+
+// retention returns the configured bounds as the engine has them.
+func retention(c config.Retention) runtime.Retention {
+	return runtime.Retention{MaxAge: c.Age.Std(), MaxRuns: c.Runs, MaxBytes: int64(c.Size), KeepFailed: float64(c.KeepFailed)}
 }
 
 // ticks is a ticker that never ticks for 0.

@@ -2,7 +2,9 @@ package execution
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -15,22 +17,67 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A pendingDecision is one that a live run waits for.
+// A pendingDecision is one that a live run waits for, or that it waited for in the
+// last process and has not asked for again. A person can make both.
 type pendingDecision struct {
 	run.PendingDecision
+	asked  bool                     // the run waits for it
+	made   bool                     // no other answer counts
 	answer chan *journal.SignalBody // capacity 1
+}
+
+// restorePending makes what the run waited for in the last process decidable
+// before it asks again. It is not visible yet.
+func (r *liveRun) restorePending() {
+	for _, q := range r.info.Decisions {
+		if r.folded.Decisions[q.Call] == nil {
+			r.pending[q.Call] = &pendingDecision{PendingDecision: q, answer: make(chan *journal.SignalBody, 1)}
+		}
+	}
+}
+
+// dropUnasked forgets what the run did not ask again in the iteration that was
+// recovered. The caller holds r.mu.
+func (r *liveRun) dropUnasked() {
+	maps.DeleteFunc(r.pending, func(_ string, q *pendingDecision) bool { return !q.asked })
+}
+
+// decisions returns what can be decided about the run: what it waits for, and what
+// it waited for in the last process.
+func (r *liveRun) decisions() []run.PendingDecision {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.undecided(false)
+}
+
+// undecided returns what can be decided about the run, in order; asked is for only
+// what it waits for. The caller holds r.mu.
+func (r *liveRun) undecided(asked bool) []run.PendingDecision {
+	pending := make([]run.PendingDecision, 0, len(r.pending))
+	for _, q := range r.pending {
+		if !q.made && (q.asked || !asked) {
+			pending = append(pending, q.PendingDecision)
+		}
+	}
+	sort.Slice(pending, func(i, j int) bool { return pending[i].Call < pending[j].Call })
+	return pending
 }
 
 func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, time.Time, error) {
 	r.mu.Lock()
 	if sig := r.folded.Decisions[name]; sig != nil {
+		delete(r.pending, name)
 		r.mu.Unlock()
 		return sig, time.Now().UTC(), nil
 	}
 	what.Prompt = r.ex.svc.Redact.Text(what.Prompt)
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
-	q := &pendingDecision{PendingDecision: what, answer: make(chan *journal.SignalBody, 1)}
-	r.pending[name] = q
+	q := r.pending[name] // of the last process: its decision may be under way
+	if q == nil {
+		q = &pendingDecision{answer: make(chan *journal.SignalBody, 1)}
+		r.pending[name] = q
+	}
+	q.PendingDecision, q.asked = what, true
 	r.mu.Unlock()
 	r.decisionsChanged(&what)
 	if what.Kind != run.DecisionApproval {
@@ -48,18 +95,21 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.Pendi
 
 // answer waits for the decision about q and takes q off the run's list.
 func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.SignalBody, error) {
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.pending, q.Call)
+	}()
 	select {
 	case sig := <-q.answer:
 		return sig, nil
 	case <-ctx.Done():
 	}
 	r.mu.Lock()
-	open := r.pending[q.Call] == q
-	if open {
-		delete(r.pending, q.Call)
-	}
+	made := q.made
+	q.made = true // too late for others
 	r.mu.Unlock()
-	if !open && !step.Over(ctx) { // a decision is being committed, and its caller has a success
+	if made && !step.Over(ctx) { // a decision is being committed, and its caller has a success
 		select {
 		case sig := <-q.answer:
 			return sig, nil
@@ -69,21 +119,23 @@ func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.Sign
 	return nil, context.Cause(ctx)
 }
 
-// decisionsChanged makes the run waiting while there is something to decide, or
-// quarantined if that is about a quarantine. A paused run stays so.
+// decisionsChanged updates the status of a run when there is more or less to
+// decide. A paused run stays so.
 func (r *liveRun) decisionsChanged(fresh *run.PendingDecision) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
+	r.updateStatus(fresh, r.status() == sentinels.StatusPaused)
+}
+
+// updateStatus makes the run waiting while there is something to decide, or
+// quarantined if that is about a quarantine, unless it is paused. The caller holds
+// r.snap.
+func (r *liveRun) updateStatus(fresh *run.PendingDecision, paused bool) {
 	r.mu.Lock()
-	pending := make([]run.PendingDecision, 0, len(r.pending))
-	for _, q := range r.pending {
-		pending = append(pending, q.PendingDecision)
-	}
-	sort.Slice(pending, func(i, j int) bool { return pending[i].Call < pending[j].Call })
-	r.info.Decisions = pending
+	pending := r.undecided(true)
 	body := journal.StatusBody{Status: sentinels.StatusRunning}
 	switch {
-	case r.info.Status == sentinels.StatusPaused:
+	case paused:
 		body.Status, body.Reason, body.Limit, body.With = r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith
 	case slices.ContainsFunc(pending, func(q run.PendingDecision) bool { return q.Kind == run.DecisionQuarantine }):
 		body.Status = sentinels.StatusQuarantined
@@ -91,7 +143,7 @@ func (r *liveRun) decisionsChanged(fresh *run.PendingDecision) {
 		body.Status = sentinels.StatusWaiting
 	}
 	r.mu.Unlock()
-	r.setStatus(body, fresh)
+	r.setStatus(body, pending, fresh)
 }
 
 // Decide is Runtime.Decide of package runtime.
@@ -100,15 +152,19 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	if err != nil {
 		return err
 	}
-	if d.Call == "" && len(info.Decisions) == 1 {
-		d.Call = info.Decisions[0].Call
+	r, pending := ex.live(id), info.Decisions
+	if r != nil {
+		pending = r.decisions()
+	}
+	if d.Call == "" && len(pending) == 1 {
+		d.Call = pending[0].Call
 	}
 	var found *run.PendingDecision
-	names := make([]string, 0, len(info.Decisions))
-	for i := range info.Decisions {
-		names = append(names, info.Decisions[i].Call)
-		if info.Decisions[i].Call == d.Call {
-			found = &info.Decisions[i]
+	names := make([]string, 0, len(pending))
+	for i := range pending {
+		names = append(names, pending[i].Call)
+		if pending[i].Call == d.Call {
+			found = &pending[i]
 		}
 	}
 	switch {
@@ -128,15 +184,21 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 		return err
 	}
 	sig := &journal.SignalBody{Type: "decision", Call: d.Call, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Result: d.Result}
-	r := ex.live(id)
 	if r == nil {
-		return ex.signalStored(ctx, info, sig)
+		err := ex.signalStored(ctx, info, sig)
+		if errors.Is(err, errTakenOver) {
+			return ex.Decide(ctx, id, d)
+		}
+		return err
 	}
 	r.mu.Lock()
 	q := r.pending[d.Call]
-	delete(r.pending, d.Call) // the first answer counts
+	first := q != nil && !q.made
+	if first {
+		q.made = true
+	}
 	r.mu.Unlock()
-	if q == nil {
+	if !first {
 		return errf(abi.Conflict, "%s was decided already", d.Call)
 	}
 	t := r.Write(step.Commit{}, &journal.Record{Kind: journal.Signal, Signal: sig})

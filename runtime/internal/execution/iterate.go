@@ -339,6 +339,7 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 	}
 	r.mu.Lock()
 	r.info.Crashes = nil
+	r.dropUnasked()
 	body.Usage, body.Steps, body.Cursors = r.folded.Usage, r.folded.Steps, maps.Clone(r.folded.Cursors)
 	if r.folded.Extension != (run.LimitExtension{}) {
 		extension := r.folded.Extension

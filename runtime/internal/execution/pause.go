@@ -84,11 +84,11 @@ func (r *liveRun) pause(reason, limit, by string, with sentinels.RunID) *store.T
 		r.mu.Unlock()
 		return nil
 	}
-	r.info.Status = sentinels.StatusPaused
+	pending := r.info.Decisions
 	r.mu.Unlock()
 	r.gate.Shut()
 	r.clock.Pause()
-	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by, With: with}, nil)
+	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by, With: with}, pending, nil)
 }
 
 // startsPaused pauses a run that was started below one whose tree is paused: a

@@ -130,18 +130,18 @@ func (r *liveRun) LiftQuarantine(path string) {
 	r.Write(step.Commit{Summary: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: history.SignalUsed, Call: step.QuarantineName(path)}})
 }
 
-// quarantines returns the questions about quarantined steps of a run.
-func quarantines(info run.Info) []run.PendingDecision {
-	return slices.DeleteFunc(slices.Clone(info.Decisions), func(q run.PendingDecision) bool { return q.Kind != run.DecisionQuarantine })
+// quarantines returns those of the pending decisions of a run that are about
+// quarantined steps.
+func quarantines(pending []run.PendingDecision) []run.PendingDecision {
+	return slices.DeleteFunc(slices.Clone(pending), func(q run.PendingDecision) bool { return q.Kind != run.DecisionQuarantine })
 }
 
-// lift lets the quarantined steps of a run execute again, as a decision about
-// each of them would.
-func (ex *Executor) lift(ctx context.Context, info run.Info, opt run.ResumeOptions) error {
-	for _, q := range quarantines(info) {
-		err := ex.Decide(ctx, info.ID, run.Decision{Call: q.Call, Verdict: "retry", By: opt.By, Comment: opt.Comment})
+// lift makes decisions about quarantined steps of a run: they may execute again.
+func (ex *Executor) lift(ctx context.Context, id sentinels.RunID, quarantined []run.PendingDecision, opt run.ResumeOptions) error {
+	for _, q := range quarantined {
+		err := ex.Decide(ctx, id, run.Decision{Call: q.Call, Verdict: "retry", By: opt.By, Comment: opt.Comment})
 		if err != nil {
-			return fmt.Errorf("lift quarantine of run %s: %w", info.ID, err)
+			return fmt.Errorf("lift quarantine of run %s: %w", id, err)
 		}
 	}
 	return nil

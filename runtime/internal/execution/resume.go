@@ -16,17 +16,17 @@ import (
 // Resume is Runtime.Resume of package runtime.
 func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
 	if r := ex.live(id); r != nil {
-		if info := r.summary(); info.Status == sentinels.StatusQuarantined {
+		if held := quarantines(r.decisions()); len(held) > 0 && r.status() != sentinels.StatusPaused {
 			if strings.TrimSpace(opt.Comment) == "" {
 				return needsComment(id)
 			}
-			return ex.lift(ctx, info, opt)
+			return ex.lift(ctx, id, held, opt)
 		}
 		if err := r.resume(ctx, opt); err != nil {
 			return err
 		}
 		if strings.TrimSpace(opt.Comment) != "" {
-			if err := ex.lift(ctx, r.summary(), opt); err != nil {
+			if err := ex.lift(ctx, id, quarantines(r.decisions()), opt); err != nil {
 				return err
 			}
 		}
@@ -56,8 +56,8 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 				Hint: "resume run " + string(info.Parent)}
 		}
 	}
-	if strings.TrimSpace(opt.Comment) != "" && len(quarantines(info)) > 0 {
-		if err := ex.lift(ctx, info, opt); err != nil {
+	if held := quarantines(info.Decisions); strings.TrimSpace(opt.Comment) != "" && len(held) > 0 {
+		if err := ex.lift(ctx, id, held, opt); err != nil {
 			return err
 		}
 		if info, err = ex.Status(id); err != nil {
@@ -130,12 +130,17 @@ func (r *liveRun) resume(ctx context.Context, opt run.ResumeOptions) error {
 	if err := r.ex.opt.Health.Await(ctx, r.extendLimits(opt)); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = sentinels.StatusRunning, "", "", ""
-	r.mu.Unlock()
-	r.decisionsChanged(nil)
+	// Under the lock of statuses, or a pause that comes now would have its gate
+	// opened.
+	r.snap.Lock()
+	if status := r.status(); status != sentinels.StatusPaused {
+		r.snap.Unlock()
+		return errf(abi.Conflict, "run %s is %s, not paused", r.id, status)
+	}
+	r.updateStatus(nil, false)
 	r.clock.Resume()
-	r.timeout.arm()
 	r.gate.Open()
+	r.snap.Unlock()
+	r.timeout.arm()
 	return nil
 }

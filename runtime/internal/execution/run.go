@@ -150,16 +150,16 @@ func (r *liveRun) finish(err error) {
 	result := r.makeResult(end)
 	r.snap.Lock()
 	defer r.snap.Unlock()
-	r.mu.Lock()
-	r.info.Status, r.info.Error, r.info.Limit, r.info.Step = end.Status, end.Error, end.Limit, end.Step
-	r.info.EndedAt = time.Now().UTC()
-	r.mu.Unlock()
+	endedAt := time.Now().UTC()
+	change := func(info *run.Info) {
+		info.Status, info.Error, info.Limit, info.Step, info.EndedAt = end.Status, end.Error, end.Limit, end.Step, endedAt
+	}
 	puts, err := r.ex.resultPut(result)
 	if err != nil {
 		r.ex.svc.Log.Error("run's result cannot be kept", "run", r.id, "error", err)
 	}
 	puts = append(puts, runindex.EndPut(r.id))
-	ticket := r.Write(step.Commit{Summary: true, Puts: puts}, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
+	ticket := r.writeSummary(step.Commit{Summary: true, Puts: puts}, change, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
 	ticket.OnDone(func(err error) {
 		if err != nil {
 			r.ex.svc.Log.Error("run's end is not durable", "run", r.id, "error", err)

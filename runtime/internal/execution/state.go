@@ -112,13 +112,15 @@ func (r *liveRun) Definition() *sentinels.Definition {
 	return r.def
 }
 
-// setStatus records a status that is not final and reports it. The caller holds
-// r.snap, so that statuses are written in the order in which they came about.
-func (r *liveRun) setStatus(body journal.StatusBody, fresh *run.PendingDecision) *store.Ticket {
-	r.mu.Lock()
-	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = body.Status, body.Reason, body.Limit, body.With
-	r.mu.Unlock()
-	t := r.Write(step.Commit{Summary: true, Lazy: body.Resumed}, &journal.Record{Kind: journal.Status, Status: &body})
+// setStatus records a status that is not final, with what the run waits for, and
+// reports it. The caller holds r.snap, so that statuses are written in the order
+// in which they came about.
+func (r *liveRun) setStatus(body journal.StatusBody, pending []run.PendingDecision, fresh *run.PendingDecision) *store.Ticket {
+	change := func(info *run.Info) {
+		info.Status, info.Reason, info.Limit, info.PausedWith = body.Status, body.Reason, body.Limit, body.With
+		info.Decisions = pending
+	}
+	t := r.writeSummary(step.Commit{Summary: true, Lazy: body.Resumed}, change, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
 		r.Report(run.Progress{Event: run.OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Decision: fresh})
 	})

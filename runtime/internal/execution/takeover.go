@@ -116,10 +116,7 @@ func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptio
 		body.Status, body.Reason, body.Limit, body.With = info.Status, info.Reason, info.Limit, info.PausedWith
 	}
 	r.snap.Lock()
-	r.mu.Lock()
-	r.info.Decisions = nil
-	r.mu.Unlock()
-	r.setStatus(body, nil)
+	r.setStatus(body, nil, nil)
 	r.snap.Unlock()
 	go r.main()
 }
@@ -222,6 +219,7 @@ func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun,
 		view.End()
 		return nil, err
 	}
+	r.restorePending()
 	def := used.def
 	r = ex.newRun(info.ID, st.Start, def, used.hash, parent, time.Duration(st.Elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt

@@ -9,6 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 )
 
 // journalLog orders a run's records. Its lock is held while records get their
@@ -23,6 +24,11 @@ type journalLog struct {
 // applies them to the run's state. Nothing else changes that state. A record that
 // cannot be encoded or applied is a fault of the program and panics.
 func (r *liveRun) Write(c step.Commit, records ...*journal.Record) *store.Ticket {
+	return r.writeSummary(c, nil, records...)
+}
+
+// writeSummary is Write for records that change the run's summary.
+func (r *liveRun) writeSummary(c step.Commit, change func(*run.Info), records ...*journal.Record) *store.Ticket {
 	now := time.Now().UnixMicro()
 	elapsed := r.clock.Elapsed().Microseconds()
 	encoded := make([][]byte, len(records))
@@ -46,9 +52,17 @@ func (r *liveRun) Write(c step.Commit, records ...*journal.Record) *store.Ticket
 		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: first + uint64(i), Record: encoded[i]})
 	}
 	if c.Summary {
-		b.Puts = append(b.Puts, r.infoPut())
+		b.Puts = append(b.Puts, r.infoPut(change))
 	}
-	return r.ex.opt.Store.Enqueue(b)
+	ticket := r.ex.opt.Store.Enqueue(b)
+	if change != nil {
+		// Only now can others see the change: a crash that leaves what they write
+		// after that leaves the change too.
+		r.mu.Lock()
+		change(&r.info)
+		r.mu.Unlock()
+	}
+	return ticket
 }
 
 // apply applies records to the run's state and returns the number of the first
@@ -77,14 +91,19 @@ func (r *liveRun) apply(records []*journal.Record) (first uint64) {
 	return first
 }
 
-// infoPut returns the write of the run's summary. The caller holds r.log.mu, so
-// that summaries are written in the order of what they sum up.
-func (r *liveRun) infoPut() store.Put {
+// infoPut returns the write of the run's summary with change made to it. The
+// caller holds r.log.mu, so that summaries are written in the order of what they
+// sum up.
+func (r *liveRun) infoPut(change func(*run.Info)) store.Put {
 	r.mu.Lock()
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.folded.Iteration, r.folded.Usage, time.Now().UTC()
 	r.info.Elapsed = r.clock.Elapsed().Milliseconds()
 	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.edits()
-	value, err := json.Marshal(r.info)
+	info := r.info
+	if change != nil {
+		change(&info)
+	}
+	value, err := json.Marshal(info)
 	r.mu.Unlock()
 	if err != nil {
 		panic(fmt.Errorf("encode run summary: %w", err))

@@ -108,7 +108,8 @@ func (m *Monitor) tendBallast(now maintenance.Health, disk store.Disk, failing e
 }
 
 // ballastSize returns how many bytes are kept for the last results: 8 MiB, less on
-// a small disk.
+// a small disk. It is no setting: [Options.MinFree] is the space that an operator
+// reserves, and this is for the last results when that is used up.
 func ballastSize(total int64) int64 { return min(8<<20, total/64) }
 
 // report reports a change to the log and to the observer. The caller holds looking,

@@ -14,7 +14,7 @@ import (
 
 // defaultSweepInterval is the least time between two sweeps of blobs. A blob is
 // safe from the next sweep after it was put, and must be named before the one
-// after.
+// after. It is no setting: hosts prune less often.
 const defaultSweepInterval = time.Minute
 
 // removeAtOnce is how many runs are removed in one commit; other commits wait for

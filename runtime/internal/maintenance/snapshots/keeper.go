@@ -16,13 +16,13 @@ import (
 
 const (
 	defaultEvery = time.Hour
-	keep         = 3           // snapshots of each reason
+	defaultKeep  = 3
 	lookInterval = time.Minute // between two looks whether one is due; also the delay of the first, which must not slow the start
 	maxLastBytes = 16 << 20    // size of the store up to which TakeLast takes one
 	hourly       = "hourly"    // reason of those that are due
 )
 
-// Options configure a [Keeper]. All but Every and MinFree are required.
+// Options configure a [Keeper]. All but Every, Keep and MinFree are required.
 type Options struct {
 	Dir   string // the state folder
 	Store Store
@@ -30,6 +30,8 @@ type Options struct {
 	// Every is the age of the newest snapshot from which one is due. Default one
 	// hour; negative never.
 	Every time.Duration
+	// Keep is how many snapshots of each reason are kept. Default 3.
+	Keep int
 	// MinFree is how many bytes of the disk stay free, see [statefolder.LowWater]:
 	// a snapshot must not make the engine read-only.
 	MinFree int64
@@ -80,6 +82,9 @@ func List(dir string) ([]maintenance.Snapshot, error) {
 func Open(opt Options) (*Keeper, error) {
 	if opt.Every == 0 {
 		opt.Every = defaultEvery
+	}
+	if opt.Keep <= 0 {
+		opt.Keep = defaultKeep
 	}
 	k := &Keeper{opt: opt, last: opt.Store.Created()}
 	list, err := store.Snapshots(opt.Dir)
@@ -132,8 +137,8 @@ func (k *Keeper) watch(ctx context.Context) {
 // that lives shorter than the interval leaves one too. It is called after Stop.
 func (k *Keeper) TakeLast(ctx context.Context) { k.takeIfDue(ctx, maxLastBytes) }
 
-// Take takes a snapshot. why is a word of lowercase letters; the newest three of
-// each are kept. If there is too little space, the error has the code unavailable;
+// Take takes a snapshot. why is a word of lowercase letters; the newest of each are
+// kept. If there is too little space, the error has the code unavailable;
 // if the store is damaged, it matches [store.ErrDamaged].
 func (k *Keeper) Take(ctx context.Context, why string) (maintenance.Snapshot, error) {
 	for _, c := range why {
@@ -145,7 +150,7 @@ func (k *Keeper) Take(ctx context.Context, why string) (maintenance.Snapshot, er
 	if d, err := store.DiskOf(k.opt.Dir); err == nil {
 		spare = statefolder.LowWater(d, k.opt.MinFree)
 	}
-	s, err := k.opt.Store.Snapshot(ctx, store.SnapshotOptions{Why: why, Keep: keep, MinFree: spare})
+	s, err := k.opt.Store.Snapshot(ctx, store.SnapshotOptions{Why: why, Keep: k.opt.Keep, MinFree: spare})
 	var bad *store.DamagedError
 	switch {
 	case errors.As(err, &bad):

@@ -78,9 +78,14 @@ func (r *recorder) last() time.Time {
 
 func open(t *testing.T, f *fake, every time.Duration) (*snapshots.Keeper, *recorder) {
 	t.Helper()
+	return openKeeping(t, f, every, 0)
+}
+
+func openKeeping(t *testing.T, f *fake, every time.Duration, keep int) (*snapshots.Keeper, *recorder) {
+	t.Helper()
 	r := &recorder{}
 	k, err := snapshots.Open(snapshots.Options{
-		Dir: t.TempDir(), Store: f, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Every: every,
+		Dir: t.TempDir(), Store: f, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Every: every, Keep: keep,
 		Taken: r.take, Damaged: func(e *abi.Error) { r.damaged = e },
 	})
 	if err != nil {
@@ -183,6 +188,20 @@ func TestTake(t *testing.T) {
 	f.err = os.ErrInvalid
 	if _, err := k.Take(t.Context(), "upgrade"); !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Three snapshots of each reason are kept, or as many as the option says.
+func TestKeep(t *testing.T) {
+	for keep, want := range map[int]int{0: 3, 1: 1, 5: 5} {
+		f := &fake{}
+		k, _ := openKeeping(t, f, 0, keep)
+		if _, err := k.Take(t.Context(), "upgrade"); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.all()[0].Keep; got != want {
+			t.Errorf("with %d the store keeps %d, want %d", keep, got, want)
+		}
 	}
 }
 

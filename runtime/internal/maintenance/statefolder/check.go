@@ -20,10 +20,14 @@ import (
 )
 
 const (
-	childKind    = "verify"         // value of the marker for the child that checks a store
-	childReady   = "ready\n"        // the first output of the child
-	childTimeout = 30 * time.Second // for the child's whole life; about 30 GB in the page cache
-	childStderr  = 4 << 10          // bytes of its error output that are kept
+	childKind   = "verify"  // value of the marker for the child that checks a store
+	childReady  = "ready\n" // the first output of the child
+	childStderr = 4 << 10   // bytes of its error output that are kept
+
+	// childTimeout is for the child's whole life: a damaged store can make it read
+	// for ever. It is no setting: the first check has just read the file into the
+	// page cache, from where the child reads 30 GB in this time.
+	childTimeout = 30 * time.Second
 )
 
 // Open opens the store in the folder dir, or creates it. After an unclean shutdown
