@@ -219,7 +219,6 @@ func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun,
 		view.End()
 		return nil, err
 	}
-	r.restorePending()
 	def := used.def
 	r = ex.newRun(info.ID, st.Start, def, used.hash, parent, time.Duration(st.Elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
@@ -228,6 +227,7 @@ func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun,
 		return r, err
 	}
 	r.folded, r.steps = *st, st.Steps
+	r.restorePending()
 	r.kept = retention.Recovered() // all that is left of earlier iterations
 	r.budget.Extend(r.id, st.Extension)
 	r.atCrash = r.executingAtCrash()
