@@ -62,13 +62,13 @@ func TestNonDeterminismIsFound(t *testing.T) {
 			return sdk.Null(), err
 		}), "s", `{}`, h)
 	})
-	if !strings.Contains(said, "replay: call 1 was sentinel_emit") {
+	if !strings.Contains(said, "replay from the start: call 1 was sentinel_emit") {
 		t.Errorf("said %q", said)
 	}
 	said = failing(func(t testing.TB) {
 		sdktest.Run(t, step(func(*sdk.Context) (sdk.Value, error) { n++; return sdk.Int(n), nil }), "s", `{}`, sdktest.New(t))
 	})
-	if !strings.Contains(said, "replay: ended with") {
+	if !strings.Contains(said, "replay from the start: it ended with") {
 		t.Errorf("said %q", said)
 	}
 }
