@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -166,6 +167,29 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// casesT records which cases are skipped.
+type casesT struct {
+	*fake
+	name    string
+	skipped []string
+}
+
+func (c *casesT) Run(name string, f func(*casesT)) bool {
+	defer func() {
+		if r := recover(); r != nil && r != (stop{}) {
+			panic(r)
+		}
+	}()
+	c.name = name
+	f(c)
+	return true
+}
+
+func (c *casesT) Skipf(string, ...any) {
+	c.skipped = append(c.skipped, c.name)
+	panic(stop{})
+}
+
 // TestCases executes the format of `sentinel plugin test` natively.
 func TestCases(t *testing.T) {
 	p := sdktest.Only(sdk.Step{
@@ -183,6 +207,11 @@ func TestCases(t *testing.T) {
 		},
 	})
 	sdktest.Cases(t, p, filepath.Join("testdata", "cases.json"))
+	recorded := &casesT{fake: &fake{}}
+	sdktest.Cases(recorded, p, filepath.Join("testdata", "failing.json"))
+	if want := []string{"refused by the schema"}; !slices.Equal(recorded.skipped, want) || len(recorded.said) != 1 {
+		t.Errorf("skipped %q, want %q; said %q", recorded.skipped, want, recorded.said)
+	}
 	for text, want := range map[string]string{
 		`{"name":"n","step":{"type":"s"},"output":[],"logs":["text","lost"]}`:                    `no line contains "lost"`,
 		`{"name":"n","step":{"type":"s","fields":{"text":"a"}},"output":["b"]}`:                  `output[0]: want "b", got "a"`,
