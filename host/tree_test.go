@@ -143,8 +143,8 @@ var layers = []layer{
 	{"host/feed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine
 	{"host/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
 	{"host/notify", nil, nil},
-	{"host/plugin/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi"}, nil}, // a step without an engine
-	{"host/plugin/author", []string{"host/plugin/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi"}, nil},
+	{"host/plugin/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi", "sdk/sdktest"}, nil}, // a step without an engine
+	{"host/plugin/author", []string{"host/plugin/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi", "sdk/sdktest"}, nil},
 	{"host/packaging", []string{"sdk/abi"}, nil},
 	{"host/procenv", nil, nil},
 	{"host/secret", []string{"host/regular", "host/trust", "sdk/abi"}, nil},
@@ -153,8 +153,8 @@ var layers = []layer{
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},
-	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugin/plugintest", "runtime", "runtime/plugin", "runtime/guest", "sdk/abi", "sdk/toolchain", "sdk/toolchain/toolchaintest", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
-	{"examples/**", []string{"host", "host/client", "host/command", "host/plugin/plugintest", "host/serve", "plugins", "runtime", "runtime/plugin", "runtime/guest", "sdk", "sdk/abi", "sentinels", "triggers"}, nil},
+	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugin/plugintest", "runtime", "runtime/plugin", "runtime/guest", "sdk/abi", "sdk/sdktest", "sdk/toolchain", "sdk/toolchain/toolchaintest", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
+	{"examples/**", []string{"host", "host/client", "host/command", "host/plugin/plugintest", "host/serve", "plugins", "runtime", "runtime/plugin", "runtime/guest", "sdk", "sdk/abi", "sdk/sdktest", "sentinels", "triggers"}, nil},
 }
 
 func fits(pattern, pkg string) bool {

@@ -17,5 +17,5 @@
 //
 // The package links neither reflection nor encoding/json, which would double
 // the size of a guest; [Value] is its JSON. The same code builds natively, where
-// package sdktest fakes the host. ABI.md in this folder specifies the interface.
+// package sdktest tests steps. ABI.md in this folder specifies the interface.
 package sdk

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/examples/internal/lesson"
-	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
 )
 
@@ -52,7 +52,7 @@ func TestWhatIsThere(t *testing.T) {
 		if !strings.Contains(string(index), "["+name+"]("+name+"/)") {
 			t.Errorf("README.md has no line for %s", name)
 		}
-		for _, file := range []string{"README.md", name + ".json", plugintest.CasesFile} {
+		for _, file := range []string{"README.md", name + ".json", sdktest.CasesFile} {
 			if _, err := os.Stat(filepath.Join(name, filepath.FromSlash(file))); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

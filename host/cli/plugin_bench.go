@@ -6,6 +6,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/author"
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
 // pluginBenchCommand measures a plugin.
@@ -23,7 +24,7 @@ func (a *app) pluginBenchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			input := func(p *plugintest.Plugin) (plugintest.Input, error) { return p.ReadInput(text, f.step) }
+			input := func(p *plugintest.Plugin) (sdktest.Input, error) { return p.ReadInput(text, f.step) }
 			figures, err := author.Bench(cmd.Context(), src.module, input, fakes, n)
 			if err != nil {
 				return err

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
 // trialFlags say which step of a plugin is tried.
@@ -22,7 +22,7 @@ func (f *trialFlags) add(c *cobra.Command) {
 }
 
 // trial reads the module, the answers to its calls and the step's input.
-func (a *app) trial(ctx context.Context, module string, f trialFlags) (src moduleSource, fakes []plugintest.Fake, input []byte, err error) {
+func (a *app) trial(ctx context.Context, module string, f trialFlags) (src moduleSource, fakes []sdktest.Fake, input []byte, err error) {
 	if src, err = a.moduleOf(ctx, module); err != nil {
 		return src, nil, nil, err
 	}
@@ -58,7 +58,7 @@ func (a *app) pluginCallCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out, err := p.Run(ctx, in, plugintest.Answers(fakes))
+			out, err := sdktest.Execute(ctx, p, in, sdktest.Answers(fakes))
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ func (a *app) pluginCallCommand() *cobra.Command {
 
 // showTrial writes the output to standard output and all else to standard
 // error; a step that failed is the verb's error.
-func (a *app) showTrial(out plugintest.Outcome) error {
+func (a *app) showTrial(out sdktest.Outcome) error {
 	if a.flags.output != asTable {
 		if err := a.writeJSON(out); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (a *app) showTrial(out plugintest.Outcome) error {
 		}
 		if !call.Faked {
 			a.say("  denied: nothing answers it; put this into the list in --fake FILE, with the answer you want:")
-			a.say("  %s", jsonText([]byte(plugintest.Sample(call))))
+			a.say("  %s", jsonText([]byte(sdktest.Sample(call))))
 		}
 	}
 	if a.flags.verbose {

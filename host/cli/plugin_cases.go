@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/host/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
 // pluginTestCommand executes the cases of a project.
@@ -41,7 +41,7 @@ func (a *app) pluginTestCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var results []plugintest.Result
+			var results []sdktest.Result
 			if clauses {
 				if results, err = a.kit(ctx, src.module); err != nil {
 					return err
@@ -54,7 +54,7 @@ func (a *app) pluginTestCommand() *cobra.Command {
 			defer func() { err = errors.Join(err, done()) }()
 			for _, c := range list {
 				if wanted.MatchString(c.Name) && ctx.Err() == nil {
-					r := p.Try(ctx, c)
+					r := sdktest.Try(ctx, p, c)
 					results = append(results, r)
 					if err := a.showResult(r); err != nil {
 						return err
@@ -75,9 +75,9 @@ func (a *app) pluginTestCommand() *cobra.Command {
 
 // casesOf reads the cases of a module. Where other checks are made, there need be
 // none.
-func (a *app) casesOf(src moduleSource, file string, optional bool) ([]plugintest.Case, error) {
+func (a *app) casesOf(src moduleSource, file string, optional bool) ([]sdktest.Case, error) {
 	if file = a.path(file); file == "" {
-		file = filepath.Join(src.dir, filepath.FromSlash(plugintest.CasesFile))
+		file = filepath.Join(src.dir, filepath.FromSlash(sdktest.CasesFile))
 	} else {
 		optional = false
 	}
@@ -88,11 +88,11 @@ func (a *app) casesOf(src moduleSource, file string, optional bool) ([]plugintes
 	if err != nil {
 		return nil, &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("plugin test: %v", err), Hint: "`sentinel plugin test --help` shows a case; --cases names another file"}
 	}
-	return plugintest.ReadCases(text)
+	return sdktest.ReadCases(text)
 }
 
 // showResult prints the result of a case as soon as it is over.
-func (a *app) showResult(r plugintest.Result) error {
+func (a *app) showResult(r sdktest.Result) error {
 	if a.flags.output != asTable || a.flags.quiet && r.OK {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (a *app) showResult(r plugintest.Result) error {
 }
 
 // resumed says from how many checkpoints a case was executed again.
-func resumed(r plugintest.Result) termtext.Text {
+func resumed(r sdktest.Result) termtext.Text {
 	switch {
 	case r.Checkpoints == 0:
 		return ""
@@ -124,7 +124,7 @@ func resumed(r plugintest.Result) termtext.Text {
 	return termtext.Sprintf(", resumed from %s", plural(r.Resumed, "checkpoint", "checkpoints"))
 }
 
-func (a *app) showResults(results []plugintest.Result) error {
+func (a *app) showResults(results []sdktest.Result) error {
 	failed, skipped := 0, 0
 	for _, r := range results {
 		switch {
@@ -135,7 +135,7 @@ func (a *app) showResults(results []plugintest.Result) error {
 		}
 	}
 	if results == nil {
-		results = []plugintest.Result{}
+		results = []sdktest.Result{}
 	}
 	also := ""
 	if skipped > 0 {

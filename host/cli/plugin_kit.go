@@ -4,22 +4,22 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abitest"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
 // kit holds a module to the clauses of the ABI that can be told without knowing
 // what its steps are for. A check that was not made says why and does not count
 // as passed.
-func (a *app) kit(ctx context.Context, module []byte) (results []plugintest.Result, err error) {
+func (a *app) kit(ctx context.Context, module []byte) (results []sdktest.Result, err error) {
 	h, err := guest.Open(guest.Options{CacheDir: a.cache()})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	for _, o := range abitest.Check(ctx, guest.Kit(h, guest.LoadOptions{}), module) {
-		r := plugintest.Result{
+		r := sdktest.Result{
 			Name: o.Clause + " " + o.Name, OK: len(o.Faults) == 0, Problems: o.Faults, Skipped: o.Skipped,
 			DurationMs: float64(o.Took.Microseconds()) / 1000,
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
 )
 
@@ -107,7 +108,7 @@ func (a *app) text(flag, value string) ([]byte, error) {
 }
 
 // fakes reads what --fake names, nothing if it was not given.
-func (a *app) fakes(file string) ([]plugintest.Fake, error) {
+func (a *app) fakes(file string) ([]sdktest.Fake, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -118,7 +119,7 @@ func (a *app) fakes(file string) ([]plugintest.Fake, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plugintest.ReadFakes(text)
+	return sdktest.ReadFakes(text)
 }
 
 // argument is the first argument, "." if there is none.

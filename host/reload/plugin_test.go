@@ -17,7 +17,7 @@ import (
 )
 
 // slow is a watcher that notices nothing by itself.
-func slow() files.Options { return files.Options{Source: files.NoSource, Poll: time.Hour} }
+func slow() files.Options { return files.Options{Source: noSource, Poll: time.Hour} }
 
 // other is a guest whose step type is "count".
 func other(t testing.TB) []byte {

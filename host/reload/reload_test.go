@@ -105,7 +105,7 @@ func (s *scene) beginWith(opt reload.Options) *scene {
 	}
 	opt.Retry = 50 * time.Millisecond
 	if opt.Watch.Source == nil {
-		opt.Watch.Source, opt.Watch.Poll = files.NoSource, 10*time.Millisecond
+		opt.Watch.Source, opt.Watch.Poll = noSource, 10*time.Millisecond
 	}
 	opt.Watch.Debounce = 10 * time.Millisecond
 	r, err := reload.New(opt)
@@ -465,3 +465,6 @@ func TestChanged(t *testing.T) {
 		return strings.Join(heard, " ") == "live@1 invalid@1 missing@1 gone@1"
 	})
 }
+
+// noSource makes a watcher poll.
+func noSource() (files.Source, error) { return nil, errors.ErrUnsupported }

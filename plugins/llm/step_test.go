@@ -201,7 +201,7 @@ func TestSchema(t *testing.T) {
 	if fault != nil || get(out, "ok", "turns") != `[1,2]` {
 		t.Errorf("%s %v", out, fault)
 	}
-	again := h.Calls()[1].Request
+	again := h.Calls()[1].Value()
 	if got := again.Get("append").At(0).Get("content").StringOr(""); got != "Your reply does not fit the required JSON Schema:\n- ok: missing\nReply again with the corrected JSON only." {
 		t.Errorf("correction %q", got)
 	}

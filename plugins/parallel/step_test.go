@@ -50,7 +50,7 @@ func TestFailFast(t *testing.T) {
 	if diff := cmp.Diff(&sdk.Error{Code: sdk.CodeUnavailable, Message: "branch 1: 503"}, fault); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := h.Calls()[0].Request.Get("failFast").String(); got != "true" {
+	if got := h.Calls()[0].Value().Get("failFast").String(); got != "true" {
 		t.Errorf("failFast of the request: %s", got)
 	}
 }

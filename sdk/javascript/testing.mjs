@@ -5,8 +5,9 @@
 //   const { output, error, calls, logs } = await plugin.run("shout", { text: "hey" });
 //
 // The script has the same globals as in the engine, from the same prelude.js. The
-// differences: fields are not validated, and clock and random numbers are those of node.
-// `sentinel plugin test` runs tests/cases.json in the engine itself.
+// differences: fields are not validated against their schema, steps are not replayed, and
+// clock and random numbers are those of node. `sentinel plugin test` runs tests/cases.json
+// in the engine itself; package sdktest of the Go SDK defines the format of a case.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -52,7 +53,7 @@ export async function load(file) {
       host.call = (n, request) => script.answer(names[n], request);
       const input = {
         abi: 1, attempt: options.attempt ?? 1, retry: options.retry, state: options.state,
-        step: { type, address: "0", path: "1#1.0", fields, ...options.step },
+        step: { type, address: "0", path: "1#1.0", fields: guestFields(manifest.output, type, fields), ...options.step },
         run: { id: "run", sentinel: "test", iteration: 1, workspace: "/workspace", key: "key", ...options.run },
       };
       let result = engine.run(JSON.stringify(input));
@@ -78,16 +79,17 @@ export async function cases(plugin, file) {
   for (const c of JSON.parse(await readFile(file, "utf8"))) {
     test(c.name, async () => {
       if (c.problems) {
-        assert.deepEqual(await plugin.validate(c.step.type, c.step.fields ?? {}), c.problems);
+        contains(await plugin.validate(c.step.type, c.step.fields ?? {}), c.problems, "problems");
         return;
       }
       const { type, fields, ...step } = c.step;
       const result = await plugin.run(type, fields, { calls: c.calls, attempt: c.attempt, retry: c.retry, state: c.state, run: c.run, step });
       if (c.error) {
         assert.ok(result.error, "it gave an output: " + JSON.stringify(result.output));
-        const { message = "", ...rest } = c.error;
+        const { message = "", hint = "", ...rest } = c.error;
         for (const [key, value] of Object.entries(rest)) assert.deepEqual(result.error[key], value, key);
         assert.ok(result.error.message.includes(message), result.error.message);
+        assert.ok((result.error.hint ?? "").includes(hint), result.error.hint);
       } else {
         assert.equal(result.error, undefined);
         if ("output" in c) assert.deepEqual(result.output, c.output);
@@ -112,8 +114,37 @@ function linkedBy(source) {
   return names.reduce((bits, name, n) => !uses[name] || asked.has(uses[name]) ? bits | 1 << n : bits, 0);
 }
 
+// guestFields converts fields as a host does: aliases are renamed, and nested steps become
+// their number.
+function guestFields(manifest, type, given) {
+  const step = manifest.steps.find((s) => s.type === type), fields = { ...given };
+  for (const [alias, name] of Object.entries(step?.aliases ?? {})) {
+    if (alias in fields) [fields[name]] = [fields[alias], delete fields[alias]];
+  }
+  for (const [name, value] of Object.entries(fields)) {
+    const mark = step?.fields?.properties?.[name]?.["x-sentinel"];
+    if (mark === "steps" && Array.isArray(value)) fields[name] = { count: value.length };
+    if (mark === "branches" && Array.isArray(value) && value.every(Array.isArray)) fields[name] = { counts: value.map((b) => b.length) };
+  }
+  return fields;
+}
+
+// contains compares values as sdktest does: objects may have more keys than the wanted
+// ones.
+function contains(got, want, path) {
+  if (Array.isArray(want) && Array.isArray(got)) {
+    assert.equal(got.length, want.length, path + ": another number of items");
+    want.forEach((w, i) => contains(got[i], w, `${path}[${i}]`));
+  } else if (want !== null && got !== null && typeof want === "object" && typeof got === "object" && !Array.isArray(want) && !Array.isArray(got)) {
+    for (const key of Object.keys(want)) contains(got[key], want[key], path + "." + key);
+  } else {
+    assert.deepEqual(got, want, `${path}: want ${JSON.stringify(want)}, got ${JSON.stringify(got)}`);
+  }
+}
+
 // answers fakes the host with a list of {function, request?, ok | error}.
-function answers(list) {
+function answers(fakes) {
+  const list = fakes.map((f) => ({ ...f, function: f.function.startsWith("sentinel_") ? f.function : "sentinel_" + f.function }));
   const calls = [], logs = [], problems = [];
   let next = 0;
   return {
@@ -126,7 +157,7 @@ function answers(list) {
       if (fake?.function === f) {
         next++;
         try {
-          if (fake.request !== undefined) assert.deepEqual(request, fake.request);
+          if (fake.request !== undefined) contains(request, fake.request, "request");
         } catch (e) {
           problems.push(e);
         }

@@ -38,6 +38,23 @@ test("an unexpected call, and a missing one", async () => {
   await assert.rejects(p.run("s", { call: true }, { calls: [{ function: "sentinel_wait", request: { durationMs: 2 } }] }), /durationMs/);
 });
 
+test("calls match as in sentinel plugin test", async () => {
+  const p = await script('(s, ctx) => ctx.wait({ event: "e", filter: { list: [{ a: 1, b: 2 }] }, timeoutMs: 5 })');
+  const run = (request) => p.run("s", {}, { calls: [{ function: "wait", request, ok: { timedOut: true } }] });
+  for (const request of [undefined, {}, { event: "e" }, { filter: { list: [{ b: 2 }] } }]) await run(request);
+  await assert.rejects(run({ filter: { list: [] } }), /request.filter.list: another number of items/);
+  await assert.rejects(run({ filter: { list: [{ b: 3 }] } }), /request.filter.list\[0\].b: want 3, got 2/);
+  await assert.rejects(run({ name: null }), /request.name: want null/);
+});
+
+test("fields in the form of a definition", async () => {
+  const file = join(dir, "fields.js");
+  await writeFile(file, `sentinel.plugin({ name: "p", version: "1", steps: { s: { summary: "S.", aliases: { word: "text" }, run: (s) => s.fields,
+    fields: { type: "object", properties: { text: {}, steps: { "x-sentinel": "steps" }, branches: { "x-sentinel": "branches" } } } } } });`);
+  const { output } = await (await load(file)).run("s", { word: "a", steps: [{}, {}], branches: [[{}], []], other: [1] });
+  assert.deepEqual(output, { text: "a", steps: { count: 2 }, branches: { counts: [1, 0] }, other: [1] });
+});
+
 test("a call without a permission request", async () => {
   const p = await script('(s, ctx) => ctx.http("https://example.com")');
   assert.equal((await p.run("s")).error.code, "denied");
@@ -46,8 +63,10 @@ test("a call without a permission request", async () => {
 test("a body has secrets only where the request says so", async () => {
   const p = await script('(s, ctx) => ctx.http({ url: "https://example.com", body: "{{secret.K}}", ...s.fields }).status', 'permissions: [{ use: "http", reason: "r" }],');
   for (const more of [{}, { bodySecrets: true }]) {
-    const calls = [{ function: "sentinel_http", request: { url: "https://example.com", body: "{{secret.K}}", ...more }, ok: { status: 204 } }];
-    assert.equal((await p.run("s", more, { calls })).output, 204);
+    const request = { url: "https://example.com", body: "{{secret.K}}", ...more };
+    const r = await p.run("s", more, { calls: [{ function: "sentinel_http", request, ok: { status: 204 } }] });
+    assert.equal(r.output, 204);
+    assert.deepEqual(r.calls.find((c) => c.function === "sentinel_http").request, request);
   }
 });
 

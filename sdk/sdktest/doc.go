@@ -1,8 +1,12 @@
-// Package sdktest is a fake host for tests of step plugins in plain Go: [Run] executes
-// one step with scripted answers and records its calls, [Manifest] checks the manifest
-// of the plugin.
+// Package sdktest is the kit for step tests of plugins: a fake host with scripted answers,
+// the format of test cases, replay, and the comparison of results.
 //
-// Run executes each step twice. The second time it returns the recorded answers, as a
-// host does in a replay, and fails the test if a request differs: such a step is not
-// deterministic.
+// [Run] and [Cases] execute steps of a plugin in Go natively, from `go test`. The command
+// `sentinel plugin test` executes the same cases against the built module of a plugin in
+// any language, by the [Target] of package host/plugin/plugintest. [Manifest] checks the
+// manifest.
+//
+// Each step is executed again with the recorded answers, as a host does in a replay: once
+// from its start, and once from each of its checkpoints. A test fails if a request or the
+// result differs, because such a step is not deterministic.
 package sdktest

@@ -16,16 +16,20 @@ import (
 // folders. Answers of [Host.OK] and [Host.Fail] are used first. After the first call of
 // Folder, other folders are denied, as those without a grant.
 func (h *Host) Folder(word string, files map[string]string) *Host {
-	if h.folders == nil {
-		h.folders = map[string]map[string]string{}
+	if h.script.folders == nil {
+		h.script.folders = map[string]map[string]string{}
 	}
-	h.folders[word] = files
+	h.script.folders[word] = files
 	return h
 }
 
 // file answers sentinel_file.
-func (h *Host) file(r sdk.Value) string {
-	files, granted := h.folders[r.Get("folder").StringOr("")]
+func (s *Script) file(request []byte) string {
+	r, err := sdk.Parse(string(request))
+	if err != nil {
+		return failed(abi.BadFields, "sentinel_file: "+err.Error())
+	}
+	files, granted := s.folders[r.Get("folder").StringOr("")]
 	path := r.Get("path").StringOr("")
 	content, there := files[path]
 	switch op := r.Get("op").StringOr(""); {

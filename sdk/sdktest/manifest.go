@@ -3,7 +3,6 @@ package sdktest
 import (
 	"regexp"
 	"slices"
-	"testing"
 
 	"github.com/sentinel-runtime/sentinel/sdk"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -23,7 +22,7 @@ var marks = []string{
 // Manifest checks the plugin's manifest against clause A2 of ABI.md and returns it. It
 // also reports missing documentation: a step or a field without a description, a permission
 // without a reason.
-func Manifest(t testing.TB, p sdk.Plugin) sdk.Value {
+func Manifest(t T, p sdk.Plugin) sdk.Value {
 	t.Helper()
 	text := p.Describe()
 	if again := p.Describe(); again != text {
@@ -53,7 +52,7 @@ func Manifest(t testing.TB, p sdk.Plugin) sdk.Value {
 	return m
 }
 
-func checkStep(t testing.TB, typ string, step sdk.Value) {
+func checkStep(t T, typ string, step sdk.Value) {
 	t.Helper()
 	if step.Get("summary").StringOr("") == "" {
 		t.Errorf("step type %q: no summary", typ)

@@ -1,25 +1,69 @@
 package sdktest
 
 import (
-	"testing"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Run executes one step of a plugin with the given fields, a JSON object,
-// and returns its output or its error. The fields are those that a guest gets: with
-// references resolved and nested steps as counts.
-func Run(t testing.TB, p sdk.Plugin, step, fields string, h *Host) (sdk.Value, *sdk.Error) {
+// Run executes one step of a plugin natively with the given fields, a JSON object,
+// and returns its output or its error. Fields may have nested steps as in a definition;
+// references are not resolved. It then replays the step, see [Replay].
+func Run(t T, p sdk.Plugin, step, fields string, h *Host) (sdk.Value, *sdk.Error) {
 	t.Helper()
-	input := runInput(t, step, fields, h)
-	first := len(h.calls)
-	out, fault := p.Run(input, h.call)
-	replay(t, p, input, h.calls[first:], out, fault)
-	if fault != nil {
-		return sdk.Value{}, fault
+	in, target := h.input, Native(p)
+	in.Step = Step{Type: step, Fields: json.RawMessage(fields)}
+	out, err := Execute(context.Background(), target, in, h.script)
+	if err != nil {
+		t.Fatalf("%v", err)
 	}
-	return parse(t, out).Get("output"), nil
+	h.calls = append(h.calls, out.Calls...)
+	h.logs = append(h.logs, out.Logs...)
+	again, err := Replay(context.Background(), target, in, out)
+	if err != nil {
+		t.Fatalf("replay: %v", err)
+	}
+	if len(again.Problems) > 0 {
+		t.Fatalf("%s", strings.Join(again.Problems, "\n"))
+	}
+	if out.Error != nil {
+		return sdk.Value{}, out.Error
+	}
+	return parse(t, string(out.Output)), nil
+}
+
+// Cases executes the cases of a file such as [CasesFile] natively, with one subtest for
+// each. X is *testing.T. A case that expects bad_fields is skipped if the step does not
+// refuse the fields itself: then their schema must, which only the sandbox checks.
+func Cases[X interface {
+	T
+	Run(name string, f func(X)) bool
+	Skipf(format string, args ...any)
+}](t X, p sdk.Plugin, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	cases, err := ReadCases(text)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, c := range cases {
+		t.Run(c.Name, func(t X) {
+			problems := Try(context.Background(), Native(p), c).Problems
+			if len(problems) > 0 && c.Error != nil && c.Error.Code == abi.BadFields && len(c.Calls) == 0 {
+				t.Skipf("the step does not refuse the fields; `sentinel plugin test` checks whether their schema does")
+			}
+			for _, problem := range problems {
+				t.Errorf("%s", problem)
+			}
+		})
+	}
 }
 
 // Only returns a plugin that provides one step type, for tests of that type.
@@ -28,63 +72,15 @@ func Only(step sdk.Step) sdk.Plugin {
 }
 
 // Problems returns the problems of a step's fields from the plugin's validate export.
-func Problems(t testing.TB, p sdk.Plugin, step, fields string) []string {
+func Problems(t T, p sdk.Plugin, step, fields string) []string {
 	t.Helper()
-	input := sdk.Object(sdk.F("type", sdk.String(step)), sdk.F("fields", parse(t, fields)))
-	out, fault := p.Check(input.String())
-	if fault != nil {
-		t.Fatalf("validate %s: %v", step, fault)
+	out, err := Native(p).Validate(context.Background(), step, json.RawMessage(fields))
+	if err != nil {
+		t.Fatalf("validate %s: %v", step, err)
 	}
 	var list []string
-	for _, problem := range parse(t, out).Get("problems").Items() {
+	for _, problem := range parse(t, string(out)).Items() {
 		list = append(list, problem.Get("field").StringOr("")+": "+problem.Get("message").StringOr(""))
 	}
 	return list
-}
-
-func runInput(t testing.TB, step, fields string, h *Host) string {
-	t.Helper()
-	return sdk.Object(
-		sdk.F("abi", sdk.Int(abi.Version)),
-		sdk.F("step", sdk.Object(
-			sdk.F("type", sdk.String(step)),
-			sdk.F("address", sdk.String("0")),
-			sdk.F("path", sdk.String("0")),
-			sdk.F("fields", parse(t, fields)),
-		)),
-		sdk.F("run", sdk.Object(
-			sdk.F("id", sdk.String("01890000-0000-7000-8000-000000000000")),
-			sdk.F("sentinel", sdk.String("test")),
-			sdk.F("iteration", sdk.Int(1)),
-			sdk.F("workspace", sdk.String("/workspace")),
-			sdk.F("key", sdk.String("key")),
-		)),
-		sdk.F("attempt", sdk.Int(h.attempt)),
-		sdk.F("retry", h.retry),
-		sdk.F("state", h.state),
-	).String()
-}
-
-// replay executes the step again with the recorded answers, and fails the test if a call
-// or the result differs.
-func replay(t testing.TB, p sdk.Plugin, input string, calls []Call, out string, fault *sdk.Error) {
-	t.Helper()
-	next := 0
-	out2, fault2 := p.Run(input, func(function, request string) string {
-		if next >= len(calls) {
-			t.Fatalf("replay: an additional call: %s %s", function, request)
-		}
-		c := calls[next]
-		next++
-		if v := parse(t, request); c.Function != function || c.Request.Canonical() != v.Canonical() {
-			t.Fatalf("replay: call %d was %s %s and now is %s %s", next, c.Function, c.Request.Canonical(), function, v.Canonical())
-		}
-		return c.Answer
-	})
-	if next < len(calls) {
-		t.Fatalf("replay: %d calls, want %d", next, len(calls))
-	}
-	if out != out2 || sdk.ErrorValue(fault).String() != sdk.ErrorValue(fault2).String() {
-		t.Fatalf("replay: ended with %s %v, want %s %v", out2, fault2, out, fault)
-	}
 }

@@ -28,11 +28,9 @@ type Change struct {
 
 // A File is the state of one file at its last check.
 type File struct {
-	Path     string
-	Size     int64
-	Modified time.Time
-	Changed  time.Time // of content, name or mode; Modified where the system has no change time
-	Digest   string    // as in [Change]
+	Path    string
+	Changed time.Time // of content, name or mode; of content where the system has no change time
+	Digest  string    // as in [Change]
 }
 
 // entry is the state of a file in the watcher's index: about 100 bytes besides the

@@ -179,7 +179,7 @@ func TestHammer(t *testing.T) {
 	<-followed
 
 	// The incremental fingerprint equals one computed from scratch.
-	again := watch(t, files.Options{Root: s.dir, Source: files.NoSource}, files.Query{Patterns: []string{"**/*.json"}})
+	again := watch(t, files.Options{Root: s.dir, Source: noSource}, files.Query{Patterns: []string{"**/*.json"}})
 	if _, fresh := again.sub.Files(); fresh != fingerprint {
 		t.Errorf("fingerprint %+v, from scratch %+v", fingerprint, fresh)
 	}

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
@@ -95,9 +94,3 @@ func (n *notifier) Close() error {
 	})
 	return err
 }
-
-var errNoSource = errors.New("notifications are turned off")
-
-// NoSource is an [Options.Source] for file systems without notifications, such
-// as network folders: the watcher polls.
-func NoSource() (Source, error) { return nil, errNoSource }

@@ -18,8 +18,6 @@ type Query struct {
 	// Settle is how long all matching files must be quiet before Next returns their
 	// changes. Changes are delayed by at most ten times Settle. Default 0: at once.
 	Settle time.Duration
-	// Initial reports the files of the baseline as created.
-	Initial bool
 }
 
 // Check reports all problems of the globs of q.
@@ -65,7 +63,6 @@ type Subscription struct {
 	wake  chan struct{}
 
 	// Guarded by the watcher's mutex.
-	joined      bool
 	closed      bool
 	err         error
 	pending     map[string]transition
@@ -145,14 +142,6 @@ func (s *Subscription) enter(g *group) {
 		s.fail(tooManyFiles(s.w.opt))
 	default:
 		g.subs[s] = true
-		s.joined = true
-		if s.query.Initial {
-			for rel, e := range s.w.index {
-				if g.matches(rel) {
-					s.add(rel, nil, e)
-				}
-			}
-		}
 	}
 	if s.closed && g != nil && len(g.subs) == 0 {
 		delete(s.w.groups, g.key)
@@ -265,7 +254,7 @@ func (s *Subscription) Files() ([]File, Fingerprint) {
 	var out []File
 	for rel, e := range s.w.index {
 		if s.globs.matches(rel) {
-			out = append(out, File{Path: rel, Size: e.stamp.size, Modified: time.Unix(0, e.stamp.modified), Changed: e.stamp.changedAt(), Digest: e.digest()})
+			out = append(out, File{Path: rel, Changed: e.stamp.changedAt(), Digest: e.digest()})
 		}
 	}
 	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })

@@ -66,9 +66,6 @@ func NewWatcher(opt Options) *Watcher {
 	}
 }
 
-// Root returns the folder that is watched.
-func (w *Watcher) Root() string { return w.opt.Root }
-
 // Run watches until ctx ends and then returns nil. It can be called only once.
 func (w *Watcher) Run(ctx context.Context) error {
 	w.mu.Lock()

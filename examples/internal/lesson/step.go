@@ -9,6 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
@@ -42,18 +43,18 @@ func Module(t *testing.T, dir string) []byte {
 // does, one subtest each.
 func Cases(t *testing.T, dir string, module []byte) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(plugintest.CasesFile)))
+	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(sdktest.CasesFile)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := plugintest.ReadCases(text)
+	cases, err := sdktest.ReadCases(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := Plugin(t, module)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			for _, problem := range p.Try(t.Context(), c).Problems {
+			for _, problem := range sdktest.Try(t.Context(), p, c).Problems {
 				t.Error(problem)
 			}
 		})

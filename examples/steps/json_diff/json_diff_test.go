@@ -9,8 +9,8 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/examples/internal/lesson"
 	"github.com/sentinel-runtime/sentinel/host"
-	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -35,7 +35,7 @@ func TestDeep(t *testing.T) {
 	deep := strings.Repeat(`[{"a":`, 28) + "1" + strings.Repeat("}]", 28)
 	for _, arrays := range []string{"align", "index", "set"} {
 		fields := `{"from":` + deep + `,"to":` + strings.Replace(deep, "1", "2", 1) + `,"ignore":["b"],"arrays":"` + arrays + `"}`
-		out, err := p.Run(t.Context(), plugintest.Input{Step: plugintest.Step{Type: "json_diff", Fields: json.RawMessage(fields)}}, plugintest.Answers(nil))
+		out, err := sdktest.Execute(t.Context(), p, sdktest.Input{Step: sdktest.Step{Type: "json_diff", Fields: json.RawMessage(fields)}}, sdktest.Answers(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

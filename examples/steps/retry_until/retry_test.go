@@ -32,6 +32,8 @@ func TestPauses(t *testing.T) {
 
 func TestCases(t *testing.T) { lesson.Cases(t, ".", lesson.Module(t, ".")) }
 
+func TestCasesNative(t *testing.T) { sdktest.Cases(t, plugin, sdktest.CasesFile) }
+
 // event is one line of `run -o jsonl`.
 type event struct {
 	Event     string          `json:"event"`

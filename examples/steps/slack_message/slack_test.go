@@ -31,6 +31,8 @@ func TestManifest(t *testing.T) { sdktest.Manifest(t, plugin) }
 
 func TestCases(t *testing.T) { lesson.Cases(t, ".", lesson.Module(t, ".")) }
 
+func TestCasesNative(t *testing.T) { sdktest.Cases(t, plugin, sdktest.CasesFile) }
+
 const token = "xoxb-0123456789-abcdefgh"
 
 // slack is a server that answers as Slack does. It wants JSON and the token, and

@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
 // A Figure is one thing that was measured.
@@ -26,7 +27,7 @@ type Figure struct {
 // Bench measures one step of a module, n times for each way to run it: what
 // loading costs, and what of a step's time is the instance and what the step
 // itself. Host calls are answered at once by fakes.
-func Bench(ctx context.Context, module []byte, in func(*plugintest.Plugin) (plugintest.Input, error), fakes []plugintest.Fake, n int) ([]Figure, error) {
+func Bench(ctx context.Context, module []byte, in func(*plugintest.Plugin) (sdktest.Input, error), fakes []sdktest.Fake, n int) ([]Figure, error) {
 	b := bench{module: module, input: in, fakes: fakes, n: max(n, 3)}
 	cache, err := os.MkdirTemp("", "plugin-bench-")
 	if err != nil {
@@ -57,8 +58,8 @@ func Bench(ctx context.Context, module []byte, in func(*plugintest.Plugin) (plug
 
 type bench struct {
 	module  []byte
-	input   func(*plugintest.Plugin) (plugintest.Input, error)
-	fakes   []plugintest.Fake
+	input   func(*plugintest.Plugin) (sdktest.Input, error)
+	fakes   []sdktest.Fake
 	n       int
 	figures []Figure
 }
@@ -112,7 +113,7 @@ func (b *bench) steps(ctx context.Context, p *plugintest.Plugin, what, note stri
 	var memory int64
 	calls := 0
 	for i := range b.n + min(b.n, 5) {
-		out, err := p.Run(ctx, in, plugintest.Answers(b.fakes))
+		out, err := sdktest.Execute(ctx, p, in, sdktest.Answers(b.fakes))
 		if err != nil {
 			return 0, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
 // A Function is one import or export of a module.
@@ -87,7 +88,7 @@ func (r *Report) try(ctx context.Context, h *guest.Host, module []byte) error {
 	manifest := p.Module.Manifest()
 	r.Manifest, r.Uses = &manifest, p.Module.Functions()
 	// A step of no type ends before it begins and shows what an instance has by then.
-	res, _ := p.Module.Run(ctx, guest.Invocation{Input: fmt.Appendf(nil, `{"abi":%d,"step":{"type":"","fields":{}}}`, abi.Version), ClockBase: plugintest.Base})
+	res, _ := p.Module.Run(ctx, guest.Invocation{Input: fmt.Appendf(nil, `{"abi":%d,"step":{"type":"","fields":{}}}`, abi.Version), ClockBase: sdktest.Base})
 	r.MemoryBytes = res.MemoryBytes
 	return nil
 }

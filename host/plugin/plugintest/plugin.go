@@ -1,7 +1,6 @@
 package plugintest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,14 +8,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A Plugin is a loaded module with what its manifest says of fields. Whoever
-// loaded it closes it.
+// limit ends a step that hangs; waits are faked, so no step takes long.
+const limit = time.Minute
+
+// A Plugin is a loaded module with the field schemas of its manifest. It is an
+// [sdktest.Target]. The caller closes it.
 //
 // # Concurrency
 //
@@ -25,10 +29,10 @@ import (
 type Plugin struct {
 	Module *guest.Module
 	types  *sentinels.TypeSet
-	pure   bool // each step has an instance that has run nothing before
+	pure   bool // each step has a new instance
 }
 
-// Load compiles and describes a module as the engine does, grants aside.
+// Load compiles and describes a module as the engine does, except for grants.
 func Load(ctx context.Context, h *guest.Host, module []byte, opt guest.LoadOptions) (*Plugin, error) {
 	m, err := h.Load(ctx, module, opt)
 	if err != nil {
@@ -51,13 +55,12 @@ func Load(ctx context.Context, h *guest.Host, module []byte, opt guest.LoadOptio
 	return &Plugin{Module: m, types: types, pure: !opt.Reuse}, nil
 }
 
-// Close lets go of the module.
+// Close releases the module.
 func (p *Plugin) Close() { p.Module.Release() }
 
-// fields makes of a step's fields what the host would hand to the guest:
-// aliases renamed, nested steps counted, held to the schema. References are not
-// resolved, for there is no run whose variables they could name.
-func (p *Plugin) fields(step string, raw json.RawMessage) (json.RawMessage, error) {
+// Fields converts the fields as [sdktest.GuestFields] does and checks them against their
+// schema, as the engine does before a step starts.
+func (p *Plugin) Fields(step string, raw json.RawMessage) (json.RawMessage, error) {
 	spec, ok := p.types.Lookup(sentinels.StepType(step))
 	if !ok {
 		var names []string
@@ -67,21 +70,9 @@ func (p *Plugin) fields(step string, raw json.RawMessage) (json.RawMessage, erro
 		return nil, &abi.Error{Code: abi.BadFields, Field: "type", Message: fmt.Sprintf("plugin %q has no step type %q", p.Module.Manifest().Name, step),
 			Hint: "it has " + strings.Join(names, ", ")}
 	}
-	var given map[string]json.RawMessage
-	if len(raw) == 0 {
-		raw = json.RawMessage(`{}`)
-	}
-	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
-		return nil, abi.New(abi.BadFields, "fields: want an object")
-	}
-	for alias, name := range spec.Aliases {
-		if v, ok := given[alias]; ok {
-			delete(given, alias)
-			given[name] = v
-		}
-	}
-	for name, v := range given {
-		given[name] = counted(spec.Mark(name), v)
+	given, err := sdktest.GuestFields(raw, spec.Aliases, spec.Mark)
+	if err != nil {
+		return nil, err
 	}
 	if err := closed(spec, given); err != nil {
 		return nil, err
@@ -96,8 +87,35 @@ func (p *Plugin) fields(step string, raw json.RawMessage) (json.RawMessage, erro
 	return text, nil
 }
 
+// Execute executes one step in the sandbox that a run has.
+func (p *Plugin) Execute(ctx context.Context, input []byte, call sdktest.CallFunc) (sdktest.Execution, error) {
+	res, err := p.Module.Run(ctx, guest.Invocation{
+		Input: input, Seed: 1, ClockBase: sdktest.Base, Timeout: limit, Pure: p.pure,
+		Call: func(_ context.Context, function string, request []byte) (guest.Reply, error) {
+			answer, now, err := call(function, request)
+			return guest.Reply{Body: answer, Now: now}, err
+		},
+	})
+	return sdktest.Execution{Output: res.Output, Stderr: res.Stderr, MemoryBytes: res.MemoryBytes}, err
+}
+
+// Validate returns the problems that the plugin's validate export finds.
+func (p *Plugin) Validate(ctx context.Context, step string, fields json.RawMessage) (json.RawMessage, error) {
+	if fields == nil {
+		fields = json.RawMessage(`{}`)
+	}
+	found, err := p.Module.Validate(ctx, step, fields)
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return json.RawMessage(`[]`), nil
+	}
+	return json.Marshal(found)
+}
+
 // closed refuses a field that the type does not have. A definition with one is
-// refused as a whole, so no guest ever sees it.
+// refused as a whole, so a guest never gets it.
 func closed(spec *sentinels.TypeSpec, given map[string]json.RawMessage) error {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -120,33 +138,8 @@ func closed(spec *sentinels.TypeSpec, given map[string]json.RawMessage) error {
 	return nil
 }
 
-// counted lets authors write nested steps as a definition does: the guest gets
-// their number, clause A2.3.
-func counted(mark string, v json.RawMessage) json.RawMessage {
-	var list []json.RawMessage
-	if mark != abi.MarkSteps && mark != abi.MarkBranches || !bytes.HasPrefix(bytes.TrimSpace(v), []byte("[")) || json.Unmarshal(v, &list) != nil {
-		return v
-	}
-	if mark == abi.MarkSteps {
-		return fmt.Appendf(nil, `{"count":%d}`, len(list))
-	}
-	counts := make([]int, len(list))
-	for i, branch := range list {
-		var steps []json.RawMessage
-		if json.Unmarshal(branch, &steps) != nil {
-			return v // the guest says what is wrong with it
-		}
-		counts[i] = len(steps)
-	}
-	text, err := json.Marshal(map[string][]int{"counts": counts})
-	if err != nil {
-		return v
-	}
-	return text
-}
-
 // asBadFields is the error with which the engine ends a step whose fields do
-// not fit their schema.
+// not match their schema.
 func asBadFields(err error) error {
 	e := &abi.Error{Code: abi.BadFields, Message: err.Error(), Permanent: true}
 	var problems sentinels.Problems
@@ -155,3 +148,5 @@ func asBadFields(err error) error {
 	}
 	return e
 }
+
+var _ sdktest.Target = (*Plugin)(nil)

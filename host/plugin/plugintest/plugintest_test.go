@@ -16,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
 )
 
@@ -58,9 +59,9 @@ func load(t *testing.T) *plugintest.Plugin {
 const posted = `[{"function":"http","request":{"method":"POST","body":"hey"},"ok":{"status":200,"headers":{},"body":"yo","truncated":false}},
 	{"function":"sentinel_emit","request":{"event":"posted","data":"yo"},"ok":{"id":"e1"}}]`
 
-func fakes(t *testing.T, text string) []plugintest.Fake {
+func fakes(t *testing.T, text string) []sdktest.Fake {
 	t.Helper()
-	list, err := plugintest.ReadFakes([]byte(text))
+	list, err := sdktest.ReadFakes([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,27 +74,27 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.Run(t.Context(), in, plugintest.Answers(fakes(t, posted)))
+	out, err := sdktest.Execute(t.Context(), p, in, sdktest.Answers(fakes(t, posted)))
 	if err != nil || out.Error != nil {
 		t.Fatal(err, out.Error)
 	}
 	if diff := cmp.Diff(`{"id":"e1","attempt":1}`, string(out.Output)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]plugintest.Line{{Level: "info", Message: "posting hey"}}, out.Logs); diff != "" {
+	if diff := cmp.Diff([]sdktest.Line{{Level: "info", Message: "posting hey"}}, out.Logs); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(out.Calls) != 2 || out.Calls[0].Function != abi.FuncHTTP || !out.Calls[1].Faked || out.MemoryBytes == 0 {
 		t.Errorf("%+v", out)
 	}
 	// A call that nobody wrote an answer for is denied, and the guest sees it.
-	out, err = p.Run(t.Context(), in, plugintest.Answers(nil))
+	out, err = sdktest.Execute(t.Context(), p, in, sdktest.Answers(nil))
 	if err != nil || out.Error == nil || out.Error.Code != abi.Denied || !strings.HasPrefix(out.Error.Message, "post: ") || out.Calls[0].Faked {
 		t.Errorf("%v %+v", err, out)
 	}
 	// The sample for the call is a fake that lets it pass.
-	list := fakes(t, "["+plugintest.Sample(out.Calls[0])+"]")
-	if out, err = p.Run(t.Context(), in, plugintest.Answers(list)); err != nil || len(out.Calls) != 2 || !out.Calls[0].Faked {
+	list := fakes(t, "["+sdktest.Sample(out.Calls[0])+"]")
+	if out, err = sdktest.Execute(t.Context(), p, in, sdktest.Answers(list)); err != nil || len(out.Calls) != 2 || !out.Calls[0].Faked {
 		t.Errorf("%v %+v", err, out)
 	}
 }
@@ -110,7 +111,7 @@ func TestRunHoldsFieldsToTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := p.Run(t.Context(), in, plugintest.Answers(nil))
+		out, err := sdktest.Execute(t.Context(), p, in, sdktest.Answers(nil))
 		if err != nil || out.Error == nil || out.Error.Code != abi.BadFields || !strings.Contains(out.Error.Message, want) || len(out.Calls) > 0 {
 			t.Errorf("%s: %v %+v", fields, err, out)
 		}
@@ -119,7 +120,7 @@ func TestRunHoldsFieldsToTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := p.Run(t.Context(), in, plugintest.Answers(nil)); err != nil || out.Error == nil || !strings.Contains(out.Error.Hint, "tricky_pages") {
+	if out, err := sdktest.Execute(t.Context(), p, in, sdktest.Answers(nil)); err != nil || out.Error == nil || !strings.Contains(out.Error.Hint, "tricky_pages") {
 		t.Errorf("%v %+v", err, out)
 	}
 }
@@ -156,7 +157,7 @@ func TestCases(t *testing.T) {
 		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":[{"function":"http","ok":{"status":429}}],"error":{"code":"denied","message":"lazy"}}`, `error.code: want "denied", got "unavailable"`},
 		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":[{"function":"http","error":{"code":"timeout","message":"slow"}}],"error":{"code":"timeout","message":"post: slow"}}`, ""},
 		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":` + posted + `,"error":{"code":"timeout"}}`, "want the error timeout, got the output"},
-		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":` + posted + `,"logs":["post","lost"]}`, `no line holds "lost"`},
+		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"hey"}},"calls":` + posted + `,"logs":["post","lost"]}`, `no line contains "lost"`},
 		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"bad"}},"problems":[{"field":"text","message":"is bad"}]}`, ""},
 		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"good"}},"problems":[{"field":"text"}]}`, "problems[0]: want"},
 		{`{"name":"n","step":{"type":"tricky_post","fields":{"text":"good"}},"problems":[]}`, ""},
@@ -165,12 +166,12 @@ func TestCases(t *testing.T) {
 		// It is right as long as nothing ends the process.
 		{`{"name":"n","step":{"type":"tricky_pages","fields":{"steps":[{}],"lost":true}},"calls":[{"function":"emit","ok":{}}],"output":1}`, "resume from checkpoint 1, call 2: call 3 is new: sentinel_emit"},
 	} {
-		cases, err := plugintest.ReadCases([]byte("[" + test.text + "]"))
+		cases, err := sdktest.ReadCases([]byte("[" + test.text + "]"))
 		if err != nil {
 			t.Errorf("%s: %v", test.text, err)
 			continue
 		}
-		r := p.Try(t.Context(), cases[0])
+		r := sdktest.Try(t.Context(), p, cases[0])
 		said := strings.Join(r.Problems, "\n")
 		if r.OK != (test.want == "") || !strings.Contains(said, test.want) {
 			t.Errorf("%s\nsaid %q, want %q", test.text, said, test.want)
@@ -183,7 +184,7 @@ func TestCases(t *testing.T) {
 // the checkpoint, both calls and the rule.
 func TestTryResumes(t *testing.T) {
 	p := load(t)
-	emit := plugintest.Fake{Function: abi.FuncEmit, OK: json.RawMessage(`{}`)}
+	emit := sdktest.Fake{Function: abi.FuncEmit, OK: json.RawMessage(`{}`)}
 	for _, test := range []struct {
 		pages, resumed int
 		lost           bool
@@ -200,9 +201,9 @@ func TestTryResumes(t *testing.T) {
 		}},
 	} {
 		fields := fmt.Appendf(nil, `{"pages":%d,"lost":%t}`, test.pages, test.lost)
-		r := p.Try(t.Context(), plugintest.Case{
-			Name: "pages", Step: plugintest.Step{Type: "tricky_pages", Fields: fields},
-			Calls: slices.Repeat([]plugintest.Fake{emit}, test.pages), Output: fmt.Append(nil, test.pages),
+		r := sdktest.Try(t.Context(), p, sdktest.Case{
+			Name: "pages", Step: sdktest.Step{Type: "tricky_pages", Fields: fields},
+			Calls: slices.Repeat([]sdktest.Fake{emit}, test.pages), Output: fmt.Append(nil, test.pages),
 		})
 		if r.Checkpoints != test.pages || r.Resumed != test.resumed || len(r.Problems) != len(test.problems) || r.OK != (test.problems == nil) {
 			t.Errorf("%s: %+v", fields, r)
@@ -214,49 +215,4 @@ func TestTryResumes(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestReadCasesRefuses(t *testing.T) {
-	for text, want := range map[string]string{
-		`{}`:                                 "read cases",
-		`[] []`:                              "text after the JSON value",
-		`[{"nam":"x"}]`:                      "nam",
-		`[{"step":{"type":"a"}}]`:            "name of its own",
-		`[{"name":"x"}]`:                     "step.type",
-		`[{"name":"x","step":{"type":"a"}}]`: "want one of output",
-		`[{"name":"x","step":{"type":"a"},"output":1,"error":{"code":"denied"}}]`:                                 "want one of output",
-		`[{"name":"x","step":{"type":"a"},"output":1},{"name":"x","step":{"type":"a"},"output":1}]`:               "name of its own",
-		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"fly","ok":1}]}]`:                       `no host function "sentinel_fly"`,
-		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http"}]}]`:                             "either ok or error",
-		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http","error":{"code":"odd"}}]}]`:      `"odd" is no error code`,
-		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http","ok":1,"error":{"code":"x"}}]}]`: "either ok or error",
-	} {
-		if _, err := plugintest.ReadCases([]byte(text)); abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
-	}
-	cases, err := plugintest.ReadCases([]byte(`[{"name":"x","step":{"type":"a"},"output":null}]`))
-	if err != nil || string(cases[0].Output) != "null" {
-		t.Errorf("null is an output: %v %+v", err, cases)
-	}
-}
-
-// FuzzReadCases: whatever the file holds, reading it ends in cases or an error,
-// and cases that were read are written and read again as the same.
-func FuzzReadCases(f *testing.F) {
-	f.Add([]byte(`[{"name":"x","step":{"type":"a","fields":{}},"calls":` + posted + `,"output":{"a":[1,2.5,null]}}]`))
-	f.Add([]byte(`[{"name":"x","step":{"type":"a"},"error":{"code":"denied"},"logs":["a"]}]`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		cases, err := plugintest.ReadCases(text)
-		if err != nil {
-			return
-		}
-		again, err := json.Marshal(cases)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := plugintest.ReadCases(again); err != nil {
-			t.Fatalf("%v: %s", err, again)
-		}
-	})
 }

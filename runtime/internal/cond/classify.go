@@ -7,24 +7,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Names returns the variables that a source uses, without "$", each once. For a
-// source of the fast path the list is exact. Otherwise it may also have a name
-// that occurs in a string or comment only, but it has every name that is used.
-func Names(src string) ([]string, error) {
-	s, err := analyze(src)
-	if err != nil {
-		return nil, err
-	}
-	return s.names, nil
-}
-
-// Fast reports whether the fast path accepts a source, given variables of at
-// most 64 KB.
-func Fast(src string) bool {
-	s, err := analyze(src)
-	return err == nil && s.class == fast
-}
-
 // analyze classifies a source of any length without a parser that could be
 // crashed.
 func analyze(src string) (*analysis, *abi.Error) {

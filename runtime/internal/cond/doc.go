@@ -19,7 +19,7 @@
 // Hostile source text can crash goja: deep nesting overflows the stack, which
 // recover does not catch, and its Interrupt does not stop built-ins that fill
 // memory for seconds. So this process only evaluates sources that a grammar of
-// our own ([Fast]) accepts: references, members, operators, the word undefined
+// our own accepts: references, members, operators, the word undefined
 // and nine methods, all with time and memory linear in their operands, in at
 // most 1 KB of source and over at most 64 KB of variables.
 //

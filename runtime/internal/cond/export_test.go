@@ -77,3 +77,27 @@ func RunFrozen(src string) error {
 	_, err = m.js.RunProgram(code)
 	return err
 }
+
+// Names returns the variables that a source uses, without "$", each once. For a
+// source of the fast path the list is exact. Otherwise it may also have a name
+// that occurs in a string or comment only, but it has every name that is used.
+func Names(src string) ([]string, error) {
+	s, err := analyze(src)
+	if err != nil {
+		return nil, err
+	}
+	return s.names, nil
+}
+
+// Fast reports whether the fast path accepts a source, given variables of at
+// most 64 KB.
+func Fast(src string) bool {
+	s, err := analyze(src)
+	return err == nil && s.class == fast
+}
+
+func (c *lru[K, V]) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.order.Len()
+}

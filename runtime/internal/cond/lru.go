@@ -51,9 +51,3 @@ func (c *lru[K, V]) add(key K, value V) V {
 	}
 	return value
 }
-
-func (c *lru[K, V]) len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.order.Len()
-}

@@ -13,11 +13,11 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/examples/internal/lesson"
 	"github.com/sentinel-runtime/sentinel/host/folder"
-	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -45,7 +45,7 @@ func TestStars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.Run(ctx, plugintest.Input{Step: plugintest.Step{Type: "grep_count", Fields: fields}}, plugintest.Answers(nil))
+	out, err := sdktest.Execute(ctx, p, sdktest.Input{Step: sdktest.Step{Type: "grep_count", Fields: fields}}, sdktest.Answers(nil))
 	if err != nil || out.Error != nil || !strings.Contains(string(out.Output), `"count":0`) {
 		t.Errorf("%v %v %s", err, out.Error, out.Output)
 	}

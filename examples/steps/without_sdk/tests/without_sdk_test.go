@@ -18,6 +18,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/abitest"
+	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
 	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
@@ -96,12 +97,12 @@ func check(t *testing.T, name, output string, module []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := plugintest.ReadCases(text)
+	cases, err := sdktest.ReadCases(text)
 	if err != nil || len(cases) < 4 {
 		t.Fatalf("%d cases: %v", len(cases), err)
 	}
 	for _, c := range cases {
-		if r := p.Try(t.Context(), c); !r.OK {
+		if r := sdktest.Try(t.Context(), p, c); !r.OK {
 			t.Errorf("%s: %v", r.Name, r.Problems)
 		}
 	}

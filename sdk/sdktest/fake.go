@@ -1,4 +1,4 @@
-package plugintest
+package sdktest
 
 import (
 	"encoding/json"
@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// A Fake is an answer to a host call that a person wrote down.
+// A Fake is a scripted answer to a host call.
 type Fake struct {
 	Function string `json:"function"` // "sentinel_http", or just "http"
-	// Request is what the request must hold: of objects the keys named here, all
+	// Request is what the request must have: of objects at least these keys, everything
 	// else exactly. Absent: any request.
 	Request json.RawMessage `json:"request,omitempty"`
 	OK      json.RawMessage `json:"ok,omitempty"` // the answer is this value, or
@@ -23,14 +22,14 @@ type Fake struct {
 // ReadFakes reads a list of fakes.
 func ReadFakes(text []byte) ([]Fake, error) {
 	var list []Fake
-	if err := strictjson.Decode(text, &list, limits); err != nil {
+	if err := decode(text, &list, fakeKeys); err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Message: "read fakes: " + err.Error(),
 			Hint: `it is a list: [{"function": "http", "ok": {"status": 200, "headers": {}, "body": ""}}]`}
 	}
 	return list, checkFakes(list)
 }
 
-// checkFakes completes the names and finds what could never answer.
+// checkFakes completes the names and reports fakes that could never answer a call.
 func checkFakes(list []Fake) error {
 	for i := range list {
 		f := &list[i]
@@ -39,12 +38,12 @@ func checkFakes(list []Fake) error {
 		}
 		switch {
 		case !slices.Contains(abi.Funcs(), f.Function):
-			return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("read fakes: entry %d: there is no host function %q", i+1, f.Function),
+			return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("read fakes: entry %d: unknown host function %q", i+1, f.Function),
 				Hint: "there are " + strings.ReplaceAll(strings.Join(abi.Funcs(), ", "), "sentinel_", "")}
 		case (f.OK == nil) == (f.Error == nil):
 			return abi.New(abi.BadFields, fmt.Sprintf("read fakes: entry %d, %s: want either ok or error", i+1, f.Function))
 		case f.Error != nil && !slices.Contains(abi.Codes(), f.Error.Code):
-			return abi.New(abi.BadFields, fmt.Sprintf("read fakes: entry %d, %s: %q is no error code", i+1, f.Function, f.Error.Code))
+			return abi.New(abi.BadFields, fmt.Sprintf("read fakes: entry %d, %s: unknown error code %q", i+1, f.Function, f.Error.Code))
 		}
 	}
 	return nil
@@ -63,8 +62,8 @@ func (f Fake) body() json.RawMessage {
 	return text
 }
 
-// fits reports whether the fake is for a call.
-func (f Fake) fits(function string, request json.RawMessage) bool {
+// matches reports whether the fake is for a call.
+func (f Fake) matches(function string, request json.RawMessage) bool {
 	if f.Function != function {
 		return false
 	}
@@ -76,8 +75,8 @@ func (f Fake) fits(function string, request json.RawMessage) bool {
 	return errWant == nil && errGot == nil && len(differences("request", want, got, true)) == 0
 }
 
-// Sample returns a line for a list of fakes that answers a call like c: what to
-// change is plain to see, and clause A6 of ABI.md says what else may be in it.
+// Sample returns a fake, as a line of a list, that answers a call like c. Clause A6 of
+// ABI.md specifies the complete answer.
 func Sample(c Call) string {
 	answers := map[string]string{
 		abi.FuncCommand: `{}`,

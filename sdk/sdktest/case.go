@@ -1,4 +1,4 @@
-package plugintest
+package sdktest
 
 import (
 	"context"
@@ -8,38 +8,38 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// CasesFile is where a project keeps its cases.
+// CasesFile is the file with the cases of a project.
 const CasesFile = "tests/cases.json"
 
-// A Case is one test of a plugin: a step, the calls it is to make with their
-// answers, and how it is to end.
+// A Case is one test of a plugin: a step, the host calls it must make with their
+// answers, and how it must end.
 type Case struct {
 	Name    string          `json:"name"`
 	Step    Step            `json:"step"`
-	Run     Run             `json:"run"`
-	Attempt int             `json:"attempt,omitempty"`
+	Run     RunInfo         `json:"run"`
+	Attempt int64           `json:"attempt,omitempty"`
 	Retry   json.RawMessage `json:"retry,omitempty"`
 	State   json.RawMessage `json:"state,omitempty"`
-	// Calls are all that the step makes, in order; log lines, checkpoints and
+	// Calls are all host calls of the step, in order. Log lines, checkpoints and
 	// the time need not be listed.
 	Calls []Fake `json:"calls,omitempty"`
 
-	// One of these says how it ends. Of an error the keys that are there count;
-	// the message is to hold the text.
+	// At most one of these is the expected end. Of an error only the given keys are
+	// compared; message and hint must contain the given text.
 	Output   json.RawMessage   `json:"output,omitempty"`
 	Error    *abi.Error        `json:"error,omitempty"`
-	Problems []json.RawMessage `json:"problems,omitempty"` // what validate finds; [] for none
-	// Logs are texts that log lines are to hold, in this order, others between.
+	Problems []json.RawMessage `json:"problems,omitempty"` // of the validate export; [] for none
+	// Logs are texts that log lines must contain, in this order; other lines may be
+	// between them.
 	Logs []string `json:"logs,omitempty"`
 }
 
 // ReadCases reads a list of cases.
 func ReadCases(text []byte) ([]Case, error) {
 	var list []Case
-	if err := strictjson.Decode(text, &list, limits); err != nil {
+	if err := decode(text, &list, caseKeys); err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Message: "read cases: " + err.Error(),
 			Hint: `it is a list: [{"name": "...", "step": {"type": "...", "fields": {}}, "output": {}}]`}
 	}
@@ -56,7 +56,7 @@ func ReadCases(text []byte) ([]Case, error) {
 		}
 		switch {
 		case c.Name == "" || seen[c.Name]:
-			return nil, bad("want a name of its own")
+			return nil, bad("want a unique name")
 		case c.Step.Type == "":
 			return nil, bad("want step.type")
 		case ends > 1 || ends == 0 && c.Logs == nil:
@@ -77,33 +77,33 @@ type Result struct {
 	Problems   []string `json:"problems,omitempty"`
 	Skipped    string   `json:"skipped,omitempty"` // why it was not executed
 	DurationMs float64  `json:"durationMs"`
-	// Checkpoints is how many checkpoints the step made, Resumed from how many of
-	// them it was executed again.
+	// Checkpoints counts the checkpoints of the step, Resumed those from which it was
+	// executed again.
 	Checkpoints int `json:"checkpoints,omitempty"`
 	Resumed     int `json:"resumed,omitempty"`
 }
 
-// Try executes a case, and then again from its record: see [Plugin.Replay].
-func (p *Plugin) Try(ctx context.Context, c Case) Result {
+// Try executes a case, and then again from its record: see [Replay].
+func Try(ctx context.Context, target Target, c Case) Result {
 	begin := time.Now()
-	r, err := p.try(ctx, c)
+	r, err := try(ctx, target, c)
 	if err != nil {
 		r.Problems = append(r.Problems, err.Error())
 	}
 	return Result{
-		Name: c.Name, OK: len(r.Problems) == 0, Problems: r.Problems, DurationMs: float64(time.Since(begin).Microseconds()) / 1000,
+		Name: c.Name, OK: len(r.Problems) == 0, Problems: r.Problems, DurationMs: millis(time.Since(begin)),
 		Checkpoints: r.Checkpoints, Resumed: r.Resumed,
 	}
 }
 
-func (p *Plugin) try(ctx context.Context, c Case) (Replayed, error) {
+func try(ctx context.Context, target Target, c Case) (Replayed, error) {
 	if c.Problems != nil {
-		problems, err := p.validate(ctx, c)
+		problems, err := validate(ctx, target, c)
 		return Replayed{Problems: problems}, err
 	}
 	in := Input{Step: c.Step, Run: c.Run, Attempt: c.Attempt, Retry: c.Retry, State: c.State}
 	script := InOrder(c.Calls)
-	out, err := p.Run(ctx, in, script)
+	out, err := Execute(ctx, target, in, script)
 	if err != nil {
 		return Replayed{}, err
 	}
@@ -113,27 +113,16 @@ func (p *Plugin) try(ctx context.Context, c Case) (Replayed, error) {
 	if len(problems) > 0 && out.Stderr != "" {
 		problems = append(problems, "stderr: "+strings.TrimSpace(out.Stderr))
 	}
-	again, err := p.Replay(ctx, in, out)
+	again, err := Replay(ctx, target, in, out)
 	again.Problems = append(problems, again.Problems...)
 	return again, err
 }
 
-// validate compares what the plugin says of fields that are not resolved.
-func (p *Plugin) validate(ctx context.Context, c Case) ([]string, error) {
-	fields := c.Step.Fields
-	if fields == nil {
-		fields = json.RawMessage(`{}`)
-	}
-	found, err := p.Module.Validate(ctx, c.Step.Type, fields)
+// validate compares the problems of fields that are not resolved.
+func validate(ctx context.Context, target Target, c Case) ([]string, error) {
+	got, err := target.Validate(ctx, c.Step.Type, c.Step.Fields)
 	if err != nil {
 		return nil, err
-	}
-	got, err := json.Marshal(found)
-	if err != nil {
-		return nil, err
-	}
-	if found == nil {
-		got = []byte(`[]`)
 	}
 	want, err := json.Marshal(c.Problems)
 	if err != nil {
@@ -206,7 +195,7 @@ func (c Case) logged(lines []Line) []string {
 			next++
 		}
 		if next == len(lines) {
-			return []string{fmt.Sprintf("logs: no line holds %q (of %d lines)", want, len(lines))}
+			return []string{fmt.Sprintf("logs: no line contains %q (of %d lines)", want, len(lines))}
 		}
 		next++
 	}

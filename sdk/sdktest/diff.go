@@ -1,4 +1,4 @@
-package plugintest
+package sdktest
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// value reads JSON with its numbers as they are written.
+// value reads JSON and keeps numbers as they are written.
 func value(text json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -19,7 +19,7 @@ func value(text json.RawMessage) (any, error) {
 	return v, err
 }
 
-// mismatch says in one line why a request does not hold what it should.
+// mismatch describes in one line how a request differs from the expected one.
 func mismatch(want, got json.RawMessage) string {
 	w, errW := value(want)
 	g, errG := value(got)
@@ -29,7 +29,7 @@ func mismatch(want, got json.RawMessage) string {
 	return strings.Join(differences("request", w, g, true), "; ")
 }
 
-// differences lists where got is not want, a path each: "output.rows[2].id: want
+// differences lists where got differs from want, with the path: "output.rows[2].id: want
 // 3, got 4". With part, objects of got may have more keys than those of want.
 func differences(path string, want, got any, part bool) []string {
 	switch w := want.(type) {
@@ -85,7 +85,7 @@ func differences(path string, want, got any, part bool) []string {
 	return []string{fmt.Sprintf("%s: want %s, got %s", path, show(want), show(got))}
 }
 
-// equal compares numbers by value, so that 1 and 1.0 and 1e0 are one.
+// equal compares numbers by value, so that 1, 1.0 and 1e0 are equal.
 func equal(a, b json.Number) bool {
 	if a == b {
 		return true
@@ -102,7 +102,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// show is a value in a message; a long one is cut.
+// show formats a value for a message and cuts a long one.
 func show(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
