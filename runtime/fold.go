@@ -80,9 +80,13 @@ func (rt *Runtime) loadScope(s *history.Scope) error {
 	return nil
 }
 
-func (rt *Runtime) loadValue(v *journal.Value) (err error) {
-	if v.Blob != "" {
-		v.Loaded, err = rt.load(*v)
+func (rt *Runtime) loadValue(v *journal.Value) error {
+	if v.Blob == nil || v.Loaded != nil {
+		return nil
+	}
+	content, err := rt.load(*v)
+	if err == nil {
+		*v = v.Load(content)
 	}
 	return err
 }

@@ -255,7 +255,7 @@ const contextBytes = 32 << 10
 func (a *attempt) contextText() string {
 	var b strings.Builder
 	a.run.mu.Lock()
-	rag := content(a.run.state.RAGContext)
+	rag := a.run.state.RAGContext.Content()
 	a.run.mu.Unlock()
 	if rag != nil {
 		b.WriteString("# Context\n\n")

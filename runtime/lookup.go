@@ -53,7 +53,7 @@ func (r *run) lookup(sc scope, retry json.RawMessage) reference.Lookup {
 				return v, true
 			}
 			r.mu.Lock()
-			rag := content(r.state.RAGContext)
+			rag := r.state.RAGContext.Content()
 			r.mu.Unlock()
 			if rag == nil {
 				return nil, false

@@ -36,14 +36,14 @@ func (s scope) get(name string) (json.RawMessage, bool) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	v, ok := s.vars.Variables[name]
-	return content(v), ok
+	return v.Content(), ok
 }
 
 // last returns the output of the step that ended last, nil if there is none.
 func (s scope) last() json.RawMessage {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	return content(s.vars.Last)
+	return s.vars.Last.Content()
 }
 
 // size returns the size of the variables, names and values, in bytes.
@@ -60,19 +60,10 @@ func (s scope) variables() map[string]json.RawMessage {
 	return contents(s.vars.Variables)
 }
 
-// content returns a value of a run that this process executes: its blobs are
-// loaded.
-func content(v journal.Value) json.RawMessage {
-	if v.Blob != "" {
-		return v.Loaded
-	}
-	return v.JSON
-}
-
 func contents(values map[string]journal.Value) map[string]json.RawMessage {
 	raw := make(map[string]json.RawMessage, len(values))
 	for name, v := range values {
-		raw[name] = content(v)
+		raw[name] = v.Content()
 	}
 	return raw
 }

@@ -118,13 +118,13 @@ func (rt *Runtime) keepBlob(v json.RawMessage) (journal.Value, error) {
 	if err != nil {
 		return journal.Value{}, fmt.Errorf("keep value of %d bytes: %w", len(v), err)
 	}
-	return journal.Value{Blob: digest, Size: int64(len(v)), Loaded: v}, nil
+	return journal.Value{Blob: &journal.Blob{Digest: digest, Size: int64(len(v)), Loaded: v}}, nil
 }
 
 // load returns what value kept; nil for an empty one.
 func (rt *Runtime) load(v journal.Value) (json.RawMessage, error) {
-	if v.Blob == "" || v.Loaded != nil {
-		return content(v), nil
+	if v.Blob == nil || v.Loaded != nil {
+		return v.Content(), nil
 	}
-	return rt.db.Blob(v.Blob)
+	return rt.db.Blob(v.Digest)
 }

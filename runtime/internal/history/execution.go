@@ -156,21 +156,23 @@ func (x Executions) Add(rec *journal.Record) (begins bool, begun *journal.CallSt
 // unloadCall returns the end of a call without the contents of blobs. A replay loads
 // what it needs.
 func unloadCall(b *journal.CallEndBody) *journal.CallEndBody {
-	if b.Result.Loaded == nil && b.Request.Loaded == nil {
+	result, request := b.Result.Unload(), b.Request.Unload()
+	if result.Blob == b.Result.Blob && request.Blob == b.Request.Blob {
 		return b
 	}
 	end := *b
-	end.Result, end.Request = end.Result.Unload(), end.Request.Unload()
+	end.Result, end.Request = result, request
 	return &end
 }
 
 // unloadStep is unloadCall for the end of a step.
 func unloadStep(b *journal.StepEndBody) *journal.StepEndBody {
-	if b.Output.Loaded == nil {
+	output := b.Output.Unload()
+	if output.Blob == b.Output.Blob {
 		return b
 	}
 	end := *b
-	end.Output = end.Output.Unload()
+	end.Output = output
 	return &end
 }
 
