@@ -39,7 +39,7 @@ func (rt *Runtime) wait(ctx context.Context, id sentinels.RunID) (waitedResult, 
 		case <-r.done:
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			return r.result, nil
+			return *r.result, nil
 		case <-ctx.Done():
 			return waitedResult{}, context.Cause(ctx)
 		}

@@ -125,10 +125,10 @@ func (rt *Runtime) keepScope(vars map[string]journal.Value) (map[string]journal.
 // last and its own edit, nil if it has none.
 func (rt *Runtime) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used chosen, own *chosen, err error) {
 	id := d.Start.Sentinel
-	if used, err = rt.readDefinition(d.Used, id, types); err != nil || d.Own.Edit == 0 {
+	if used, err = rt.readDefinition(d.Used, id, types); err != nil || d.Own == nil {
 		return used, nil, err
 	}
-	c, err := rt.readDefinition(d.Own, id, types)
+	c, err := rt.readDefinition(*d.Own, id, types)
 	return used, &c, err
 }
 

@@ -64,8 +64,8 @@ type run struct {
 	onInterrupt sentinels.Interrupt // said when the run was resumed
 	cut         []InterruptedExecution
 	pending     map[string]*pendingDecision // by their calls
-	result      waitedResult
-	kept        keptIterations // for retention
+	result      *waitedResult               // nil until done is closed
+	kept        keptIterations              // for retention
 }
 
 // newRun makes the in-memory side of a run. It does not start it.
@@ -207,7 +207,7 @@ type waitedResult struct {
 func (r *run) forget(result waitedResult) {
 	r.budget.Close(r.id)
 	r.mu.Lock()
-	r.result = result
+	r.result = &result
 	r.mu.Unlock()
 	r.rt.mu.Lock()
 	r.rt.removeLocked(r)

@@ -167,7 +167,7 @@ func (rt *Runtime) editStored(ctx context.Context, id sentinels.RunID, opt EditR
 	if err != nil {
 		return RunEdit{}, err
 	}
-	next, rec, err := rt.edit(id, base, st.Own.Edit+1, opt, fn)
+	next, rec, err := rt.edit(id, base, st.Edits()+1, opt, fn)
 	if err != nil {
 		return RunEdit{}, err
 	}
