@@ -18,8 +18,9 @@ import (
 //
 // Safe for concurrent use.
 type Tree struct {
-	mu       sync.Mutex
-	accounts map[sentinels.RunID]*account
+	mu    sync.Mutex
+	first *account                     // the first one that was opened, nil if it was closed: most trees have no other
+	more  map[sentinels.RunID]*account // the others, nil if there was none
 }
 
 type account struct {
@@ -32,17 +33,32 @@ type account struct {
 }
 
 // New returns an empty tree.
-func New() *Tree { return &Tree{accounts: map[sentinels.RunID]*account{}} }
+func New() *Tree { return &Tree{} }
+
+// of returns the account of a run, nil if it has none. The caller holds mu.
+func (t *Tree) of(run sentinels.RunID) *account {
+	if t.first != nil && t.first.run == run {
+		return t.first
+	}
+	return t.more[run]
+}
 
 // Open opens the account of a run below that of its parent, "" for none. For a run
 // that has an account it changes the budget, as after an edit.
 func (t *Tree) Open(run, parent sentinels.RunID, budget sentinels.Budget) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	acc := t.accounts[run]
+	acc := t.of(run)
 	if acc == nil {
-		acc = &account{run: run, above: t.accounts[parent]}
-		t.accounts[run] = acc
+		acc = &account{run: run, above: t.of(parent)}
+		switch {
+		case t.first == nil:
+			t.first = acc
+		case t.more == nil:
+			t.more = map[sentinels.RunID]*account{run: acc}
+		default:
+			t.more[run] = acc
+		}
 	}
 	acc.budget = budget
 }
@@ -52,7 +68,11 @@ func (t *Tree) Open(run, parent sentinels.RunID, budget sentinels.Budget) {
 func (t *Tree) Close(run sentinels.RunID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.accounts, run)
+	if t.first != nil && t.first.run == run {
+		t.first = nil
+		return
+	}
+	delete(t.more, run)
 }
 
 // A Reservation is the worst case of a model call.
@@ -75,7 +95,7 @@ type Limit struct {
 func (t *Tree) Reserve(run sentinels.RunID, r Reservation) (*Limit, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for acc := t.accounts[run]; acc != nil; acc = acc.above {
+	for acc := t.of(run); acc != nil; acc = acc.above {
 		if acc.budget.CostUSD > 0 && !r.Priced {
 			return nil, &abi.Error{
 				Code: abi.Denied, Permanent: true,
@@ -93,7 +113,7 @@ func (t *Tree) Reserve(run sentinels.RunID, r Reservation) (*Limit, error) {
 
 // each calls do for the accounts of a run and all above it. The caller holds mu.
 func (t *Tree) each(run sentinels.RunID, do func(*account)) {
-	for acc := t.accounts[run]; acc != nil; acc = acc.above {
+	for acc := t.of(run); acc != nil; acc = acc.above {
 		do(acc)
 	}
 }
@@ -148,7 +168,7 @@ func (t *Tree) Charge(run sentinels.RunID, spent sentinels.Usage) {
 func (t *Tree) Total(run sentinels.RunID) sentinels.Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if acc := t.accounts[run]; acc != nil {
+	if acc := t.of(run); acc != nil {
 		return acc.spent
 	}
 	return sentinels.Usage{}
@@ -158,7 +178,7 @@ func (t *Tree) Total(run sentinels.RunID) sentinels.Usage {
 func (t *Tree) Extend(run sentinels.RunID, more run.LimitExtension) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if acc := t.accounts[run]; acc != nil {
+	if acc := t.of(run); acc != nil {
 		acc.extension.Add(more)
 	}
 }

@@ -61,6 +61,24 @@ func TestRunsBelowAnEndedRun(t *testing.T) {
 	}
 }
 
+// TestEndedRoot: runs below it still count there, and have accounts of their own.
+func TestEndedRoot(t *testing.T) {
+	tree := budget.New()
+	tree.Open("root", "", sentinels.Budget{Calls: 2})
+	tree.Open("a", "root", sentinels.Budget{})
+	tree.Close("root")
+	tree.Open("b", "a", sentinels.Budget{})
+	tree.Charge("b", sentinels.Usage{Calls: 2})
+	for run, calls := range map[sentinels.RunID]int64{"root": 0, "a": 2, "b": 2} {
+		if got := tree.Total(run).Calls; got != calls {
+			t.Errorf("run %s and those below it: %d calls, want %d", run, got, calls)
+		}
+	}
+	if limit, err := tree.Reserve("b", tokens(1)); err != nil || limit == nil || limit.Run != "root" {
+		t.Errorf("got %+v, %v", limit, err)
+	}
+}
+
 // TestUnknownPrice: a model without a known price cannot be used on a cost budget.
 func TestUnknownPrice(t *testing.T) {
 	tree := budget.New()

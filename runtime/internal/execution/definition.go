@@ -153,10 +153,10 @@ func (r *liveRun) recordDefinition(c chosen) (journal.Value, error) {
 // last and its own edit, nil if it has none.
 func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used chosen, own *chosen, err error) {
 	id := d.Start.Sentinel
-	if used, err = ex.readDefinition(d.Used, id, types); err != nil || d.Own.Edit == 0 {
+	if used, err = ex.readDefinition(d.Used, id, types); err != nil || d.Own == nil {
 		return used, nil, err
 	}
-	c, err := ex.readDefinition(d.Own, id, types)
+	c, err := ex.readDefinition(*d.Own, id, types)
 	return used, &c, err
 }
 

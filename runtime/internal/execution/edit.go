@@ -140,7 +140,7 @@ func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.
 	if err != nil {
 		return run.Edit{}, err
 	}
-	next, rec, err := ex.edit(id, base, st.Own.Edit+1, opt, fn)
+	next, rec, err := ex.edit(id, base, st.Edits()+1, opt, fn)
 	if err != nil {
 		return run.Edit{}, err
 	}

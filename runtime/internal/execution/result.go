@@ -27,7 +27,7 @@ func (ex *Executor) await(ctx context.Context, id sentinels.RunID) (waitedResult
 		case <-r.done:
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			return r.result, nil
+			return *r.result, nil
 		case <-ctx.Done():
 			return waitedResult{}, context.Cause(ctx)
 		}

@@ -177,7 +177,7 @@ func (r *liveRun) finish(err error) {
 func (r *liveRun) forget(result waitedResult) {
 	r.budget.Close(r.id)
 	r.mu.Lock()
-	r.result = result
+	r.result = &result
 	r.mu.Unlock()
 	r.ex.mu.Lock()
 	r.ex.removeLocked(r)

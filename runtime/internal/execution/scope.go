@@ -38,14 +38,14 @@ func (s scope) Get(name string) (json.RawMessage, bool) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	v, ok := s.vars.Variables[name]
-	return values.Content(v), ok
+	return v.Content(), ok
 }
 
 // Last implements [step.Scope].
 func (s scope) Last() json.RawMessage {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	return values.Content(s.vars.Last)
+	return s.vars.Last.Content()
 }
 
 // Size implements [step.Scope].

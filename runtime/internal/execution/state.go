@@ -13,7 +13,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/values"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -44,7 +43,7 @@ type state struct {
 	onInterrupt sentinels.Interrupt         // said when the run was resumed
 	cut         []external.InterruptedExecution
 	kept        retention.Iterations
-	result      waitedResult
+	result      *waitedResult // nil until done is closed
 }
 
 // CountStep implements [step.State].
@@ -89,7 +88,7 @@ func (r *liveRun) Waits(w *run.RetryWait) (over func()) {
 func (r *liveRun) RAGContext() json.RawMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return values.Content(r.folded.RAGContext)
+	return r.folded.RAGContext.Content()
 }
 
 func (r *liveRun) status() sentinels.Status {

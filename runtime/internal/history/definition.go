@@ -15,12 +15,25 @@ type Definition struct {
 // of the state is incomplete.
 type Definitions struct {
 	Start *journal.RunStartBody
-	Used  Definition // by the newest iteration
-	Own   Definition // by the newest edit of the run alone; Edit is 0 if there is none
+	Used  Definition  // by the newest iteration
+	Own   *Definition // by the newest edit of the run alone, nil if there is none
+}
+
+// Edits returns the number of the newest edit of the run, 0 if there is none.
+func (d *Definitions) Edits() int {
+	if d.Own == nil {
+		return 0
+	}
+	return d.Own.Edit
 }
 
 // Unload removes the texts of the definitions. Which ones the run uses stays known.
-func (d *Definitions) Unload() { d.Used.Value, d.Own.Value = journal.Value{}, journal.Value{} }
+func (d *Definitions) Unload() {
+	d.Used.Value = journal.Value{}
+	if d.Own != nil && !d.Own.Value.Empty() {
+		d.Own = &Definition{Revision: d.Own.Revision, Edit: d.Own.Edit}
+	}
+}
 
 func newDefinitions(start *journal.RunStartBody) Definitions {
 	return Definitions{Start: start, Used: Definition{Value: start.Definition, Revision: start.Revision}}
@@ -36,7 +49,7 @@ func (d *Definitions) add(rec *journal.Record) {
 		d.use(b.Definition, b.Revision, b.Edit)
 	case rec.Signal != nil && rec.Signal.Edit != nil:
 		b := rec.Signal.Edit
-		d.Own = Definition{b.Definition, b.Revision, b.Number}
+		d.Own = &Definition{b.Definition, b.Revision, b.Number}
 	}
 }
 
@@ -57,7 +70,8 @@ func (d *Definitions) of(v journal.Value, revision, edit int) Definition {
 func (d *Definitions) use(v journal.Value, revision, edit int) {
 	d.Used = d.of(v, revision, edit)
 	// Retention may have removed the signal of the edit.
-	if edit >= d.Own.Edit && edit != 0 {
-		d.Own = d.Used
+	if edit >= d.Edits() && edit != 0 {
+		own := d.Used
+		d.Own = &own
 	}
 }

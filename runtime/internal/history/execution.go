@@ -10,13 +10,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Executions are the step executions of an iteration by their [Key], as far as a
-// replay of the iteration needs them: those that have not ended, and those that
-// have ended in a list of steps that has not.
-type Executions map[string]*Execution
+// Executions are the step executions of an iteration in the order of their keys, as
+// far as a replay of the iteration needs them: those that have not ended, and those
+// that have ended in a list of steps that has not. They are a slice because many runs
+// wait in their only step, for which a map is several times as large.
+type Executions []*Execution
 
 // An Execution is one execution of a step.
 type Execution struct {
+	Key     string // see [Key]
 	Path    string
 	Last    int      // newest attempt that started, 0 for none
 	Attempt *Attempt // the one that has not ended, nil if there is none
@@ -101,21 +103,30 @@ func Address(path string) string {
 }
 
 // Get returns a step execution, nil if there is none.
-func (x Executions) Get(path string, enclosing []int) *Execution { return x[Key(path, enclosing)] }
+func (x Executions) Get(path string, enclosing []int) *Execution {
+	if i, ok := x.find(Key(path, enclosing)); ok {
+		return x[i]
+	}
+	return nil
+}
+
+func (x Executions) find(key string) (int, bool) {
+	return slices.BinarySearchFunc(x, key, func(e *Execution, key string) int { return strings.Compare(e.Key, key) })
+}
 
 // Add adds the record of a step. It reports whether the step begins with it, and
 // returns the start that a host call had before, nil if there was none. It ignores
 // records of the whole run.
-func (x Executions) Add(rec *journal.Record) (begins bool, begun *journal.CallStartBody) {
+func (x *Executions) Add(rec *journal.Record) (begins bool, begun *journal.CallStartBody) {
 	if rec.Path == "" || len(rec.Attempts) == 0 {
 		return false, nil
 	}
 	key := Key(rec.Path, enclosing(rec))
-	e := x[key]
-	if begins = e == nil; begins {
-		e = &Execution{Path: rec.Path}
-		x[key] = e
+	i, found := x.find(key)
+	if begins = !found; begins {
+		*x = slices.Insert(*x, i, &Execution{Key: key, Path: rec.Path})
 	}
+	e := (*x)[i]
 	n := own(rec)
 	switch rec.Kind {
 	case journal.StepStart:
@@ -156,27 +167,29 @@ func (x Executions) Add(rec *journal.Record) (begins bool, begun *journal.CallSt
 // unloadCall returns the end of a call without the contents of blobs. A replay loads
 // what it needs.
 func unloadCall(b *journal.CallEndBody) *journal.CallEndBody {
-	if b.Result.Loaded == nil && b.Request.Loaded == nil {
+	result, request := b.Result.Unload(), b.Request.Unload()
+	if result.Blob == b.Result.Blob && request.Blob == b.Request.Blob {
 		return b
 	}
 	end := *b
-	end.Result, end.Request = end.Result.Unload(), end.Request.Unload()
+	end.Result, end.Request = result, request
 	return &end
 }
 
 // unloadStep is unloadCall for the end of a step.
 func unloadStep(b *journal.StepEndBody) *journal.StepEndBody {
-	if b.Output.Loaded == nil {
+	output := b.Output.Unload()
+	if output.Blob == b.Output.Blob {
 		return b
 	}
 	end := *b
-	end.Output = end.Output.Unload()
+	end.Output = output
 	return &end
 }
 
 // endAttempt removes the attempt of a step, and what was executed in its blocks:
 // nothing of it is replayed.
-func (x Executions) endAttempt(e *Execution, attempts []int) {
+func (x *Executions) endAttempt(e *Execution, attempts []int) {
 	if e.Attempt != nil && e.Attempt.nested {
 		x.removeNested(e.Path, attempts)
 	}
@@ -185,15 +198,13 @@ func (x Executions) endAttempt(e *Execution, attempts []int) {
 
 // removeNested removes the steps that were executed in the blocks of a step.
 // attempts are those around it, perhaps followed by its own.
-func (x Executions) removeNested(path string, attempts []int) {
+func (x *Executions) removeNested(path string, attempts []int) {
 	suffix := Key("", attempts)
-	for key, e := range x {
-		if len(e.Path) > len(path) && e.Path[len(path)] == '#' && strings.HasPrefix(e.Path, path) {
-			if rest := key[len(e.Path):]; rest == suffix || strings.HasPrefix(rest, suffix+"@") {
-				delete(x, key)
-			}
-		}
-	}
+	*x = slices.DeleteFunc(*x, func(e *Execution) bool {
+		rest := e.Key[len(e.Path):]
+		return len(e.Path) > len(path) && e.Path[len(path)] == '#' && strings.HasPrefix(e.Path, path) &&
+			(rest == suffix || strings.HasPrefix(rest, suffix+"@"))
+	})
 }
 
 // removeOutput removes the output of the step before the one that has ended, if

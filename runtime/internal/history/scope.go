@@ -11,8 +11,8 @@ import (
 // branch of a parallel block has its own: a copy, whose writes are applied to
 // the scope that it was copied from when the block ends.
 type Scope struct {
-	Variables map[string]journal.Value
-	Last      journal.Value // output of the step that ended last
+	Variables map[string]journal.Value // nil if none was ever set
+	Last      journal.Value            // output of the step that ended last
 	// Written are the names of the variables that a branch has set, in order. It
 	// is nil in a scope that is not a branch.
 	Written []string
@@ -23,9 +23,9 @@ type Scope struct {
 
 // newScope returns a scope with a copy of some variables.
 func newScope(variables map[string]journal.Value, last journal.Value) *Scope {
-	s := &Scope{Variables: maps.Clone(variables), Last: last}
-	if s.Variables == nil {
-		s.Variables = map[string]journal.Value{}
+	s := &Scope{Last: last}
+	if len(variables) > 0 {
+		s.Variables = maps.Clone(variables)
 	}
 	for name, v := range s.Variables {
 		s.size += int64(len(name)) + v.Len()
@@ -44,6 +44,9 @@ func (s *Scope) set(name string, v journal.Value) {
 		v = journal.Value{JSON: json.RawMessage("null")}
 	}
 	s.remove(name)
+	if s.Variables == nil {
+		s.Variables = map[string]journal.Value{}
+	}
 	s.Variables[name] = v
 	s.size += int64(len(name)) + v.Len()
 	if s.branch {

@@ -26,9 +26,10 @@ type State struct {
 	Definitions
 
 	Iteration      int   // number of the newest iteration
-	Open           bool  // it has not ended
 	IterationEnded int64 // end of the newest iteration that ended, microseconds since 1970
 	LoopDone       bool  // the loop reached its end with it
+	Open           bool  // the newest iteration has not ended
+	incomplete     bool  // a hole behind the first record, and no iteration.end since
 
 	// Of the open iteration; zero between iterations.
 	Event      *sentinels.Event
@@ -46,8 +47,6 @@ type State struct {
 	Extension run.LimitExtension
 	Decisions map[string]*journal.SignalBody // not yet used, by CallName; nil if there are none
 	Cursors   map[string]uint64              // in the event log, by pattern; nil if there are none
-
-	incomplete bool // a hole behind the first record, and no iteration.end since
 }
 
 // A Chain is the runs that an event has passed through.

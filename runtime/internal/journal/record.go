@@ -64,34 +64,55 @@ type Record struct {
 	RunEnd         *RunEndBody         `json:"rn,omitempty"`
 }
 
-// A Value is a JSON value. A large one is stored in a blob and named by its
-// digest.
+// A Value is a JSON value. A large one is stored in a blob. Records and states have many
+// values, and few of them are large.
 type Value struct {
-	JSON json.RawMessage `json:"j,omitempty"`
-	Blob string          `json:"b,omitempty"` // digest
-	Size int64           `json:"n,omitempty"` // of the blob, in bytes
+	JSON  json.RawMessage `json:"j,omitempty"`
+	*Blob                 // of a large value, else nil
+}
 
-	// Loaded is the content of the blob if it is in memory; else nil. It is not
-	// part of the record.
+// A Blob is a value that is stored beside the journal. Values share it, so it is not
+// changed.
+type Blob struct {
+	Digest string `json:"b"`
+	Size   int64  `json:"n,omitempty"` // in bytes
+
+	// Loaded is the content if it is in memory; else nil. It is not part of the
+	// record.
 	Loaded json.RawMessage `json:"-"`
+}
+
+// Content returns the value as JSON, nil if it is a blob that is not in memory.
+func (v Value) Content() json.RawMessage {
+	if v.Blob != nil {
+		return v.Loaded
+	}
+	return v.JSON
 }
 
 // Len returns the size of the value in bytes.
 func (v Value) Len() int64 {
-	if v.Blob != "" {
+	if v.Blob != nil {
 		return v.Size
 	}
 	return int64(len(v.JSON))
 }
 
+// Load returns the value with the content of its blob.
+func (v Value) Load(content json.RawMessage) Value {
+	return Value{Blob: &Blob{v.Digest, v.Size, content}}
+}
+
 // Unload returns the value as its record has it.
 func (v Value) Unload() Value {
-	v.Loaded = nil
-	return v
+	if v.Blob == nil || v.Loaded == nil {
+		return v
+	}
+	return v.Load(nil)
 }
 
 // Empty reports whether there is no value. The JSON value null is not empty.
-func (v Value) Empty() bool { return v.JSON == nil && v.Blob == "" }
+func (v Value) Empty() bool { return v.JSON == nil && v.Blob == nil }
 
 // RunStartBody is the start of a run.
 type RunStartBody struct {

@@ -21,7 +21,7 @@ func records() []*journal.Record {
 		{Kind: journal.RunStart, Time: 1, RunStart: &journal.RunStartBody{Sentinel: "s", Definition: v, Hash: "h", Root: "r", Seed: 1 << 63, Variables: map[string]json.RawMessage{"x": json.RawMessage("null")}}},
 		{Kind: journal.IterationStart, IterationStart: &journal.IterationStartBody{Iteration: 1, Hash: "h", Event: &sentinels.Event{Name: "e"}}},
 		{Kind: journal.StepStart, Path: "0#1.steps.2", Attempts: []int{1, 2}, StepStart: &journal.StepStartBody{Type: "t", Fields: v, Env: map[string]string{"E": "1"}}},
-		{Kind: journal.CallStart, Path: "0", Attempts: []int{1}, CallStart: &journal.CallStartBody{Seq: 1, Function: "f", Request: journal.Value{Blob: "d"}, Reserved: &sentinels.Usage{Calls: 1}}},
+		{Kind: journal.CallStart, Path: "0", Attempts: []int{1}, CallStart: &journal.CallStartBody{Seq: 1, Function: "f", Request: journal.Value{Blob: &journal.Blob{Digest: "d", Size: 70_000}}, Reserved: &sentinels.Usage{Calls: 1}}},
 		{Kind: journal.CallEnd, Path: "0", Attempts: []int{1}, CallEnd: &journal.CallEndBody{Seq: 1, Error: &abi.Error{Code: abi.Timeout, Message: "m"}, Joined: []int{0, 2}}},
 		{Kind: journal.Checkpoint, Path: "0", Attempts: []int{1}, Checkpoint: &journal.CheckpointBody{Seq: 2, State: v, Block: 3}},
 		{Kind: journal.StepEnd, Path: "0", Attempts: []int{0}, StepEnd: &journal.StepEndBody{Output: v, OutputTo: "x"}},

@@ -51,7 +51,7 @@ func (s *Store) keepBlob(v json.RawMessage) (journal.Value, error) {
 	if err != nil {
 		return journal.Value{}, fmt.Errorf("keep value of %d bytes: %w", len(v), err)
 	}
-	return journal.Value{Blob: digest, Size: int64(len(v)), Loaded: v}, nil
+	return journal.Value{Blob: &journal.Blob{Digest: digest, Size: int64(len(v)), Loaded: v}}, nil
 }
 
 // KeepScope returns variables for a record that holds all of them: large values are
@@ -82,10 +82,10 @@ func (s *Store) KeepScope(vars map[string]journal.Value) (map[string]journal.Val
 
 // Load returns what a value kept; nil for an empty one.
 func (s *Store) Load(v journal.Value) (json.RawMessage, error) {
-	if v.Blob == "" || v.Loaded != nil {
-		return Content(v), nil
+	if v.Blob == nil || v.Loaded != nil {
+		return v.Content(), nil
 	}
-	return s.Blob(v.Blob)
+	return s.Blob(v.Digest)
 }
 
 // LoadState loads the blobs of the values that a live run works with.
@@ -115,27 +115,22 @@ func (s *Store) LoadScope(scope *history.Scope) error {
 	return nil
 }
 
-func (s *Store) loadBlob(v *journal.Value) (err error) {
-	if v.Blob != "" {
-		v.Loaded, err = s.Load(*v)
+func (s *Store) loadBlob(v *journal.Value) error {
+	if v.Blob == nil || v.Loaded != nil {
+		return nil
+	}
+	content, err := s.Load(*v)
+	if err == nil {
+		*v = v.Load(content)
 	}
 	return err
-}
-
-// Content returns a value of a run that this process executes: its blobs are
-// loaded.
-func Content(v journal.Value) json.RawMessage {
-	if v.Blob != "" {
-		return v.Loaded
-	}
-	return v.JSON
 }
 
 // Contents returns the contents of values by their names.
 func Contents(values map[string]journal.Value) map[string]json.RawMessage {
 	raw := make(map[string]json.RawMessage, len(values))
 	for name, v := range values {
-		raw[name] = Content(v)
+		raw[name] = v.Content()
 	}
 	return raw
 }

@@ -46,8 +46,8 @@ func TestKeepAndLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Blob != "" != c.blob || len(b) == 1 != c.blob {
-			t.Errorf("value of %d bytes: blob %q, %d blobs stored", c.size, v.Blob, len(b))
+		if (v.Blob != nil) != c.blob || (len(b) == 1) != c.blob {
+			t.Errorf("value of %d bytes: blob %v, %d blobs stored", c.size, v.Blob, len(b))
 		}
 		// As recovery reads it: the content is not loaded.
 		raw, err := json.Marshal(v)
@@ -75,8 +75,8 @@ func TestRedactedKeepsNoSecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Contains(Content(kept), []byte("secret")) {
-			t.Errorf("kept %.40s", Content(kept))
+		if bytes.Contains(kept.Content(), []byte("secret")) {
+			t.Errorf("kept %.40s", kept.Content())
 		}
 	}
 	for _, data := range b {
@@ -109,7 +109,7 @@ func TestKeepScope(t *testing.T) {
 		}
 		asBlob := 0
 		for _, v := range kept {
-			if v.Blob != "" {
+			if v.Blob != nil {
 				asBlob++
 			}
 		}
