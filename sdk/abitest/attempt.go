@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/internal/jsondiff"
 )
 
 // epoch is the start of every attempt.
@@ -79,7 +80,7 @@ func denied(int, string, any) (string, error) {
 func (j *judge) attempt(input []byte, record []called, s script) attemptResult {
 	var t attemptResult
 	call := func(_ context.Context, function string, request []byte) (Reply, error) {
-		v, err := decode(request)
+		v, err := jsondiff.Decode(request)
 		if err != nil {
 			j.faultf("A6.1: %s: the request is not JSON: %v: %q", function, err, brief(string(request), 200))
 			return Reply{Body: []byte(`{"error":{"code":"bad_fields","message":"not JSON"}}`)}, nil
@@ -90,7 +91,7 @@ func (j *judge) attempt(input []byte, record []called, s script) attemptResult {
 		}
 		n := len(t.calls)
 		if n < len(record) {
-			if faults := diff("request", record[n].request, v, nil); function != record[n].function || len(faults) > 0 {
+			if faults := jsondiff.Compare("request", record[n].request, v, nil); function != record[n].function || len(faults) > 0 {
 				j.faultf("A6.2: replayed call %d: %s, the record has %s; %s", n+1, function, record[n].function, faults)
 			}
 			t.calls = append(t.calls, called{function, v, record[n].reply})
@@ -130,7 +131,7 @@ func (j *judge) run(s step, answers script) attemptResult {
 	case (first.err == nil) != (again.err == nil) || abi.CodeOf(first.err) != abi.CodeOf(again.err):
 		j.faultf("A6.2: the replay ended with %s, the first execution with %s", errorText(again.err), errorText(first.err))
 	case first.err == nil:
-		for _, fault := range diff("output", first.output, again.output, nil) {
+		for _, fault := range jsondiff.Compare("output", first.output, again.output, nil) {
 			j.faultf("A6.2: the replay's %s", fault)
 		}
 	}
@@ -139,7 +140,7 @@ func (j *judge) run(s step, answers script) attemptResult {
 
 // read decodes a text of the guest.
 func (j *judge) read(what string, text json.RawMessage) any {
-	v, err := decode(text)
+	v, err := jsondiff.Decode(text)
 	if err != nil {
 		j.fatalf("%s is not JSON: %v: %q", what, err, brief(string(text), 200))
 	}
@@ -148,7 +149,7 @@ func (j *judge) read(what string, text json.RawMessage) any {
 
 // want adds a fault for each difference of two values.
 func (j *judge) want(what string, want, got any, allowed extra) {
-	for _, fault := range diff(what, want, got, allowed) {
+	for _, fault := range jsondiff.Compare(what, want, got, allowed) {
 		j.faultf("%s", fault)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/internal/jsondiff"
 )
 
 // Check loads a module and tests the clauses that apply to guests. The conformance guest
@@ -61,7 +62,7 @@ func isConformance(ctx context.Context, guest Guest) bool {
 	if err != nil {
 		return false
 	}
-	v, err := decode(text)
+	v, err := jsondiff.Decode(text)
 	if err != nil {
 		return false
 	}

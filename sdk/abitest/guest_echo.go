@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/sentinel-runtime/sentinel/sdk/internal/jsondiff"
 )
 
 // texts are texts that a guest may convert incorrectly: quotes, control characters, each
@@ -150,5 +152,5 @@ func escaped(text string) string {
 // sameValue compares a decoded number with an integer.
 func sameValue(v any, n int) bool {
 	number, ok := v.(json.Number)
-	return ok && sameNumber(number, json.Number(fmt.Sprint(n)))
+	return ok && jsondiff.SameNumber(number, json.Number(fmt.Sprint(n)))
 }

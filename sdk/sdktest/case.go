@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/internal/jsondiff"
 )
 
 // CasesFile is the file with the cases of a project.
@@ -128,12 +129,12 @@ func validate(ctx context.Context, target Target, c Case) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, errW := value(want)
-	g, errG := value(got)
+	w, errW := jsondiff.Decode(want)
+	g, errG := jsondiff.Decode(got)
 	if errW != nil || errG != nil {
 		return nil, fmt.Errorf("compare problems: %w, %w", errW, errG)
 	}
-	return differences("problems", w, g, true), nil
+	return jsondiff.Compare("problems", w, g, jsondiff.Any), nil
 }
 
 // ended compares output or error.
@@ -148,21 +149,21 @@ func (c Case) ended(out Outcome) []string {
 	case c.Output == nil:
 		return nil
 	}
-	want, err := value(c.Output)
+	want, err := jsondiff.Decode(c.Output)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	got, err := value(out.Output)
+	got, err := jsondiff.Decode(out.Output)
 	if err != nil {
 		return []string{fmt.Sprintf("output: %v: %s", err, out.Output)}
 	}
-	return differences("output", want, got, false)
+	return jsondiff.Compare("output", want, got, nil)
 }
 
 func (c Case) failed(got *abi.Error) []string {
 	var out []string
 	differ := func(name string, want, got any) {
-		out = append(out, fmt.Sprintf("error.%s: want %v, got %v", name, show(want), show(got)))
+		out = append(out, fmt.Sprintf("error.%s: want %v, got %v", name, jsondiff.Show(want), jsondiff.Show(got)))
 	}
 	if c.Error.Code != "" && c.Error.Code != got.Code {
 		differ("code", c.Error.Code, got.Code)

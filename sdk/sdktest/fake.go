@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/internal/jsondiff"
 )
 
 // A Fake is a scripted answer to a host call.
@@ -70,9 +71,19 @@ func (f Fake) matches(function string, request json.RawMessage) bool {
 	if f.Request == nil {
 		return true
 	}
-	want, errWant := value(f.Request)
-	got, errGot := value(request)
-	return errWant == nil && errGot == nil && len(differences("request", want, got, true)) == 0
+	want, errWant := jsondiff.Decode(f.Request)
+	got, errGot := jsondiff.Decode(request)
+	return errWant == nil && errGot == nil && len(jsondiff.Compare("request", want, got, jsondiff.Any)) == 0
+}
+
+// mismatch describes in one line how a request differs from the expected one.
+func mismatch(want, got json.RawMessage) string {
+	w, errW := jsondiff.Decode(want)
+	g, errG := jsondiff.Decode(got)
+	if errW != nil || errG != nil {
+		return fmt.Sprintf("want %s, got %s", want, got)
+	}
+	return strings.Join(jsondiff.Compare("request", w, g, jsondiff.Any), "; ")
 }
 
 // Sample returns a fake, as a line of a list, that answers a call like c. Clause A6 of

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/internal/jsondiff"
 )
 
 const (
@@ -188,7 +189,7 @@ func same(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	x, errX := value(a)
-	y, errY := value(b)
-	return errX == nil && errY == nil && len(differences("", x, y, false)) == 0
+	x, errX := jsondiff.Decode(a)
+	y, errY := jsondiff.Decode(b)
+	return errX == nil && errY == nil && len(jsondiff.Compare("", x, y, nil)) == 0
 }
