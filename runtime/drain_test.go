@@ -89,11 +89,12 @@ func TestDrainLeavesNothingInDoubt(t *testing.T) {
 func TestDrainHasAnEnd(t *testing.T) {
 	w := newFakeHost()
 	w.delay = time.Minute
-	rt := open(t, w, store.NewMemory(), runtime.Options{})
+	db := newRecordingStore()
+	rt := open(t, w, db, runtime.Options{})
 	if _, err := rt.Start(context.Background(), decode(t, rt, drained), runtime.StartOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(20 * time.Millisecond) // else there may be nothing to wait for
+	until(t, "the effect to begin", func() bool { return db.has(t, hasCall("world/act")) }) // else there may be nothing to wait for
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	err := rt.Drain(ctx)

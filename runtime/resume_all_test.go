@@ -19,7 +19,7 @@ import (
 // A process that starts takes over all that the last one left, each run as it
 // was: those that can be. What cannot is named and stays as it is.
 func TestResumeAll(t *testing.T) {
-	db := store.NewMemory()
+	db := newRecordingStore()
 	w := newFakeHost()
 	rt := open(t, w, db, runtime.Options{})
 	event := start(t, rt, fmt.Sprintf(awaiting, "event"), runtime.StartOptions{})
@@ -42,10 +42,14 @@ func TestResumeAll(t *testing.T) {
 	unread := start(t, rt, fmt.Sprintf(awaiting, "unread"), runtime.StartOptions{})
 	over := start(t, rt, oneAct, runtime.StartOptions{})
 	wait(t, rt, over)
+	effects := db.count(t, hasCall("world/act"))
 	w.delay = time.Hour // the effect is under way when the process ends
 	doubt := start(t, rt, strings.ReplaceAll(oneAct, `"name":"d"`, `"name":"doubt"`), runtime.StartOptions{})
 	until(t, "all to wait", func() bool { return rt.Probe().Waiting() >= 8 })
-	time.Sleep(60 * time.Millisecond) // commit records without a waiter
+	until(t, "the effect to begin", func() bool { return db.count(t, hasCall("world/act")) > effects })
+	if err := db.Enqueue(store.Batch{}).Wait(within(t)); err != nil { // records without a waiter too
+		t.Fatal(err)
+	}
 	snap := db.Snapshot()
 	rt.Close()
 	damage := store.Batch{
