@@ -150,6 +150,14 @@ func TestPath(t *testing.T) {
 		{`{"a":{"x":1},"a":{"x":2},"b":3}`, "a.x", "2"}, // the last of two equal names
 		{`{"a":{"x":1},"a":{"y":2}}`, "a.x", ""},
 		{`{"a":[{"x":1},2],"a":[{"x":[3, 4]},5],"b":6}`, "a[0].x[1]", "4"},
+		{`{"a":{"a":1},"a":5}`, "a.a", ""},
+		{`{"a":[1,{"a":2}],"b":[{"a":3}]}`, "a[0]", "1"},
+		{`{"a":[1,{"a":2}],"\u0061":[4]}`, "a[0]", "4"},
+		{`{"a":[1],"aa":["a",2],"c":"say a"}`, "a[0]", "1"},
+		{`{"a":[1],"aa":[2],"a" :[3]}`, "a[0]", "3"},
+		{`{"a":{"x":[1,2]},"b":"x","a":{"x":[3]}}`, "a.x[0]", "3"},
+		{`{"a":{"x":[1,2]},"b":"x","a":{"x":[3]}}`, "a.x[1]", ""},
+		{`{"a":1,"a":2,"b":3,"a":4,"c":5}`, "a", "4"},
 		{`{"a":[[1],[2]],"b":[3]}`, "b[0]", "3"},
 		{`{"a":[[1],[2]],"b":[3]}`, "b[1]", ""},
 		{`[[], {"\u0061": "x"}]`, "[1].a", `"x"`},
@@ -263,8 +271,9 @@ func BenchmarkResolve(b *testing.B) {
 // BenchmarkPath reads one value of a variable of 1 MB, and one of a small variable.
 func BenchmarkPath(b *testing.B) {
 	for name, c := range map[string]struct{ value, path string }{
-		"large": {`{"list":[` + strings.Repeat(`{"a":"some text","b":[1,2,3]},`, 33_000) + `0],"last":{"x":1}}`, "last.x"},
-		"small": {`{"text":"looks \"good\"","usage":{"tokens":12,"cost":0.5},"list":[1,{"x":"deep"}]}`, "list[1].x"},
+		"large":       {`{"list":[` + strings.Repeat(`{"a":"some text","b":[1,2,3]},`, 33_000) + `0],"last":{"x":1}}`, "last.x"},
+		"equal names": {`{` + strings.Repeat(`"\u0061":{"x":1},`, 60_000) + `"b":2}`, "a.x"},
+		"small":       {`{"text":"looks \"good\"","usage":{"tokens":12,"cost":0.5},"list":[1,{"x":"deep"}]}`, "list[1].x"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			value := json.RawMessage(c.value)

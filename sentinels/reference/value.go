@@ -24,7 +24,8 @@ func Path(value json.RawMessage, path string) (json.RawMessage, bool) {
 }
 
 // find reads the next value and returns its part at a path. Of equal names it uses the
-// last, as encoding/json does. If the value is within an object, it is read to its end.
+// last, as encoding/json does. If the value is within an object whose name may follow
+// again, it is read to its end.
 func find(c *strictjson.Cursor, path string, within bool) (found json.RawMessage, ok bool) {
 	if path == "" {
 		found = c.Next()
@@ -36,14 +37,15 @@ func find(c *strictjson.Cursor, path string, within bool) (found json.RawMessage
 		return nil, false
 	case kind == '{' && index < 0:
 		for c.Enter(); c.Kind() != 0; {
-			if strictjson.IsString(c.Next(), key) {
-				found, ok = find(c, rest, true)
-				if !within && !mayContain(c.Rest(), key) {
-					return found, ok
-				}
-			} else {
+			if !strictjson.IsString(c.Next(), key) {
 				c.Next()
+				continue
 			}
+			last := !within && !mayContain(c.Rest(), key)
+			if found, ok = find(c, rest, !last); last {
+				return found, ok
+			}
+			within = true // search the text once, however often the name follows
 		}
 		c.Leave()
 	case kind == '[' && index >= 0:
@@ -64,10 +66,20 @@ func find(c *strictjson.Cursor, path string, within bool) (found json.RawMessage
 	return found, ok
 }
 
-// mayContain reports whether a text can contain a name, written with or without escapes.
+// mayContain reports whether a text can contain a string, written with or without escapes.
 // It is much faster than reading the text.
-func mayContain(text []byte, name string) bool {
-	return bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte(name))
+func mayContain(text []byte, s string) bool {
+	for rest := text; ; {
+		at := bytes.Index(rest, []byte(s))
+		if at < 0 {
+			return bytes.IndexByte(text, '\\') >= 0
+		}
+		end := at + len(s)
+		if at > 0 && rest[at-1] == '"' && end < len(rest) && rest[end] == '"' {
+			return true
+		}
+		rest = rest[at+1:]
+	}
 }
 
 // cutPath returns the first key or index of a path; index is -1 for a key.
@@ -78,9 +90,9 @@ func cutPath(path string) (key string, index int, rest string, ok bool) {
 		return "", index, path[end+1:], err == nil && index >= 0
 	}
 	path = strings.TrimPrefix(path, ".")
-	end := strings.IndexAny(path, ".[")
-	if end < 0 {
-		end = len(path)
+	end := 0
+	for end < len(path) && path[end] != '.' && path[end] != '[' {
+		end++
 	}
 	return path[:end], -1, path[end:], end > 0
 }

@@ -372,10 +372,12 @@ func AppendUnquote(b, literal []byte) []byte {
 
 // IsString reports whether a string literal has the value s, as [Unquote].
 func IsString(literal []byte, s string) bool {
-	if inner, ok := plain(literal); ok {
-		return string(inner) == s
+	for i := 1; i < len(literal)-1; i++ {
+		if c := literal[i]; c == '\\' || c >= utf8.RuneSelf {
+			return Unquote(literal) == s
+		}
 	}
-	return Unquote(literal) == s
+	return len(literal) == len(s)+2 && string(literal[1:len(s)+1]) == s
 }
 
 // plain returns the bytes between the quotes if they are the value, without escapes.

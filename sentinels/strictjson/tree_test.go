@@ -190,3 +190,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestIsString(t *testing.T) {
+	for _, tt := range []struct {
+		literal, s string
+		want       bool
+	}{
+		{`"name"`, "name", true},
+		{`"name"`, "nam", false},
+		{`"nam"`, "name", false},
+		{`"nama"`, "name", false},
+		{`""`, "", true},
+		{``, "name", false},
+		{`"n\u0061me"`, "name", true},
+		{`"n\u0061me"`, `n\u0061me`, false},
+		{`"é"`, "é", true},
+		{`"\u00e9"`, "é", true},
+		{"\"a\xff\"", "a\ufffd", true},
+		{"\"a\xff\"", "a\xff", false},
+	} {
+		if got := strictjson.IsString([]byte(tt.literal), tt.s); got != tt.want {
+			t.Errorf("%s is %q: %v, want %v", tt.literal, tt.s, got, tt.want)
+		}
+	}
+}
