@@ -134,15 +134,26 @@ func TestHostileRepositoriesRunNothing(t *testing.T) {
 			b.put("refs/x", "")
 		},
 	}
+	// Each case has a copy of a repository and of the bare one it was pushed to.
+	pushed := t.TempDir()
+	b.dir = filepath.Join(pushed, "work")
+	if err := os.Mkdir(b.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.repo()
+	b.raw(b.dir, "init", "-q", "--bare", filepath.Join(pushed, "bare.git"))
+	b.raw(b.dir, "remote", "add", "origin", filepath.Join(pushed, "bare.git"))
+	b.raw(b.dir, "push", "-q", "-u", "origin", "main")
 	ran := 0
 	for name, plant := range cases {
 		t.Run(name, func(t *testing.T) {
-			b.t, b.dir = t, t.TempDir()
-			bare := filepath.Join(t.TempDir(), "bare.git")
-			b.repo()
-			b.raw(b.dir, "init", "-q", "--bare", bare)
-			b.raw(b.dir, "remote", "add", "origin", bare)
-			b.raw(b.dir, "push", "-q", "-u", "origin", "main")
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(pushed)); err != nil {
+				t.Fatal(err)
+			}
+			bare := filepath.Join(dir, "bare.git")
+			b.t, b.dir = t, filepath.Join(dir, "work")
+			b.raw(b.dir, "config", "remote.origin.url", bare)
 			plant(bare)
 			b.put("a.txt", "changed\n")
 			b.put("b.txt", "new\n")
