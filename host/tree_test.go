@@ -73,26 +73,27 @@ var layers = []layer{
 	{"runtime/internal/maintenance/repair", []string{"sentinels", "sdk/abi", "runtime/maintenance", "runtime/internal/history", "runtime/internal/journal", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/retention", []string{"sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
 	{"runtime/internal/maintenance/statefolder", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/subprocess"}, nil},
-	{"runtime/internal/pluginset", []string{"sentinels", "sdk/abi", "runtime/external", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
+	{"runtime/internal/pluginset", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/external", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/revision", []string{"sentinels"}, nil},
 	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
-	{"runtime/internal/definition", []string{"sentinels", "sdk/abi", "runtime/revision", "runtime/internal/store"}, nil},
-	{"runtime/internal/dispatch", []string{"sentinels", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
-	{"runtime/internal/document", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
+	{"runtime/internal/definition", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/revision", "runtime/internal/store"}, nil},
+	{"runtime/internal/dispatch", []string{"sentinels", "runtime/internal/failure", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
+	{"runtime/internal/document", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
+	{"runtime/internal/failure", []string{"sdk/abi"}, nil},
 	{"runtime/internal/journal", []string{"sentinels", "sdk/abi", "runtime/run"}, nil},
 	{"runtime/internal/budget", []string{"sentinels", "sdk/abi", "runtime/run"}, nil}, // limit extensions
 	{"runtime/external", []string{"sentinels", "runtime/plugin", "runtime/internal/document"}, nil},
 	{"runtime/internal/redact", []string{"sdk/abi", "runtime/internal/journal"}, nil},
 	{"runtime/internal/values", []string{"runtime/internal/history", "runtime/internal/journal", "runtime/internal/redact"}, nil},
 	{"runtime/internal/execution/step", []string{
-		"sentinels", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/plugin", "runtime/retry", "runtime/revision", "runtime/run",
+		"sentinels", "runtime/internal/failure", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/plugin", "runtime/retry", "runtime/revision", "runtime/run",
 		"runtime/internal/capacity", "runtime/internal/clock", "runtime/internal/cond", "runtime/internal/document", "runtime/internal/eventlog", "runtime/internal/history",
 		"runtime/internal/journal", "runtime/internal/openfiles", "runtime/internal/pluginset", "runtime/internal/redact", "runtime/internal/store", "runtime/internal/values",
 		"runtime/internal/wasm",
 	}, nil},
 	{"runtime/internal/execution", []string{
-		"sentinels", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/revision", "runtime/run", "runtime/trace",
+		"sentinels", "runtime/internal/failure", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/revision", "runtime/run", "runtime/trace",
 		"runtime/internal/budget", "runtime/internal/capacity", "runtime/internal/clock", "runtime/internal/definition", "runtime/internal/eventlog", "runtime/internal/execution/step",
 		"runtime/internal/history", "runtime/internal/journal", "runtime/internal/maintenance/health", "runtime/internal/maintenance/retention", "runtime/internal/pluginset",
 		"runtime/internal/runindex", "runtime/internal/store", "runtime/internal/values",

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -39,7 +40,7 @@ func (s *Store) Import(ctx context.Context, in []revision.Incoming, opt revision
 	for _, one := range in {
 		id := one.Definition.ID
 		if seen[id] {
-			return nil, errf(abi.BadFields, "import definition %q: it is given twice", id)
+			return nil, failure.New(abi.BadFields, "import definition %q: it is given twice", id)
 		}
 		seen[id] = true
 		done, puts, err := s.importOne(one, opt)
@@ -153,7 +154,7 @@ func checkHistory(id sentinels.ID, hash string, history []revision.Stored) ([]re
 	out := make([]revision.Stored, 0, len(history))
 	for i, s := range history {
 		bad := func(format string, args ...any) ([]revision.Stored, error) {
-			return nil, errf(abi.BadFields, "import definition %q: revision %d %s", id, s.Revision, fmt.Sprintf(format, args...))
+			return nil, failure.New(abi.BadFields, "import definition %q: revision %d %s", id, s.Revision, fmt.Sprintf(format, args...))
 		}
 		if s.Revision < 1 || s.Revision > maxRevision || i > 0 && s.Revision <= history[i-1].Revision {
 			return bad("is out of order")
@@ -196,7 +197,7 @@ func checkHistory(id sentinels.ID, hash string, history []revision.Stored) ([]re
 	}
 	// Otherwise a rollback here would restore another definition than there.
 	if last := out[len(out)-1]; last.Deleted || last.Hash != hash {
-		return nil, errf(abi.BadFields, "import definition %q: its history does not end with it", id)
+		return nil, failure.New(abi.BadFields, "import definition %q: its history does not end with it", id)
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -83,14 +84,14 @@ func (s *Store) Revision(id sentinels.ID, n int) (revision.Stored, error) {
 	if err != nil {
 		return revision.Stored{}, err
 	}
-	e := errf(abi.NotFound, "definition %q has no revision %d", id, n)
+	e := failure.New(abi.NotFound, "definition %q has no revision %d", id, n)
 	e.Hint = fmt.Sprintf("revisions %d to %d are kept", kept[len(kept)-1].Revision, kept[0].Revision)
 	return revision.Stored{}, e
 }
 
 // deletedError is returned for the definition of a tombstone.
 func deletedError(r revision.Stored) error {
-	e := errf(abi.NotFound, "revision %d of definition %q is its deletion", r.Revision, r.ID)
+	e := failure.New(abi.NotFound, "revision %d of definition %q is its deletion", r.Revision, r.ID)
 	e.Hint = fmt.Sprintf("the revision before is %d", r.Revision-1)
 	return e
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -41,14 +42,14 @@ func (s *Store) Save(ctx context.Context, def *sentinels.Definition, opt revisio
 // encode returns the canonical text of a definition that can be stored.
 func encode(op string, def *sentinels.Definition) ([]byte, error) {
 	if def.ID == "" {
-		return nil, errf(abi.BadFields, "%s definition: it has no id", op)
+		return nil, failure.New(abi.BadFields, "%s definition: it has no id", op)
 	}
 	canonical, err := json.Marshal(def)
 	if err != nil {
 		return nil, fmt.Errorf("%s definition %q: %w", op, def.ID, err)
 	}
 	if len(canonical) > sentinels.MaxBytes { // it could not be read again
-		return nil, errf(abi.Limit, "%s definition %q: it has %d bytes, more than %d", op, def.ID, len(canonical), sentinels.MaxBytes)
+		return nil, failure.New(abi.Limit, "%s definition %q: it has %d bytes, more than %d", op, def.ID, len(canonical), sentinels.MaxBytes)
 	}
 	return canonical, nil
 }
@@ -97,9 +98,9 @@ func expect(op string, head revision.Stored, have int) error {
 // conflict is the error of an edit that was made on a revision which is not the
 // current one; current is 0 if there is none.
 func conflict(op string, id sentinels.ID, have, current int) *abi.Error {
-	e := errf(abi.Conflict, "%s definition %q: revision conflict: have %d, current is %d", op, id, have, current)
+	e := failure.New(abi.Conflict, "%s definition %q: revision conflict: have %d, current is %d", op, id, have, current)
 	if current == 0 {
-		e = errf(abi.Conflict, "%s definition %q: revision conflict: have %d, but the definition does not exist", op, id, have)
+		e = failure.New(abi.Conflict, "%s definition %q: revision conflict: have %d, but the definition does not exist", op, id, have)
 	}
 	e.Hint = "read the definition again and repeat the edit on it"
 	return e

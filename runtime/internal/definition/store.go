@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -111,7 +112,7 @@ func (s *Store) Get(id sentinels.ID) (revision.Stored, error) {
 		return revision.Stored{}, err
 	}
 	if head.Revision == 0 || head.Deleted {
-		e := errf(abi.NotFound, "no sentinel has the id %q", id)
+		e := failure.New(abi.NotFound, "no sentinel has the id %q", id)
 		if near := sentinels.Suggest(string(id), s.ids()); len(near) > 0 {
 			e.Hint = fmt.Sprintf("did you mean %q?", near[0])
 		}
@@ -155,8 +156,4 @@ func (s *Store) List() ([]revision.Stored, error) {
 		s.heads.put(out, version)
 	}
 	return out, err
-}
-
-func errf(code abi.Code, format string, args ...any) *abi.Error {
-	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -72,7 +73,7 @@ func (s *armedSentinel) startOf(f triggers.Firing) (Start, error) {
 		return Start{}, err
 	}
 	if !found {
-		return Start{}, errf(abi.NotFound, "no sentinel has the id %q", s.id)
+		return Start{}, failure.New(abi.NotFound, "no sentinel has the id %q", s.id)
 	}
 	def, err := newest.Decode()
 	if err != nil {

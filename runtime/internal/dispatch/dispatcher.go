@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -214,7 +215,7 @@ func (d *Dispatcher) sentinel(id sentinels.ID) *armedSentinel {
 
 // notArmed is the error of calls that need armed triggers.
 func notArmed(id sentinels.ID) error {
-	e := errf(abi.Unavailable, "the triggers of sentinel %q are not armed", id)
+	e := failure.New(abi.Unavailable, "the triggers of sentinel %q are not armed", id)
 	e.Hint = "they are while the host serves"
 	return e
 }

@@ -1,14 +1,8 @@
 package dispatch
 
 import (
-	"fmt"
-
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
-
-func errf(code abi.Code, format string, args ...any) *abi.Error {
-	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
 
 // messageOf is the text of an error without what callers wrapped around its code.
 func messageOf(err error) string {

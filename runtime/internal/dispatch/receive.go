@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -23,7 +24,7 @@ import (
 // before an error are returned with it.
 func (d *Dispatcher) Receive(ctx context.Context, id sentinels.ID, trigger string, req triggers.Request) ([]triggers.Admission, error) {
 	if len(req.Body) > triggers.MaxBody {
-		return nil, errf(abi.Limit, "receive for %q: the body has %d bytes, more than %d", id, len(req.Body), triggers.MaxBody)
+		return nil, failure.New(abi.Limit, "receive for %q: the body has %d bytes, more than %d", id, len(req.Body), triggers.MaxBody)
 	}
 	if err := d.opt.Writable(); err != nil {
 		return nil, err
@@ -46,14 +47,14 @@ func (d *Dispatcher) receive(ctx context.Context, id sentinels.ID, trigger strin
 	}
 	s := d.sentinel(id)
 	if s == nil {
-		return nil, errf(abi.NotFound, "sentinel %q has no trigger that accepts requests", id)
+		return nil, failure.New(abi.NotFound, "sentinel %q has no trigger that accepts requests", id)
 	}
 	t, firings, err := s.receiver(trigger, req)
 	if err != nil {
 		return nil, err
 	}
 	if s.paused {
-		e := errf(abi.Conflict, "the triggers of sentinel %q are paused", id)
+		e := failure.New(abi.Conflict, "the triggers of sentinel %q are paused", id)
 		e.Hint = "resume the sentinel"
 		return nil, e
 	}
@@ -83,7 +84,7 @@ func (s *armedSentinel) receiver(name string, req triggers.Request) (*armedTrigg
 			found, names = append(found, t), append(names, t.name)
 		}
 	}
-	denied := error(errf(abi.NotFound, "sentinel %q has no trigger %q that accepts requests", s.id, name))
+	denied := error(failure.New(abi.NotFound, "sentinel %q has no trigger %q that accepts requests", s.id, name))
 	for _, t := range found {
 		// The kind checks secrets and signatures before anything is decided.
 		firings, err := t.armed.(triggers.Receiver).Receive(req)
@@ -91,7 +92,7 @@ func (s *armedSentinel) receiver(name string, req triggers.Request) (*armedTrigg
 		case abi.CodeOf(err) == abi.Denied:
 			denied = err
 		case len(found) > 1:
-			e := errf(abi.BadFields, "sentinel %q has %d triggers that accept requests", s.id, len(found))
+			e := failure.New(abi.BadFields, "sentinel %q has %d triggers that accept requests", s.id, len(found))
 			e.Hint = "name one of " + strings.Join(names, ", ")
 			return nil, nil, e
 		default:

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -23,10 +23,6 @@ type Tx struct {
 }
 
 var errDone = errors.New("documents: transaction is over")
-
-func errf(code abi.Code, format string, args ...any) *abi.Error {
-	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
 
 func documentKey(collection, id string) []byte { return []byte(collection + "\x00" + id) }
 
@@ -50,7 +46,7 @@ func (tx *Tx) lookup(key []byte) (doc sentinels.Document, found bool, err error)
 		return doc, false, err
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return doc, false, errf(abi.Internal, "read document %q: %v", key, err)
+		return doc, false, failure.New(abi.Internal, "read document %q: %v", key, err)
 	}
 	return doc, true, nil
 }
@@ -59,7 +55,7 @@ func (tx *Tx) lookup(key []byte) (doc sentinels.Document, found bool, err error)
 func (tx *Tx) Get(_ context.Context, collection, id string) (sentinels.Document, error) {
 	doc, ok, err := tx.lookup(documentKey(collection, id))
 	if err == nil && !ok {
-		err = errf(abi.NotFound, "collection %q has no document %q", collection, id)
+		err = failure.New(abi.NotFound, "collection %q has no document %q", collection, id)
 	}
 	return doc, err
 }
@@ -83,7 +79,7 @@ func (tx *Tx) Put(_ context.Context, collection, id string, data json.RawMessage
 	}
 	value, err := json.Marshal(doc)
 	if err != nil {
-		return doc, errf(abi.BadFields, "write document %q of %q: %v", id, collection, err)
+		return doc, failure.New(abi.BadFields, "write document %q of %q: %v", id, collection, err)
 	}
 	tx.wrote[string(key)] = pendingWrite{doc: doc}
 	tx.puts = append(tx.puts, store.Put{Bucket: Bucket, Key: key, Value: value})
@@ -99,7 +95,7 @@ func (tx *Tx) Delete(_ context.Context, collection, id string, expect uint64) er
 		return err
 	}
 	if !ok {
-		return errf(abi.NotFound, "collection %q has no document %q", collection, id)
+		return failure.New(abi.NotFound, "collection %q has no document %q", collection, id)
 	}
 	if err := checkRevision(collection, id, old, ok, expect); err != nil {
 		return err
@@ -118,7 +114,7 @@ func checkRevision(collection, id string, old sentinels.Document, exists bool, e
 		current = old.Revision
 	}
 	if current != expect {
-		return errf(abi.Conflict, "document %q of %q: revision conflict: have %d, current is %d", id, collection, expect, current)
+		return failure.New(abi.Conflict, "document %q of %q: revision conflict: have %d, current is %d", id, collection, expect, current)
 	}
 	return nil
 }
@@ -129,7 +125,7 @@ func checkRevision(collection, id string, old sentinels.Document, exists bool, e
 // long is the error limit, and so is more than an iteration may emit.
 func (tx *Tx) Emit(ctx context.Context, e sentinels.Event) error {
 	if e.ID == "" || e.Name == "" {
-		return errf(abi.Internal, "emit in a transaction: an event needs an id and a name")
+		return failure.New(abi.Internal, "emit in a transaction: an event needs an id and a name")
 	}
 	if err := tx.store.opt.Events.Accept(ctx, e); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -72,7 +73,7 @@ func (s *Set) module(ctx context.Context, digest string) (*Module, error) {
 	s.mu.Unlock()
 	code, err := s.opt.Blobs.Blob(digest)
 	if err != nil {
-		return nil, errf(abi.NotFound, "the plugin with digest %.12s, which this step started with, is gone: %v", digest, err)
+		return nil, failure.New(abi.NotFound, "the plugin with digest %.12s, which this step started with, is gone: %v", digest, err)
 	}
 	// Compiled without the mutex, since that may take a second. Two that ask for the
 	// same one compile it twice, the second from the cache, and one is dropped.

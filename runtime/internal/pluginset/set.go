@@ -2,13 +2,13 @@ package pluginset
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -143,7 +143,7 @@ func (s *Set) Absent(t sentinels.StepType) *abi.Error {
 	defer s.mu.Unlock()
 	for _, i := range s.infos {
 		if i.State == plugin.Waiting && slices.Contains(i.Types, t) {
-			e := errf(abi.Denied, "step type %q is provided by plugin %q, which waits for approval", t, i.Name)
+			e := failure.New(abi.Denied, "step type %q is provided by plugin %q, which waits for approval", t, i.Name)
 			e.Hint = "sentinel plugin allow " + i.Name
 			return e
 		}
@@ -169,9 +169,4 @@ func (s *Set) Put(ctx context.Context, l Loaded, trusted bool, info plugin.Info)
 		m.allow(&grant)
 	}
 	return s.replace("", m, &info)
-}
-
-// errf returns an error with a code for the caller.
-func errf(code abi.Code, format string, args ...any) *abi.Error {
-	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -57,10 +58,10 @@ func (s *Set) Unload(source string) error {
 	defer s.mu.Unlock()
 	at := s.source(source)
 	if at < 0 {
-		return errf(abi.NotFound, "unload plugin: none was loaded from %q", source)
+		return failure.New(abi.NotFound, "unload plugin: none was loaded from %q", source)
 	}
 	if s.infos[at].Trusted {
-		return errf(abi.Denied, "unload plugin %q: it is part of this program", source)
+		return failure.New(abi.Denied, "unload plugin %q: it is part of this program", source)
 	}
 	digest := s.infos[at].Digest
 	var rest []*Module
@@ -112,7 +113,7 @@ func (s *Set) replace(replaces string, next *Module, info *plugin.Info) error {
 	if at >= 0 && s.infos[at].State == plugin.Live {
 		if s.infos[at].Trusted && !info.Trusted {
 			s.discard(next)
-			return errf(abi.Denied, "plugin %q is part of this program", s.infos[at].Name)
+			return failure.New(abi.Denied, "plugin %q is part of this program", s.infos[at].Name)
 		}
 		digest := s.infos[at].Digest
 		place = slices.IndexFunc(modules, func(h *Module) bool { return h.Digest() == digest })
@@ -120,7 +121,7 @@ func (s *Set) replace(replaces string, next *Module, info *plugin.Info) error {
 	for i, other := range modules {
 		if i != place && other.Digest() == next.Digest() {
 			s.discard(next)
-			return errf(abi.Conflict, "the same plugin is live from another file")
+			return failure.New(abi.Conflict, "the same plugin is live from another file")
 		}
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -46,7 +47,7 @@ func newTable(modules []*Module) (*Table, error) {
 		}
 	}
 	if len(taken) > 0 {
-		return nil, errf(abi.Conflict, "%s", strings.Join(taken, "; "))
+		return nil, failure.New(abi.Conflict, "%s", strings.Join(taken, "; "))
 	}
 	var err error
 	t.types, err = sentinels.NewTypeSet(specs)
@@ -82,7 +83,7 @@ func (t *Table) Lookup(name sentinels.StepType) (*Module, error) {
 		names = append(names, string(n))
 	}
 	sort.Strings(names)
-	e := errf(abi.NotFound, "no plugin provides step type %q", name)
+	e := failure.New(abi.NotFound, "no plugin provides step type %q", name)
 	if near := sentinels.Suggest(string(name), names); len(near) > 0 {
 		e.Hint = fmt.Sprintf("did you mean %q?", near[0])
 	}
