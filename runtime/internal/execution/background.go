@@ -17,15 +17,15 @@ import (
 
 // interruptedExecutions finds the background processes of the run that died
 // with the last host. What becomes of each is decided before the run continues.
-func (r *liveRun) interruptedExecutions(ctx context.Context) error {
+func (r *liveRun) findInterruptedProcesses(ctx context.Context) error {
 	if r.ex.svc.Executions == nil {
 		return nil
 	}
-	cut, err := r.ex.svc.Executions.Interrupted(ctx, r.id)
+	interrupted, err := r.ex.svc.Executions.Interrupted(ctx, r.id)
 	if err != nil {
 		return fmt.Errorf("end what is left of its processes: %w", err)
 	}
-	r.cut = cut
+	r.interruptedProcesses = interrupted
 	return nil
 }
 
@@ -33,31 +33,31 @@ func (r *liveRun) interruptedExecutions(ctx context.Context) error {
 // that started it has its answer, but what it started is gone: so it is in
 // doubt as if it had none. Executions belong to the run, so the call may be of
 // an iteration that is over.
-func (r *liveRun) recoverExecutions() error {
-	if len(r.cut) == 0 {
+func (r *liveRun) recoverProcesses() error {
+	if len(r.interruptedProcesses) == 0 {
 		return nil
 	}
 	calls, err := r.startingCalls()
 	if err != nil {
 		return err
 	}
-	for _, x := range r.cut {
-		if err := r.decideInterrupted(x, calls[x.Execution]); err != nil {
+	for _, x := range r.interruptedProcesses {
+		if err := r.recoverProcess(x, calls[x.Execution]); err != nil {
 			return err
 		}
 	}
-	r.cut = nil
+	r.interruptedProcesses = nil
 	return nil
 }
 
 // decideInterrupted decides about one. Without a recorded call there is nothing to do
 // here: the call is in doubt itself and says so when its step continues.
-func (r *liveRun) decideInterrupted(x external.InterruptedExecution, req *startedCall) error {
+func (r *liveRun) recoverProcess(x external.InterruptedExecution, req *startedCall) error {
 	if req == nil || req.skipped {
 		return nil
 	}
 	choice := r.stepInterrupt(req.address)
-	name := question(x)
+	name := processDecisionName(x)
 	verdict := string(choice)
 	if choice == "" || choice == sentinels.InterruptAsk {
 		sig, _, err := r.AwaitDecision(r.ctx, name, run.PendingDecision{Kind: run.DecisionDoubt, Prompt: fmt.Sprintf(
@@ -87,7 +87,7 @@ func (r *liveRun) decideInterrupted(x external.InterruptedExecution, req *starte
 }
 
 // question names what is asked about the execution.
-func question(x external.InterruptedExecution) string { return x.Path + "!" + x.Execution }
+func processDecisionName(x external.InterruptedExecution) string { return x.Path + "!" + x.Execution }
 
 type startedCall struct {
 	step.CommandRequest
@@ -109,8 +109,8 @@ func (r *liveRun) startingCalls() (map[string]*startedCall, error) {
 			return fmt.Errorf("record %d: %w", seq, err)
 		}
 		if rec.Signal != nil {
-			for _, x := range r.cut {
-				if c := found[x.Execution]; c != nil && rec.Signal.Call == question(x) && rec.Signal.Type != history.SignalUsed {
+			for _, x := range r.interruptedProcesses {
+				if c := found[x.Execution]; c != nil && rec.Signal.Call == processDecisionName(x) && rec.Signal.Type != history.SignalUsed {
 					c.skipped = rec.Signal.Verdict == "skip"
 				}
 			}
@@ -119,7 +119,7 @@ func (r *liveRun) startingCalls() (map[string]*startedCall, error) {
 		if c == nil {
 			return nil
 		}
-		for _, x := range r.cut {
+		for _, x := range r.interruptedProcesses {
 			if x.Path != rec.Path {
 				continue
 			}
@@ -162,7 +162,7 @@ func (r *liveRun) started(x external.InterruptedExecution, a *history.Attempt, c
 	return s, err == nil, err
 }
 
-func (r *liveRun) endExecutions() {
+func (r *liveRun) endProcesses() {
 	if r.ex.svc.Executions == nil {
 		return
 	}

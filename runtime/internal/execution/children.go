@@ -65,7 +65,7 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 // AwaitRun implements [step.Children].
 func (r *liveRun) AwaitRun(ctx context.Context, id sentinels.RunID) (run.Result, error) {
 	res, err := r.ex.await(ctx, id)
-	if err == nil && res.released {
+	if err == nil && res.detached {
 		err = step.ErrShutdown
 	}
 	return res.Result, err

@@ -40,7 +40,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.Pendi
 		defer r.clock.Release()
 	}
 	sig, err := r.answer(ctx, q)
-	if !step.Over(ctx) {
+	if !step.RunEnding(ctx) {
 		r.decisionsChanged(nil)
 	}
 	return sig, time.Now().UTC(), err
@@ -59,7 +59,7 @@ func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.Sign
 		delete(r.pending, q.Call)
 	}
 	r.mu.Unlock()
-	if !open && !step.Over(ctx) { // a decision is being committed, and its caller has a success
+	if !open && !step.RunEnding(ctx) { // a decision is being committed, and its caller has a success
 		select {
 		case sig := <-q.answer:
 			return sig, nil
@@ -71,7 +71,7 @@ func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.Sign
 
 // decisionsChanged makes the run waiting while there is something to decide, or
 // quarantined if that is about a quarantine. A paused run stays so.
-func (r *liveRun) decisionsChanged(fresh *run.PendingDecision) {
+func (r *liveRun) decisionsChanged(added *run.PendingDecision) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	r.mu.Lock()
@@ -91,7 +91,7 @@ func (r *liveRun) decisionsChanged(fresh *run.PendingDecision) {
 		body.Status = sentinels.StatusWaiting
 	}
 	r.mu.Unlock()
-	r.setStatus(body, fresh)
+	r.setStatus(body, added)
 }
 
 // Decide is Runtime.Decide of package runtime.

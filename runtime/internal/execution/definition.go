@@ -12,7 +12,7 @@ import (
 )
 
 // A chosen definition is one that an iteration uses.
-type chosen struct {
+type definitionVersion struct {
 	def      *sentinels.Definition
 	hash     string
 	revision int // of the stored sentinel; 0 if there is none. With an edit: what that was made on
@@ -21,7 +21,7 @@ type chosen struct {
 
 // same reports whether a decision that was made with other still holds. The
 // definitions themselves may be two readings of one text.
-func (c chosen) same(other chosen) bool {
+func (c definitionVersion) same(other definitionVersion) bool {
 	return c.hash == other.hash && c.revision == other.revision && c.edit == other.edit
 }
 
@@ -31,30 +31,30 @@ var errEdited = errors.New("the definition was edited")
 
 // current returns what the run has in memory: its own edit, else what the
 // current iteration uses.
-func (r *liveRun) current() chosen {
+func (r *liveRun) current() definitionVersion {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.own != nil {
-		return *r.own
+	if r.ownEdit != nil {
+		return *r.ownEdit
 	}
-	return chosen{r.def, r.hash, r.revision, r.edit}
+	return definitionVersion{r.def, r.hash, r.revision, r.edit}
 }
 
 // edits returns the number of the run's newest own edit. The caller holds r.mu.
-func (r *liveRun) edits() int {
-	if r.own == nil {
+func (r *liveRun) editNumber() int {
+	if r.ownEdit == nil {
 		return 0
 	}
-	return r.own.edit
+	return r.ownEdit.edit
 }
 
 // newest returns the definition for the next iteration of the run.
-func (r *liveRun) newest() chosen { return r.ex.newest(r.begin, r.current()) }
+func (r *liveRun) newest() definitionVersion { return r.ex.newest(r.begin, r.current()) }
 
 // newest returns the definition for the next iteration of a run that has one in memory:
 // its own edit, else the newest revision of the stored sentinel, unless the run is
 // pinned or was started from a definition that is not stored.
-func (ex *Executor) newest(begin *journal.RunStartBody, have chosen) chosen {
+func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) definitionVersion {
 	if have.edit != 0 || have.revision == 0 || begin.Pinned {
 		return have
 	}
@@ -71,7 +71,7 @@ func (ex *Executor) newest(begin *journal.RunStartBody, have chosen) chosen {
 		ex.svc.Log.Warn("newest revision cannot be used, the run keeps its own", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
 		return have
 	}
-	return chosen{def: def, hash: hash, revision: stored.Revision}
+	return definitionVersion{def: def, hash: hash, revision: stored.Revision}
 }
 
 // cancelOnEdit returns a context for a wait between iterations that ends with
@@ -91,7 +91,7 @@ func (r *liveRun) cancelOnEdit() (context.Context, func()) {
 }
 
 // edited wakes the run if it waits between iterations.
-func (r *liveRun) edited() {
+func (r *liveRun) wakeForEdit() {
 	r.mu.Lock()
 	wake := r.wake
 	r.mu.Unlock()
@@ -100,9 +100,9 @@ func (r *liveRun) edited() {
 	}
 }
 
-// wakeFollowers has the runs of a sentinel that wait between iterations look at its
+// wakeForRevision has the runs of a sentinel that wait between iterations look at its
 // new revision.
-func (ex *Executor) wakeFollowers(s revision.Stored) {
+func (ex *Executor) wakeForRevision(s revision.Stored) {
 	ex.mu.Lock()
 	var waiting []*liveRun
 	for _, r := range ex.runs {
@@ -112,7 +112,7 @@ func (ex *Executor) wakeFollowers(s revision.Stored) {
 	}
 	ex.mu.Unlock()
 	for _, r := range waiting {
-		r.edited()
+		r.wakeForEdit()
 	}
 }
 
@@ -125,12 +125,12 @@ type encodedDefinition struct {
 
 // recordDefinition returns c's definition for a record, empty if it is what the run began
 // with.
-func (r *liveRun) recordDefinition(c chosen) (journal.Value, error) {
+func (r *liveRun) recordDefinition(c definitionVersion) (journal.Value, error) {
 	if c.hash == r.begin.Hash {
 		return journal.Value{}, nil
 	}
 	r.mu.Lock()
-	kept := r.inJournal
+	kept := r.recordedDefinition
 	r.mu.Unlock()
 	if kept.hash == c.hash {
 		return kept.value, nil
@@ -144,14 +144,14 @@ func (r *liveRun) recordDefinition(c chosen) (journal.Value, error) {
 		return journal.Value{}, err
 	}
 	r.mu.Lock()
-	r.inJournal = encodedDefinition{c.hash, value}
+	r.recordedDefinition = encodedDefinition{c.hash, value}
 	r.mu.Unlock()
 	return value, nil
 }
 
 // readDefinitions decodes, with some step types, the definition that a run used
 // last and its own edit, nil if it has none.
-func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used chosen, own *chosen, err error) {
+func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used definitionVersion, own *definitionVersion, err error) {
 	id := d.Start.Sentinel
 	if used, err = ex.readDefinition(d.Used, id, types); err != nil || d.Own.Edit == 0 {
 		return used, nil, err
@@ -161,13 +161,13 @@ func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.Typ
 }
 
 // readDefinition decodes a definition with the given step types.
-func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types *sentinels.TypeSet) (chosen, error) {
+func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types *sentinels.TypeSet) (definitionVersion, error) {
 	raw, err := ex.svc.Values.Load(d.Value)
 	if err != nil {
-		return chosen{}, err
+		return definitionVersion{}, err
 	}
 	opt := ex.opt.Definitions.DecodeOptions(string(id))
 	opt.Types = types
 	def, hash, err := ex.opt.Definitions.DecodeStoredWith(raw, opt)
-	return chosen{def, hash, d.Revision, d.Edit}, err
+	return definitionVersion{def, hash, d.Revision, d.Edit}, err
 }

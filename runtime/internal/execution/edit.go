@@ -37,24 +37,24 @@ func (ex *Executor) EditRun(ctx context.Context, id sentinels.RunID, opt run.Edi
 }
 
 // edit makes the run's next own definition out of base.
-func (ex *Executor) edit(id sentinels.RunID, base chosen, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (chosen, *journal.Record, error) {
+func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (definitionVersion, *journal.Record, error) {
 	if opt.ExpectHash != "" && opt.ExpectHash != base.hash {
-		return chosen{}, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
+		return definitionVersion{}, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
 			Message: fmt.Sprintf("edit run %s: definition conflict: have hash %.12s, current is %.12s", id, opt.ExpectHash, base.hash)}
 	}
 	// Checked against the step types of now: what a run began with may be older.
 	def, err := ex.opt.Definitions.Apply(base.def, fn)
 	if err != nil {
-		return chosen{}, nil, err
+		return definitionVersion{}, nil, err
 	}
 	canonical, err := json.Marshal(def)
 	if err != nil {
-		return chosen{}, nil, fmt.Errorf("edit run %s: %w", id, err)
+		return definitionVersion{}, nil, fmt.Errorf("edit run %s: %w", id, err)
 	}
 	if len(canonical) > sentinels.MaxBytes {
-		return chosen{}, nil, errf(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
+		return definitionVersion{}, nil, errf(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
 	}
-	next := chosen{def, def.Hash(), base.revision, number}
+	next := definitionVersion{def, def.Hash(), base.revision, number}
 	body := &journal.SignalBody{Type: signalEdit, By: opt.By, Comment: opt.Note, Edit: &journal.Edit{Number: number, Revision: base.revision, Hash: next.hash}}
 	body.Edit.Definition, err = ex.svc.Values.Redacted(canonical)
 	return next, &journal.Record{Kind: journal.Signal, Signal: body}, err
@@ -67,7 +67,7 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 	r.editing.Lock() // one edit after the other: each is made on the one before
 	defer r.editing.Unlock()
 	r.mu.Lock()
-	number := r.edits() + 1
+	number := r.editNumber() + 1
 	r.mu.Unlock()
 	next, rec, err := r.ex.edit(r.id, r.newest(), number, opt, fn)
 	if err != nil {
@@ -82,14 +82,14 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 			r.Report(run.Progress{Event: run.OnEdit, Revision: next.revision, Edit: next.edit, Message: editMessage(opt)})
 		}
 	})
-	r.edited()
+	r.wakeForEdit()
 	return r.ex.runEdit(r.id, r.begin.Sentinel, next, rec), r.ex.opt.Health.Await(ctx, t)
 }
 
 // follow writes the edit down and has the next iteration use it. Both happen under
 // the lock of snapshots: one that is taken later holds the edit, and the records
 // behind one that was taken before do.
-func (r *liveRun) follow(next chosen, rec *journal.Record) (*store.Ticket, error) {
+func (r *liveRun) follow(next definitionVersion, rec *journal.Record) (*store.Ticket, error) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	r.mu.Lock()
@@ -101,7 +101,7 @@ func (r *liveRun) follow(next chosen, rec *journal.Record) (*store.Ticket, error
 	// First in memory, so that the summary has it. An iteration that begins at once
 	// says the definition itself: its record may come before that of the edit.
 	r.mu.Lock()
-	r.own = &next
+	r.ownEdit = &next
 	r.mu.Unlock()
 	return r.Write(step.Commit{Summary: true}, rec), nil
 }
@@ -145,14 +145,14 @@ func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.
 		return run.Edit{}, err
 	}
 	info.Edit = next.edit
-	if err := ex.appendBehind(ctx, seq, &info, rec); err != nil {
+	if err := ex.appendAfter(ctx, seq, &info, rec); err != nil {
 		return run.Edit{}, err
 	}
 	return ex.runEdit(id, info.Sentinel, next, rec), nil
 }
 
 // runEdit is what the caller of an edit receives.
-func (ex *Executor) runEdit(id sentinels.RunID, of sentinels.ID, next chosen, rec *journal.Record) run.Edit {
+func (ex *Executor) runEdit(id sentinels.RunID, of sentinels.ID, next definitionVersion, rec *journal.Record) run.Edit {
 	return run.Edit{Run: id, Sentinel: of, Edit: next.edit, Revision: next.revision, Hash: next.hash, Time: time.UnixMicro(rec.Time).UTC(), Definition: next.def}
 }
 
@@ -162,17 +162,17 @@ func (ex *Executor) RunDefinition(id sentinels.RunID) (def *sentinels.Definition
 	return c.def, c.revision, c.edit, err
 }
 
-func (ex *Executor) runDefinition(id sentinels.RunID) (chosen, error) {
+func (ex *Executor) runDefinition(id sentinels.RunID) (definitionVersion, error) {
 	if r := ex.live(id); r != nil {
 		return r.newest(), nil
 	}
 	info, err := ex.Status(id)
 	if err != nil {
-		return chosen{}, err
+		return definitionVersion{}, err
 	}
 	st, err := history.Fold(ex.opt.Store, info.ID, info.Snapshot, nil)
 	if err != nil {
-		return chosen{}, err
+		return definitionVersion{}, err
 	}
 	if info.Status.Final() {
 		used, _, err := ex.readDefinitions(&st.Definitions, ex.opt.Plugins.Types())
@@ -182,7 +182,7 @@ func (ex *Executor) runDefinition(id sentinels.RunID) (chosen, error) {
 }
 
 // newestOf is [liveRun.newest] for a run that no process executes.
-func (ex *Executor) newestOf(d *history.Definitions) (chosen, error) {
+func (ex *Executor) newestOf(d *history.Definitions) (definitionVersion, error) {
 	used, own, err := ex.readDefinitions(d, ex.opt.Plugins.Types())
 	if err != nil {
 		return used, err

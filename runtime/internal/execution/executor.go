@@ -85,24 +85,24 @@ type Executor struct {
 	mu       sync.Mutex
 	runs     map[sentinels.RunID]*liveRun // those that this process executes
 	starting map[string]sentinels.RunID   // by start key, until the start is durable
-	fresh    map[sentinels.RunID]*liveRun // whose start is not durable yet
+	unstored map[sentinels.RunID]*liveRun // whose start is not durable yet
 	closed   bool
 	draining bool // no step starts any more
 	readOnly bool // the clocks of all runs are held
 
-	// handover is held to read while a run is taken over, and to write while a
+	// takeoverMu is held to read while a run is taken over, and to write while a
 	// record goes into the journal of one that no process executes.
-	handover sync.RWMutex
+	takeoverMu sync.RWMutex
 }
 
 // New returns an executor without runs.
 func New(opt Options) *Executor {
 	ex := &Executor{
 		opt: opt, svc: opt.Services, slots: capacity.NewSlots(opt.Services.Limits.Runs),
-		runs: map[sentinels.RunID]*liveRun{}, starting: map[string]sentinels.RunID{}, fresh: map[sentinels.RunID]*liveRun{},
+		runs: map[sentinels.RunID]*liveRun{}, starting: map[string]sentinels.RunID{}, unstored: map[sentinels.RunID]*liveRun{},
 	}
 	ex.ctx, ex.cancel = context.WithCancelCause(context.Background())
-	opt.Definitions.Follow(ex.wakeFollowers)
+	opt.Definitions.Follow(ex.wakeForRevision)
 	return ex
 }
 

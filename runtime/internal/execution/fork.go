@@ -19,7 +19,7 @@ import (
 // Fork is Runtime.Fork of package runtime.
 func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOptions) (sentinels.RunID, error) {
 	if opt.Key != "" {
-		if first, ok, err := ex.startedBefore(opt.Key); err != nil || ok {
+		if first, ok, err := ex.findStarted(opt.Key); err != nil || ok {
 			return first, err
 		}
 	}
@@ -50,7 +50,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	for name := range start.Inputs {
 		delete(start.Variables, name)
 	}
-	if !p.fresh {
+	if !p.fromStart {
 		from, err := topStep(next.def, opt.From)
 		if err != nil {
 			return "", err
@@ -63,7 +63,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 }
 
 // forkedDefinition returns what the new run uses, and whether it stays with it.
-func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (chosen, bool, error) {
+func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (definitionVersion, bool, error) {
 	id := p.begin.Sentinel
 	next, pinned := p.used, true
 	if next.edit != 0 {
@@ -78,7 +78,7 @@ func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (chosen, bo
 		if opt.Definition.ID != id {
 			return next, false, errf(abi.BadFields, "fork run %s: the definition is of %q, the run is of %q", p.info.ID, opt.Definition.ID, id)
 		}
-		next = chosen{def: opt.Definition, hash: opt.Definition.Hash()}
+		next = definitionVersion{def: opt.Definition, hash: opt.Definition.Hash()}
 	case opt.Latest:
 		stored, err = ex.opt.Definitions.Get(id)
 		pinned = p.begin.Pinned
@@ -93,14 +93,14 @@ func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (chosen, bo
 		if err != nil {
 			return next, false, fmt.Errorf("fork run %s: %w", p.info.ID, err)
 		}
-		next = chosen{def: def, hash: stored.Hash, revision: stored.Revision}
+		next = definitionVersion{def: def, hash: stored.Hash, revision: stored.Revision}
 	}
 	if opt.Edit != nil {
 		def, err := ex.opt.Definitions.Apply(next.def, opt.Edit)
 		if err != nil {
 			return next, false, err
 		}
-		next = chosen{def: def, hash: def.Hash()}
+		next = definitionVersion{def: def, hash: def.Hash()}
 	}
 	return next, pinned, nil
 }
@@ -140,7 +140,7 @@ func (ex *Executor) forkedInputs(begin *journal.RunStartBody, def *sentinels.Def
 
 // forkAt is the record of a run that begins in the middle of another one's iteration.
 // All values are stored again: retention may remove the other run meanwhile.
-func (ex *Executor) forkAt(p *origin, next chosen, from int, opt run.ForkOptions) (*journal.Fork, error) {
+func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.ForkOptions) (*journal.Fork, error) {
 	f := &journal.Fork{
 		Run: p.info.ID, By: opt.By, Iteration: p.Number, From: from, Event: p.Start.Event, EventSeq: p.Start.EventSeq,
 	}

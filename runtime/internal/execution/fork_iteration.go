@@ -48,9 +48,9 @@ func (r *liveRun) forkedSteps(f *journal.Fork) []*journal.Record {
 	return records
 }
 
-// continuedFork says what the iteration that just began continues, and releases that:
+// takeForkMessage says what the iteration that just began continues, and releases that:
 // the journal has it now.
-func (r *liveRun) continuedFork(f *journal.Fork) string {
+func (r *liveRun) takeForkMessage(f *journal.Fork) string {
 	if f == nil {
 		return ""
 	}

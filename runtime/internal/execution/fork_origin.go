@@ -16,14 +16,14 @@ import (
 // with.
 type origin struct {
 	history.PastIteration
-	info  run.Info
-	begin *journal.RunStartBody
-	fresh bool   // no iteration is wanted: the run from its start
-	used  chosen // by the iteration; with fresh by the newest one
+	info      run.Info
+	begin     *journal.RunStartBody
+	fromStart bool              // no iteration is wanted: the run from its start
+	used      definitionVersion // by the iteration; with fresh by the newest one
 }
 
 // readOrigin finds iteration n of a run, 0 for its newest.
-func (ex *Executor) readOrigin(info run.Info, n int, fresh bool) (*origin, error) {
+func (ex *Executor) readOrigin(info run.Info, n int, fromStart bool) (*origin, error) {
 	f := history.Finder{Wanted: n}
 	st, err := history.Fold(ex.opt.Store, info.ID, 1, func(seq uint64, rec *journal.Record, st *history.State) error {
 		if f.Add(seq, rec, st) {
@@ -34,10 +34,10 @@ func (ex *Executor) readOrigin(info run.Info, n int, fresh bool) (*origin, error
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{PastIteration: f.Found, info: info, begin: st.Start, fresh: fresh}
+	o := &origin{PastIteration: f.Found, info: info, begin: st.Start, fromStart: fromStart}
 	used := f.Found.Used
 	switch {
-	case fresh:
+	case fromStart:
 		used = st.Used
 	case f.Found.Number == 0:
 		return nil, noIteration(info, n, f.Kept)

@@ -25,7 +25,7 @@ func (r *liveRun) iterate() error {
 	r.timeout.arm()
 	defer r.timeout.stop()
 	defer r.setPlugins(nil)
-	if err := r.recoverExecutions(); err != nil {
+	if err := r.recoverProcesses(); err != nil {
 		return err
 	}
 	open, loopDone := r.interrupted()
@@ -86,7 +86,7 @@ type iterationEvent struct {
 
 // nextDue reports whether the loop of next makes one more iteration, and waits until it
 // is due. errEdited says that next is no longer the newest definition.
-func (r *liveRun) nextDue(next chosen) (iterationEvent, bool, error) {
+func (r *liveRun) nextDue(next definitionVersion) (iterationEvent, bool, error) {
 	answers := iterationEvent{event: r.begin.Event}
 	def, n := next.def, r.Iteration()
 	if fork := r.forkedIteration(); fork != nil { // the other run's loop had decided for it
@@ -129,7 +129,7 @@ func (r *liveRun) nextDue(next chosen) (iterationEvent, bool, error) {
 
 // await waits until an iteration is due: for the interval of a continuous loop, for
 // an event. Nothing is waited for that an edit has changed meanwhile.
-func (r *liveRun) await(next chosen, n int, answers *iterationEvent) error {
+func (r *liveRun) await(next definitionVersion, n int, answers *iterationEvent) error {
 	loop := next.def.Loop
 	paced := loop.Type == sentinels.LoopContinuous && n > 0 && loop.IntervalMs > 0
 	if !paced && loop.Type != sentinels.LoopEvent {
@@ -226,7 +226,7 @@ func (t *timeoutTimer) stop() {
 
 // beginIteration begins an iteration that uses next, unless an edit came between the
 // decision for the iteration and now.
-func (r *liveRun) beginIteration(next chosen, answers iterationEvent) (begun bool, err error) {
+func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent) (begun bool, err error) {
 	// The iteration begins here, so that every revision that was committed before it
 	// began is one it has seen.
 	at := time.Now()
@@ -239,7 +239,7 @@ func (r *liveRun) beginIteration(next chosen, answers iterationEvent) (begun boo
 			view.End()
 		}
 	}()
-	def := r.reread(next.def, view)
+	def := r.decodeForView(next.def, view)
 	fork := r.forkedIteration()
 	rag, err := r.forkedContext(fork)
 	if err == nil && rag == nil {
@@ -274,7 +274,7 @@ func (r *liveRun) beginIteration(next chosen, answers iterationEvent) (begun boo
 	}
 	records := append([]*journal.Record{{Kind: journal.IterationStart, Time: at.UnixMicro(), IterationStart: body}}, done...)
 	ticket := r.Write(step.Commit{Lazy: true}, records...)
-	said := r.continuedFork(fork)
+	said := r.takeForkMessage(fork)
 	r.noteIteration(len(records))
 	ticket.OnDone(func(error) {
 		r.Report(run.Progress{Event: run.OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit, Message: said})
@@ -350,7 +350,7 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 	ticket.OnDone(func(error) {
 		r.Report(run.Progress{Event: run.OnIterationEnd, Iteration: body.Iteration, Duration: time.Since(started)})
 	})
-	r.retain()
+	r.trimJournal()
 	return done, nil
 }
 

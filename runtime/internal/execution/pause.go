@@ -24,7 +24,7 @@ func (ex *Executor) PauseWith(ctx context.Context, id sentinels.RunID, opt run.P
 	if r := ex.live(id); r != nil {
 		tickets := []*store.Ticket{r.pause("by "+opt.By, "", opt.By, with)}
 		if opt.Tree {
-			for _, c := range ex.below(id) {
+			for _, c := range ex.liveDescendants(id) {
 				tickets = append(tickets, c.pause("by "+opt.By, "", opt.By, with))
 			}
 		}
@@ -91,11 +91,11 @@ func (r *liveRun) pause(reason, limit, by string, with sentinels.RunID) *store.T
 	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by, With: with}, nil)
 }
 
-// startsPaused pauses a run that was started below one whose tree is paused: a
+// pauseWithParent pauses a run that was started below one whose tree is paused: a
 // step that was under way there may still start it. The pause looks for runs
 // below after it paused the upper one, and this after the run is among them, so
 // one of the two sees the other.
-func (r *liveRun) startsPaused() {
+func (r *liveRun) pauseWithParent() {
 	if r.parent == nil {
 		return
 	}

@@ -33,7 +33,7 @@ func (r *liveRun) setPlugins(v *pluginset.View) {
 // reread returns a definition as the step types of an iteration read it: where a
 // plugin was swapped, a field may hold steps now that was plain data before. One
 // that they cannot read stays as it is; the step that is concerned says why.
-func (r *liveRun) reread(def *sentinels.Definition, v *pluginset.View) *sentinels.Definition {
+func (r *liveRun) decodeForView(def *sentinels.Definition, v *pluginset.View) *sentinels.Definition {
 	types, swaps := v.Live()
 	r.mu.Lock()
 	before := r.types

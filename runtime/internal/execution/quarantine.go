@@ -18,7 +18,7 @@ import (
 // executing when the host went down: those that a crash counts against. A step
 // that only waited is not among them, nor a suspect that waited for its turn.
 // Steps that have ended since their last crash are forgotten.
-func (r *liveRun) executingAtCrash() []string {
+func (r *liveRun) findStepsAtCrash() []string {
 	turn := r.info.Turn
 	r.info.Turn = ""
 	if !r.folded.Open {
@@ -27,9 +27,9 @@ func (r *liveRun) executingAtCrash() []string {
 	if !r.folded.Open || !r.ex.opt.Unclean {
 		return nil
 	}
-	asked := map[string]bool{}
+	pending := map[string]bool{}
 	for _, q := range r.info.Decisions {
-		asked[q.Call] = true
+		pending[q.Call] = true
 	}
 	open := map[string]run.StepCrashes{}
 	var executing []string
@@ -44,7 +44,7 @@ func (r *liveRun) executingAtCrash() []string {
 		}
 		waited := r.ex.svc.Limits.Suspected(before) && turn != path
 		a := e.Attempt
-		if !waited && a != nil && wasExecuting(a, path, asked) && !slices.Contains(executing, path) {
+		if !waited && a != nil && wasExecuting(a, path, pending) && !slices.Contains(executing, path) {
 			executing = append(executing, path)
 		}
 	}
@@ -55,7 +55,7 @@ func (r *liveRun) executingAtCrash() []string {
 // countCrash counts the crash against the steps that were executing. alone says
 // that of all runs only one step was.
 func (r *liveRun) countCrash(alone bool) {
-	if len(r.atCrash) == 0 {
+	if len(r.stepsAtCrash) == 0 {
 		return
 	}
 	r.mu.Lock()
@@ -64,7 +64,7 @@ func (r *liveRun) countCrash(alone bool) {
 	if crashes == nil {
 		crashes = map[string]run.StepCrashes{}
 	}
-	for _, path := range r.atCrash {
+	for _, path := range r.stepsAtCrash {
 		c := crashes[path]
 		if alone || r.ex.svc.Limits.Suspected(c) { // a suspect executes only in its turn
 			c.Alone++
@@ -72,7 +72,7 @@ func (r *liveRun) countCrash(alone bool) {
 		c.Count++
 		crashes[path] = c
 	}
-	r.info.Crashes, r.atCrash = crashes, nil
+	r.info.Crashes, r.stepsAtCrash = crashes, nil
 }
 
 // suspects returns how many steps of a restored run execute only in their turn.
@@ -103,10 +103,10 @@ func (r *liveRun) quarantine() *run.Quarantine {
 
 // wasExecuting reports whether the attempt did something itself when its records
 // stop: its guest ran, or an effect was under way about which no person was asked.
-func wasExecuting(a *history.Attempt, path string, asked map[string]bool) bool {
+func wasExecuting(a *history.Attempt, path string, pending map[string]bool) bool {
 	for _, c := range a.Calls {
 		if c.End == nil && c.Start != nil {
-			return c.Start.Effect && !asked[history.CallName(path, c.Seq)]
+			return c.Start.Effect && !pending[history.CallName(path, c.Seq)]
 		}
 	}
 	return true
@@ -137,7 +137,7 @@ func quarantines(info run.Info) []run.PendingDecision {
 
 // lift lets the quarantined steps of a run execute again, as a decision about
 // each of them would.
-func (ex *Executor) lift(ctx context.Context, info run.Info, opt run.ResumeOptions) error {
+func (ex *Executor) liftQuarantines(ctx context.Context, info run.Info, opt run.ResumeOptions) error {
 	for _, q := range quarantines(info) {
 		err := ex.Decide(ctx, info.ID, run.Decision{Call: q.Call, Verdict: "retry", By: opt.By, Comment: opt.Comment})
 		if err != nil {

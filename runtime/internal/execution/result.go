@@ -72,8 +72,8 @@ func (ex *Executor) StoredResult(info run.Info) (run.Result, error) {
 	return res, err
 }
 
-// resultPut keeps a result for those who ask later.
-func (ex *Executor) resultPut(res run.Result) ([]store.Put, error) {
+// resultPuts keeps a result for those who ask later.
+func (ex *Executor) resultPuts(res run.Result) ([]store.Put, error) {
 	body, err := json.Marshal(res)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (ex *Executor) resultPut(res run.Result) ([]store.Put, error) {
 // A waitedResult is what those that wait for a run get.
 type waitedResult struct {
 	run.Result
-	released bool // the process released the run before its end
+	detached bool // this process ended before the run did; another one may resume it
 }
 
 func (r *liveRun) makeResult(end *journal.RunEndBody) run.Result {

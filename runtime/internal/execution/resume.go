@@ -20,20 +20,20 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 			if strings.TrimSpace(opt.Comment) == "" {
 				return needsComment(id)
 			}
-			return ex.lift(ctx, info, opt)
+			return ex.liftQuarantines(ctx, info, opt)
 		}
 		if err := r.resume(ctx, opt); err != nil {
 			return err
 		}
 		if strings.TrimSpace(opt.Comment) != "" {
-			if err := ex.lift(ctx, r.summary(), opt); err != nil {
+			if err := ex.liftQuarantines(ctx, r.summary(), opt); err != nil {
 				return err
 			}
 		}
 		if !opt.Tree {
 			return nil
 		}
-		return ex.resumeBelow(ctx, id, opt)
+		return ex.resumeTree(ctx, id, opt)
 	}
 	info, err := ex.Status(id)
 	if err != nil {
@@ -57,7 +57,7 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 		}
 	}
 	if strings.TrimSpace(opt.Comment) != "" && len(quarantines(info)) > 0 {
-		if err := ex.lift(ctx, info, opt); err != nil {
+		if err := ex.liftQuarantines(ctx, info, opt); err != nil {
 			return err
 		}
 		if info, err = ex.Status(id); err != nil {
@@ -96,10 +96,10 @@ func (r *liveRun) extendLimits(opt run.ResumeOptions) *store.Ticket {
 	return t
 }
 
-// resumeBelow lets the runs of this process under a run continue that were paused
+// resumeTree lets the runs of this process under a run continue that were paused
 // with their tree.
-func (ex *Executor) resumeBelow(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
-	for _, c := range ex.below(id) {
+func (ex *Executor) resumeTree(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
+	for _, c := range ex.liveDescendants(id) {
 		c.mu.Lock()
 		with := c.info.Status == sentinels.StatusPaused && c.info.PausedWith != ""
 		c.mu.Unlock()

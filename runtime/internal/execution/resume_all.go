@@ -36,39 +36,39 @@ func (ex *Executor) ResumeAll(ctx context.Context, opt run.ResumeOptions) (run.R
 
 func (ex *Executor) resumeAll(ctx context.Context, opt resumeOptions, log *recoveryLog) error {
 	if bulk, ok := ex.svc.Executions.(bulkInterrupted); ok {
-		cut, err := bulk.InterruptedRuns(ctx)
+		interrupted, err := bulk.InterruptedRuns(ctx)
 		if err != nil {
 			return fmt.Errorf("resume all: end what is left of their processes: %w", err)
 		}
-		if opt.cut = cut; cut == nil {
-			opt.cut = map[sentinels.RunID][]external.InterruptedExecution{}
+		if opt.interrupted = interrupted; interrupted == nil {
+			opt.interrupted = map[sentinels.RunID][]external.InterruptedExecution{}
 		}
 	}
-	living, err := ex.livingRuns(log)
+	unfinished, err := ex.unfinishedRuns(log)
 	if err != nil {
 		return fmt.Errorf("resume all: %w", err)
 	}
-	tops, err := ex.tops(living)
+	roots, err := ex.roots(unfinished)
 	if err != nil {
 		return fmt.Errorf("resume all: %w", err)
 	}
-	over := &takeover{ex: ex, log: log}
-	each(tops, func(t top) {
+	t := &takeover{ex: ex, log: log}
+	forEach(roots, func(root recoveryRoot) {
 		if ctx.Err() != nil {
 			return
 		}
-		err := over.restore(ctx, t.info, t.parent, opt)
-		if err != nil && ex.live(t.info.ID) == nil { // else it was resumed meanwhile
-			log.lost(ex, t.info, err)
-			ex.svc.Log.Error("run cannot continue", "run", t.info.ID, "sentinel", t.info.Sentinel, "error", err)
+		err := t.restore(ctx, root.info, root.parent, opt)
+		if err != nil && ex.live(root.info.ID) == nil { // else it was resumed meanwhile
+			log.addFailed(ex, root.info, err)
+			ex.svc.Log.Error("run cannot continue", "run", root.info.ID, "sentinel", root.info.Sentinel, "error", err)
 		}
 	})
-	over.begin() // also of what was restored when ctx ended: it is this process's by now
+	t.begin() // also of what was restored when ctx ended: it is this process's by now
 	return context.Cause(ctx)
 }
 
 // each calls fn for every item, on as many goroutines as there are processors.
-func each[T any](items []T, fn func(T)) {
+func forEach[T any](items []T, fn func(T)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(stdruntime.GOMAXPROCS(0), len(items)) {
@@ -83,7 +83,7 @@ func each[T any](items []T, fn func(T)) {
 
 // livingRuns reads the summaries of the runs that are not over, the oldest
 // first. One that cannot be read is lost, and no other.
-func (ex *Executor) livingRuns(log *recoveryLog) ([]run.Info, error) {
+func (ex *Executor) unfinishedRuns(log *recoveryLog) ([]run.Info, error) {
 	var ids []sentinels.RunID
 	if err := ex.opt.Index.Unfinished(func(id sentinels.RunID) bool {
 		ids = append(ids, id)
@@ -103,44 +103,44 @@ func (ex *Executor) livingRuns(log *recoveryLog) ([]run.Info, error) {
 	for i := range infos {
 		places[i] = &infos[i]
 	}
-	each(places, func(at *read) {
+	forEach(places, func(at *read) {
 		info, found, err := ex.opt.Index.Stored(at.id)
 		switch {
 		case err != nil:
-			log.lost(ex, run.Info{ID: at.id}, err)
+			log.addFailed(ex, run.Info{ID: at.id}, err)
 		case found && !info.Status.Final():
 			at.info = &info
 		}
 	})
-	living := make([]run.Info, 0, len(infos))
+	unfinished := make([]run.Info, 0, len(infos))
 	for _, at := range infos {
 		if at.info != nil {
-			living = append(living, *at.info)
+			unfinished = append(unfinished, *at.info)
 		}
 	}
-	return living, nil
+	return unfinished, nil
 }
 
 // A top is a run to take over that has none above it to take over.
-type top struct {
+type recoveryRoot struct {
 	info   run.Info
 	parent *liveRun // the nearest one above that continues in this process already
 }
 
 // tops returns the runs to begin with. Those below come with them.
-func (ex *Executor) tops(living []run.Info) ([]top, error) {
-	goesOn := make(map[sentinels.RunID]bool, len(living))
-	for _, info := range living {
-		goesOn[info.ID] = true
+func (ex *Executor) roots(unfinished []run.Info) ([]recoveryRoot, error) {
+	isUnfinished := make(map[sentinels.RunID]bool, len(unfinished))
+	for _, info := range unfinished {
+		isUnfinished[info.ID] = true
 	}
 	over := map[sentinels.RunID]sentinels.RunID{} // of runs that are over: their parents
-	var out []top
-	for _, info := range living {
+	var out []recoveryRoot
+	for _, info := range unfinished {
 		if ex.live(info.ID) != nil {
 			continue
 		}
 		above := info.Parent
-		for above != "" && !goesOn[above] {
+		for above != "" && !isUnfinished[above] {
 			next, known := over[above]
 			if !known {
 				up, found, err := ex.opt.Index.Stored(above)
@@ -154,9 +154,9 @@ func (ex *Executor) tops(living []run.Info) ([]top, error) {
 		}
 		switch parent := ex.live(above); {
 		case above == "":
-			out = append(out, top{info: info})
+			out = append(out, recoveryRoot{info: info})
 		case parent != nil:
-			out = append(out, top{info, parent})
+			out = append(out, recoveryRoot{info, parent})
 		}
 	}
 	return out, nil
@@ -173,11 +173,11 @@ type recoveryLog struct {
 }
 
 // took notes a run that was taken over as info has it.
-func (l *recoveryLog) took(r *liveRun, info run.Info) {
+func (l *recoveryLog) addResumed(r *liveRun, info run.Info) {
 	if l == nil {
 		return
 	}
-	doubts, poisoned := r.doubts(), r.quarantine()
+	doubts, quarantined := r.doubts(), r.quarantine()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rec.Resumed++
@@ -188,13 +188,13 @@ func (l *recoveryLog) took(r *liveRun, info run.Info) {
 		l.rec.Waiting++
 	}
 	l.rec.InDoubt = append(l.rec.InDoubt, doubts...)
-	if poisoned != nil {
-		l.rec.Quarantined = append(l.rec.Quarantined, *poisoned)
+	if quarantined != nil {
+		l.rec.Quarantined = append(l.rec.Quarantined, *quarantined)
 	}
 }
 
 // lost notes a run that cannot be taken over, and those below it.
-func (l *recoveryLog) lost(ex *Executor, info run.Info, err error) {
+func (l *recoveryLog) addFailed(ex *Executor, info run.Info, err error) {
 	if l == nil {
 		return
 	}
@@ -207,7 +207,7 @@ func (l *recoveryLog) lost(ex *Executor, info run.Info, err error) {
 	}
 	for _, c := range below {
 		if ex.live(c.ID) == nil {
-			l.lost(ex, c, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("resume run %s: run %s above it cannot be resumed", c.ID, info.ID)})
+			l.addFailed(ex, c, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("resume run %s: run %s above it cannot be resumed", c.ID, info.ID)})
 		}
 	}
 }
@@ -232,9 +232,9 @@ func (r *liveRun) doubts() []run.Doubt {
 	add := func(call, address, what string, choice sentinels.Interrupt) {
 		out = append(out, run.Doubt{Run: r.id, Sentinel: r.begin.Sentinel, Call: call, Step: address, What: what, Choice: choice})
 	}
-	for _, x := range r.cut {
+	for _, x := range r.interruptedProcesses {
 		at := history.Address(x.Path)
-		add(question(x), at, "background process "+x.Execution, step.DoubtChoice(r.stepInterrupt(at), false))
+		add(processDecisionName(x), at, "background process "+x.Execution, step.DoubtChoice(r.stepInterrupt(at), false))
 	}
 	for _, e := range r.folded.Executions {
 		a := e.Attempt

@@ -103,9 +103,9 @@ func (r *liveRun) main() {
 func (r *liveRun) detach() {
 	r.cancel(step.ErrShutdown)
 	r.work.Wait()
-	r.forget(waitedResult{
+	r.deregister(waitedResult{
 		Result:   run.Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.Iteration()},
-		released: true,
+		detached: true,
 	})
 }
 
@@ -144,7 +144,7 @@ func (r *liveRun) finish(err error) {
 	}
 	r.cancel(step.ErrStopped) // ends what is left of the work behind calls
 	r.work.Wait()
-	r.endExecutions()
+	r.endProcesses()
 
 	end.Error = r.ex.svc.Redact.Error(end.Error)
 	result := r.makeResult(end)
@@ -154,7 +154,7 @@ func (r *liveRun) finish(err error) {
 	r.info.Status, r.info.Error, r.info.Limit, r.info.Step = end.Status, end.Error, end.Limit, end.Step
 	r.info.EndedAt = time.Now().UTC()
 	r.mu.Unlock()
-	puts, err := r.ex.resultPut(result)
+	puts, err := r.ex.resultPuts(result)
 	if err != nil {
 		r.ex.svc.Log.Error("run's result cannot be kept", "run", r.id, "error", err)
 	}
@@ -169,12 +169,12 @@ func (r *liveRun) finish(err error) {
 		r.mu.Unlock()
 		r.ex.opt.Index.Ended(over)
 		r.Report(run.Progress{Event: run.OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
-		r.forget(waitedResult{Result: result})
+		r.deregister(waitedResult{Result: result})
 	})
 }
 
 // forget ends the process's part in the run.
-func (r *liveRun) forget(result waitedResult) {
+func (r *liveRun) deregister(result waitedResult) {
 	r.budget.Close(r.id)
 	r.mu.Lock()
 	r.result = result
@@ -182,7 +182,7 @@ func (r *liveRun) forget(result waitedResult) {
 	r.ex.mu.Lock()
 	r.ex.removeLocked(r)
 	r.ex.mu.Unlock()
-	if !result.released {
+	if !result.detached {
 		r.ex.opt.Triggers.RunEnded(r.begin.Sentinel, r.id)
 	}
 	close(r.done)

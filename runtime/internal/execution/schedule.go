@@ -136,8 +136,8 @@ func (r *liveRun) MemoryLimit() int64 {
 	return r.ex.svc.Limits.Memory
 }
 
-// NoteTurn implements [step.Schedule].
-func (r *liveRun) NoteTurn(path string) *store.Ticket {
+// RecordTurn implements [step.Schedule].
+func (r *liveRun) RecordTurn(path string) *store.Ticket {
 	r.mu.Lock()
 	r.info.Turn = path
 	r.mu.Unlock()

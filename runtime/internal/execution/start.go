@@ -39,7 +39,7 @@ type Firing struct {
 // if a run with the key was started before.
 func (ex *Executor) StartFired(ctx context.Context, def *sentinels.Definition, f Firing) (sentinels.RunID, *store.Ticket, error) {
 	var ticket *store.Ticket
-	id, err := ex.startRun(ctx, def, startOptions{StartOptions: f.StartOptions, id: f.ID, puts: f.Puts, began: func(begun *store.Ticket) { ticket = begun }})
+	id, err := ex.startRun(ctx, def, startOptions{StartOptions: f.StartOptions, id: f.ID, puts: f.Puts, enqueued: func(begun *store.Ticket) { ticket = begun }})
 	return id, ticket, err
 }
 
@@ -52,14 +52,14 @@ type startOptions struct {
 
 	// Writes in the commit of the run's first record, which is not lazy then. Their
 	// caller makes the id, to name the run there.
-	id    sentinels.RunID
-	puts  []store.Put
-	began func(*store.Ticket) // gets that commit; not called if there is none
+	id       sentinels.RunID
+	puts     []store.Put
+	enqueued func(*store.Ticket) // gets that commit; not called if there is none
 }
 
 func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt startOptions) (sentinels.RunID, error) {
 	if opt.Key != "" {
-		id, ok, err := ex.startedBefore(opt.Key)
+		id, ok, err := ex.findStarted(opt.Key)
 		if err != nil || ok {
 			return id, err
 		}
@@ -119,12 +119,12 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	ex.opt.Index.Began(r.info)
 	start := r.Write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
 	r.snap.Unlock()
-	if opt.began != nil {
-		opt.began(start)
+	if opt.enqueued != nil {
+		opt.enqueued(start)
 	}
 	start.OnDone(func(err error) {
 		ex.mu.Lock()
-		delete(ex.fresh, id)
+		delete(ex.unstored, id)
 		if opt.Key != "" {
 			delete(ex.starting, opt.Key)
 		}
@@ -137,21 +137,21 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		r.Report(run.Progress{Event: run.OnRunStart, Status: sentinels.StatusRunning, Revision: begin.Revision})
 	})
 	r.dropStart()
-	r.startsPaused()
+	r.pauseWithParent()
 	go r.main()
 	return id, nil
 }
 
-// startedBefore finds the run that was started with a key.
-func (ex *Executor) startedBefore(key string) (sentinels.RunID, bool, error) {
+// findStarted finds the run that was started with a key.
+func (ex *Executor) findStarted(key string) (sentinels.RunID, bool, error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	return ex.startedWith(key)
+	return ex.findStartedLocked(key)
 }
 
-// startedWith is startedBefore for a caller that holds ex.mu. A key whose
+// findStartedLocked is findStarted for a caller that holds ex.mu. A key whose
 // commit is on its way is in ex.starting, and leaves it only afterwards.
-func (ex *Executor) startedWith(key string) (sentinels.RunID, bool, error) {
+func (ex *Executor) findStartedLocked(key string) (sentinels.RunID, bool, error) {
 	if id, ok := ex.starting[key]; ok {
 		return id, true, nil
 	}
@@ -165,7 +165,7 @@ func (ex *Executor) adoptNew(r *liveRun, key string) (sentinels.RunID, error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	if key != "" {
-		if id, ok, err := ex.startedWith(key); err != nil || ok {
+		if id, ok, err := ex.findStartedLocked(key); err != nil || ok {
 			return id, err
 		}
 	}
@@ -175,7 +175,7 @@ func (ex *Executor) adoptNew(r *liveRun, key string) (sentinels.RunID, error) {
 	if err := ex.adoptLocked(r); err != nil {
 		return "", err
 	}
-	ex.fresh[r.id] = r
+	ex.unstored[r.id] = r
 	if key != "" {
 		ex.starting[key] = r.id
 	}

@@ -25,26 +25,26 @@ type state struct {
 	info   run.Info      // the summary, written in the commit of the record that changes it
 
 	// Of the definition.
-	def       *sentinels.Definition // that the current iteration uses
-	hash      string
-	revision  int
-	edit      int     // number of the run's own edit that the iteration uses, 0 for none
-	own       *chosen // what the run follows alone; nil while it follows the stored sentinel
-	inJournal encodedDefinition
-	view      *pluginset.View    // of the current iteration
-	types     *sentinels.TypeSet // that the current iteration read its definition with
+	def                *sentinels.Definition // that the current iteration uses
+	hash               string
+	revision           int
+	edit               int                // number of the run's own edit that the iteration uses, 0 for none
+	ownEdit            *definitionVersion // what the run follows alone; nil while it follows the stored sentinel
+	recordedDefinition encodedDefinition
+	view               *pluginset.View    // of the current iteration
+	types              *sentinels.TypeSet // that the current iteration read its definition with
 
 	// Of this process: a process that takes the run over counts or asks again.
-	steps       int   // step executions of the iteration that were admitted
-	emitting    int64 // bytes of the events that calls under way have emitted
-	retries     []*run.RetryWait
-	wake        context.CancelCauseFunc     // ends a wait between iterations; nil when there is none
-	pending     map[string]*pendingDecision // by their calls
-	atCrash     []string                    // paths of the steps that were executing at the crash, until it is counted
-	onInterrupt sentinels.Interrupt         // said when the run was resumed
-	cut         []external.InterruptedExecution
-	kept        retention.Iterations
-	result      waitedResult
+	steps                int   // step executions of the iteration that were admitted
+	emitting             int64 // bytes of the events that calls under way have emitted
+	retries              []*run.RetryWait
+	wake                 context.CancelCauseFunc     // ends a wait between iterations; nil when there is none
+	pending              map[string]*pendingDecision // by their calls
+	stepsAtCrash         []string                    // paths of the steps that were executing at the crash, until it is counted
+	onInterrupt          sentinels.Interrupt         // said when the run was resumed
+	interruptedProcesses []external.InterruptedExecution
+	keptIterations       retention.Iterations
+	result               waitedResult
 }
 
 // CountStep implements [step.State].
@@ -63,8 +63,8 @@ func (r *liveRun) CountStep(address string) error {
 	return nil
 }
 
-// Past implements [step.State].
-func (r *liveRun) Past(path string, enclosing []int) *history.Execution {
+// RecordedStep implements [step.State].
+func (r *liveRun) RecordedStep(path string, enclosing []int) *history.Execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x := r.folded.Executions.Get(path, enclosing); x != nil {
@@ -73,8 +73,8 @@ func (r *liveRun) Past(path string, enclosing []int) *history.Execution {
 	return nil
 }
 
-// Waits implements [step.State].
-func (r *liveRun) Waits(w *run.RetryWait) (over func()) {
+// ShowRetry implements [step.State].
+func (r *liveRun) ShowRetry(w *run.RetryWait) (over func()) {
 	r.mu.Lock()
 	r.retries = append(r.retries, w)
 	r.mu.Unlock()
@@ -114,13 +114,13 @@ func (r *liveRun) Definition() *sentinels.Definition {
 
 // setStatus records a status that is not final and reports it. The caller holds
 // r.snap, so that statuses are written in the order in which they came about.
-func (r *liveRun) setStatus(body journal.StatusBody, fresh *run.PendingDecision) *store.Ticket {
+func (r *liveRun) setStatus(body journal.StatusBody, added *run.PendingDecision) *store.Ticket {
 	r.mu.Lock()
 	r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith = body.Status, body.Reason, body.Limit, body.With
 	r.mu.Unlock()
 	t := r.Write(step.Commit{Summary: true, Lazy: body.Resumed}, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
-		r.Report(run.Progress{Event: run.OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Decision: fresh})
+		r.Report(run.Progress{Event: run.OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Decision: added})
 	})
 	return t
 }

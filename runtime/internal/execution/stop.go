@@ -40,11 +40,11 @@ func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
 
 // stopStored ends a run that no process executes, and all runs below it.
 func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
-	living, _, err := ex.descendants(info.ID)
+	unfinished, _, err := ex.descendants(info.ID)
 	if err != nil {
 		return err
 	}
-	for _, c := range living {
+	for _, c := range unfinished {
 		if err := ex.StopRun(ctx, c.ID); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (ex *Executor) stopTree(id sentinels.RunID, cause error) {
 	if r := ex.live(id); r != nil {
 		r.cancel(stopCause(cause))
 	}
-	for _, r := range ex.below(id) {
+	for _, r := range ex.liveDescendants(id) {
 		r.cancel(stopCause(cause))
 	}
 }
@@ -85,7 +85,7 @@ func stopCause(cause error) error {
 // started in the meantime is found when that one is gone.
 func (r *liveRun) stopDescendants() {
 	for {
-		below := r.ex.below(r.id)
+		below := r.ex.liveDescendants(r.id)
 		if len(below) == 0 {
 			return
 		}
@@ -99,7 +99,7 @@ func (r *liveRun) stopDescendants() {
 }
 
 // below returns the runs of this process under a run, parents first.
-func (ex *Executor) below(id sentinels.RunID) []*liveRun {
+func (ex *Executor) liveDescendants(id sentinels.RunID) []*liveRun {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	var below []*liveRun

@@ -30,19 +30,19 @@ func (ex *Executor) appendStored(ctx context.Context, info *run.Info, rec *journ
 	if err != nil {
 		return err
 	}
-	return ex.appendBehind(ctx, seq, info, rec)
+	return ex.appendAfter(ctx, seq, info, rec)
 }
 
 // errTakenOver says that a run which no process executed is owned by
 // this one by now.
 var errTakenOver = errf(abi.Conflict, "the run was taken over meanwhile")
 
-// appendBehind is appendStored for the case that seq is still the newest record;
+// appendAfter is appendStored for the case that seq is still the newest record;
 // else it is [store.ErrSequence]. A record that came into the journal while the
 // run is taken over would cut it off from its own.
-func (ex *Executor) appendBehind(ctx context.Context, seq uint64, info *run.Info, rec *journal.Record) error {
-	ex.handover.Lock()
-	defer ex.handover.Unlock()
+func (ex *Executor) appendAfter(ctx context.Context, seq uint64, info *run.Info, rec *journal.Record) error {
+	ex.takeoverMu.Lock()
+	defer ex.takeoverMu.Unlock()
 	if ex.live(info.ID) != nil {
 		return errTakenOver
 	}

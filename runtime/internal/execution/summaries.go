@@ -35,7 +35,7 @@ func (r *liveRun) summary() run.Info {
 	defer r.mu.Unlock()
 	info := r.info
 	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.folded.Iteration, r.folded.Usage, r.clock.Elapsed().Milliseconds()
-	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.edits()
+	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.editNumber()
 	info.Retries = nil
 	for _, w := range r.retries {
 		info.Retries = append(info.Retries, *w)
@@ -55,10 +55,10 @@ func (ex *Executor) Summary(id sentinels.RunID) (run.Info, bool) {
 // Starting returns the runs whose start is on its way to the store.
 func (ex *Executor) Starting() []run.Info {
 	ex.mu.Lock()
-	fresh := slices.Collect(maps.Values(ex.fresh))
+	unstored := slices.Collect(maps.Values(ex.unstored))
 	ex.mu.Unlock()
-	infos := make([]run.Info, 0, len(fresh))
-	for _, r := range fresh {
+	infos := make([]run.Info, 0, len(unstored))
+	for _, r := range unstored {
 		infos = append(infos, r.summary())
 	}
 	return infos
@@ -71,14 +71,14 @@ func (ex *Executor) Waiting() int {
 	defer ex.mu.Unlock()
 	n := 0
 	for _, r := range ex.runs {
-		if r.waits() {
+		if r.isWaiting() {
 			n++
 		}
 	}
 	return n
 }
 
-func (r *liveRun) waits() bool {
+func (r *liveRun) isWaiting() bool {
 	const started = 4 // records of a run, an iteration, a step and a call that began
 	if !r.slot.TryLock() {
 		return false // another step enters, and holds it until there is space

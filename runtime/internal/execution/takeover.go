@@ -19,8 +19,8 @@ import (
 // resumeOptions are those of a takeover.
 type resumeOptions struct {
 	run.ResumeOptions
-	all bool                                                // of every run: none begins again that was paused
-	cut map[sentinels.RunID][]external.InterruptedExecution // nil: each run is asked for
+	all         bool                                                // of every run: none begins again that was paused
+	interrupted map[sentinels.RunID][]external.InterruptedExecution // nil: each run is asked for
 }
 
 // A takeover takes runs over that another process began. All of them are
@@ -57,7 +57,7 @@ func (ex *Executor) takeOver(ctx context.Context, info run.Info, parent *liveRun
 // the error is that of the run itself.
 func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) error {
 	ex := t.ex
-	living, over, err := ex.descendants(info.ID)
+	unfinished, over, err := ex.descendants(info.ID)
 	if err != nil {
 		return fmt.Errorf("resume run %s: %w", info.ID, err)
 	}
@@ -76,10 +76,10 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 	t.mu.Lock()
 	t.restored = append(t.restored, restoredRun{r, info, parent, opt})
 	t.mu.Unlock()
-	for _, c := range living {
-		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree}, all: opt.all, cut: opt.cut}
+	for _, c := range unfinished {
+		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree}, all: opt.all, interrupted: opt.interrupted}
 		if err := t.restore(ctx, c, r, below); err != nil {
-			t.log.lost(ex, c, err)
+			t.log.addFailed(ex, c, err)
 			ex.svc.Log.Error("child run cannot continue", "run", c.ID, "parent", info.ID, "error", err)
 		}
 	}
@@ -90,7 +90,7 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 func (t *takeover) begin() {
 	executing := 0
 	for _, x := range t.restored {
-		executing += len(x.run.atCrash)
+		executing += len(x.run.stepsAtCrash)
 	}
 	suspects := 0
 	for _, x := range t.restored {
@@ -100,8 +100,8 @@ func (t *takeover) begin() {
 	if suspects > 1 {
 		t.ex.svc.Turns.Gather()
 	}
-	each(t.restored, func(x restoredRun) {
-		t.log.took(x.run, x.info)
+	forEach(t.restored, func(x restoredRun) {
+		t.log.addResumed(x.run, x.info)
 		x.run.resumeRestored(x.info, x.parent, x.opt)
 	})
 }
@@ -110,7 +110,7 @@ func (t *takeover) begin() {
 // records of ten thousand are a few commits.
 func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptions) {
 	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
-	if info.Status == sentinels.StatusPaused && opt.staysPaused(info, parent) {
+	if info.Status == sentinels.StatusPaused && opt.startsPaused(info, parent) {
 		r.clock.Pause()
 		r.gate.Shut()
 		body.Status, body.Reason, body.Limit, body.With = info.Status, info.Reason, info.Limit, info.PausedWith
@@ -124,18 +124,18 @@ func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptio
 	go r.main()
 }
 
-// staysPaused says whether a paused run is taken over paused: all are when all
+// startsPaused says whether a paused run is taken over paused: all are when all
 // are taken over; else one below the run that is resumed, unless it was paused
 // with its tree and is resumed with it.
-func (opt resumeOptions) staysPaused(info run.Info, parent *liveRun) bool {
+func (opt resumeOptions) startsPaused(info run.Info, parent *liveRun) bool {
 	return opt.all || parent != nil && (!opt.Tree || info.PausedWith == "")
 }
 
 // restoreAndAdopt makes a run one of this process's. Nothing comes into its
-// journal behind what it has read: see [Executor.appendBehind].
+// journal behind what it has read: see [Executor.appendAfter].
 func (ex *Executor) restoreAndAdopt(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) (*liveRun, error) {
-	ex.handover.RLock()
-	defer ex.handover.RUnlock()
+	ex.takeoverMu.RLock()
+	defer ex.takeoverMu.RUnlock()
 	r, err := ex.restore(ctx, info, parent, opt)
 	if err != nil {
 		return nil, fmt.Errorf("resume run %s: %w", info.ID, err)
@@ -151,7 +151,7 @@ func (ex *Executor) restoreAndAdopt(ctx context.Context, info run.Info, parent *
 // descendants returns the runs that continue below a run, each once: its children,
 // and below those that are over theirs. over is what those that are over have
 // spent.
-func (ex *Executor) descendants(id sentinels.RunID) (living []run.Info, over []sentinels.Usage, err error) {
+func (ex *Executor) descendants(id sentinels.RunID) (unfinished []run.Info, over []sentinels.Usage, err error) {
 	children, err := ex.opt.Index.List(run.Filter{Parent: id})
 	if err != nil {
 		return nil, nil, err
@@ -165,7 +165,7 @@ func (ex *Executor) descendants(id sentinels.RunID) (living []run.Info, over []s
 	}
 	for _, c := range children {
 		if !c.Status.Final() {
-			living = append(living, c)
+			unfinished = append(unfinished, c)
 			continue
 		}
 		below, spent, err := ex.descendants(c.ID)
@@ -176,9 +176,9 @@ func (ex *Executor) descendants(id sentinels.RunID) (living []run.Info, over []s
 			over = append(over, ex.TreeUsage(c))
 			continue
 		}
-		living, over = append(living, below...), append(append(over, c.Usage), spent...)
+		unfinished, over = append(unfinished, below...), append(append(over, c.Usage), spent...)
 	}
-	return living, over, nil
+	return unfinished, over, nil
 }
 
 // SpentBelow is what descendants of a run have cost that retention took away
@@ -225,20 +225,20 @@ func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun,
 	def := used.def
 	r = ex.newRun(info.ID, st.Start, def, used.hash, parent, time.Duration(st.Elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
-	r.revision, r.edit, r.own, r.view = used.revision, used.edit, own, view
+	r.revision, r.edit, r.ownEdit, r.view = used.revision, used.edit, own, view
 	if err = ex.svc.Values.LoadState(st); err != nil {
 		return r, err
 	}
 	r.folded, r.steps = *st, st.Steps
-	r.kept = retention.Recovered() // all that is left of earlier iterations
+	r.keptIterations = retention.Recovered() // all that is left of earlier iterations
 	r.budget.Extend(r.id, st.Extension)
-	r.atCrash = r.executingAtCrash()
+	r.stepsAtCrash = r.findStepsAtCrash()
 	r.dropStart()
 	r.folded.Definitions.Unload()
 	r.internTexts()
-	if opt.cut != nil {
-		r.cut = opt.cut[r.id]
+	if opt.interrupted != nil {
+		r.interruptedProcesses = opt.interrupted[r.id]
 		return r, nil
 	}
-	return r, r.interruptedExecutions(ctx)
+	return r, r.findInterruptedProcesses(ctx)
 }

@@ -46,7 +46,7 @@ func (r *liveRun) Write(c step.Commit, records ...*journal.Record) *store.Ticket
 		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: first + uint64(i), Record: encoded[i]})
 	}
 	if c.Summary {
-		b.Puts = append(b.Puts, r.infoPut())
+		b.Puts = append(b.Puts, r.summaryPut())
 	}
 	return r.ex.opt.Store.Enqueue(b)
 }
@@ -77,13 +77,13 @@ func (r *liveRun) apply(records []*journal.Record) (first uint64) {
 	return first
 }
 
-// infoPut returns the write of the run's summary. The caller holds r.log.mu, so
+// summaryPut returns the write of the run's summary. The caller holds r.log.mu, so
 // that summaries are written in the order of what they sum up.
-func (r *liveRun) infoPut() store.Put {
+func (r *liveRun) summaryPut() store.Put {
 	r.mu.Lock()
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.folded.Iteration, r.folded.Usage, time.Now().UTC()
 	r.info.Elapsed = r.clock.Elapsed().Milliseconds()
-	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.edits()
+	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.editNumber()
 	value, err := json.Marshal(r.info)
 	r.mu.Unlock()
 	if err != nil {

@@ -27,32 +27,32 @@ import (
 // its last checkpoint, and the calls it made before are answered from records.
 type attempt struct {
 	*stepExecution
-	n      int
-	retry  json.RawMessage
-	mod    *pluginset.Module // until the iteration ends
-	fields json.RawMessage
-	tools  []string          // the step's allow-list, nil if it has none
-	env    map[string]string // variables of the step's shell lines
-	seed   uint64
-	base   time.Time
-	spent  time.Duration // active time used before a crash
+	n            int
+	retry        json.RawMessage
+	mod          *pluginset.Module // until the iteration ends
+	fields       json.RawMessage
+	tools        []string          // the step's allow-list, nil if it has none
+	env          map[string]string // variables of the step's shell lines
+	seed         uint64
+	clockBase    time.Time
+	activeBefore time.Duration // active time used before a crash
 
 	ctx  context.Context // of the attempt; the guest's own ends whenever it is unloaded
 	work sync.WaitGroup  // behind the attempt's calls, under ctx
 
-	mu         sync.Mutex
-	timer      *clock.ActiveTimer // of the time limit
-	waited     time.Duration      // when a wait or the nested steps ended last, in the run's active time
-	calls      map[int]*call      // since the checkpoint
-	callBytes  int64              // of their requests and results
-	checkpoint *journal.CheckpointBody
-	state      json.RawMessage
-	block      int // ordinal of the next block
-	logs       int // log lines reported so far
-	talks      map[string]*conversation
+	mu            sync.Mutex
+	timer         *clock.ActiveTimer // of the time limit
+	lastWaitEnd   time.Duration      // when a wait or the nested steps ended last, in the run's active time
+	calls         map[int]*call      // since the checkpoint
+	callBytes     int64              // of their requests and results
+	checkpoint    *journal.CheckpointBody
+	state         json.RawMessage
+	block         int // ordinal of the next block
+	logs          int // log lines reported so far
+	conversations map[string]*conversation
 
 	// Of the guest that runs now.
-	holds     bool // an execution slot
+	hasSlot   bool // an execution slot
 	seq       int
 	guestLogs int
 	used      attemptUse
@@ -74,15 +74,15 @@ func (a *attempt) begin(ctx context.Context) error {
 	if seed, ok := mod.Seed(); ok {
 		a.seed = seed
 	}
-	a.base = time.Now()
-	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
+	a.clockBase = time.Now()
+	a.calls, a.conversations = map[int]*call{}, map[string]*conversation{}
 	kept, err := a.svc.Values.Redacted(fields)
 	if err != nil {
 		return err
 	}
 	body := &journal.StepStartBody{
 		Type: a.step.Type, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
-		Env: a.env, Seed: a.seed, ClockBase: a.base.UnixMicro(), Unknown: unknown,
+		Env: a.env, Seed: a.seed, ClockBase: a.clockBase.UnixMicro(), Unknown: unknown,
 		Condition: a.condition,
 	}
 	a.begun = true
@@ -230,9 +230,9 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 	if a.mod, err = a.run.Plugins().ByDigest(ctx, s.Module); err != nil {
 		return err
 	}
-	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, time.UnixMicro(s.ClockBase)
+	a.fields, a.env, a.seed, a.clockBase = fields, s.Env, s.Seed, time.UnixMicro(s.ClockBase)
 	a.logs = past.Logs
-	a.spent = a.run.Clock().Elapsed() - time.Duration(past.Elapsed)*time.Microsecond
+	a.activeBefore = a.run.Clock().Elapsed() - time.Duration(past.Elapsed)*time.Microsecond
 	_, marks := a.mod.Fields(s.Type)
 	var values map[string]json.RawMessage
 	if json.Unmarshal(fields, &values) == nil {
@@ -243,12 +243,12 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 		}
 	}
 	if a.n > 1 {
-		a.retry = retryValue(a.n, a.past.Failed)
+		a.retry = retryValue(a.n, a.recorded.Failed)
 	}
 	if err := a.restoreCalls(past); err != nil {
 		return err
 	}
-	a.past.Attempt = nil // they are restored, and the run may wait for days
+	a.recorded.Attempt = nil // they are restored, and the run may wait for days
 	return nil
 }
 
@@ -256,15 +256,15 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 // for takes long, it is called again once the answer is there.
 func (a *attempt) execute(ctx context.Context) (json.RawMessage, error) {
 	limit, named := a.timeLimit()
-	end := a.limit(ctx, limit, named)
+	end := a.startTimeLimit(ctx, limit, named)
 	defer end()
 	for {
-		if err := a.settle(a.ctx); err != nil {
+		if err := a.awaitOpenCall(a.ctx); err != nil {
 			return nil, err
 		}
 		out, err := a.callGuest(a.ctx, limit)
 		if err != nil {
-			if err = a.why(err); err == nil {
+			if err = a.guestError(err); err == nil {
 				continue
 			}
 		}
@@ -278,7 +278,7 @@ func (a *attempt) execute(ctx context.Context) (json.RawMessage, error) {
 // event, a person or a child, or for its nested steps, which have their own.
 //
 //go:noinline
-func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (end func()) {
+func (a *attempt) startTimeLimit(ctx context.Context, limit time.Duration, named bool) (end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var arm func(due time.Duration)
 	arm = func(due time.Duration) {
@@ -293,10 +293,10 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 		a.timer = t
 		a.mu.Unlock()
 	}
-	arm(a.run.Clock().Elapsed() - a.spent + limit)
+	arm(a.run.Clock().Elapsed() - a.activeBefore + limit)
 	a.ctx = ctx
 	return func() {
-		a.abandon(cancel)
+		a.cancelWork(cancel)
 		a.mu.Lock()
 		t := a.timer
 		a.mu.Unlock()
@@ -309,12 +309,12 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 // time is over. A step that waited for just the limit has all of it left.
 func (a *attempt) waitLimit(limit time.Duration) time.Duration {
 	now := a.run.Clock().Elapsed()
-	if a.waits() {
+	if a.hasOpenWait() {
 		return now + limit
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if due := a.waited + limit; a.waited > 0 && due > now {
+	if due := a.lastWaitEnd + limit; a.lastWaitEnd > 0 && due > now {
 		return due
 	}
 	return 0
@@ -325,7 +325,7 @@ func isWait(function string) bool { return function == abi.FuncWait || function 
 
 // waits reports whether the attempt's open call is one that takes as long as it
 // takes.
-func (a *attempt) waits() bool {
+func (a *attempt) hasOpenWait() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, c := range a.calls {
@@ -339,7 +339,7 @@ func (a *attempt) waits() bool {
 }
 
 // why returns the reason of a guest's end: nil when it was unloaded to wait.
-func (a *attempt) why(err error) error {
+func (a *attempt) guestError(err error) error {
 	if errors.Is(err, errPark) {
 		return nil
 	}
@@ -375,9 +375,9 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	if err := a.run.Enter(ctx); err != nil {
 		return nil, err
 	}
-	a.holds = true
+	a.hasSlot = true
 	defer func() {
-		if a.holds {
+		if a.hasSlot {
 			a.run.Leave()
 		}
 	}()
@@ -395,7 +395,7 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	}
 	a.mu.Unlock()
 	res, err := a.mod.Run(ctx, wasm.Invocation{
-		Input: input, Seed: a.seed, ClockBase: a.base, Call: a.handleHostCall, Compute: limit, Pure: replayed,
+		Input: input, Seed: a.seed, ClockBase: a.clockBase, Call: a.handleHostCall, Compute: limit, Pure: replayed,
 		Limits: wasm.Limits{MemoryBytes: a.memory()},
 	})
 	if !errors.Is(err, errPark) {

@@ -17,19 +17,19 @@ func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 	default:
 	}
 	a.run.Leave()
-	a.holds = false
-	if c.waits() {
-		a.giveTurn()
+	a.hasSlot = false
+	if c.leavesStepIdle() {
+		a.releaseTurn()
 	}
-	if err := a.stay(ctx, c); err != nil {
+	if err := a.waitResident(ctx, c); err != nil {
 		return wasm.Reply{}, err // the guest ends, which takes no slot
 	}
-	a.rejoin(ctx)
+	a.reacquireSlot(ctx)
 	return c.reply(), nil
 }
 
 // stay waits for a call's answer with the guest in memory.
-func (a *attempt) stay(ctx context.Context, c *call) error {
+func (a *attempt) waitResident(ctx context.Context, c *call) error {
 	longest := a.svc.Limits.ResidentFor
 	if !c.until.IsZero() && c.until.Sub(a.svc.Calendar.Now()) > longest {
 		return errPark
@@ -40,7 +40,7 @@ func (a *attempt) stay(ctx context.Context, c *call) error {
 	defer timer.Stop()
 	select {
 	case <-c.done:
-		return a.held(ctx, c)
+		return a.pauseAfterWait(ctx, c)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-s.Evicted:
@@ -51,7 +51,7 @@ func (a *attempt) stay(ctx context.Context, c *call) error {
 
 // held keeps a step back that has waited, as long as the run is paused. A step
 // that was at work continues to its end, parked or not.
-func (a *attempt) held(ctx context.Context, c *call) error {
+func (a *attempt) pauseAfterWait(ctx context.Context, c *call) error {
 	if c.function != abi.FuncWait {
 		return nil
 	}
@@ -64,13 +64,13 @@ const guestBytes = 1500 << 10
 
 // rejoin takes the execution slot again that await gave back. Where that fails
 // ctx is over, and the guest ends without one.
-func (a *attempt) rejoin(ctx context.Context) {
-	a.holds = a.takeTurn(ctx) == nil && a.run.Enter(ctx) == nil
+func (a *attempt) reacquireSlot(ctx context.Context) {
+	a.hasSlot = a.takeTurn(ctx) == nil && a.run.Enter(ctx) == nil
 }
 
 // settle makes sure that the guest, when it runs next, finds its last call
 // answered: it waits for calls under way and resumes those that a crash cut off.
-func (a *attempt) settle(ctx context.Context) error {
+func (a *attempt) awaitOpenCall(ctx context.Context) error {
 	open := a.openCall()
 	if open == nil {
 		return nil
@@ -80,13 +80,13 @@ func (a *attempt) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	if open.waits() {
-		a.giveTurn()
+	if open.leavesStepIdle() {
+		a.releaseTurn()
 	}
-	if err := answered(ctx, open); err != nil {
+	if err := waitDone(ctx, open); err != nil {
 		return err
 	}
-	return a.held(ctx, open)
+	return a.pauseAfterWait(ctx, open)
 }
 
 // openCall returns the call that has no answer yet; nil if there is none.
@@ -103,7 +103,7 @@ func (a *attempt) openCall() (open *call) {
 	return open
 }
 
-func answered(ctx context.Context, c *call) error {
+func waitDone(ctx context.Context, c *call) error {
 	select {
 	case <-c.done:
 		return nil

@@ -60,13 +60,13 @@ type hostFunction struct {
 func hostFunctionOf(name string) (f hostFunction, ok bool) {
 	switch name {
 	case abi.FuncEval:
-		f = hostFunction{start: instantly((*attempt).callEval)}
+		f = hostFunction{start: immediate((*attempt).callEval)}
 	case abi.FuncVar:
-		f = hostFunction{start: instantly((*attempt).callVar)}
+		f = hostFunction{start: immediate((*attempt).callVar)}
 	case abi.FuncNow:
-		f = hostFunction{start: instantly((*attempt).callNow)}
+		f = hostFunction{start: immediate((*attempt).callNow)}
 	case abi.FuncSpawn:
-		f = hostFunction{start: instantly((*attempt).callSpawn)}
+		f = hostFunction{start: immediate((*attempt).callSpawn)}
 	case abi.FuncEmit:
 		f = hostFunction{start: (*attempt).callEmit}
 	case abi.FuncCommand:
@@ -90,7 +90,7 @@ func hostFunctionOf(name string) (f hostFunction, ok bool) {
 }
 
 // instantly makes a start out of what ends at once.
-func instantly(do func(*attempt, context.Context, *call) (callEnd, error)) func(*attempt, context.Context, *call) error {
+func immediate(do func(*attempt, context.Context, *call) (callEnd, error)) func(*attempt, context.Context, *call) error {
 	return func(a *attempt, ctx context.Context, c *call) error {
 		end, err := do(a, ctx, c)
 		if err == nil {
@@ -123,21 +123,21 @@ type call struct {
 	request  json.RawMessage
 	hash     string
 
-	start     *journal.CallStartBody // nil for calls that touch nothing outside
-	until     time.Time              // of a wait for nothing but a time
-	timeOfDay bool                   // until is a time of day, not the end of a duration
-	command   *CommandRequest        // of a command, once it is read
-	working   bool                   // its work is under way in this process
-	again     bool                   // a model call that a crash interrupted, whose reservation is spent
-	done      chan struct{}          // closed when the answer is there: the fields below
-	result    json.RawMessage        // as the run's state has it
-	failed    *abi.Error             // nil if it succeeded
-	at        time.Time              // when it ended
+	start            *journal.CallStartBody // nil for calls that touch nothing outside
+	until            time.Time              // of a wait for nothing but a time
+	timeOfDay        bool                   // until is a time of day, not the end of a duration
+	command          *CommandRequest        // of a command, once it is read
+	working          bool                   // its work is under way in this process
+	reservationSpent bool                   // a model call that a crash interrupted, whose reservation is spent
+	done             chan struct{}          // closed when the answer is there: the fields below
+	result           json.RawMessage        // as the run's state has it
+	failed           *abi.Error             // nil if it succeeded
+	at               time.Time              // when it ended
 }
 
-// A performer does the work behind a call. An error means that it did not come
+// A callWork does the work behind a call. An error means that it did not come
 // to an end of its own; what the guest is to see goes into callEnd.err.
-type performer func(ctx context.Context, c *call) (callEnd, error)
+type callWork func(ctx context.Context, c *call) (callEnd, error)
 
 // callEnd is the result of the work behind a call.
 type callEnd struct {
@@ -150,7 +150,7 @@ type callEnd struct {
 // handleHostCall answers one host call of the guest. An error unwinds the guest.
 func (a *attempt) handleHostCall(ctx context.Context, function string, request []byte) (wasm.Reply, error) {
 	if function == abi.FuncLog {
-		if a.spendLog(len(request)) {
+		if a.countLog(len(request)) {
 			return wasm.Reply{Body: []byte(`{"ok":{}}`)}, nil
 		}
 		return a.callLog(request), nil
@@ -161,7 +161,7 @@ func (a *attempt) handleHostCall(ctx context.Context, function string, request [
 		body, err := json.Marshal(map[string]*abi.Error{"error": abi.New(abi.BadFields, fmt.Sprintf("call %s: request: %v", function, err))})
 		return wasm.Reply{Body: body}, err
 	}
-	if err := a.spend(function, len(request)); err != nil {
+	if err := a.countStored(function, len(request)); err != nil {
 		return wasm.Reply{}, err
 	}
 	a.mu.Lock()

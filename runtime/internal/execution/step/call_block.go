@@ -62,9 +62,9 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	end := callEnd{body: journal.CallEndBody{Blocks: len(req.Blocks)}}
 	var err error
 	if len(req.Blocks) == 1 {
-		results[0], err = a.oneBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
+		results[0], err = a.runBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
 	} else {
-		end.body.Joined, err = a.branches(ctx, c, req, results)
+		end.body.Joined, err = a.runBranches(ctx, c, req, results)
 	}
 	if err != nil {
 		if isLimit(err) {
@@ -81,9 +81,9 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	return end, err
 }
 
-// oneBlock executes one nested list. Its error is a result of the block; only
+// runBlock executes one nested list. Its error is a result of the block; only
 // what ends the run or the branch comes back as an error.
-func (a *attempt) oneBlock(ctx context.Context, sc Scope, field string, ordinal int) (blockResult, error) {
+func (a *attempt) runBlock(ctx context.Context, sc Scope, field string, ordinal int) (blockResult, error) {
 	steps, ok := a.step.Blocks[field]
 	if !ok {
 		if _, known := a.branchField(field); !known {
@@ -100,7 +100,7 @@ func (a *attempt) oneBlock(ctx context.Context, sc Scope, field string, ordinal 
 	if err == nil {
 		return blockResult{Success: true, Output: out}, nil
 	}
-	if ended(ctx, err) != nil {
+	if endCause(ctx, err) != nil {
 		return blockResult{}, err
 	}
 	return blockResult{Output: out, Error: AsError(err, abi.Internal)}, nil
@@ -116,7 +116,7 @@ func (a *attempt) branchField(field string) (string, bool) {
 
 // branches executes several lists in parallel, each with a copy of the scope. It
 // returns the branches whose writes the end of the call applies, in their order.
-func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, results []blockResult) ([]int, error) {
+func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, results []blockResult) ([]int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := req.Concurrency
@@ -139,7 +139,7 @@ func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, resul
 				errs[i] = context.Cause(ctx)
 				return
 			}
-			results[i], errs[i] = a.oneBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i)
+			results[i], errs[i] = a.runBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i)
 			switch {
 			case errs[i] == nil && results[i].Error != nil && req.FailFast:
 				cancel(errSibling)

@@ -25,7 +25,7 @@ type CommandRequest struct {
 // whose effect lies in Records commits with its answer; any other one starts
 // when its start is durable.
 func (a *attempt) startCommand(ctx context.Context, c *call) error {
-	req, e := c.commandRead()
+	req, e := c.commandRequest()
 	if e != nil {
 		a.complete(c, callEnd{err: e})
 		return nil
@@ -43,10 +43,10 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
 }
 
-// commandRead returns the request of a command call, which is read once: when
+// commandRequest returns the request of a command call, which is read once: when
 // the call is made, or when it is resumed from the journal. Only the work
 // behind the call asks, one step after the other.
-func (c *call) commandRead() (*CommandRequest, *abi.Error) {
+func (c *call) commandRequest() (*CommandRequest, *abi.Error) {
 	if c.command == nil {
 		req := new(CommandRequest)
 		if e := parse(c, req); e != nil {
@@ -58,7 +58,7 @@ func (c *call) commandRead() (*CommandRequest, *abi.Error) {
 }
 
 func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
-	req, e := c.commandRead()
+	req, e := c.commandRequest()
 	if e != nil {
 		return callEnd{err: e}, nil
 	}
@@ -150,7 +150,7 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest)
 	})
 	if done == nil { // the command failed, nothing was written
 		count.Revoke()
-		if Over(ctx) {
+		if RunEnding(ctx) {
 			return context.Cause(ctx)
 		}
 		done = a.complete(c, callEnd{err: AsError(err, abi.Internal), body: body})
@@ -171,7 +171,7 @@ func (c *call) addModelCall(p *run.Progress) {
 	if c.function != abi.FuncCommand {
 		return
 	}
-	req, e := c.commandRead()
+	req, e := c.commandRequest()
 	if e != nil || req.By != "model" {
 		return
 	}

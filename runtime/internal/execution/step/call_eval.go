@@ -24,7 +24,7 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 		return outer(name)
 	})
 	if err != nil {
-		if Over(ctx) {
+		if RunEnding(ctx) {
 			return callEnd{}, context.Cause(ctx)
 		}
 		return callEnd{err: AsError(err, abi.Plugin)}, nil

@@ -30,5 +30,5 @@ func (a *attempt) startFile(ctx context.Context, c *call) error {
 }
 
 func (a *attempt) doFile(ctx context.Context, c *call) (callEnd, error) {
-	return a.doOutside(ctx, c, a.svc.Folders)
+	return a.callExternal(ctx, c, a.svc.Folders)
 }

@@ -30,11 +30,11 @@ func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 }
 
 func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {
-	return a.doOutside(ctx, c, a.svc.HTTP)
+	return a.callExternal(ctx, c, a.svc.HTTP)
 }
 
-// doOutside makes a call that the plugin makes by itself.
-func (a *attempt) doOutside(ctx context.Context, c *call, outside interface {
+// callExternal makes a call that the plugin makes by itself.
+func (a *attempt) callExternal(ctx context.Context, c *call, service interface {
 	Do(ctx context.Context, call external.PluginCall) (json.RawMessage, error)
 }) (callEnd, error) {
 	if err := a.run.Enter(ctx); err != nil {
@@ -47,7 +47,7 @@ func (a *attempt) doOutside(ctx context.Context, c *call, outside interface {
 	}
 	var out json.RawMessage
 	err := a.waitForFiles(ctx, c.function, func() (err error) {
-		out, err = outside.Do(ctx, external.PluginCall{
+		out, err = service.Do(ctx, external.PluginCall{
 			Plugin: a.mod.Manifest().Name, Run: a.run.ID(), Workspace: a.run.Start().Workspace, Key: a.callKey(c),
 			Grant: grant, Request: c.request,
 		})

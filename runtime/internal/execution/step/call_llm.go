@@ -51,12 +51,12 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 	if req.Conversation == "" && req.Context {
 		added = a.contextText()
 	}
-	talk, e := a.talk(c, req, added)
+	conv, e := a.extendConversation(c, req, added)
 	if e != nil {
 		a.complete(c, callEnd{err: e})
 		return nil
 	}
-	quote, err := a.svc.Models.Quote(ctx, a.turn(talk, req))
+	quote, err := a.svc.Models.Quote(ctx, a.turn(conv, req))
 	if err != nil {
 		a.complete(c, callEnd{err: AsError(err, abi.Unavailable)})
 		return nil
@@ -87,7 +87,7 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 // turn is made again, doLLM reserves once more.
 func (a *attempt) resumeLLM(c *call) {
 	a.run.Charge(*c.start.Reserved)
-	c.again = true
+	c.reservationSpent = true
 }
 
 func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
@@ -96,7 +96,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 		return callEnd{err: e}, nil
 	}
 	worst := *c.start.Reserved
-	if c.again {
+	if c.reservationSpent {
 		a.run.ReserveAgain(worst)
 	}
 	spent := sentinels.Usage{}
@@ -105,7 +105,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	if err != nil {
 		return callEnd{}, err
 	}
-	talk, e := a.talk(c, req, added)
+	conv, e := a.extendConversation(c, req, added)
 	if e != nil {
 		return callEnd{err: e}, nil
 	}
@@ -115,7 +115,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	defer a.run.Leave()
 	var r sentinels.Reply
 	err = a.waitForFiles(ctx, c.start.Label, func() (err error) {
-		r, err = a.svc.Models.Turn(ctx, a.turn(talk, req), func(text string) {
+		r, err = a.svc.Models.Turn(ctx, a.turn(conv, req), func(text string) {
 			p := a.progress(run.OnText, a.n)
 			p.Message = text
 			a.run.Report(p)
@@ -135,13 +135,13 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	r.Usage = spent
 	MakeReadable(&r)
 	a.mu.Lock()
-	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
-	a.talks[talk.id] = talk
+	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	a.conversations[conv.id] = conv
 	a.mu.Unlock()
 	end, err = reply(struct {
 		Conversation string `json:"conversation"`
 		sentinels.Reply
-	}{talk.id, r})
+	}{conv.id, r})
 	end.body.Usage = &spent
 	return end, err
 }
@@ -173,27 +173,27 @@ func MakeReadable(r *sentinels.Reply) {
 // talk returns the conversation with the request's messages appended. The kept
 // one changes only when the model has answered, so a failed turn leaves no
 // trace in it.
-func (a *attempt) talk(c *call, req llmRequest, added string) (*conversation, *abi.Error) {
+func (a *attempt) extendConversation(c *call, req llmRequest, added string) (*conversation, *abi.Error) {
 	next := &conversation{}
 	if req.Conversation == "" {
 		next.id = "c" + strconv.Itoa(c.seq)
 		next.system = strings.TrimSpace(req.System + "\n\n" + added)
 	} else {
 		a.mu.Lock()
-		talk := a.talks[req.Conversation]
+		conv := a.conversations[req.Conversation]
 		a.mu.Unlock()
-		if talk == nil {
+		if conv == nil {
 			return nil, errf(abi.NotFound, "%s: this step has no conversation %q", abi.FuncLLM, req.Conversation)
 		}
-		*next = *talk
+		*next = *conv
 	}
 	next.messages = append(append([]sentinels.Message(nil), next.messages...), req.Append...)
 	return next, nil
 }
 
-func (a *attempt) turn(talk *conversation, req llmRequest) sentinels.Turn {
+func (a *attempt) turn(conv *conversation, req llmRequest) sentinels.Turn {
 	t := sentinels.Turn{
-		Model: req.Model, System: talk.system, Messages: talk.messages, Schema: req.Schema,
+		Model: req.Model, System: conv.system, Messages: conv.messages, Schema: req.Schema,
 		Temperature: req.Temperature, MaxTokens: req.MaxTokens,
 	}
 	if len(req.Tools) > 0 && a.svc.Commands != nil {
@@ -249,8 +249,8 @@ func (a *attempt) contextText() string {
 	return b.String()
 }
 
-// rebuildTalks makes the conversations again from the attempt's records.
-func (a *attempt) rebuildTalks(c *call, reply json.RawMessage) error {
+// rebuildConversation makes the conversations again from the attempt's records.
+func (a *attempt) rebuildConversation(c *call, reply json.RawMessage) error {
 	var req llmRequest
 	if e := parse(c, &req); e != nil {
 		return e
@@ -259,7 +259,7 @@ func (a *attempt) rebuildTalks(c *call, reply json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	talk, e := a.talk(c, req, added)
+	conv, e := a.extendConversation(c, req, added)
 	if e != nil {
 		return e
 	}
@@ -267,8 +267,8 @@ func (a *attempt) rebuildTalks(c *call, reply json.RawMessage) error {
 	if err := json.Unmarshal(reply, &r); err != nil {
 		return err
 	}
-	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
-	a.talks[talk.id] = talk
+	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	a.conversations[conv.id] = conv
 	return nil
 }
 

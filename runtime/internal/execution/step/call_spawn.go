@@ -39,7 +39,7 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	opt.Inherit = inline
 	id, err := a.run.StartChild(ctx, def, opt)
 	if err != nil {
-		if Over(ctx) {
+		if RunEnding(ctx) {
 			return callEnd{}, context.Cause(ctx)
 		}
 		if errors.Is(err, ErrShutdown) { // and ctx is about to end
@@ -96,9 +96,9 @@ func forParent(res run.Result) childResult {
 	var output struct {
 		Success *bool `json:"success"`
 	}
-	said := json.Unmarshal(res.Output, &output) == nil && output.Success != nil && !*output.Success
+	reportsFailure := json.Unmarshal(res.Output, &output) == nil && output.Success != nil && !*output.Success
 	return childResult{
-		Success: res.Status == sentinels.StatusCompleted && !said, Status: res.Status, Run: res.Run,
+		Success: res.Status == sentinels.StatusCompleted && !reportsFailure, Status: res.Status, Run: res.Run,
 		Iterations: res.Iterations, Output: res.Output, Variables: res.Variables, Error: res.Error,
 	}
 }

@@ -32,7 +32,7 @@ func (e *LimitError) Error() string { return e.Text }
 func isLimit(err error) bool { return errors.As(err, new(*LimitError)) }
 
 // Over reports whether ctx ended because the run or the process does.
-func Over(ctx context.Context) bool {
+func RunEnding(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrStopped) || isLimit(cause)
 }

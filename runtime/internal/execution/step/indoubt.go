@@ -29,14 +29,14 @@ import (
 
 // doubt decides about a call that began and whose end is not known: by the
 // step, the definition, the run, the host, or else by the call's own kind.
-func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
+func (a *attempt) resolveDoubt(ctx context.Context, c *call, do callWork) {
 	choice := DoubtChoice(a.run.OnInterrupt(a.step.OnInterrupt), c.start.Safe)
-	a.log("warn", fmt.Sprintf("%s was cut off when the host ended: %s", c.what(), choice))
+	a.log("warn", fmt.Sprintf("%s was cut off when the host ended: %s", c.displayName(), choice))
 	a.startWork(ctx, c, nil, func(ctx context.Context, c *call) (callEnd, error) {
 		verdict, result := string(choice), json.RawMessage(nil)
 		if choice == sentinels.InterruptAsk {
 			v, err := a.awaitDecision(ctx, c, run.PendingDecision{Kind: run.DecisionDoubt, Prompt: fmt.Sprintf(
-				"%s of step %s was cut off when the host ended; it may or may not have been done", c.what(), a.address)})
+				"%s of step %s was cut off when the host ended; it may or may not have been done", c.displayName(), a.address)})
 			if err != nil {
 				return callEnd{}, err
 			}
@@ -52,7 +52,7 @@ func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
 		case "skip":
 			end = callEnd{result: result}
 		default:
-			end = callEnd{err: &abi.Error{Code: abi.Interrupted, Permanent: true, Message: c.what() + " was cut off when the host ended"}}
+			end = callEnd{err: &abi.Error{Code: abi.Interrupted, Permanent: true, Message: c.displayName() + " was cut off when the host ended"}}
 		}
 		end.body.Decided = verdict
 		return end, err
@@ -70,7 +70,7 @@ func (a *attempt) startAgain(ctx context.Context, c *call) error {
 }
 
 // what names a call that has a start, for people.
-func (c *call) what() string { return CallName(c.start) }
+func (c *call) displayName() string { return CallName(c.start) }
 
 // CallName names a call for people: the kind of the host function and its label.
 func CallName(start *journal.CallStartBody) string {
@@ -83,10 +83,10 @@ func CallName(start *journal.CallStartBody) string {
 
 // DoubtChoice returns what happens to a call in doubt: what was said, see
 // [Decisions.OnInterrupt], or else what its kind allows.
-func DoubtChoice(said sentinels.Interrupt, safe bool) sentinels.Interrupt {
+func DoubtChoice(setting sentinels.Interrupt, safe bool) sentinels.Interrupt {
 	switch {
-	case said != "":
-		return said
+	case setting != "":
+		return setting
 	case safe:
 		return sentinels.InterruptRetry
 	}
@@ -105,10 +105,10 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	}
 	do := a.workOf(c)
 	if f.permitted {
-		do = a.guarded(do)
+		do = a.withPermissionCheck(do)
 	}
 	if c.start.Effect && !f.repeatable {
-		a.doubt(ctx, c, do)
+		a.resolveDoubt(ctx, c, do)
 	} else {
 		a.startWork(ctx, c, nil, do)
 	}
@@ -117,7 +117,7 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 
 // guarded is do, for a call that is resumed after a crash: its plugin may have
 // lost its grant meanwhile.
-func (a *attempt) guarded(do performer) performer {
+func (a *attempt) withPermissionCheck(do callWork) callWork {
 	return func(ctx context.Context, c *call) (callEnd, error) {
 		if e := a.denied(c); e != nil {
 			return callEnd{err: e}, nil

@@ -31,7 +31,7 @@ func (l *List) RunSteps(ctx context.Context) (json.RawMessage, error) {
 	var last json.RawMessage
 	for i := range l.steps {
 		x := l.execution(i)
-		if x.past == nil { // else it was counted when it began
+		if x.recorded == nil { // else it was counted when it began
 			if err := l.run.CountStep(x.address); err != nil {
 				return last, err
 			}
@@ -55,6 +55,6 @@ func (l *List) execution(i int) *stepExecution {
 		svc: l.svc, step: &l.steps[i], run: l.run, sc: l.sc,
 		path: l.path + strconv.Itoa(i), address: l.address + strconv.Itoa(i), enclosing: l.attempts,
 	}
-	x.past = l.run.Past(x.path, x.enclosing)
+	x.recorded = l.run.RecordedStep(x.path, x.enclosing)
 	return x
 }

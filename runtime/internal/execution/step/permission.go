@@ -27,7 +27,7 @@ func (a *attempt) denied(c *call) *abi.Error {
 	}
 	switch use {
 	case abi.UseCommand:
-		req, e := c.commandRead()
+		req, e := c.commandRequest()
 		if e != nil {
 			return e
 		}

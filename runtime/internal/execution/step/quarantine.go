@@ -17,13 +17,13 @@ func QuarantineName(path string) string { return history.CallName(path, 0) }
 // makes one that is suspected wait for its turns. refused is the error that the
 // step ends with, if that is the decision.
 func (x *stepExecution) checkQuarantine(ctx context.Context) (refused *abi.Error, err error) {
-	if x.past == nil || x.past.Last == 0 || x.past.Retry != nil {
+	if x.recorded == nil || x.recorded.Last == 0 || x.recorded.Retry != nil {
 		return nil, nil
 	}
 	limits, c := x.svc.Limits, x.run.Crashes(x.path)
 	if !limits.Quarantined(c) {
 		if limits.Suspected(c) {
-			x.suspect = c.Count
+			x.suspectCrashes = c.Count
 		}
 		return nil, nil
 	}

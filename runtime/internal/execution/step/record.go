@@ -37,14 +37,14 @@ func (a *attempt) beginCall(ctx context.Context, c *call, body journal.CallStart
 }
 
 // workOf returns the work behind a call that has a start.
-func (a *attempt) workOf(c *call) performer {
+func (a *attempt) workOf(c *call) callWork {
 	f, _ := hostFunctionOf(c.function)
 	return func(ctx context.Context, c *call) (callEnd, error) { return f.work(a, ctx, c) }
 }
 
 // startWork starts the work behind a call on a goroutine of the run. It records the
 // answer itself, so it does not matter whether the guest is still there.
-func (a *attempt) startWork(ctx context.Context, c *call, durable *store.Ticket, do performer) {
+func (a *attempt) startWork(ctx context.Context, c *call, durable *store.Ticket, do callWork) {
 	c.working = true
 	a.run.Work().Add(1)
 	a.work.Add(1)
@@ -56,13 +56,13 @@ func (a *attempt) startWork(ctx context.Context, c *call, durable *store.Ticket,
 
 // doWork is the goroutine behind a call. What it blocks in for long has small
 // frames, since ten thousand of them may wait.
-func (a *attempt) doWork(ctx context.Context, c *call, durable *store.Ticket, do performer) {
+func (a *attempt) doWork(ctx context.Context, c *call, durable *store.Ticket, do callWork) {
 	defer a.run.Work().Done()
 	defer a.work.Done()
 	started := time.Now()
 	if durable != nil {
 		defer a.svc.Effects.End()
-		if !a.durable(ctx, c, durable) {
+		if !a.awaitStart(ctx, c, durable) {
 			return
 		}
 	}
@@ -72,25 +72,25 @@ func (a *attempt) doWork(ctx context.Context, c *call, durable *store.Ticket, do
 
 // durable waits until the start of a call is in the journal for good; false
 // means that the call will not be made.
-func (a *attempt) durable(ctx context.Context, c *call, t *store.Ticket) bool {
+func (a *attempt) awaitStart(ctx context.Context, c *call, t *store.Ticket) bool {
 	err := t.Wait(ctx)
 	if err == nil {
 		return true
 	}
 	// At the end of the run it never began, and a resumed run asks again.
-	if !Over(ctx) {
+	if !RunEnding(ctx) {
 		a.complete(c, callEnd{err: AsError(err, abi.Internal)})
 	}
 	return false
 }
 
 // finishWork does the work and records its result.
-func (a *attempt) finishWork(ctx context.Context, c *call, do performer, started time.Time) {
+func (a *attempt) finishWork(ctx context.Context, c *call, do callWork, started time.Time) {
 	end, err := do(ctx, c)
 	// When the process or the run ends the call stays as it is, without an end.
 	// The end of the process reaches runs one after the other, so a child may have
 	// received it, and returned its error, before ctx has.
-	if err != nil && (Over(ctx) || errors.Is(err, ErrShutdown)) {
+	if err != nil && (RunEnding(ctx) || errors.Is(err, ErrShutdown)) {
 		return
 	}
 	if err != nil && end.err == nil {
@@ -127,7 +127,7 @@ func (a *attempt) complete(c *call, end callEnd) *store.Ticket {
 	body.Logs = a.logs
 	a.callBytes += int64(len(end.result))
 	if isWait(c.function) {
-		a.waited = a.run.Clock().Elapsed()
+		a.lastWaitEnd = a.run.Clock().Elapsed()
 	}
 	a.mu.Unlock()
 	rec := &journal.Record{Kind: journal.CallEnd, Time: time.Now().UnixMicro(), CallEnd: &body}
@@ -160,7 +160,7 @@ func (c *call) reply() wasm.Reply {
 
 // abandon ends what is left of the attempt's work, so that nothing of it is
 // recorded after its end.
-func (a *attempt) abandon(cancel context.CancelCauseFunc) {
+func (a *attempt) cancelWork(cancel context.CancelCauseFunc) {
 	cancel(ErrStopped)
 	a.work.Wait()
 }

@@ -11,7 +11,7 @@ import (
 
 // restoreCalls restores the calls of an interrupted attempt.
 func (a *attempt) restoreCalls(past *history.Attempt) error {
-	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
+	a.calls, a.conversations = map[int]*call{}, map[string]*conversation{}
 	if past.Checkpoint != nil {
 		a.checkpoint = past.Checkpoint
 		state, err := a.svc.Values.Load(past.Checkpoint.State)
@@ -27,12 +27,12 @@ func (a *attempt) restoreCalls(past *history.Attempt) error {
 			return err
 		}
 		if h.End != nil && h.End.Error == nil && c.function == abi.FuncLLM {
-			if err := a.rebuildTalks(c, result); err != nil {
+			if err := a.rebuildConversation(c, result); err != nil {
 				return err
 			}
 		}
 		if h.Start != nil && h.Start.Function == abi.FuncBlock {
-			a.block = max(a.block, h.Start.Block+blocksOf(c))
+			a.block = max(a.block, h.Start.Block+blockCount(c))
 		}
 		if a.checkpoint != nil && seq <= a.checkpoint.Seq {
 			continue
@@ -67,7 +67,7 @@ func (a *attempt) restoreCall(h *history.Call) (*call, json.RawMessage, error) {
 	return c, result, nil
 }
 
-func blocksOf(c *call) int {
+func blockCount(c *call) int {
 	var req blockRequest
 	if json.Unmarshal(c.request, &req) != nil {
 		return 1

@@ -66,7 +66,7 @@ type State interface {
 	Plugins() *pluginset.View
 	// Past returns what a crash left of a step execution; nil in a run that was not
 	// interrupted there.
-	Past(path string, enclosing []int) *history.Execution
+	RecordedStep(path string, enclosing []int) *history.Execution
 	// BranchScope returns the scope of an open parallel branch.
 	BranchScope(key string) Scope
 	// Lookup returns the names that references of a scope may use. retry is the value of
@@ -86,7 +86,7 @@ type State interface {
 	CountStep(address string) error
 	// Waits shows in the run's status that a step waits for its next attempt, until the
 	// returned function is called.
-	Waits(w *run.RetryWait) (over func())
+	ShowRetry(w *run.RetryWait) (over func())
 	// Crashes returns the crashes of the host that are counted against a step.
 	Crashes(path string) run.StepCrashes
 }
@@ -121,8 +121,8 @@ type Schedule interface {
 	Cancel(cause error)
 	// MemoryLimit is what variables, guests and processes of the run may take, in bytes.
 	MemoryLimit() int64
-	// NoteTurn writes which step of the run has its turn, "" for none.
-	NoteTurn(path string) *store.Ticket
+	// RecordTurn writes which step of the run has its turn, "" for none.
+	RecordTurn(path string) *store.Ticket
 }
 
 // Budget is the run's part of the budget of its tree.

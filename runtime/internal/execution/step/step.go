@@ -25,7 +25,7 @@ type stepExecution struct {
 	path      string
 	address   string
 	enclosing []int              // attempts of the steps around it
-	past      *history.Execution // nil unless a crash interrupted the iteration
+	recorded  *history.Execution // nil unless a crash interrupted the iteration
 
 	started   time.Time
 	keyOnce   sync.Once
@@ -33,18 +33,18 @@ type stepExecution struct {
 	condition string // value of the condition, for people
 	label     string // of its first host call, for people
 
-	suspect int // crashes counted against it, if it executes only in its turn; else 0
-	turnMu  sync.Mutex
-	hasTurn bool
-	begun   bool // an attempt began, so the journal has the step's type and name
+	suspectCrashes int // crashes counted against it, if it executes only in its turn; else 0
+	turnMu         sync.Mutex
+	hasTurn        bool
+	begun          bool // an attempt began, so the journal has the step's type and name
 }
 
 // runStep executes the step to its end and returns its output, or its error unless
 // onError handles that. A step that had ended before a crash returns what the
 // journal has: its variables are set already.
 func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
-	if x.past != nil && x.past.End != nil {
-		return x.ended(x.past.End)
+	if x.recorded != nil && x.recorded.End != nil {
+		return x.recordedResult(x.recorded.End)
 	}
 	x.started = time.Now()
 	n, failed, err := x.resumeAt(ctx)
@@ -54,7 +54,7 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 	if refused, err := x.checkQuarantine(ctx); err != nil {
 		return nil, err
 	} else if refused != nil {
-		return x.failed(refused)
+		return x.endFailed(refused)
 	}
 	for {
 		if err := x.run.WaitWhilePaused(ctx); err != nil {
@@ -67,8 +67,8 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 		if err == nil {
 			return x.end(out, nil, "")
 		}
-		if over := ended(ctx, err); over != nil {
-			return nil, over // the run or the branch ends here, not the step
+		if cause := endCause(ctx, err); cause != nil {
+			return nil, cause // the run or the branch ends here, not the step
 		}
 		failed = x.svc.Redact.Error(AsError(err, abi.Internal))
 		if x.step.OnError.Action == sentinels.ActionRetry {
@@ -81,12 +81,12 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 				continue
 			}
 		}
-		return x.failed(failed)
+		return x.endFailed(failed)
 	}
 }
 
 // failed ends a step whose last attempt failed, as its onError says.
-func (x *stepExecution) failed(failed *abi.Error) (json.RawMessage, error) {
+func (x *stepExecution) endFailed(failed *abi.Error) (json.RawMessage, error) {
 	if x.step.OnError.Action == sentinels.ActionSkip {
 		return x.end(skippedOutput(failed), failed, "error")
 	}
@@ -95,7 +95,7 @@ func (x *stepExecution) failed(failed *abi.Error) (json.RawMessage, error) {
 
 // ended returns why the step cannot end: its run is over or its branch was
 // cancelled. A limit that the step itself reached is none of these.
-func ended(ctx context.Context, err error) error {
+func endCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	var limit *LimitError
 	switch {
@@ -110,18 +110,18 @@ func ended(ctx context.Context, err error) error {
 // resumeAt returns the attempt to begin with and the error of the one before:
 // the first, or where a crash left the step.
 func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
-	if x.past == nil || x.past.Last == 0 {
+	if x.recorded == nil || x.recorded.Last == 0 {
 		return 1, nil, nil
 	}
-	if x.past.Retry != nil {
-		due := time.UnixMicro(x.past.Retry.Due)
-		defer x.waitsUntil(due, x.past.Last, x.past.Retry.Error)()
+	if x.recorded.Retry != nil {
+		due := time.UnixMicro(x.recorded.Retry.Due)
+		defer x.showRetry(due, x.recorded.Last, x.recorded.Retry.Error)()
 		if err := x.wait(ctx, due); err != nil {
 			return 0, nil, err
 		}
-		return x.past.Last + 1, x.past.Retry.Error, nil
+		return x.recorded.Last + 1, x.recorded.Retry.Error, nil
 	}
-	return x.past.Last, nil, nil
+	return x.recorded.Last, nil, nil
 }
 
 // retry decides about another attempt after a failed one, records the decision and
@@ -140,14 +140,14 @@ func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bo
 	p := x.progress(run.OnRetry, n)
 	p.Error, p.RetryAt, p.Category = failed, due, string(class.Category)
 	ticket.OnDone(func(error) { x.run.Report(p) })
-	defer x.waitsUntil(due, n, failed)()
+	defer x.showRetry(due, n, failed)()
 	return true, x.wait(ctx, due)
 }
 
 // waitsUntil shows in the run's status that the step waits for its next attempt,
 // until the returned function is called.
-func (x *stepExecution) waitsUntil(due time.Time, n int, failed *abi.Error) (over func()) {
-	return x.run.Waits(&run.RetryWait{Step: x.address, Attempt: n, At: due.UTC(), Error: failed})
+func (x *stepExecution) showRetry(due time.Time, n int, failed *abi.Error) (over func()) {
+	return x.run.ShowRetry(&run.RetryWait{Step: x.address, Attempt: n, At: due.UTC(), Error: failed})
 }
 
 func (x *stepExecution) wait(ctx context.Context, due time.Time) error {
@@ -161,7 +161,7 @@ func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error
 	if skipped, err = x.prepare(ctx, a, failed); err != nil || skipped {
 		return nil, skipped, err
 	}
-	defer a.giveTurn()
+	defer a.releaseTurn()
 	out, err = a.execute(ctx)
 	return out, false, err
 }
@@ -169,8 +169,8 @@ func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error
 // prepare begins the attempt, or restores it after a crash; skipped reports that the
 // step's condition does not hold.
 func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Error) (skipped bool, err error) {
-	if x.past != nil && x.past.Attempt != nil && x.past.Attempt.Number == a.n && x.past.Attempt.Start != nil {
-		return false, a.restore(ctx, x.past.Attempt)
+	if x.recorded != nil && x.recorded.Attempt != nil && x.recorded.Attempt.Number == a.n && x.recorded.Attempt.Start != nil {
+		return false, a.restore(ctx, x.recorded.Attempt)
 	}
 	a.retry = retryValue(a.n, failed)
 	if x.step.Condition != "" {
@@ -237,7 +237,7 @@ func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped stri
 }
 
 // ended returns the result of a step that had ended before a crash.
-func (x *stepExecution) ended(body *journal.StepEndBody) (json.RawMessage, error) {
+func (x *stepExecution) recordedResult(body *journal.StepEndBody) (json.RawMessage, error) {
 	if body.Error != nil && body.Skipped == "" {
 		return nil, body.Error
 	}

@@ -11,7 +11,7 @@ import (
 // do not come here. It does nothing if the step has its turn already.
 func (a *attempt) takeTurn(ctx context.Context) error {
 	x := a.stepExecution
-	if x.suspect == 0 {
+	if x.suspectCrashes == 0 {
 		return nil
 	}
 	x.turnMu.Lock()
@@ -19,12 +19,12 @@ func (a *attempt) takeTurn(ctx context.Context) error {
 	if x.hasTurn {
 		return nil
 	}
-	a.log("warn", fmt.Sprintf("step %s was executing at %d crashes of the host: it executes when no other such step does", a.address, x.suspect))
+	a.log("warn", fmt.Sprintf("step %s was executing at %d crashes of the host: it executes when no other such step does", a.address, x.suspectCrashes))
 	// Its limits are not for waiting on others.
 	a.run.Clock().Hold()
 	defer a.run.Clock().Release()
 	for {
-		if err := a.svc.Turns.Take(ctx, x.suspect); err != nil {
+		if err := a.svc.Turns.Take(ctx, x.suspectCrashes); err != nil {
 			return err
 		}
 		if !a.run.Paused() {
@@ -37,33 +37,33 @@ func (a *attempt) takeTurn(ctx context.Context) error {
 		}
 	}
 	x.hasTurn = true
-	if err := a.run.NoteTurn(a.path).Wait(ctx); err != nil {
-		x.dropTurn()
+	if err := a.run.RecordTurn(a.path).Wait(ctx); err != nil {
+		x.releaseTurnLocked()
 		return err
 	}
 	return nil
 }
 
-// giveTurn lets the next suspected step execute: this one waits, or has ended.
-func (x *stepExecution) giveTurn() {
-	if x.suspect == 0 {
+// releaseTurn lets the next suspected step execute: this one waits, or has ended.
+func (x *stepExecution) releaseTurn() {
+	if x.suspectCrashes == 0 {
 		return
 	}
 	x.turnMu.Lock()
 	defer x.turnMu.Unlock()
 	if x.hasTurn {
-		x.dropTurn()
+		x.releaseTurnLocked()
 	}
 }
 
-// dropTurn gives the turn back. turnMu is held. The note comes before that of
+// releaseTurnLocked gives the turn back. turnMu is held. The note comes before that of
 // the next one, because batches keep their order.
-func (x *stepExecution) dropTurn() {
+func (x *stepExecution) releaseTurnLocked() {
 	x.hasTurn = false
-	x.run.NoteTurn("")
+	x.run.RecordTurn("")
 	x.svc.Turns.Give()
 }
 
 // waits reports whether the call is one during which its step does not execute:
 // it waits for a time, an event, a person, a child, or for its nested steps.
-func (c *call) waits() bool { return c.start == nil || !c.start.Effect }
+func (c *call) leavesStepIdle() bool { return c.start == nil || !c.start.Effect }

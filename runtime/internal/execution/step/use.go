@@ -18,7 +18,7 @@ type attemptUse struct {
 // spend counts a request of size bytes that sets variables or makes a checkpoint, and
 // returns the error limit for one that is beyond the budget of the attempt. These are
 // counted apart from [Limits.CallBytes], which starts again at each checkpoint.
-func (a *attempt) spend(function string, size int) error {
+func (a *attempt) countStored(function string, size int) error {
 	if function != abi.FuncCheckpoint && function != abi.FuncVar {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (a *attempt) spend(function string, size int) error {
 }
 
 // spendLog counts a request to log, and reports whether the line is dropped.
-func (a *attempt) spendLog(size int) (drop bool) {
+func (a *attempt) countLog(size int) (drop bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	limits := a.svc.Limits
