@@ -30,13 +30,13 @@ type blockResult struct {
 	cancelled bool
 }
 
-// startBlock is clause A6.8: nested step lists, one in the step's own scope or
-// several as parallel branches.
+// startBlock begins a call of ABI clause A6.8: nested step lists, one in the step's own
+// scope or several as parallel branches.
 func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	var req blockRequest
 	e := parse(c, &req)
 	if e == nil && len(req.Blocks) == 0 {
-		e = errf(abi.BadFields, "%s: no block is named", abi.FuncBlock)
+		e = errf(abi.BadFields, "%s: blocks is empty: want at least one", abi.FuncBlock)
 	}
 	if e != nil {
 		a.complete(c, callEnd{err: e})
@@ -53,6 +53,7 @@ func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	return a.beginCall(ctx, c, body)
 }
 
+// doBlock executes the nested lists.
 func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	var req blockRequest
 	if e := parse(c, &req); e != nil {
@@ -74,15 +75,15 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	}
 	result, err := json.Marshal(map[string]any{"blocks": results})
 	if len(result) > maxMessage {
-		end.err = errf(abi.Limit, "the outputs of the nested steps of %s have more than 256 KiB in all", a.address)
+		end.err = errf(abi.Limit, "the outputs of the nested steps of %s exceed 256 KiB together", a.address)
 		return end, nil
 	}
 	end.result = result
 	return end, err
 }
 
-// runBlock executes one nested list. Its error is a result of the block; only
-// what ends the run or the branch comes back as an error.
+// runBlock executes one nested list. The error of a failed step is in the result;
+// runBlock itself returns an error only if the run or the branch ends.
 func (a *attempt) runBlock(ctx context.Context, sc Scope, field string, ordinal int) (blockResult, error) {
 	steps, ok := a.step.Blocks[field]
 	if !ok {
@@ -106,16 +107,16 @@ func (a *attempt) runBlock(ctx context.Context, sc Scope, field string, ordinal 
 	return blockResult{Output: out, Error: AsError(err, abi.Internal)}, nil
 }
 
-// branchField reports whether field may name nested steps of this type at all:
-// one that is left out is an empty list.
+// branchField reports whether field is marked for nested steps in this step type. A
+// field that is left out is an empty list.
 func (a *attempt) branchField(field string) (string, bool) {
 	_, marks := a.mod.Fields(a.step.Type)
 	mark := marks[field]
 	return mark, mark == abi.MarkSteps
 }
 
-// branches executes several lists in parallel, each with a copy of the scope. It
-// returns the branches whose writes the end of the call applies, in their order.
+// runBranches executes several lists in parallel, each with a copy of the scope. It
+// returns the branches, in order, whose variables are merged at the end of the call.
 func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, results []blockResult) ([]int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

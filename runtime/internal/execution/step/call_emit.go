@@ -16,7 +16,8 @@ type emitRequest struct {
 	Data  json.RawMessage `json:"data"`
 }
 
-// callEmit is clause A6.10. The event and the call's end are one commit.
+// callEmit handles a call of ABI clause A6.10. The event and the call's end are one
+// commit.
 func (a *attempt) callEmit(_ context.Context, c *call) error {
 	var req emitRequest
 	if e := parse(c, &req); e != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// callEval is clause A6.6.
+// callEval handles a call of ABI clause A6.6: it evaluates an expression.
 func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 	var req struct {
 		Expression string                     `json:"expression"`

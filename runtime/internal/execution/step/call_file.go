@@ -8,9 +8,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// startFile is clause A6.16. Every operation may be made again, so a crash
-// leaves none in doubt; what writes starts when its start is durable, so that
-// the journal knows of everything that was written.
+// startFile begins a call of ABI clause A6.16. Every operation may be repeated, so a
+// crash leaves none in doubt. Writes start when their start record is durable, so that
+// the journal contains every write.
 func (a *attempt) startFile(ctx context.Context, c *call) error {
 	var req struct {
 		Folder string `json:"folder"`
@@ -22,13 +22,14 @@ func (a *attempt) startFile(ctx context.Context, c *call) error {
 		return nil
 	}
 	if a.svc.Folders == nil {
-		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this program grants no plugin a folder", abi.FuncFile)})
+		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this host provides no folders", abi.FuncFile)})
 		return nil
 	}
 	effect := req.Op == "write" || req.Op == "remove"
 	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: true, Label: req.Op + " " + req.Folder + ":" + req.Path})
 }
 
+// doFile does the file operation.
 func (a *attempt) doFile(ctx context.Context, c *call) (callEnd, error) {
 	return a.callExternal(ctx, c, a.svc.Folders)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// startHTTP is clause A6.13.
+// startHTTP begins a call of ABI clause A6.13, an HTTP request.
 func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 	var req struct {
 		Method string `json:"method"`
@@ -22,18 +22,20 @@ func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 		return nil
 	}
 	if a.svc.HTTP == nil {
-		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this program grants no plugin the network", abi.FuncHTTP)})
+		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this host provides no HTTP", abi.FuncHTTP)})
 		return nil
 	}
 	safe := req.Method == "" || req.Method == http.MethodGet || req.Method == http.MethodHead
 	return a.beginCall(ctx, c, journal.CallStartBody{Effect: !safe, Safe: safe, Label: req.Method + " " + req.URL})
 }
 
+// doHTTP makes the request.
 func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {
 	return a.callExternal(ctx, c, a.svc.HTTP)
 }
 
-// callExternal makes a call that the plugin makes by itself.
+// callExternal makes a request of the plugin itself, rather than of a command, within
+// its grant.
 func (a *attempt) callExternal(ctx context.Context, c *call, service interface {
 	Do(ctx context.Context, call external.PluginCall) (json.RawMessage, error)
 }) (callEnd, error) {
@@ -42,7 +44,7 @@ func (a *attempt) callExternal(ctx context.Context, c *call, service interface {
 	}
 	defer a.run.Leave()
 	grant, ok := a.mod.Allowed()
-	if !ok { // taken back while the call waited for its turn
+	if !ok { // the grant was revoked while the call waited for a slot
 		return callEnd{err: a.denied(c)}, nil
 	}
 	var out json.RawMessage

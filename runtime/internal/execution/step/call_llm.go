@@ -27,16 +27,16 @@ type llmRequest struct {
 	Context      bool                `json:"context"`
 }
 
-// A conversation is the messages of one exchange with a model. It lives as long
-// as the attempt and is rebuilt from the attempt's records.
+// A conversation is the messages of an exchange with a model. It exists as long as the
+// attempt and is rebuilt from the attempt's records.
 type conversation struct {
 	id       string
 	system   string
 	messages []sentinels.Message
 }
 
-// startLLM is clause A6.4: one turn. Its worst case is reserved before it starts
-// and what it really cost after it ended.
+// startLLM begins a call of ABI clause A6.4: one turn of a model. Its worst case is
+// reserved before it starts; its actual usage is charged when it has ended.
 func (a *attempt) startLLM(ctx context.Context, c *call) error {
 	var req llmRequest
 	if e := parse(c, &req); e != nil {
@@ -44,7 +44,7 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		return nil
 	}
 	if a.svc.Models == nil {
-		a.complete(c, callEnd{err: errf(abi.Unavailable, "this program has no models")})
+		a.complete(c, callEnd{err: errf(abi.Unavailable, "this host provides no models")})
 		return nil
 	}
 	added := ""
@@ -83,13 +83,14 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 	return a.beginCall(ctx, c, body)
 }
 
-// resumeLLM counts the reservation of a turn that a crash interrupted as spent. If the
-// turn is made again, doLLM reserves once more.
+// resumeLLM charges the reservation of a turn that a crash interrupted. If the turn is
+// made again, doLLM reserves again.
 func (a *attempt) resumeLLM(c *call) {
 	a.run.Charge(*c.start.Reserved)
 	c.reservationSpent = true
 }
 
+// doLLM makes the turn.
 func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	var req llmRequest
 	if e := parse(c, &req); e != nil {
@@ -124,7 +125,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			// It is unknown what the server has counted, so the reservation stays.
+			// The actual usage is unknown, so the reservation is charged.
 			spent = worst
 			return callEnd{}, err
 		}
@@ -146,16 +147,16 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	return end, err
 }
 
-// replyLimits bound JSON in a model's reply. They are below what a guest reads of
+// replyLimits bound JSON within a model's reply. They are smaller than the limits of
 // the whole reply.
 var replyLimits = strictjson.Limits{Bytes: 16 << 20, Depth: 64, Keys: 100_000, StringBytes: 16 << 20}
 
-// MakeReadable makes sure that a guest can read a reply. Arguments with duplicate
-// keys or the like become a JSON string: the command's registry refuses that and
-// says why, and the model can correct the call. A JSON value of that kind is
-// removed and noted as a problem. As they are, either would fail the step.
+// MakeReadable ensures that a guest can decode a reply. Invalid arguments of a tool
+// call, such as an object with duplicate keys, become a JSON string, which the command
+// rejects, so that the model can correct the call. An invalid JSON value is removed and
+// noted as a problem. Without this, either would fail the step.
 func MakeReadable(r *sentinels.Reply) {
-	r.ToolCalls = append([]sentinels.ToolCall{}, r.ToolCalls...) // the model's own list stays as it is
+	r.ToolCalls = append([]sentinels.ToolCall{}, r.ToolCalls...) // copied, because the list belongs to the model's client
 	for i, call := range r.ToolCalls {
 		if len(call.Arguments) > 0 && strictjson.Check(call.Arguments, replyLimits) != nil {
 			r.ToolCalls[i].Arguments, _ = json.Marshal(string(call.Arguments)) // a string always encodes
@@ -170,9 +171,9 @@ func MakeReadable(r *sentinels.Reply) {
 	}
 }
 
-// talk returns the conversation with the request's messages appended. The kept
-// one changes only when the model has answered, so a failed turn leaves no
-// trace in it.
+// extendConversation returns a copy of the request's conversation with its messages
+// appended. The original is replaced only when the model has answered, so that a failed
+// turn does not change it.
 func (a *attempt) extendConversation(c *call, req llmRequest, added string) (*conversation, *abi.Error) {
 	next := &conversation{}
 	if req.Conversation == "" {
@@ -191,6 +192,7 @@ func (a *attempt) extendConversation(c *call, req llmRequest, added string) (*co
 	return next, nil
 }
 
+// turn returns the turn that the model receives.
 func (a *attempt) turn(conv *conversation, req llmRequest) sentinels.Turn {
 	t := sentinels.Turn{
 		Model: req.Model, System: conv.system, Messages: conv.messages, Schema: req.Schema,
@@ -204,7 +206,8 @@ func (a *attempt) turn(conv *conversation, req llmRequest) sentinels.Turn {
 	return t
 }
 
-// addedText is what the host added to the system text when the call began.
+// addedText returns the text that the host appended to the system text when the call
+// began.
 func (a *attempt) addedText(c *call) (string, error) {
 	raw, err := a.svc.Values.Load(c.start.Added)
 	if err != nil || raw == nil {
@@ -215,11 +218,10 @@ func (a *attempt) addedText(c *call) (string, error) {
 	return text, err
 }
 
-// contextBytes is the most that the variables take in a model's system text.
+// contextBytes is the maximum size of the variables in a model's system text.
 const contextBytes = 32 << 10
 
-// contextText is $ragContext and the accumulated variables as a model reads
-// them.
+// contextText returns $ragContext and the variables as text for a model.
 func (a *attempt) contextText() string {
 	var b strings.Builder
 	rag := a.run.RAGContext()
@@ -241,7 +243,7 @@ func (a *attempt) contextText() string {
 		}
 		text := reference.Text(vars[name])
 		if len(text) > left {
-			text = strings.ToValidUTF8(text[:left], "") + "... (cut)"
+			text = strings.ToValidUTF8(text[:left], "") + "... (truncated)"
 		}
 		left = max(left-len(text), 0)
 		b.WriteString("\n## " + name + "\n" + text + "\n")
@@ -249,7 +251,7 @@ func (a *attempt) contextText() string {
 	return b.String()
 }
 
-// rebuildConversation makes the conversations again from the attempt's records.
+// rebuildConversation applies a recorded turn to the attempt's conversations.
 func (a *attempt) rebuildConversation(c *call, reply json.RawMessage) error {
 	var req llmRequest
 	if e := parse(c, &req); e != nil {
@@ -272,8 +274,7 @@ func (a *attempt) rebuildConversation(c *call, reply json.RawMessage) error {
 	return nil
 }
 
-// TurnUsage returns what a turn has cost. One that failed may have cost something
-// too.
+// TurnUsage returns the usage of one turn, which may have failed.
 func TurnUsage(u sentinels.Usage) sentinels.Usage {
 	u.Calls = 1
 	return u

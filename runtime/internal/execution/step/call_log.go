@@ -8,7 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// callLog is clause A6.14.
+// callLog handles a call of ABI clause A6.14. Lines that a replay repeats are not
+// reported again.
 func (a *attempt) callLog(request []byte) wasm.Reply {
 	var req struct {
 		Level   string `json:"level"`

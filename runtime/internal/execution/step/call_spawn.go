@@ -17,9 +17,9 @@ type spawnRequest struct {
 	Inputs   json.RawMessage `json:"inputs"`
 }
 
-// callSpawn is clause A6.9. The child's start key is the call's with the
-// attempts around it: however often a crash repeats the call there is one
-// child, and a new attempt of the step has its own.
+// callSpawn handles a call of ABI clause A6.9. The child's start key is derived from
+// the call and the numbers of the enclosing attempts: a call that is repeated after a
+// crash finds its child, and a new attempt of the step starts another one.
 func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	var req spawnRequest
 	if e := parse(c, &req); e != nil {
@@ -33,7 +33,7 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	opt.Revision = stored
 	if len(req.Inputs) > 0 && string(req.Inputs) != "null" {
 		if err := json.Unmarshal(req.Inputs, &opt.Inputs); err != nil {
-			return callEnd{err: errf(abi.BadFields, "inputs: an object is wanted")}, nil
+			return callEnd{err: errf(abi.BadFields, "invalid inputs: want an object")}, nil
 		}
 	}
 	opt.Inherit = inline
@@ -42,7 +42,7 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 		if RunEnding(ctx) {
 			return callEnd{}, context.Cause(ctx)
 		}
-		if errors.Is(err, ErrShutdown) { // and ctx is about to end
+		if errors.Is(err, ErrShutdown) { // ctx is about to end
 			return callEnd{}, err
 		}
 		return callEnd{err: AsError(err, abi.Internal)}, nil
@@ -52,8 +52,8 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	return end, err
 }
 
-// childDefinition finds what to start: a definition written in the step, one
-// that it refers to, or a stored one by id.
+// childDefinition returns the definition to start: one that is written in the step's
+// field, one that the field refers to, or the stored one with the given id.
 func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, revision int, inline bool, e *abi.Error) {
 	if field != "" {
 		raw, ok := a.step.Fields[field]
@@ -79,7 +79,7 @@ func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, 
 	return def, stored.Revision, false, nil
 }
 
-// childResult is what a step that awaits a child sees.
+// A childResult is the result of a child run as the awaiting step reads it.
 type childResult struct {
 	Success    bool                       `json:"success"`
 	Status     sentinels.Status           `json:"status"`
@@ -90,8 +90,8 @@ type childResult struct {
 	Error      *abi.Error                 `json:"error,omitempty"`
 }
 
-// forParent turns a run's result into what its parent sees: success is only a
-// completed run whose output does not say otherwise.
+// forParent returns a run's result for its parent. It is a success if the run is
+// completed and its output does not contain "success": false.
 func forParent(res run.Result) childResult {
 	var output struct {
 		Success *bool `json:"success"`

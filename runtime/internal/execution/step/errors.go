@@ -8,8 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Causes for which the context of a run ends. They never reach a journal: what they
-// mean for the run is decided where the run ends.
+// Causes for which the context of a run ends. They are never recorded: the end of the
+// run translates them.
 var (
 	ErrStopped  = errors.New("run was stopped")
 	ErrShutdown = errors.New("runtime is shutting down")
@@ -28,10 +28,11 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return e.Text }
 
-// isLimit reports whether err, which came out of a nested step, ends the run.
+// isLimit reports whether err, which may come from a nested step, is a limit of the
+// run.
 func isLimit(err error) bool { return errors.As(err, new(*LimitError)) }
 
-// Over reports whether ctx ended because the run or the process does.
+// RunEnding reports whether ctx ended because the run or the process ends.
 func RunEnding(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrStopped) || isLimit(cause)
@@ -42,7 +43,7 @@ func errf(code abi.Code, format string, args ...any) *abi.Error {
 	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// AsError gives err a code: its own if it has one, else fallback.
+// AsError returns err with a code: its own, or fallback if it has none.
 func AsError(err error, fallback abi.Code) *abi.Error {
 	if e := abi.As(err); e != nil {
 		return e

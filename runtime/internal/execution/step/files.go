@@ -9,10 +9,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// waitForFiles makes the outside part of a call. While no file can be opened, the
-// run waits and makes the call again; it does not fail because other work has the
-// descriptors. The wait counts towards the step's time limit. The host's log shows
-// every attempt, the run's log the first.
+// waitForFiles calls do, and repeats that while the process has no file descriptor
+// left, so that a step does not fail because other work uses them all. The wait counts
+// towards the step's time limit. Every repetition is in the host's log, the first one
+// also in the run's log.
 func (a *attempt) waitForFiles(ctx context.Context, what string, do func() error) error {
 	waited := false
 	return openfiles.Retry(ctx, func(err error, wait time.Duration) {

@@ -2,19 +2,19 @@ package step
 
 // # Calls in doubt
 //
-// A call whose start is durable and whose end is not may or may not have acted. What
-// happens with it is decided by, in this order: onInterrupt of the step, of the
-// definition, of the resume, of the start of the run, of the host ([Options]); else
-// a call that may be repeated is made again, and a person is asked about any other.
+// A call whose start is durable and whose end is not may or may not have had its effect.
+// The first setting of onInterrupt decides about it: of the step, of the definition, of
+// the resume, of the start of the run, of the host. Without a setting, a call that is safe
+// to repeat is made again, and a person decides about any other.
 //
-//	retry   the call is recorded as started once more, and made
-//	skip    the call ends without a result, or with the one that the person gives
+//	retry   the start is recorded again, and the call is made again
+//	skip    the call ends without a result, or with one that the person supplies
 //	fail    the call ends with the error interrupted
 //	ask     a person decides: retry, skip or fail
 //
-// Background processes that died with the host are decided about in the same way,
-// see background.go of package execution. A model call in doubt counts with its reservation, whatever is
-// decided: the provider may have counted it.
+// Background processes that died with the host are handled in the same way, see
+// background.go of package execution. The reservation of a model call in doubt is charged
+// in any case, because the provider may have charged for it.
 
 import (
 	"context"
@@ -27,16 +27,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// doubt decides about a call that began and whose end is not known: by the
-// step, the definition, the run, the host, or else by the call's own kind.
+// resolveDoubt decides about a call in doubt and acts on the decision.
 func (a *attempt) resolveDoubt(ctx context.Context, c *call, do callWork) {
 	choice := DoubtChoice(a.run.OnInterrupt(a.step.OnInterrupt), c.start.Safe)
-	a.log("warn", fmt.Sprintf("%s was cut off when the host ended: %s", c.displayName(), choice))
+	a.log("warn", fmt.Sprintf("%s was interrupted when the host ended: %s", c.displayName(), choice))
 	a.startWork(ctx, c, nil, func(ctx context.Context, c *call) (callEnd, error) {
 		verdict, result := string(choice), json.RawMessage(nil)
 		if choice == sentinels.InterruptAsk {
 			v, err := a.awaitDecision(ctx, c, run.PendingDecision{Kind: run.DecisionDoubt, Prompt: fmt.Sprintf(
-				"%s of step %s was cut off when the host ended; it may or may not have been done", c.displayName(), a.address)})
+				"%s of step %s was interrupted when the host ended; it may or may not have had its effect", c.displayName(), a.address)})
 			if err != nil {
 				return callEnd{}, err
 			}
@@ -52,15 +51,15 @@ func (a *attempt) resolveDoubt(ctx context.Context, c *call, do callWork) {
 		case "skip":
 			end = callEnd{result: result}
 		default:
-			end = callEnd{err: &abi.Error{Code: abi.Interrupted, Permanent: true, Message: c.displayName() + " was cut off when the host ended"}}
+			end = callEnd{err: &abi.Error{Code: abi.Interrupted, Permanent: true, Message: c.displayName() + " was interrupted when the host ended"}}
 		}
 		end.body.Decided = verdict
 		return end, err
 	})
 }
 
-// startAgain writes the start of a call once more, before it is made again. If
-// that is cut off too it is a new doubt: the decision about this one is used up.
+// startAgain records the start of a call again before the call is repeated. If the
+// repetition is interrupted too, it is a new doubt that needs a new decision.
 func (a *attempt) startAgain(ctx context.Context, c *call) error {
 	if err := a.takeTurn(ctx); err != nil {
 		return err
@@ -69,10 +68,11 @@ func (a *attempt) startAgain(ctx context.Context, c *call) error {
 	return t.Wait(ctx)
 }
 
-// what names a call that has a start, for people.
+// displayName returns the name of a call that has a start record.
 func (c *call) displayName() string { return CallName(c.start) }
 
-// CallName names a call for people: the kind of the host function and its label.
+// CallName returns the name of a call for display: the kind of its host function and
+// its label.
 func CallName(start *journal.CallStartBody) string {
 	f, _ := hostFunctionOf(start.Function)
 	if f.label == "" {
@@ -81,8 +81,9 @@ func CallName(start *journal.CallStartBody) string {
 	return f.label + " " + start.Label
 }
 
-// DoubtChoice returns what happens to a call in doubt: what was said, see
-// [Decisions.OnInterrupt], or else what its kind allows.
+// DoubtChoice returns what happens to a call in doubt: the setting, see
+// [Decisions.OnInterrupt], or if that is empty, retry for a call that is safe to
+// repeat, else ask.
 func DoubtChoice(setting sentinels.Interrupt, safe bool) sentinels.Interrupt {
 	switch {
 	case setting != "":
@@ -94,7 +95,7 @@ func DoubtChoice(setting sentinels.Interrupt, safe bool) sentinels.Interrupt {
 }
 
 // resumeCall continues a call that a crash interrupted: it does the work again, or
-// is in doubt if the call acts outside the store.
+// resolves the doubt if the call acts outside the store.
 func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	f, _ := hostFunctionOf(c.function)
 	if f.work == nil || c.start == nil {
@@ -115,8 +116,8 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	return nil
 }
 
-// guarded is do, for a call that is resumed after a crash: its plugin may have
-// lost its grant meanwhile.
+// withPermissionCheck returns do with a check of the plugin's permissions before it:
+// they may have been revoked since the call was made.
 func (a *attempt) withPermissionCheck(do callWork) callWork {
 	return func(ctx context.Context, c *call) (callEnd, error) {
 		if e := a.denied(c); e != nil {

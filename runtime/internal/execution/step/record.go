@@ -13,8 +13,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// beginCall records the start of a call that takes time, and starts its work. An effect
-// outside the store begins when the start is durable.
+// beginCall records the start of a call and starts its work. An effect outside the
+// store begins only when the start record is durable.
 func (a *attempt) beginCall(ctx context.Context, c *call, body journal.CallStartBody) error {
 	body.Seq, body.Function, body.Hash = c.seq, c.function, c.hash
 	var err error
@@ -36,14 +36,14 @@ func (a *attempt) beginCall(ctx context.Context, c *call, body journal.CallStart
 	return nil
 }
 
-// workOf returns the work behind a call that has a start.
+// workOf returns the work of a call.
 func (a *attempt) workOf(c *call) callWork {
 	f, _ := hostFunctionOf(c.function)
 	return func(ctx context.Context, c *call) (callEnd, error) { return f.work(a, ctx, c) }
 }
 
-// startWork starts the work behind a call on a goroutine of the run. It records the
-// answer itself, so it does not matter whether the guest is still there.
+// startWork starts the work of a call on a goroutine of the run. The goroutine records
+// the answer, so the guest may be unloaded meanwhile.
 func (a *attempt) startWork(ctx context.Context, c *call, durable *store.Ticket, do callWork) {
 	c.working = true
 	a.run.Work().Add(1)
@@ -54,8 +54,8 @@ func (a *attempt) startWork(ctx context.Context, c *call, durable *store.Ticket,
 	go a.doWork(ctx, c, durable, do)
 }
 
-// doWork is the goroutine behind a call. What it blocks in for long has small
-// frames, since ten thousand of them may wait.
+// doWork is the goroutine of a call. The functions in which it blocks have small stack
+// frames, because ten thousand of them may wait.
 func (a *attempt) doWork(ctx context.Context, c *call, durable *store.Ticket, do callWork) {
 	defer a.run.Work().Done()
 	defer a.work.Done()
@@ -70,26 +70,26 @@ func (a *attempt) doWork(ctx context.Context, c *call, durable *store.Ticket, do
 	a.finishWork(ctx, c, do, started)
 }
 
-// durable waits until the start of a call is in the journal for good; false
-// means that the call will not be made.
+// awaitStart waits until the start record of a call is durable. It returns false if the
+// call is not made.
 func (a *attempt) awaitStart(ctx context.Context, c *call, t *store.Ticket) bool {
 	err := t.Wait(ctx)
 	if err == nil {
 		return true
 	}
-	// At the end of the run it never began, and a resumed run asks again.
+	// If the run ends, the call has not begun, and a resumed run makes it again.
 	if !RunEnding(ctx) {
 		a.complete(c, callEnd{err: AsError(err, abi.Internal)})
 	}
 	return false
 }
 
-// finishWork does the work and records its result.
+// finishWork does the work of a call and records its result.
 func (a *attempt) finishWork(ctx context.Context, c *call, do callWork, started time.Time) {
 	end, err := do(ctx, c)
-	// When the process or the run ends the call stays as it is, without an end.
-	// The end of the process reaches runs one after the other, so a child may have
-	// received it, and returned its error, before ctx has.
+	// A call that the end of the run or the process interrupts gets no end record. Runs
+	// are cancelled one after the other, so a child may have returned ErrShutdown
+	// before ctx ends.
 	if err != nil && (RunEnding(ctx) || errors.Is(err, ErrShutdown)) {
 		return
 	}
@@ -105,8 +105,7 @@ func (a *attempt) finishWork(ctx context.Context, c *call, do callWork, started 
 	a.complete(c, end).OnDone(func(error) { a.run.Report(p) })
 }
 
-// complete records the end of a call and gives the guest its answer, both without
-// secrets.
+// complete records the end of a call and sets its answer, both redacted.
 func (a *attempt) complete(c *call, end callEnd) *store.Ticket {
 	body := end.body
 	end.result, end.err = a.svc.Redact.JSON(end.result), a.svc.Redact.Error(end.err)
@@ -117,7 +116,7 @@ func (a *attempt) complete(c *call, end callEnd) *store.Ticket {
 	} else {
 		body.Result = kept
 	}
-	if c.start == nil { // nothing else says what was called, and a replay compares it
+	if c.start == nil { // there is no start record, and a replay compares the request
 		body.Function, body.Hash = c.function, c.hash
 		if body.Request, err = a.svc.Values.Redacted(c.request); err != nil {
 			body.Error = AsError(err, abi.Internal)
@@ -137,13 +136,14 @@ func (a *attempt) complete(c *call, end callEnd) *store.Ticket {
 	return t
 }
 
-// answer sets the call's answer.
+// answer sets the answer of a call.
 func (c *call) answer(result json.RawMessage, failed *abi.Error, at time.Time) {
 	c.result, c.failed, c.at = result, failed, at
 	close(c.done)
 }
 
-// reply returns the answer as the guest reads it: {"ok": ...} or {"error": ...}.
+// reply returns the answer in the form that the guest reads: {"ok": ...} or {"error":
+// ...}.
 func (c *call) reply() wasm.Reply {
 	if c.failed != nil {
 		body, _ := json.Marshal(struct { // an *abi.Error has only plain fields
@@ -158,8 +158,8 @@ func (c *call) reply() wasm.Reply {
 	return wasm.Reply{Body: append(append([]byte(`{"ok":`), result...), '}'), Now: c.at}
 }
 
-// abandon ends what is left of the attempt's work, so that nothing of it is
-// recorded after its end.
+// cancelWork cancels the work of the attempt's calls and waits for it, so that nothing
+// is recorded after the end of the attempt.
 func (a *attempt) cancelWork(cancel context.CancelCauseFunc) {
 	cancel(ErrStopped)
 	a.work.Wait()

@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// restoreCalls restores the calls of an interrupted attempt.
+// restoreCalls restores the checkpoint and the host calls of an interrupted attempt.
 func (a *attempt) restoreCalls(past *history.Attempt) error {
 	a.calls, a.conversations = map[int]*call{}, map[string]*conversation{}
 	if past.Checkpoint != nil {
@@ -43,6 +43,7 @@ func (a *attempt) restoreCalls(past *history.Attempt) error {
 	return nil
 }
 
+// restoreCall returns a recorded call with its result, nil if it has none.
 func (a *attempt) restoreCall(h *history.Call) (*call, json.RawMessage, error) {
 	c := &call{seq: h.Seq, start: h.Start, done: make(chan struct{})}
 	kept := journal.Value{}
@@ -67,6 +68,7 @@ func (a *attempt) restoreCall(h *history.Call) (*call, json.RawMessage, error) {
 	return c, result, nil
 }
 
+// blockCount returns the number of nested lists of a block call.
 func blockCount(c *call) int {
 	var req blockRequest
 	if json.Unmarshal(c.request, &req) != nil {
