@@ -15,12 +15,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A pendingDecision is one that a live run waits for.
+// A pendingDecision is a decision that a live run waits for.
 type pendingDecision struct {
 	run.PendingDecision
-	answer chan *journal.SignalBody // capacity 1
+	answer chan *journal.SignalBody // capacity 1, so that the sender never blocks
 }
 
+// AwaitDecision implements [step.Decisions].
 func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, time.Time, error) {
 	r.mu.Lock()
 	if sig := r.folded.Decisions[name]; sig != nil {
@@ -34,8 +35,8 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.Pendi
 	r.mu.Unlock()
 	r.decisionsChanged(&what)
 	if what.Kind != run.DecisionApproval {
-		// The decision may take days. A step that timed out meanwhile
-		// would be tried again, and its call made again undecided.
+		// The decision may take days. If the step timed out meanwhile, its retry would
+		// make the call again without a decision.
 		r.clock.Hold()
 		defer r.clock.Release()
 	}
@@ -46,7 +47,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.Pendi
 	return sig, time.Now().UTC(), err
 }
 
-// answer waits for the decision about q and takes q off the run's list.
+// answer waits for the answer to q and removes q from the pending decisions.
 func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.SignalBody, error) {
 	select {
 	case sig := <-q.answer:
@@ -59,7 +60,7 @@ func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.Sign
 		delete(r.pending, q.Call)
 	}
 	r.mu.Unlock()
-	if !open && !step.RunEnding(ctx) { // a decision is being committed, and its caller has a success
+	if !open && !step.RunEnding(ctx) { // an answer is being committed and its caller will see a success, so it must count
 		select {
 		case sig := <-q.answer:
 			return sig, nil
@@ -69,8 +70,9 @@ func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.Sign
 	return nil, context.Cause(ctx)
 }
 
-// decisionsChanged makes the run waiting while there is something to decide, or
-// quarantined if that is about a quarantine. A paused run stays so.
+// decisionsChanged derives the run's status from its pending decisions: quarantined,
+// waiting or running. A paused run stays paused. added is a new pending decision to
+// report; nil if one was removed.
 func (r *liveRun) decisionsChanged(added *run.PendingDecision) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
@@ -113,13 +115,13 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	}
 	switch {
 	case len(names) == 0:
-		return errf(abi.Conflict, "run %s has nothing to decide", id)
+		return errf(abi.Conflict, "run %s has no pending decision", id)
 	case found == nil:
-		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("run %s has no pending decision %q", id, d.Call), Hint: "pending are " + strings.Join(names, ", ")}
+		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("run %s has no pending decision %q", id, d.Call), Hint: "the pending decisions are " + strings.Join(names, ", ")}
 	case !slices.Contains(found.Choices, d.Verdict):
-		return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("%q is no answer to %s", d.Verdict, found.Call), Hint: "the choices are " + strings.Join(found.Choices, ", ")}
+		return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("invalid verdict %q for %s", d.Verdict, found.Call), Hint: "want one of: " + strings.Join(found.Choices, ", ")}
 	case len(found.Approvers) > 0 && !slices.Contains(found.Approvers, d.By):
-		return errf(abi.Denied, "%q may not decide %s: the approvers are %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
+		return errf(abi.Denied, "%q is not an approver of %s: want one of %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
 	}
 	if found.Kind == run.DecisionQuarantine && d.Verdict == "retry" && strings.TrimSpace(d.Comment) == "" {
 		return needsComment(id)
@@ -140,7 +142,8 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 		return errf(abi.Conflict, "%s was decided already", d.Call)
 	}
 	t := r.Write(step.Commit{}, &journal.Record{Kind: journal.Signal, Signal: sig})
-	// Not behind Wait: the decision counts even if its caller has gone.
+	// OnDone rather than after Await: the decision counts even if its caller has given
+	// up.
 	t.OnDone(func(err error) {
 		if err == nil {
 			q.answer <- sig
@@ -149,8 +152,8 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	return ex.opt.Health.Await(ctx, t)
 }
 
-// OnInterrupt is what the step, the definition, the run or the host say
-// about calls in doubt; empty when none of them says anything.
+// OnInterrupt implements [step.Decisions]. The first setting that is not empty counts:
+// of the step, the definition, the resume, the start of the run, the host.
 func (r *liveRun) OnInterrupt(step sentinels.Interrupt) sentinels.Interrupt {
 	for _, next := range []sentinels.Interrupt{r.Definition().Safety.OnInterrupt, r.onInterrupt, r.begin.Interrupt, r.ex.opt.OnInterrupt} {
 		if step == "" {

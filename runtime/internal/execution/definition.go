@@ -11,26 +11,27 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A chosen definition is one that an iteration uses.
+// A definitionVersion is a decoded definition together with where it came from: a
+// stored revision, an edit of the run, or neither.
 type definitionVersion struct {
 	def      *sentinels.Definition
 	hash     string
-	revision int // of the stored sentinel; 0 if there is none. With an edit: what that was made on
-	edit     int // number of the run's own edit; 0 for none
+	revision int // revision of the stored sentinel, 0 if it is not stored; for an edit, the revision that was edited
+	edit     int // number of the run's own edit, 0 if it is not one
 }
 
-// same reports whether a decision that was made with other still holds. The
-// definitions themselves may be two readings of one text.
+// same reports whether both are the same version. The definitions are not compared:
+// they may be two decodings of one text.
 func (c definitionVersion) same(other definitionVersion) bool {
 	return c.hash == other.hash && c.revision == other.revision && c.edit == other.edit
 }
 
-// errEdited ends a wait between iterations: what is waited for may be another thing
-// now.
+// errEdited ends a wait between iterations when the run's definition may have changed,
+// because an edit may change what the loop waits for.
 var errEdited = errors.New("the definition was edited")
 
-// current returns what the run has in memory: its own edit, else what the
-// current iteration uses.
+// current returns the definition that the run has in memory: its own edit if it has
+// one, else the definition of the current iteration.
 func (r *liveRun) current() definitionVersion {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +41,8 @@ func (r *liveRun) current() definitionVersion {
 	return definitionVersion{r.def, r.hash, r.revision, r.edit}
 }
 
-// edits returns the number of the run's newest own edit. The caller holds r.mu.
+// editNumber returns the number of the run's newest own edit, 0 if it has none. The
+// caller holds r.mu.
 func (r *liveRun) editNumber() int {
 	if r.ownEdit == nil {
 		return 0
@@ -51,32 +53,32 @@ func (r *liveRun) editNumber() int {
 // newest returns the definition for the next iteration of the run.
 func (r *liveRun) newest() definitionVersion { return r.ex.newest(r.begin, r.current()) }
 
-// newest returns the definition for the next iteration of a run that has one in memory:
-// its own edit, else the newest revision of the stored sentinel, unless the run is
-// pinned or was started from a definition that is not stored.
+// newest returns the definition for the next iteration of a run that has one in memory.
+// That is the newest revision of the stored sentinel, unless the run has an edit of its
+// own, is pinned, or was started from a definition that is not stored.
 func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) definitionVersion {
 	if have.edit != 0 || have.revision == 0 || begin.Pinned {
 		return have
 	}
 	stored, err := ex.opt.Definitions.Head(begin.Sentinel)
 	if err != nil {
-		ex.svc.Log.Warn("newest revision cannot be read, the run keeps its own", "sentinel", begin.Sentinel, "error", err)
+		ex.svc.Log.Warn("newest revision cannot be read, the run keeps its current definition", "sentinel", begin.Sentinel, "error", err)
 		return have
 	}
 	if stored.Deleted || stored.Revision == 0 || stored.Revision == have.revision {
-		return have // of a deleted sentinel the runs continue with what they have
+		return have // runs of a deleted sentinel keep their definition
 	}
 	def, hash, err := ex.opt.Definitions.DecodeStored(stored.Definition, stored.ID)
 	if err != nil {
-		ex.svc.Log.Warn("newest revision cannot be used, the run keeps its own", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
+		ex.svc.Log.Warn("newest revision cannot be decoded, the run keeps its current definition", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
 		return have
 	}
 	return definitionVersion{def: def, hash: hash, revision: stored.Revision}
 }
 
-// cancelOnEdit returns a context for a wait between iterations that ends with
-// errEdited when the run's definition may have changed. The wait is over with
-// the call of the function.
+// cancelOnEdit returns a context for a wait between iterations. It is cancelled with
+// errEdited when the run's definition may have changed. The caller calls the returned
+// function when the wait is over.
 func (r *liveRun) cancelOnEdit() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.mu.Lock()
@@ -90,7 +92,7 @@ func (r *liveRun) cancelOnEdit() (context.Context, func()) {
 	}
 }
 
-// edited wakes the run if it waits between iterations.
+// wakeForEdit ends the run's wait between iterations, if it is in one, with errEdited.
 func (r *liveRun) wakeForEdit() {
 	r.mu.Lock()
 	wake := r.wake
@@ -100,8 +102,8 @@ func (r *liveRun) wakeForEdit() {
 	}
 }
 
-// wakeForRevision has the runs of a sentinel that wait between iterations look at its
-// new revision.
+// wakeForRevision wakes the runs of a sentinel that wait between iterations, so that
+// they use its new revision.
 func (ex *Executor) wakeForRevision(s revision.Stored) {
 	ex.mu.Lock()
 	var waiting []*liveRun
@@ -116,15 +118,15 @@ func (ex *Executor) wakeForRevision(s revision.Stored) {
 	}
 }
 
-// A encodedDefinition is a definition in the form records have it, so that a loop
-// of many short iterations does not encode it in each.
+// An encodedDefinition is a definition as records contain it. The run keeps the last
+// one so that a loop of many short iterations does not encode it in each.
 type encodedDefinition struct {
 	hash  string
 	value journal.Value
 }
 
-// recordDefinition returns c's definition for a record, empty if it is what the run began
-// with.
+// recordDefinition returns the definition of c for a record, empty if the run's first
+// record contains it already.
 func (r *liveRun) recordDefinition(c definitionVersion) (journal.Value, error) {
 	if c.hash == r.begin.Hash {
 		return journal.Value{}, nil
@@ -149,8 +151,8 @@ func (r *liveRun) recordDefinition(c definitionVersion) (journal.Value, error) {
 	return value, nil
 }
 
-// readDefinitions decodes, with some step types, the definition that a run used
-// last and its own edit, nil if it has none.
+// readDefinitions decodes the definition that a run used last, and the run's own edit,
+// nil if it has none.
 func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used definitionVersion, own *definitionVersion, err error) {
 	id := d.Start.Sentinel
 	if used, err = ex.readDefinition(d.Used, id, types); err != nil || d.Own.Edit == 0 {
@@ -160,7 +162,7 @@ func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.Typ
 	return used, &c, err
 }
 
-// readDefinition decodes a definition with the given step types.
+// readDefinition decodes a recorded definition with the given step types.
 func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types *sentinels.TypeSet) (definitionVersion, error) {
 	raw, err := ex.svc.Values.Load(d.Value)
 	if err != nil {

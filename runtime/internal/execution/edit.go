@@ -16,7 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// signalEdit is the type of the signal that holds a run's own edit.
+// signalEdit is the type of the signal record that contains an edit of the run.
 const signalEdit = "edit"
 
 // EditRun is Runtime.EditRun of package runtime.
@@ -36,13 +36,14 @@ func (ex *Executor) EditRun(ctx context.Context, id sentinels.RunID, opt run.Edi
 	}
 }
 
-// edit makes the run's next own definition out of base.
+// edit applies fn to base and returns the edited definition with its record.
 func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (definitionVersion, *journal.Record, error) {
 	if opt.ExpectHash != "" && opt.ExpectHash != base.hash {
 		return definitionVersion{}, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
 			Message: fmt.Sprintf("edit run %s: definition conflict: have hash %.12s, current is %.12s", id, opt.ExpectHash, base.hash)}
 	}
-	// Checked against the step types of now: what a run began with may be older.
+	// Apply checks against the current step types; those that the run began with may be
+	// older.
 	def, err := ex.opt.Definitions.Apply(base.def, fn)
 	if err != nil {
 		return definitionVersion{}, nil, err
@@ -60,11 +61,11 @@ func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int,
 	return next, &journal.Record{Kind: journal.Signal, Signal: body}, err
 }
 
-// editSelf edits a run that this process executes. Making the edit may take
-// as long as its plugins need to look at their steps; the run continues meanwhile,
-// and an iteration that begins before the edit is whole does not wait for it.
+// editSelf edits a run that this process executes. Plugins validate the edited steps,
+// which may take long. The run continues meanwhile: an iteration that begins before the
+// edit is complete uses the definition before it.
 func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (run.Edit, error) {
-	r.editing.Lock() // one edit after the other: each is made on the one before
+	r.editing.Lock() // edits are serialized: each is made on the result of the one before
 	defer r.editing.Unlock()
 	r.mu.Lock()
 	number := r.editNumber() + 1
@@ -86,9 +87,9 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 	return r.ex.runEdit(r.id, r.begin.Sentinel, next, rec), r.ex.opt.Health.Await(ctx, t)
 }
 
-// follow writes the edit down and has the next iteration use it. Both happen under
-// the lock of snapshots: one that is taken later holds the edit, and the records
-// behind one that was taken before do.
+// follow records the edit and makes the next iteration use it. Both happen under
+// r.snap: an iteration snapshot that is taken later contains the edit, and one that was
+// taken before is followed by the edit's record.
 func (r *liveRun) follow(next definitionVersion, rec *journal.Record) (*store.Ticket, error) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
@@ -96,17 +97,17 @@ func (r *liveRun) follow(next definitionVersion, rec *journal.Record) (*store.Ti
 	status := r.info.Status
 	r.mu.Unlock()
 	if status.Final() {
-		return nil, errf(abi.Conflict, "edit run %s: it is over: %s", r.id, status)
+		return nil, errf(abi.Conflict, "edit run %s: the run is over: %s", r.id, status)
 	}
-	// First in memory, so that the summary has it. An iteration that begins at once
-	// says the definition itself: its record may come before that of the edit.
+	// Set it in memory first, so that the summary shows it. An iteration that begins at
+	// once has the definition in its own start record, which may precede the edit's.
 	r.mu.Lock()
 	r.ownEdit = &next
 	r.mu.Unlock()
 	return r.Write(step.Commit{Summary: true}, rec), nil
 }
 
-// editMessage says who and why in one line of progress.
+// editMessage returns author and note of an edit as one line of progress.
 func editMessage(opt run.EditOptions) string {
 	if opt.By == "" {
 		return opt.Note
@@ -117,17 +118,17 @@ func editMessage(opt run.EditOptions) string {
 	return "by " + opt.By + ": " + opt.Note
 }
 
-// editStored writes an edit to the journal of a run that no process
-// executes. A resumed run follows it.
+// editStored appends an edit to the journal of a run that no process executes. It takes
+// effect when the run is resumed.
 func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (run.Edit, error) {
 	info, err := ex.Status(id)
 	if err != nil {
 		return run.Edit{}, err
 	}
 	if info.Status.Final() {
-		return run.Edit{}, errf(abi.Conflict, "edit run %s: it is over: %s", id, info.Status)
+		return run.Edit{}, errf(abi.Conflict, "edit run %s: the run is over: %s", id, info.Status)
 	}
-	// Before anything is read: an edit is made on what the journal says up to here.
+	// Read the position first: the edit is only valid if no record follows it.
 	seq, _, err := ex.opt.Store.LastSeq(string(id))
 	if err != nil {
 		return run.Edit{}, err
@@ -151,7 +152,7 @@ func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.
 	return ex.runEdit(id, info.Sentinel, next, rec), nil
 }
 
-// runEdit is what the caller of an edit receives.
+// runEdit returns the result of an edit for its caller.
 func (ex *Executor) runEdit(id sentinels.RunID, of sentinels.ID, next definitionVersion, rec *journal.Record) run.Edit {
 	return run.Edit{Run: id, Sentinel: of, Edit: next.edit, Revision: next.revision, Hash: next.hash, Time: time.UnixMicro(rec.Time).UTC(), Definition: next.def}
 }
@@ -162,6 +163,8 @@ func (ex *Executor) RunDefinition(id sentinels.RunID) (def *sentinels.Definition
 	return c.def, c.revision, c.edit, err
 }
 
+// runDefinition returns the definition of the run's next iteration, or the last one
+// that a finished run used.
 func (ex *Executor) runDefinition(id sentinels.RunID) (definitionVersion, error) {
 	if r := ex.live(id); r != nil {
 		return r.newest(), nil

@@ -14,10 +14,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// executingAtCrash returns the paths of the steps of a restored run that were
-// executing when the host went down: those that a crash counts against. A step
-// that only waited is not among them, nor a suspect that waited for its turn.
-// Steps that have ended since their last crash are forgotten.
+// findStepsAtCrash returns the execution paths of the steps of a restored run that were
+// executing when the host crashed; the crash is counted against these. Steps that only
+// waited are not included, nor suspects that waited for their turn. It also drops the
+// counts of steps that have ended since their last crash.
 func (r *liveRun) findStepsAtCrash() []string {
 	turn := r.info.Turn
 	r.info.Turn = ""
@@ -52,21 +52,21 @@ func (r *liveRun) findStepsAtCrash() []string {
 	return executing
 }
 
-// countCrash counts the crash against the steps that were executing. alone says
-// that of all runs only one step was.
+// countCrash counts the crash against the steps that were executing. alone reports that
+// only one step of all runs was.
 func (r *liveRun) countCrash(alone bool) {
 	if len(r.stepsAtCrash) == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	crashes := maps.Clone(r.info.Crashes) // others may look at the run already
+	crashes := maps.Clone(r.info.Crashes) // other goroutines may read the old map
 	if crashes == nil {
 		crashes = map[string]run.StepCrashes{}
 	}
 	for _, path := range r.stepsAtCrash {
 		c := crashes[path]
-		if alone || r.ex.svc.Limits.Suspected(c) { // a suspect executes only in its turn
+		if alone || r.ex.svc.Limits.Suspected(c) { // no other suspect executes during its turn
 			c.Alone++
 		}
 		c.Count++
@@ -75,7 +75,8 @@ func (r *liveRun) countCrash(alone bool) {
 	r.info.Crashes, r.stepsAtCrash = crashes, nil
 }
 
-// suspects returns how many steps of a restored run execute only in their turn.
+// suspects returns the number of steps of a restored run that execute only in their
+// turn.
 func (r *liveRun) suspects() (n int) {
 	for _, c := range r.info.Crashes {
 		if r.ex.svc.Limits.Suspected(c) && !r.ex.svc.Limits.Quarantined(c) {
@@ -85,8 +86,8 @@ func (r *liveRun) suspects() (n int) {
 	return n
 }
 
-// quarantine returns the step for which a restored run is held, nil if there is
-// none, or a decision about it is in the journal.
+// quarantine returns the quarantined step of a restored run, nil if it has none or the
+// journal already contains a decision about it.
 func (r *liveRun) quarantine() *run.Quarantine {
 	if !r.folded.Open {
 		return nil
@@ -101,8 +102,8 @@ func (r *liveRun) quarantine() *run.Quarantine {
 	return nil
 }
 
-// wasExecuting reports whether the attempt did something itself when its records
-// stop: its guest ran, or an effect was under way about which no person was asked.
+// wasExecuting reports whether the attempt was executing at its last record: its guest
+// ran, or an effect was under way that is not a pending decision.
 func wasExecuting(a *history.Attempt, path string, pending map[string]bool) bool {
 	for _, c := range a.Calls {
 		if c.End == nil && c.Start != nil {
@@ -112,31 +113,30 @@ func wasExecuting(a *history.Attempt, path string, pending map[string]bool) bool
 	return true
 }
 
-// Crashes returns what is counted against a step.
+// Crashes implements [step.State].
 func (r *liveRun) Crashes(path string) run.StepCrashes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.info.Crashes[path]
 }
 
-// LiftQuarantine forgets what was counted against a step and writes that the
-// decision was acted on: it does not answer for crashes to come.
+// LiftQuarantine implements [step.Decisions]. It also records that the decision was
+// used, so that it does not apply to later crashes.
 func (r *liveRun) LiftQuarantine(path string) {
 	r.mu.Lock()
-	left := maps.Clone(r.info.Crashes) // a summary under way may hold the map
+	left := maps.Clone(r.info.Crashes) // a summary that is being encoded may use the old map
 	delete(left, path)
 	r.info.Crashes = left
 	r.mu.Unlock()
 	r.Write(step.Commit{Summary: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: history.SignalUsed, Call: step.QuarantineName(path)}})
 }
 
-// quarantines returns the questions about quarantined steps of a run.
+// quarantines returns the pending decisions about quarantined steps.
 func quarantines(info run.Info) []run.PendingDecision {
 	return slices.DeleteFunc(slices.Clone(info.Decisions), func(q run.PendingDecision) bool { return q.Kind != run.DecisionQuarantine })
 }
 
-// lift lets the quarantined steps of a run execute again, as a decision about
-// each of them would.
+// liftQuarantines decides that the quarantined steps of a run execute again.
 func (ex *Executor) liftQuarantines(ctx context.Context, info run.Info, opt run.ResumeOptions) error {
 	for _, q := range quarantines(info) {
 		err := ex.Decide(ctx, info.ID, run.Decision{Call: q.Call, Verdict: "retry", By: opt.By, Comment: opt.Comment})
@@ -147,10 +147,10 @@ func (ex *Executor) liftQuarantines(ctx context.Context, info run.Info, opt run.
 	return nil
 }
 
-// needsComment is the error for a quarantine that is lifted without a reason.
+// needsComment returns the error for lifting a quarantine without a comment.
 func needsComment(id sentinels.RunID) *abi.Error {
 	return &abi.Error{
-		Code: abi.BadFields, Field: "comment", Message: fmt.Sprintf("run %s is quarantined: say why its step may execute again", id),
+		Code: abi.BadFields, Field: "comment", Message: fmt.Sprintf("run %s is quarantined: resuming it requires a comment", id),
 		Hint: fmt.Sprintf("sentinel resume %s --comment WHY", id),
 	}
 }

@@ -46,13 +46,13 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 		return err
 	}
 	if info.Parent != "" {
-		// By itself it would not share its tree's budget and limits.
+		// Resumed alone, it would not share the budget and limits of its tree.
 		up, err := ex.Status(info.Parent)
 		if err != nil && abi.CodeOf(err) != abi.NotFound {
 			return err
 		}
 		if err == nil && !up.Status.Final() && !up.Live {
-			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s belongs to run %s, which no process executes", id, info.Parent),
+			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s is a child of run %s, which no process executes", id, info.Parent),
 				Hint: "resume run " + string(info.Parent)}
 		}
 	}
@@ -67,6 +67,8 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 	return ex.takeOver(ctx, info, ex.live(info.Parent), resumeOptions{ResumeOptions: opt})
 }
 
+// needsExtension returns an error if the run is paused at a limit that more does not
+// extend.
 func needsExtension(id sentinels.RunID, limit string, more run.LimitExtension) error {
 	var missing string
 	switch {
@@ -84,10 +86,10 @@ func needsExtension(id sentinels.RunID, limit string, more run.LimitExtension) e
 	if missing == "" {
 		return nil
 	}
-	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s and needs a limit extension to continue", id, limit), Hint: "resume it with " + missing}
+	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s: resuming it requires a limit extension", id, limit), Hint: "resume it with " + missing}
 }
 
-// extendLimits adds to the limits of the run and records that.
+// extendLimits adds the extension to the limits of the run and records it.
 func (r *liveRun) extendLimits(opt run.ResumeOptions) *store.Ticket {
 	r.snap.Lock()
 	defer r.snap.Unlock()
@@ -96,24 +98,24 @@ func (r *liveRun) extendLimits(opt run.ResumeOptions) *store.Ticket {
 	return t
 }
 
-// resumeTree lets the runs of this process under a run continue that were paused
-// with their tree.
+// resumeTree resumes the active descendants of a run that were paused with their tree.
 func (ex *Executor) resumeTree(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
 	for _, c := range ex.liveDescendants(id) {
 		c.mu.Lock()
-		with := c.info.Status == sentinels.StatusPaused && c.info.PausedWith != ""
+		inTree := c.info.Status == sentinels.StatusPaused && c.info.PausedWith != ""
 		c.mu.Unlock()
-		if !with {
+		if !inTree {
 			continue
 		}
 		err := c.resume(ctx, run.ResumeOptions{By: opt.By})
-		if err != nil && abi.CodeOf(err) != abi.Conflict { // else it was resumed, or is over, meanwhile
+		if err != nil && abi.CodeOf(err) != abi.Conflict { // conflict: it was resumed or ended meanwhile
 			return err
 		}
 	}
 	return nil
 }
 
+// resume continues a paused run of this process. It returns when the resume is durable.
 func (r *liveRun) resume(ctx context.Context, opt run.ResumeOptions) error {
 	r.mu.Lock()
 	status, limit := r.info.Status, r.info.Limit

@@ -17,8 +17,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A bulkInterrupted returns for all runs at once what [Executions.Interrupted]
-// returns for one, for a host that would look through the same list for each.
+// bulkInterrupted is an optional method of [external.Executions]. It returns the
+// interrupted processes of all runs at once, for a host that would otherwise search the
+// same list for each run.
 type bulkInterrupted interface {
 	InterruptedRuns(ctx context.Context) (map[sentinels.RunID][]external.InterruptedExecution, error)
 }
@@ -38,7 +39,7 @@ func (ex *Executor) resumeAll(ctx context.Context, opt resumeOptions, log *recov
 	if bulk, ok := ex.svc.Executions.(bulkInterrupted); ok {
 		interrupted, err := bulk.InterruptedRuns(ctx)
 		if err != nil {
-			return fmt.Errorf("resume all: end what is left of their processes: %w", err)
+			return fmt.Errorf("resume all: end processes of the last host: %w", err)
 		}
 		if opt.interrupted = interrupted; interrupted == nil {
 			opt.interrupted = map[sentinels.RunID][]external.InterruptedExecution{}
@@ -58,16 +59,17 @@ func (ex *Executor) resumeAll(ctx context.Context, opt resumeOptions, log *recov
 			return
 		}
 		err := t.restore(ctx, root.info, root.parent, opt)
-		if err != nil && ex.live(root.info.ID) == nil { // else it was resumed meanwhile
+		if err != nil && ex.live(root.info.ID) == nil { // not nil: it was resumed meanwhile
 			log.addFailed(ex, root.info, err)
 			ex.svc.Log.Error("run cannot continue", "run", root.info.ID, "sentinel", root.info.Sentinel, "error", err)
 		}
 	})
-	t.begin() // also of what was restored when ctx ended: it is this process's by now
+	t.begin() // also after ctx has ended: this process owns the runs that it has restored
 	return context.Cause(ctx)
 }
 
-// each calls fn for every item, on as many goroutines as there are processors.
+// forEach calls fn for every item, on at most GOMAXPROCS goroutines, and returns when
+// all calls have.
 func forEach[T any](items []T, fn func(T)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -81,8 +83,8 @@ func forEach[T any](items []T, fn func(T)) {
 	wg.Wait()
 }
 
-// livingRuns reads the summaries of the runs that are not over, the oldest
-// first. One that cannot be read is lost, and no other.
+// unfinishedRuns returns the summaries of the runs that are not over, the oldest first.
+// One that cannot be read is added to the log as failed and left out.
 func (ex *Executor) unfinishedRuns(log *recoveryLog) ([]run.Info, error) {
 	var ids []sentinels.RunID
 	if err := ex.opt.Index.Unfinished(func(id sentinels.RunID) bool {
@@ -121,19 +123,21 @@ func (ex *Executor) unfinishedRuns(log *recoveryLog) ([]run.Info, error) {
 	return unfinished, nil
 }
 
-// A top is a run to take over that has none above it to take over.
+// A recoveryRoot is an unfinished run without an unfinished run above it that is to be
+// taken over as well.
 type recoveryRoot struct {
 	info   run.Info
-	parent *liveRun // the nearest one above that continues in this process already
+	parent *liveRun // the nearest run above that this process executes already; nil if there is none
 }
 
-// tops returns the runs to begin with. Those below come with them.
+// roots returns the runs where recovery begins. Restoring one also restores its
+// descendants.
 func (ex *Executor) roots(unfinished []run.Info) ([]recoveryRoot, error) {
 	isUnfinished := make(map[sentinels.RunID]bool, len(unfinished))
 	for _, info := range unfinished {
 		isUnfinished[info.ID] = true
 	}
-	over := map[sentinels.RunID]sentinels.RunID{} // of runs that are over: their parents
+	over := map[sentinels.RunID]sentinels.RunID{} // parents of finished runs
 	var out []recoveryRoot
 	for _, info := range unfinished {
 		if ex.live(info.ID) != nil {
@@ -147,7 +151,7 @@ func (ex *Executor) roots(unfinished []run.Info) ([]recoveryRoot, error) {
 				if err != nil && !found {
 					return nil, err
 				}
-				next = up.Parent // none above a run that retention took
+				next = up.Parent // empty if retention has removed the run
 				over[above] = next
 			}
 			above = next
@@ -162,17 +166,13 @@ func (ex *Executor) roots(unfinished []run.Info) ([]recoveryRoot, error) {
 	return out, nil
 }
 
-// A recoveryLog gathers a [Recovery]. A nil one gathers nothing.
-//
-// # Concurrency
-//
-// Safe for concurrent use.
+// A recoveryLog builds a [run.Recovery]. The methods of a nil recoveryLog do nothing.
 type recoveryLog struct {
 	mu  sync.Mutex
 	rec run.Recovery
 }
 
-// took notes a run that was taken over as info has it.
+// addResumed adds a run that was taken over with the summary info.
 func (l *recoveryLog) addResumed(r *liveRun, info run.Info) {
 	if l == nil {
 		return
@@ -193,7 +193,7 @@ func (l *recoveryLog) addResumed(r *liveRun, info run.Info) {
 	}
 }
 
-// lost notes a run that cannot be taken over, and those below it.
+// addFailed adds a run that cannot be taken over, and its descendants.
 func (l *recoveryLog) addFailed(ex *Executor, info run.Info, err error) {
 	if l == nil {
 		return
@@ -203,7 +203,7 @@ func (l *recoveryLog) addFailed(ex *Executor, info run.Info, err error) {
 	l.rec.Failed = append(l.rec.Failed, run.Unrestored{Run: info.ID, Sentinel: info.Sentinel, Error: step.AsError(err, abi.Internal)})
 	l.mu.Unlock()
 	if belowErr != nil {
-		return // it is the reason that err gives
+		return // err has the same cause
 	}
 	for _, c := range below {
 		if ex.live(c.ID) == nil {
@@ -212,7 +212,8 @@ func (l *recoveryLog) addFailed(ex *Executor, info run.Info, err error) {
 	}
 }
 
-// sorted returns the recovery in the order of the runs' starts.
+// sorted returns the recovery with its lists in the order in which the runs were
+// started.
 func (l *recoveryLog) sorted() run.Recovery {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,7 +227,7 @@ func (l *recoveryLog) sorted() run.Recovery {
 	return rec
 }
 
-// doubts lists the calls of a restored run that were cut off, before it continues.
+// doubts returns the calls in doubt of a restored run, before it continues.
 func (r *liveRun) doubts() []run.Doubt {
 	var out []run.Doubt
 	add := func(call, address, what string, choice sentinels.Interrupt) {
@@ -252,7 +253,7 @@ func (r *liveRun) doubts() []run.Doubt {
 	return out
 }
 
-// stepInterrupt returns what is said about calls in doubt of the step at address.
+// stepInterrupt returns the onInterrupt setting that applies to the step at address.
 func (r *liveRun) stepInterrupt(address string) sentinels.Interrupt {
 	var own sentinels.Interrupt
 	if s, err := r.Definition().StepAt(address); err == nil {

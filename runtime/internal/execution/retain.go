@@ -4,8 +4,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// noteIteration remembers where an iteration begins, whose first records were just
-// written.
+// noteIteration remembers at which record an iteration begins. The iteration's first
+// records, whose number is given, were just written.
 func (r *liveRun) noteIteration(records int) {
 	r.log.mu.Lock()
 	bytes := r.log.bytes
@@ -15,7 +15,8 @@ func (r *liveRun) noteIteration(records int) {
 	r.keptIterations.Add(r.folded.Seq+1-uint64(records), bytes)
 }
 
-// retain removes the records of iterations beyond the limits.
+// trimJournal removes the records of iterations beyond the limits KeepIterations and
+// KeepBytes.
 func (r *liveRun) trimJournal() {
 	r.log.mu.Lock()
 	bytes := r.log.bytes

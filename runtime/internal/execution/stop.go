@@ -38,7 +38,7 @@ func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
 	return ex.stopStored(ctx, info)
 }
 
-// stopStored ends a run that no process executes, and all runs below it.
+// stopStored stops a run that no process executes, and its descendants.
 func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
 	unfinished, _, err := ex.descendants(info.ID)
 	if err != nil {
@@ -63,8 +63,8 @@ func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
 	return err
 }
 
-// stopTree cancels a live run and every live descendant with cause. Parents come
-// first: a parent must not see its child end and continue.
+// stopTree cancels an active run and its active descendants. Parents are cancelled
+// first, because a parent must not see its child end and continue.
 func (ex *Executor) stopTree(id sentinels.RunID, cause error) {
 	if r := ex.live(id); r != nil {
 		r.cancel(stopCause(cause))
@@ -74,6 +74,7 @@ func (ex *Executor) stopTree(id sentinels.RunID, cause error) {
 	}
 }
 
+// stopCause returns the cause with which descendants of a cancelled run are cancelled.
 func stopCause(cause error) error {
 	if errors.Is(cause, step.ErrShutdown) {
 		return step.ErrShutdown
@@ -81,8 +82,8 @@ func stopCause(cause error) error {
 	return step.ErrStopped
 }
 
-// stopDescendants ends what the run started and waits for it. What one of them
-// started in the meantime is found when that one is gone.
+// stopDescendants stops the run's active descendants and waits until they have ended. A
+// descendant may start further runs before it ends, so this repeats until none is left.
 func (r *liveRun) stopDescendants() {
 	for {
 		below := r.ex.liveDescendants(r.id)
@@ -98,7 +99,7 @@ func (r *liveRun) stopDescendants() {
 	}
 }
 
-// below returns the runs of this process under a run, parents first.
+// liveDescendants returns the active descendants of a run, parents first.
 func (ex *Executor) liveDescendants(id sentinels.RunID) []*liveRun {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()

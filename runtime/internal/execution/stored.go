@@ -12,8 +12,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// signalStored writes a signal to the journal of a run that no process
-// executes. A resume of the run finds it there.
+// signalStored appends a signal to the journal of a run that no process executes. It
+// takes effect when the run is resumed.
 func (ex *Executor) signalStored(ctx context.Context, info run.Info, sig *journal.SignalBody) error {
 	var left []run.PendingDecision
 	for _, q := range info.Decisions {
@@ -25,6 +25,8 @@ func (ex *Executor) signalStored(ctx context.Context, info run.Info, sig *journa
 	return ex.appendStored(ctx, &info, &journal.Record{Kind: journal.Signal, Signal: sig})
 }
 
+// appendStored appends a record to the journal of a run that no process executes, and
+// writes its summary.
 func (ex *Executor) appendStored(ctx context.Context, info *run.Info, rec *journal.Record) error {
 	seq, _, err := ex.opt.Store.LastSeq(string(info.ID))
 	if err != nil {
@@ -33,13 +35,14 @@ func (ex *Executor) appendStored(ctx context.Context, info *run.Info, rec *journ
 	return ex.appendAfter(ctx, seq, info, rec)
 }
 
-// errTakenOver says that a run which no process executed is owned by
-// this one by now.
-var errTakenOver = errf(abi.Conflict, "the run was taken over meanwhile")
+// errTakenOver is returned if this process has taken over the run since the caller
+// looked.
+var errTakenOver = errf(abi.Conflict, "the run was resumed meanwhile")
 
-// appendAfter is appendStored for the case that seq is still the newest record;
-// else it is [store.ErrSequence]. A record that came into the journal while the
-// run is taken over would cut it off from its own.
+// appendAfter is appendStored for a caller that has read the journal up to record seq.
+// If seq is not the newest record any more, the error is [store.ErrSequence]. It
+// excludes takeovers: a record that is appended during one would conflict with those of
+// the run.
 func (ex *Executor) appendAfter(ctx context.Context, seq uint64, info *run.Info, rec *journal.Record) error {
 	ex.takeoverMu.Lock()
 	defer ex.takeoverMu.Unlock()
@@ -69,7 +72,7 @@ func (ex *Executor) appendAfter(ctx context.Context, seq uint64, info *run.Info,
 	if !over.Status.Final() {
 		return ex.opt.Health.Await(ctx, ticket)
 	}
-	ticket.OnDone(func(err error) { // even if the caller has gone
+	ticket.OnDone(func(err error) { // even if the caller has given up
 		if err == nil {
 			ex.opt.Index.Ended(over)
 		}
@@ -77,6 +80,6 @@ func (ex *Executor) appendAfter(ctx context.Context, seq uint64, info *run.Info,
 	if err := ex.opt.Health.Await(ctx, ticket); err != nil {
 		return err
 	}
-	ex.opt.Index.Ended(over) // receipts may come after us
+	ex.opt.Index.Ended(over) // OnDone may be called after Await has returned
 	return nil
 }

@@ -30,6 +30,7 @@ func (ex *Executor) Status(id sentinels.RunID) (run.Info, error) {
 	return info, nil
 }
 
+// summary returns the current summary.
 func (r *liveRun) summary() run.Info {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,7 +44,7 @@ func (r *liveRun) summary() run.Info {
 	return info
 }
 
-// Summary returns the summary of a run that this process executes.
+// Summary returns the summary of an active run.
 func (ex *Executor) Summary(id sentinels.RunID) (run.Info, bool) {
 	r := ex.live(id)
 	if r == nil {
@@ -52,7 +53,7 @@ func (ex *Executor) Summary(id sentinels.RunID) (run.Info, bool) {
 	return r.summary(), true
 }
 
-// Starting returns the runs whose start is on its way to the store.
+// Starting returns the summaries of runs whose start is not durable yet.
 func (ex *Executor) Starting() []run.Info {
 	ex.mu.Lock()
 	unstored := slices.Collect(maps.Values(ex.unstored))
@@ -64,8 +65,8 @@ func (ex *Executor) Starting() []run.Info {
 	return infos
 }
 
-// Waiting returns how many runs have begun to wait: nothing of them executes,
-// and what they wait for is in the journal.
+// Waiting returns the number of active runs that wait: no step executes, and the
+// journal contains what the run waits for.
 func (ex *Executor) Waiting() int {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -78,10 +79,11 @@ func (ex *Executor) Waiting() int {
 	return n
 }
 
+// isWaiting reports whether the run waits and has recorded the start of a host call.
 func (r *liveRun) isWaiting() bool {
-	const started = 4 // records of a run, an iteration, a step and a call that began
+	const started = 4 // start records of the run, an iteration, a step and a host call
 	if !r.slot.TryLock() {
-		return false // another step enters, and holds it until there is space
+		return false // a step waits for an execution slot
 	}
 	idle := r.active == 0
 	r.slot.Unlock()

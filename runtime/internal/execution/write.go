@@ -11,17 +11,16 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// journalLog orders a run's records. Its lock is held while records get their
-// numbers, are applied to the run's state and are enqueued, so that all three
-// have one order.
+// A journalLog orders a run's records. Its lock is held while records are numbered,
+// applied to the run's state and enqueued, so that all three have one order.
 type journalLog struct {
 	mu    sync.Mutex
-	bytes int64 // kept in the store, about
+	bytes int64 // approximate size of the records that the store keeps
 }
 
-// Write appends records to the run's journal, in order, in one commit, and
-// applies them to the run's state. Nothing else changes that state. A record that
-// cannot be encoded or applied is a fault of the program and panics.
+// Write appends records to the run's journal, in order, in one commit, and applies them
+// to the run's state. Nothing else changes that state. It panics if a record cannot be
+// encoded or applied, which is a bug.
 func (r *liveRun) Write(c step.Commit, records ...*journal.Record) *store.Ticket {
 	now := time.Now().UnixMicro()
 	elapsed := r.clock.Elapsed().Microseconds()
@@ -51,8 +50,8 @@ func (r *liveRun) Write(c step.Commit, records ...*journal.Record) *store.Ticket
 	return r.ex.opt.Store.Enqueue(b)
 }
 
-// apply applies records to the run's state and returns the number of the first
-// one. The caller holds r.log.mu.
+// apply applies records to the run's state and returns the number of the first one. The
+// caller holds r.log.mu.
 func (r *liveRun) apply(records []*journal.Record) (first uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,14 +70,14 @@ func (r *liveRun) apply(records []*journal.Record) (first uint64) {
 			observe(r.id, &r.folded)
 		}
 	}
-	// The engine has the definitions decoded, and ten thousand runs that wait
-	// would each hold a text.
+	// r.def is decoded already. The text would be kept in memory by each of ten
+	// thousand waiting runs.
 	r.folded.Definitions.Unload()
 	return first
 }
 
-// summaryPut returns the write of the run's summary. The caller holds r.log.mu, so
-// that summaries are written in the order of what they sum up.
+// summaryPut returns the write of the run's summary. The caller holds r.log.mu, so that
+// summaries are written in the order of the changes that they contain.
 func (r *liveRun) summaryPut() store.Put {
 	r.mu.Lock()
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.folded.Iteration, r.folded.Usage, time.Now().UTC()
