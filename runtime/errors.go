@@ -10,7 +10,7 @@ import (
 
 // Errors of [Open].
 var (
-	// ErrHeld says that another process has the store open.
+	// ErrHeld means that another process has the store open.
 	ErrHeld = statefolder.ErrHeld
 	// ErrClosed is returned by every method after Close.
 	ErrClosed = execution.ErrClosed
@@ -21,7 +21,7 @@ func errf(code abi.Code, format string, args ...any) *abi.Error {
 	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// asError gives err a code: its own if it has one, else fallback.
+// asError returns err with a code: its own, or fallback if it has none.
 func asError(err error, fallback abi.Code) *abi.Error {
 	if e := abi.As(err); e != nil {
 		return e

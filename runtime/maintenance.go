@@ -38,7 +38,7 @@ type (
 // hint names the way out. Nothing of the store was changed.
 var ErrDamaged = store.ErrDamaged
 
-// An upkeep is what looks after the store.
+// An upkeep runs the maintenance of the store.
 type upkeep struct {
 	health    *health.Monitor
 	snapshots *snapshots.Keeper // nil without a state folder
@@ -75,7 +75,7 @@ func (u *upkeep) takeLastSnapshot() {
 // process has the state open does not matter.
 func Snapshots(dir string) ([]Snapshot, error) { return snapshots.List(dir) }
 
-// openSnapshots makes what takes snapshots of the store in the state folder.
+// openSnapshots creates the keeper of store snapshots in the state folder.
 func (rt *Runtime) openSnapshots(db snapshots.Store) (*snapshots.Keeper, error) {
 	return snapshots.Open(snapshots.Options{
 		Dir: rt.opt.Dir, Store: db, Log: rt.opt.Logger, Every: rt.opt.SnapshotEvery, MinFree: rt.opt.MinFree,
@@ -93,7 +93,7 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 	return rt.upkeep.snapshots.Take(ctx, why)
 }
 
-// newPruner makes what removes runs that have ended.
+// newPruner creates the pruner of finished runs.
 func (rt *Runtime) newPruner() *retention.Pruner {
 	return retention.New(retention.Options{
 		Store:     rt.db,
