@@ -10,9 +10,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 )
 
-// Child says how to start the helper process of this program: a Path and its
-// Args, with nothing in its environment but Env and a marker. The program it
-// starts must begin with [ServeChild]. The zero value is this program again.
+// Child is the command that starts the helper process of this program. Its environment
+// contains only Env and a marker. The program must begin with [ServeChild]. The zero
+// value is this program itself.
 type Child struct {
 	Path string
 	Args []string
@@ -28,13 +28,13 @@ func ServeChild() {
 		os.Exit(0)
 	}
 	if kind := subprocess.Kind(); kind != "" {
-		// Going on would start a host where its parent expects a child.
-		fmt.Fprintf(os.Stderr, "serve child %q: this program has no such child\n", kind)
+		// Continuing would start a host where the parent expects a child.
+		fmt.Fprintf(os.Stderr, "serve child: unknown kind %q\n", kind)
 		os.Exit(2)
 	}
 }
 
-// resolve returns the command to start, the zero value if none may be.
+// resolve returns the command to start, the zero value if no child can be started.
 func (c Child) resolve() subprocess.Command {
 	if c.Path == "" {
 		c.Path = subprocess.Self().Path

@@ -6,8 +6,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Start begins a run of def and returns its id once the beginning is in the
-// store's queue; [Runtime.Wait] returns its result.
+// Start starts a run of def and returns its id once the first record is queued for its
+// commit; [Runtime.Wait] returns its result.
 func (rt *Runtime) Start(ctx context.Context, def *sentinels.Definition, opt StartOptions) (sentinels.RunID, error) {
 	return rt.exec.Start(ctx, def, opt)
 }
@@ -82,9 +82,9 @@ func (rt *Runtime) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.
 	return rt.exec.Turn(ctx, id, turn, delta)
 }
 
-// Pause holds a run back at its next step boundary: what is under way ends and
-// is recorded, nothing starts. Its clock stands still. Pausing a paused run
-// changes nothing.
+// Pause pauses a run at its next step boundary: steps that are executing end and are
+// recorded, and no step starts. The active time of the run stands still. Pausing a
+// paused run has no effect.
 func (rt *Runtime) Pause(ctx context.Context, id sentinels.RunID, by string) error {
 	return rt.exec.Pause(ctx, id, by)
 }

@@ -144,7 +144,7 @@ func TestEventBytesOfAnIteration(t *testing.T) {
 func TestEventBytesBeginAnew(t *testing.T) {
 	rt, _ := openEmitting(t, store.NewMemory(), 100)
 	res := runToEnd(t, rt, emitsAll(`{"type":"count","max":3}`, emits("emit/fail", 100, "failed"), emits("emit/large", 100, "large"), emits("say", 100, "a")), runtime.StartOptions{})
-	if diff := cmp.Diff([]string{"the command's result has more than 256 KiB", "ok"}, outcomes(t, res, "large", "a")); diff != "" {
+	if diff := cmp.Diff([]string{"the result of the command exceeds 256 KiB", "ok"}, outcomes(t, res, "large", "a")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if events, err := rt.Events("e", 10); len(events) != 3 || err != nil {

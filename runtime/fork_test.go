@@ -208,19 +208,19 @@ func TestForkRefuses(t *testing.T) {
 		want string
 		hint string
 	}{
-		"nested address":       {runtime.ForkOptions{From: "1.steps.0"}, abi.BadFields, "it is nested", "begin with the step around it, 1"},
-		"nested name":          {runtime.ForkOptions{From: "inner"}, abi.BadFields, "it is nested", "begin with the step around it, 1"},
-		"no such step":         {runtime.ForkOptions{From: "unknown"}, abi.NotFound, `no step has that address, id or name`, ""},
+		"nested address":       {runtime.ForkOptions{From: "1.steps.0"}, abi.BadFields, "it is a nested step", "begin with the step around it, 1"},
+		"nested name":          {runtime.ForkOptions{From: "inner"}, abi.BadFields, "it is a nested step", "begin with the step around it, 1"},
+		"no such step":         {runtime.ForkOptions{From: "unknown"}, abi.NotFound, `want the address, id or name of a step`, ""},
 		"behind the end":       {runtime.ForkOptions{From: "4"}, abi.NotFound, "4 steps", ""},
-		"not done":             {runtime.ForkOptions{From: "3"}, abi.Conflict, "had not done step 2 in iteration 3", "begin with step 2 at the latest"},
-		"not made":             {runtime.ForkOptions{Iteration: 4}, abi.NotFound, "has made 3 iterations, not 4", ""},
-		"gone":                 {runtime.ForkOptions{Iteration: 1}, abi.NotFound, "went with retention", "iterations 3 to 3 are kept"},
-		"its start is gone":    {runtime.ForkOptions{Iteration: 2}, abi.NotFound, "went with retention", "iterations 3 to 3 are kept"},
+		"not done":             {runtime.ForkOptions{From: "3"}, abi.Conflict, "iteration 3 had not completed step 2", "begin with step 2 at the latest"},
+		"not made":             {runtime.ForkOptions{Iteration: 4}, abi.NotFound, "has executed 3 iterations, not 4", ""},
+		"gone":                 {runtime.ForkOptions{Iteration: 1}, abi.NotFound, "the records of iteration 1 were removed", "iterations 3 to 3 are kept"},
+		"its start is gone":    {runtime.ForkOptions{Iteration: 2}, abi.NotFound, "the records of iteration 2 were removed", "iterations 3 to 3 are kept"},
 		"no such revision":     {runtime.ForkOptions{Revision: 9}, abi.NotFound, "no revision 9", "revisions 1 to 1 are kept"},
 		"two definitions":      {runtime.ForkOptions{Revision: 1, Latest: true}, abi.BadFields, "exclude each other", ""},
 		"an unknown input":     {runtime.ForkOptions{Inputs: map[string]json.RawMessage{"m": json.RawMessage("1")}}, abi.BadFields, `has no input "m"`, ""},
-		"a bad input":          {runtime.ForkOptions{Inputs: map[string]json.RawMessage{"n": json.RawMessage(`"x"`)}}, abi.BadFields, "is no integer", ""},
-		"another's definition": {runtime.ForkOptions{Definition: &sentinels.Definition{ID: "x"}}, abi.BadFields, `the run is of "rerun"`, ""},
+		"a bad input":          {runtime.ForkOptions{Inputs: map[string]json.RawMessage{"n": json.RawMessage(`"x"`)}}, abi.BadFields, "invalid input \"n\"", ""},
+		"another's definition": {runtime.ForkOptions{Definition: &sentinels.Definition{ID: "x"}}, abi.BadFields, "the definition has the id \"x\"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := rt.Fork(within(t), old, tt.opt)

@@ -12,7 +12,7 @@ import (
 // Health reports whether the runtime can store what happens.
 type Health = maintenance.Health
 
-// newMonitor makes what watches store, disk and memory.
+// newMonitor creates the monitor of store, disk and memory.
 func (rt *Runtime) newMonitor() *health.Monitor {
 	opt := health.Options{
 		Dir: rt.opt.Dir, MinFree: rt.opt.MinFree, Store: rt.db, Log: rt.opt.Logger,
@@ -33,11 +33,11 @@ func (rt *Runtime) newMonitor() *health.Monitor {
 // ballast in the state folder is deleted. Reads continue. It ends by itself.
 func (rt *Runtime) Health() Health { return rt.upkeep.health.Health() }
 
-// IsDiskFull reports whether err says that there is no space to write: the disk
-// or a quota is full, or a file may not grow.
+// IsDiskFull reports whether err means that there is no space to write: the disk or a
+// quota is full, or a file may not grow.
 func IsDiskFull(err error) bool { return store.IsFull(err) }
 
-// writable refuses what would begin something new while the runtime is read-only.
+// writable returns an error while the runtime is read-only.
 func (rt *Runtime) writable() error { return rt.upkeep.health.Writable() }
 
 // await waits for a commit on behalf of a caller outside of any run. It does not
@@ -58,7 +58,7 @@ func (rt *Runtime) putBlob(data []byte) (string, error) {
 	return rt.upkeep.health.PutBlob(rt.ctx, data)
 }
 
-// heldCondition logs that a condition waits for an open file.
+// heldCondition logs that a condition waits for a file descriptor.
 func (rt *Runtime) heldCondition(err error, wait time.Duration) {
 	rt.opt.Logger.Warn("condition waits for an open file", "again", wait, "error", err)
 }

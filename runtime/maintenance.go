@@ -8,6 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/repair"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
@@ -38,7 +39,7 @@ type (
 // hint names the way out. Nothing of the store was changed.
 var ErrDamaged = store.ErrDamaged
 
-// An upkeep is what looks after the store.
+// An upkeep runs the maintenance of the store.
 type upkeep struct {
 	health    *health.Monitor
 	snapshots *snapshots.Keeper // nil without a state folder
@@ -75,7 +76,7 @@ func (u *upkeep) takeLastSnapshot() {
 // process has the state open does not matter.
 func Snapshots(dir string) ([]Snapshot, error) { return snapshots.List(dir) }
 
-// openSnapshots makes what takes snapshots of the store in the state folder.
+// openSnapshots creates the keeper of store snapshots in the state folder.
 func (rt *Runtime) openSnapshots(db snapshots.Store) (*snapshots.Keeper, error) {
 	return snapshots.Open(snapshots.Options{
 		Dir: rt.opt.Dir, Store: db, Log: rt.opt.Logger, Every: rt.opt.SnapshotEvery, Keep: rt.opt.KeepSnapshots, MinFree: rt.opt.MinFree,
@@ -88,12 +89,12 @@ func (rt *Runtime) openSnapshots(db snapshots.Store) (*snapshots.Keeper, error) 
 // takes one before. A runtime without a state folder has none: unavailable.
 func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 	if rt.upkeep.snapshots == nil {
-		return Snapshot{}, errf(abi.Unavailable, "take snapshot: the state is in memory only")
+		return Snapshot{}, failure.New(abi.Unavailable, "take snapshot: the state is in memory only")
 	}
 	return rt.upkeep.snapshots.Take(ctx, why)
 }
 
-// newPruner makes what removes runs that have ended.
+// newPruner creates the pruner of finished runs.
 func (rt *Runtime) newPruner() *retention.Pruner {
 	return retention.New(retention.Options{
 		Store:     rt.db,

@@ -247,7 +247,7 @@ func TestRecoveryNeedsTheRecordsOfAnIteration(t *testing.T) {
 	})
 	rt := open(t, newFakeHost(), db.Memory, runtime.Options{})
 	err := rt.Resume(within(t), id, runtime.ResumeOptions{})
-	if err == nil || !strings.Contains(err.Error(), "records are missing behind the first one") {
+	if err == nil || !strings.Contains(err.Error(), "records are missing after the first one") {
 		t.Errorf("got %v", err)
 	}
 }

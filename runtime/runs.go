@@ -44,7 +44,6 @@ func Unfinished() []sentinels.Status { return run.Unfinished() }
 // beside what could be.
 func (rt *Runtime) Runs(f RunFilter) ([]RunInfo, error) { return rt.index.List(f) }
 
-// Totals returns what the runs of a sentinel come to; nothing for one that has
-// none. The first call of a process looks at every run there is, later ones at
-// none.
+// Totals returns totals of the runs of a sentinel, zero if it has none. The first call
+// of a process reads every run, later calls read none.
 func (rt *Runtime) Totals(id sentinels.ID) (RunTotals, error) { return rt.index.Totals(id) }

@@ -5,17 +5,17 @@ import "time"
 // Stats are figures of a runtime and its store. Counts of the
 // store are exact and begin at Open.
 type Stats struct {
-	Runs      int `json:"runs"`      // that this process executes
-	Executing int `json:"executing"` // of them: a guest or an effect runs now
-	Resident  int `json:"resident"`  // guests in memory that wait
+	Runs      int `json:"runs"`      // active runs
+	Executing int `json:"executing"` // active runs that execute a guest or an effect now
+	Resident  int `json:"resident"`  // waiting guests in memory
 
 	Commits    uint64        `json:"commits"`
 	Records    uint64        `json:"records"`
 	Queued     int           `json:"queued"` // batches that wait for their commit
 	LastCommit time.Duration `json:"-"`
-	StoreBytes int64         `json:"storeBytes"` // of the database file; 0 in memory
-	FreeBytes  int64         `json:"freeBytes"`  // of them: hold nothing, and are used again
-	Blobs      uint64        `json:"blobs"`      // written
+	StoreBytes int64         `json:"storeBytes"` // size of the database file; 0 in memory
+	FreeBytes  int64         `json:"freeBytes"`  // unused part of StoreBytes, available for new data
+	Blobs      uint64        `json:"blobs"`      // blobs written
 	BlobBytes  uint64        `json:"blobBytes"`
 }
 

@@ -325,7 +325,7 @@ func TestFireThatCannotStart(t *testing.T) {
 	s.save(t, "a", `"inputs":{"x":{"type":"string","required":true}},"concurrency":"queue","trigger":{"type":"test"}`)
 	adm := s.fire(t, "a", 0, fired(1))
 	i := s.info(t, "a", 0)
-	if adm.Outcome != triggers.Refused || !strings.Contains(adm.Reason, `needs the input "x"`) || i.Problem == "" || i.Refused != 1 {
+	if adm.Outcome != triggers.Refused || !strings.Contains(adm.Reason, `requires the input "x"`) || i.Problem == "" || i.Refused != 1 {
 		t.Errorf("%+v, %+v", adm, i)
 	}
 	sums(t, i)

@@ -8,7 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -100,7 +100,7 @@ func (rt *Runtime) filter(ctx context.Context, condition string, e *sentinels.Ev
 		return eventlog.Variable(e), true
 	})
 	if err != nil {
-		return false, step.AsError(err, abi.Plugin)
+		return false, failure.From(err, abi.Plugin)
 	}
 	return v.Truthy, nil
 }

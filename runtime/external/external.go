@@ -13,11 +13,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Commands is everything a step can ask of the world by name. The host
-// implements it with its registry; an embedder may bring their own.
+// Commands are the commands of the host, which steps call by name. The host implements
+// it with its registry.
 //
-// Call is safe for concurrent use, honours ctx, and returns *abi.Error values
-// where it can say what kind of error it was.
+// Call is safe for concurrent use, honours ctx, and returns errors of type *abi.Error
+// where a code is known.
 type Commands interface {
 	Lookup(name string) (CommandInfo, bool)
 	// Tools returns what a model may be offered: the public commands that one
@@ -29,21 +29,20 @@ type Commands interface {
 	Call(ctx context.Context, call CommandCall) (json.RawMessage, error)
 }
 
-// CommandInfo is what the engine needs to know of a command to decide about
-// durability, references and model tools.
+// CommandInfo describes a command to the engine.
 type CommandInfo struct {
 	Name       string
 	Summary    string
 	Input      json.RawMessage // JSON Schema of the parameters
 	ReadOnly   bool            // repeating it after a crash is safe
-	Idempotent bool            // likewise
-	Private    bool            // not in "*" nor in the pattern of a family above its own
-	ByName     bool            // in no pattern at all: it executes code, or puts files in place that others run
+	Idempotent bool            // a call that is repeated with its key has its effect once
+	Private    bool            // matched neither by "*" nor by the pattern of a family above its own
+	ByName     bool            // matched by no pattern: it executes code, or writes files that others execute
 	// Reads names, by parameter, the values with which a call only reads.
 	Reads   map[string][]string
-	InStore bool     // its writes go through CommandCall.Documents alone and commit with its answer
+	InStore bool     // it writes only CommandCall.Documents, which commit with its answer
 	Shell   []string // parameters that are shell lines
-	Raw     []string // parameters handed over as written
+	Raw     []string // parameters whose references are not resolved
 }
 
 // NamedBy reports whether one of the patterns names the command: its own name;
@@ -83,7 +82,7 @@ func (info CommandInfo) OnlyReads(raw json.RawMessage) bool {
 	return false
 }
 
-// CommandCall is one call. See host/command.Call, which mirrors it.
+// A CommandCall is one call of a command. host/command.Call mirrors it.
 type CommandCall struct {
 	Command   string
 	Params    json.RawMessage
@@ -100,17 +99,17 @@ type CommandCall struct {
 	Documents *document.Tx // nil unless the command is InStore
 }
 
-// Models answers turns of language models.
+// Models execute turns of language models.
 type Models interface {
 	// Quote says what a turn may cost at worst, and with which model, before
 	// it is made. Priced is false for a model whose price is not known.
 	Quote(ctx context.Context, turn sentinels.Turn) (ModelQuote, error)
-	// Turn makes it. delta, if not nil, receives the text as it arrives; it
-	// may block the stream and is not called after Turn returned.
+	// Turn executes a turn. delta, if not nil, receives the text as it arrives; it may
+	// block the stream and is not called after Turn has returned.
 	Turn(ctx context.Context, turn sentinels.Turn, delta func(text string)) (sentinels.Reply, error)
 }
 
-// ModelQuote is the worst case of one turn.
+// ModelQuote is the maximum usage of one turn.
 type ModelQuote struct {
 	Provider string
 	Model    string
@@ -134,8 +133,8 @@ type Executions interface {
 	Memory(run sentinels.RunID) int64
 }
 
-// An InterruptedExecution is known by its id, which the answer of the call
-// that started it has as "executionId".
+// An InterruptedExecution is an execution whose process died with the host. Execution
+// is its id, which the call that started it has returned as "executionId".
 type InterruptedExecution struct {
 	Execution string
 	Path      string // execution path of the step that started it
@@ -146,7 +145,7 @@ type Contexts interface {
 	Build(ctx context.Context, request ContextRequest) (json.RawMessage, error)
 }
 
-// ContextRequest says what context a definition wants.
+// ContextRequest describes the context that a definition requests.
 type ContextRequest struct {
 	Recipe    string
 	Sources   []string
@@ -166,10 +165,9 @@ type Folders interface {
 	Do(ctx context.Context, call PluginCall) (json.RawMessage, error)
 }
 
-// A PluginCall is what a plugin asks of the outside by itself, not through
-// a command.
+// A PluginCall is a request of a plugin itself rather than of a command.
 type PluginCall struct {
-	Plugin    string // its name, for messages
+	Plugin    string // name of the plugin, for messages
 	Run       sentinels.RunID
 	Workspace string // of the run
 	Key       string // idempotency key of the call

@@ -7,7 +7,7 @@ import (
 
 // A PendingDecision is something that a person has to decide before a run continues.
 type PendingDecision struct {
-	Call      string       `json:"call"` // names it in a [Decision]: path!number
+	Call      string       `json:"call"` // name of the decision: path!number; see [Decision]
 	Kind      DecisionKind `json:"kind"`
 	Prompt    string       `json:"prompt"`
 	Approvers []string     `json:"approvers,omitempty"` // empty: every user
@@ -21,8 +21,8 @@ type DecisionKind string
 // The kinds of pending decisions.
 const (
 	DecisionApproval   DecisionKind = "approval"   // approve or reject
-	DecisionDoubt      DecisionKind = "doubt"      // retry, skip or fail a call that a crash cut off
-	DecisionQuarantine DecisionKind = "quarantine" // retry or fail a step that was executing at too many crashes
+	DecisionDoubt      DecisionKind = "doubt"      // retry, skip or fail a call that a crash interrupted
+	DecisionQuarantine DecisionKind = "quarantine" // retry or fail a step that was executing at several crashes
 )
 
 // Choices returns the verdicts that a decision of the kind may have.
@@ -38,9 +38,9 @@ func (k DecisionKind) Choices() []string {
 
 // A Decision answers a [PendingDecision].
 type Decision struct {
-	Call    string          // of the pending decision; may be empty when there is only one
+	Call    string          // name of the pending decision; may be empty if there is only one
 	Verdict string          // one of its choices
 	By      string          // who decided
 	Comment string          // why; required to retry a step that is quarantined
-	Result  json.RawMessage // with skip: what the call is taken to have answered
+	Result  json.RawMessage // with skip: result of the call that is skipped
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// EditOptions say what an edit of one run is.
+// EditOptions configure an edit of one run.
 type EditOptions struct {
 	// ExpectHash is the hash of the definition that the edit was made on; the
 	// error conflict names the one that is in force. Default: any.
 	ExpectHash string
-	// By says who makes the edit. Default empty: not known.
+	// By is the user who makes the edit. Default empty: not known.
 	By string
-	// Note says why. Default empty.
+	// Note is the reason for the edit. Default empty.
 	Note string
 }
 
@@ -21,8 +21,8 @@ type EditOptions struct {
 type Edit struct {
 	Run        sentinels.RunID       `json:"run"`
 	Sentinel   sentinels.ID          `json:"sentinel"`
-	Edit       int                   `json:"edit"`               // counts the run's edits from 1
-	Revision   int                   `json:"revision,omitempty"` // of the stored sentinel that it was made on, 0 for none
+	Edit       int                   `json:"edit"`               // number of the edit in its run, from 1
+	Revision   int                   `json:"revision,omitempty"` // stored revision that was edited, 0 if it was not stored
 	Hash       string                `json:"hash"`
 	Time       time.Time             `json:"time"`
 	Definition *sentinels.Definition `json:"-"`

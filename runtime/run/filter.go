@@ -6,18 +6,18 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Filter selects runs; empty fields select all. A filter by sentinel, by parent, or
-// by statuses that are not final reads only what it returns, give or take a few; any
-// other one reads run by run until it has enough.
+// Filter selects runs; empty fields select all. A filter by sentinel, by parent, or by
+// statuses that are not final reads about as many runs as it returns; any other one
+// reads all runs until it has found enough.
 type Filter struct {
 	Sentinel sentinels.ID
 	Status   sentinels.Status
-	Statuses []sentinels.Status // any of them; Status is one more
+	Statuses []sentinels.Status // runs with one of these statuses, or with Status
 	Parent   sentinels.RunID
 	Root     sentinels.RunID
-	Since    time.Time       // started then or later
-	Before   sentinels.RunID // older than this one: the last of a page gives the next page
-	Limit    int             // 0 is no limit
+	Since    time.Time       // runs that were started at this time or later
+	Before   sentinels.RunID // runs that were started before this one; for the next page, the last run of a page
+	Limit    int             // maximum number of runs; 0 is no limit
 }
 
 // Unfinished returns the statuses of runs that are not over.

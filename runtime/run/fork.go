@@ -6,8 +6,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// ForkOptions say how a run is made from another one. The zero value begins the
-// other one's work again from the start.
+// ForkOptions configure a fork. The zero value executes the other run again from its
+// start.
 type ForkOptions struct {
 	// Iteration is the iteration to begin with. Default: without From the first one,
 	// with it the one in which the other run ended, or is.
@@ -27,10 +27,10 @@ type ForkOptions struct {
 	// Edit makes another definition of the one that is used otherwise; it is
 	// checked whole. It must not change what it is given.
 	Edit func(*sentinels.Definition) (*sentinels.Definition, error)
-	// Inputs take the place of the other run's, one by one. Default: none do.
+	// Inputs replace inputs of the other run, one by one. Default: none.
 	Inputs map[string]json.RawMessage
 	// Key is as in [StartOptions].
 	Key string
-	// By says who wants it.
+	// By is the user who forks the run.
 	By string
 }

@@ -9,9 +9,9 @@ import (
 
 // A RetryWait is a step that failed and waits for its next attempt.
 type RetryWait struct {
-	Step    string     `json:"step"`    // address
-	Attempt int        `json:"attempt"` // that failed, from 1
-	At      time.Time  `json:"at"`      // when the next one begins
+	Step    string     `json:"step"`    // address of the step
+	Attempt int        `json:"attempt"` // number of the attempt that failed, from 1
+	At      time.Time  `json:"at"`      // when the next attempt begins
 	Error   *abi.Error `json:"error,omitempty"`
 }
 
@@ -28,35 +28,35 @@ type Info struct {
 	Error      *abi.Error       `json:"error,omitempty"`
 	Iteration  int              `json:"iteration"`
 	Revision   int              `json:"revision,omitempty"`
-	Edit       int              `json:"edit,omitempty"` // number of its newest own edit: it no longer follows the sentinel
+	Edit       int              `json:"edit,omitempty"` // number of the run's newest own edit; 0 if it follows the sentinel
 	Hash       string           `json:"hash"`
 	Workspace  string           `json:"workspace"`
 	Parent     sentinels.RunID  `json:"parent,omitempty"`
 	Root       sentinels.RunID  `json:"root"`
 
-	// Of a run that was made from another one: that one, the iteration it began with
-	// and the address of the first step that it executed; 0 and empty when it
-	// began from the start.
+	// Origin of a fork: the other run, the iteration that the fork continues, and the
+	// address of the first step that it executed. RetryIteration is 0 and RetryFrom is
+	// empty if it began from the start.
 	RetryOf        sentinels.RunID `json:"retryOf,omitempty"`
 	RetryIteration int             `json:"retryIteration,omitempty"`
 	RetryFrom      string          `json:"retryFrom,omitempty"`
 
 	Usage     sentinels.Usage   `json:"usage"`
-	Elapsed   int64             `json:"elapsedMs"` // active time
+	Elapsed   int64             `json:"elapsedMs"` // active time in milliseconds
 	CreatedAt time.Time         `json:"createdAt"`
 	UpdatedAt time.Time         `json:"updatedAt"`
 	EndedAt   time.Time         `json:"endedAt,omitzero"`
 	Decisions []PendingDecision `json:"decisions,omitempty"` // what a person has to decide
-	Retries   []RetryWait       `json:"retries,omitempty"`   // of an active run: steps that wait for their next attempt
-	Snapshot  uint64            `json:"snapshot,omitempty"`  // journal place of the last iteration's end
+	Retries   []RetryWait       `json:"retries,omitempty"`   // steps of an active run that wait for their next attempt
+	Snapshot  uint64            `json:"snapshot,omitempty"`  // number of the record that ended the last iteration
 	Live      bool              `json:"live"`                // a process executes it now
 
-	Crashes map[string]StepCrashes `json:"crashes,omitempty"` // of the host, by execution path of the steps that were executing
+	Crashes map[string]StepCrashes `json:"crashes,omitempty"` // crashes of the host, by execution path of the steps that were executing
 	Turn    string                 `json:"turn,omitempty"`    // execution path of a suspected step that executes now, see Limits of package runtime
 }
 
 // StepCrashes counts the crashes of the host at which a step was executing.
 type StepCrashes struct {
 	Count int `json:"count"`
-	Alone int `json:"alone,omitempty"` // of them: no other step was executing, or the step had its turn
+	Alone int `json:"alone,omitempty"` // number of these crashes at which no other step can have been the cause
 }

@@ -13,24 +13,24 @@ type Limits struct {
 	Hops           int           // runs that a chain of events may pass through. Default 16
 	EventBytes     int64         // names and data of the events that an iteration emits. Default 16 MiB
 	Calls          int           // host calls of an attempt since its checkpoint. Default 10,000
-	CallBytes      int64         // and the bytes of their requests and results. Default 256 MiB
-	LogLines       int           // of an attempt; the others are dropped. Default 10,000
-	LogBytes       int64         // of an attempt's log lines; the others are dropped. Default 256 KiB
-	StoredBytes    int64         // that an attempt may set in variables and checkpoints. Default 256 MiB
-	StepTimeout    time.Duration // of a step that names none, waiting not counted. Default 30 minutes
+	CallBytes      int64         // bytes of requests and results of host calls since the checkpoint. Default 256 MiB
+	LogLines       int           // log lines of an attempt; further ones are dropped. Default 10,000
+	LogBytes       int64         // bytes of log lines of an attempt; further ones are dropped. Default 256 KiB
+	StoredBytes    int64         // bytes that an attempt may set in variables and checkpoints. Default 256 MiB
+	StepTimeout    time.Duration // time limit of a step that has none, without waits. Default 30 minutes
 	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
 	GuestMemory    int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 64 MiB
 	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
-	ResidentBytes  int64         // and their memory in all. Default 256 MiB
-	ResidentFor    time.Duration // how long each is kept; one that will wait longer is not kept at all. Default 30 s
-	KeepIterations int           // whose records are kept for the trace. Default 100
-	KeepBytes      int64         // of a run's journal. Default 64 MiB
-	KeepRevisions  int           // of a definition. Default 50
-	KeepEvents     int           // in the log of events. Default 10,000
-	KeepEventBytes int64         // of the log of events, as stored; the newest event is always kept. Default 64 MiB
-	Plugins        int           // that are not trusted and live; each takes 0.3 MB and what its file does. Default 256
-	PluginBytes    int64         // of their files together; their machine code is up to four times as large. Default 256 MiB
-	Crashes        int           // crashes in the same step until it is quarantined; after one less it executes only alone among such steps. Default 3
+	ResidentBytes  int64         // bytes of waiting guests kept in memory. Default 256 MiB
+	ResidentFor    time.Duration // how long a waiting guest is kept in memory; one with a longer wait is unloaded at once. Default 30 s
+	KeepIterations int           // iterations of a run whose records are kept for the trace. Default 100
+	KeepBytes      int64         // bytes of a run's journal. Default 64 MiB
+	KeepRevisions  int           // revisions of a definition. Default 50
+	KeepEvents     int           // events in the event log. Default 10,000
+	KeepEventBytes int64         // bytes of the event log; the newest event is always kept. Default 64 MiB
+	Plugins        int           // live plugins that are not trusted; each takes 0.3 MB and its compiled code. Default 256
+	PluginBytes    int64         // bytes of the files of these plugins; their machine code is up to four times as large. Default 256 MiB
+	Crashes        int           // crashes at which a step was executing until it is quarantined; after one less it executes only in its turn. Default 3
 }
 
 // WithDefaults returns the limits with the defaults in place of zeros.
@@ -77,8 +77,8 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Suspected reports whether the next crash may quarantine the step. From then on
-// it executes only in its turn, so that the next crash shows which step it is.
+// Suspected reports whether the next crash may quarantine the step. A suspected step
+// executes only in its turn, so that the next crash identifies the step that caused it.
 func (l *Limits) Suspected(c StepCrashes) bool { return c.Count >= max(1, l.Crashes-1) }
 
 // Quarantined reports whether the step is quarantined: it was executing at too many

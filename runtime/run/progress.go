@@ -22,14 +22,14 @@ const (
 	OnStepEnd        ProgressKind = "step.end"
 	OnIterationEnd   ProgressKind = "iteration.end"
 	OnStatus         ProgressKind = "status"
-	OnEdit           ProgressKind = "edit" // the run alone follows another definition from its next iteration on
+	OnEdit           ProgressKind = "edit" // the definition of this run was edited, for its next iterations
 	OnRunEnd         ProgressKind = "run.end"
 	OnLog            ProgressKind = "log"
-	OnText           ProgressKind = "text" // of a model, as it arrives
+	OnText           ProgressKind = "text" // text of a model, as it arrives
 )
 
-// Progress is one thing that happened in a run. Fields that do not apply are
-// empty. Its JSON form is the line of "-o jsonl".
+// Progress is an event of a run. Fields that do not apply are empty. Its JSON form is a
+// line of "-o jsonl".
 type Progress struct {
 	Event     ProgressKind       `json:"event"`
 	Run       sentinels.RunID    `json:"run"`
@@ -46,8 +46,8 @@ type Progress struct {
 	Attempt   int                `json:"attempt,omitempty"`
 	Function  string             `json:"function,omitempty"` // host function of a call
 	Label     string             `json:"label,omitempty"`    // command, event or model of a call
-	ByModel   bool               `json:"byModel,omitempty"`  // the call is a model's wish
-	Params    json.RawMessage    `json:"params,omitempty"`   // of a model's command call, up to 4 KiB
+	ByModel   bool               `json:"byModel,omitempty"`  // a model requested the call
+	Params    json.RawMessage    `json:"params,omitempty"`   // parameters of a command that a model called, up to 4 KiB
 	Duration  time.Duration      `json:"-"`
 	Millis    float64            `json:"durationMs,omitempty"`
 	Output    json.RawMessage    `json:"output,omitempty"`
@@ -57,7 +57,7 @@ type Progress struct {
 	Category  string             `json:"category,omitempty"`
 	Status    sentinels.Status   `json:"status,omitempty"`
 	Limit     string             `json:"limit,omitempty"`
-	Decision  *PendingDecision   `json:"decision,omitempty"` // status waiting: what a person has to decide
+	Decision  *PendingDecision   `json:"decision,omitempty"` // with status waiting: the pending decision
 	Usage     *sentinels.Usage   `json:"usage,omitempty"`
 	Level     string             `json:"level,omitempty"`
 	Message   string             `json:"message,omitempty"`

@@ -7,30 +7,30 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A Recovery says what became of the runs that the last process left behind.
+// Recovery reports on the runs that the last process left unfinished.
 type Recovery struct {
-	Resumed     int           `json:"resumed"`               // taken over, with those counted below
-	Waiting     int           `json:"waiting"`               // of them: for a person
-	Paused      int           `json:"paused"`                // of them: stay so
-	InDoubt     []Doubt       `json:"inDoubt,omitempty"`     // calls that were cut off
-	Quarantined []Quarantine  `json:"quarantined,omitempty"` // runs that are held because a step was executing at too many crashes
-	Failed      []Unrestored  `json:"failed,omitempty"`      // stay as they are
+	Resumed     int           `json:"resumed"`               // runs that were taken over, including those of the next two fields
+	Waiting     int           `json:"waiting"`               // runs that were taken over and wait for a decision
+	Paused      int           `json:"paused"`                // runs that were taken over and stay paused
+	InDoubt     []Doubt       `json:"inDoubt,omitempty"`     // calls that were interrupted
+	Quarantined []Quarantine  `json:"quarantined,omitempty"` // runs with a quarantined step
+	Failed      []Unrestored  `json:"failed,omitempty"`      // runs that cannot be taken over
 	Took        time.Duration `json:"-"`
 	Millis      float64       `json:"durationMs"`
 }
 
-// A Doubt is a call that was under way when the last process ended, and what is
-// done about it: retry, fail, or ask a person.
+// A Doubt is a call that was under way when the last process ended.
 type Doubt struct {
-	Run      sentinels.RunID     `json:"run"`
-	Sentinel sentinels.ID        `json:"sentinel"`
-	Call     string              `json:"call"` // as in [PendingDecision]
-	Step     string              `json:"step"` // its address
-	What     string              `json:"what"`
-	Choice   sentinels.Interrupt `json:"choice"`
+	Run      sentinels.RunID `json:"run"`
+	Sentinel sentinels.ID    `json:"sentinel"`
+	Call     string          `json:"call"` // name of its pending decision, as in [PendingDecision]
+	Step     string          `json:"step"` // address of the step
+	What     string          `json:"what"`
+	// Choice is what happens with the call: retry, skip, fail, or ask a person.
+	Choice sentinels.Interrupt `json:"choice"`
 }
 
-// A Quarantine is a run whose step was executing at too many crashes.
+// A Quarantine is a quarantined step, which was executing at several crashes.
 type Quarantine struct {
 	Run      sentinels.RunID `json:"run"`
 	Sentinel sentinels.ID    `json:"sentinel"`
@@ -38,7 +38,7 @@ type Quarantine struct {
 	Crashes  int             `json:"crashes"`
 }
 
-// An Unrestored run cannot be taken over. It stays as its journal has it.
+// An Unrestored is a run that cannot be taken over. Its journal is not changed.
 type Unrestored struct {
 	Run      sentinels.RunID `json:"run"`
 	Sentinel sentinels.ID    `json:"sentinel,omitempty"`

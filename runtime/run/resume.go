@@ -4,25 +4,25 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// PauseOptions say how a run is paused.
+// PauseOptions configure a pause.
 type PauseOptions struct {
-	// By says who wants it. Default empty: not known.
+	// By is the user who pauses the run. Default empty: not known.
 	By string
-	// Tree pauses every run below it too, also those that are started while it is
-	// paused. Default: the run alone.
+	// Tree also pauses every descendant, including those that are started while the run
+	// is paused. Default: the run alone.
 	Tree bool
 }
 
-// ResumeOptions say how a run continues.
+// ResumeOptions configure a resume.
 type ResumeOptions struct {
 	Extension   LimitExtension
-	OnInterrupt sentinels.Interrupt // for calls in doubt where the definition says nothing
-	By          string              // who resumes it, for its history
-	// Comment says why. With one the run's quarantined steps may execute again.
-	// Default: none, and they stay quarantined.
+	OnInterrupt sentinels.Interrupt // decides about calls in doubt if the definition does not
+	By          string              // user who resumes the run
+	// Comment is the reason. With a comment, quarantined steps execute again. Default
+	// empty: they stay quarantined.
 	Comment string
-	// Tree resumes also the runs below that were paused with their tree. One
-	// that was paused for itself stays so. Default: the run alone.
+	// Tree also resumes descendants that were paused with their tree. One that was
+	// paused by itself stays paused. Default: the run alone.
 	Tree bool
 }
 

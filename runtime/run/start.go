@@ -6,13 +6,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// StartOptions say how a run begins.
+// StartOptions configure a start.
 type StartOptions struct {
-	// Inputs are the values of the definition's inputs. Default: theirs.
+	// Inputs are the values of the definition's inputs. Default: the defaults of the
+	// definition.
 	Inputs map[string]json.RawMessage
 	// Variables are set before the first step. Default none.
 	Variables map[string]json.RawMessage
-	// Event is what $event is. Default null.
+	// Event is the value of $event. Default null.
 	Event *sentinels.Event
 	// Workspace is the folder the run works in. Default: the definition's, else
 	// the current folder. It is made absolute.
@@ -20,16 +21,15 @@ type StartOptions struct {
 	// Key, if set, is unique in the store: a second start with it returns the
 	// first run.
 	Key string
-	// Revision is the stored revision that the definition is, 0 if none.
+	// Revision is the stored revision of the definition, 0 if it is not stored.
 	Revision int
 	// Pinned keeps the run on its revision when the definition is edited.
 	Pinned bool
 	// OnInterrupt decides about calls in doubt where neither the step nor the
 	// definition does.
 	OnInterrupt sentinels.Interrupt
-	// Starter is the run that starts this one by a command. The new run is none of
-	// its children, but the chain of events that it belongs to continues, so that
-	// sentinels which start each other in a circle come to an end. Default: no run's
-	// run.
+	// Starter is the run whose command starts this one. The new run is not its child,
+	// but it continues its chain of events, so that sentinels which start each other in
+	// a circle reach the limit. Default empty: no run.
 	Starter sentinels.RunID
 }

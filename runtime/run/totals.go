@@ -6,13 +6,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Totals are what the kept runs of one sentinel come to, its child runs included.
+// Totals are the totals of the kept runs of one sentinel, including child runs.
 type Totals struct {
-	Runs    int           // all
-	Over    int           // of those
-	Elapsed time.Duration // of those that are over, without pauses, in whole milliseconds
+	Runs    int           // number of runs
+	Over    int           // number of finished runs
+	Elapsed time.Duration // active time of the finished runs, in whole milliseconds
 
-	Newest   sentinels.RunID  // empty without any
-	NewestAt time.Time        // its start
-	Status   sentinels.Status // of the newest one as it is now; empty once that is over
+	Newest   sentinels.RunID  // newest run; empty if there is none
+	NewestAt time.Time        // when the newest run was started
+	Status   sentinels.Status // status of the newest run; empty if it is finished
 }

@@ -15,49 +15,50 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// interruptedExecutions finds the background processes of the run that died
-// with the last host. What becomes of each is decided before the run continues.
-func (r *liveRun) interruptedExecutions(ctx context.Context) error {
+// findInterruptedProcesses lists the background processes of the run that died with the
+// last host. [liveRun.recoverProcesses] handles each of them before the run continues.
+func (r *liveRun) findInterruptedProcesses(ctx context.Context) error {
 	if r.ex.svc.Executions == nil {
 		return nil
 	}
-	cut, err := r.ex.svc.Executions.Interrupted(ctx, r.id)
+	interrupted, err := r.ex.svc.Executions.Interrupted(ctx, r.id)
 	if err != nil {
-		return fmt.Errorf("end what is left of its processes: %w", err)
+		return fmt.Errorf("end processes of the last host: %w", err)
 	}
-	r.cut = cut
+	r.interruptedProcesses = interrupted
 	return nil
 }
 
-// recoverExecutions decides about each background execution that a crash interrupted. The call
-// that started it has its answer, but what it started is gone: so it is in
-// doubt as if it had none. Executions belong to the run, so the call may be of
-// an iteration that is over.
-func (r *liveRun) recoverExecutions() error {
-	if len(r.cut) == 0 {
+// recoverProcesses handles every background process that a crash interrupted. The host
+// call that started the process has its answer, but the process is gone, so the call is
+// in doubt as if it had no answer. Processes belong to the run, not to an iteration:
+// the call may be of an earlier iteration.
+func (r *liveRun) recoverProcesses() error {
+	if len(r.interruptedProcesses) == 0 {
 		return nil
 	}
 	calls, err := r.startingCalls()
 	if err != nil {
 		return err
 	}
-	for _, x := range r.cut {
-		if err := r.decideInterrupted(x, calls[x.Execution]); err != nil {
+	for _, x := range r.interruptedProcesses {
+		if err := r.recoverProcess(x, calls[x.Execution]); err != nil {
 			return err
 		}
 	}
-	r.cut = nil
+	r.interruptedProcesses = nil
 	return nil
 }
 
-// decideInterrupted decides about one. Without a recorded call there is nothing to do
-// here: the call is in doubt itself and says so when its step continues.
-func (r *liveRun) decideInterrupted(x external.InterruptedExecution, req *startedCall) error {
+// recoverProcess starts an interrupted process again, skips it or fails the run, as
+// onInterrupt or a person decides. It does nothing if req is nil: the call that started
+// the process has no recorded end then, and is itself in doubt when its step continues.
+func (r *liveRun) recoverProcess(x external.InterruptedExecution, req *startedCall) error {
 	if req == nil || req.skipped {
 		return nil
 	}
 	choice := r.stepInterrupt(req.address)
-	name := question(x)
+	name := processDecisionName(x)
 	verdict := string(choice)
 	if choice == "" || choice == sentinels.InterruptAsk {
 		sig, _, err := r.AwaitDecision(r.ctx, name, run.PendingDecision{Kind: run.DecisionDoubt, Prompt: fmt.Sprintf(
@@ -86,20 +87,22 @@ func (r *liveRun) decideInterrupted(x external.InterruptedExecution, req *starte
 	return nil
 }
 
-// question names what is asked about the execution.
-func question(x external.InterruptedExecution) string { return x.Path + "!" + x.Execution }
+// processDecisionName returns the name of the pending decision about an interrupted
+// process.
+func processDecisionName(x external.InterruptedExecution) string { return x.Path + "!" + x.Execution }
 
+// A startedCall is a recorded host call that started a background process.
 type startedCall struct {
 	step.CommandRequest
 	env     map[string]string
 	key     string
 	attempt int
 	address string
-	skipped bool // decided after an earlier crash: it stays away
+	skipped bool // a decision after an earlier crash was to skip the process
 }
 
-// startingCalls finds the recorded command calls that started what the crash
-// cut off, in all the run's records that are kept.
+// startingCalls returns, by execution id, the recorded command calls that started the
+// interrupted processes. It reads all records of the run that are kept.
 func (r *liveRun) startingCalls() (map[string]*startedCall, error) {
 	found := map[string]*startedCall{}
 	var calls history.CallReader
@@ -109,8 +112,8 @@ func (r *liveRun) startingCalls() (map[string]*startedCall, error) {
 			return fmt.Errorf("record %d: %w", seq, err)
 		}
 		if rec.Signal != nil {
-			for _, x := range r.cut {
-				if c := found[x.Execution]; c != nil && rec.Signal.Call == question(x) && rec.Signal.Type != history.SignalUsed {
+			for _, x := range r.interruptedProcesses {
+				if c := found[x.Execution]; c != nil && rec.Signal.Call == processDecisionName(x) && rec.Signal.Type != history.SignalUsed {
 					c.skipped = rec.Signal.Verdict == "skip"
 				}
 			}
@@ -119,7 +122,7 @@ func (r *liveRun) startingCalls() (map[string]*startedCall, error) {
 		if c == nil {
 			return nil
 		}
-		for _, x := range r.cut {
+		for _, x := range r.interruptedProcesses {
 			if x.Path != rec.Path {
 				continue
 			}
@@ -138,8 +141,8 @@ func (r *liveRun) startingCalls() (map[string]*startedCall, error) {
 	return found, err
 }
 
-// started reads a recorded call if it is the one that started x.
-func (r *liveRun) started(x external.InterruptedExecution, a *history.Attempt, c *history.Call) (startedCall, bool, error) {
+// started decodes a recorded call; ok is false if it did not start x.
+func (r *liveRun) started(x external.InterruptedExecution, a *history.Attempt, c *history.Call) (s startedCall, ok bool, err error) {
 	if a.Start == nil || c.Start == nil || c.End == nil || c.Start.Function != abi.FuncCommand {
 		return startedCall{}, false, nil
 	}
@@ -157,12 +160,13 @@ func (r *liveRun) started(x external.InterruptedExecution, a *history.Attempt, c
 	if err != nil {
 		return startedCall{}, false, err
 	}
-	s := startedCall{env: a.Start.Env, address: a.Start.Address}
+	s = startedCall{env: a.Start.Env, address: a.Start.Address}
 	err = json.Unmarshal(raw, &s.CommandRequest)
 	return s, err == nil, err
 }
 
-func (r *liveRun) endExecutions() {
+// endProcesses ends the background processes of a run that has ended.
+func (r *liveRun) endProcesses() {
 	if r.ex.svc.Executions == nil {
 		return
 	}

@@ -7,12 +7,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/budget"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// openBudget makes the budget of a definition that of the run.
+// openBudget registers the budget of a definition for the run.
 func (r *liveRun) openBudget(def *sentinels.Definition) {
 	parent := sentinels.RunID("")
 	if r.parent != nil {
@@ -21,8 +22,8 @@ func (r *liveRun) openBudget(def *sentinels.Definition) {
 	r.budget.Open(r.id, parent, def.Budget)
 }
 
-// Reserve reserves the worst case of a call. At a limit it returns the error that ends
-// the run, or pauses the run until a resume extends the limit.
+// Reserve implements [step.Budget]. The limit may be that of a run above, which then
+// pauses or ends in place of this one.
 func (r *liveRun) Reserve(ctx context.Context, q external.ModelQuote) error {
 	for {
 		exceeded, err := r.budget.Reserve(r.id, budget.Reservation{Model: q.Provider + "/" + q.Model, Worst: q.Worst, Priced: q.Priced})
@@ -35,13 +36,13 @@ func (r *liveRun) Reserve(ctx context.Context, q external.ModelQuote) error {
 				owner = live
 			}
 		}
-		// The run that has the limit pauses or ends; the call ends with ctx.
+		// The run whose limit it is pauses or ends.
 		if err := owner.atLimit(ctx, &step.LimitError{Limit: exceeded.Name, Text: exceeded.Text}); err != nil {
 			if !errors.As(err, new(*step.LimitError)) {
 				return err
 			}
 			owner.cancel(err)
-			if owner != r { // which stops all below it, this run too
+			if owner != r { // this also cancels its descendants, of which r is one
 				<-ctx.Done()
 				return context.Cause(ctx)
 			}
@@ -56,7 +57,7 @@ func (r *liveRun) Reserve(ctx context.Context, q external.ModelQuote) error {
 // Turn is Runtime.Turn of package runtime.
 func (ex *Executor) Turn(ctx context.Context, id sentinels.RunID, turn sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
 	if ex.svc.Models == nil {
-		return sentinels.Reply{}, errf(abi.Unavailable, "this program has no models")
+		return sentinels.Reply{}, failure.New(abi.Unavailable, "this host provides no models")
 	}
 	r := ex.live(id)
 	if r == nil {

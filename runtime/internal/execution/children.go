@@ -7,15 +7,16 @@ import (
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// activeAbove returns the nearest active run above r, nil if there is none. r is
-// one of its children, also when the run that started r has ended since: so a
-// child cannot end early to leave behind runs that are not counted, and a run
-// that is resumed counts the same runs as before. ex.mu is held.
+// activeAbove returns the nearest active ancestor of r, nil if there is none. A child
+// counts for that ancestor even if its parent has ended: a parent can therefore not end
+// early to leave behind children that are not counted, and a resumed run counts the
+// same children as before. The caller holds ex.mu.
 func (ex *Executor) activeAbove(r *liveRun) *liveRun {
 	for up := r.parent; up != nil; up = up.parent {
 		if ex.runs[up.id] == up {
@@ -25,9 +26,9 @@ func (ex *Executor) activeAbove(r *liveRun) *liveRun {
 	return nil
 }
 
-// checkChildren returns an error if r, which is about to begin, would be one
-// child too many. ex.mu is held until r is one of ex.runs, so that steps which
-// start children at the same time do not pass the limit together.
+// checkChildren returns an error if the run above r has as many active children as it
+// may have. The caller holds ex.mu until r is in ex.runs, so that concurrent starts
+// cannot exceed the limit together.
 func (ex *Executor) checkChildren(r *liveRun) error {
 	up, limit := ex.activeAbove(r), ex.svc.Limits.Children
 	if up == nil || up.children < limit {
@@ -40,8 +41,8 @@ func (ex *Executor) checkChildren(r *liveRun) error {
 	}
 }
 
-// removeLocked takes r, which has ended, out of the active runs. Its children
-// become those of the run above it. ex.mu is held.
+// removeLocked removes r, which has ended, from the active runs. Its children count for
+// the nearest active run above it from then on. The caller holds ex.mu.
 func (ex *Executor) removeLocked(r *liveRun) {
 	delete(ex.runs, r.id)
 	if up := ex.activeAbove(r); up != nil {
@@ -65,7 +66,7 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 // AwaitRun implements [step.Children].
 func (r *liveRun) AwaitRun(ctx context.Context, id sentinels.RunID) (run.Result, error) {
 	res, err := r.ex.await(ctx, id)
-	if err == nil && res.released {
+	if err == nil && res.detached {
 		err = step.ErrShutdown
 	}
 	return res.Result, err
@@ -74,7 +75,8 @@ func (r *liveRun) AwaitRun(ctx context.Context, id sentinels.RunID) (run.Result,
 // StopRun implements [step.Children].
 func (r *liveRun) StopRun(id sentinels.RunID, cause error) { r.ex.stopTree(id, cause) }
 
-// inherit gives an inline child its parent's inputs where it names none itself.
+// inherit adds the parent's inputs to those of an inline child; inputs that the child
+// is given take precedence.
 func inherit(opt *startOptions, parent *liveRun) {
 	raw, err := parent.ex.svc.Values.Load(parent.begin.Inputs)
 	if err != nil || raw == nil {
@@ -90,16 +92,16 @@ func inherit(opt *startOptions, parent *liveRun) {
 	opt.Inputs, opt.lenient = inputs, true
 }
 
-// checkNesting refuses a child that would be nested too deep, or that is one of
-// the sentinels it would be nested in.
+// checkNesting returns an error if the child would be nested too deep, or if its
+// sentinel is already one of its ancestors.
 func (r *liveRun) checkNesting(def *sentinels.Definition) error {
 	lineage := append(append([]sentinels.ID(nil), r.begin.Ancestry...), r.begin.Sentinel)
 	if len(lineage) >= r.ex.svc.Limits.Depth {
-		return errf(abi.Limit, "nesting depth: %q would be %d sentinels deep, the limit is %d", def.ID, len(lineage)+1, r.ex.svc.Limits.Depth)
+		return failure.New(abi.Limit, "nesting depth: %q would be %d sentinels deep, the limit is %d", def.ID, len(lineage)+1, r.ex.svc.Limits.Depth)
 	}
 	for _, id := range lineage {
 		if id == def.ID {
-			return errf(abi.Limit, "sentinel %q would start itself: %s", def.ID, fmt.Sprint(append(lineage, def.ID)))
+			return failure.New(abi.Limit, "sentinel %q would start itself: %s", def.ID, fmt.Sprint(append(lineage, def.ID)))
 		}
 	}
 	return nil

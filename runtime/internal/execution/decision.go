@@ -11,23 +11,24 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A pendingDecision is one that a live run waits for, or that it waited for in the
-// last process and has not asked for again. A person can make both.
+// A pendingDecision is a decision that a live run waits for, or that it waited for in the
+// last process and has not asked for again. A user can make both.
 type pendingDecision struct {
 	run.PendingDecision
-	asked  bool                     // the run waits for it
-	made   bool                     // no other answer counts
-	answer chan *journal.SignalBody // capacity 1
+	asked  bool                     // the run waits for it now
+	made   bool                     // an answer was accepted, or the wait has ended
+	answer chan *journal.SignalBody // capacity 1, so that the sender never blocks
 }
 
-// restorePending makes what the run waited for in the last process decidable
-// before it asks again. It is not visible yet.
+// restorePending restores the pending decisions of the last process, so that they can
+// be made before the run asks again. The caller has not published the run yet.
 func (r *liveRun) restorePending() {
 	for _, q := range r.info.Decisions {
 		if r.folded.Decisions[q.Call] == nil {
@@ -36,22 +37,22 @@ func (r *liveRun) restorePending() {
 	}
 }
 
-// dropUnasked forgets what the run did not ask again in the iteration that was
-// recovered. The caller holds r.mu.
+// dropUnasked removes the pending decisions of the last process that the recovered
+// iteration did not ask for again. The caller holds r.mu.
 func (r *liveRun) dropUnasked() {
 	maps.DeleteFunc(r.pending, func(_ string, q *pendingDecision) bool { return !q.asked })
 }
 
-// decisions returns what can be decided about the run: what it waits for, and what
-// it waited for in the last process.
+// decisions returns the decisions that can be made about the run, with those of the
+// last process.
 func (r *liveRun) decisions() []run.PendingDecision {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.undecided(false)
 }
 
-// undecided returns what can be decided about the run, in order; asked is for only
-// what it waits for. The caller holds r.mu.
+// undecided returns the decisions that can be made about the run, sorted by name. With
+// asked it omits those that only the last process asked for. The caller holds r.mu.
 func (r *liveRun) undecided(asked bool) []run.PendingDecision {
 	pending := make([]run.PendingDecision, 0, len(r.pending))
 	for _, q := range r.pending {
@@ -63,6 +64,7 @@ func (r *liveRun) undecided(asked bool) []run.PendingDecision {
 	return pending
 }
 
+// AwaitDecision implements [step.Decisions].
 func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, time.Time, error) {
 	r.mu.Lock()
 	if sig := r.folded.Decisions[name]; sig != nil {
@@ -81,19 +83,19 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.Pendi
 	r.mu.Unlock()
 	r.decisionsChanged(&what)
 	if what.Kind != run.DecisionApproval {
-		// The decision may take days. A step that timed out meanwhile
-		// would be tried again, and its call made again undecided.
+		// The decision may take days. If the step timed out meanwhile, its retry would
+		// make the call again without a decision.
 		r.clock.Hold()
 		defer r.clock.Release()
 	}
 	sig, err := r.answer(ctx, q)
-	if !step.Over(ctx) {
+	if !step.RunEnding(ctx) {
 		r.decisionsChanged(nil)
 	}
 	return sig, time.Now().UTC(), err
 }
 
-// answer waits for the decision about q and takes q off the run's list.
+// answer waits for the answer to q and removes q from the pending decisions.
 func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.SignalBody, error) {
 	defer func() {
 		r.mu.Lock()
@@ -109,7 +111,7 @@ func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.Sign
 	made := q.made
 	q.made = true // too late for others
 	r.mu.Unlock()
-	if made && !step.Over(ctx) { // a decision is being committed, and its caller has a success
+	if made && !step.RunEnding(ctx) { // an answer is being committed and its caller will see a success, so it must count
 		select {
 		case sig := <-q.answer:
 			return sig, nil
@@ -119,18 +121,17 @@ func (r *liveRun) answer(ctx context.Context, q *pendingDecision) (*journal.Sign
 	return nil, context.Cause(ctx)
 }
 
-// decisionsChanged updates the status of a run when there is more or less to
-// decide. A paused run stays so.
-func (r *liveRun) decisionsChanged(fresh *run.PendingDecision) {
+// decisionsChanged derives the run's status from its pending decisions. A paused run
+// stays paused. added is a new pending decision to report; nil if one was removed.
+func (r *liveRun) decisionsChanged(added *run.PendingDecision) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
-	r.updateStatus(fresh, r.status() == sentinels.StatusPaused)
+	r.updateStatus(added, r.status() == sentinels.StatusPaused)
 }
 
-// updateStatus makes the run waiting while there is something to decide, or
-// quarantined if that is about a quarantine, unless it is paused. The caller holds
-// r.snap.
-func (r *liveRun) updateStatus(fresh *run.PendingDecision, paused bool) {
+// updateStatus sets the status to quarantined, waiting or running, by the pending
+// decisions, unless the run is paused. The caller holds r.snap.
+func (r *liveRun) updateStatus(added *run.PendingDecision, paused bool) {
 	r.mu.Lock()
 	pending := r.undecided(true)
 	body := journal.StatusBody{Status: sentinels.StatusRunning}
@@ -143,7 +144,7 @@ func (r *liveRun) updateStatus(fresh *run.PendingDecision, paused bool) {
 		body.Status = sentinels.StatusWaiting
 	}
 	r.mu.Unlock()
-	r.setStatus(body, pending, fresh)
+	r.setStatus(body, pending, added)
 }
 
 // Decide is Runtime.Decide of package runtime.
@@ -169,13 +170,13 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	}
 	switch {
 	case len(names) == 0:
-		return errf(abi.Conflict, "run %s has nothing to decide", id)
+		return failure.New(abi.Conflict, "run %s has no pending decision", id)
 	case found == nil:
-		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("run %s has no pending decision %q", id, d.Call), Hint: "pending are " + strings.Join(names, ", ")}
+		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("run %s has no pending decision %q", id, d.Call), Hint: "the pending decisions are " + strings.Join(names, ", ")}
 	case !slices.Contains(found.Choices, d.Verdict):
-		return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("%q is no answer to %s", d.Verdict, found.Call), Hint: "the choices are " + strings.Join(found.Choices, ", ")}
+		return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("invalid verdict %q for %s", d.Verdict, found.Call), Hint: "want one of: " + strings.Join(found.Choices, ", ")}
 	case len(found.Approvers) > 0 && !slices.Contains(found.Approvers, d.By):
-		return errf(abi.Denied, "%q may not decide %s: the approvers are %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
+		return failure.New(abi.Denied, "%q is not an approver of %s: want one of %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
 	}
 	if found.Kind == run.DecisionQuarantine && d.Verdict == "retry" && strings.TrimSpace(d.Comment) == "" {
 		return needsComment(id)
@@ -199,10 +200,11 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	}
 	r.mu.Unlock()
 	if !first {
-		return errf(abi.Conflict, "%s was decided already", d.Call)
+		return failure.New(abi.Conflict, "%s was decided already", d.Call)
 	}
 	t := r.Write(step.Commit{}, &journal.Record{Kind: journal.Signal, Signal: sig})
-	// Not behind Wait: the decision counts even if its caller has gone.
+	// OnDone rather than after Await: the decision counts even if its caller has given
+	// up.
 	t.OnDone(func(err error) {
 		if err == nil {
 			q.answer <- sig
@@ -211,8 +213,8 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	return ex.opt.Health.Await(ctx, t)
 }
 
-// OnInterrupt is what the step, the definition, the run or the host say
-// about calls in doubt; empty when none of them says anything.
+// OnInterrupt implements [step.Decisions]. The first setting that is not empty counts:
+// of the step, the definition, the resume, the start of the run, the host.
 func (r *liveRun) OnInterrupt(step sentinels.Interrupt) sentinels.Interrupt {
 	for _, next := range []sentinels.Interrupt{r.Definition().Safety.OnInterrupt, r.onInterrupt, r.begin.Interrupt, r.ex.opt.OnInterrupt} {
 		if step == "" {

@@ -11,72 +11,74 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A chosen definition is one that an iteration uses.
-type chosen struct {
+// A definitionVersion is a decoded definition together with where it came from: a
+// stored revision, an edit of the run, or neither.
+type definitionVersion struct {
 	def      *sentinels.Definition
 	hash     string
-	revision int // of the stored sentinel; 0 if there is none. With an edit: what that was made on
-	edit     int // number of the run's own edit; 0 for none
+	revision int // revision of the stored sentinel, 0 if it is not stored; for an edit, the revision that was edited
+	edit     int // number of the run's own edit, 0 if it is not one
 }
 
-// same reports whether a decision that was made with other still holds. The
-// definitions themselves may be two readings of one text.
-func (c chosen) same(other chosen) bool {
+// same reports whether both are the same version. The definitions are not compared:
+// they may be two decodings of one text.
+func (c definitionVersion) same(other definitionVersion) bool {
 	return c.hash == other.hash && c.revision == other.revision && c.edit == other.edit
 }
 
-// errEdited ends a wait between iterations: what is waited for may be another thing
-// now.
+// errEdited ends a wait between iterations when the run's definition may have changed,
+// because an edit may change what the loop waits for.
 var errEdited = errors.New("the definition was edited")
 
-// current returns what the run has in memory: its own edit, else what the
-// current iteration uses.
-func (r *liveRun) current() chosen {
+// current returns the definition that the run has in memory: its own edit if it has
+// one, else the definition of the current iteration.
+func (r *liveRun) current() definitionVersion {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.own != nil {
-		return *r.own
+	if r.ownEdit != nil {
+		return *r.ownEdit
 	}
-	return chosen{r.def, r.hash, r.revision, r.edit}
+	return definitionVersion{r.def, r.hash, r.revision, r.edit}
 }
 
-// edits returns the number of the run's newest own edit. The caller holds r.mu.
-func (r *liveRun) edits() int {
-	if r.own == nil {
+// editNumber returns the number of the run's newest own edit, 0 if it has none. The
+// caller holds r.mu.
+func (r *liveRun) editNumber() int {
+	if r.ownEdit == nil {
 		return 0
 	}
-	return r.own.edit
+	return r.ownEdit.edit
 }
 
 // newest returns the definition for the next iteration of the run.
-func (r *liveRun) newest() chosen { return r.ex.newest(r.begin, r.current()) }
+func (r *liveRun) newest() definitionVersion { return r.ex.newest(r.begin, r.current()) }
 
-// newest returns the definition for the next iteration of a run that has one in memory:
-// its own edit, else the newest revision of the stored sentinel, unless the run is
-// pinned or was started from a definition that is not stored.
-func (ex *Executor) newest(begin *journal.RunStartBody, have chosen) chosen {
+// newest returns the definition for the next iteration of a run that has one in memory.
+// That is the newest revision of the stored sentinel, unless the run has an edit of its
+// own, is pinned, or was started from a definition that is not stored.
+func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) definitionVersion {
 	if have.edit != 0 || have.revision == 0 || begin.Pinned {
 		return have
 	}
 	stored, err := ex.opt.Definitions.Head(begin.Sentinel)
 	if err != nil {
-		ex.svc.Log.Warn("newest revision cannot be read, the run keeps its own", "sentinel", begin.Sentinel, "error", err)
+		ex.svc.Log.Warn("newest revision cannot be read, the run keeps its current definition", "sentinel", begin.Sentinel, "error", err)
 		return have
 	}
 	if stored.Deleted || stored.Revision == 0 || stored.Revision == have.revision {
-		return have // of a deleted sentinel the runs continue with what they have
+		return have // runs of a deleted sentinel keep their definition
 	}
 	def, hash, err := ex.opt.Definitions.DecodeStored(stored.Definition, stored.ID)
 	if err != nil {
-		ex.svc.Log.Warn("newest revision cannot be used, the run keeps its own", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
+		ex.svc.Log.Warn("newest revision cannot be decoded, the run keeps its current definition", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
 		return have
 	}
-	return chosen{def: def, hash: hash, revision: stored.Revision}
+	return definitionVersion{def: def, hash: hash, revision: stored.Revision}
 }
 
-// cancelOnEdit returns a context for a wait between iterations that ends with
-// errEdited when the run's definition may have changed. The wait is over with
-// the call of the function.
+// cancelOnEdit returns a context for a wait between iterations. It is cancelled with
+// errEdited when the run's definition may have changed. The caller calls the returned
+// function when the wait is over.
 func (r *liveRun) cancelOnEdit() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	r.mu.Lock()
@@ -90,8 +92,8 @@ func (r *liveRun) cancelOnEdit() (context.Context, func()) {
 	}
 }
 
-// edited wakes the run if it waits between iterations.
-func (r *liveRun) edited() {
+// wakeForEdit ends the run's wait between iterations, if it is in one, with errEdited.
+func (r *liveRun) wakeForEdit() {
 	r.mu.Lock()
 	wake := r.wake
 	r.mu.Unlock()
@@ -100,9 +102,9 @@ func (r *liveRun) edited() {
 	}
 }
 
-// wakeFollowers has the runs of a sentinel that wait between iterations look at its
-// new revision.
-func (ex *Executor) wakeFollowers(s revision.Stored) {
+// wakeForRevision wakes the runs of a sentinel that wait between iterations, so that
+// they use its new revision.
+func (ex *Executor) wakeForRevision(s revision.Stored) {
 	ex.mu.Lock()
 	var waiting []*liveRun
 	for _, r := range ex.runs {
@@ -112,25 +114,25 @@ func (ex *Executor) wakeFollowers(s revision.Stored) {
 	}
 	ex.mu.Unlock()
 	for _, r := range waiting {
-		r.edited()
+		r.wakeForEdit()
 	}
 }
 
-// A encodedDefinition is a definition in the form records have it, so that a loop
-// of many short iterations does not encode it in each.
+// An encodedDefinition is a definition as records contain it. The run keeps the last
+// one so that a loop of many short iterations does not encode it in each.
 type encodedDefinition struct {
 	hash  string
 	value journal.Value
 }
 
-// recordDefinition returns c's definition for a record, empty if it is what the run began
-// with.
-func (r *liveRun) recordDefinition(c chosen) (journal.Value, error) {
+// recordDefinition returns the definition of c for a record, empty if the run's first
+// record contains it already.
+func (r *liveRun) recordDefinition(c definitionVersion) (journal.Value, error) {
 	if c.hash == r.begin.Hash {
 		return journal.Value{}, nil
 	}
 	r.mu.Lock()
-	kept := r.inJournal
+	kept := r.recordedDefinition
 	r.mu.Unlock()
 	if kept.hash == c.hash {
 		return kept.value, nil
@@ -144,14 +146,14 @@ func (r *liveRun) recordDefinition(c chosen) (journal.Value, error) {
 		return journal.Value{}, err
 	}
 	r.mu.Lock()
-	r.inJournal = encodedDefinition{c.hash, value}
+	r.recordedDefinition = encodedDefinition{c.hash, value}
 	r.mu.Unlock()
 	return value, nil
 }
 
-// readDefinitions decodes, with some step types, the definition that a run used
-// last and its own edit, nil if it has none.
-func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used chosen, own *chosen, err error) {
+// readDefinitions decodes the definition that a run used last, and the run's own edit,
+// nil if it has none.
+func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used definitionVersion, own *definitionVersion, err error) {
 	id := d.Start.Sentinel
 	if used, err = ex.readDefinition(d.Used, id, types); err != nil || d.Own == nil {
 		return used, nil, err
@@ -160,14 +162,14 @@ func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.Typ
 	return used, &c, err
 }
 
-// readDefinition decodes a definition with the given step types.
-func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types *sentinels.TypeSet) (chosen, error) {
+// readDefinition decodes a recorded definition with the given step types.
+func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types *sentinels.TypeSet) (definitionVersion, error) {
 	raw, err := ex.svc.Values.Load(d.Value)
 	if err != nil {
-		return chosen{}, err
+		return definitionVersion{}, err
 	}
 	opt := ex.opt.Definitions.DecodeOptions(string(id))
 	opt.Types = types
 	def, hash, err := ex.opt.Definitions.DecodeStoredWith(raw, opt)
-	return chosen{def, hash, d.Revision, d.Edit}, err
+	return definitionVersion{def, hash, d.Revision, d.Edit}, err
 }

@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -15,8 +16,8 @@ func (ex *Executor) Drain(ctx context.Context) error {
 	}
 	ex.mu.Unlock()
 	for {
-		// An effect that has begun needs a slot to come to its end, so the
-		// effects are waited for first.
+		// An effect that has begun needs a slot to finish, so wait for the effects
+		// before taking the slots.
 		if err := ex.svc.Effects.Wait(ctx); err != nil {
 			return ex.stillBusy()
 		}
@@ -30,6 +31,8 @@ func (ex *Executor) Drain(ctx context.Context) error {
 	}
 }
 
+// stillBusy returns the error of a drain that timed out, with the number of runs that
+// still execute a step.
 func (ex *Executor) stillBusy() error {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -41,5 +44,5 @@ func (ex *Executor) stillBusy() error {
 		}
 		r.slot.Unlock()
 	}
-	return errf(abi.Timeout, "drain: %d runs still execute a step", busy)
+	return failure.New(abi.Timeout, "drain: %d runs still execute a step", busy)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -16,7 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// signalEdit is the type of the signal that holds a run's own edit.
+// signalEdit is the type of the signal record that contains an edit of the run.
 const signalEdit = "edit"
 
 // EditRun is Runtime.EditRun of package runtime.
@@ -36,38 +37,39 @@ func (ex *Executor) EditRun(ctx context.Context, id sentinels.RunID, opt run.Edi
 	}
 }
 
-// edit makes the run's next own definition out of base.
-func (ex *Executor) edit(id sentinels.RunID, base chosen, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (chosen, *journal.Record, error) {
+// edit applies fn to base and returns the edited definition with its record.
+func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (definitionVersion, *journal.Record, error) {
 	if opt.ExpectHash != "" && opt.ExpectHash != base.hash {
-		return chosen{}, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
+		return definitionVersion{}, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
 			Message: fmt.Sprintf("edit run %s: definition conflict: have hash %.12s, current is %.12s", id, opt.ExpectHash, base.hash)}
 	}
-	// Checked against the step types of now: what a run began with may be older.
+	// Apply checks against the current step types; those that the run began with may be
+	// older.
 	def, err := ex.opt.Definitions.Apply(base.def, fn)
 	if err != nil {
-		return chosen{}, nil, err
+		return definitionVersion{}, nil, err
 	}
 	canonical, err := json.Marshal(def)
 	if err != nil {
-		return chosen{}, nil, fmt.Errorf("edit run %s: %w", id, err)
+		return definitionVersion{}, nil, fmt.Errorf("edit run %s: %w", id, err)
 	}
 	if len(canonical) > sentinels.MaxBytes {
-		return chosen{}, nil, errf(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
+		return definitionVersion{}, nil, failure.New(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
 	}
-	next := chosen{def, def.Hash(), base.revision, number}
+	next := definitionVersion{def, def.Hash(), base.revision, number}
 	body := &journal.SignalBody{Type: signalEdit, By: opt.By, Comment: opt.Note, Edit: &journal.Edit{Number: number, Revision: base.revision, Hash: next.hash}}
 	body.Edit.Definition, err = ex.svc.Values.Redacted(canonical)
 	return next, &journal.Record{Kind: journal.Signal, Signal: body}, err
 }
 
-// editSelf edits a run that this process executes. Making the edit may take
-// as long as its plugins need to look at their steps; the run continues meanwhile,
-// and an iteration that begins before the edit is whole does not wait for it.
+// editSelf edits a run that this process executes. Plugins validate the edited steps,
+// which may take long. The run continues meanwhile: an iteration that begins before the
+// edit is complete uses the definition before it.
 func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (run.Edit, error) {
-	r.editing.Lock() // one edit after the other: each is made on the one before
+	r.editing.Lock() // edits are serialized: each is made on the result of the one before
 	defer r.editing.Unlock()
 	r.mu.Lock()
-	number := r.edits() + 1
+	number := r.editNumber() + 1
 	r.mu.Unlock()
 	next, rec, err := r.ex.edit(r.id, r.newest(), number, opt, fn)
 	if err != nil {
@@ -82,31 +84,31 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 			r.Report(run.Progress{Event: run.OnEdit, Revision: next.revision, Edit: next.edit, Message: editMessage(opt)})
 		}
 	})
-	r.edited()
+	r.wakeForEdit()
 	return r.ex.runEdit(r.id, r.begin.Sentinel, next, rec), r.ex.opt.Health.Await(ctx, t)
 }
 
-// follow writes the edit down and has the next iteration use it. Both happen under
-// the lock of snapshots: one that is taken later holds the edit, and the records
-// behind one that was taken before do.
-func (r *liveRun) follow(next chosen, rec *journal.Record) (*store.Ticket, error) {
+// follow records the edit and makes the next iteration use it. Both happen under
+// r.snap: an iteration snapshot that is taken later contains the edit, and one that was
+// taken before is followed by the edit's record.
+func (r *liveRun) follow(next definitionVersion, rec *journal.Record) (*store.Ticket, error) {
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	r.mu.Lock()
 	status := r.info.Status
 	r.mu.Unlock()
 	if status.Final() {
-		return nil, errf(abi.Conflict, "edit run %s: it is over: %s", r.id, status)
+		return nil, failure.New(abi.Conflict, "edit run %s: the run is over: %s", r.id, status)
 	}
-	// First in memory, so that the summary has it. An iteration that begins at once
-	// says the definition itself: its record may come before that of the edit.
+	// Set it in memory first, so that the summary shows it. An iteration that begins at
+	// once has the definition in its own start record, which may precede the edit's.
 	r.mu.Lock()
-	r.own = &next
+	r.ownEdit = &next
 	r.mu.Unlock()
 	return r.Write(step.Commit{Summary: true}, rec), nil
 }
 
-// editMessage says who and why in one line of progress.
+// editMessage returns author and note of an edit as one line of progress.
 func editMessage(opt run.EditOptions) string {
 	if opt.By == "" {
 		return opt.Note
@@ -117,17 +119,17 @@ func editMessage(opt run.EditOptions) string {
 	return "by " + opt.By + ": " + opt.Note
 }
 
-// editStored writes an edit to the journal of a run that no process
-// executes. A resumed run follows it.
+// editStored appends an edit to the journal of a run that no process executes. It takes
+// effect when the run is resumed.
 func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (run.Edit, error) {
 	info, err := ex.Status(id)
 	if err != nil {
 		return run.Edit{}, err
 	}
 	if info.Status.Final() {
-		return run.Edit{}, errf(abi.Conflict, "edit run %s: it is over: %s", id, info.Status)
+		return run.Edit{}, failure.New(abi.Conflict, "edit run %s: the run is over: %s", id, info.Status)
 	}
-	// Before anything is read: an edit is made on what the journal says up to here.
+	// Read the position first: the edit is only valid if no record follows it.
 	seq, _, err := ex.opt.Store.LastSeq(string(id))
 	if err != nil {
 		return run.Edit{}, err
@@ -145,14 +147,14 @@ func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.
 		return run.Edit{}, err
 	}
 	info.Edit = next.edit
-	if err := ex.appendBehind(ctx, seq, &info, rec); err != nil {
+	if err := ex.appendAfter(ctx, seq, &info, rec); err != nil {
 		return run.Edit{}, err
 	}
 	return ex.runEdit(id, info.Sentinel, next, rec), nil
 }
 
-// runEdit is what the caller of an edit receives.
-func (ex *Executor) runEdit(id sentinels.RunID, of sentinels.ID, next chosen, rec *journal.Record) run.Edit {
+// runEdit returns the result of an edit for its caller.
+func (ex *Executor) runEdit(id sentinels.RunID, of sentinels.ID, next definitionVersion, rec *journal.Record) run.Edit {
 	return run.Edit{Run: id, Sentinel: of, Edit: next.edit, Revision: next.revision, Hash: next.hash, Time: time.UnixMicro(rec.Time).UTC(), Definition: next.def}
 }
 
@@ -162,17 +164,19 @@ func (ex *Executor) RunDefinition(id sentinels.RunID) (def *sentinels.Definition
 	return c.def, c.revision, c.edit, err
 }
 
-func (ex *Executor) runDefinition(id sentinels.RunID) (chosen, error) {
+// runDefinition returns the definition of the run's next iteration, or the last one
+// that a finished run used.
+func (ex *Executor) runDefinition(id sentinels.RunID) (definitionVersion, error) {
 	if r := ex.live(id); r != nil {
 		return r.newest(), nil
 	}
 	info, err := ex.Status(id)
 	if err != nil {
-		return chosen{}, err
+		return definitionVersion{}, err
 	}
 	st, err := history.Fold(ex.opt.Store, info.ID, info.Snapshot, nil)
 	if err != nil {
-		return chosen{}, err
+		return definitionVersion{}, err
 	}
 	if info.Status.Final() {
 		used, _, err := ex.readDefinitions(&st.Definitions, ex.opt.Plugins.Types())
@@ -182,7 +186,7 @@ func (ex *Executor) runDefinition(id sentinels.RunID) (chosen, error) {
 }
 
 // newestOf is [liveRun.newest] for a run that no process executes.
-func (ex *Executor) newestOf(d *history.Definitions) (chosen, error) {
+func (ex *Executor) newestOf(d *history.Definitions) (definitionVersion, error) {
 	used, own, err := ex.readDefinitions(d, ex.opt.Plugins.Types())
 	if err != nil {
 		return used, err

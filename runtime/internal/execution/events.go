@@ -8,7 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Chain is the runs that an event has passed through.
+// chain is the runs that an event has passed through.
 type chain = eventlog.Chain
 
 // Chain is Runtime.Chain of package runtime.
@@ -21,9 +21,9 @@ func (ex *Executor) Chain(id sentinels.RunID) (hops int, path []string) {
 	return c.Hops, c.Path
 }
 
-// Chain is that of an event which the run emits now: the longest of the chains of the
-// run that started it, of the event that its iteration answers and of those that steps
-// of the iteration have waited for, and the run itself.
+// Chain returns the chain of an event that the run emits now: the longest of the chains
+// of the run that started it, of the event that its iteration answers and of those that
+// steps of the iteration have waited for; the run itself is appended.
 func (r *liveRun) Chain() chain {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,8 +40,8 @@ func (r *liveRun) Emission() *eventlog.Emission {
 	})
 }
 
-// countEvent counts an event of so many bytes for the run's iteration, unless
-// that is more than an iteration may emit.
+// countEvent counts an event of size bytes for the current iteration. It returns an
+// error if the iteration would exceed its limit.
 func (r *liveRun) countEvent(name string, size int64) error {
 	limit := r.ex.svc.Limits.EventBytes
 	r.mu.Lock()

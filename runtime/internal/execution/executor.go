@@ -18,18 +18,18 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// ErrClosed is returned for a run that would begin after [Executor.Stop].
+// ErrClosed is returned for a run that is started or resumed after [Executor.Stop].
 var ErrClosed = errors.New("runtime is closed")
 
-// The buckets of the store that runs are kept in, beside their journals.
+// The buckets of the store that contain runs. Journals are stored separately.
 const (
 	BucketRuns      = "runs"      // run id -> [run.Info]
-	BucketResults   = "results"   // run id -> [run.Result] of a run that is over
+	BucketResults   = "results"   // run id -> [run.Result] of a finished run
 	BucketStartKeys = "startkeys" // start key -> run id
-	BucketSpent     = "spent"     // run id -> what descendants have cost that retention took
+	BucketSpent     = "spent"     // run id -> usage of descendants that retention has removed
 )
 
-// Options are what an executor needs. Contexts, Progress and Applied may be nil.
+// Options configure an [Executor]. Contexts, Progress and Applied may be nil.
 type Options struct {
 	Services    *step.Services
 	Store       store.Store
@@ -41,28 +41,32 @@ type Options struct {
 	Contexts    external.Contexts
 	// OnInterrupt decides about calls in doubt where nothing else does.
 	OnInterrupt sentinels.Interrupt
-	// Unclean: the last process ended without closing the store.
+	// Unclean reports that the last process ended without closing the store.
 	Unclean bool
 	// Progress is called for all progress of runs.
 	Progress func(run.Progress)
-	// Applied, for tests, is called behind each record that a live run applies to its
+	// Applied, for tests, is called after each record that a live run applies to its
 	// state. It must not keep or change the state.
 	Applied func(sentinels.RunID, *history.State)
 }
 
-// Health is whether the runtime can store what happens.
+// Health reports whether the runtime can write to its store.
 type Health interface {
-	// Writable refuses what would begin something new while the runtime is read-only.
+	// Writable returns an error while the runtime is read-only and nothing new may
+	// begin.
 	Writable() error
-	// Await waits for a commit on behalf of a caller outside of any run. It does not
-	// wait while commits fail.
+	// Await waits for a commit on behalf of a caller outside any run. It returns an
+	// error instead of waiting while commits fail.
 	Await(ctx context.Context, t *store.Ticket) error
+	// Blocked reports whether the runtime is read-only.
 	Blocked() bool
+	// WaitWritable waits until the runtime is no longer read-only.
 	WaitWritable(ctx context.Context) error
+	// Stalled returns a channel that is closed when commits begin to fail.
 	Stalled() <-chan struct{}
 }
 
-// Triggers count the runs of a sentinel that are active.
+// Triggers count the active runs of a sentinel.
 type Triggers interface {
 	RunStarted(sentinel sentinels.ID, id sentinels.RunID)
 	RunEnded(sentinel sentinels.ID, id sentinels.RunID)
@@ -76,38 +80,40 @@ type Triggers interface {
 type Executor struct {
 	opt   Options
 	svc   *step.Services
-	slots *capacity.Slots // one for each run that executes
+	slots *capacity.Slots // execution slots: a run that executes a guest or an effect holds one
 
-	ctx    context.Context // ends with step.ErrShutdown
+	ctx    context.Context // parent of the runs' contexts; its cause is step.ErrShutdown
 	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup // runs
+	wg     sync.WaitGroup // the active runs
 
+	// mu guards the fields up to readOnly.
 	mu       sync.Mutex
-	runs     map[sentinels.RunID]*liveRun // those that this process executes
-	starting map[string]sentinels.RunID   // by start key, until the start is durable
-	fresh    map[sentinels.RunID]*liveRun // whose start is not durable yet
-	closed   bool
-	draining bool // no step starts any more
-	readOnly bool // the clocks of all runs are held
+	runs     map[sentinels.RunID]*liveRun // active runs, executed by this process
+	starting map[string]sentinels.RunID   // runs by start key, until their start is durable
+	unstored map[sentinels.RunID]*liveRun // active runs whose start is not durable yet
+	closed   bool                         // Stop was called: no run begins any more
+	draining bool                         // Drain was called: no step starts any more
+	readOnly bool                         // the runtime is read-only: the clocks of all runs are held
 
-	// handover is held to read while a run is taken over, and to write while a
-	// record goes into the journal of one that no process executes.
-	handover sync.RWMutex
+	// takeoverMu is held for reading while a run is taken over, and for writing while a
+	// record is appended to the journal of a run that no process executes.
+	takeoverMu sync.RWMutex
 }
 
 // New returns an executor without runs.
 func New(opt Options) *Executor {
 	ex := &Executor{
 		opt: opt, svc: opt.Services, slots: capacity.NewSlots(opt.Services.Limits.Runs),
-		runs: map[sentinels.RunID]*liveRun{}, starting: map[string]sentinels.RunID{}, fresh: map[sentinels.RunID]*liveRun{},
+		runs: map[sentinels.RunID]*liveRun{}, starting: map[string]sentinels.RunID{}, unstored: map[sentinels.RunID]*liveRun{},
 	}
 	ex.ctx, ex.cancel = context.WithCancelCause(context.Background())
-	opt.Definitions.Follow(ex.wakeFollowers)
+	opt.Definitions.Follow(ex.wakeForRevision)
 	return ex
 }
 
-// Stop begins the end of the process's part in all runs: they stay as their journals
-// have them. No run begins any more. [Executor.Wait] returns when all have ended.
+// Stop stops executing: no run begins any more, and active runs are interrupted without
+// an end record, so that another process can resume them. It does not wait; see
+// [Executor.Wait].
 func (ex *Executor) Stop() {
 	ex.mu.Lock()
 	ex.closed = true
@@ -115,11 +121,11 @@ func (ex *Executor) Stop() {
 	ex.cancel(step.ErrShutdown)
 }
 
-// Wait waits after [Executor.Stop] until nothing of any run executes.
+// Wait returns when no goroutine of a run is left, after [Executor.Stop].
 func (ex *Executor) Wait() { ex.wg.Wait() }
 
-// Counts returns how many runs this process executes, and how many of them execute a
-// guest or an effect now.
+// Counts returns the number of active runs, and how many of them execute a guest or an
+// effect now.
 func (ex *Executor) Counts() (runs, executing int) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -136,7 +142,7 @@ func (ex *Executor) live(id sentinels.RunID) *liveRun {
 // Live reports whether this process executes a run.
 func (ex *Executor) Live(id sentinels.RunID) bool { return ex.live(id) != nil }
 
-// Resident returns how many guests in memory wait.
+// Resident returns the number of waiting guests that are kept in memory.
 func (ex *Executor) Resident() int { return ex.svc.Residents.Count() }
 
 // Trace reads what a run did from its journal, from record number first on.

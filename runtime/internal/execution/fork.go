@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -19,7 +20,7 @@ import (
 // Fork is Runtime.Fork of package runtime.
 func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOptions) (sentinels.RunID, error) {
 	if opt.Key != "" {
-		if first, ok, err := ex.startedBefore(opt.Key); err != nil || ok {
+		if first, ok, err := ex.findStarted(opt.Key); err != nil || ok {
 			return first, err
 		}
 	}
@@ -27,7 +28,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	if err != nil {
 		return "", err
 	}
-	if ex.live(id) != nil { // what it did until now is on its way to the store
+	if ex.live(id) != nil { // its newest records may not be committed yet
 		if err := ex.opt.Health.Await(ctx, ex.opt.Store.Enqueue(store.Batch{})); err != nil {
 			return "", err
 		}
@@ -50,7 +51,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	for name := range start.Inputs {
 		delete(start.Variables, name)
 	}
-	if !p.fresh {
+	if !p.fromStart {
 		from, err := topStep(next.def, opt.From)
 		if err != nil {
 			return "", err
@@ -62,23 +63,24 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	return ex.startRun(ctx, next.def, start)
 }
 
-// forkedDefinition returns what the new run uses, and whether it stays with it.
-func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (chosen, bool, error) {
+// forkedDefinition returns the definition that the fork begins with, and whether the
+// fork is pinned to it.
+func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (definitionVersion, bool, error) {
 	id := p.begin.Sentinel
 	next, pinned := p.used, true
 	if next.edit != 0 {
-		next.revision, next.edit = 0, 0 // the other run's own: nothing that is stored
+		next.revision, next.edit = 0, 0 // an edit of the other run is not a stored revision
 	}
 	var err error
 	stored := revision.Stored{}
 	switch {
 	case moreThanOne(opt.Latest, opt.Revision != 0, opt.Definition != nil):
-		return next, false, errf(abi.BadFields, "fork run %s: latest, a revision and a definition exclude each other", p.info.ID)
+		return next, false, failure.New(abi.BadFields, "fork run %s: latest, a revision and a definition exclude each other", p.info.ID)
 	case opt.Definition != nil:
 		if opt.Definition.ID != id {
-			return next, false, errf(abi.BadFields, "fork run %s: the definition is of %q, the run is of %q", p.info.ID, opt.Definition.ID, id)
+			return next, false, failure.New(abi.BadFields, "fork run %s: the definition has the id %q, the run has %q", p.info.ID, opt.Definition.ID, id)
 		}
-		next = chosen{def: opt.Definition, hash: opt.Definition.Hash()}
+		next = definitionVersion{def: opt.Definition, hash: opt.Definition.Hash()}
 	case opt.Latest:
 		stored, err = ex.opt.Definitions.Get(id)
 		pinned = p.begin.Pinned
@@ -93,18 +95,19 @@ func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (chosen, bo
 		if err != nil {
 			return next, false, fmt.Errorf("fork run %s: %w", p.info.ID, err)
 		}
-		next = chosen{def: def, hash: stored.Hash, revision: stored.Revision}
+		next = definitionVersion{def: def, hash: stored.Hash, revision: stored.Revision}
 	}
 	if opt.Edit != nil {
 		def, err := ex.opt.Definitions.Apply(next.def, opt.Edit)
 		if err != nil {
 			return next, false, err
 		}
-		next = chosen{def: def, hash: def.Hash()}
+		next = definitionVersion{def: def, hash: def.Hash()}
 	}
 	return next, pinned, nil
 }
 
+// moreThanOne reports whether more than one of the options is set.
 func moreThanOne(set ...bool) bool {
 	n := 0
 	for _, b := range set {
@@ -115,9 +118,9 @@ func moreThanOne(set ...bool) bool {
 	return n > 1
 }
 
-// forkedInputs are the other run's inputs with those given in their place. An
-// older run may have some that the definition no longer names; they stay
-// variables. An input that replaces one must be in the definition.
+// forkedInputs returns the inputs of the other run, replaced one by one by those given.
+// The other run may have inputs that the definition no longer names; they remain
+// variables. An input that is given must be in the definition.
 func (ex *Executor) forkedInputs(begin *journal.RunStartBody, def *sentinels.Definition, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	inputs := map[string]json.RawMessage{}
 	raw, err := ex.svc.Values.Load(begin.Inputs)
@@ -138,14 +141,14 @@ func (ex *Executor) forkedInputs(begin *journal.RunStartBody, def *sentinels.Def
 	return inputs, nil
 }
 
-// forkAt is the record of a run that begins in the middle of another one's iteration.
-// All values are stored again: retention may remove the other run meanwhile.
-func (ex *Executor) forkAt(p *origin, next chosen, from int, opt run.ForkOptions) (*journal.Fork, error) {
+// forkAt returns the record of a fork that begins in the middle of an iteration. All
+// values are stored again, because retention may remove the other run.
+func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.ForkOptions) (*journal.Fork, error) {
 	f := &journal.Fork{
 		Run: p.info.ID, By: opt.By, Iteration: p.Number, From: from, Event: p.Start.Event, EventSeq: p.Start.EventSeq,
 	}
 	steps := sentinels.AlignSteps(p.used.def.Steps, next.def.Steps)
-	stop := p.steps() // where the variables are taken: before what comes next of the other run's steps
+	stop := p.steps() // the variables are those before this step of the other run
 	for _, was := range steps[from:] {
 		if was >= 0 {
 			stop = was
@@ -165,7 +168,7 @@ func (ex *Executor) forkAt(p *origin, next chosen, from int, opt run.ForkOptions
 		return nil, err
 	}
 	if next.def.Recipe != p.used.def.Recipe || !slices.Equal(next.def.RAGSources, p.used.def.RAGSources) {
-		rag = nil // is built again
+		rag = nil // it is built again
 	}
 	if err := ex.svc.Values.LoadScope(st.Scope); err != nil {
 		return nil, err
@@ -187,8 +190,8 @@ func (ex *Executor) forkAt(p *origin, next chosen, from int, opt run.ForkOptions
 	return f, nil
 }
 
-// doneSteps returns the ends of the steps before the first one to execute. Those
-// that the other run had must be done there.
+// doneSteps returns the end records of the steps before the first one to execute. Steps
+// that the other run had must have ended there.
 func (ex *Executor) doneSteps(p *origin, def *sentinels.Definition, steps []int, wanted string) ([]journal.ForkedStep, error) {
 	var done []journal.ForkedStep
 	for i, was := range steps {
@@ -196,7 +199,7 @@ func (ex *Executor) doneSteps(p *origin, def *sentinels.Definition, steps []int,
 		if was >= 0 {
 			before := p.Ends[was]
 			if before == nil || before.Error != nil && before.Skipped == "" {
-				return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("fork run %s: it had not done step %d in iteration %d, which is before step %q", p.info.ID, i, p.Number, wanted),
+				return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("fork run %s: iteration %d had not completed step %d, which is before step %q", p.info.ID, p.Number, i, wanted),
 					Hint: fmt.Sprintf("begin with step %d at the latest", i)}
 			}
 			out, err := ex.svc.Values.Load(before.Output)

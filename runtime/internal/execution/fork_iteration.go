@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 )
 
-// noteFork notes in the summary what the run was made from.
+// noteFork sets the fields of the summary that name the origin of a fork.
 func noteFork(info *run.Info, f *journal.Fork) {
 	info.RetryOf, info.RetryIteration = f.Run, f.Iteration
 	if f.Iteration > 0 {
@@ -17,8 +17,8 @@ func noteFork(info *run.Info, f *journal.Fork) {
 	}
 }
 
-// forkedIteration returns what the run was made from if its next iteration is the one
-// that continues with that; else nil.
+// forkedIteration returns the origin of the run if its next iteration is the one that
+// continues an iteration of the origin; else nil.
 func (r *liveRun) forkedIteration() *journal.Fork {
 	f := r.begin.Fork
 	if f == nil || f.Iteration == 0 || r.Iteration() != f.Iteration-1 {
@@ -27,7 +27,8 @@ func (r *liveRun) forkedIteration() *journal.Fork {
 	return f
 }
 
-// forkedContext returns the $ragContext that the other run's iteration had.
+// forkedContext returns the $ragContext of the iteration that is continued, nil if it
+// is to be built.
 func (r *liveRun) forkedContext(f *journal.Fork) (json.RawMessage, error) {
 	if f == nil {
 		return nil, nil
@@ -35,8 +36,8 @@ func (r *liveRun) forkedContext(f *journal.Fork) (json.RawMessage, error) {
 	return r.ex.svc.Values.Load(f.RAG)
 }
 
-// forkedSteps returns the records of the steps that the other run had executed.
-// The iteration takes them as done, as after a crash behind them.
+// forkedSteps returns end records of the steps that the other run had executed. The
+// iteration does not execute them again, as after a crash.
 func (r *liveRun) forkedSteps(f *journal.Fork) []*journal.Record {
 	if f == nil || f.From == 0 {
 		return nil
@@ -48,9 +49,9 @@ func (r *liveRun) forkedSteps(f *journal.Fork) []*journal.Record {
 	return records
 }
 
-// continuedFork says what the iteration that just began continues, and releases that:
-// the journal has it now.
-func (r *liveRun) continuedFork(f *journal.Fork) string {
+// takeForkMessage returns a progress message about the iteration that is continued, and
+// releases its values, which the journal contains by now.
+func (r *liveRun) takeForkMessage(f *journal.Fork) string {
 	if f == nil {
 		return ""
 	}

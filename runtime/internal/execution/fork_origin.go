@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -12,18 +13,19 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// An origin is the run that a fork is made from, and the iteration that it begins
+// An origin is the run that a fork is made from, and the iteration that the fork begins
 // with.
 type origin struct {
 	history.PastIteration
-	info  run.Info
-	begin *journal.RunStartBody
-	fresh bool   // no iteration is wanted: the run from its start
-	used  chosen // by the iteration; with fresh by the newest one
+	info      run.Info
+	begin     *journal.RunStartBody
+	fromStart bool              // the fork begins with the first iteration, and continues none
+	used      definitionVersion // the definition that the iteration used; with fromStart, the one that the run used last
 }
 
-// readOrigin finds iteration n of a run, 0 for its newest.
-func (ex *Executor) readOrigin(info run.Info, n int, fresh bool) (*origin, error) {
+// readOrigin reads iteration n of a run, 0 for its newest one, or with fromStart only
+// the run's start.
+func (ex *Executor) readOrigin(info run.Info, n int, fromStart bool) (*origin, error) {
 	f := history.Finder{Wanted: n}
 	st, err := history.Fold(ex.opt.Store, info.ID, 1, func(seq uint64, rec *journal.Record, st *history.State) error {
 		if f.Add(seq, rec, st) {
@@ -34,40 +36,42 @@ func (ex *Executor) readOrigin(info run.Info, n int, fresh bool) (*origin, error
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{PastIteration: f.Found, info: info, begin: st.Start, fresh: fresh}
+	o := &origin{PastIteration: f.Found, info: info, begin: st.Start, fromStart: fromStart}
 	used := f.Found.Used
 	switch {
-	case fresh:
+	case fromStart:
 		used = st.Used
 	case f.Found.Number == 0:
 		return nil, noIteration(info, n, f.Kept)
-	case f.Found.Start == nil: // n is 0, and the newest iteration is not kept from its start
+	case f.Found.Start == nil: // n is 0, and the first records of the newest iteration were removed
 		return nil, noIteration(info, info.Iteration, f.Kept)
 	}
 	o.used, err = ex.readDefinition(used, o.begin.Sentinel, ex.opt.Plugins.Types())
 	return o, err
 }
 
+// noIteration returns the error for an iteration that does not exist or whose records
+// were removed.
 func noIteration(info run.Info, n int, kept []int) error {
 	if n == 0 || n > info.Iteration {
-		e := errf(abi.NotFound, "run %s has made %d iterations", info.ID, info.Iteration)
+		e := failure.New(abi.NotFound, "run %s has executed %d iterations", info.ID, info.Iteration)
 		if n > 0 {
 			e.Message += fmt.Sprintf(", not %d", n)
 		}
 		return e
 	}
-	e := errf(abi.NotFound, "run %s has no records of iteration %d any more: they went with retention", info.ID, n)
+	e := failure.New(abi.NotFound, "run %s: the records of iteration %d were removed by retention", info.ID, n)
 	if len(kept) > 0 {
 		e.Hint = fmt.Sprintf("iterations %d to %d are kept", kept[0], kept[len(kept)-1])
 	}
 	return e
 }
 
-// steps is the number of the iteration's top-level steps.
+// steps returns the number of the iteration's top-level steps.
 func (o *origin) steps() int { return len(o.used.def.Steps) }
 
 // stateBefore folds the records of the run up to the start of top-level step stop in
-// the iteration, or to the last one.
+// the iteration, or to the end of the iteration.
 func (ex *Executor) stateBefore(o *origin, stop int) (*history.State, error) {
 	index := strconv.Itoa(stop)
 	return history.Fold(ex.opt.Store, o.info.ID, max(o.From, 2), func(seq uint64, rec *journal.Record, _ *history.State) error {
@@ -79,15 +83,15 @@ func (ex *Executor) stateBefore(o *origin, stop int) (*history.State, error) {
 	})
 }
 
-// topStep finds the top-level step that from names: an address, an id, a name;
-// empty is the first.
+// topStep returns the index of the top-level step that from names by address, id or
+// name. Empty means the first step.
 func topStep(def *sentinels.Definition, from string) (int, error) {
 	if from == "" {
 		return 0, nil
 	}
 	if n, err := strconv.Atoi(from); err == nil {
 		if n < 0 || n >= len(def.Steps) {
-			return 0, errf(abi.NotFound, "fork from step %q: the definition has %d steps, from 0", from, len(def.Steps))
+			return 0, failure.New(abi.NotFound, "fork from step %q: the definition has %d steps, from 0", from, len(def.Steps))
 		}
 		return n, nil
 	}
@@ -101,7 +105,7 @@ func topStep(def *sentinels.Definition, from string) (int, error) {
 			return i, nil
 		}
 	}
-	inner := &abi.Error{Code: abi.BadFields, Field: "from", Message: fmt.Sprintf("fork from step %q: it is nested, and a run can begin only with a top-level step", from)}
+	inner := &abi.Error{Code: abi.BadFields, Field: "from", Message: fmt.Sprintf("fork from step %q: it is a nested step: want a top-level step", from)}
 	if _, err := def.StepAt(from); err == nil {
 		around, _, _ := strings.Cut(from, ".")
 		inner.Hint = "begin with the step around it, " + around
@@ -113,7 +117,7 @@ func topStep(def *sentinels.Definition, from string) (int, error) {
 			return 0, inner
 		}
 	}
-	e := errf(abi.NotFound, "fork from step %q: no step has that address, id or name", from)
+	e := failure.New(abi.NotFound, "fork from step %q: want the address, id or name of a step", from)
 	e.Field = "from"
 	return 0, e
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -19,13 +20,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// iterate executes the run's iterations until its loop is done. A nil error
-// is a completed run.
+// iterate executes iterations until the loop is done. A nil error means that the run is
+// completed.
 func (r *liveRun) iterate() error {
 	r.timeout.arm()
 	defer r.timeout.stop()
 	defer r.setPlugins(nil)
-	if err := r.recoverExecutions(); err != nil {
+	if err := r.recoverProcesses(); err != nil {
 		return err
 	}
 	open, loopDone := r.interrupted()
@@ -48,16 +49,17 @@ func (r *liveRun) iterate() error {
 	}
 }
 
-// interrupted returns whether the run continues an iteration that a crash
-// interrupted, and whether its loop had ended and only the run's end is missing.
+// interrupted returns the state that a crash left: open reports that an iteration is to
+// be continued, loopDone that the loop had ended and only the run's end record is
+// missing.
 func (r *liveRun) interrupted() (open, loopDone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.folded.Open, r.folded.LoopDone && !r.folded.Open
 }
 
-// nextIteration decides whether there is another iteration, waits until it may
-// begin, and begins it. An edit while it waits makes it decide again.
+// nextIteration decides whether the loop makes another iteration, waits until it is
+// due, and begins it. An edit during the wait makes it decide again.
 func (r *liveRun) nextIteration() (bool, error) {
 	for {
 		if err := r.WaitWhilePaused(r.ctx); err != nil {
@@ -77,19 +79,19 @@ func (r *liveRun) nextIteration() (bool, error) {
 	}
 }
 
-// An iterationEvent is what an iteration answers.
+// An iterationEvent is what caused an iteration.
 type iterationEvent struct {
 	event *sentinels.Event
 	seq   uint64 // offset in the event log; 0 if the event started the run
-	check string // value of a while loop's condition, for people
+	check string // value of a while loop's condition, for display
 }
 
 // nextDue reports whether the loop of next makes one more iteration, and waits until it
-// is due. errEdited says that next is no longer the newest definition.
-func (r *liveRun) nextDue(next chosen) (iterationEvent, bool, error) {
+// is due. The error errEdited means that next is no longer the newest definition.
+func (r *liveRun) nextDue(next definitionVersion) (iterationEvent, bool, error) {
 	answers := iterationEvent{event: r.begin.Event}
 	def, n := next.def, r.Iteration()
-	if fork := r.forkedIteration(); fork != nil { // the other run's loop had decided for it
+	if fork := r.forkedIteration(); fork != nil { // the loop of the other run had decided on this iteration
 		return iterationEvent{event: fork.Event, seq: fork.EventSeq}, true, nil
 	}
 	switch loop := def.Loop; loop.Type {
@@ -112,7 +114,7 @@ func (r *liveRun) nextDue(next chosen) (iterationEvent, bool, error) {
 			return answers, false, err
 		}
 	case sentinels.LoopContinuous, sentinels.LoopEvent:
-		// Nothing else ends these, so the cap is their end and no failure.
+		// Nothing else ends these loops, so reaching the limit completes the run.
 		if limit := r.maxIterations(def); limit > 0 && n >= limit {
 			r.mu.Lock()
 			r.info.Limit = "maxIterations"
@@ -127,9 +129,9 @@ func (r *liveRun) nextDue(next chosen) (iterationEvent, bool, error) {
 	return answers, err == nil, err
 }
 
-// await waits until an iteration is due: for the interval of a continuous loop, for
-// an event. Nothing is waited for that an edit has changed meanwhile.
-func (r *liveRun) await(next chosen, n int, answers *iterationEvent) error {
+// await waits until an iteration is due: for the interval of a continuous loop, or for
+// an event. It returns errEdited if the definition changes.
+func (r *liveRun) await(next definitionVersion, n int, answers *iterationEvent) error {
 	loop := next.def.Loop
 	paced := loop.Type == sentinels.LoopContinuous && n > 0 && loop.IntervalMs > 0
 	if !paced && loop.Type != sentinels.LoopEvent {
@@ -137,7 +139,7 @@ func (r *liveRun) await(next chosen, n int, answers *iterationEvent) error {
 	}
 	ctx, cancel := r.cancelOnEdit()
 	defer cancel()
-	if !r.newest().same(next) { // an edit before anyone heeded it
+	if !r.newest().same(next) { // an edit before cancelOnEdit is not signalled
 		return errEdited
 	}
 	if paced {
@@ -150,20 +152,21 @@ func (r *liveRun) await(next chosen, n int, answers *iterationEvent) error {
 	return err
 }
 
-// capIterations holds the run to maxIterations: it stops, or pauses until a
-// resume extends the limit.
+// capIterations enforces maxIterations: at the limit it returns an error, or pauses the
+// run until a resume extends the limit.
 func (r *liveRun) capIterations(def *sentinels.Definition, n int) error {
 	for {
 		limit := r.maxIterations(def)
 		if limit <= 0 || n < limit {
 			return nil
 		}
-		if err := r.atLimit(r.ctx, &step.LimitError{Limit: "maxIterations", Text: fmt.Sprintf("maxIterations reached: %d iterations did not reach the end of the loop", limit)}); err != nil {
+		if err := r.atLimit(r.ctx, &step.LimitError{Limit: "maxIterations", Text: fmt.Sprintf("maxIterations reached: the loop did not end within %d iterations", limit)}); err != nil {
 			return err
 		}
 	}
 }
 
+// maxIterations returns the limit with its extensions, 0 for none.
 func (r *liveRun) maxIterations(def *sentinels.Definition) int {
 	if def.Safety.MaxIterations == 0 {
 		return 0
@@ -173,8 +176,9 @@ func (r *liveRun) maxIterations(def *sentinels.Definition) int {
 	return def.Safety.MaxIterations + r.folded.Extension.Iterations
 }
 
-// atLimit is what happens at a limit: an error that ends the run, or a pause
-// and then nil, after which the caller looks at the limit again.
+// atLimit handles a limit that the run has reached. Depending on onTimeout it returns
+// the error that ends the run, or pauses the run and returns nil after its resume; the
+// caller then checks the limit again.
 func (r *liveRun) atLimit(ctx context.Context, limit *step.LimitError) error {
 	if r.Definition().Safety.OnTimeout != sentinels.TimeoutPause {
 		return limit
@@ -183,7 +187,7 @@ func (r *liveRun) atLimit(ctx context.Context, limit *step.LimitError) error {
 	return r.WaitWhilePaused(ctx)
 }
 
-// A timeoutTimer ends or pauses the run when its active time is used up. It is
+// A timeoutTimer ends or pauses the run when its active time exceeds timeoutMs. It is
 // armed again when a resume extends the limit.
 type timeoutTimer struct {
 	r *liveRun
@@ -192,6 +196,7 @@ type timeoutTimer struct {
 	timer *clock.ActiveTimer
 }
 
+// arm starts the timer, in place of one that was started before.
 func (t *timeoutTimer) arm() {
 	r := t.r
 	def := r.Definition()
@@ -216,6 +221,7 @@ func (t *timeoutTimer) arm() {
 	})
 }
 
+// stop stops the timer.
 func (t *timeoutTimer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -224,11 +230,11 @@ func (t *timeoutTimer) stop() {
 	}
 }
 
-// beginIteration begins an iteration that uses next, unless an edit came between the
-// decision for the iteration and now.
-func (r *liveRun) beginIteration(next chosen, answers iterationEvent) (begun bool, err error) {
-	// The iteration begins here, so that every revision that was committed before it
-	// began is one it has seen.
+// beginIteration begins an iteration that uses next. begun is false if an edit was made
+// since next was chosen.
+func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent) (begun bool, err error) {
+	// The start time is taken before the newest revision is read, so that the iteration
+	// uses every revision that was committed before its start.
 	at := time.Now()
 	if !r.newest().same(next) {
 		return false, nil
@@ -239,7 +245,7 @@ func (r *liveRun) beginIteration(next chosen, answers iterationEvent) (begun boo
 			view.End()
 		}
 	}()
-	def := r.reread(next.def, view)
+	def := r.decodeForView(next.def, view)
 	fork := r.forkedIteration()
 	rag, err := r.forkedContext(fork)
 	if err == nil && rag == nil {
@@ -250,8 +256,8 @@ func (r *liveRun) beginIteration(next chosen, answers iterationEvent) (begun boo
 	}
 	done := r.forkedSteps(fork)
 	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check}
-	// Said in every iteration that does not use the first revision: records of older
-	// iterations go, and recovery must find the one in use.
+	// Recorded in every iteration that does not use the first revision, because
+	// recovery needs the definition and the records of older iterations are removed.
 	if body.Definition, err = r.recordDefinition(next); err != nil {
 		return false, err
 	}
@@ -274,21 +280,22 @@ func (r *liveRun) beginIteration(next chosen, answers iterationEvent) (begun boo
 	}
 	records := append([]*journal.Record{{Kind: journal.IterationStart, Time: at.UnixMicro(), IterationStart: body}}, done...)
 	ticket := r.Write(step.Commit{Lazy: true}, records...)
-	said := r.continuedFork(fork)
+	message := r.takeForkMessage(fork)
 	r.noteIteration(len(records))
 	ticket.OnDone(func(error) {
-		r.Report(run.Progress{Event: run.OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit, Message: said})
+		r.Report(run.Progress{Event: run.OnIterationStart, Iteration: body.Iteration, Revision: next.revision, Edit: next.edit, Message: message})
 	})
 	return true, nil
 }
 
-// buildContext makes $ragContext for an iteration.
+// buildContext returns $ragContext for an iteration, nil if the definition has no
+// context sources.
 func (r *liveRun) buildContext(def *sentinels.Definition) (json.RawMessage, error) {
 	if def.Recipe == "" && len(def.RAGSources) == 0 {
 		return nil, nil
 	}
 	if r.ex.opt.Contexts == nil {
-		return nil, nil // an embedder without context sources does not use the recipe
+		return nil, nil // the embedder has no context sources
 	}
 	rag, err := r.ex.opt.Contexts.Build(r.ctx, external.ContextRequest{
 		Recipe: def.Recipe, Sources: def.RAGSources, Workspace: r.begin.Workspace, Run: r.id, Variables: r.runScope().Variables(),
@@ -299,8 +306,8 @@ func (r *liveRun) buildContext(def *sentinels.Definition) (json.RawMessage, erro
 	return rag, nil
 }
 
-// runIteration executes the steps of the current iteration and ends it. done says
-// that the loop has reached its end.
+// runIteration executes the steps of the current iteration and ends it. done reports
+// that the loop has ended.
 func (r *liveRun) runIteration() (done bool, err error) {
 	def := r.Definition()
 	started := time.Now()
@@ -311,8 +318,9 @@ func (r *liveRun) runIteration() (done bool, err error) {
 	return r.endIteration(def, started)
 }
 
-// endIteration asks the loop whether it is done and takes the snapshot. It is
-// no part of runIteration, whose frame is there while steps wait.
+// endIteration evaluates the condition of an until loop and writes the iteration
+// snapshot. It is not part of runIteration, so that the stack of a waiting run stays
+// small.
 func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (done bool, err error) {
 	var check string
 	if def.Loop.Type == sentinels.LoopUntil {
@@ -330,8 +338,8 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 	body.Last = last
 	r.snap.Lock()
 	defer r.snap.Unlock()
-	// What the next iteration continues from. A stored sentinel's newer revision it will
-	// find in the store, an edit of the run's own nowhere else.
+	// The definition that recovery starts from. Newer revisions of a stored sentinel
+	// are in the store; an edit of the run is only in the journal.
 	now := r.current()
 	body.Revision, body.Edit, body.Hash = now.revision, now.edit, now.hash
 	if body.Definition, err = r.recordDefinition(now); err != nil {
@@ -351,22 +359,23 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 	ticket.OnDone(func(error) {
 		r.Report(run.Progress{Event: run.OnIterationEnd, Iteration: body.Iteration, Duration: time.Since(started)})
 	})
-	r.retain()
+	r.trimJournal()
 	return done, nil
 }
 
-// check evaluates a condition of the run itself. Whatever goes wrong is an
-// error of the run, never false. value is for people.
+// check evaluates a condition of the run itself, such as loop.check. A condition that
+// cannot be evaluated is an error of the run, not false. value is for display.
 func (r *liveRun) check(source, field string) (truth bool, value string, err error) {
 	v, err := r.ex.svc.Conditions.Eval(r.ctx, source, step.ConditionVars(r.Lookup(r.runScope(), nil)))
 	if err != nil {
-		e := *step.AsError(err, abi.Plugin)
+		e := *failure.From(err, abi.Plugin)
 		e.Field, e.Message = field, field+": "+e.Message
 		return false, "", &e
 	}
 	return v.Truthy, r.ex.svc.ConditionText(v), nil
 }
 
+// countMax resolves loop.max.
 func (r *liveRun) countMax(loop sentinels.Loop) (int, error) {
 	raw, _, err := reference.Resolve(loop.Max, r.Lookup(r.runScope(), nil))
 	if err != nil {
@@ -374,19 +383,19 @@ func (r *liveRun) countMax(loop sentinels.Loop) (int, error) {
 	}
 	var n float64
 	if json.Unmarshal(raw, &n) != nil || n != float64(int(n)) || n < 0 {
-		return 0, &abi.Error{Code: abi.BadFields, Field: "loop.max", Message: fmt.Sprintf("loop.max: %s is no whole number", raw)}
+		return 0, &abi.Error{Code: abi.BadFields, Field: "loop.max", Message: fmt.Sprintf("invalid loop.max %s: want a whole number", raw)}
 	}
 	return int(n), nil
 }
 
-// lastEnd returns when the newest iteration ended: the interval of a continuous
-// loop is calendar time.
+// lastEnd returns when the newest iteration ended, in calendar time.
 func (r *liveRun) lastEnd() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.UnixMicro(r.folded.IterationEnded)
 }
 
+// sleep waits until a time of the calendar, and then while the run is paused.
 func (r *liveRun) sleep(ctx context.Context, until time.Time) error {
 	if err := r.ex.svc.Calendar.WaitFor(ctx, until); err != nil {
 		return err
@@ -394,8 +403,8 @@ func (r *liveRun) sleep(ctx context.Context, until time.Time) error {
 	return r.WaitWhilePaused(ctx)
 }
 
-// nextEvent waits for the event that the next iteration answers. The event that
-// started the run, if it fits, is answered by the first.
+// nextEvent waits for the event that the next iteration answers. The first iteration
+// answers the event that started the run, if it matches.
 func (r *liveRun) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.Event, uint64, error) {
 	if n == 0 && r.begin.Event != nil && sentinels.MatchEvent(pattern, r.begin.Event.Name) {
 		return r.begin.Event, 0, nil
@@ -407,7 +416,7 @@ func (r *liveRun) nextEvent(ctx context.Context, pattern string, n int) (*sentin
 	return &m.Event, m.Offset, r.WaitWhilePaused(ctx)
 }
 
-// Cursor returns the offset in the event log behind which the run looks for the pattern.
+// Cursor implements [step.State].
 func (r *liveRun) Cursor(pattern string) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// Lookup implements [step.State]: the reserved names, then variables, then inputs as
-// plain variables.
+// Lookup implements [step.State]. It resolves reserved names first, then variables;
+// inputs are variables too.
 func (r *liveRun) Lookup(sc step.Scope, retry json.RawMessage) reference.Lookup {
 	return func(name string) (json.RawMessage, bool) {
 		switch name {
@@ -47,7 +47,7 @@ func (r *liveRun) Lookup(sc step.Scope, retry json.RawMessage) reference.Lookup 
 			}
 			return retry, true
 		case "ragContext":
-			if v, ok := sc.Get(name); ok { // a step made it, as recipes do
+			if v, ok := sc.Get(name); ok { // a step has set it, such as one of a recipe
 				return v, true
 			}
 			rag := r.RAGContext()

@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -24,7 +25,7 @@ func (ex *Executor) PauseWith(ctx context.Context, id sentinels.RunID, opt run.P
 	if r := ex.live(id); r != nil {
 		tickets := []*store.Ticket{r.pause("by "+opt.By, "", opt.By, with)}
 		if opt.Tree {
-			for _, c := range ex.below(id) {
+			for _, c := range ex.liveDescendants(id) {
 				tickets = append(tickets, c.pause("by "+opt.By, "", opt.By, with))
 			}
 		}
@@ -43,13 +44,12 @@ func (ex *Executor) PauseWith(ctx context.Context, id sentinels.RunID, opt run.P
 		return err
 	}
 	if info.Status.Final() {
-		return errf(abi.Conflict, "run %s is over: %s", id, info.Status)
+		return failure.New(abi.Conflict, "run %s is over: %s", id, info.Status)
 	}
 	return ex.pauseStored(ctx, info, opt, with)
 }
 
-// pauseStored pauses a run that no process executes: a process that recovers it
-// finds it so.
+// pauseStored pauses a run that no process executes, by a record in its journal.
 func (ex *Executor) pauseStored(ctx context.Context, info run.Info, opt run.PauseOptions, with sentinels.RunID) error {
 	if info.Status != sentinels.StatusPaused {
 		info.Status, info.Reason, info.PausedWith = sentinels.StatusPaused, "by "+opt.By, with
@@ -73,9 +73,8 @@ func (ex *Executor) pauseStored(ctx context.Context, info run.Info, opt run.Paus
 	return nil
 }
 
-// pause holds the run back at its next step; with names the run whose tree is
-// paused, empty if it is this run alone. It returns nil if there is nothing to
-// pause.
+// pause blocks the run at its next step. with is the run whose whole tree is paused,
+// empty if only this run is. It returns nil if the run is paused or over already.
 func (r *liveRun) pause(reason, limit, by string, with sentinels.RunID) *store.Ticket {
 	r.snap.Lock()
 	defer r.snap.Unlock()
@@ -91,11 +90,10 @@ func (r *liveRun) pause(reason, limit, by string, with sentinels.RunID) *store.T
 	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by, With: with}, pending, nil)
 }
 
-// startsPaused pauses a run that was started below one whose tree is paused: a
-// step that was under way there may still start it. The pause looks for runs
-// below after it paused the upper one, and this after the run is among them, so
-// one of the two sees the other.
-func (r *liveRun) startsPaused() {
+// pauseWithParent pauses a new run whose parent was paused with its tree: a step of the
+// parent that was executing may still start children. The pause lists descendants after
+// it has paused the parent, and this runs after r is listed, so no child is missed.
+func (r *liveRun) pauseWithParent() {
 	if r.parent == nil {
 		return
 	}

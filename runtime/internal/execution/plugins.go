@@ -8,8 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// begun lists the step types and modules that the unfinished attempts of a run began
-// with.
+// begun returns the step types and module digests that the unfinished attempts of a run
+// started with.
 func begun(open history.Executions) []pluginset.Began {
 	var list []pluginset.Began
 	for _, e := range open {
@@ -20,8 +20,8 @@ func begun(open history.Executions) []pluginset.Began {
 	return list
 }
 
-// setPlugins makes v what the run's steps see, nil at the end of an iteration, and
-// ends the view before it. No step of the run is executed meanwhile.
+// setPlugins replaces the plugins that the run's steps see, and releases those before.
+// v is nil between iterations. No step of the run executes meanwhile.
 func (r *liveRun) setPlugins(v *pluginset.View) {
 	r.mu.Lock()
 	before := r.view
@@ -30,10 +30,10 @@ func (r *liveRun) setPlugins(v *pluginset.View) {
 	before.End()
 }
 
-// reread returns a definition as the step types of an iteration read it: where a
-// plugin was swapped, a field may hold steps now that was plain data before. One
-// that they cannot read stays as it is; the step that is concerned says why.
-func (r *liveRun) reread(def *sentinels.Definition, v *pluginset.View) *sentinels.Definition {
+// decodeForView decodes a definition again with the step types of an iteration, if a
+// plugin was replaced: a field that was plain data may contain steps now. If that
+// fails, the definition is used as it is, and the step concerned fails with the reason.
+func (r *liveRun) decodeForView(def *sentinels.Definition, v *pluginset.View) *sentinels.Definition {
 	types, swaps := v.Live()
 	r.mu.Lock()
 	before := r.types
@@ -56,7 +56,7 @@ func (r *liveRun) reread(def *sentinels.Definition, v *pluginset.View) *sentinel
 	return again
 }
 
-// Plugins returns what the steps of the current iteration see.
+// Plugins implements [step.State].
 func (r *liveRun) Plugins() *pluginset.View {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// executingAtCrash returns the paths of the steps of a restored run that were
-// executing when the host went down: those that a crash counts against. A step
-// that only waited is not among them, nor a suspect that waited for its turn.
-// Steps that have ended since their last crash are forgotten.
-func (r *liveRun) executingAtCrash() []string {
+// findStepsAtCrash returns the execution paths of the steps of a restored run that were
+// executing when the host crashed; the crash is counted against these. Steps that only
+// waited are not included, nor suspects that waited for their turn. It also drops the
+// counts of steps that have ended since their last crash.
+func (r *liveRun) findStepsAtCrash() []string {
 	turn := r.info.Turn
 	r.info.Turn = ""
 	if !r.folded.Open {
@@ -27,9 +27,9 @@ func (r *liveRun) executingAtCrash() []string {
 	if !r.folded.Open || !r.ex.opt.Unclean {
 		return nil
 	}
-	asked := map[string]bool{}
+	pending := map[string]bool{}
 	for _, q := range r.info.Decisions {
-		asked[q.Call] = true
+		pending[q.Call] = true
 	}
 	open := map[string]run.StepCrashes{}
 	var executing []string
@@ -44,7 +44,7 @@ func (r *liveRun) executingAtCrash() []string {
 		}
 		waited := r.ex.svc.Limits.Suspected(before) && turn != path
 		a := e.Attempt
-		if !waited && a != nil && wasExecuting(a, path, asked) && !slices.Contains(executing, path) {
+		if !waited && a != nil && wasExecuting(a, path, pending) && !slices.Contains(executing, path) {
 			executing = append(executing, path)
 		}
 	}
@@ -52,30 +52,31 @@ func (r *liveRun) executingAtCrash() []string {
 	return executing
 }
 
-// countCrash counts the crash against the steps that were executing. alone says
-// that of all runs only one step was.
+// countCrash counts the crash against the steps that were executing. alone reports that
+// only one step of all runs was.
 func (r *liveRun) countCrash(alone bool) {
-	if len(r.atCrash) == 0 {
+	if len(r.stepsAtCrash) == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	crashes := maps.Clone(r.info.Crashes) // others may look at the run already
+	crashes := maps.Clone(r.info.Crashes) // other goroutines may read the old map
 	if crashes == nil {
 		crashes = map[string]run.StepCrashes{}
 	}
-	for _, path := range r.atCrash {
+	for _, path := range r.stepsAtCrash {
 		c := crashes[path]
-		if alone || r.ex.svc.Limits.Suspected(c) { // a suspect executes only in its turn
+		if alone || r.ex.svc.Limits.Suspected(c) { // no other suspect executes during its turn
 			c.Alone++
 		}
 		c.Count++
 		crashes[path] = c
 	}
-	r.info.Crashes, r.atCrash = crashes, nil
+	r.info.Crashes, r.stepsAtCrash = crashes, nil
 }
 
-// suspects returns how many steps of a restored run execute only in their turn.
+// suspects returns the number of steps of a restored run that execute only in their
+// turn.
 func (r *liveRun) suspects() (n int) {
 	for _, c := range r.info.Crashes {
 		if r.ex.svc.Limits.Suspected(c) && !r.ex.svc.Limits.Quarantined(c) {
@@ -85,8 +86,8 @@ func (r *liveRun) suspects() (n int) {
 	return n
 }
 
-// quarantine returns the step for which a restored run is held, nil if there is
-// none, or a decision about it is in the journal.
+// quarantine returns the quarantined step of a restored run, nil if it has none or the
+// journal already contains a decision about it.
 func (r *liveRun) quarantine() *run.Quarantine {
 	if !r.folded.Open {
 		return nil
@@ -101,43 +102,42 @@ func (r *liveRun) quarantine() *run.Quarantine {
 	return nil
 }
 
-// wasExecuting reports whether the attempt did something itself when its records
-// stop: its guest ran, or an effect was under way about which no person was asked.
-func wasExecuting(a *history.Attempt, path string, asked map[string]bool) bool {
+// wasExecuting reports whether the attempt was executing at its last record: its guest
+// ran, or an effect was under way that is not a pending decision.
+func wasExecuting(a *history.Attempt, path string, pending map[string]bool) bool {
 	for _, c := range a.Calls {
 		if c.End == nil && c.Start != nil {
-			return c.Start.Effect && !asked[history.CallName(path, c.Seq)]
+			return c.Start.Effect && !pending[history.CallName(path, c.Seq)]
 		}
 	}
 	return true
 }
 
-// Crashes returns what is counted against a step.
+// Crashes implements [step.State].
 func (r *liveRun) Crashes(path string) run.StepCrashes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.info.Crashes[path]
 }
 
-// LiftQuarantine forgets what was counted against a step and writes that the
-// decision was acted on: it does not answer for crashes to come.
+// LiftQuarantine implements [step.Decisions]. It also records that the decision was
+// used, so that it does not apply to later crashes.
 func (r *liveRun) LiftQuarantine(path string) {
 	r.mu.Lock()
-	left := maps.Clone(r.info.Crashes) // a summary under way may hold the map
+	left := maps.Clone(r.info.Crashes) // a summary that is being encoded may use the old map
 	delete(left, path)
 	r.info.Crashes = left
 	r.mu.Unlock()
 	r.Write(step.Commit{Summary: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: history.SignalUsed, Call: step.QuarantineName(path)}})
 }
 
-// quarantines returns those of the pending decisions of a run that are about
-// quarantined steps.
+// quarantines returns the pending decisions about quarantined steps.
 func quarantines(pending []run.PendingDecision) []run.PendingDecision {
 	return slices.DeleteFunc(slices.Clone(pending), func(q run.PendingDecision) bool { return q.Kind != run.DecisionQuarantine })
 }
 
-// lift makes decisions about quarantined steps of a run: they may execute again.
-func (ex *Executor) lift(ctx context.Context, id sentinels.RunID, quarantined []run.PendingDecision, opt run.ResumeOptions) error {
+// liftQuarantines decides that the quarantined steps of a run execute again.
+func (ex *Executor) liftQuarantines(ctx context.Context, id sentinels.RunID, quarantined []run.PendingDecision, opt run.ResumeOptions) error {
 	for _, q := range quarantined {
 		err := ex.Decide(ctx, id, run.Decision{Call: q.Call, Verdict: "retry", By: opt.By, Comment: opt.Comment})
 		if err != nil {
@@ -147,10 +147,10 @@ func (ex *Executor) lift(ctx context.Context, id sentinels.RunID, quarantined []
 	return nil
 }
 
-// needsComment is the error for a quarantine that is lifted without a reason.
+// needsComment returns the error for lifting a quarantine without a comment.
 func needsComment(id sentinels.RunID) *abi.Error {
 	return &abi.Error{
-		Code: abi.BadFields, Field: "comment", Message: fmt.Sprintf("run %s is quarantined: say why its step may execute again", id),
+		Code: abi.BadFields, Field: "comment", Message: fmt.Sprintf("run %s is quarantined: resuming it requires a comment", id),
 		Hint: fmt.Sprintf("sentinel resume %s --comment WHY", id),
 	}
 }

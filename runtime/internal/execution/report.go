@@ -6,6 +6,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 )
 
+// report completes a progress report, redacts it and passes it to the observer.
 func (ex *Executor) report(p run.Progress) {
 	if ex.opt.Progress == nil {
 		return
@@ -18,9 +19,9 @@ func (ex *Executor) report(p run.Progress) {
 	ex.opt.Progress(p)
 }
 
-// redactProgress removes secrets from what observers get. Output and errors of
-// steps are redacted already. A secret that a model writes in several pieces is
-// not found in [run.OnText]; the whole text is in the step's output.
+// redactProgress removes secrets from a progress report. Output and errors of steps are
+// redacted already. A secret that a model writes in several pieces is not found in
+// [run.OnText]; the whole text in the step's output is redacted.
 func (ex *Executor) redactProgress(p *run.Progress) {
 	redact := ex.svc.Redact
 	if redact == nil {
@@ -34,7 +35,7 @@ func (ex *Executor) redactProgress(p *run.Progress) {
 	}
 }
 
-// Report gives progress to the observer, with what is the same for all of the run.
+// Report implements [step.Journal].
 func (r *liveRun) Report(p run.Progress) {
 	if r.ex.opt.Progress == nil {
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -19,8 +20,8 @@ func (ex *Executor) Await(ctx context.Context, id sentinels.RunID) (run.Result, 
 	return res.Result, err
 }
 
-// await is [Executor.Await] for those that treat a run that this process released
-// differently.
+// await is [Executor.Await] for callers that must distinguish a run that ended from one
+// that this process detached from.
 func (ex *Executor) await(ctx context.Context, id sentinels.RunID) (waitedResult, error) {
 	if r := ex.live(id); r != nil {
 		select {
@@ -34,27 +35,28 @@ func (ex *Executor) await(ctx context.Context, id sentinels.RunID) (waitedResult
 	}
 	info, err := ex.Status(id)
 	if ex.ctx.Err() != nil && (err != nil || !info.Status.Final()) {
-		// Close has released the run, perhaps before its first record was committed,
-		// and the caller does not know yet. The end of the process is not the end of
-		// the run.
+		// The runtime is closing and has detached from the run, perhaps before its
+		// first record was committed. The end of the process is not the end of the run.
 		return waitedResult{}, step.ErrShutdown
 	}
 	if err != nil {
 		return waitedResult{}, err
 	}
 	if !info.Status.Final() {
-		return waitedResult{}, errf(abi.Conflict, "run %s is %s and no process executes it", id, info.Status)
+		return waitedResult{}, failure.New(abi.Conflict, "run %s is %s and no process executes it", id, info.Status)
 	}
 	res, err := ex.StoredResult(info)
 	return waitedResult{Result: res}, err
 }
 
+// StoredResult reads the result of a finished run. If retention has removed its
+// variables, the result is made from the summary.
 func (ex *Executor) StoredResult(info run.Info) (run.Result, error) {
 	raw, ok, err := ex.opt.Store.Get(BucketResults, []byte(info.ID))
 	if err != nil {
 		return run.Result{}, err
 	}
-	if !ok { // its variables went with retention
+	if !ok { // retention has removed it
 		return run.Result{Run: info.ID, Sentinel: info.Sentinel, Status: info.Status, Iterations: info.Iteration,
 			Usage: info.Usage, Limit: info.Limit, Step: info.Step, Error: info.Error, Millis: info.Elapsed}, nil
 	}
@@ -72,8 +74,8 @@ func (ex *Executor) StoredResult(info run.Info) (run.Result, error) {
 	return res, err
 }
 
-// resultPut keeps a result for those who ask later.
-func (ex *Executor) resultPut(res run.Result) ([]store.Put, error) {
+// resultPuts returns the writes that store a result.
+func (ex *Executor) resultPuts(res run.Result) ([]store.Put, error) {
 	body, err := json.Marshal(res)
 	if err != nil {
 		return nil, err
@@ -86,18 +88,19 @@ func (ex *Executor) resultPut(res run.Result) ([]store.Put, error) {
 	return []store.Put{{Bucket: BucketResults, Key: []byte(res.Run), Value: raw}}, err
 }
 
-// A waitedResult is what those that wait for a run get.
+// A waitedResult is the result of [Executor.await].
 type waitedResult struct {
 	run.Result
-	released bool // the process released the run before its end
+	detached bool // the process ended before the run did; another process may resume the run
 }
 
+// makeResult returns the result of a run that ends.
 func (r *liveRun) makeResult(end *journal.RunEndBody) run.Result {
 	usage, iterations := r.budget.Total(r.id), r.Iteration()
 	elapsed := r.clock.Elapsed()
 	sc := r.runScope()
 	variables := sc.Variables()
-	for name, v := range variables { // inputs are not redacted for guests
+	for name, v := range variables { // guests see inputs unredacted, callers must not
 		variables[name] = r.ex.svc.Redact.JSON(v)
 	}
 	return run.Result{

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -20,20 +21,20 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 			if strings.TrimSpace(opt.Comment) == "" {
 				return needsComment(id)
 			}
-			return ex.lift(ctx, id, held, opt)
+			return ex.liftQuarantines(ctx, id, held, opt)
 		}
 		if err := r.resume(ctx, opt); err != nil {
 			return err
 		}
 		if strings.TrimSpace(opt.Comment) != "" {
-			if err := ex.lift(ctx, id, quarantines(r.decisions()), opt); err != nil {
+			if err := ex.liftQuarantines(ctx, id, quarantines(r.decisions()), opt); err != nil {
 				return err
 			}
 		}
 		if !opt.Tree {
 			return nil
 		}
-		return ex.resumeBelow(ctx, id, opt)
+		return ex.resumeTree(ctx, id, opt)
 	}
 	info, err := ex.Status(id)
 	if err != nil {
@@ -46,18 +47,18 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 		return err
 	}
 	if info.Parent != "" {
-		// By itself it would not share its tree's budget and limits.
+		// Resumed alone, it would not share the budget and limits of its tree.
 		up, err := ex.Status(info.Parent)
 		if err != nil && abi.CodeOf(err) != abi.NotFound {
 			return err
 		}
 		if err == nil && !up.Status.Final() && !up.Live {
-			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s belongs to run %s, which no process executes", id, info.Parent),
+			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("run %s is a child of run %s, which no process executes", id, info.Parent),
 				Hint: "resume run " + string(info.Parent)}
 		}
 	}
 	if held := quarantines(info.Decisions); strings.TrimSpace(opt.Comment) != "" && len(held) > 0 {
-		if err := ex.lift(ctx, id, held, opt); err != nil {
+		if err := ex.liftQuarantines(ctx, id, held, opt); err != nil {
 			return err
 		}
 		if info, err = ex.Status(id); err != nil {
@@ -67,6 +68,8 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 	return ex.takeOver(ctx, info, ex.live(info.Parent), resumeOptions{ResumeOptions: opt})
 }
 
+// needsExtension returns an error if the run is paused at a limit that more does not
+// extend.
 func needsExtension(id sentinels.RunID, limit string, more run.LimitExtension) error {
 	var missing string
 	switch {
@@ -84,10 +87,10 @@ func needsExtension(id sentinels.RunID, limit string, more run.LimitExtension) e
 	if missing == "" {
 		return nil
 	}
-	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s and needs a limit extension to continue", id, limit), Hint: "resume it with " + missing}
+	return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("run %s is paused at its limit %s: resuming it requires a limit extension", id, limit), Hint: "resume it with " + missing}
 }
 
-// extendLimits adds to the limits of the run and records that.
+// extendLimits adds the extension to the limits of the run and records it.
 func (r *liveRun) extendLimits(opt run.ResumeOptions) *store.Ticket {
 	r.snap.Lock()
 	defer r.snap.Unlock()
@@ -96,30 +99,30 @@ func (r *liveRun) extendLimits(opt run.ResumeOptions) *store.Ticket {
 	return t
 }
 
-// resumeBelow lets the runs of this process under a run continue that were paused
-// with their tree.
-func (ex *Executor) resumeBelow(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
-	for _, c := range ex.below(id) {
+// resumeTree resumes the active descendants of a run that were paused with their tree.
+func (ex *Executor) resumeTree(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
+	for _, c := range ex.liveDescendants(id) {
 		c.mu.Lock()
-		with := c.info.Status == sentinels.StatusPaused && c.info.PausedWith != ""
+		inTree := c.info.Status == sentinels.StatusPaused && c.info.PausedWith != ""
 		c.mu.Unlock()
-		if !with {
+		if !inTree {
 			continue
 		}
 		err := c.resume(ctx, run.ResumeOptions{By: opt.By})
-		if err != nil && abi.CodeOf(err) != abi.Conflict { // else it was resumed, or is over, meanwhile
+		if err != nil && abi.CodeOf(err) != abi.Conflict { // conflict: it was resumed or ended meanwhile
 			return err
 		}
 	}
 	return nil
 }
 
+// resume continues a paused run of this process. It returns when the resume is durable.
 func (r *liveRun) resume(ctx context.Context, opt run.ResumeOptions) error {
 	r.mu.Lock()
 	status, limit := r.info.Status, r.info.Limit
 	r.mu.Unlock()
 	if status != sentinels.StatusPaused {
-		return errf(abi.Conflict, "run %s is %s, not paused", r.id, status)
+		return failure.New(abi.Conflict, "run %s is %s, not paused", r.id, status)
 	}
 	if err := needsExtension(r.id, limit, opt.Extension); err != nil {
 		return err
@@ -135,7 +138,7 @@ func (r *liveRun) resume(ctx context.Context, opt run.ResumeOptions) error {
 	r.snap.Lock()
 	if status := r.status(); status != sentinels.StatusPaused {
 		r.snap.Unlock()
-		return errf(abi.Conflict, "run %s is %s, not paused", r.id, status)
+		return failure.New(abi.Conflict, "run %s is %s, not paused", r.id, status)
 	}
 	r.updateStatus(nil, false)
 	r.clock.Resume()

@@ -11,14 +11,16 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A bulkInterrupted returns for all runs at once what [Executions.Interrupted]
-// returns for one, for a host that would look through the same list for each.
+// bulkInterrupted is an optional method of [external.Executions]. It returns the
+// interrupted processes of all runs at once, for a host that would otherwise search the
+// same list for each run.
 type bulkInterrupted interface {
 	InterruptedRuns(ctx context.Context) (map[sentinels.RunID][]external.InterruptedExecution, error)
 }
@@ -36,39 +38,40 @@ func (ex *Executor) ResumeAll(ctx context.Context, opt run.ResumeOptions) (run.R
 
 func (ex *Executor) resumeAll(ctx context.Context, opt resumeOptions, log *recoveryLog) error {
 	if bulk, ok := ex.svc.Executions.(bulkInterrupted); ok {
-		cut, err := bulk.InterruptedRuns(ctx)
+		interrupted, err := bulk.InterruptedRuns(ctx)
 		if err != nil {
-			return fmt.Errorf("resume all: end what is left of their processes: %w", err)
+			return fmt.Errorf("resume all: end processes of the last host: %w", err)
 		}
-		if opt.cut = cut; cut == nil {
-			opt.cut = map[sentinels.RunID][]external.InterruptedExecution{}
+		if opt.interrupted = interrupted; interrupted == nil {
+			opt.interrupted = map[sentinels.RunID][]external.InterruptedExecution{}
 		}
 	}
-	living, err := ex.livingRuns(log)
+	unfinished, err := ex.unfinishedRuns(log)
 	if err != nil {
 		return fmt.Errorf("resume all: %w", err)
 	}
-	tops, err := ex.tops(living)
+	roots, err := ex.roots(unfinished)
 	if err != nil {
 		return fmt.Errorf("resume all: %w", err)
 	}
-	over := &takeover{ex: ex, log: log}
-	each(tops, func(t top) {
+	t := &takeover{ex: ex, log: log}
+	forEach(roots, func(root recoveryRoot) {
 		if ctx.Err() != nil {
 			return
 		}
-		err := over.restore(ctx, t.info, t.parent, opt)
-		if err != nil && ex.live(t.info.ID) == nil { // else it was resumed meanwhile
-			log.lost(ex, t.info, err)
-			ex.svc.Log.Error("run cannot continue", "run", t.info.ID, "sentinel", t.info.Sentinel, "error", err)
+		err := t.restore(ctx, root.info, root.parent, opt)
+		if err != nil && ex.live(root.info.ID) == nil { // not nil: it was resumed meanwhile
+			log.addFailed(ex, root.info, err)
+			ex.svc.Log.Error("run cannot continue", "run", root.info.ID, "sentinel", root.info.Sentinel, "error", err)
 		}
 	})
-	over.begin() // also of what was restored when ctx ended: it is this process's by now
+	t.begin() // also after ctx has ended: this process owns the runs that it has restored
 	return context.Cause(ctx)
 }
 
-// each calls fn for every item, on as many goroutines as there are processors.
-func each[T any](items []T, fn func(T)) {
+// forEach calls fn for every item, on at most GOMAXPROCS goroutines, and returns when
+// all calls have.
+func forEach[T any](items []T, fn func(T)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(stdruntime.GOMAXPROCS(0), len(items)) {
@@ -81,9 +84,9 @@ func each[T any](items []T, fn func(T)) {
 	wg.Wait()
 }
 
-// livingRuns reads the summaries of the runs that are not over, the oldest
-// first. One that cannot be read is lost, and no other.
-func (ex *Executor) livingRuns(log *recoveryLog) ([]run.Info, error) {
+// unfinishedRuns returns the summaries of the runs that are not over, the oldest first.
+// One that cannot be read is added to the log as failed and left out.
+func (ex *Executor) unfinishedRuns(log *recoveryLog) ([]run.Info, error) {
 	var ids []sentinels.RunID
 	if err := ex.opt.Index.Unfinished(func(id sentinels.RunID) bool {
 		ids = append(ids, id)
@@ -103,81 +106,79 @@ func (ex *Executor) livingRuns(log *recoveryLog) ([]run.Info, error) {
 	for i := range infos {
 		places[i] = &infos[i]
 	}
-	each(places, func(at *read) {
+	forEach(places, func(at *read) {
 		info, found, err := ex.opt.Index.Stored(at.id)
 		switch {
 		case err != nil:
-			log.lost(ex, run.Info{ID: at.id}, err)
+			log.addFailed(ex, run.Info{ID: at.id}, err)
 		case found && !info.Status.Final():
 			at.info = &info
 		}
 	})
-	living := make([]run.Info, 0, len(infos))
+	unfinished := make([]run.Info, 0, len(infos))
 	for _, at := range infos {
 		if at.info != nil {
-			living = append(living, *at.info)
+			unfinished = append(unfinished, *at.info)
 		}
 	}
-	return living, nil
+	return unfinished, nil
 }
 
-// A top is a run to take over that has none above it to take over.
-type top struct {
+// A recoveryRoot is an unfinished run without an unfinished run above it that is to be
+// taken over as well.
+type recoveryRoot struct {
 	info   run.Info
-	parent *liveRun // the nearest one above that continues in this process already
+	parent *liveRun // the nearest run above that this process executes already; nil if there is none
 }
 
-// tops returns the runs to begin with. Those below come with them.
-func (ex *Executor) tops(living []run.Info) ([]top, error) {
-	goesOn := make(map[sentinels.RunID]bool, len(living))
-	for _, info := range living {
-		goesOn[info.ID] = true
+// roots returns the runs where recovery begins. Restoring one also restores its
+// descendants.
+func (ex *Executor) roots(unfinished []run.Info) ([]recoveryRoot, error) {
+	isUnfinished := make(map[sentinels.RunID]bool, len(unfinished))
+	for _, info := range unfinished {
+		isUnfinished[info.ID] = true
 	}
-	over := map[sentinels.RunID]sentinels.RunID{} // of runs that are over: their parents
-	var out []top
-	for _, info := range living {
+	over := map[sentinels.RunID]sentinels.RunID{} // parents of finished runs
+	var out []recoveryRoot
+	for _, info := range unfinished {
 		if ex.live(info.ID) != nil {
 			continue
 		}
 		above := info.Parent
-		for above != "" && !goesOn[above] {
+		for above != "" && !isUnfinished[above] {
 			next, known := over[above]
 			if !known {
 				up, found, err := ex.opt.Index.Stored(above)
 				if err != nil && !found {
 					return nil, err
 				}
-				next = up.Parent // none above a run that retention took
+				next = up.Parent // empty if retention has removed the run
 				over[above] = next
 			}
 			above = next
 		}
 		switch parent := ex.live(above); {
 		case above == "":
-			out = append(out, top{info: info})
+			out = append(out, recoveryRoot{info: info})
 		case parent != nil:
-			out = append(out, top{info, parent})
+			out = append(out, recoveryRoot{info, parent})
 		}
 	}
 	return out, nil
 }
 
-// A recoveryLog gathers a [Recovery]. A nil one gathers nothing.
-//
-// # Concurrency
-//
-// Safe for concurrent use.
+// A recoveryLog builds a [run.Recovery]. The methods of a nil recoveryLog do nothing.
 type recoveryLog struct {
 	mu  sync.Mutex
 	rec run.Recovery
 }
 
-// took notes a run that was taken over as info has it.
-func (l *recoveryLog) took(r *liveRun, info run.Info) {
+// addResumed adds a run that was taken over with the summary info.
+func (l *recoveryLog) addResumed(r *liveRun, info run.Info) {
 	if l == nil {
 		return
 	}
-	doubts, poisoned := r.doubts(), r.quarantine()
+	doubts, quarantined := r.doubts(), r.quarantine()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rec.Resumed++
@@ -188,31 +189,32 @@ func (l *recoveryLog) took(r *liveRun, info run.Info) {
 		l.rec.Waiting++
 	}
 	l.rec.InDoubt = append(l.rec.InDoubt, doubts...)
-	if poisoned != nil {
-		l.rec.Quarantined = append(l.rec.Quarantined, *poisoned)
+	if quarantined != nil {
+		l.rec.Quarantined = append(l.rec.Quarantined, *quarantined)
 	}
 }
 
-// lost notes a run that cannot be taken over, and those below it.
-func (l *recoveryLog) lost(ex *Executor, info run.Info, err error) {
+// addFailed adds a run that cannot be taken over, and its descendants.
+func (l *recoveryLog) addFailed(ex *Executor, info run.Info, err error) {
 	if l == nil {
 		return
 	}
 	below, _, belowErr := ex.descendants(info.ID)
 	l.mu.Lock()
-	l.rec.Failed = append(l.rec.Failed, run.Unrestored{Run: info.ID, Sentinel: info.Sentinel, Error: step.AsError(err, abi.Internal)})
+	l.rec.Failed = append(l.rec.Failed, run.Unrestored{Run: info.ID, Sentinel: info.Sentinel, Error: failure.From(err, abi.Internal)})
 	l.mu.Unlock()
 	if belowErr != nil {
-		return // it is the reason that err gives
+		return // err has the same cause
 	}
 	for _, c := range below {
 		if ex.live(c.ID) == nil {
-			l.lost(ex, c, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("resume run %s: run %s above it cannot be resumed", c.ID, info.ID)})
+			l.addFailed(ex, c, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("resume run %s: run %s above it cannot be resumed", c.ID, info.ID)})
 		}
 	}
 }
 
-// sorted returns the recovery in the order of the runs' starts.
+// sorted returns the recovery with its lists in the order in which the runs were
+// started.
 func (l *recoveryLog) sorted() run.Recovery {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,15 +228,15 @@ func (l *recoveryLog) sorted() run.Recovery {
 	return rec
 }
 
-// doubts lists the calls of a restored run that were cut off, before it continues.
+// doubts returns the calls in doubt of a restored run, before it continues.
 func (r *liveRun) doubts() []run.Doubt {
 	var out []run.Doubt
 	add := func(call, address, what string, choice sentinels.Interrupt) {
 		out = append(out, run.Doubt{Run: r.id, Sentinel: r.begin.Sentinel, Call: call, Step: address, What: what, Choice: choice})
 	}
-	for _, x := range r.cut {
+	for _, x := range r.interruptedProcesses {
 		at := history.Address(x.Path)
-		add(question(x), at, "background process "+x.Execution, step.DoubtChoice(r.stepInterrupt(at), false))
+		add(processDecisionName(x), at, "background process "+x.Execution, step.DoubtChoice(r.stepInterrupt(at), false))
 	}
 	for _, e := range r.folded.Executions {
 		a := e.Attempt
@@ -252,7 +254,7 @@ func (r *liveRun) doubts() []run.Doubt {
 	return out
 }
 
-// stepInterrupt returns what is said about calls in doubt of the step at address.
+// stepInterrupt returns the onInterrupt setting that applies to the step at address.
 func (r *liveRun) stepInterrupt(address string) sentinels.Interrupt {
 	var own sentinels.Interrupt
 	if s, err := r.Definition().StepAt(address); err == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/budget"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -15,35 +16,36 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A liveRun is a run that this process executes. Its main goroutine orders the
-// iterations; the work behind host calls has goroutines of its own that end before the
-// run does. Steps see it as a [step.Run].
+// A liveRun is a run that this process executes. Its main goroutine executes the
+// iterations one after the other. Host calls do their work on goroutines of their own,
+// which end before the run does. Steps use it as a [step.Run].
 type liveRun struct {
 	ex *Executor
 	identity
 	schedule
-	log    journalLog   // the run's place in its journal
-	budget *budget.Tree // of the tree of runs
+	log    journalLog   // order of the run's records in its journal
+	budget *budget.Tree // shared by all runs of the tree
 
-	children int // active runs of which this is the nearest active run above; guarded by ex.mu
+	children int // number of active runs whose nearest active ancestor is this run; guarded by ex.mu
 
-	snap    sync.Mutex // held while the status or a limit changes and that is recorded
-	editing sync.Mutex // held while an edit of the run is made
+	snap    sync.Mutex // held while the status or a limit changes and the change is recorded
+	editing sync.Mutex // held while an edit of the run is applied
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards state
 	state
 }
 
 var _ step.Run = (*liveRun)(nil)
 
-// An identity is what of a run never changes.
+// identity contains the fields of a run that never change.
 type identity struct {
 	id     sentinels.RunID
-	begin  *journal.RunStartBody // without what [liveRun.dropStart] releases
-	parent *liveRun              // nil for a root, and when another process began the parent
+	begin  *journal.RunStartBody // first record, without the values that [liveRun.dropStart] releases
+	parent *liveRun              // nil for a root, and if another process started the parent
 }
 
-// newRun makes the in-memory side of a run. It does not start it.
+// newRun returns a liveRun that is neither listed nor started. elapsed is the active
+// time of a restored run.
 func (ex *Executor) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *sentinels.Definition, hash string, parent *liveRun, elapsed time.Duration) *liveRun {
 	r := &liveRun{
 		ex: ex, identity: identity{id: id, begin: begin, parent: parent}, schedule: ex.newSchedule(elapsed),
@@ -65,9 +67,9 @@ func (r *liveRun) ID() sentinels.RunID { return r.id }
 // Start implements [step.Identity].
 func (r *liveRun) Start() *journal.RunStartBody { return r.begin }
 
-// dropStart releases what only the run's first record needs, before the run goes
-// on: ten thousand that wait would each keep a definition of their own. Others
-// may look at the run already, but not at these.
+// dropStart releases the values that only the run's first record needs, before the run
+// continues: ten thousand waiting runs would otherwise each keep a definition in
+// memory. Other goroutines may use the run already, but they do not read these values.
 func (r *liveRun) dropStart() {
 	r.begin.Definition, r.begin.Variables = journal.Value{}, nil
 	if f := r.begin.Fork; f != nil {
@@ -75,8 +77,8 @@ func (r *liveRun) dropStart() {
 	}
 }
 
-// internTexts makes a restored run, not visible yet, keep one text where it read two
-// or more of the same.
+// internTexts makes equal strings of a restored run share their memory. The run is not
+// visible to other goroutines yet.
 func (r *liveRun) internTexts() {
 	if r.begin.Hash == r.hash {
 		r.begin.Hash = r.hash
@@ -89,7 +91,7 @@ func (r *liveRun) internTexts() {
 	}
 }
 
-// main executes the run and ends it.
+// main executes the run and ends it. It is the run's main goroutine.
 func (r *liveRun) main() {
 	err := r.iterate()
 	if errors.Is(err, step.ErrShutdown) || errors.Is(context.Cause(r.ctx), step.ErrShutdown) {
@@ -99,20 +101,21 @@ func (r *liveRun) main() {
 	r.finish(err)
 }
 
-// detach leaves the run as its journal has it, for another process to resume.
+// detach ends the run's goroutines without an end record, so that another process can
+// resume it.
 func (r *liveRun) detach() {
 	r.cancel(step.ErrShutdown)
 	r.work.Wait()
-	r.forget(waitedResult{
+	r.deregister(waitedResult{
 		Result:   run.Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.Iteration()},
-		released: true,
+		detached: true,
 	})
 }
 
 // finish records the run's end and reports it once it is durable.
 func (r *liveRun) finish(err error) {
 	if cause := context.Cause(r.ctx); cause != nil && err != nil {
-		err = cause // what ended the run is why its steps were cancelled
+		err = cause // the cause of the cancellation, rather than the error of a cancelled step
 	}
 	end := &journal.RunEndBody{Status: sentinels.StatusCompleted}
 	var limit *step.LimitError
@@ -123,16 +126,16 @@ func (r *liveRun) finish(err error) {
 		r.mu.Unlock()
 	case errors.Is(err, step.ErrStopped):
 		end.Status = sentinels.StatusStopped
-		end.Error = errf(abi.Cancelled, "run was stopped")
+		end.Error = failure.New(abi.Cancelled, "run was stopped")
 	case errors.As(err, &limit):
 		end.Status, end.Limit = sentinels.StatusTimedOut, limit.Limit
-		end.Error = errf(abi.Limit, "%s", limit.Text)
+		end.Error = failure.New(abi.Limit, "%s", limit.Text)
 		if limit.Limit == "timeoutMs" {
 			end.Error.Code = abi.Timeout
 		}
 	default:
 		end.Status = sentinels.StatusFailed
-		end.Error = step.AsError(err, abi.Internal)
+		end.Error = failure.From(err, abi.Internal)
 	}
 	if end.Status != sentinels.StatusCompleted {
 		r.mu.Lock()
@@ -142,9 +145,9 @@ func (r *liveRun) finish(err error) {
 	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut {
 		r.stopDescendants()
 	}
-	r.cancel(step.ErrStopped) // ends what is left of the work behind calls
+	r.cancel(step.ErrStopped) // ends the work of host calls that is still under way
 	r.work.Wait()
-	r.endExecutions()
+	r.endProcesses()
 
 	end.Error = r.ex.svc.Redact.Error(end.Error)
 	result := r.makeResult(end)
@@ -154,27 +157,28 @@ func (r *liveRun) finish(err error) {
 	change := func(info *run.Info) {
 		info.Status, info.Error, info.Limit, info.Step, info.EndedAt = end.Status, end.Error, end.Limit, end.Step, endedAt
 	}
-	puts, err := r.ex.resultPut(result)
+	puts, err := r.ex.resultPuts(result)
 	if err != nil {
-		r.ex.svc.Log.Error("run's result cannot be kept", "run", r.id, "error", err)
+		r.ex.svc.Log.Error("result of the run cannot be stored", "run", r.id, "error", err)
 	}
 	puts = append(puts, runindex.EndPut(r.id))
 	ticket := r.writeSummary(step.Commit{Summary: true, Puts: puts}, change, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
 	ticket.OnDone(func(err error) {
 		if err != nil {
-			r.ex.svc.Log.Error("run's end is not durable", "run", r.id, "error", err)
+			r.ex.svc.Log.Error("end of the run is not durable", "run", r.id, "error", err)
 		}
 		r.mu.Lock()
-		over := r.info // as it was written
+		over := r.info // the summary as it was written
 		r.mu.Unlock()
 		r.ex.opt.Index.Ended(over)
 		r.Report(run.Progress{Event: run.OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
-		r.forget(waitedResult{Result: result})
+		r.deregister(waitedResult{Result: result})
 	})
 }
 
-// forget ends the process's part in the run.
-func (r *liveRun) forget(result waitedResult) {
+// deregister removes the run from the active runs and wakes those that wait for its
+// result.
+func (r *liveRun) deregister(result waitedResult) {
 	r.budget.Close(r.id)
 	r.mu.Lock()
 	r.result = &result
@@ -182,7 +186,7 @@ func (r *liveRun) forget(result waitedResult) {
 	r.ex.mu.Lock()
 	r.ex.removeLocked(r)
 	r.ex.mu.Unlock()
-	if !result.released {
+	if !result.detached {
 		r.ex.opt.Triggers.RunEnded(r.begin.Sentinel, r.id)
 	}
 	close(r.done)

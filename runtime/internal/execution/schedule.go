@@ -11,24 +11,26 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
-// A schedule is when the steps of a run execute, and when it ends.
+// A schedule decides when the steps of a run execute, and when the run ends.
 type schedule struct {
-	ctx    context.Context // ends with step.ErrStopped, step.ErrShutdown or a step.LimitError
+	ctx    context.Context // cancelled with step.ErrStopped, step.ErrShutdown or a step.LimitError
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the end is durable, or the process releases the run
-	work   sync.WaitGroup
+	done   chan struct{} // closed when the end is durable, or the process has detached from the run
+	// work counts the goroutines of host calls.
+	work sync.WaitGroup
 
 	clock   *clock.Active
 	timeout *timeoutTimer
-	gate    *clock.Gate // closed while paused
+	gate    *clock.Gate // pause gate, closed while the run is paused
 
+	// slot guards active, and is held while the run waits for an execution slot.
 	slot   sync.Mutex
-	active int // guests and effects that run now; the run holds a slot while it is not 0
+	active int // guests and effects that execute now; the run holds an execution slot while it is not 0
 }
 
-// newSchedule returns the schedule of a run that was active for some time. A child lives
-// on when its parent merely ends, so its context is below the executor's and not its
-// parent's; a stop reaches it through [liveRun.stopDescendants].
+// newSchedule returns the schedule of a run that was active for elapsed. The context of
+// a child is derived from the executor's, not its parent's, because a child continues
+// when its parent ends. A stop reaches children through [liveRun.stopDescendants].
 func (ex *Executor) newSchedule(elapsed time.Duration) schedule {
 	ctx, cancel := context.WithCancelCause(ex.ctx)
 	return schedule{ctx: ctx, cancel: cancel, done: make(chan struct{}), clock: clock.NewActive(elapsed), gate: &clock.Gate{}}
@@ -78,16 +80,15 @@ func (r *liveRun) WaitWhilePaused(ctx context.Context) error {
 		if !r.ex.opt.Health.Blocked() {
 			return nil
 		}
-		// The run may be paused while it waits, so both are tried again until both
-		// were found open one after the other.
+		// The run may be paused during this wait, so both are checked again.
 		if err := r.ex.opt.Health.WaitWritable(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// HoldClocks stops the clocks of all runs while the runtime is read-only: what
-// they wait for may be held too, and their limits do not count waits for a disk.
+// HoldClocks stops or continues the clocks of all runs. They stand still while the
+// runtime is read-only, because time limits do not count the wait for a disk.
 func (ex *Executor) HoldClocks(hold bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -104,7 +105,7 @@ func (ex *Executor) HoldClocks(hold bool) {
 	}
 }
 
-// MemoryUsers returns the runs that this process executes.
+// MemoryUsers returns the active runs as users of memory.
 func (ex *Executor) MemoryUsers() []health.MemoryUser {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
@@ -136,8 +137,8 @@ func (r *liveRun) MemoryLimit() int64 {
 	return r.ex.svc.Limits.Memory
 }
 
-// NoteTurn implements [step.Schedule].
-func (r *liveRun) NoteTurn(path string) *store.Ticket {
+// RecordTurn implements [step.Schedule].
+func (r *liveRun) RecordTurn(path string) *store.Ticket {
 	r.mu.Lock()
 	r.info.Turn = path
 	r.mu.Unlock()

@@ -19,7 +19,7 @@ type scope struct {
 	vars *history.Scope
 }
 
-// runScope returns the scope of the run's own steps until the iteration ends.
+// runScope returns the scope of the run's top-level steps in the current iteration.
 func (r *liveRun) runScope() scope {
 	r.mu.Lock()
 	defer r.mu.Unlock()

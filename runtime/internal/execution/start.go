@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -26,45 +28,47 @@ func (ex *Executor) Start(ctx context.Context, def *sentinels.Definition, opt ru
 	return ex.startRun(ctx, def, startOptions{StartOptions: opt})
 }
 
-// A Firing is the start of a run that belongs to a commit of the caller.
+// A Firing is the start of a run by a trigger, in one commit with writes of the caller.
 type Firing struct {
 	run.StartOptions
-	// ID names the run in Puts.
+	// ID is the run's id. The caller chooses it so that Puts can name the run.
 	ID sentinels.RunID
-	// Puts are in the commit of the run's first record.
+	// Puts are committed with the run's first record.
 	Puts []store.Put
 }
 
-// StartFired is [Executor.Start] for a trigger. The ticket is that of the commit, nil
+// StartFired starts a run for a trigger. The returned ticket is that of the commit, nil
 // if a run with the key was started before.
 func (ex *Executor) StartFired(ctx context.Context, def *sentinels.Definition, f Firing) (sentinels.RunID, *store.Ticket, error) {
 	var ticket *store.Ticket
-	id, err := ex.startRun(ctx, def, startOptions{StartOptions: f.StartOptions, id: f.ID, puts: f.Puts, began: func(begun *store.Ticket) { ticket = begun }})
+	id, err := ex.startRun(ctx, def, startOptions{StartOptions: f.StartOptions, id: f.ID, puts: f.Puts, enqueued: func(begun *store.Ticket) { ticket = begun }})
 	return id, ticket, err
 }
 
-// startOptions are those of callers within the engine.
+// startOptions are the options of a start within the engine.
 type startOptions struct {
 	run.StartOptions
 	parent  *liveRun
-	lenient bool          // inputs that the definition does not name are plain variables
-	fork    *journal.Fork // of a run that is made from another one, whose workspace it has
+	lenient bool          // inputs that the definition does not name become plain variables
+	fork    *journal.Fork // origin of a fork, whose workspace the run keeps; else nil
 
-	// Writes in the commit of the run's first record, which is not lazy then. Their
-	// caller makes the id, to name the run there.
-	id    sentinels.RunID
-	puts  []store.Put
-	began func(*store.Ticket) // gets that commit; not called if there is none
+	// puts are committed with the run's first record, which is then not lazy. id is the
+	// run's id, so that puts can name it.
+	id       sentinels.RunID
+	puts     []store.Put
+	enqueued func(*store.Ticket) // receives the ticket of the first commit; not called if no run is started
 }
 
+// startRun starts a run and returns its id. If a run was started with the key before,
+// it returns that run's id.
 func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt startOptions) (sentinels.RunID, error) {
 	if opt.Key != "" {
-		id, ok, err := ex.startedBefore(opt.Key)
+		id, ok, err := ex.findStarted(opt.Key)
 		if err != nil || ok {
 			return id, err
 		}
 	}
-	if opt.parent == nil { // a child belongs to a step that is under way
+	if opt.parent == nil { // a child belongs to a step that has begun, which may finish
 		if err := ex.opt.Health.Writable(); err != nil {
 			return "", err
 		}
@@ -98,33 +102,33 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	if opt.Key != "" {
 		w.Puts = append(w.Puts, store.Put{Bucket: BucketStartKeys, Key: []byte(opt.Key), Value: []byte(id), Check: func(_ []byte, exists bool) error {
 			if exists {
-				return errf(abi.Conflict, "start key %q was used at the same time", opt.Key)
+				return failure.New(abi.Conflict, "start key %q was used by a concurrent start", opt.Key)
 			}
 			return nil
 		}})
 	}
 	w.Puts = append(w.Puts, ex.opt.Index.StartPuts(r.info)...)
-	// From here on others see the run. A caller that writes to its journal waits
-	// until that begins.
+	// The run is visible from here on. r.snap blocks callers that would write to its
+	// journal before the first record.
 	r.snap.Lock()
 	if first, err := ex.adoptNew(r, opt.Key); err != nil || first != id {
 		r.snap.Unlock()
-		r.cancel(step.ErrStopped) // or the runtime would hold it to its own end
+		r.cancel(step.ErrStopped) // releases the context
 		r.budget.Close(r.id)
 		return first, err
 	}
-	if opt.parent == nil { // a child is part of its parent's run
+	if opt.parent == nil { // children do not count as runs of a trigger
 		ex.opt.Triggers.RunStarted(def.ID, id)
 	}
 	ex.opt.Index.Began(r.info)
 	start := r.Write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
 	r.snap.Unlock()
-	if opt.began != nil {
-		opt.began(start)
+	if opt.enqueued != nil {
+		opt.enqueued(start)
 	}
 	start.OnDone(func(err error) {
 		ex.mu.Lock()
-		delete(ex.fresh, id)
+		delete(ex.unstored, id)
 		if opt.Key != "" {
 			delete(ex.starting, opt.Key)
 		}
@@ -137,21 +141,22 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		r.Report(run.Progress{Event: run.OnRunStart, Status: sentinels.StatusRunning, Revision: begin.Revision})
 	})
 	r.dropStart()
-	r.startsPaused()
+	r.pauseWithParent()
 	go r.main()
 	return id, nil
 }
 
-// startedBefore finds the run that was started with a key.
-func (ex *Executor) startedBefore(key string) (sentinels.RunID, bool, error) {
+// findStarted returns the run that was started with a key; ok is false if there is
+// none.
+func (ex *Executor) findStarted(key string) (id sentinels.RunID, ok bool, err error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	return ex.startedWith(key)
+	return ex.findStartedLocked(key)
 }
 
-// startedWith is startedBefore for a caller that holds ex.mu. A key whose
-// commit is on its way is in ex.starting, and leaves it only afterwards.
-func (ex *Executor) startedWith(key string) (sentinels.RunID, bool, error) {
+// findStartedLocked is findStarted for a caller that holds ex.mu. A key is in
+// ex.starting until its commit is done, and in the store afterwards.
+func (ex *Executor) findStartedLocked(key string) (sentinels.RunID, bool, error) {
 	if id, ok := ex.starting[key]; ok {
 		return id, true, nil
 	}
@@ -159,13 +164,13 @@ func (ex *Executor) startedWith(key string) (sentinels.RunID, bool, error) {
 	return sentinels.RunID(id), ok, err
 }
 
-// adoptNew is adopt for a run that begins. If another one has begun with its
-// key meanwhile, that one's id is returned, and r is not adopted.
+// adoptNew adds a new run to the active runs. If another run was started with the same
+// key meanwhile, it returns the id of that one and does not add r.
 func (ex *Executor) adoptNew(r *liveRun, key string) (sentinels.RunID, error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	if key != "" {
-		if id, ok, err := ex.startedWith(key); err != nil || ok {
+		if id, ok, err := ex.findStartedLocked(key); err != nil || ok {
 			return id, err
 		}
 	}
@@ -175,26 +180,27 @@ func (ex *Executor) adoptNew(r *liveRun, key string) (sentinels.RunID, error) {
 	if err := ex.adoptLocked(r); err != nil {
 		return "", err
 	}
-	ex.fresh[r.id] = r
+	ex.unstored[r.id] = r
 	if key != "" {
 		ex.starting[key] = r.id
 	}
 	return r.id, nil
 }
 
-// adopt makes r one of the runs that this process executes.
+// adopt adds a restored run to the active runs.
 func (ex *Executor) adopt(r *liveRun) error {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	return ex.adoptLocked(r)
 }
 
+// adoptLocked adds a run to the active runs. The caller holds ex.mu.
 func (ex *Executor) adoptLocked(r *liveRun) error {
 	if ex.closed {
 		return ErrClosed
 	}
 	if ex.runs[r.id] != nil {
-		return errf(abi.Conflict, "run %s is executing already", r.id)
+		return failure.New(abi.Conflict, "run %s is already active", r.id)
 	}
 	if ex.draining {
 		r.gate.Shut()
@@ -210,7 +216,7 @@ func (ex *Executor) adoptLocked(r *liveRun) error {
 	return nil
 }
 
-// runStart makes the first record of a run.
+// runStart returns the first record of a run.
 func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*journal.RunStartBody, error) {
 	canonical, err := json.Marshal(def)
 	if err != nil {
@@ -220,7 +226,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 		Sentinel: def.ID, Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
 		Seed: newSeed(), EventCursor: ex.svc.Events.End(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
 	}
-	if opt.fork != nil && opt.fork.Iteration > 0 { // events that the other run would have received are received again
+	if opt.fork != nil && opt.fork.Iteration > 0 { // the fork receives the events that the other run received
 		begin.EventCursor = opt.fork.EventCursor
 	}
 	begin.Hops, begin.Path = ex.Chain(opt.Starter)
@@ -252,7 +258,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 	}
 	for name, v := range opt.Variables {
 		if slices.Contains(sentinels.Reserved, name) {
-			return nil, errf(abi.BadFields, "variable %q is reserved", name)
+			return nil, failure.New(abi.BadFields, "variable %q is reserved", name)
 		}
 		begin.Variables[name] = journal.Compact(v)
 	}
@@ -261,7 +267,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 		begin.Ancestry = append(append([]sentinels.ID(nil), p.begin.Ancestry...), p.begin.Sentinel)
 		if begin.Event == nil {
 			p.mu.Lock()
-			begin.Event = p.folded.Event // of the iteration that starts it
+			begin.Event = p.folded.Event // the event of the parent's iteration
 			p.mu.Unlock()
 		}
 		if begin.Interrupt == "" {
@@ -271,8 +277,8 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 	return begin, nil
 }
 
-// Workspace returns the folder that a run of def works in: that of the definition,
-// below dir if it is relative, or dir.
+// Workspace returns the absolute path of the folder that a run of def works in: the
+// definition's workspace, relative to dir, or dir if it has none.
 func Workspace(def *sentinels.Definition, dir string) (string, error) {
 	switch {
 	case def.Workspace == "":
@@ -288,8 +294,7 @@ func Workspace(def *sentinels.Definition, dir string) (string, error) {
 	return abs, nil
 }
 
-// fillInputs checks the given inputs against the definition's and adds the
-// defaults.
+// fillInputs checks the given inputs against the definition and adds the defaults.
 func fillInputs(def *sentinels.Definition, opt startOptions) (map[string]json.RawMessage, error) {
 	inputs := map[string]json.RawMessage{}
 	names := make([]string, 0, len(def.Inputs))
@@ -312,12 +317,13 @@ func fillInputs(def *sentinels.Definition, opt startOptions) (map[string]json.Ra
 	}
 	for _, name := range names {
 		if _, ok := inputs[name]; !ok && def.Inputs[name].Required {
-			return nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q needs the input %q", def.ID, name), Hint: def.Inputs[name].Description}
+			return nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q requires the input %q", def.ID, name), Hint: def.Inputs[name].Description}
 		}
 	}
 	return inputs, nil
 }
 
+// unknownInput returns the error for an input that the definition does not have.
 func unknownInput(def *sentinels.Definition, name string) *abi.Error {
 	names := make([]string, 0, len(def.Inputs))
 	for n := range def.Inputs {
@@ -330,21 +336,26 @@ func unknownInput(def *sentinels.Definition, name string) *abi.Error {
 	return e
 }
 
+// checkInput returns an error if v does not have the type of the input or is not one of
+// its values.
 func checkInput(name string, in sentinels.Input, v json.RawMessage) error {
 	if in.Type != "" && !hasType(v, in.Type) {
-		return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("input %q: %s is no %s", name, step.Clip(v), in.Type)}
+		return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("invalid input %q: %s: want %s", name, step.Clip(v), in.Type)}
 	}
 	if len(in.Enum) == 0 {
 		return nil
 	}
-	for _, allowed := range in.Enum {
-		if strictjson.Equal(allowed, v) {
+	allowed := make([]string, 0, len(in.Enum))
+	for _, value := range in.Enum {
+		if strictjson.Equal(value, v) {
 			return nil
 		}
+		allowed = append(allowed, step.Clip(value))
 	}
-	return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("input %q: %s is none of the values it may have", name, step.Clip(v))}
+	return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("invalid input %q: %s: want one of %s", name, step.Clip(v), strings.Join(allowed, ", "))}
 }
 
+// hasType reports whether v has a type of the format.
 func hasType(v json.RawMessage, want string) bool {
 	var x any
 	if json.Unmarshal(v, &x) != nil {
@@ -365,9 +376,10 @@ func hasType(v json.RawMessage, want string) bool {
 	return false
 }
 
-// NewRunID returns the id of a run that begins now.
+// NewRunID returns a new run id. Ids sort by their time of creation.
 func NewRunID() sentinels.RunID { return sentinels.RunID(uuid.Must(uuid.NewV7()).String()) }
 
+// newSeed returns a random seed.
 func newSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

@@ -17,33 +17,33 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A state is what changes while a run executes. The part that survives the process is
-// folded from its records; [liveRun.Write] alone changes that.
+// state contains the fields of a run that change while it executes. The fields that
+// survive the process are folded from its records; only [liveRun.Write] changes those.
 type state struct {
-	folded history.State // after the records that were enqueued
-	info   run.Info      // the summary, written in the commit of the record that changes it
+	folded history.State // state after the records that were enqueued
+	info   run.Info      // summary, written in the commit of each record that changes it
 
-	// Of the definition.
-	def       *sentinels.Definition // that the current iteration uses
-	hash      string
-	revision  int
-	edit      int     // number of the run's own edit that the iteration uses, 0 for none
-	own       *chosen // what the run follows alone; nil while it follows the stored sentinel
-	inJournal encodedDefinition
-	view      *pluginset.View    // of the current iteration
-	types     *sentinels.TypeSet // that the current iteration read its definition with
+	// Definitions and plugins.
+	def                *sentinels.Definition // definition of the current iteration
+	hash               string                // hash of def
+	revision           int                   // stored revision of def; 0 if it is not stored
+	edit               int                   // number of the run's own edit that def is; 0 if it is not one
+	ownEdit            *definitionVersion    // newest edit of this run; nil while it follows the stored sentinel
+	recordedDefinition encodedDefinition     // last definition that was written to a record
+	view               *pluginset.View       // plugins of the current iteration; nil between iterations
+	types              *sentinels.TypeSet    // step types that def was decoded with
 
-	// Of this process: a process that takes the run over counts or asks again.
-	steps       int   // step executions of the iteration that were admitted
-	emitting    int64 // bytes of the events that calls under way have emitted
-	retries     []*run.RetryWait
-	wake        context.CancelCauseFunc     // ends a wait between iterations; nil when there is none
-	pending     map[string]*pendingDecision // by their calls
-	atCrash     []string                    // paths of the steps that were executing at the crash, until it is counted
-	onInterrupt sentinels.Interrupt         // said when the run was resumed
-	cut         []external.InterruptedExecution
-	kept        retention.Iterations
-	result      *waitedResult // nil until done is closed
+	// Not recorded: a process that takes the run over determines these fields again.
+	steps                int                             // step executions that the current iteration has begun
+	emitting             int64                           // bytes of events emitted by host calls that have not ended
+	retries              []*run.RetryWait                // steps that wait for their next attempt
+	wake                 context.CancelCauseFunc         // cancels a wait between iterations; nil outside such a wait
+	pending              map[string]*pendingDecision     // decisions that the run waits for, by name
+	stepsAtCrash         []string                        // paths of steps that were executing at a crash that is not counted yet
+	onInterrupt          sentinels.Interrupt             // onInterrupt option of the resume; may be empty
+	interruptedProcesses []external.InterruptedExecution // background processes that a crash interrupted and that are not handled yet
+	keptIterations       retention.Iterations            // iterations whose records are in the journal
+	result               *waitedResult                   // nil until schedule.done is closed
 }
 
 // CountStep implements [step.State].
@@ -62,8 +62,8 @@ func (r *liveRun) CountStep(address string) error {
 	return nil
 }
 
-// Past implements [step.State].
-func (r *liveRun) Past(path string, enclosing []int) *history.Execution {
+// RecordedStep implements [step.State].
+func (r *liveRun) RecordedStep(path string, enclosing []int) *history.Execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x := r.folded.Executions.Get(path, enclosing); x != nil {
@@ -72,8 +72,8 @@ func (r *liveRun) Past(path string, enclosing []int) *history.Execution {
 	return nil
 }
 
-// Waits implements [step.State].
-func (r *liveRun) Waits(w *run.RetryWait) (over func()) {
+// ShowRetry implements [step.State].
+func (r *liveRun) ShowRetry(w *run.RetryWait) (over func()) {
 	r.mu.Lock()
 	r.retries = append(r.retries, w)
 	r.mu.Unlock()
@@ -111,17 +111,17 @@ func (r *liveRun) Definition() *sentinels.Definition {
 	return r.def
 }
 
-// setStatus records a status that is not final, with what the run waits for, and
-// reports it. The caller holds r.snap, so that statuses are written in the order
-// in which they came about.
-func (r *liveRun) setStatus(body journal.StatusBody, pending []run.PendingDecision, fresh *run.PendingDecision) *store.Ticket {
+// setStatus records a status that is not final, with the pending decisions of the run,
+// and reports it, with added if a new pending decision caused it. The caller holds
+// r.snap, so that statuses are recorded in the order of their changes.
+func (r *liveRun) setStatus(body journal.StatusBody, pending []run.PendingDecision, added *run.PendingDecision) *store.Ticket {
 	change := func(info *run.Info) {
 		info.Status, info.Reason, info.Limit, info.PausedWith = body.Status, body.Reason, body.Limit, body.With
 		info.Decisions = pending
 	}
 	t := r.writeSummary(step.Commit{Summary: true, Lazy: body.Resumed}, change, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
-		r.Report(run.Progress{Event: run.OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Decision: fresh})
+		r.Report(run.Progress{Event: run.OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Decision: added})
 	})
 	return t
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -21,7 +22,7 @@ func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
 		return err
 	}
 	if info.Status.Final() {
-		return errf(abi.Conflict, "run %s is over: %s", id, info.Status)
+		return failure.New(abi.Conflict, "run %s is over: %s", id, info.Status)
 	}
 	if r := ex.live(id); r != nil {
 		ex.stopTree(id, step.ErrStopped)
@@ -38,13 +39,13 @@ func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
 	return ex.stopStored(ctx, info)
 }
 
-// stopStored ends a run that no process executes, and all runs below it.
+// stopStored stops a run that no process executes, and its descendants.
 func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
-	living, _, err := ex.descendants(info.ID)
+	unfinished, _, err := ex.descendants(info.ID)
 	if err != nil {
 		return err
 	}
-	for _, c := range living {
+	for _, c := range unfinished {
 		if err := ex.StopRun(ctx, c.ID); err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
 		}
 	}
 	info.Status, info.EndedAt, info.Decisions = sentinels.StatusStopped, time.Now().UTC(), nil
-	info.Error = errf(abi.Cancelled, "run was stopped")
+	info.Error = failure.New(abi.Cancelled, "run was stopped")
 	err = ex.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: info.Status, Error: info.Error}})
 	if err == nil {
 		ex.opt.Triggers.RunEnded(info.Sentinel, info.ID)
@@ -63,17 +64,18 @@ func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
 	return err
 }
 
-// stopTree cancels a live run and every live descendant with cause. Parents come
-// first: a parent must not see its child end and continue.
+// stopTree cancels an active run and its active descendants. Parents are cancelled
+// first, because a parent must not see its child end and continue.
 func (ex *Executor) stopTree(id sentinels.RunID, cause error) {
 	if r := ex.live(id); r != nil {
 		r.cancel(stopCause(cause))
 	}
-	for _, r := range ex.below(id) {
+	for _, r := range ex.liveDescendants(id) {
 		r.cancel(stopCause(cause))
 	}
 }
 
+// stopCause returns the cause with which descendants of a cancelled run are cancelled.
 func stopCause(cause error) error {
 	if errors.Is(cause, step.ErrShutdown) {
 		return step.ErrShutdown
@@ -81,11 +83,11 @@ func stopCause(cause error) error {
 	return step.ErrStopped
 }
 
-// stopDescendants ends what the run started and waits for it. What one of them
-// started in the meantime is found when that one is gone.
+// stopDescendants stops the run's active descendants and waits until they have ended. A
+// descendant may start further runs before it ends, so this repeats until none is left.
 func (r *liveRun) stopDescendants() {
 	for {
-		below := r.ex.below(r.id)
+		below := r.ex.liveDescendants(r.id)
 		if len(below) == 0 {
 			return
 		}
@@ -98,8 +100,8 @@ func (r *liveRun) stopDescendants() {
 	}
 }
 
-// below returns the runs of this process under a run, parents first.
-func (ex *Executor) below(id sentinels.RunID) []*liveRun {
+// liveDescendants returns the active descendants of a run, parents first.
+func (ex *Executor) liveDescendants(id sentinels.RunID) []*liveRun {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	var below []*liveRun

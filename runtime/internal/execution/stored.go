@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -12,8 +13,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// signalStored writes a signal to the journal of a run that no process
-// executes. A resume of the run finds it there.
+// signalStored appends a signal to the journal of a run that no process executes. It
+// takes effect when the run is resumed.
 func (ex *Executor) signalStored(ctx context.Context, info run.Info, sig *journal.SignalBody) error {
 	var left []run.PendingDecision
 	for _, q := range info.Decisions {
@@ -25,24 +26,27 @@ func (ex *Executor) signalStored(ctx context.Context, info run.Info, sig *journa
 	return ex.appendStored(ctx, &info, &journal.Record{Kind: journal.Signal, Signal: sig})
 }
 
+// appendStored appends a record to the journal of a run that no process executes, and
+// writes its summary.
 func (ex *Executor) appendStored(ctx context.Context, info *run.Info, rec *journal.Record) error {
 	seq, _, err := ex.opt.Store.LastSeq(string(info.ID))
 	if err != nil {
 		return err
 	}
-	return ex.appendBehind(ctx, seq, info, rec)
+	return ex.appendAfter(ctx, seq, info, rec)
 }
 
-// errTakenOver says that a run which no process executed is owned by
-// this one by now.
-var errTakenOver = errf(abi.Conflict, "the run was taken over meanwhile")
+// errTakenOver is returned if this process has taken over the run since the caller
+// looked.
+var errTakenOver = failure.New(abi.Conflict, "the run was resumed meanwhile")
 
-// appendBehind is appendStored for the case that seq is still the newest record;
-// else it is [store.ErrSequence]. A record that came into the journal while the
-// run is taken over would cut it off from its own.
-func (ex *Executor) appendBehind(ctx context.Context, seq uint64, info *run.Info, rec *journal.Record) error {
-	ex.handover.Lock()
-	defer ex.handover.Unlock()
+// appendAfter is appendStored for a caller that has read the journal up to record seq.
+// If seq is not the newest record any more, the error is [store.ErrSequence]. It
+// excludes takeovers: a record that is appended during one would conflict with those of
+// the run.
+func (ex *Executor) appendAfter(ctx context.Context, seq uint64, info *run.Info, rec *journal.Record) error {
+	ex.takeoverMu.Lock()
+	defer ex.takeoverMu.Unlock()
 	if ex.live(info.ID) != nil {
 		return errTakenOver
 	}
@@ -69,7 +73,7 @@ func (ex *Executor) appendBehind(ctx context.Context, seq uint64, info *run.Info
 	if !over.Status.Final() {
 		return ex.opt.Health.Await(ctx, ticket)
 	}
-	ticket.OnDone(func(err error) { // even if the caller has gone
+	ticket.OnDone(func(err error) { // even if the caller has given up
 		if err == nil {
 			ex.opt.Index.Ended(over)
 		}
@@ -77,6 +81,6 @@ func (ex *Executor) appendBehind(ctx context.Context, seq uint64, info *run.Info
 	if err := ex.opt.Health.Await(ctx, ticket); err != nil {
 		return err
 	}
-	ex.opt.Index.Ended(over) // receipts may come after us
+	ex.opt.Index.Ended(over) // OnDone may be called after Await has returned
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -21,7 +22,7 @@ func (ex *Executor) Status(id sentinels.RunID) (run.Info, error) {
 		return run.Info{}, err
 	}
 	if !ok {
-		return run.Info{}, errf(abi.NotFound, "no run has the id %q", id)
+		return run.Info{}, failure.New(abi.NotFound, "no run has the id %q", id)
 	}
 	var info run.Info
 	if err := json.Unmarshal(raw, &info); err != nil {
@@ -30,12 +31,13 @@ func (ex *Executor) Status(id sentinels.RunID) (run.Info, error) {
 	return info, nil
 }
 
+// summary returns the current summary.
 func (r *liveRun) summary() run.Info {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	info := r.info
 	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.folded.Iteration, r.folded.Usage, r.clock.Elapsed().Milliseconds()
-	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.edits()
+	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.editNumber()
 	info.Retries = nil
 	for _, w := range r.retries {
 		info.Retries = append(info.Retries, *w)
@@ -43,7 +45,7 @@ func (r *liveRun) summary() run.Info {
 	return info
 }
 
-// Summary returns the summary of a run that this process executes.
+// Summary returns the summary of an active run.
 func (ex *Executor) Summary(id sentinels.RunID) (run.Info, bool) {
 	r := ex.live(id)
 	if r == nil {
@@ -52,36 +54,37 @@ func (ex *Executor) Summary(id sentinels.RunID) (run.Info, bool) {
 	return r.summary(), true
 }
 
-// Starting returns the runs whose start is on its way to the store.
+// Starting returns the summaries of runs whose start is not durable yet.
 func (ex *Executor) Starting() []run.Info {
 	ex.mu.Lock()
-	fresh := slices.Collect(maps.Values(ex.fresh))
+	unstored := slices.Collect(maps.Values(ex.unstored))
 	ex.mu.Unlock()
-	infos := make([]run.Info, 0, len(fresh))
-	for _, r := range fresh {
+	infos := make([]run.Info, 0, len(unstored))
+	for _, r := range unstored {
 		infos = append(infos, r.summary())
 	}
 	return infos
 }
 
-// Waiting returns how many runs have begun to wait: nothing of them executes,
-// and what they wait for is in the journal.
+// Waiting returns the number of active runs that wait: no step executes, and the
+// journal contains what the run waits for.
 func (ex *Executor) Waiting() int {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	n := 0
 	for _, r := range ex.runs {
-		if r.waits() {
+		if r.isWaiting() {
 			n++
 		}
 	}
 	return n
 }
 
-func (r *liveRun) waits() bool {
-	const started = 4 // records of a run, an iteration, a step and a call that began
+// isWaiting reports whether the run waits and has recorded the start of a host call.
+func (r *liveRun) isWaiting() bool {
+	const started = 4 // start records of the run, an iteration, a step and a host call
 	if !r.slot.TryLock() {
-		return false // another step enters, and holds it until there is space
+		return false // a step waits for an execution slot
 	}
 	idle := r.active == 0
 	r.slot.Unlock()

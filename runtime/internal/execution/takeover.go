@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
@@ -16,33 +17,33 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// resumeOptions are those of a takeover.
+// resumeOptions are the options of a takeover.
 type resumeOptions struct {
 	run.ResumeOptions
-	all bool                                                // of every run: none begins again that was paused
-	cut map[sentinels.RunID][]external.InterruptedExecution // nil: each run is asked for
+	all         bool                                                // all runs are taken over: paused runs stay paused
+	interrupted map[sentinels.RunID][]external.InterruptedExecution // interrupted processes by run; nil if each run is to be asked for its own
 }
 
-// A takeover takes runs over that another process began. All of them are
-// restored before any continues: how a crash counts depends on how many steps were
-// executing, over all runs.
+// A takeover takes over runs that another process began. All of them are restored
+// before any continues, because the number of executing steps of all runs decides how a
+// crash is counted.
 type takeover struct {
 	ex  *Executor
-	log *recoveryLog // nil: it is not wanted
+	log *recoveryLog // nil if no report is wanted
 
 	mu       sync.Mutex
 	restored []restoredRun
 }
 
-// A restoredRun is ready to continue.
+// A restoredRun is a run that is ready to continue.
 type restoredRun struct {
 	run    *liveRun
-	info   run.Info // as the last process left it
+	info   run.Info // summary that the last process wrote
 	parent *liveRun
 	opt    resumeOptions
 }
 
-// takeOver takes over a run and everything below it.
+// takeOver takes over a run and its descendants.
 func (ex *Executor) takeOver(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) error {
 	t := &takeover{ex: ex}
 	if err := t.restore(ctx, info, parent, opt); err != nil {
@@ -52,12 +53,12 @@ func (ex *Executor) takeOver(ctx context.Context, info run.Info, parent *liveRun
 	return nil
 }
 
-// restore restores a run and everything below it. Parents come first, so that a
-// child finds its parent's budget. What becomes of those below goes into the log;
-// the error is that of the run itself.
+// restore restores a run and its unfinished descendants. Parents come first, so that a
+// child finds its parent's budget. Descendants that cannot be restored are added to the
+// log; the error is that of the run itself.
 func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) error {
 	ex := t.ex
-	living, over, err := ex.descendants(info.ID)
+	unfinished, over, err := ex.descendants(info.ID)
 	if err != nil {
 		return fmt.Errorf("resume run %s: %w", info.ID, err)
 	}
@@ -68,7 +69,7 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 	if opt.Extension != (run.LimitExtension{}) {
 		r.extendLimits(opt.ResumeOptions)
 	}
-	// What is spent must be charged before runs below spend more.
+	// Charge earlier usage before descendants can spend more.
 	r.budget.Charge(info.ID, r.folded.Usage)
 	for _, c := range over {
 		r.budget.Charge(info.ID, c)
@@ -76,21 +77,21 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 	t.mu.Lock()
 	t.restored = append(t.restored, restoredRun{r, info, parent, opt})
 	t.mu.Unlock()
-	for _, c := range living {
-		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree}, all: opt.all, cut: opt.cut}
+	for _, c := range unfinished {
+		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree}, all: opt.all, interrupted: opt.interrupted}
 		if err := t.restore(ctx, c, r, below); err != nil {
-			t.log.lost(ex, c, err)
+			t.log.addFailed(ex, c, err)
 			ex.svc.Log.Error("child run cannot continue", "run", c.ID, "parent", info.ID, "error", err)
 		}
 	}
 	return nil
 }
 
-// begin counts the crash, if there was one, and lets all that was restored continue.
+// begin counts the crash, if there was one, and continues all restored runs.
 func (t *takeover) begin() {
 	executing := 0
 	for _, x := range t.restored {
-		executing += len(x.run.atCrash)
+		executing += len(x.run.stepsAtCrash)
 	}
 	suspects := 0
 	for _, x := range t.restored {
@@ -100,17 +101,17 @@ func (t *takeover) begin() {
 	if suspects > 1 {
 		t.ex.svc.Turns.Gather()
 	}
-	each(t.restored, func(x restoredRun) {
-		t.log.took(x.run, x.info)
+	forEach(t.restored, func(x restoredRun) {
+		t.log.addResumed(x.run, x.info)
 		x.run.resumeRestored(x.info, x.parent, x.opt)
 	})
 }
 
-// resumeRestored starts a run that was restored. Nothing waits for the record of it: the
-// records of ten thousand are a few commits.
+// resumeRestored starts the main goroutine of a restored run. It does not wait for the
+// record of the resume, so that the records of ten thousand runs are a few commits.
 func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptions) {
 	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
-	if info.Status == sentinels.StatusPaused && opt.staysPaused(info, parent) {
+	if info.Status == sentinels.StatusPaused && opt.startsPaused(info, parent) {
 		r.clock.Pause()
 		r.gate.Shut()
 		body.Status, body.Reason, body.Limit, body.With = info.Status, info.Reason, info.Limit, info.PausedWith
@@ -121,18 +122,18 @@ func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptio
 	go r.main()
 }
 
-// staysPaused says whether a paused run is taken over paused: all are when all
-// are taken over; else one below the run that is resumed, unless it was paused
-// with its tree and is resumed with it.
-func (opt resumeOptions) staysPaused(info run.Info, parent *liveRun) bool {
+// startsPaused reports whether a paused run stays paused when it is taken over. That is
+// the case when all runs are taken over, and for a descendant of the run that is
+// resumed, unless it was paused with its tree and is resumed with it.
+func (opt resumeOptions) startsPaused(info run.Info, parent *liveRun) bool {
 	return opt.all || parent != nil && (!opt.Tree || info.PausedWith == "")
 }
 
-// restoreAndAdopt makes a run one of this process's. Nothing comes into its
-// journal behind what it has read: see [Executor.appendBehind].
+// restoreAndAdopt restores a run and adds it to the active runs. No other caller
+// appends to its journal meanwhile, see [Executor.appendAfter].
 func (ex *Executor) restoreAndAdopt(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) (*liveRun, error) {
-	ex.handover.RLock()
-	defer ex.handover.RUnlock()
+	ex.takeoverMu.RLock()
+	defer ex.takeoverMu.RUnlock()
 	r, err := ex.restore(ctx, info, parent, opt)
 	if err != nil {
 		return nil, fmt.Errorf("resume run %s: %w", info.ID, err)
@@ -145,10 +146,10 @@ func (ex *Executor) restoreAndAdopt(ctx context.Context, info run.Info, parent *
 	return r, nil
 }
 
-// descendants returns the runs that continue below a run, each once: its children,
-// and below those that are over theirs. over is what those that are over have
-// spent.
-func (ex *Executor) descendants(id sentinels.RunID) (living []run.Info, over []sentinels.Usage, err error) {
+// descendants returns the nearest unfinished descendants of a run: its unfinished
+// children, and those of its finished descendants. over is the usage of the finished
+// ones.
+func (ex *Executor) descendants(id sentinels.RunID) (unfinished []run.Info, over []sentinels.Usage, err error) {
 	children, err := ex.opt.Index.List(run.Filter{Parent: id})
 	if err != nil {
 		return nil, nil, err
@@ -162,24 +163,24 @@ func (ex *Executor) descendants(id sentinels.RunID) (living []run.Info, over []s
 	}
 	for _, c := range children {
 		if !c.Status.Final() {
-			living = append(living, c)
+			unfinished = append(unfinished, c)
 			continue
 		}
 		below, spent, err := ex.descendants(c.ID)
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(below) == 0 { // what retention took below it is in its own result
+		if len(below) == 0 { // its result includes what retention has removed below it
 			over = append(over, ex.TreeUsage(c))
 			continue
 		}
-		living, over = append(living, below...), append(append(over, c.Usage), spent...)
+		unfinished, over = append(unfinished, below...), append(append(over, c.Usage), spent...)
 	}
-	return living, over, nil
+	return unfinished, over, nil
 }
 
-// SpentBelow is what descendants of a run have cost that retention took away
-// while the run went on.
+// SpentBelow returns the usage of descendants that retention has removed while the run
+// was active.
 func (ex *Executor) SpentBelow(id sentinels.RunID) (u sentinels.Usage, err error) {
 	raw, ok, err := ex.opt.Store.Get(BucketSpent, []byte(id))
 	if err == nil && ok {
@@ -188,7 +189,7 @@ func (ex *Executor) SpentBelow(id sentinels.RunID) (u sentinels.Usage, err error
 	return u, err
 }
 
-// TreeUsage is what a run that is over and its children have spent.
+// TreeUsage returns the usage of a finished run and its children.
 func (ex *Executor) TreeUsage(info run.Info) sentinels.Usage {
 	if res, err := ex.StoredResult(info); err == nil {
 		return res.Usage
@@ -196,22 +197,21 @@ func (ex *Executor) TreeUsage(info run.Info) sentinels.Usage {
 	return info.Usage
 }
 
-// restore rebuilds the in-memory side of a run from its journal: the snapshot
-// of the last iteration that ended, and the records behind it. A journal that
-// makes no sense is an error of this run and of no other.
+// restore rebuilds a run in memory from its journal: the snapshot of the last iteration
+// that ended, and the records after it. An invalid journal fails only this run.
 func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) (r *liveRun, err error) {
 	defer func() {
 		if err != nil && r != nil {
 			r.setPlugins(nil)
-			r.cancel(err) // or the runtime would hold it to its own end
+			r.cancel(err) // releases the context
 		}
 	}()
 	st, err := history.Fold(ex.opt.Store, info.ID, info.Snapshot, nil)
 	if err != nil {
 		return nil, err
 	}
-	if !st.Complete() { // its steps are unknown and would be executed again
-		return nil, errf(abi.Internal, "journal of run %s: records are missing behind the first one, and no iteration has ended since", info.ID)
+	if !st.Complete() { // its finished steps are unknown and would be executed again
+		return nil, failure.New(abi.Internal, "journal of run %s: records are missing after the first one, and there is no iteration snapshot", info.ID)
 	}
 	view := ex.opt.Plugins.PastView(ctx, begun(st.Executions))
 	used, own, err := ex.readDefinitions(&st.Definitions, view.Types())
@@ -222,21 +222,21 @@ func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun,
 	def := used.def
 	r = ex.newRun(info.ID, st.Start, def, used.hash, parent, time.Duration(st.Elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
-	r.revision, r.edit, r.own, r.view = used.revision, used.edit, own, view
+	r.revision, r.edit, r.ownEdit, r.view = used.revision, used.edit, own, view
 	if err = ex.svc.Values.LoadState(st); err != nil {
 		return r, err
 	}
 	r.folded, r.steps = *st, st.Steps
 	r.restorePending()
-	r.kept = retention.Recovered() // all that is left of earlier iterations
+	r.keptIterations = retention.Recovered() // counts as one iteration what is left of earlier ones
 	r.budget.Extend(r.id, st.Extension)
-	r.atCrash = r.executingAtCrash()
+	r.stepsAtCrash = r.findStepsAtCrash()
 	r.dropStart()
 	r.folded.Definitions.Unload()
 	r.internTexts()
-	if opt.cut != nil {
-		r.cut = opt.cut[r.id]
+	if opt.interrupted != nil {
+		r.interruptedProcesses = opt.interrupted[r.id]
 		return r, nil
 	}
-	return r, r.interruptedExecutions(ctx)
+	return r, r.findInterruptedProcesses(ctx)
 }

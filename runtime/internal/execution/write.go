@@ -12,17 +12,16 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 )
 
-// journalLog orders a run's records. Its lock is held while records get their
-// numbers, are applied to the run's state and are enqueued, so that all three
-// have one order.
+// A journalLog orders a run's records. Its lock is held while records are numbered,
+// applied to the run's state and enqueued, so that all three have one order.
 type journalLog struct {
 	mu    sync.Mutex
-	bytes int64 // kept in the store, about
+	bytes int64 // approximate size of the records that the store keeps
 }
 
-// Write appends records to the run's journal, in order, in one commit, and
-// applies them to the run's state. Nothing else changes that state. A record that
-// cannot be encoded or applied is a fault of the program and panics.
+// Write appends records to the run's journal, in order, in one commit, and applies them
+// to the run's state. Nothing else changes that state. It panics if a record cannot be
+// encoded or applied, which is a bug.
 func (r *liveRun) Write(c step.Commit, records ...*journal.Record) *store.Ticket {
 	return r.writeSummary(c, nil, records...)
 }
@@ -52,12 +51,12 @@ func (r *liveRun) writeSummary(c step.Commit, change func(*run.Info), records ..
 		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: first + uint64(i), Record: encoded[i]})
 	}
 	if c.Summary {
-		b.Puts = append(b.Puts, r.infoPut(change))
+		b.Puts = append(b.Puts, r.summaryPut(change))
 	}
 	ticket := r.ex.opt.Store.Enqueue(b)
 	if change != nil {
-		// Only now can others see the change: a crash that leaves what they write
-		// after that leaves the change too.
+		// Published only now, so that whatever others record after they have seen the
+		// change comes behind it in the store.
 		r.mu.Lock()
 		change(&r.info)
 		r.mu.Unlock()
@@ -65,8 +64,8 @@ func (r *liveRun) writeSummary(c step.Commit, change func(*run.Info), records ..
 	return ticket
 }
 
-// apply applies records to the run's state and returns the number of the first
-// one. The caller holds r.log.mu.
+// apply applies records to the run's state and returns the number of the first one. The
+// caller holds r.log.mu.
 func (r *liveRun) apply(records []*journal.Record) (first uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,20 +84,19 @@ func (r *liveRun) apply(records []*journal.Record) (first uint64) {
 			observe(r.id, &r.folded)
 		}
 	}
-	// The engine has the definitions decoded, and ten thousand runs that wait
-	// would each hold a text.
+	// r.def is decoded already. The text would be kept in memory by each of ten
+	// thousand waiting runs.
 	r.folded.Definitions.Unload()
 	return first
 }
 
-// infoPut returns the write of the run's summary with change made to it. The
-// caller holds r.log.mu, so that summaries are written in the order of what they
-// sum up.
-func (r *liveRun) infoPut(change func(*run.Info)) store.Put {
+// summaryPut returns the write of the run's summary with change applied. The caller holds
+// r.log.mu, so that summaries are written in the order of the changes that they contain.
+func (r *liveRun) summaryPut(change func(*run.Info)) store.Put {
 	r.mu.Lock()
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.folded.Iteration, r.folded.Usage, time.Now().UTC()
 	r.info.Elapsed = r.clock.Elapsed().Milliseconds()
-	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.edits()
+	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.editNumber()
 	info := r.info
 	if change != nil {
 		change(&info)

@@ -10,7 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Journals are where the records of runs are kept, a part of a store.
+// Journals read the records of runs; a store implements it.
 type Journals interface {
 	// Journal calls fn with the records of a run from number from on, in order, until
 	// fn returns an error, which it returns.

@@ -5,7 +5,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// DeniedCommand returns why the plugin may not call a command, nil if it may.
+// DeniedCommand returns an error if the plugin may not call a command.
 func (m *Module) DeniedCommand(info external.CommandInfo) *abi.Error {
 	if m.Trusted() {
 		return nil

@@ -21,7 +21,7 @@ func (s *Set) Validate(ctx context.Context, def *sentinels.Definition, commands 
 	return v.problems
 }
 
-// A validation is that of one definition.
+// A validation collects the problems of one definition.
 type validation struct {
 	commands external.Commands
 	table    *Table
@@ -33,7 +33,7 @@ func (v *validation) steps(ctx context.Context, path string, steps []sentinels.S
 		step, at := &steps[i], fmt.Sprintf("%s[%d]", path, i)
 		mod, err := v.table.Lookup(step.Type)
 		if err != nil {
-			continue // decoding has said so
+			continue // decoding has reported it
 		}
 		v.checkGrant(mod, at, step)
 		_, marks := mod.Fields(step.Type)
@@ -80,8 +80,8 @@ func blockPath(name string) string {
 	return field + "[" + index + "]"
 }
 
-// guestFields is what a guest sees of a step's fields when nothing is resolved:
-// nested steps as their number.
+// guestFields returns a step's fields as a guest sees them while references are not
+// resolved. Nested steps are replaced by their number.
 func guestFields(step *sentinels.Step, marks map[string]string) (json.RawMessage, error) {
 	out := make(map[string]json.RawMessage, len(step.Fields)+1)
 	for name, raw := range step.Fields {
@@ -91,7 +91,7 @@ func guestFields(step *sentinels.Step, marks map[string]string) (json.RawMessage
 	return json.Marshal(out)
 }
 
-// AddCounts puts the numbers of nested steps in place of the steps.
+// AddCounts replaces nested steps by their number.
 func AddCounts(out map[string]json.RawMessage, step *sentinels.Step, marks map[string]string) {
 	for name, mark := range marks {
 		switch mark {

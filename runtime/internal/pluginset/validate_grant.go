@@ -11,12 +11,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// maxDeniedTools bounds how many commands one problem names.
+// maxDeniedTools is the maximum number of commands that one problem names.
 const maxDeniedTools = 5
 
-// checkGrant finds commands that a step names and its plugin may not call. What
-// only shows when the step runs, such as a name that a variable holds, is denied
-// then.
+// checkGrant adds a problem for each command that a step names and its plugin may not
+// call. Names that are known only when the step executes, such as those in variables,
+// are checked then.
 func (v *validation) checkGrant(mod *Module, at string, step *sentinels.Step) {
 	if mod.Trusted() {
 		return
@@ -48,12 +48,12 @@ func (v *validation) checkGrant(mod *Module, at string, step *sentinels.Step) {
 	}
 }
 
-// deniedTools returns the error of a list of tools that goes beyond what the
-// plugin may call, since the model would be offered them in vain.
+// deniedTools returns an error if a list of tools contains commands that the plugin may
+// not call.
 func (v *validation) deniedTools(mod *Module, raw json.RawMessage) *abi.Error {
 	var tools []string
 	if v.commands == nil || json.Unmarshal(raw, &tools) != nil {
-		return nil // not a list as written: the schema or the run says so
+		return nil // not a literal list: the schema or the run reports it
 	}
 	tools = slices.DeleteFunc(tools, func(t string) bool { return strings.Contains(t, "$") })
 	if len(tools) == 0 {
@@ -77,7 +77,8 @@ func (v *validation) deniedTools(mod *Module, raw json.RawMessage) *abi.Error {
 	return e
 }
 
-// commandInfo returns what is known of a command by its name.
+// commandInfo returns the description of a command, with only its name if it is
+// unknown.
 func (v *validation) commandInfo(name string) external.CommandInfo {
 	if v.commands != nil {
 		if info, ok := v.commands.Lookup(name); ok {

@@ -37,7 +37,8 @@ func (r Redactor) Values(values map[string]json.RawMessage) map[string]json.RawM
 	return clean
 }
 
-// Text removes secrets from text. Text that the function spoils becomes empty.
+// Text removes secrets from text. If the function returns invalid JSON, the text is
+// dropped.
 func (r Redactor) Text(s string) string {
 	if r == nil || s == "" {
 		return s

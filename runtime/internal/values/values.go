@@ -11,11 +11,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
 )
 
-// blobSize is the size from which a value is kept as a blob.
+// blobSize is the size in bytes above which a value is stored as a blob.
 const blobSize = 64 << 10
 
-// maxInlineVariables is the size of the values of a scope, in bytes, that a
-// record holds beside the blobs.
+// maxInlineVariables is the size in bytes of the values of a scope that a record may
+// contain directly.
 const maxInlineVariables = 4 * blobSize
 
 // A Store keeps and loads values.
@@ -33,11 +33,11 @@ type Store struct {
 	Blob func(digest string) ([]byte, error)
 }
 
-// Redacted wraps v for a record, without secrets.
+// Redacted redacts v and returns it for a record.
 func (s *Store) Redacted(v json.RawMessage) (journal.Value, error) { return s.Keep(s.Redact.JSON(v)) }
 
-// Keep wraps v, which is redacted, for a record; a large one becomes a blob,
-// durable first.
+// Keep returns v, which is already redacted, for a record. A large value is stored as a
+// durable blob first.
 func (s *Store) Keep(v json.RawMessage) (journal.Value, error) {
 	if len(v) <= blobSize {
 		return journal.Value{JSON: journal.Compact(v)}, nil
@@ -45,7 +45,7 @@ func (s *Store) Keep(v json.RawMessage) (journal.Value, error) {
 	return s.keepBlob(v)
 }
 
-// keepBlob makes v a blob, durable first.
+// keepBlob stores v as a durable blob.
 func (s *Store) keepBlob(v json.RawMessage) (journal.Value, error) {
 	digest, err := s.PutBlob(v)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) KeepScope(vars map[string]journal.Value) (map[string]journal.Val
 	return vars, nil
 }
 
-// Load returns what a value kept; nil for an empty one.
+// Load returns the content of a value, nil for an empty one.
 func (s *Store) Load(v journal.Value) (json.RawMessage, error) {
 	if v.Blob == nil || v.Loaded != nil {
 		return v.Content(), nil
@@ -88,7 +88,7 @@ func (s *Store) Load(v journal.Value) (json.RawMessage, error) {
 	return s.Blob(v.Digest)
 }
 
-// LoadState loads the blobs of the values that a live run works with.
+// LoadState loads the blobs of the values that an active run uses.
 func (s *Store) LoadState(st *history.State) error {
 	if err := s.LoadScope(st.Scope); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
@@ -22,43 +23,44 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// An attempt is one attempt of a step execution: a guest that runs, perhaps several times,
-// until it returns. Every time it runs it starts from the beginning, or from
-// its last checkpoint, and the calls it made before are answered from records.
+// An attempt is one attempt of a step execution. It calls the guest until the guest
+// returns. The guest may be called several times, because it is unloaded while it
+// waits: each time it starts from its beginning, or from its last checkpoint, and the
+// host calls that it made before are answered from records.
 type attempt struct {
 	*stepExecution
-	n      int
-	retry  json.RawMessage
-	mod    *pluginset.Module // until the iteration ends
-	fields json.RawMessage
-	tools  []string          // the step's allow-list, nil if it has none
-	env    map[string]string // variables of the step's shell lines
-	seed   uint64
-	base   time.Time
-	spent  time.Duration // active time used before a crash
+	n            int               // number of the attempt, from 1
+	retry        json.RawMessage   // value of $retry; nil in a first attempt
+	mod          *pluginset.Module // valid until the iteration ends
+	fields       json.RawMessage   // resolved fields, as the guest reads them
+	tools        []string          // the step's allow-list, nil if it has none
+	env          map[string]string // variables of the step's shell lines
+	seed         uint64            // seed of the guest's randomness
+	clockBase    time.Time         // start of the guest's clock
+	activeBefore time.Duration     // active time that the attempt used before a crash
 
-	ctx  context.Context // of the attempt; the guest's own ends whenever it is unloaded
-	work sync.WaitGroup  // behind the attempt's calls, under ctx
+	ctx  context.Context // context of the attempt; the guest's own also ends when it is unloaded
+	work sync.WaitGroup  // goroutines of the attempt's host calls, which use ctx
 
-	mu         sync.Mutex
-	timer      *clock.ActiveTimer // of the time limit
-	waited     time.Duration      // when a wait or the nested steps ended last, in the run's active time
-	calls      map[int]*call      // since the checkpoint
-	callBytes  int64              // of their requests and results
-	checkpoint *journal.CheckpointBody
-	state      json.RawMessage
-	block      int // ordinal of the next block
-	logs       int // log lines reported so far
-	talks      map[string]*conversation
+	mu            sync.Mutex               // guards the fields below
+	timer         *clock.ActiveTimer       // time limit of the attempt
+	lastWaitEnd   time.Duration            // active time of the run when a wait or the nested steps ended last
+	calls         map[int]*call            // host calls since the checkpoint, by number
+	callBytes     int64                    // size of the requests and results of calls
+	checkpoint    *journal.CheckpointBody  // last checkpoint, nil before the first one
+	state         json.RawMessage          // state that the last checkpoint saved
+	block         int                      // number of the next nested list
+	logs          int                      // log lines reported so far
+	conversations map[string]*conversation // conversations with models, by id
 
-	// Of the guest that runs now.
-	holds     bool // an execution slot
-	seq       int
-	guestLogs int
-	used      attemptUse
+	// The fields below belong to the guest that runs now.
+	hasSlot   bool       // the guest holds an execution slot
+	seq       int        // number of the guest's last host call
+	guestLogs int        // log lines of the guest, with those that are repeated
+	used      attemptUse // what the guest has used of the attempt's limits
 }
 
-// begin resolves the step's fields and writes the start of the attempt.
+// begin resolves the step's fields and records the start of the attempt.
 func (a *attempt) begin(ctx context.Context) error {
 	mod, err := a.run.Plugins().Lookup(a.step.Type)
 	if err != nil {
@@ -74,15 +76,15 @@ func (a *attempt) begin(ctx context.Context) error {
 	if seed, ok := mod.Seed(); ok {
 		a.seed = seed
 	}
-	a.base = time.Now()
-	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
+	a.clockBase = time.Now()
+	a.calls, a.conversations = map[int]*call{}, map[string]*conversation{}
 	kept, err := a.svc.Values.Redacted(fields)
 	if err != nil {
 		return err
 	}
 	body := &journal.StepStartBody{
 		Type: a.step.Type, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
-		Env: a.env, Seed: a.seed, ClockBase: a.base.UnixMicro(), Unknown: unknown,
+		Env: a.env, Seed: a.seed, ClockBase: a.clockBase.UnixMicro(), Unknown: unknown,
 		Condition: a.condition,
 	}
 	a.begun = true
@@ -90,12 +92,13 @@ func (a *attempt) begin(ctx context.Context) error {
 	p := a.progress(run.OnStepStart, a.n)
 	ticket.OnDone(func(error) { a.run.Report(p) })
 	for _, name := range unknown {
-		a.log("warn", fmt.Sprintf("nothing has set %s; it stays as written", name))
+		a.log("warn", fmt.Sprintf("reference %s has no value and is left as written", name))
 	}
 	return nil
 }
 
-// resolve replaces the references in the step's fields, each as its mark says.
+// resolve replaces the references in the step's fields, each field according to its
+// mark. It also returns the references that have no value.
 func (a *attempt) resolve() (json.RawMessage, []string, error) {
 	spec, marks := a.mod.Fields(a.step.Type)
 	lookup := a.run.Lookup(a.sc, a.retry)
@@ -127,7 +130,7 @@ func (a *attempt) resolve() (json.RawMessage, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// What references brought in was not known when the definition was checked.
+	// Check again: values of references were not known when the definition was checked.
 	if err := spec.CheckFields(fields); err != nil {
 		return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("step %s: %v", a.address, err)}
 	}
@@ -139,7 +142,7 @@ func (a *attempt) resolve() (json.RawMessage, []string, error) {
 func (a *attempt) shellLine(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
 	var line string
 	if err := json.Unmarshal(raw, &line); err != nil {
-		return nil, nil, errors.New("a shell line is a string")
+		return nil, nil, errors.New("invalid shell line: want a string")
 	}
 	if a.env == nil {
 		a.env = map[string]string{}
@@ -152,8 +155,8 @@ func (a *attempt) shellLine(raw json.RawMessage, lookup reference.Lookup) (json.
 	return b, nil, err
 }
 
-// resolveParams resolves the parameters of the command that the field "command"
-// names, by that command's own schema.
+// resolveParams resolves the parameters of the command that the field "command" names,
+// according to that command's schema.
 func (a *attempt) resolveParams(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
 	var name string
 	if err := json.Unmarshal(a.step.Fields["command"], &name); err == nil {
@@ -208,8 +211,10 @@ func (a *attempt) resolveParams(raw json.RawMessage, lookup reference.Lookup) (j
 	return b, unknown, err
 }
 
+// isString reports whether raw is a JSON string.
 func isString(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
 
+// toolList decodes a list of tools. A value that is not a list allows no tool.
 func toolList(raw json.RawMessage) []string {
 	tools := []string{}
 	if json.Unmarshal(raw, &tools) != nil {
@@ -218,8 +223,8 @@ func toolList(raw json.RawMessage) []string {
 	return tools
 }
 
-// restore resumes an attempt that a crash interrupted. Nothing is resolved
-// again; the module is the one it started with.
+// restore continues an attempt that a crash interrupted, with the fields and the module
+// that its start recorded.
 func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 	s := past.Start
 	a.begun = true
@@ -230,9 +235,9 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 	if a.mod, err = a.run.Plugins().ByDigest(ctx, s.Module); err != nil {
 		return err
 	}
-	a.fields, a.env, a.seed, a.base = fields, s.Env, s.Seed, time.UnixMicro(s.ClockBase)
+	a.fields, a.env, a.seed, a.clockBase = fields, s.Env, s.Seed, time.UnixMicro(s.ClockBase)
 	a.logs = past.Logs
-	a.spent = a.run.Clock().Elapsed() - time.Duration(past.Elapsed)*time.Microsecond
+	a.activeBefore = a.run.Clock().Elapsed() - time.Duration(past.Elapsed)*time.Microsecond
 	_, marks := a.mod.Fields(s.Type)
 	var values map[string]json.RawMessage
 	if json.Unmarshal(fields, &values) == nil {
@@ -243,28 +248,28 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 		}
 	}
 	if a.n > 1 {
-		a.retry = retryValue(a.n, a.past.Failed)
+		a.retry = retryValue(a.n, a.recorded.Failed)
 	}
 	if err := a.restoreCalls(past); err != nil {
 		return err
 	}
-	a.past.Attempt = nil // they are restored, and the run may wait for days
+	a.recorded.Attempt = nil // release the records: the run may wait for days
 	return nil
 }
 
-// execute calls the guest until it returns. Each time it is parked, because what it waits
-// for takes long, it is called again once the answer is there.
+// execute calls the guest until it returns. A guest that was parked during a long wait
+// is called again when the wait is over.
 func (a *attempt) execute(ctx context.Context) (json.RawMessage, error) {
 	limit, named := a.timeLimit()
-	end := a.limit(ctx, limit, named)
+	end := a.startTimeLimit(ctx, limit, named)
 	defer end()
 	for {
-		if err := a.settle(a.ctx); err != nil {
+		if err := a.awaitOpenCall(a.ctx); err != nil {
 			return nil, err
 		}
 		out, err := a.callGuest(a.ctx, limit)
 		if err != nil {
-			if err = a.why(err); err == nil {
+			if err = a.guestError(err); err == nil {
 				continue
 			}
 		}
@@ -272,13 +277,14 @@ func (a *attempt) execute(ctx context.Context) (json.RawMessage, error) {
 	}
 }
 
-// limit gives the attempt a context that ends at its time limit. The returned
-// function ends it and its remaining work. A limit that the definition does not name is
-// there for calls that hang: it starts again while the step waits, for a time, an
-// event, a person or a child, or for its nested steps, which have their own.
+// startTimeLimit sets the attempt's context, which ends at its time limit. The returned
+// function ends the attempt's work. named reports that the definition or the grant sets
+// the limit. The default limit only detects calls that hang, so it starts again after a
+// wait for a time, an event, a person or a child, and after nested steps, which have
+// limits of their own.
 //
 //go:noinline
-func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (end func()) {
+func (a *attempt) startTimeLimit(ctx context.Context, limit time.Duration, named bool) (end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var arm func(due time.Duration)
 	arm = func(due time.Duration) {
@@ -287,16 +293,16 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 				arm(next)
 				return
 			}
-			cancel(errf(abi.Timeout, "step %s timed out after %s", a.address, limit))
+			cancel(failure.New(abi.Timeout, "step %s timed out after %s", a.address, limit))
 		})
 		a.mu.Lock()
 		a.timer = t
 		a.mu.Unlock()
 	}
-	arm(a.run.Clock().Elapsed() - a.spent + limit)
+	arm(a.run.Clock().Elapsed() - a.activeBefore + limit)
 	a.ctx = ctx
 	return func() {
-		a.abandon(cancel)
+		a.cancelWork(cancel)
 		a.mu.Lock()
 		t := a.timer
 		a.mu.Unlock()
@@ -304,28 +310,28 @@ func (a *attempt) limit(ctx context.Context, limit time.Duration, named bool) (e
 	}
 }
 
-// waitLimit returns when a default limit is due again, in the run's active
-// time: limit after the wait that is under way or the one that ended last; 0 if that
-// time is over. A step that waited for just the limit has all of it left.
+// waitLimit returns the active time of the run at which the default limit is due: limit
+// after the wait that is under way, or after the one that ended last. It returns 0 if
+// that time is over.
 func (a *attempt) waitLimit(limit time.Duration) time.Duration {
 	now := a.run.Clock().Elapsed()
-	if a.waits() {
+	if a.hasOpenWait() {
 		return now + limit
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if due := a.waited + limit; a.waited > 0 && due > now {
+	if due := a.lastWaitEnd + limit; a.lastWaitEnd > 0 && due > now {
 		return due
 	}
 	return 0
 }
 
-// isWait reports whether a function takes as long as it takes.
+// isWait reports whether calls of a host function are not subject to the default time
+// limit.
 func isWait(function string) bool { return function == abi.FuncWait || function == abi.FuncBlock }
 
-// waits reports whether the attempt's open call is one that takes as long as it
-// takes.
-func (a *attempt) waits() bool {
+// hasOpenWait reports whether the attempt's open call is one of [isWait].
+func (a *attempt) hasOpenWait() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, c := range a.calls {
@@ -338,8 +344,8 @@ func (a *attempt) waits() bool {
 	return false
 }
 
-// why returns the reason of a guest's end: nil when it was unloaded to wait.
-func (a *attempt) why(err error) error {
+// guestError returns the cause of a guest's error, nil if the guest was parked.
+func (a *attempt) guestError(err error) error {
 	if errors.Is(err, errPark) {
 		return nil
 	}
@@ -349,9 +355,9 @@ func (a *attempt) why(err error) error {
 	return err
 }
 
-// timeLimit is the active time that the attempt may take: the smallest of the
-// step's own, the run's limit for steps and the plugin's. named is false for the host's
-// default, which holds where neither says anything.
+// timeLimit returns the active time that the attempt may take: the smallest of the
+// limits of the step, the run and the grant. named is false if none of them is set and
+// the host's default applies.
 func (a *attempt) timeLimit() (limit time.Duration, named bool) {
 	safety := a.run.Definition().Safety
 	grant, _ := a.mod.Allowed()
@@ -367,7 +373,7 @@ func (a *attempt) timeLimit() (limit time.Duration, named bool) {
 	return limit, named
 }
 
-// callGuest runs the guest once, until it returns or is parked.
+// callGuest runs the guest until it returns or is parked.
 func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawMessage, error) {
 	if err := a.takeTurn(ctx); err != nil {
 		return nil, err
@@ -375,9 +381,9 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	if err := a.run.Enter(ctx); err != nil {
 		return nil, err
 	}
-	a.holds = true
+	a.hasSlot = true
 	defer func() {
-		if a.holds {
+		if a.hasSlot {
 			a.run.Leave()
 		}
 	}()
@@ -395,7 +401,7 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	}
 	a.mu.Unlock()
 	res, err := a.mod.Run(ctx, wasm.Invocation{
-		Input: input, Seed: a.seed, ClockBase: a.base, Call: a.handleHostCall, Compute: limit, Pure: replayed,
+		Input: input, Seed: a.seed, ClockBase: a.clockBase, Call: a.handleHostCall, Compute: limit, Pure: replayed,
 		Limits: wasm.Limits{MemoryBytes: a.memory()},
 	})
 	if !errors.Is(err, errPark) {
@@ -407,8 +413,8 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	return res.Output, nil
 }
 
-// memory bounds the guest's linear memory, in bytes, ABI clause A8.1: the grant may raise or lower it,
-// within the limit of the run.
+// memory returns the limit of the guest's linear memory in bytes, ABI clause A8.1. The
+// grant may raise or lower the default, within the limit of the run.
 func (a *attempt) memory() int64 {
 	most := a.svc.Limits.GuestMemory
 	if grant, _ := a.mod.Allowed(); grant.Memory > 0 {
@@ -417,7 +423,7 @@ func (a *attempt) memory() int64 {
 	return min(most, a.run.MemoryLimit(), plugin.MaxMemory)
 }
 
-// input is clause A3 of the ABI.
+// input returns the guest's input, ABI clause A3.
 func (a *attempt) input() ([]byte, error) {
 	type stepInput struct {
 		Type    sentinels.StepType `json:"type"`
@@ -450,15 +456,15 @@ func (a *attempt) input() ([]byte, error) {
 	})
 }
 
-// log reports a log line of the guest. Lines that an earlier execution of the guest has
-// reported are not repeated.
+// log reports a log line of the step.
 func (a *attempt) log(level, message string) {
 	p := a.progress(run.OnLog, a.n)
 	p.Level, p.Message = level, message
 	a.run.Report(p)
 }
 
-// seedOf derives an attempt's seed, so that the same run is the same everywhere.
+// seedOf derives the seed of attempt n from the seed of the run, so that a replay uses
+// the same one.
 func seedOf(run uint64, key string, enclosing []int, n int) uint64 {
 	sum := digestSum(fmt.Sprint(run), key, fmt.Sprint(enclosing), fmt.Sprint(n))
 	return uint64(sum[0]) | uint64(sum[1])<<8 | uint64(sum[2])<<16 | uint64(sum[3])<<24 |

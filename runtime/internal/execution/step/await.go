@@ -8,8 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// await waits for a call's answer. While it waits the guest stays in memory as
-// long as it fits; errPark unloads it.
+// await waits for the answer of a call. The guest stays in memory while that is within
+// the limits; otherwise the error is errPark, which unloads it.
 func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 	select {
 	case <-c.done:
@@ -17,19 +17,20 @@ func (a *attempt) await(ctx context.Context, c *call) (wasm.Reply, error) {
 	default:
 	}
 	a.run.Leave()
-	a.holds = false
-	if c.waits() {
-		a.giveTurn()
+	a.hasSlot = false
+	if c.leavesStepIdle() {
+		a.releaseTurn()
 	}
-	if err := a.stay(ctx, c); err != nil {
-		return wasm.Reply{}, err // the guest ends, which takes no slot
+	if err := a.waitResident(ctx, c); err != nil {
+		return wasm.Reply{}, err // the guest is unloaded, which needs no slot
 	}
-	a.rejoin(ctx)
+	a.reacquireSlot(ctx)
 	return c.reply(), nil
 }
 
-// stay waits for a call's answer with the guest in memory.
-func (a *attempt) stay(ctx context.Context, c *call) error {
+// waitResident waits for the answer of a call with the guest in memory. It returns
+// errPark if the guest must be unloaded.
+func (a *attempt) waitResident(ctx context.Context, c *call) error {
 	longest := a.svc.Limits.ResidentFor
 	if !c.until.IsZero() && c.until.Sub(a.svc.Calendar.Now()) > longest {
 		return errPark
@@ -40,7 +41,7 @@ func (a *attempt) stay(ctx context.Context, c *call) error {
 	defer timer.Stop()
 	select {
 	case <-c.done:
-		return a.held(ctx, c)
+		return a.pauseAfterWait(ctx, c)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-s.Evicted:
@@ -49,28 +50,28 @@ func (a *attempt) stay(ctx context.Context, c *call) error {
 	return errPark
 }
 
-// held keeps a step back that has waited, as long as the run is paused. A step
-// that was at work continues to its end, parked or not.
-func (a *attempt) held(ctx context.Context, c *call) error {
+// pauseAfterWait blocks after a wait while the run is paused. After other calls it does
+// not: a step that has begun its work continues.
+func (a *attempt) pauseAfterWait(ctx context.Context, c *call) error {
 	if c.function != abi.FuncWait {
 		return nil
 	}
 	return a.run.WaitWhilePaused(ctx)
 }
 
-// guestBytes is what a waiting guest is taken to hold; a Go guest with an arena
-// holds about this much.
+// guestBytes is the memory that a waiting guest is assumed to use, measured with a Go
+// guest.
 const guestBytes = 1500 << 10
 
-// rejoin takes the execution slot again that await gave back. Where that fails
-// ctx is over, and the guest ends without one.
-func (a *attempt) rejoin(ctx context.Context) {
-	a.holds = a.takeTurn(ctx) == nil && a.run.Enter(ctx) == nil
+// reacquireSlot takes the execution slot that await released. It fails only if ctx has
+// ended; the guest is then unloaded without a slot.
+func (a *attempt) reacquireSlot(ctx context.Context) {
+	a.hasSlot = a.takeTurn(ctx) == nil && a.run.Enter(ctx) == nil
 }
 
-// settle makes sure that the guest, when it runs next, finds its last call
-// answered: it waits for calls under way and resumes those that a crash cut off.
-func (a *attempt) settle(ctx context.Context) error {
+// awaitOpenCall waits until the open call is answered, so that the guest finds the
+// answer when it runs next. A call that a crash interrupted is resumed first.
+func (a *attempt) awaitOpenCall(ctx context.Context) error {
 	open := a.openCall()
 	if open == nil {
 		return nil
@@ -80,16 +81,16 @@ func (a *attempt) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	if open.waits() {
-		a.giveTurn()
+	if open.leavesStepIdle() {
+		a.releaseTurn()
 	}
-	if err := answered(ctx, open); err != nil {
+	if err := waitDone(ctx, open); err != nil {
 		return err
 	}
-	return a.held(ctx, open)
+	return a.pauseAfterWait(ctx, open)
 }
 
-// openCall returns the call that has no answer yet; nil if there is none.
+// openCall returns the call that has no answer yet, nil if there is none.
 func (a *attempt) openCall() (open *call) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,7 +104,8 @@ func (a *attempt) openCall() (open *call) {
 	return open
 }
 
-func answered(ctx context.Context, c *call) error {
+// waitDone waits until a call is answered or ctx ends.
+func waitDone(ctx context.Context, c *call) error {
 	select {
 	case <-c.done:
 		return nil
@@ -112,15 +114,15 @@ func answered(ctx context.Context, c *call) error {
 	}
 }
 
-// sleep blocks until the time that a call waits for, if it waits for one, or until
-// ctx ends.
+// sleep blocks until the time that a call waits for, if it waits for one, or until ctx
+// ends.
 func (a *attempt) sleep(ctx context.Context, c *call) {
 	calendar := a.svc.Calendar
 	switch {
 	case c.until.IsZero():
 	case c.timeOfDay:
-		_ = calendar.WaitUntil(ctx, c.until) // the caller looks at ctx
+		_ = calendar.WaitUntil(ctx, c.until) // the caller checks ctx
 	default:
-		_ = calendar.WaitFor(ctx, c.until) // likewise
+		_ = calendar.WaitFor(ctx, c.until) // the caller checks ctx
 	}
 }

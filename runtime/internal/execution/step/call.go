@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -14,8 +15,7 @@ import (
 )
 
 // # Host calls
-//
-// A guest asks the host for everything that it does. The states of a call:
+// A guest does everything outside its memory through host calls. The states of a call:
 //
 //	request          handleHostCall: a call that is recorded is answered at once,
 //	                 or once its work is done
@@ -30,43 +30,43 @@ import (
 //	in doubt         call.start is there and call.end is not, after a crash
 //	                 (indoubt.go)
 //
-// [hostFunctionOf] has a row for each host function. What it does is in the file
+// [hostFunctionOf] has a row for each host function. Its implementation is in the file
 // call_NAME.go.
 
-// A hostFunction is how the calls of one host function are handled.
+// A hostFunction describes how the calls of a host function are handled.
 type hostFunction struct {
 	// start begins a new call. It may end the call at once.
 	start func(a *attempt, ctx context.Context, c *call) error
-	// work is what a call does that has a start and takes time. A call that a crash
-	// interrupted does it again, or is in doubt if it acts outside the store. Nil: the
-	// call ends in the commit in which it starts, so no crash interrupts it.
+	// work does the part of a call that takes time, after the call's start. A crash
+	// interrupts it: the call does it again, or is in doubt if it acts outside the
+	// store. Nil: the call ends in start.
 	work func(a *attempt, ctx context.Context, c *call) (callEnd, error)
-	// resume prepares a call that a crash interrupted, before its work. Nil: nothing
-	// is to be done.
+	// resume restores fields of a call that a crash interrupted, before its work. May
+	// be nil.
 	resume func(a *attempt, c *call)
-	// permitted: a plugin needs a permission for it, which it may have lost when the
-	// call is resumed.
+	// permitted reports that plugins need a permission for the function. It is checked
+	// again when a call is resumed.
 	permitted bool
-	// repeatable: a call that a crash interrupted is made again without a decision,
+	// repeatable reports that an interrupted call is made again without a decision,
 	// even if it acts outside the store.
 	repeatable bool
-	// label is what people read before the label of a call. Default: the name of the
-	// host function, and no label.
+	// label is shown before the label of a call. Default: the name of the host
+	// function, and no label of the call.
 	label string
 }
 
-// hostFunctionOf returns the row of a host function; ok is false for one that this
-// host does not have.
+// hostFunctionOf returns the description of a host function; ok is false for an unknown
+// one.
 func hostFunctionOf(name string) (f hostFunction, ok bool) {
 	switch name {
 	case abi.FuncEval:
-		f = hostFunction{start: instantly((*attempt).callEval)}
+		f = hostFunction{start: immediate((*attempt).callEval)}
 	case abi.FuncVar:
-		f = hostFunction{start: instantly((*attempt).callVar)}
+		f = hostFunction{start: immediate((*attempt).callVar)}
 	case abi.FuncNow:
-		f = hostFunction{start: instantly((*attempt).callNow)}
+		f = hostFunction{start: immediate((*attempt).callNow)}
 	case abi.FuncSpawn:
-		f = hostFunction{start: instantly((*attempt).callSpawn)}
+		f = hostFunction{start: immediate((*attempt).callSpawn)}
 	case abi.FuncEmit:
 		f = hostFunction{start: (*attempt).callEmit}
 	case abi.FuncCommand:
@@ -89,8 +89,8 @@ func hostFunctionOf(name string) (f hostFunction, ok bool) {
 	return f, true
 }
 
-// instantly makes a start out of what ends at once.
-func instantly(do func(*attempt, context.Context, *call) (callEnd, error)) func(*attempt, context.Context, *call) error {
+// immediate returns the start of a host function whose calls end at once.
+func immediate(do func(*attempt, context.Context, *call) (callEnd, error)) func(*attempt, context.Context, *call) error {
 	return func(a *attempt, ctx context.Context, c *call) error {
 		end, err := do(a, ctx, c)
 		if err == nil {
@@ -100,8 +100,7 @@ func instantly(do func(*attempt, context.Context, *call) (callEnd, error)) func(
 	}
 }
 
-// startCall begins a new call: at once where nothing outside the store is
-// touched, else as work of the run.
+// startCall begins a new call, unless its plugin may not make it.
 func (a *attempt) startCall(ctx context.Context, c *call) error {
 	if e := a.denied(c); e != nil {
 		a.complete(c, callEnd{err: e})
@@ -109,48 +108,48 @@ func (a *attempt) startCall(ctx context.Context, c *call) error {
 	}
 	f, ok := hostFunctionOf(c.function)
 	if !ok {
-		a.complete(c, callEnd{err: errf(abi.NotFound, "this host has no function %q", c.function)})
+		a.complete(c, callEnd{err: failure.New(abi.NotFound, "this host has no function %q", c.function)})
 		return nil
 	}
 	return f.start(a, ctx, c)
 }
 
-// A call is one host call of an attempt: being made, or answered from record.
-// Its work belongs to the run and continues when the guest is gone.
+// A call is one host call of an attempt: under way, or answered from records. Its work
+// belongs to the run and continues when the guest is unloaded.
 type call struct {
-	seq      int
+	seq      int // number of the call in its attempt, from 1
 	function string
 	request  json.RawMessage
 	hash     string
 
-	start     *journal.CallStartBody // nil for calls that touch nothing outside
-	until     time.Time              // of a wait for nothing but a time
-	timeOfDay bool                   // until is a time of day, not the end of a duration
-	command   *CommandRequest        // of a command, once it is read
-	working   bool                   // its work is under way in this process
-	again     bool                   // a model call that a crash interrupted, whose reservation is spent
-	done      chan struct{}          // closed when the answer is there: the fields below
-	result    json.RawMessage        // as the run's state has it
-	failed    *abi.Error             // nil if it succeeded
-	at        time.Time              // when it ended
+	start            *journal.CallStartBody // nil for a call that ends at once and has no start record
+	until            time.Time              // end of a wait for a time; zero for any other call
+	timeOfDay        bool                   // until is a time of day rather than the end of a duration
+	command          *CommandRequest        // request of a command call, once it is decoded
+	working          bool                   // a goroutine of this process does the call's work
+	reservationSpent bool                   // the reservation of an interrupted model call was counted as spent
+	done             chan struct{}          // closed when the call is answered and the fields below are set
+	result           json.RawMessage        // redacted result, as the journal contains it
+	failed           *abi.Error             // error of the call, nil if it succeeded
+	at               time.Time              // time of the answer
 }
 
-// A performer does the work behind a call. An error means that it did not come
-// to an end of its own; what the guest is to see goes into callEnd.err.
-type performer func(ctx context.Context, c *call) (callEnd, error)
+// callWork does the work of a call. Its error means that the work was interrupted; an
+// error for the guest is in callEnd.err.
+type callWork func(ctx context.Context, c *call) (callEnd, error)
 
-// callEnd is the result of the work behind a call.
+// callEnd is the outcome of a call's work.
 type callEnd struct {
 	result json.RawMessage
 	err    *abi.Error
-	body   journal.CallEndBody // what besides result and error the record needs
-	puts   []store.Put         // writes that commit with it
+	body   journal.CallEndBody // further fields of the end record
+	puts   []store.Put         // writes that are committed with the end record
 }
 
-// handleHostCall answers one host call of the guest. An error unwinds the guest.
+// handleHostCall answers a host call of the guest. An error ends the guest.
 func (a *attempt) handleHostCall(ctx context.Context, function string, request []byte) (wasm.Reply, error) {
 	if function == abi.FuncLog {
-		if a.spendLog(len(request)) {
+		if a.countLog(len(request)) {
 			return wasm.Reply{Body: []byte(`{"ok":{}}`)}, nil
 		}
 		return a.callLog(request), nil
@@ -161,7 +160,7 @@ func (a *attempt) handleHostCall(ctx context.Context, function string, request [
 		body, err := json.Marshal(map[string]*abi.Error{"error": abi.New(abi.BadFields, fmt.Sprintf("call %s: request: %v", function, err))})
 		return wasm.Reply{Body: body}, err
 	}
-	if err := a.spend(function, len(request)); err != nil {
+	if err := a.countStored(function, len(request)); err != nil {
 		return wasm.Reply{}, err
 	}
 	a.mu.Lock()
@@ -175,23 +174,23 @@ func (a *attempt) handleHostCall(ctx context.Context, function string, request [
 		}
 		return a.await(ctx, c)
 	}
-	// The request is ours to keep: see [wasm.CallFunc].
+	// The request may be kept, see [wasm.CallFunc].
 	c = &call{seq: seq, function: function, request: request, hash: requestHash(function, request), done: make(chan struct{})}
-	if function == abi.FuncCheckpoint { // the way out at a limit, so none applies to it
+	if function == abi.FuncCheckpoint { // no limit applies to it, because it is what frees calls
 		return a.callCheckpoint(c)
 	}
 	if err := a.addCall(c); err != nil {
 		return wasm.Reply{}, err
 	}
-	// Not under ctx: the work must continue when the guest is unloaded meanwhile.
+	// a.ctx rather than ctx: the work continues when the guest is unloaded.
 	if err := a.startCall(a.ctx, c); err != nil {
 		return wasm.Reply{}, err
 	}
 	return a.await(ctx, c)
 }
 
-// addCall adds a new call to those that a replay needs, unless they are too many
-// or too large.
+// addCall adds a new call to those that a replay needs. It returns an error if they
+// would exceed the limits.
 func (a *attempt) addCall(c *call) error {
 	limits := a.svc.Limits
 	a.mu.Lock()
@@ -209,7 +208,7 @@ func (a *attempt) addCall(c *call) error {
 	return &abi.Error{Code: abi.Limit, Message: text, Hint: "a plugin that calls " + abi.FuncCheckpoint + " from time to time has no such limit"}
 }
 
-// notDeterministic is the error of a guest that, on replay, makes another request
+// notDeterministic returns the error for a guest whose replay makes another request
 // than the one recorded as call c.
 func (a *attempt) notDeterministic(c *call, function string, request []byte) *abi.Error {
 	e := &abi.Error{
@@ -228,6 +227,7 @@ func (a *attempt) notDeterministic(c *call, function string, request []byte) *ab
 	return e
 }
 
+// Clip returns at most 300 bytes of b, for messages.
 func Clip(b []byte) string {
 	const most = 300
 	if len(b) > most {

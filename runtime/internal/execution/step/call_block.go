@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -30,13 +31,13 @@ type blockResult struct {
 	cancelled bool
 }
 
-// startBlock is clause A6.8: nested step lists, one in the step's own scope or
-// several as parallel branches.
+// startBlock begins a call of ABI clause A6.8: nested step lists, one in the step's own
+// scope or several as parallel branches.
 func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	var req blockRequest
 	e := parse(c, &req)
 	if e == nil && len(req.Blocks) == 0 {
-		e = errf(abi.BadFields, "%s: no block is named", abi.FuncBlock)
+		e = failure.New(abi.BadFields, "%s: blocks is empty: want at least one", abi.FuncBlock)
 	}
 	if e != nil {
 		a.complete(c, callEnd{err: e})
@@ -53,6 +54,7 @@ func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	return a.beginCall(ctx, c, body)
 }
 
+// doBlock executes the nested lists.
 func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	var req blockRequest
 	if e := parse(c, &req); e != nil {
@@ -62,9 +64,9 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	end := callEnd{body: journal.CallEndBody{Blocks: len(req.Blocks)}}
 	var err error
 	if len(req.Blocks) == 1 {
-		results[0], err = a.oneBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
+		results[0], err = a.runBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
 	} else {
-		end.body.Joined, err = a.branches(ctx, c, req, results)
+		end.body.Joined, err = a.runBranches(ctx, c, req, results)
 	}
 	if err != nil {
 		if isLimit(err) {
@@ -74,20 +76,20 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	}
 	result, err := json.Marshal(map[string]any{"blocks": results})
 	if len(result) > maxMessage {
-		end.err = errf(abi.Limit, "the outputs of the nested steps of %s have more than 256 KiB in all", a.address)
+		end.err = failure.New(abi.Limit, "the outputs of the nested steps of %s exceed 256 KiB together", a.address)
 		return end, nil
 	}
 	end.result = result
 	return end, err
 }
 
-// oneBlock executes one nested list. Its error is a result of the block; only
-// what ends the run or the branch comes back as an error.
-func (a *attempt) oneBlock(ctx context.Context, sc Scope, field string, ordinal int) (blockResult, error) {
+// runBlock executes one nested list. The error of a failed step is in the result;
+// runBlock itself returns an error only if the run or the branch ends.
+func (a *attempt) runBlock(ctx context.Context, sc Scope, field string, ordinal int) (blockResult, error) {
 	steps, ok := a.step.Blocks[field]
 	if !ok {
 		if _, known := a.branchField(field); !known {
-			return blockResult{Error: errf(abi.BadFields, "%s: step %s has no nested steps %q", abi.FuncBlock, a.address, field)}, nil
+			return blockResult{Error: failure.New(abi.BadFields, "%s: step %s has no nested steps %q", abi.FuncBlock, a.address, field)}, nil
 		}
 	}
 	l := &List{
@@ -100,23 +102,23 @@ func (a *attempt) oneBlock(ctx context.Context, sc Scope, field string, ordinal 
 	if err == nil {
 		return blockResult{Success: true, Output: out}, nil
 	}
-	if ended(ctx, err) != nil {
+	if endCause(ctx, err) != nil {
 		return blockResult{}, err
 	}
-	return blockResult{Output: out, Error: AsError(err, abi.Internal)}, nil
+	return blockResult{Output: out, Error: failure.From(err, abi.Internal)}, nil
 }
 
-// branchField reports whether field may name nested steps of this type at all:
-// one that is left out is an empty list.
+// branchField reports whether field is marked for nested steps in this step type. A
+// field that is left out is an empty list.
 func (a *attempt) branchField(field string) (string, bool) {
 	_, marks := a.mod.Fields(a.step.Type)
 	mark := marks[field]
 	return mark, mark == abi.MarkSteps
 }
 
-// branches executes several lists in parallel, each with a copy of the scope. It
-// returns the branches whose writes the end of the call applies, in their order.
-func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, results []blockResult) ([]int, error) {
+// runBranches executes several lists in parallel, each with a copy of the scope. It
+// returns the branches, in order, whose variables are merged at the end of the call.
+func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, results []blockResult) ([]int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := req.Concurrency
@@ -139,7 +141,7 @@ func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, resul
 				errs[i] = context.Cause(ctx)
 				return
 			}
-			results[i], errs[i] = a.oneBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i)
+			results[i], errs[i] = a.runBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i)
 			switch {
 			case errs[i] == nil && results[i].Error != nil && req.FailFast:
 				cancel(errSibling)
@@ -153,7 +155,7 @@ func (a *attempt) branches(ctx context.Context, c *call, req blockRequest, resul
 	for i := range req.Blocks {
 		switch {
 		case errors.Is(errs[i], errSibling):
-			results[i] = blockResult{Error: errf(abi.Cancelled, "branch %d was cancelled: another branch failed", i), cancelled: true}
+			results[i] = blockResult{Error: failure.New(abi.Cancelled, "branch %d was cancelled: another branch failed", i), cancelled: true}
 		case errs[i] != nil:
 			return nil, errs[i]
 		default:

@@ -8,7 +8,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 )
 
-// callCheckpoint is clause A6.12: what came before is never replayed again.
+// callCheckpoint handles a call of ABI clause A6.12: calls before a checkpoint are not
+// replayed any more.
 func (a *attempt) callCheckpoint(c *call) (wasm.Reply, error) {
 	var req struct {
 		State json.RawMessage `json:"state"`

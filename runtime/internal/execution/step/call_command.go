@@ -8,12 +8,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
+// A CommandRequest is the request of a command call.
 type CommandRequest struct {
 	Command string          `json:"command"`
 	Params  json.RawMessage `json:"params"`
@@ -21,17 +23,17 @@ type CommandRequest struct {
 	Tools   []string        `json:"tools"`
 }
 
-// startCommand is clause A6.3. A command that only reads waits for nothing; one
-// whose effect lies in Records commits with its answer; any other one starts
-// when its start is durable.
+// startCommand begins a call of ABI clause A6.3. A command that only reads starts at
+// once. One that writes only documents commits them with its answer. Any other one
+// starts when its start record is durable.
 func (a *attempt) startCommand(ctx context.Context, c *call) error {
-	req, e := c.commandRead()
+	req, e := c.commandRequest()
 	if e != nil {
 		a.complete(c, callEnd{err: e})
 		return nil
 	}
 	if a.svc.Commands == nil {
-		a.complete(c, callEnd{err: errf(abi.Unavailable, "command %q: this program has no commands", req.Command)})
+		a.complete(c, callEnd{err: failure.New(abi.Unavailable, "command %q: this host provides no commands", req.Command)})
 		return nil
 	}
 	info, known := a.svc.Commands.Lookup(req.Command)
@@ -43,10 +45,10 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
 }
 
-// commandRead returns the request of a command call, which is read once: when
-// the call is made, or when it is resumed from the journal. Only the work
-// behind the call asks, one step after the other.
-func (c *call) commandRead() (*CommandRequest, *abi.Error) {
+// commandRequest returns the request of a command call. It is decoded once, when the
+// call is made or resumed. It is not safe for concurrent use; the stages of a call use
+// it one after the other.
+func (c *call) commandRequest() (*CommandRequest, *abi.Error) {
 	if c.command == nil {
 		req := new(CommandRequest)
 		if e := parse(c, req); e != nil {
@@ -57,8 +59,9 @@ func (c *call) commandRead() (*CommandRequest, *abi.Error) {
 	return c.command, nil
 }
 
+// doCommand calls the command.
 func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
-	req, e := c.commandRead()
+	req, e := c.commandRequest()
 	if e != nil {
 		return callEnd{err: e}, nil
 	}
@@ -80,23 +83,26 @@ func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 	return end, nil
 }
 
-// commandEnd makes a command's answer fit into a message to a guest.
+// commandEnd returns the outcome of a command; a result that is too large for a guest
+// becomes an error.
 func (a *attempt) commandEnd(out json.RawMessage, err error) callEnd {
 	if err != nil {
-		return callEnd{err: AsError(err, abi.Internal)}
+		return callEnd{err: failure.From(err, abi.Internal)}
 	}
 	if len(out) > maxMessage {
 		return callEnd{err: &abi.Error{
-			Code: abi.Limit, Message: "the command's result has more than 256 KiB",
+			Code: abi.Limit, Message: "the result of the command exceeds 256 KiB",
 			Hint: "ask for less: most commands take a limit, an offset or a path",
 		}}
 	}
 	return callEnd{result: out}
 }
 
-// maxMessage is clause A8: the most that one answer may have.
+// maxMessage is the maximum size of a request or an answer in bytes, ABI clause A8.
 const maxMessage = 256 << 10
 
+// commandCall returns the call that the host receives. tx is nil unless the command
+// writes documents.
 func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, tx *document.Tx) external.CommandCall {
 	deadline, _ := ctx.Deadline()
 	if len(req.Params) == 0 || string(req.Params) == "null" {
@@ -109,8 +115,8 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, 
 	}
 }
 
-// commandEnv is what a process that the step starts finds in its environment:
-// the variables of its shell lines and what identifies the step.
+// commandEnv returns the environment of processes that the step starts: the variables
+// of its shell lines and the ids of the step.
 func (a *attempt) commandEnv() map[string]string {
 	env := map[string]string{
 		"SENTINEL_RUN": string(a.run.ID()), "SENTINEL_STEP": a.path, "SENTINEL_IDEMPOTENCY_KEY": a.key(),
@@ -121,8 +127,8 @@ func (a *attempt) commandEnv() map[string]string {
 	return env
 }
 
-// storeCommand calls a command whose whole effect lies in documents. Its writes
-// and the call's end are one commit, so it is never in doubt.
+// storeCommand calls a command that writes only documents. Its writes and the call's
+// end are one commit, so it is never in doubt.
 func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest) error {
 	if a.label == "" {
 		a.label = req.Command
@@ -150,10 +156,10 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest)
 	})
 	if done == nil { // the command failed, nothing was written
 		count.Revoke()
-		if Over(ctx) {
+		if RunEnding(ctx) {
 			return context.Cause(ctx)
 		}
-		done = a.complete(c, callEnd{err: AsError(err, abi.Internal), body: body})
+		done = a.complete(c, callEnd{err: failure.From(err, abi.Internal), body: body})
 		err = nil
 	}
 	p := a.progress(run.OnCallEnd, a.n)
@@ -163,15 +169,17 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest)
 	return err
 }
 
-// maxProgressParams is the size of a call's parameters, in bytes, up to which progress has them.
+// maxProgressParams is the maximum size in bytes of a call's parameters in progress
+// reports.
 const maxProgressParams = 4 << 10
 
-// addModelCall adds to progress what a model wanted, for those who watch it work.
+// addModelCall adds the parameters of a command that a model called to a progress
+// report.
 func (c *call) addModelCall(p *run.Progress) {
 	if c.function != abi.FuncCommand {
 		return
 	}
-	req, e := c.commandRead()
+	req, e := c.commandRequest()
 	if e != nil || req.By != "model" {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -16,7 +17,8 @@ type emitRequest struct {
 	Data  json.RawMessage `json:"data"`
 }
 
-// callEmit is clause A6.10. The event and the call's end are one commit.
+// callEmit handles a call of ABI clause A6.10. The event and the call's end are one
+// commit.
 func (a *attempt) callEmit(_ context.Context, c *call) error {
 	var req emitRequest
 	if e := parse(c, &req); e != nil {
@@ -34,7 +36,7 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 	}
 	count := a.run.Emission()
 	if err := count.Add(e); err != nil {
-		a.complete(c, callEnd{err: AsError(err, abi.Limit)})
+		a.complete(c, callEnd{err: failure.From(err, abi.Limit)})
 		return nil
 	}
 	result, err := json.Marshal(map[string]string{"id": e.ID})

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// callEval is clause A6.6.
+// callEval handles a call of ABI clause A6.6: it evaluates an expression.
 func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 	var req struct {
 		Expression string                     `json:"expression"`
@@ -24,10 +25,10 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 		return outer(name)
 	})
 	if err != nil {
-		if Over(ctx) {
+		if RunEnding(ctx) {
 			return callEnd{}, context.Cause(ctx)
 		}
-		return callEnd{err: AsError(err, abi.Plugin)}, nil
+		return callEnd{err: failure.From(err, abi.Plugin)}, nil
 	}
 	return reply(struct {
 		Value  json.RawMessage `json:"value,omitempty"`

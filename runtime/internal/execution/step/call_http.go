@@ -6,35 +6,38 @@ import (
 	"net/http"
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// startHTTP is clause A6.13.
+// startHTTP begins a call of ABI clause A6.13, an HTTP request.
 func (a *attempt) startHTTP(ctx context.Context, c *call) error {
 	var req struct {
 		Method string `json:"method"`
 		URL    string `json:"url"`
 	}
 	if err := strictjson.DecodeOpen(c.request, &req, requestLimits); err != nil {
-		a.complete(c, callEnd{err: errf(abi.BadFields, "%s: %v", abi.FuncHTTP, err)})
+		a.complete(c, callEnd{err: failure.New(abi.BadFields, "%s: %v", abi.FuncHTTP, err)})
 		return nil
 	}
 	if a.svc.HTTP == nil {
-		a.complete(c, callEnd{err: errf(abi.Denied, "%s: this program grants no plugin the network", abi.FuncHTTP)})
+		a.complete(c, callEnd{err: failure.New(abi.Denied, "%s: this host provides no HTTP", abi.FuncHTTP)})
 		return nil
 	}
 	safe := req.Method == "" || req.Method == http.MethodGet || req.Method == http.MethodHead
 	return a.beginCall(ctx, c, journal.CallStartBody{Effect: !safe, Safe: safe, Label: req.Method + " " + req.URL})
 }
 
+// doHTTP makes the request.
 func (a *attempt) doHTTP(ctx context.Context, c *call) (callEnd, error) {
-	return a.doOutside(ctx, c, a.svc.HTTP)
+	return a.callExternal(ctx, c, a.svc.HTTP)
 }
 
-// doOutside makes a call that the plugin makes by itself.
-func (a *attempt) doOutside(ctx context.Context, c *call, outside interface {
+// callExternal makes a request of the plugin itself, rather than of a command, within
+// its grant.
+func (a *attempt) callExternal(ctx context.Context, c *call, service interface {
 	Do(ctx context.Context, call external.PluginCall) (json.RawMessage, error)
 }) (callEnd, error) {
 	if err := a.run.Enter(ctx); err != nil {
@@ -42,12 +45,12 @@ func (a *attempt) doOutside(ctx context.Context, c *call, outside interface {
 	}
 	defer a.run.Leave()
 	grant, ok := a.mod.Allowed()
-	if !ok { // taken back while the call waited for its turn
+	if !ok { // the grant was revoked while the call waited for a slot
 		return callEnd{err: a.denied(c)}, nil
 	}
 	var out json.RawMessage
 	err := a.waitForFiles(ctx, c.function, func() (err error) {
-		out, err = outside.Do(ctx, external.PluginCall{
+		out, err = service.Do(ctx, external.PluginCall{
 			Plugin: a.mod.Manifest().Name, Run: a.run.ID(), Workspace: a.run.Start().Workspace, Key: a.callKey(c),
 			Grant: grant, Request: c.request,
 		})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -27,16 +28,16 @@ type llmRequest struct {
 	Context      bool                `json:"context"`
 }
 
-// A conversation is the messages of one exchange with a model. It lives as long
-// as the attempt and is rebuilt from the attempt's records.
+// A conversation is the messages of an exchange with a model. It exists as long as the
+// attempt and is rebuilt from the attempt's records.
 type conversation struct {
 	id       string
 	system   string
 	messages []sentinels.Message
 }
 
-// startLLM is clause A6.4: one turn. Its worst case is reserved before it starts
-// and what it really cost after it ended.
+// startLLM begins a call of ABI clause A6.4: one turn of a model. Its worst case is
+// reserved before it starts; its actual usage is charged when it has ended.
 func (a *attempt) startLLM(ctx context.Context, c *call) error {
 	var req llmRequest
 	if e := parse(c, &req); e != nil {
@@ -44,21 +45,21 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		return nil
 	}
 	if a.svc.Models == nil {
-		a.complete(c, callEnd{err: errf(abi.Unavailable, "this program has no models")})
+		a.complete(c, callEnd{err: failure.New(abi.Unavailable, "this host provides no models")})
 		return nil
 	}
 	added := ""
 	if req.Conversation == "" && req.Context {
 		added = a.contextText()
 	}
-	talk, e := a.talk(c, req, added)
+	conv, e := a.extendConversation(c, req, added)
 	if e != nil {
 		a.complete(c, callEnd{err: e})
 		return nil
 	}
-	quote, err := a.svc.Models.Quote(ctx, a.turn(talk, req))
+	quote, err := a.svc.Models.Quote(ctx, a.turn(conv, req))
 	if err != nil {
-		a.complete(c, callEnd{err: AsError(err, abi.Unavailable)})
+		a.complete(c, callEnd{err: failure.From(err, abi.Unavailable)})
 		return nil
 	}
 	if e := a.deniedModel(req.Model, quote); e != nil {
@@ -83,20 +84,21 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 	return a.beginCall(ctx, c, body)
 }
 
-// resumeLLM counts the reservation of a turn that a crash interrupted as spent. If the
-// turn is made again, doLLM reserves once more.
+// resumeLLM charges the reservation of a turn that a crash interrupted. If the turn is
+// made again, doLLM reserves again.
 func (a *attempt) resumeLLM(c *call) {
 	a.run.Charge(*c.start.Reserved)
-	c.again = true
+	c.reservationSpent = true
 }
 
+// doLLM makes the turn.
 func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	var req llmRequest
 	if e := parse(c, &req); e != nil {
 		return callEnd{err: e}, nil
 	}
 	worst := *c.start.Reserved
-	if c.again {
+	if c.reservationSpent {
 		a.run.ReserveAgain(worst)
 	}
 	spent := sentinels.Usage{}
@@ -105,7 +107,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	if err != nil {
 		return callEnd{}, err
 	}
-	talk, e := a.talk(c, req, added)
+	conv, e := a.extendConversation(c, req, added)
 	if e != nil {
 		return callEnd{err: e}, nil
 	}
@@ -115,7 +117,7 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	defer a.run.Leave()
 	var r sentinels.Reply
 	err = a.waitForFiles(ctx, c.start.Label, func() (err error) {
-		r, err = a.svc.Models.Turn(ctx, a.turn(talk, req), func(text string) {
+		r, err = a.svc.Models.Turn(ctx, a.turn(conv, req), func(text string) {
 			p := a.progress(run.OnText, a.n)
 			p.Message = text
 			a.run.Report(p)
@@ -124,38 +126,38 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			// It is unknown what the server has counted, so the reservation stays.
+			// The actual usage is unknown, so the reservation is charged.
 			spent = worst
 			return callEnd{}, err
 		}
 		spent = TurnUsage(r.Usage)
-		return callEnd{err: AsError(err, abi.Unavailable), body: journal.CallEndBody{Usage: &spent}}, nil
+		return callEnd{err: failure.From(err, abi.Unavailable), body: journal.CallEndBody{Usage: &spent}}, nil
 	}
 	spent = TurnUsage(r.Usage)
 	r.Usage = spent
 	MakeReadable(&r)
 	a.mu.Lock()
-	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
-	a.talks[talk.id] = talk
+	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	a.conversations[conv.id] = conv
 	a.mu.Unlock()
 	end, err = reply(struct {
 		Conversation string `json:"conversation"`
 		sentinels.Reply
-	}{talk.id, r})
+	}{conv.id, r})
 	end.body.Usage = &spent
 	return end, err
 }
 
-// replyLimits bound JSON in a model's reply. They are below what a guest reads of
+// replyLimits bound JSON within a model's reply. They are smaller than the limits of
 // the whole reply.
 var replyLimits = strictjson.Limits{Bytes: 16 << 20, Depth: 64, Keys: 100_000, StringBytes: 16 << 20}
 
-// MakeReadable makes sure that a guest can read a reply. Arguments with duplicate
-// keys or the like become a JSON string: the command's registry refuses that and
-// says why, and the model can correct the call. A JSON value of that kind is
-// removed and noted as a problem. As they are, either would fail the step.
+// MakeReadable ensures that a guest can decode a reply. Invalid arguments of a tool
+// call, such as an object with duplicate keys, become a JSON string, which the command
+// rejects, so that the model can correct the call. An invalid JSON value is removed and
+// noted as a problem. Without this, either would fail the step.
 func MakeReadable(r *sentinels.Reply) {
-	r.ToolCalls = append([]sentinels.ToolCall{}, r.ToolCalls...) // the model's own list stays as it is
+	r.ToolCalls = append([]sentinels.ToolCall{}, r.ToolCalls...) // copied, because the list belongs to the model's client
 	for i, call := range r.ToolCalls {
 		if len(call.Arguments) > 0 && strictjson.Check(call.Arguments, replyLimits) != nil {
 			r.ToolCalls[i].Arguments, _ = json.Marshal(string(call.Arguments)) // a string always encodes
@@ -170,30 +172,31 @@ func MakeReadable(r *sentinels.Reply) {
 	}
 }
 
-// talk returns the conversation with the request's messages appended. The kept
-// one changes only when the model has answered, so a failed turn leaves no
-// trace in it.
-func (a *attempt) talk(c *call, req llmRequest, added string) (*conversation, *abi.Error) {
+// extendConversation returns a copy of the request's conversation with its messages
+// appended. The original is replaced only when the model has answered, so that a failed
+// turn does not change it.
+func (a *attempt) extendConversation(c *call, req llmRequest, added string) (*conversation, *abi.Error) {
 	next := &conversation{}
 	if req.Conversation == "" {
 		next.id = "c" + strconv.Itoa(c.seq)
 		next.system = strings.TrimSpace(req.System + "\n\n" + added)
 	} else {
 		a.mu.Lock()
-		talk := a.talks[req.Conversation]
+		conv := a.conversations[req.Conversation]
 		a.mu.Unlock()
-		if talk == nil {
-			return nil, errf(abi.NotFound, "%s: this step has no conversation %q", abi.FuncLLM, req.Conversation)
+		if conv == nil {
+			return nil, failure.New(abi.NotFound, "%s: this step has no conversation %q", abi.FuncLLM, req.Conversation)
 		}
-		*next = *talk
+		*next = *conv
 	}
 	next.messages = append(append([]sentinels.Message(nil), next.messages...), req.Append...)
 	return next, nil
 }
 
-func (a *attempt) turn(talk *conversation, req llmRequest) sentinels.Turn {
+// turn returns the turn that the model receives.
+func (a *attempt) turn(conv *conversation, req llmRequest) sentinels.Turn {
 	t := sentinels.Turn{
-		Model: req.Model, System: talk.system, Messages: talk.messages, Schema: req.Schema,
+		Model: req.Model, System: conv.system, Messages: conv.messages, Schema: req.Schema,
 		Temperature: req.Temperature, MaxTokens: req.MaxTokens,
 	}
 	if len(req.Tools) > 0 && a.svc.Commands != nil {
@@ -204,7 +207,8 @@ func (a *attempt) turn(talk *conversation, req llmRequest) sentinels.Turn {
 	return t
 }
 
-// addedText is what the host added to the system text when the call began.
+// addedText returns the text that the host appended to the system text when the call
+// began.
 func (a *attempt) addedText(c *call) (string, error) {
 	raw, err := a.svc.Values.Load(c.start.Added)
 	if err != nil || raw == nil {
@@ -215,11 +219,10 @@ func (a *attempt) addedText(c *call) (string, error) {
 	return text, err
 }
 
-// contextBytes is the most that the variables take in a model's system text.
+// contextBytes is the maximum size of the variables in a model's system text.
 const contextBytes = 32 << 10
 
-// contextText is $ragContext and the accumulated variables as a model reads
-// them.
+// contextText returns $ragContext and the variables as text for a model.
 func (a *attempt) contextText() string {
 	var b strings.Builder
 	rag := a.run.RAGContext()
@@ -241,7 +244,7 @@ func (a *attempt) contextText() string {
 		}
 		text := reference.Text(vars[name])
 		if len(text) > left {
-			text = strings.ToValidUTF8(text[:left], "") + "... (cut)"
+			text = strings.ToValidUTF8(text[:left], "") + "... (truncated)"
 		}
 		left = max(left-len(text), 0)
 		b.WriteString("\n## " + name + "\n" + text + "\n")
@@ -249,8 +252,8 @@ func (a *attempt) contextText() string {
 	return b.String()
 }
 
-// rebuildTalks makes the conversations again from the attempt's records.
-func (a *attempt) rebuildTalks(c *call, reply json.RawMessage) error {
+// rebuildConversation applies a recorded turn to the attempt's conversations.
+func (a *attempt) rebuildConversation(c *call, reply json.RawMessage) error {
 	var req llmRequest
 	if e := parse(c, &req); e != nil {
 		return e
@@ -259,7 +262,7 @@ func (a *attempt) rebuildTalks(c *call, reply json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	talk, e := a.talk(c, req, added)
+	conv, e := a.extendConversation(c, req, added)
 	if e != nil {
 		return e
 	}
@@ -267,13 +270,12 @@ func (a *attempt) rebuildTalks(c *call, reply json.RawMessage) error {
 	if err := json.Unmarshal(reply, &r); err != nil {
 		return err
 	}
-	talk.messages = append(talk.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
-	a.talks[talk.id] = talk
+	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	a.conversations[conv.id] = conv
 	return nil
 }
 
-// TurnUsage returns what a turn has cost. One that failed may have cost something
-// too.
+// TurnUsage returns the usage of one turn, which may have failed.
 func TurnUsage(u sentinels.Usage) sentinels.Usage {
 	u.Calls = 1
 	return u

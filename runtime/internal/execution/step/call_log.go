@@ -3,12 +3,14 @@ package step
 import (
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// callLog is clause A6.14.
+// callLog handles a call of ABI clause A6.14. Lines that a replay repeats are not
+// reported again.
 func (a *attempt) callLog(request []byte) wasm.Reply {
 	var req struct {
 		Level   string `json:"level"`
@@ -17,7 +19,7 @@ func (a *attempt) callLog(request []byte) wasm.Reply {
 	reply := wasm.Reply{Body: []byte(`{"ok":{}}`)}
 	if err := strictjson.Decode(request, &req, requestLimits); err != nil {
 		c := &call{done: make(chan struct{})}
-		c.answer(nil, errf(abi.BadFields, "%s: %v", abi.FuncLog, err), time.Time{})
+		c.answer(nil, failure.New(abi.BadFields, "%s: %v", abi.FuncLog, err), time.Time{})
 		return c.reply()
 	}
 	a.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// callNow is clause A6.15.
+// callNow handles a call of ABI clause A6.15: it returns the current time.
 func (a *attempt) callNow(context.Context, *call) (callEnd, error) {
 	now := time.Now().UTC()
 	return reply(struct {

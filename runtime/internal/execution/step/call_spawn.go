@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -17,9 +18,9 @@ type spawnRequest struct {
 	Inputs   json.RawMessage `json:"inputs"`
 }
 
-// callSpawn is clause A6.9. The child's start key is the call's with the
-// attempts around it: however often a crash repeats the call there is one
-// child, and a new attempt of the step has its own.
+// callSpawn handles a call of ABI clause A6.9. The child's start key is derived from
+// the call and the numbers of the enclosing attempts: a call that is repeated after a
+// crash finds its child, and a new attempt of the step starts another one.
 func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	var req spawnRequest
 	if e := parse(c, &req); e != nil {
@@ -33,32 +34,32 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	opt.Revision = stored
 	if len(req.Inputs) > 0 && string(req.Inputs) != "null" {
 		if err := json.Unmarshal(req.Inputs, &opt.Inputs); err != nil {
-			return callEnd{err: errf(abi.BadFields, "inputs: an object is wanted")}, nil
+			return callEnd{err: failure.New(abi.BadFields, "invalid inputs: want an object")}, nil
 		}
 	}
 	opt.Inherit = inline
 	id, err := a.run.StartChild(ctx, def, opt)
 	if err != nil {
-		if Over(ctx) {
+		if RunEnding(ctx) {
 			return callEnd{}, context.Cause(ctx)
 		}
-		if errors.Is(err, ErrShutdown) { // and ctx is about to end
+		if errors.Is(err, ErrShutdown) { // ctx is about to end
 			return callEnd{}, err
 		}
-		return callEnd{err: AsError(err, abi.Internal)}, nil
+		return callEnd{err: failure.From(err, abi.Internal)}, nil
 	}
 	end, err := reply(map[string]any{"run": id, "sentinel": def.ID})
 	end.body.Child = id
 	return end, err
 }
 
-// childDefinition finds what to start: a definition written in the step, one
-// that it refers to, or a stored one by id.
+// childDefinition returns the definition to start: one that is written in the step's
+// field, one that the field refers to, or the stored one with the given id.
 func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, revision int, inline bool, e *abi.Error) {
 	if field != "" {
 		raw, ok := a.step.Fields[field]
 		if !ok {
-			return nil, 0, false, errf(abi.BadFields, "step %s has no field %q", a.address, field)
+			return nil, 0, false, failure.New(abi.BadFields, "step %s has no field %q", a.address, field)
 		}
 		if id = storedID(raw); id == "" {
 			def, problems := a.svc.Definitions.Decode(raw, a.address+"."+field)
@@ -70,16 +71,16 @@ func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, 
 	}
 	stored, err := a.svc.Definitions.Get(sentinels.ID(id))
 	if err != nil {
-		return nil, 0, false, AsError(err, abi.Internal)
+		return nil, 0, false, failure.From(err, abi.Internal)
 	}
 	def, err = a.svc.Definitions.Decoded(stored)
 	if err != nil {
-		return nil, 0, false, AsError(err, abi.BadFields)
+		return nil, 0, false, failure.From(err, abi.BadFields)
 	}
 	return def, stored.Revision, false, nil
 }
 
-// childResult is what a step that awaits a child sees.
+// A childResult is the result of a child run as the awaiting step reads it.
 type childResult struct {
 	Success    bool                       `json:"success"`
 	Status     sentinels.Status           `json:"status"`
@@ -90,15 +91,15 @@ type childResult struct {
 	Error      *abi.Error                 `json:"error,omitempty"`
 }
 
-// forParent turns a run's result into what its parent sees: success is only a
-// completed run whose output does not say otherwise.
+// forParent returns a run's result for its parent. It is a success if the run is
+// completed and its output does not contain "success": false.
 func forParent(res run.Result) childResult {
 	var output struct {
 		Success *bool `json:"success"`
 	}
-	said := json.Unmarshal(res.Output, &output) == nil && output.Success != nil && !*output.Success
+	reportsFailure := json.Unmarshal(res.Output, &output) == nil && output.Success != nil && !*output.Success
 	return childResult{
-		Success: res.Status == sentinels.StatusCompleted && !said, Status: res.Status, Run: res.Run,
+		Success: res.Status == sentinels.StatusCompleted && !reportsFailure, Status: res.Status, Run: res.Run,
 		Iterations: res.Iterations, Output: res.Output, Variables: res.Variables, Error: res.Error,
 	}
 }

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// callVar is clause A6.7.
+// callVar handles a call of ABI clause A6.7: it reads or sets variables.
 func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 	var req struct {
 		Get string                     `json:"get"`
@@ -24,11 +25,11 @@ func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 		size := a.sc.Size()
 		for name, v := range req.Set {
 			if slices.Contains(sentinels.Reserved, name) {
-				return callEnd{err: errf(abi.BadFields, "variable %q is reserved", name)}, nil
+				return callEnd{err: failure.New(abi.BadFields, "variable %q is reserved", name)}, nil
 			}
 			req.Set[name] = journal.Compact(v)
 			if size += int64(len(v)); size > a.run.MemoryLimit() {
-				return callEnd{err: errf(abi.Limit, "maxMemoryMb: variables would pass the run's limit of %d bytes", a.run.MemoryLimit())}, nil
+				return callEnd{err: failure.New(abi.Limit, "maxMemoryMb: variables would exceed the run's limit of %d bytes", a.run.MemoryLimit())}, nil
 			}
 		}
 		end, err := reply(struct{}{})
@@ -49,7 +50,7 @@ func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 	}{v, ok})
 }
 
-// splitName cuts "a.b[0]" behind its first name.
+// splitName splits "a.b[0]" after its first name.
 func splitName(s string) (name, path string) {
 	for i, r := range s {
 		if r == '.' {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -40,8 +41,8 @@ type waitDecision struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 }
 
-// startWait is clause A6.11. Waiting is calendar time: what is due while the
-// host is down is due when it is up again.
+// startWait begins a call of ABI clause A6.11. Waits use calendar time: one that ends
+// while the host is down is over when the host is up again.
 func (a *attempt) startWait(ctx context.Context, c *call) error {
 	var req waitRequest
 	e := parse(c, &req)
@@ -76,8 +77,8 @@ func (a *attempt) startWait(ctx context.Context, c *call) error {
 	return a.beginCall(ctx, c, body)
 }
 
-// resumeWait sets when a wait that a crash interrupted is over, unless it waits for
-// more than a time.
+// resumeWait restores the end of a wait that a crash interrupted, if it waits only for
+// a time.
 func (a *attempt) resumeWait(c *call) {
 	var req waitRequest
 	if parse(c, &req) != nil || req.DurationMs == nil && req.Until == "" {
@@ -86,7 +87,7 @@ func (a *attempt) resumeWait(c *call) {
 	c.until, c.timeOfDay = time.UnixMicro(c.start.Due), req.Until != ""
 }
 
-// check refuses a request that does not say exactly what to wait for.
+// check returns an error unless the request names exactly one thing to wait for.
 func (r *waitRequest) check() *abi.Error {
 	n := 0
 	for _, set := range []bool{r.DurationMs != nil, r.Until != "", r.Event != "", r.Run != "", r.Decision != nil} {
@@ -96,23 +97,25 @@ func (r *waitRequest) check() *abi.Error {
 	}
 	switch {
 	case n != 1:
-		return errf(abi.BadFields, "%s: exactly one of durationMs, until, event, run and decision is wanted", abi.FuncWait)
+		return failure.New(abi.BadFields, "%s: want exactly one of durationMs, until, event, run and decision", abi.FuncWait)
 	case r.DurationMs != nil && *r.DurationMs < 0, r.TimeoutMs < 0:
-		return errf(abi.BadFields, "%s: a negative time", abi.FuncWait)
+		return failure.New(abi.BadFields, "%s: negative durationMs or timeoutMs", abi.FuncWait)
 	case r.Until != "":
 		if _, err := time.Parse(time.RFC3339, r.Until); err != nil {
-			return errf(abi.BadFields, "%s: until %q is no RFC 3339 time", abi.FuncWait, r.Until)
+			return failure.New(abi.BadFields, "%s: invalid until %q: want an RFC 3339 time", abi.FuncWait, r.Until)
 		}
 	}
 	return nil
 }
 
+// doWait waits for an event, a run or a decision. A wait for a time is over when doWait
+// is called.
 func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	var req waitRequest
 	if e := parse(c, &req); e != nil {
 		return callEnd{err: e}, nil
 	}
-	if req.DurationMs != nil || req.Until != "" { // its time is over, or ctx is
+	if req.DurationMs != nil || req.Until != "" { // the time was reached, or ctx has ended
 		if ctx.Err() != nil {
 			return callEnd{}, context.Cause(ctx)
 		}
@@ -152,11 +155,11 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	return out, err
 }
 
-// errDue is the cause of a wait's end at its own time.
+// errDue is the cause of the context's end when a wait times out.
 var errDue = errors.New("wait is due")
 
-// awaitChild waits for a child run. A step that is cancelled while it waits
-// stops the child that it started: nothing else would.
+// awaitChild waits for a child run. If the step is cancelled meanwhile, the child is
+// stopped, because nothing else would stop it.
 func (a *attempt) awaitChild(ctx context.Context, id sentinels.RunID) (*childResult, error) {
 	res, err := a.run.AwaitRun(ctx, id)
 	if err != nil {

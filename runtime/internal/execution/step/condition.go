@@ -10,9 +10,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// ConditionVars returns the names of a lookup for a condition. A reserved name that has
-// nothing to say, such as $retry in a first attempt, has no value there, so that
-// $retry.attempts is undefined and no error.
+// ConditionVars returns the variables of a condition. A reserved name whose value is
+// null, such as $retry in a first attempt, is left out, so that $retry.attempts is
+// undefined rather than an error.
 func ConditionVars(lookup reference.Lookup) cond.Vars {
 	return func(name string) (json.RawMessage, bool) {
 		v, ok := lookup(name)
@@ -23,12 +23,11 @@ func ConditionVars(lookup reference.Lookup) cond.Vars {
 	}
 }
 
-// maxConditionText is how much of a condition's value the journal keeps for the
-// trace, in bytes.
+// maxConditionText is the maximum size in bytes of a condition's value in the journal.
 const maxConditionText = 200
 
-// ConditionText returns the value of a condition for people, as JSON: a text
-// "false", which is true, is shown with its quotes.
+// ConditionText returns the value of a condition for display, as JSON: the string
+// "false", which is true, is shown with quotes.
 func (s *Services) ConditionText(v cond.Value) string {
 	if v.JSON == nil {
 		return "undefined"

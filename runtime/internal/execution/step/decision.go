@@ -7,12 +7,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 )
 
+// callName returns the name of the call in pending decisions.
 func (a *attempt) callName(c *call) string { return history.CallName(a.path, c.seq) }
 
-// awaitDecision asks a person and waits for the answer, the run being waiting
-// meanwhile. A decision that is in the journal already answers at once.
+// awaitDecision waits until a person decides; the status of the run is waiting
+// meanwhile. A decision that the journal contains is returned at once.
 func (a *attempt) awaitDecision(ctx context.Context, c *call, what run.PendingDecision) (*waitDecision, error) {
-	a.giveTurn() // it may take days
+	a.releaseTurn() // it may take days
 	sig, at, err := a.run.AwaitDecision(ctx, a.callName(c), what)
 	if err != nil {
 		return nil, err

@@ -3,13 +3,10 @@ package step
 import (
 	"context"
 	"errors"
-	"fmt"
-
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Causes for which the context of a run ends. They never reach a journal: what they
-// mean for the run is decided where the run ends.
+// Causes for which the context of a run ends. They are never recorded: the end of the
+// run translates them.
 var (
 	ErrStopped  = errors.New("run was stopped")
 	ErrShutdown = errors.New("runtime is shutting down")
@@ -28,24 +25,12 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return e.Text }
 
-// isLimit reports whether err, which came out of a nested step, ends the run.
+// isLimit reports whether err, which may come from a nested step, is a limit of the
+// run.
 func isLimit(err error) bool { return errors.As(err, new(*LimitError)) }
 
-// Over reports whether ctx ended because the run or the process does.
-func Over(ctx context.Context) bool {
+// RunEnding reports whether ctx ended because the run or the process ends.
+func RunEnding(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrStopped) || isLimit(cause)
-}
-
-// errf returns an error with a code for the caller.
-func errf(code abi.Code, format string, args ...any) *abi.Error {
-	return &abi.Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// AsError gives err a code: its own if it has one, else fallback.
-func AsError(err error, fallback abi.Code) *abi.Error {
-	if e := abi.As(err); e != nil {
-		return e
-	}
-	return &abi.Error{Code: fallback, Message: err.Error()}
 }

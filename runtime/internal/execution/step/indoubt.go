@@ -2,41 +2,41 @@ package step
 
 // # Calls in doubt
 //
-// A call whose start is durable and whose end is not may or may not have acted. What
-// happens with it is decided by, in this order: onInterrupt of the step, of the
-// definition, of the resume, of the start of the run, of the host ([Options]); else
-// a call that may be repeated is made again, and a person is asked about any other.
+// A call whose start is durable and whose end is not may or may not have had its effect.
+// The first setting of onInterrupt decides about it: of the step, of the definition, of
+// the resume, of the start of the run, of the host. Without a setting, a call that is safe
+// to repeat is made again, and a person decides about any other.
 //
-//	retry   the call is recorded as started once more, and made
-//	skip    the call ends without a result, or with the one that the person gives
+//	retry   the start is recorded again, and the call is made again
+//	skip    the call ends without a result, or with one that the person supplies
 //	fail    the call ends with the error interrupted
 //	ask     a person decides: retry, skip or fail
 //
-// Background processes that died with the host are decided about in the same way,
-// see background.go of package execution. A model call in doubt counts with its reservation, whatever is
-// decided: the provider may have counted it.
+// Background processes that died with the host are handled in the same way, see
+// background.go of package execution. The reservation of a model call in doubt is charged
+// in any case, because the provider may have charged for it.
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// doubt decides about a call that began and whose end is not known: by the
-// step, the definition, the run, the host, or else by the call's own kind.
-func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
+// resolveDoubt decides about a call in doubt and acts on the decision.
+func (a *attempt) resolveDoubt(ctx context.Context, c *call, do callWork) {
 	choice := DoubtChoice(a.run.OnInterrupt(a.step.OnInterrupt), c.start.Safe)
-	a.log("warn", fmt.Sprintf("%s was cut off when the host ended: %s", c.what(), choice))
+	a.log("warn", fmt.Sprintf("%s was interrupted when the host ended: %s", c.displayName(), choice))
 	a.startWork(ctx, c, nil, func(ctx context.Context, c *call) (callEnd, error) {
 		verdict, result := string(choice), json.RawMessage(nil)
 		if choice == sentinels.InterruptAsk {
 			v, err := a.awaitDecision(ctx, c, run.PendingDecision{Kind: run.DecisionDoubt, Prompt: fmt.Sprintf(
-				"%s of step %s was cut off when the host ended; it may or may not have been done", c.what(), a.address)})
+				"%s of step %s was interrupted when the host ended; it may or may not have had its effect", c.displayName(), a.address)})
 			if err != nil {
 				return callEnd{}, err
 			}
@@ -52,15 +52,15 @@ func (a *attempt) doubt(ctx context.Context, c *call, do performer) {
 		case "skip":
 			end = callEnd{result: result}
 		default:
-			end = callEnd{err: &abi.Error{Code: abi.Interrupted, Permanent: true, Message: c.what() + " was cut off when the host ended"}}
+			end = callEnd{err: &abi.Error{Code: abi.Interrupted, Permanent: true, Message: c.displayName() + " was interrupted when the host ended"}}
 		}
 		end.body.Decided = verdict
 		return end, err
 	})
 }
 
-// startAgain writes the start of a call once more, before it is made again. If
-// that is cut off too it is a new doubt: the decision about this one is used up.
+// startAgain records the start of a call again before the call is repeated. If the
+// repetition is interrupted too, it is a new doubt that needs a new decision.
 func (a *attempt) startAgain(ctx context.Context, c *call) error {
 	if err := a.takeTurn(ctx); err != nil {
 		return err
@@ -69,10 +69,11 @@ func (a *attempt) startAgain(ctx context.Context, c *call) error {
 	return t.Wait(ctx)
 }
 
-// what names a call that has a start, for people.
-func (c *call) what() string { return CallName(c.start) }
+// displayName returns the name of a call that has a start record.
+func (c *call) displayName() string { return CallName(c.start) }
 
-// CallName names a call for people: the kind of the host function and its label.
+// CallName returns the name of a call for display: the kind of its host function and
+// its label.
 func CallName(start *journal.CallStartBody) string {
 	f, _ := hostFunctionOf(start.Function)
 	if f.label == "" {
@@ -81,12 +82,13 @@ func CallName(start *journal.CallStartBody) string {
 	return f.label + " " + start.Label
 }
 
-// DoubtChoice returns what happens to a call in doubt: what was said, see
-// [Decisions.OnInterrupt], or else what its kind allows.
-func DoubtChoice(said sentinels.Interrupt, safe bool) sentinels.Interrupt {
+// DoubtChoice returns what happens to a call in doubt: the setting, see
+// [Decisions.OnInterrupt], or if that is empty, retry for a call that is safe to
+// repeat, else ask.
+func DoubtChoice(setting sentinels.Interrupt, safe bool) sentinels.Interrupt {
 	switch {
-	case said != "":
-		return said
+	case setting != "":
+		return setting
 	case safe:
 		return sentinels.InterruptRetry
 	}
@@ -94,30 +96,30 @@ func DoubtChoice(said sentinels.Interrupt, safe bool) sentinels.Interrupt {
 }
 
 // resumeCall continues a call that a crash interrupted: it does the work again, or
-// is in doubt if the call acts outside the store.
+// resolves the doubt if the call acts outside the store.
 func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	f, _ := hostFunctionOf(c.function)
 	if f.work == nil || c.start == nil {
-		return errf(abi.Internal, "call %d of step %s, %s, has no end and cannot be resumed", c.seq, a.address, c.function)
+		return failure.New(abi.Internal, "call %d of step %s, %s, has no end and cannot be resumed", c.seq, a.address, c.function)
 	}
 	if f.resume != nil {
 		f.resume(a, c)
 	}
 	do := a.workOf(c)
 	if f.permitted {
-		do = a.guarded(do)
+		do = a.withPermissionCheck(do)
 	}
 	if c.start.Effect && !f.repeatable {
-		a.doubt(ctx, c, do)
+		a.resolveDoubt(ctx, c, do)
 	} else {
 		a.startWork(ctx, c, nil, do)
 	}
 	return nil
 }
 
-// guarded is do, for a call that is resumed after a crash: its plugin may have
-// lost its grant meanwhile.
-func (a *attempt) guarded(do performer) performer {
+// withPermissionCheck returns do with a check of the plugin's permissions before it:
+// they may have been revoked since the call was made.
+func (a *attempt) withPermissionCheck(do callWork) callWork {
 	return func(ctx context.Context, c *call) (callEnd, error) {
 		if e := a.denied(c); e != nil {
 			return callEnd{err: e}, nil

@@ -9,12 +9,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// digest hashes parts, each with its length, to 32 hexadecimal digits.
+// digest returns the first 16 bytes of digestSum in hexadecimal.
 func digest(parts ...string) string {
 	sum := digestSum(parts...)
 	return hex.EncodeToString(sum[:16])
 }
 
+// digestSum hashes the parts, each preceded by its length.
 func digestSum(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	var n [8]byte
@@ -28,18 +29,18 @@ func digestSum(parts ...string) [sha256.Size]byte {
 	return sum
 }
 
-// requestHash is how a host call is recognised on replay. Equal texts have
-// equal hashes; texts that differ only in their form are compared by
-// [strictjson.Equal].
+// requestHash returns the hash that identifies a host call on replay. Requests with
+// other hashes may still be equal in value, see [strictjson.Equal].
 func requestHash(function string, request []byte) string {
 	return digest(function, string(request))
 }
 
-// ExecutionKey is the idempotency key of a step execution, equal for all attempts.
+// ExecutionKey returns the idempotency key of a step execution, the same for all
+// attempts.
 func ExecutionKey(id sentinels.RunID, iteration int, path string) string {
 	return digest(string(id), strconv.Itoa(iteration), path)
 }
 
-// CallKey is the idempotency key of a host call of a step execution, equal for all
-// attempts.
+// CallKey returns the idempotency key of a host call, the same for all attempts of its
+// step.
 func CallKey(executionKey string, seq int) string { return digest(executionKey, strconv.Itoa(seq)) }

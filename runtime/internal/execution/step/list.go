@@ -8,19 +8,18 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A List is one execution of a step list: the run's own, or a block that a
-// step asked for.
+// A List executes a step list: the top-level steps of a run, or a nested list.
 type List struct {
 	svc      *Services
 	run      Run
 	sc       Scope
 	steps    []sentinels.Step
 	path     string // execution path of the list with its last dot: "" or "1#7.steps."
-	address  string // likewise "" or "1.steps."
-	attempts []int  // of the enclosing steps, outermost first
+	address  string // address of the list with its last dot: "" or "1.steps."
+	attempts []int  // numbers of the enclosing attempts, outermost first
 }
 
-// NewList returns the execution of the run's own steps in the current iteration.
+// NewList returns a List of the run's top-level steps for the current iteration.
 func NewList(svc *Services, r Run, sc Scope, steps []sentinels.Step) *List {
 	return &List{svc: svc, run: r, sc: sc, steps: steps}
 }
@@ -31,7 +30,7 @@ func (l *List) RunSteps(ctx context.Context) (json.RawMessage, error) {
 	var last json.RawMessage
 	for i := range l.steps {
 		x := l.execution(i)
-		if x.past == nil { // else it was counted when it began
+		if x.recorded == nil { // else it was counted before the crash
 			if err := l.run.CountStep(x.address); err != nil {
 				return last, err
 			}
@@ -45,9 +44,8 @@ func (l *List) RunSteps(ctx context.Context) (json.RawMessage, error) {
 	return last, nil
 }
 
-// execution returns the execution of a step of the list. Like other parts of
-// what waits for a step it is a function of its own so that the frames below a
-// run that waits stay small: its stack is then 4 KB in place of 8 or 16.
+// execution returns the execution of step i. It is a function of its own, and not
+// inlined, so that the stack of a waiting run takes 4 KB instead of 8 or 16.
 //
 //go:noinline
 func (l *List) execution(i int) *stepExecution {
@@ -55,6 +53,6 @@ func (l *List) execution(i int) *stepExecution {
 		svc: l.svc, step: &l.steps[i], run: l.run, sc: l.sc,
 		path: l.path + strconv.Itoa(i), address: l.address + strconv.Itoa(i), enclosing: l.attempts,
 	}
-	x.past = l.run.Past(x.path, x.enclosing)
+	x.recorded = l.run.RecordedStep(x.path, x.enclosing)
 	return x
 }

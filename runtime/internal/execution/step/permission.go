@@ -7,12 +7,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// denied returns the error with which a host call is answered that the plugin's
-// grant does not cover, nil for one that may begin. What is answered from record
-// is not asked about: it was allowed when it was made.
+// denied returns an error if the plugin's grant does not allow a host call. Calls that
+// are answered from records are not checked again.
 //
-// Hosts and folders are compared where they are accessed, since a request may
-// lead to several, each in its own turn.
+// Hosts and folders are checked where they are accessed, because one request may lead
+// to several, for example by redirects.
 func (a *attempt) denied(c *call) *abi.Error {
 	use, guarded := abi.UseOf(c.function)
 	if !guarded || a.mod.Trusted() {
@@ -20,14 +19,14 @@ func (a *attempt) denied(c *call) *abi.Error {
 	}
 	grant, ok := a.mod.Allowed()
 	if !ok {
-		return a.mod.Refusal("plugin %q is not allowed anything any more", a.mod.Manifest().Name)
+		return a.mod.Refusal("plugin %q has no grant any more", a.mod.Manifest().Name)
 	}
 	if _, ok := grant.Names(use); !ok {
 		return a.mod.Refusal("plugin %q is not allowed %s (%s)", a.mod.Manifest().Name, use, c.function)
 	}
 	switch use {
 	case abi.UseCommand:
-		req, e := c.commandRead()
+		req, e := c.commandRequest()
 		if e != nil {
 			return e
 		}
@@ -46,8 +45,9 @@ func (a *attempt) denied(c *call) *abi.Error {
 	return nil
 }
 
-// deniedSpawn returns why the plugin may not start what it names: a definition in
-// the step's own fields needs no name, a stored one does, however it is named.
+// deniedSpawn returns an error if the plugin may not start the sentinel that the call
+// names. A definition that is written in the step's fields needs no permission; a
+// stored one does.
 func (a *attempt) deniedSpawn(c *call) *abi.Error {
 	var req spawnRequest
 	if e := parse(c, &req); e != nil {
@@ -65,8 +65,8 @@ func (a *attempt) deniedSpawn(c *call) *abi.Error {
 	return nil
 }
 
-// storedID is the id in a field that refers to a stored definition, "" if the
-// definition is written there.
+// storedID returns the id in a field that refers to a stored definition, "" if the
+// field contains a definition.
 func storedID(raw json.RawMessage) (id string) {
 	var ref struct {
 		Ref string `json:"$ref"`
@@ -80,8 +80,8 @@ func storedID(raw json.RawMessage) (id string) {
 	return ""
 }
 
-// deniedModel returns why the plugin may not ask a model: the name in the request
-// or the model that it resolves to has to be allowed.
+// deniedModel returns an error if the plugin may not use a model. Its grant must name
+// the model as requested or as resolved.
 func (a *attempt) deniedModel(requested string, quote external.ModelQuote) *abi.Error {
 	if a.mod.Trusted() {
 		return nil

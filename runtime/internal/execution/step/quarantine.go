@@ -9,21 +9,21 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// QuarantineName names the pending decision about a quarantined step. Calls are
-// numbered from 1.
+// QuarantineName returns the name of the pending decision about a quarantined step.
+// Host calls are numbered from 1, so 0 is free.
 func QuarantineName(path string) string { return history.CallName(path, 0) }
 
-// checkQuarantine holds a step that is quarantined until a person decides about it, and
-// makes one that is suspected wait for its turns. refused is the error that the
-// step ends with, if that is the decision.
+// checkQuarantine blocks a quarantined step until a person decides about it, and marks
+// a suspected step, which executes only in its turn. refused is the error with which
+// the step ends if that is the decision.
 func (x *stepExecution) checkQuarantine(ctx context.Context) (refused *abi.Error, err error) {
-	if x.past == nil || x.past.Last == 0 || x.past.Retry != nil {
+	if x.recorded == nil || x.recorded.Last == 0 || x.recorded.Retry != nil {
 		return nil, nil
 	}
 	limits, c := x.svc.Limits, x.run.Crashes(x.path)
 	if !limits.Quarantined(c) {
 		if limits.Suspected(c) {
-			x.suspect = c.Count
+			x.suspectCrashes = c.Count
 		}
 		return nil, nil
 	}
@@ -34,7 +34,7 @@ func (x *stepExecution) checkQuarantine(ctx context.Context) (refused *abi.Error
 	}
 	if sig.Verdict != "retry" {
 		return &abi.Error{Code: abi.Interrupted, Permanent: true, Message: fmt.Sprintf(
-			"step %s was executing at %d crashes of the host, and %s decided that it fails", x.address, c.Count, sig.By)}, nil
+			"step %s was executing at %d crashes of the host and was failed by %s", x.address, c.Count, sig.By)}, nil
 	}
 	x.run.LiftQuarantine(x.path)
 	return nil, nil

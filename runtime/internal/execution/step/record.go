@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -13,8 +14,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// beginCall records the start of a call that takes time, and starts its work. An effect
-// outside the store begins when the start is durable.
+// beginCall records the start of a call and starts its work. An effect outside the
+// store begins only when the start record is durable.
 func (a *attempt) beginCall(ctx context.Context, c *call, body journal.CallStartBody) error {
 	body.Seq, body.Function, body.Hash = c.seq, c.function, c.hash
 	var err error
@@ -36,15 +37,15 @@ func (a *attempt) beginCall(ctx context.Context, c *call, body journal.CallStart
 	return nil
 }
 
-// workOf returns the work behind a call that has a start.
-func (a *attempt) workOf(c *call) performer {
+// workOf returns the work of a call.
+func (a *attempt) workOf(c *call) callWork {
 	f, _ := hostFunctionOf(c.function)
 	return func(ctx context.Context, c *call) (callEnd, error) { return f.work(a, ctx, c) }
 }
 
-// startWork starts the work behind a call on a goroutine of the run. It records the
-// answer itself, so it does not matter whether the guest is still there.
-func (a *attempt) startWork(ctx context.Context, c *call, durable *store.Ticket, do performer) {
+// startWork starts the work of a call on a goroutine of the run. The goroutine records
+// the answer, so the guest may be unloaded meanwhile.
+func (a *attempt) startWork(ctx context.Context, c *call, durable *store.Ticket, do callWork) {
 	c.working = true
 	a.run.Work().Add(1)
 	a.work.Add(1)
@@ -54,15 +55,15 @@ func (a *attempt) startWork(ctx context.Context, c *call, durable *store.Ticket,
 	go a.doWork(ctx, c, durable, do)
 }
 
-// doWork is the goroutine behind a call. What it blocks in for long has small
-// frames, since ten thousand of them may wait.
-func (a *attempt) doWork(ctx context.Context, c *call, durable *store.Ticket, do performer) {
+// doWork is the goroutine of a call. The functions in which it blocks have small stack
+// frames, because ten thousand of them may wait.
+func (a *attempt) doWork(ctx context.Context, c *call, durable *store.Ticket, do callWork) {
 	defer a.run.Work().Done()
 	defer a.work.Done()
 	started := time.Now()
 	if durable != nil {
 		defer a.svc.Effects.End()
-		if !a.durable(ctx, c, durable) {
+		if !a.awaitStart(ctx, c, durable) {
 			return
 		}
 	}
@@ -70,33 +71,33 @@ func (a *attempt) doWork(ctx context.Context, c *call, durable *store.Ticket, do
 	a.finishWork(ctx, c, do, started)
 }
 
-// durable waits until the start of a call is in the journal for good; false
-// means that the call will not be made.
-func (a *attempt) durable(ctx context.Context, c *call, t *store.Ticket) bool {
+// awaitStart waits until the start record of a call is durable. It returns false if the
+// call is not made.
+func (a *attempt) awaitStart(ctx context.Context, c *call, t *store.Ticket) bool {
 	err := t.Wait(ctx)
 	if err == nil {
 		return true
 	}
-	// At the end of the run it never began, and a resumed run asks again.
-	if !Over(ctx) {
-		a.complete(c, callEnd{err: AsError(err, abi.Internal)})
+	// If the run ends, the call has not begun, and a resumed run makes it again.
+	if !RunEnding(ctx) {
+		a.complete(c, callEnd{err: failure.From(err, abi.Internal)})
 	}
 	return false
 }
 
-// finishWork does the work and records its result.
-func (a *attempt) finishWork(ctx context.Context, c *call, do performer, started time.Time) {
+// finishWork does the work of a call and records its result.
+func (a *attempt) finishWork(ctx context.Context, c *call, do callWork, started time.Time) {
 	end, err := do(ctx, c)
-	// When the process or the run ends the call stays as it is, without an end.
-	// The end of the process reaches runs one after the other, so a child may have
-	// received it, and returned its error, before ctx has.
-	if err != nil && (Over(ctx) || errors.Is(err, ErrShutdown)) {
+	// A call that the end of the run or the process interrupts gets no end record. Runs
+	// are cancelled one after the other, so a child may have returned ErrShutdown
+	// before ctx ends.
+	if err != nil && (RunEnding(ctx) || errors.Is(err, ErrShutdown)) {
 		return
 	}
 	if err != nil && end.err == nil {
-		end.err = AsError(err, abi.Internal)
+		end.err = failure.From(err, abi.Internal)
 		if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
-			end.err = AsError(cause, abi.Cancelled)
+			end.err = failure.From(cause, abi.Cancelled)
 		}
 	}
 	p := a.progress(run.OnCallEnd, a.n)
@@ -105,29 +106,28 @@ func (a *attempt) finishWork(ctx context.Context, c *call, do performer, started
 	a.complete(c, end).OnDone(func(error) { a.run.Report(p) })
 }
 
-// complete records the end of a call and gives the guest its answer, both without
-// secrets.
+// complete records the end of a call and sets its answer, both redacted.
 func (a *attempt) complete(c *call, end callEnd) *store.Ticket {
 	body := end.body
 	end.result, end.err = a.svc.Redact.JSON(end.result), a.svc.Redact.Error(end.err)
 	body.Seq, body.Error = c.seq, end.err
 	kept, err := a.svc.Values.Keep(end.result)
 	if err != nil {
-		body.Error = AsError(err, abi.Internal)
+		body.Error = failure.From(err, abi.Internal)
 	} else {
 		body.Result = kept
 	}
-	if c.start == nil { // nothing else says what was called, and a replay compares it
+	if c.start == nil { // there is no start record, and a replay compares the request
 		body.Function, body.Hash = c.function, c.hash
 		if body.Request, err = a.svc.Values.Redacted(c.request); err != nil {
-			body.Error = AsError(err, abi.Internal)
+			body.Error = failure.From(err, abi.Internal)
 		}
 	}
 	a.mu.Lock()
 	body.Logs = a.logs
 	a.callBytes += int64(len(end.result))
 	if isWait(c.function) {
-		a.waited = a.run.Clock().Elapsed()
+		a.lastWaitEnd = a.run.Clock().Elapsed()
 	}
 	a.mu.Unlock()
 	rec := &journal.Record{Kind: journal.CallEnd, Time: time.Now().UnixMicro(), CallEnd: &body}
@@ -137,13 +137,14 @@ func (a *attempt) complete(c *call, end callEnd) *store.Ticket {
 	return t
 }
 
-// answer sets the call's answer.
+// answer sets the answer of a call.
 func (c *call) answer(result json.RawMessage, failed *abi.Error, at time.Time) {
 	c.result, c.failed, c.at = result, failed, at
 	close(c.done)
 }
 
-// reply returns the answer as the guest reads it: {"ok": ...} or {"error": ...}.
+// reply returns the answer in the form that the guest reads: {"ok": ...} or {"error":
+// ...}.
 func (c *call) reply() wasm.Reply {
 	if c.failed != nil {
 		body, _ := json.Marshal(struct { // an *abi.Error has only plain fields
@@ -158,9 +159,9 @@ func (c *call) reply() wasm.Reply {
 	return wasm.Reply{Body: append(append([]byte(`{"ok":`), result...), '}'), Now: c.at}
 }
 
-// abandon ends what is left of the attempt's work, so that nothing of it is
-// recorded after its end.
-func (a *attempt) abandon(cancel context.CancelCauseFunc) {
+// cancelWork cancels the work of the attempt's calls and waits for it, so that nothing
+// is recorded after the end of the attempt.
+func (a *attempt) cancelWork(cancel context.CancelCauseFunc) {
 	cancel(ErrStopped)
 	a.work.Wait()
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// restoreCalls restores the calls of an interrupted attempt.
+// restoreCalls restores the checkpoint and the host calls of an interrupted attempt.
 func (a *attempt) restoreCalls(past *history.Attempt) error {
-	a.calls, a.talks = map[int]*call{}, map[string]*conversation{}
+	a.calls, a.conversations = map[int]*call{}, map[string]*conversation{}
 	if past.Checkpoint != nil {
 		a.checkpoint = past.Checkpoint
 		state, err := a.svc.Values.Load(past.Checkpoint.State)
@@ -27,12 +27,12 @@ func (a *attempt) restoreCalls(past *history.Attempt) error {
 			return err
 		}
 		if h.End != nil && h.End.Error == nil && c.function == abi.FuncLLM {
-			if err := a.rebuildTalks(c, result); err != nil {
+			if err := a.rebuildConversation(c, result); err != nil {
 				return err
 			}
 		}
 		if h.Start != nil && h.Start.Function == abi.FuncBlock {
-			a.block = max(a.block, h.Start.Block+blocksOf(c))
+			a.block = max(a.block, h.Start.Block+blockCount(c))
 		}
 		if a.checkpoint != nil && seq <= a.checkpoint.Seq {
 			continue
@@ -43,6 +43,7 @@ func (a *attempt) restoreCalls(past *history.Attempt) error {
 	return nil
 }
 
+// restoreCall returns a recorded call with its result, nil if it has none.
 func (a *attempt) restoreCall(h *history.Call) (*call, json.RawMessage, error) {
 	c := &call{seq: h.Seq, start: h.Start, done: make(chan struct{})}
 	kept := journal.Value{}
@@ -67,7 +68,8 @@ func (a *attempt) restoreCall(h *history.Call) (*call, json.RawMessage, error) {
 	return c, result, nil
 }
 
-func blocksOf(c *call) int {
+// blockCount returns the number of nested lists of a block call.
+func blockCount(c *call) int {
 	var req blockRequest
 	if json.Unmarshal(c.request, &req) != nil {
 		return 1

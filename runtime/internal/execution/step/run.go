@@ -18,7 +18,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// A Run is the run that steps belong to, as they need it.
+// A Run is the run that steps belong to.
 //
 // # Concurrency
 //
@@ -34,39 +34,39 @@ type Run interface {
 	Children
 }
 
-// Identity is what of a run never changes.
+// Identity returns what never changes in a run.
 type Identity interface {
 	ID() sentinels.RunID
 	// Start returns the first record of the run. It must not be changed.
 	Start() *journal.RunStartBody
 }
 
-// Journal is where steps record and report what happens.
+// Journal records and reports what steps do.
 type Journal interface {
 	// Write appends records to the run's journal in one commit and applies them to the
 	// run's state.
 	Write(c Commit, records ...*journal.Record) *store.Ticket
-	// Report gives progress to the observer.
+	// Report passes progress to the observer.
 	Report(p run.Progress)
 }
 
-// A Commit says how records are written.
+// A Commit configures how records are written.
 type Commit struct {
-	Lazy    bool        // no caller waits
-	Summary bool        // the run's summary changed: write it along
+	Lazy    bool        // the caller does not wait for the commit
+	Summary bool        // the run's summary has changed and is written as well
 	Puts    []store.Put // written in the same commit
 }
 
-// State is what the run's records have made of it.
+// State is the state of the run, folded from its records.
 type State interface {
 	Iteration() int
 	// Definition returns the definition that the current iteration uses.
 	Definition() *sentinels.Definition
 	// Plugins returns the plugins that the current iteration uses.
 	Plugins() *pluginset.View
-	// Past returns what a crash left of a step execution; nil in a run that was not
-	// interrupted there.
-	Past(path string, enclosing []int) *history.Execution
+	// RecordedStep returns what the journal contains of a step execution in an
+	// iteration that a crash interrupted; nil otherwise.
+	RecordedStep(path string, enclosing []int) *history.Execution
 	// BranchScope returns the scope of an open parallel branch.
 	BranchScope(key string) Scope
 	// Lookup returns the names that references of a scope may use. retry is the value of
@@ -74,19 +74,19 @@ type State interface {
 	Lookup(sc Scope, retry json.RawMessage) reference.Lookup
 	// RAGContext returns $ragContext of the iteration, nil without one.
 	RAGContext() json.RawMessage
-	// Cursor returns the offset in the event log behind which the run looks for events
+	// Cursor returns the offset in the event log after which the run waits for events
 	// that match a pattern.
 	Cursor(pattern string) uint64
 	// Chain returns the chain of an event that the run emits now.
 	Chain() eventlog.Chain
 	// Emission returns a counter for the events of one host call.
 	Emission() *eventlog.Emission
-	// CountStep counts a step execution for the iteration. More than the iteration may
-	// have are a [LimitError].
+	// CountStep counts a step execution of the iteration. The error is a [LimitError]
+	// if there are more than the limit.
 	CountStep(address string) error
-	// Waits shows in the run's status that a step waits for its next attempt, until the
-	// returned function is called.
-	Waits(w *run.RetryWait) (over func())
+	// ShowRetry shows in the run's status that a step waits for its next attempt, until
+	// the returned function is called.
+	ShowRetry(w *run.RetryWait) (over func())
 	// Crashes returns the crashes of the host that are counted against a step.
 	Crashes(path string) run.StepCrashes
 }
@@ -103,10 +103,10 @@ type Scope interface {
 	Variables() map[string]json.RawMessage
 }
 
-// Schedule says when steps of the run may execute.
+// Schedule controls when steps of the run execute.
 type Schedule interface {
-	// Enter takes an execution slot for the run if it holds none; Leave gives it back
-	// when nothing of the run executes any more.
+	// Enter takes an execution slot for the run if it holds none. Each Enter needs a
+	// Leave; the last one releases the slot.
 	Enter(ctx context.Context) error
 	Leave()
 	// WaitWhilePaused blocks while the run is paused or the runtime is read-only.
@@ -119,10 +119,11 @@ type Schedule interface {
 	Work() *sync.WaitGroup
 	// Cancel ends the run.
 	Cancel(cause error)
-	// MemoryLimit is what variables, guests and processes of the run may take, in bytes.
+	// MemoryLimit returns how much memory variables, guests and processes of the run
+	// may use, in bytes.
 	MemoryLimit() int64
-	// NoteTurn writes which step of the run has its turn, "" for none.
-	NoteTurn(path string) *store.Ticket
+	// RecordTurn records which suspected step of the run has its turn, "" for none.
+	RecordTurn(path string) *store.Ticket
 }
 
 // Budget is the run's part of the budget of its tree.
@@ -135,19 +136,19 @@ type Budget interface {
 	Charge(spent sentinels.Usage)
 }
 
-// Decisions are what people decide.
+// Decisions wait for decisions of people.
 type Decisions interface {
-	// AwaitDecision waits for a decision; the run is waiting meanwhile. One that is in
-	// the journal is returned at once.
+	// AwaitDecision waits for a decision; the status of the run is waiting meanwhile. A
+	// decision that the journal contains is returned at once.
 	AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, time.Time, error)
 	// LiftQuarantine forgets the crashes that are counted against a step.
 	LiftQuarantine(path string)
-	// OnInterrupt returns what the step, the definition, the run or the host say about
-	// calls in doubt; empty if none of them says anything.
+	// OnInterrupt returns the setting for calls in doubt of the step, the definition,
+	// the run or the host; empty if none is set.
 	OnInterrupt(step sentinels.Interrupt) sentinels.Interrupt
 }
 
-// Children are the runs that steps of the run start.
+// Children are the runs that the steps of the run start.
 type Children interface {
 	StartChild(ctx context.Context, def *sentinels.Definition, opt ChildOptions) (sentinels.RunID, error)
 	// AwaitRun waits until a run ends. [ErrShutdown] is the error when the process
@@ -157,10 +158,10 @@ type Children interface {
 	StopRun(id sentinels.RunID, cause error)
 }
 
-// ChildOptions say how a child run begins.
+// ChildOptions configure a child run.
 type ChildOptions struct {
 	Key      string // start key
 	Inputs   map[string]json.RawMessage
-	Revision int  // of the stored definition, 0 for one that is written in the step
-	Inherit  bool // inputs that the child is not given are those of the run
+	Revision int  // revision of a stored definition, 0 for one that is written in the step
+	Inherit  bool // the child inherits inputs that it is not given
 }

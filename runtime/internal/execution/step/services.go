@@ -20,7 +20,8 @@ import (
 type Services struct {
 	Limits *run.Limits
 
-	// The outside world. Nil: what needs one fails with the code unavailable.
+	// Services of the host. Host calls that need one that is nil fail with the code
+	// unavailable.
 	Commands   external.Commands
 	Models     external.Models
 	Executions external.Executions
@@ -34,17 +35,17 @@ type Services struct {
 	Documents   *document.Store
 	Definitions Definitions
 	Calendar    *clock.Calendar
-	Blocked     func() bool // the runtime is read-only: no step starts
+	Blocked     func() bool // reports that the runtime is read-only and no step starts
 	Log         *slog.Logger
 
 	Residents *capacity.Residents // waiting guests in memory
 	Effects   capacity.Effects    // calls under way that a crash would leave in doubt
-	Turns     capacity.Turns      // of the steps that are suspected of crashing the host
+	Turns     capacity.Turns      // turns of the steps that are suspected of crashing the host
 
 	shapes shapes
 }
 
-// Definitions are where steps that start a child find its definition.
+// Definitions decode and read the definitions of child runs.
 type Definitions interface {
 	// Decode reads a definition that is written in a step.
 	Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
@@ -53,7 +54,8 @@ type Definitions interface {
 	Decoded(s revision.Stored) (*sentinels.Definition, error)
 }
 
-// CommandInfo returns what is known of a command by its name.
+// CommandInfo returns the description of a command, with only its name if it is
+// unknown.
 func (s *Services) CommandInfo(name string) external.CommandInfo {
 	if s.Commands != nil {
 		if info, ok := s.Commands.Lookup(name); ok {

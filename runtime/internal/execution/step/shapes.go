@@ -9,12 +9,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// shapes remembers what the commands' schemas want to be text. Reading a schema
-// takes longer than resolving the parameters it describes.
+// shapes caches the decoded schemas of command parameters, because decoding takes
+// longer than resolving the parameters.
 //
 // # Concurrency
 //
-// Safe for concurrent use. It has at most one entry a command name.
+// Safe for concurrent use. It has at most one entry for each command name.
 type shapes struct {
 	mu     sync.Mutex
 	byName map[string]commandShape

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -22,29 +23,29 @@ type stepExecution struct {
 	run       Run
 	step      *sentinels.Step
 	sc        Scope
-	path      string
-	address   string
-	enclosing []int              // attempts of the steps around it
-	past      *history.Execution // nil unless a crash interrupted the iteration
+	path      string             // execution path of the step
+	address   string             // address of the step in the definition
+	enclosing []int              // numbers of the enclosing attempts, outermost first
+	recorded  *history.Execution // records of the execution in an iteration that a crash interrupted; else nil
 
 	started   time.Time
 	keyOnce   sync.Once
 	keyText   string
-	condition string // value of the condition, for people
-	label     string // of its first host call, for people
+	condition string // value of the condition, for display
+	label     string // label of the first host call, for display
 
-	suspect int // crashes counted against it, if it executes only in its turn; else 0
-	turnMu  sync.Mutex
-	hasTurn bool
-	begun   bool // an attempt began, so the journal has the step's type and name
+	suspectCrashes int // number of crashes counted against a suspected step; 0 for any other
+	turnMu         sync.Mutex
+	hasTurn        bool
+	begun          bool // an attempt has begun, so the journal contains the step's type and name
 }
 
-// runStep executes the step to its end and returns its output, or its error unless
-// onError handles that. A step that had ended before a crash returns what the
-// journal has: its variables are set already.
+// runStep executes the step to its end. It returns the output of the step, or its error
+// unless onError handles that. For a step that ended before a crash it returns the
+// recorded outcome; its variables are set already.
 func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
-	if x.past != nil && x.past.End != nil {
-		return x.ended(x.past.End)
+	if x.recorded != nil && x.recorded.End != nil {
+		return x.recordedResult(x.recorded.End)
 	}
 	x.started = time.Now()
 	n, failed, err := x.resumeAt(ctx)
@@ -54,7 +55,7 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 	if refused, err := x.checkQuarantine(ctx); err != nil {
 		return nil, err
 	} else if refused != nil {
-		return x.failed(refused)
+		return x.endFailed(refused)
 	}
 	for {
 		if err := x.run.WaitWhilePaused(ctx); err != nil {
@@ -67,10 +68,10 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 		if err == nil {
 			return x.end(out, nil, "")
 		}
-		if over := ended(ctx, err); over != nil {
-			return nil, over // the run or the branch ends here, not the step
+		if cause := endCause(ctx, err); cause != nil {
+			return nil, cause // the run or the branch ends here, not the step
 		}
-		failed = x.svc.Redact.Error(AsError(err, abi.Internal))
+		failed = x.svc.Redact.Error(failure.From(err, abi.Internal))
 		if x.step.OnError.Action == sentinels.ActionRetry {
 			again, err := x.retry(ctx, n, failed)
 			if err != nil {
@@ -81,21 +82,21 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 				continue
 			}
 		}
-		return x.failed(failed)
+		return x.endFailed(failed)
 	}
 }
 
-// failed ends a step whose last attempt failed, as its onError says.
-func (x *stepExecution) failed(failed *abi.Error) (json.RawMessage, error) {
+// endFailed ends a step whose last attempt failed, according to its onError.
+func (x *stepExecution) endFailed(failed *abi.Error) (json.RawMessage, error) {
 	if x.step.OnError.Action == sentinels.ActionSkip {
 		return x.end(skippedOutput(failed), failed, "error")
 	}
 	return x.end(nil, failed, "")
 }
 
-// ended returns why the step cannot end: its run is over or its branch was
-// cancelled. A limit that the step itself reached is none of these.
-func ended(ctx context.Context, err error) error {
+// endCause returns a cause other than the step itself: the run ends or the branch was
+// cancelled. It returns nil if the step failed.
+func endCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	var limit *LimitError
 	switch {
@@ -107,25 +108,26 @@ func ended(ctx context.Context, err error) error {
 	return nil
 }
 
-// resumeAt returns the attempt to begin with and the error of the one before:
-// the first, or where a crash left the step.
+// resumeAt returns the number of the attempt to begin with, and the error of the
+// attempt before it. After a crash that is the interrupted attempt, or the next one if
+// a retry was recorded.
 func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
-	if x.past == nil || x.past.Last == 0 {
+	if x.recorded == nil || x.recorded.Last == 0 {
 		return 1, nil, nil
 	}
-	if x.past.Retry != nil {
-		due := time.UnixMicro(x.past.Retry.Due)
-		defer x.waitsUntil(due, x.past.Last, x.past.Retry.Error)()
+	if x.recorded.Retry != nil {
+		due := time.UnixMicro(x.recorded.Retry.Due)
+		defer x.showRetry(due, x.recorded.Last, x.recorded.Retry.Error)()
 		if err := x.wait(ctx, due); err != nil {
 			return 0, nil, err
 		}
-		return x.past.Last + 1, x.past.Retry.Error, nil
+		return x.recorded.Last + 1, x.recorded.Retry.Error, nil
 	}
-	return x.past.Last, nil, nil
+	return x.recorded.Last, nil, nil
 }
 
-// retry decides about another attempt after a failed one, records the decision and
-// waits until the attempt is due. Waiting is calendar time.
+// retry decides whether a failed attempt is followed by another one, records the
+// decision and waits until the attempt is due, in calendar time.
 func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
 	class := retry.ClassifyError(failed)
 	after := time.Duration(min(failed.RetryAfterMs, retry.MaxRetryAfter.Milliseconds())) * time.Millisecond
@@ -140,43 +142,44 @@ func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bo
 	p := x.progress(run.OnRetry, n)
 	p.Error, p.RetryAt, p.Category = failed, due, string(class.Category)
 	ticket.OnDone(func(error) { x.run.Report(p) })
-	defer x.waitsUntil(due, n, failed)()
+	defer x.showRetry(due, n, failed)()
 	return true, x.wait(ctx, due)
 }
 
 // waitsUntil shows in the run's status that the step waits for its next attempt,
 // until the returned function is called.
-func (x *stepExecution) waitsUntil(due time.Time, n int, failed *abi.Error) (over func()) {
-	return x.run.Waits(&run.RetryWait{Step: x.address, Attempt: n, At: due.UTC(), Error: failed})
+func (x *stepExecution) showRetry(due time.Time, n int, failed *abi.Error) (over func()) {
+	return x.run.ShowRetry(&run.RetryWait{Step: x.address, Attempt: n, At: due.UTC(), Error: failed})
 }
 
+// wait waits until a time of the calendar.
 func (x *stepExecution) wait(ctx context.Context, due time.Time) error {
 	return x.svc.Calendar.WaitFor(ctx, due)
 }
 
-// runAttempt executes the step once, or continues an attempt that a crash
-// interrupted. skipped reports that the step's condition does not hold.
+// runAttempt executes attempt n, or continues it after a crash. skipped reports that
+// the step's condition is false.
 func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error) (out json.RawMessage, skipped bool, err error) {
 	a := &attempt{stepExecution: x, n: n}
 	if skipped, err = x.prepare(ctx, a, failed); err != nil || skipped {
 		return nil, skipped, err
 	}
-	defer a.giveTurn()
+	defer a.releaseTurn()
 	out, err = a.execute(ctx)
 	return out, false, err
 }
 
-// prepare begins the attempt, or restores it after a crash; skipped reports that the
-// step's condition does not hold.
+// prepare begins the attempt, or restores it after a crash. skipped reports that the
+// step's condition is false.
 func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Error) (skipped bool, err error) {
-	if x.past != nil && x.past.Attempt != nil && x.past.Attempt.Number == a.n && x.past.Attempt.Start != nil {
-		return false, a.restore(ctx, x.past.Attempt)
+	if x.recorded != nil && x.recorded.Attempt != nil && x.recorded.Attempt.Number == a.n && x.recorded.Attempt.Start != nil {
+		return false, a.restore(ctx, x.recorded.Attempt)
 	}
 	a.retry = retryValue(a.n, failed)
 	if x.step.Condition != "" {
 		v, err := x.svc.Conditions.Eval(ctx, x.step.Condition, ConditionVars(x.run.Lookup(x.sc, a.retry)))
 		if err != nil {
-			e := *AsError(err, abi.Plugin)
+			e := *failure.From(err, abi.Plugin)
 			e.Field = "condition"
 			return false, &e
 		}
@@ -188,7 +191,8 @@ func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Err
 	return false, a.begin(ctx)
 }
 
-// retryValue is $retry and the input's retry: nil for a first attempt.
+// retryValue returns $retry, which is also the retry field of the guest's input; nil
+// for a first attempt.
 func retryValue(n int, failed *abi.Error) json.RawMessage {
 	if n <= 1 || failed == nil {
 		return nil
@@ -202,11 +206,11 @@ func retryValue(n int, failed *abi.Error) json.RawMessage {
 	return b
 }
 
-// end records the end of the step, which sets its variables.
+// end records the end of the step, which also sets its variables.
 func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped string) (json.RawMessage, error) {
 	if out != nil {
 		if size := x.sc.Size() + int64(len(out)); size > x.run.MemoryLimit() {
-			failed = errf(abi.Limit, "maxMemoryMb: variables would take %d bytes with the output of step %s, the run's limit is %d", size, x.address, x.run.MemoryLimit())
+			failed = failure.New(abi.Limit, "maxMemoryMb: variables would take %d bytes with the output of step %s, the run's limit is %d", size, x.address, x.run.MemoryLimit())
 			out, skipped = nil, ""
 		}
 	}
@@ -236,14 +240,15 @@ func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped stri
 	return out, nil
 }
 
-// ended returns the result of a step that had ended before a crash.
-func (x *stepExecution) ended(body *journal.StepEndBody) (json.RawMessage, error) {
+// recordedResult returns the outcome of a step that ended before a crash.
+func (x *stepExecution) recordedResult(body *journal.StepEndBody) (json.RawMessage, error) {
 	if body.Error != nil && body.Skipped == "" {
 		return nil, body.Error
 	}
 	return x.svc.Values.Load(body.Output)
 }
 
+// skippedOutput returns the output of a failed step that onError skips.
 func skippedOutput(failed *abi.Error) json.RawMessage {
 	b, err := json.Marshal(map[string]any{"success": false, "skipped": true, "error": failed})
 	if err != nil {
@@ -252,18 +257,19 @@ func skippedOutput(failed *abi.Error) json.RawMessage {
 	return b
 }
 
-// write appends a record that belongs to the execution's attempt n, 0 for the
-// execution as a whole.
+// write appends a record of attempt n, 0 for the execution as a whole.
 func (x *stepExecution) write(lazy bool, n int, rec *journal.Record) *store.Ticket {
 	x.stamp(n, rec)
 	return x.run.Write(Commit{Lazy: lazy}, rec)
 }
 
+// stamp sets the path and the attempts of a record.
 func (x *stepExecution) stamp(n int, rec *journal.Record) {
 	rec.Path = x.path
 	rec.Attempts = append(append(make([]int, 0, len(x.enclosing)+1), x.enclosing...), n)
 }
 
+// progress returns a progress report about the step.
 func (x *stepExecution) progress(kind run.ProgressKind, n int) run.Progress {
 	name := x.step.Name
 	if name == "" {
@@ -272,7 +278,7 @@ func (x *stepExecution) progress(kind run.ProgressKind, n int) run.Progress {
 	return run.Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n, Iteration: x.run.Iteration(), Label: x.label}
 }
 
-// key is the idempotency key of the step execution, equal for all attempts.
+// key returns the idempotency key of the step execution, the same for all attempts.
 func (x *stepExecution) key() string {
 	x.keyOnce.Do(func() { x.keyText = ExecutionKey(x.run.ID(), x.run.Iteration(), x.path) })
 	return x.keyText

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// takeTurn waits until a step that is suspected may execute, which no other one
-// does then, and has that in the store before it does: the next crash counts
-// against the step whose turn it was. Steps that are not suspected, nearly all,
-// do not come here. It does nothing if the step has its turn already.
+// takeTurn waits until a suspected step may execute. No other suspected step executes
+// during its turn, and the turn is durable before the step executes, so that the next
+// crash counts against the right step. It returns at once for a step that is not
+// suspected or that has its turn.
 func (a *attempt) takeTurn(ctx context.Context) error {
 	x := a.stepExecution
-	if x.suspect == 0 {
+	if x.suspectCrashes == 0 {
 		return nil
 	}
 	x.turnMu.Lock()
@@ -19,51 +19,51 @@ func (a *attempt) takeTurn(ctx context.Context) error {
 	if x.hasTurn {
 		return nil
 	}
-	a.log("warn", fmt.Sprintf("step %s was executing at %d crashes of the host: it executes when no other such step does", a.address, x.suspect))
-	// Its limits are not for waiting on others.
+	a.log("warn", fmt.Sprintf("step %s was executing at %d crashes of the host and waits for its turn: suspected steps execute one at a time", a.address, x.suspectCrashes))
+	// Waiting for the turn does not count towards the time limits.
 	a.run.Clock().Hold()
 	defer a.run.Clock().Release()
 	for {
-		if err := a.svc.Turns.Take(ctx, x.suspect); err != nil {
+		if err := a.svc.Turns.Take(ctx, x.suspectCrashes); err != nil {
 			return err
 		}
 		if !a.run.Paused() {
 			break
 		}
-		// The run was paused meanwhile. Others need not wait for its resume.
+		// The run was paused meanwhile: other steps take their turns first.
 		a.svc.Turns.Give()
 		if err := a.run.WaitWhilePaused(ctx); err != nil {
 			return err
 		}
 	}
 	x.hasTurn = true
-	if err := a.run.NoteTurn(a.path).Wait(ctx); err != nil {
-		x.dropTurn()
+	if err := a.run.RecordTurn(a.path).Wait(ctx); err != nil {
+		x.releaseTurnLocked()
 		return err
 	}
 	return nil
 }
 
-// giveTurn lets the next suspected step execute: this one waits, or has ended.
-func (x *stepExecution) giveTurn() {
-	if x.suspect == 0 {
+// releaseTurn ends the step's turn, if it has it, because the step waits or has ended.
+func (x *stepExecution) releaseTurn() {
+	if x.suspectCrashes == 0 {
 		return
 	}
 	x.turnMu.Lock()
 	defer x.turnMu.Unlock()
 	if x.hasTurn {
-		x.dropTurn()
+		x.releaseTurnLocked()
 	}
 }
 
-// dropTurn gives the turn back. turnMu is held. The note comes before that of
-// the next one, because batches keep their order.
-func (x *stepExecution) dropTurn() {
+// releaseTurnLocked ends the step's turn. The caller holds turnMu. The record of it
+// precedes that of the next turn, because batches keep their order.
+func (x *stepExecution) releaseTurnLocked() {
 	x.hasTurn = false
-	x.run.NoteTurn("")
+	x.run.RecordTurn("")
 	x.svc.Turns.Give()
 }
 
-// waits reports whether the call is one during which its step does not execute:
-// it waits for a time, an event, a person, a child, or for its nested steps.
-func (c *call) waits() bool { return c.start == nil || !c.start.Effect }
+// leavesStepIdle reports whether the step executes nothing during the call: it waits
+// for a time, an event, a person, a child run, or its nested steps.
+func (c *call) leavesStepIdle() bool { return c.start == nil || !c.start.Effect }

@@ -6,19 +6,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// attemptUse is what the guest that executes an attempt has used of the attempt's
-// budgets, ABI clause A8.1. A replay counts again what it repeats, and starts with what
-// its checkpoint says, so an attempt has used the same however often it is replayed.
+// attemptUse counts what the guest has used of the attempt's limits, ABI clause A8.1.
+// It starts at the counts of the checkpoint, and a replay counts repeated calls again,
+// so the counts do not depend on the number of replays.
 type attemptUse struct {
-	logs    int64 // bytes of requests to log, those of dropped lines included
-	dropped int   // log lines
+	logs    int64 // bytes of log requests, including dropped lines
+	dropped int   // number of dropped log lines
 	stored  int64 // bytes of requests that set variables or make checkpoints
 }
 
-// spend counts a request of size bytes that sets variables or makes a checkpoint, and
-// returns the error limit for one that is beyond the budget of the attempt. These are
-// counted apart from [Limits.CallBytes], which starts again at each checkpoint.
-func (a *attempt) spend(function string, size int) error {
+// countStored counts a request of size bytes if it sets variables or makes a
+// checkpoint. It returns the error limit if the attempt exceeds
+// [run.Limits.StoredBytes]. This count, unlike CallBytes, does not start again at a
+// checkpoint.
+func (a *attempt) countStored(function string, size int) error {
 	if function != abi.FuncCheckpoint && function != abi.FuncVar {
 		return nil
 	}
@@ -35,8 +36,8 @@ func (a *attempt) spend(function string, size int) error {
 	return nil
 }
 
-// spendLog counts a request to log, and reports whether the line is dropped.
-func (a *attempt) spendLog(size int) (drop bool) {
+// countLog counts a log request and reports whether the line is dropped.
+func (a *attempt) countLog(size int) (drop bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	limits := a.svc.Limits
@@ -48,7 +49,7 @@ func (a *attempt) spendLog(size int) (drop bool) {
 	return true
 }
 
-// reportDropped logs how many lines of the guest that has ended were dropped.
+// reportDropped logs how many log lines of the guest were dropped.
 func (a *attempt) reportDropped() {
 	a.mu.Lock()
 	dropped := a.used.dropped
