@@ -69,7 +69,7 @@ func (rt *Runtime) Chain(id sentinels.RunID) (hops int, path []string) {
 // not executed again: the trace shows them as reused. Effects of the steps
 // behind it are made again, under keys of the new run.
 //
-// The other run may continue meanwhile: what its journal has by now counts. Passes
+// The other run may continue meanwhile: what its journal has by now counts. Iterations
 // whose records went with retention are the error not_found, which says what is
 // kept. The new run does not need the other one's records any more.
 func (rt *Runtime) Fork(ctx context.Context, id sentinels.RunID, opt ForkOptions) (sentinels.RunID, error) {
