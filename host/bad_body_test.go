@@ -8,7 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/api"
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 )
 
 // TestBadBodiesSayWhere: an error about a body names line, column and path of the
@@ -54,7 +54,7 @@ func TestBadBodiesSayWhere(t *testing.T) {
 			if c.header != "" {
 				headers = append(headers, c.header)
 			}
-			var p problem.Problem
+			var p httpproblem.Problem
 			caller(t, srv, http.StatusBadRequest)(c.method, c.path, c.body, &p, headers...)
 			if p.Line != c.line || p.Column != c.column || p.Path != c.at || !strings.Contains(p.Detail, c.detail) {
 				t.Errorf("%d:%d %q: %s\nwant %d:%d %q with %q", p.Line, p.Column, p.Path, p.Detail, c.line, c.column, c.at, c.detail)

@@ -7,10 +7,10 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
-	"github.com/sentinel-runtime/sentinel/host/fetch"
-	"github.com/sentinel-runtime/sentinel/host/folder"
-	"github.com/sentinel-runtime/sentinel/host/rag"
-	"github.com/sentinel-runtime/sentinel/host/shell"
+	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
+	"github.com/sentinel-runtime/sentinel/host/plugin/files"
+	"github.com/sentinel-runtime/sentinel/host/command/rag"
+	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -82,7 +82,7 @@ func (r records) List(ctx context.Context, collection string, q command.Query) (
 }
 
 // outgoing is the client for requests of plugins as the engine sees it.
-type outgoing struct{ *fetch.Client }
+type outgoing struct{ *egress.Client }
 
 var _ runtime.HTTP = outgoing{}
 
@@ -95,27 +95,27 @@ func (o outgoing) Do(ctx context.Context, call runtime.PluginCall) (json.RawMess
 			secrets[name] = to
 		}
 	}
-	return o.Client.Do(ctx, fetch.Call{
+	return o.Client.Do(ctx, egress.Call{
 		Plugin: call.Plugin, Hosts: hosts, Private: call.Grant.Private, Secrets: secrets, Key: call.Key, Request: call.Request,
 	})
 }
 
 // folders are plugins' files as the engine sees them.
-type folders struct{ *folder.Access }
+type folders struct{ *files.Access }
 
 var _ runtime.Folders = folders{}
 
 func (f folders) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessage, error) {
-	granted := map[string]folder.Folder{}
+	granted := map[string]files.Folder{}
 	for word, to := range call.Grant.Folders {
 		// What the operator says of a folder counts for what the plugin asked for:
 		// a word to read, a word with :rw to write too.
 		mayWrite := call.Grant.Allows(abi.UseFolder, word+":rw")
 		if mayWrite || call.Grant.Allows(abi.UseFolder, word) {
-			granted[word] = folder.Folder{Path: to.Path, Write: to.Write && mayWrite}
+			granted[word] = files.Folder{Path: to.Path, Write: to.Write && mayWrite}
 		}
 	}
-	return f.Access.Do(ctx, folder.Call{Plugin: call.Plugin, Workspace: call.Workspace, Folders: granted, Request: call.Request})
+	return f.Access.Do(ctx, files.Call{Plugin: call.Plugin, Workspace: call.Workspace, Folders: granted, Request: call.Request})
 }
 
 // shut is what of the host's own plugins neither read nor write, wherever the

@@ -17,14 +17,14 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
-	"github.com/sentinel-runtime/sentinel/host/fetch"
-	"github.com/sentinel-runtime/sentinel/host/folder"
+	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
+	"github.com/sentinel-runtime/sentinel/host/plugin/files"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/host/secret"
-	"github.com/sentinel-runtime/sentinel/host/shell"
-	"github.com/sentinel-runtime/sentinel/host/trust"
+	"github.com/sentinel-runtime/sentinel/host/command/shell"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -151,8 +151,8 @@ func (h *Host) open(ctx context.Context) error {
 		Models:          h.models,
 		Executions:      (*executions)(h),
 		Contexts:        (*contexts)(h),
-		HTTP:            outgoing{fetch.New(fetch.Options{Secrets: h.secrets})},
-		Folders:         folders{folder.New(folder.Options{Shut: h.shut()})},
+		HTTP:            outgoing{egress.New(egress.Options{Secrets: h.secrets})},
+		Folders:         folders{files.New(files.Options{Shut: h.shut()})},
 		Triggers:        append(standard.Set(), h.opt.Kinds...),
 		Secret:          h.secret,
 		Workspace:       h.opt.Workspace,
@@ -315,7 +315,7 @@ func (h *Host) observe(p runtime.Progress) {
 // a request.
 func checkPermission(use abi.Use, name string) error {
 	if use == abi.UseHTTP {
-		return fetch.CheckHost(name)
+		return egress.CheckHost(name)
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 // plainFolders are held to the words of GLOSSARY.md: their files of [plainFiles],
 // tests among them. A pattern is one of [fits].
 var plainFolders = []string{
-	"host/regular",
-	"host/termtext",
-	"host/trust",
+	"host/internal/regularfile",
+	"host/internal/termtext",
+	"host/internal/trust",
 	"plugins", "plugins/**",
 	"runtime", "runtime/**",
 	"sdk", "sdk/**",

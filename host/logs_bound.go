@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/regular"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -44,7 +44,7 @@ type logGap struct {
 // cut takes the middle out of a log. The new file takes the old one's place at
 // once; who reads the old one may read it to its end.
 func (l *runLogs) cut(run sentinels.RunID) (err error) {
-	from, info, err := regular.Open(l.path(run))
+	from, info, err := regularfile.Open(l.path(run))
 	if err != nil {
 		return err
 	}

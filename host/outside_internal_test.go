@@ -25,8 +25,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sentinel-runtime/sentinel/host/fetch"
-	"github.com/sentinel-runtime/sentinel/host/folder"
+	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
+	"github.com/sentinel-runtime/sentinel/host/plugin/files"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/plugins"
@@ -131,8 +131,8 @@ func TestSecretsStayOutside(t *testing.T) {
 			Secrets: map[string][]string{"TOKEN": {"api.example.com:" + port}, "OTHER": {"api.example.com:" + port}},
 			Folders: map[string]plugin.Folder{"data": {Path: "files", Write: true}},
 		}},
-		HTTP:     outgoing{fetch.New(fetch.Options{Secrets: h.secrets, Roots: roots, Resolver: loopback{}})},
-		Folders:  folders{folder.New(folder.Options{})},
+		HTTP:     outgoing{egress.New(egress.Options{Secrets: h.secrets, Roots: roots, Resolver: loopback{}})},
+		Folders:  folders{files.New(files.Options{})},
 		Redact:   h.redact,
 		Observer: runtime.Observer{Progress: h.observe},
 		Logger:   log,

@@ -105,52 +105,54 @@ var layers = []layer{
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
 	{"host/command", []string{"sentinels", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{"host/sentinel", []string{"host/command", "host/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
-	{"host/wholefile", nil, nil},
-	{"host/termtext", nil, nil},
-	{"host/regular", nil, nil},
-	{"host/trust", []string{"host/regular", "sdk/abi"}, nil},
-	{"host/plugin/grant", []string{"host/regular", "host/trust", "host/wholefile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                  // it is the engine's operator
-	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                      // likewise
-	{"host/serve", []string{"host", "host/*", "host/plugin/bundle/lock", "runtime", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
-	{"host/repair", []string{"host/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                            // the store is the engine's
-	{"host/doctor", []string{"host/regular", "host/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                               // and so is the state folder that it reports on
-	{"host/bench", []string{"host", "host/**", "plugins", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/reload", []string{"host/regular", "host/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sdk/abi"}, nil},
-	{"host/plugin/bundle/lock", []string{"host/regular", "host/wholefile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
+	{"host/command/sentinel", []string{"host/command", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
+	{"host/internal/atomicfile", nil, nil},
+	{"host/internal/termtext", nil, nil},
+	{"host/internal/regularfile", nil, nil},
+	{"host/internal/trust", []string{"host/internal/regularfile", "sdk/abi"}, nil},
+	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                     // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                                         // likewise
+	{"host/serve", []string{"host", "host/*", "host/command/*", "host/internal/*", "host/ops/*", "host/plugin/bundle/lock", "runtime", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
+	{"host/ops/repair", []string{"host/internal/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                  // the store is the engine's
+	{"host/ops/doctor", []string{"host/internal/regularfile", "host/internal/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                        // and so is the state folder that it reports on
+	{"host/ops/bench", []string{"host", "host/**", "plugins", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/foldersync", []string{"host/internal/regularfile", "host/internal/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sdk/abi"}, nil},
+	{"host/plugin/bundle/lock", []string{"host/internal/regularfile", "host/internal/atomicfile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
 	{"host/plugin/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
 	{"host/plugin/bundle/wire", []string{"sdk/abi"}, nil},
 	{"host/plugin/bundle/oci", []string{"host/plugin/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
 	{"host/plugin/bundle/oci/ocitest", nil, nil},
-	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/regular", "host/wholefile", "runtime/guest", "sdk/abi"}, nil},
-	{"host/problem", []string{"sdk/abi"}, nil},
-	{"host/owner", []string{"host/problem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
-	{"host/api", []string{"host/command", "host/problem", "host/trust", "sentinels", "sdk/abi", "triggers"}, nil},           // triggers: what a webhook hands in and gets back
-	{"host/client", []string{"host/owner", "host/problem", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
+	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/internal/regularfile", "host/internal/atomicfile", "runtime/guest", "sdk/abi"}, nil},
+	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
+	{"host/control", []string{"host/internal/httpproblem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
+	{"host/api", []string{"host/command", "host/internal/httpproblem", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil},    // triggers: what a webhook hands in and gets back
+	{"host/client", []string{"host/control", "host/internal/httpproblem", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
 	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
 	{"host/llm/openai", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/openai/openai-go/v3"}},
 	{"host/llm/anthropic", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/anthropics/anthropic-sdk-go"}},
-	{"host/llm/**", []string{"host/llm", "host/regular", "host/llm/**", "host/termtext", "sentinels", "sdk/abi"}, nil},
+	{"host/llm/**", []string{"host/llm", "host/internal/regularfile", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "sentinels", "sdk/abi"}, nil},
-	{"host/config", []string{"host/regular", "host/trust", "host/wholefile", "host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
-	{"host/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/shell", []string{"host/command", "host/regular", "host/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/place", []string{"sdk/abi"}, nil},
-	{"host/folder", []string{"host/command", "host/place", "host/request", "sdk/abi"}, nil}, // command: which files steer tools
-	{"host/code", []string{"host/command", "host/place", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/metrics", []string{"runtime", "runtime/plugin", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                 // it observes the engine
-	{"host/feed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine
-	{"host/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
-	{"host/notify", nil, nil},
+	{"host/config", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
+	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
+	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
+	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
+	{"host/command/code", []string{"host/command", "host/internal/rootfs", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/command/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/ops/metrics", []string{"runtime", "runtime/plugin", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                 // it observes the engine
+	{"host/livefeed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine
+	{"host/ops/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
+	{"host/internal/sdnotify", nil, nil},
 	{"host/plugin/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi", "sdk/sdktest"}, nil}, // a step without an engine
 	{"host/plugin/author", []string{"host/plugin/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi", "sdk/sdktest"}, nil},
-	{"host/packaging", []string{"sdk/abi"}, nil},
-	{"host/procenv", nil, nil},
-	{"host/secret", []string{"host/regular", "host/trust", "sdk/abi"}, nil},
-	{"host/request", nil, nil},
-	{"host/fetch", []string{"host/request", "sdk/abi"}, []string{"golang.org/x/text"}},
+	{"host/ops/packaging", []string{"sdk/abi"}, nil},
+	{"host/internal/procenv", nil, nil},
+	{"host/secret", []string{"host/internal/regularfile", "host/internal/trust", "sdk/abi"}, nil},
+	{"host/plugin/hostcall", nil, nil},
+	{"host/plugin/egress", []string{"host/plugin/hostcall", "sdk/abi"}, []string{"golang.org/x/text"}},
+	{"host/command/**", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
+	{"host/internal/**", []string{"sdk/abi"}, nil},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},
@@ -243,7 +245,7 @@ var shared = map[string]string{
 	"golang.org/x/text":                        "likewise, for the schema library's messages and the normal form of host names",
 	"github.com/santhosh-tekuri/jsonschema/v6": "definitions and command parameters are both held to schemas, and neither package may import the other",
 	"github.com/google/go-cmp":                 "test support, the conformance kit's too",
-	"github.com/coder/websocket":               "the two ends of the live feed: host/feed serves it, host/client follows it",
+	"github.com/coder/websocket":               "the two ends of the live feed: host/livefeed serves it, host/client follows it",
 	"github.com/spf13/pflag":                   "part of cobra's API",
 }
 

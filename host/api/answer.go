@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -69,7 +69,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Allow", strings.Join(method.allow, ", "))
 	}
 	// RFC 9110 wants both headers with their statuses.
-	p := problem.Of(err)
+	p := httpproblem.Of(err)
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="sentinel"`)
 	}
@@ -77,12 +77,12 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		id := occurrence()
 		a.log.Error("request failed", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		err = &problem.Error{Status: p.Status, Instance: id, Err: &abi.Error{
+		err = &httpproblem.Error{Status: p.Status, Instance: id, Err: &abi.Error{
 			Code: abi.Internal, Message: first, Field: p.Field, Hint: p.Hint, RetryAfterMs: p.RetryAfterMs, Permanent: p.Permanent,
 		}}
 	}
 	patience(w)
-	problem.Write(w, err)
+	httpproblem.Write(w, err)
 }
 
 // panicked answers for a handler that panicked, if there is still an answer to
@@ -97,7 +97,7 @@ func (a *API) panicked(w *answerWriter, r *http.Request, p any) {
 		panic(http.ErrAbortHandler) // half an answer must not pass for a whole one
 	}
 	patience(w)
-	problem.Write(w, &problem.Error{Instance: id, Err: abi.New(abi.Internal, "a fault of the host; its log has more under the name of this instance")})
+	httpproblem.Write(w, &httpproblem.Error{Instance: id, Err: abi.New(abi.Internal, "a fault of the host; its log has more under the name of this instance")})
 }
 
 // occurrence names one fault, for its caller and the log.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -87,7 +87,7 @@ func (a *API) readJSON(r *http.Request, route *Route) (json.RawMessage, func(), 
 	}
 	if err := strictjson.Check(body, route.jsonLimits()); err != nil {
 		release()
-		return nil, nil, problem.BadJSON("body", err)
+		return nil, nil, httpproblem.BadJSON("body", err)
 	}
 	return body, release, nil
 }
@@ -112,7 +112,7 @@ func (r *Route) place(body json.RawMessage, err error) error {
 	if bad == nil || bad.Code != abi.BadFields || bad.Field == "" || bad.Field == keyHeader || len(body) == 0 {
 		return err
 	}
-	if own := (*problem.Error)(nil); errors.As(err, &own) {
+	if own := (*httpproblem.Error)(nil); errors.As(err, &own) {
 		return err // its place is known, or it is about something else
 	}
 	path := bad.Field
@@ -124,7 +124,7 @@ func (r *Route) place(body json.RawMessage, err error) error {
 		path = strings.TrimPrefix(rest, ".")
 	}
 	_, line, column := strictjson.Find(body, path)
-	return &problem.Error{Line: line, Column: column, Path: path, Err: err}
+	return &httpproblem.Error{Line: line, Column: column, Path: path, Err: err}
 }
 
 // members decodes an object that was checked; an empty text is an empty object.
@@ -134,7 +134,7 @@ func members(text json.RawMessage) (map[string]json.RawMessage, error) {
 	}
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(text, &m); err != nil || m == nil {
-		return nil, &problem.Error{Line: 1, Column: 1, Err: &abi.Error{Code: abi.BadFields, Permanent: true, Message: "body: line 1, column 1: want a JSON object"}}
+		return nil, &httpproblem.Error{Line: 1, Column: 1, Err: &abi.Error{Code: abi.BadFields, Permanent: true, Message: "body: line 1, column 1: want a JSON object"}}
 	}
 	return m, nil
 }

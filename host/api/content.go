@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -35,7 +35,7 @@ func (g *guard) checkContent(r *http.Request, route *Route) error {
 			return nil
 		}
 	}
-	return &problem.Error{Status: http.StatusUnsupportedMediaType, Err: &abi.Error{
+	return &httpproblem.Error{Status: http.StatusUnsupportedMediaType, Err: &abi.Error{
 		Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("the body is %.80q, this takes JSON", strings.Join(given, ", ")),
 		Hint: "send the header Content-Type: application/json",
 	}}

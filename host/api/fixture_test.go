@@ -12,7 +12,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -110,7 +110,7 @@ type answer struct {
 	status  int
 	header  http.Header
 	body    string
-	problem problem.Problem
+	problem httpproblem.Problem
 }
 
 // do sends a request. Headers are "Name: value"; "Host: x" sets the host. A
@@ -160,7 +160,7 @@ func (s *site) send(req *http.Request) answer {
 		s.t.Fatal(err)
 	}
 	a := answer{status: res.StatusCode, header: res.Header, body: strings.TrimSpace(string(text))}
-	if res.Header.Get("Content-Type") == problem.Type && req.Method != http.MethodHead {
+	if res.Header.Get("Content-Type") == httpproblem.Type && req.Method != http.MethodHead {
 		if err := json.Unmarshal(text, &a.problem); err != nil {
 			s.t.Errorf("problem %s: %v", text, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -121,7 +121,7 @@ func (a *API) nothing(r *http.Request) error {
 		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("%s %.200q: there is nothing here", r.Method, r.URL.Path),
 			Hint: "/openapi.json lists what there is"}
 	}
-	return &methodError{allow: list, err: &problem.Error{
+	return &methodError{allow: list, err: &httpproblem.Error{
 		Status: http.StatusMethodNotAllowed,
 		Err:    abi.New(abi.BadFields, fmt.Sprintf("%s %.200q: takes %s", r.Method, r.URL.Path, strings.Join(list, ", "))),
 	}}
@@ -165,7 +165,7 @@ func (a *API) checkAccess(r *http.Request, route *Route) error {
 	if ok {
 		e.Message = "the token is not the one of this server"
 	}
-	return &problem.Error{Status: http.StatusUnauthorized, Err: e}
+	return &httpproblem.Error{Status: http.StatusUnauthorized, Err: e}
 }
 
 // strictest returns a route of the path that wants a token, or any other one.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -69,7 +69,7 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 
 // refusedHook is the answer to a request that no webhook accepts.
 func refusedHook() error {
-	return &problem.Error{Status: http.StatusUnauthorized,
+	return &httpproblem.Error{Status: http.StatusUnauthorized,
 		Err: abi.New(abi.Denied, "no webhook matches, or its secret or signature is missing or wrong")}
 }
 

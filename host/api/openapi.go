@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 )
 
 // object is a JSON object on its way into the document. Maps are written in the
@@ -88,7 +88,7 @@ func (a *API) describe(list []command.Command) object {
 			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer", "description": "The token that `sentinel token` prints."}},
 			"responses": object{"Problem": object{
 				"description": "An error, as RFC 9457 has it.",
-				"content":     object{problem.Type: object{"schema": ref("Problem")}},
+				"content":     object{httpproblem.Type: object{"schema": ref("Problem")}},
 			}},
 		},
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -39,7 +39,7 @@ func (a *API) precondition(r *http.Request, route *Route, params map[string]json
 		if route.match == matchOptional {
 			return made{}, nil
 		}
-		return made{}, &problem.Error{Status: http.StatusPreconditionRequired, Err: &abi.Error{
+		return made{}, &httpproblem.Error{Status: http.StatusPreconditionRequired, Err: &abi.Error{
 			Code: abi.BadFields, Permanent: true, Field: "If-Match", Message: "the edit does not say which revision it was made on",
 			Hint: `send the ETag of what you read as If-Match: "7", or If-Match: * to overwrite whatever is there`,
 		}}
@@ -100,7 +100,7 @@ func (a *API) stale(r *http.Request, params map[string]json.RawMessage, m made, 
 	if asked != nil || json.Unmarshal(text, &now) != nil || now.Revision == m.revision || now.Hash == m.hash && m.hash != "" {
 		return err // a conflict about something else
 	}
-	e := &problem.Error{Status: http.StatusPreconditionFailed, Revision: now.Revision, Err: err}
+	e := &httpproblem.Error{Status: http.StatusPreconditionFailed, Revision: now.Revision, Err: err}
 	if m.hash != "" {
 		return e // of a hash nobody knows what it was before
 	}

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/trust"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

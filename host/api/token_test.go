@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/api"
-	"github.com/sentinel-runtime/sentinel/host/trust"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

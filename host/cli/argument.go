@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/regular"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 )
 
 // maxArgument is the largest file that a flag may name, in bytes.
@@ -18,7 +18,7 @@ func openArgument(path string) (*os.File, error) {
 	if path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") {
 		return os.Open(path)
 	}
-	f, _, err := regular.Open(path)
+	f, _, err := regularfile.Open(path)
 	return f, err
 }
 
@@ -29,12 +29,12 @@ func readArgument(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return regular.ReadAll(f, limit)
+	return regularfile.ReadAll(f, limit)
 }
 
 // definitionFiles lists the files in a folder of definitions.
 func (a *app) definitionFiles(dir string) []string {
-	files, err := regular.List(dir, ".json", ".jsonc")
+	files, err := regularfile.List(dir, ".json", ".jsonc")
 	if err != nil {
 		a.complain(fmt.Sprintf("list %q: %v", dir, err), "")
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"

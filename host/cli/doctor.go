@@ -16,13 +16,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/config"
-	"github.com/sentinel-runtime/sentinel/host/doctor"
+	"github.com/sentinel-runtime/sentinel/host/ops/doctor"
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/host/secret"
-	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -68,7 +68,7 @@ func (a *app) examine(ctx context.Context, only []string) doctor.Options {
 		opt.Plugins = own
 	}
 	// Without a server there is nothing to mend, unless somebody asks for it.
-	_, _, err := owner.Dial(ctx, a.state())
+	_, _, err := control.Dial(ctx, a.state())
 	if err == nil || len(only) > 0 || a.env.Getenv(client.EnvURL) != "" {
 		opt.Server = a.probeServer
 	}
@@ -218,7 +218,7 @@ func (a *app) probeServer(ctx context.Context) (string, error) {
 		return fmt.Sprintf("the server at %s is %s", c.URL(), word), err
 	}
 	// The socket answers also where no port is open.
-	o, info, err := owner.Dial(ctx, a.state())
+	o, info, err := control.Dial(ctx, a.state())
 	if err != nil {
 		return "", &abi.Error{Code: abi.Unavailable, Message: "no server answers for " + a.state(), Hint: "start one with sentinel serve"}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -80,16 +80,16 @@ func (a *app) execFlags(cmd *cobra.Command, args []string) (rest []string, list,
 }
 
 // command finds a command of whoever answers.
-func (a *app) command(ctx context.Context, s *session, name string) (owner.Command, error) {
+func (a *app) command(ctx context.Context, s *session, name string) (control.Command, error) {
 	list, err := a.commands(ctx, s)
 	if err != nil {
-		return owner.Command{}, err
+		return control.Command{}, err
 	}
 	return lookup(list, name)
 }
 
 // commands asks whoever answers for what can be called.
-func (a *app) commands(ctx context.Context, s *session) ([]owner.Command, error) {
+func (a *app) commands(ctx context.Context, s *session) ([]control.Command, error) {
 	if s.client != nil {
 		return s.client.Commands(ctx)
 	}
@@ -127,7 +127,7 @@ func access(readOnly bool) string {
 
 // lookup finds a command by its whole name; a near one is only a hint, because a
 // misread name must not change anything.
-func lookup(list []owner.Command, name string) (owner.Command, error) {
+func lookup(list []control.Command, name string) (control.Command, error) {
 	var all []string
 	for _, c := range list {
 		if c.Name == name {
@@ -139,7 +139,7 @@ func lookup(list []owner.Command, name string) (owner.Command, error) {
 	if near := sentinels.Suggest(name, all); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %q?", near[0])
 	}
-	return owner.Command{}, notFound(hint, "no command is called %q", name)
+	return control.Command{}, notFound(hint, "no command is called %q", name)
 }
 
 // exec calls a command and writes its answer, which is JSON in every format: its

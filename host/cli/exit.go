@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -63,7 +63,7 @@ func ExitCode(err error) int {
 		return ExitUsage
 	case errors.As(err, &problems), errors.As(err, new(invalidError)):
 		return ExitInvalid
-	case errors.Is(err, runtime.ErrHeld), errors.Is(err, owner.ErrNobody):
+	case errors.Is(err, runtime.ErrHeld), errors.Is(err, control.ErrNobody):
 		return ExitHeld
 	case errors.Is(err, errInterrupted):
 		return ExitInterrupt

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host/cli"
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -23,7 +23,7 @@ func TestExitCode(t *testing.T) {
 		{errors.New("x"), cli.ExitFailed},
 		{sentinels.Problems{{Message: "m"}}, cli.ExitInvalid},
 		{wrapped(runtime.ErrHeld), cli.ExitHeld},
-		{wrapped(owner.ErrNobody), cli.ExitHeld},
+		{wrapped(control.ErrNobody), cli.ExitHeld},
 		{context.DeadlineExceeded, cli.ExitTimedOut},
 		{abi.New(abi.BadFields, "m"), cli.ExitUsage},
 		{abi.New(abi.Denied, "m"), cli.ExitDenied},

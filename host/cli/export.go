@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/termtext"
-	"github.com/sentinel-runtime/sentinel/host/wholefile"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 )
 
 // exportCommand writes a sentinel for another project. Alone it is its definition,
@@ -100,7 +100,7 @@ func (a *app) export(ctx context.Context, word string, history bool) (text []byt
 func (a *app) writeNew(name string, text []byte, force bool) error {
 	path := a.path(name)
 	if force {
-		return wholefile.Replace(path, text, 0o644) // a definition is no secret; it goes into repositories
+		return atomicfile.Replace(path, text, 0o644) // a definition is no secret; it goes into repositories
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	// The file system decides, not a look before: two exports at once cannot both

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/control"
 )
 
 var (
@@ -30,7 +30,7 @@ func Table(to io.Writer, rows []Row) error { return table(printer{to}, rows) }
 
 // Params makes a command's parameters of a command line.
 func Params(schema []byte, args ...string) ([]byte, error) {
-	return (&app{}).params(owner.Command{Name: "c", Input: schema}, args)
+	return (&app{}).params(control.Command{Name: "c", Input: schema}, args)
 }
 
 // Verbs returns the path of every verb that can be run, without the program's name.

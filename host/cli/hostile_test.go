@@ -22,7 +22,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/cli"
-	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
 // evil is foreign text that steers a terminal: it sets the title, clears the

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/regular"
-	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -158,7 +158,7 @@ type logReader struct {
 // more returns the events of the whole lines that were not read yet. A line
 // that is no event, as a crash may leave one, is passed over.
 func (r *logReader) more() ([]loggedEvent, error) {
-	f, _, err := regular.Open(r.path)
+	f, _, err := regularfile.Open(r.path)
 	if err != nil {
 		return nil, err
 	}

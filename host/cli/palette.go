@@ -1,6 +1,6 @@
 package cli
 
-import "github.com/sentinel-runtime/sentinel/host/termtext"
+import "github.com/sentinel-runtime/sentinel/host/internal/termtext"
 
 // A palette colours text, or leaves it when it is false.
 type palette bool

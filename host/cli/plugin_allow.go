@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	hostplugin "github.com/sentinel-runtime/sentinel/host/plugin"
-	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 

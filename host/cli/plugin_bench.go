@@ -5,7 +5,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/author"
 	"github.com/sentinel-runtime/sentinel/host/plugin/plugintest"
-	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 

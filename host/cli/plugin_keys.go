@@ -12,7 +12,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
-	"github.com/sentinel-runtime/sentinel/host/wholefile"
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -68,10 +68,10 @@ func (a *app) pluginKeygenCommand() *cobra.Command {
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				return fmt.Errorf("make key: %w", err)
 			}
-			if err := wholefile.Replace(publicFile(file), []byte(public.Text()), 0o644); err != nil {
+			if err := atomicfile.Replace(publicFile(file), []byte(public.Text()), 0o644); err != nil {
 				return fmt.Errorf("make key: %w", err)
 			}
-			if err := wholefile.Replace(file, text, 0o600); err != nil {
+			if err := atomicfile.Replace(file, text, 0o600); err != nil {
 				return fmt.Errorf("make key: %w", err)
 			}
 			a.say("secret key: %s (keep it; nobody can make it again)", a.relative(file))

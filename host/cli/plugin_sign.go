@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
-	"github.com/sentinel-runtime/sentinel/host/wholefile"
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -38,7 +38,7 @@ func (a *app) pluginSignCommand() *cobra.Command {
 				return err
 			}
 			text := sign.Sign(secret, p.Module, sign.Statement{Name: p.Manifest.Name, Version: p.Manifest.Version, File: p.File, At: a.env.Now()})
-			if err := wholefile.Replace(file+sign.Suffix, text, 0o644); err != nil {
+			if err := atomicfile.Replace(file+sign.Suffix, text, 0o644); err != nil {
 				return fmt.Errorf("write signature: %w", err)
 			}
 			id := secret.Public().ID()

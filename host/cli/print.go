@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
 // A printer writes to standard output or standard error. Verbs reach the two

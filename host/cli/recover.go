@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/repair"
+	"github.com/sentinel-runtime/sentinel/host/ops/repair"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 

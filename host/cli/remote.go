@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/sentinel-runtime/sentinel/host/client"
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/control"
 )
 
 // A remote is another process that answers in this one's place. Its errors are
@@ -15,7 +15,7 @@ import (
 // who carried a command out.
 type remote interface {
 	Call(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error)
-	Commands(ctx context.Context) ([]owner.Command, error)
+	Commands(ctx context.Context) ([]control.Command, error)
 	Close()
 }
 
@@ -28,14 +28,14 @@ func (n namedServer) Call(ctx context.Context, name string, params json.RawMessa
 	return out, n.client.Call(ctx, name, params, &out)
 }
 
-func (n namedServer) Commands(ctx context.Context) ([]owner.Command, error) {
+func (n namedServer) Commands(ctx context.Context) ([]control.Command, error) {
 	list, err := n.client.Commands(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]owner.Command, len(list))
+	out := make([]control.Command, len(list))
 	for i, c := range list {
-		out[i] = owner.Command{Name: c.Name, Summary: c.Summary, Input: c.Input, Output: c.Output, ReadOnly: c.ReadOnly}
+		out[i] = control.Command{Name: c.Name, Summary: c.Summary, Input: c.Input, Output: c.Output, ReadOnly: c.ReadOnly}
 	}
 	return out, nil
 }
@@ -43,7 +43,7 @@ func (n namedServer) Commands(ctx context.Context) ([]owner.Command, error) {
 func (n namedServer) Close() { n.client.Close() }
 
 // dial returns a session with the process that answers: the server that
-// SENTINEL_URL names, else whoever has the store. Nobody is [owner.ErrNobody].
+// SENTINEL_URL names, else whoever has the store. Nobody is [control.ErrNobody].
 // A store that is named on the command line goes before the environment.
 func (a *app) dial(ctx context.Context) (*session, error) {
 	if a.flags.state == "" {
@@ -55,16 +55,16 @@ func (a *app) dial(ctx context.Context) (*session, error) {
 		}
 		if named {
 			a.sayThrough("through the server at " + c.URL())
-			return &session{client: namedServer{c}, live: c, info: owner.Info{Serves: true}, away: true, state: a.state()}, nil
+			return &session{client: namedServer{c}, live: c, info: control.Info{Serves: true}, away: true, state: a.state()}, nil
 		}
 	}
 	// A user who could have put the socket there would get every request.
 	if err := a.checkTrust(a.state()); err != nil {
 		return nil, err
 	}
-	c, info, err := owner.Dial(ctx, a.state())
+	c, info, err := control.Dial(ctx, a.state())
 	if err != nil {
-		return nil, errors.Join(err, owner.ErrNobody) // a socket that answers nonsense is nobody, too
+		return nil, errors.Join(err, control.ErrNobody) // a socket that answers nonsense is nobody, too
 	}
 	s := &session{client: c, info: info, state: a.state()}
 	if info.Serves {
@@ -88,5 +88,5 @@ func (a *app) sayThrough(text string) {
 
 var (
 	_ remote = namedServer{}
-	_ remote = (*owner.Client)(nil)
+	_ remote = (*control.Client)(nil)
 )

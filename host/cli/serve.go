@@ -15,9 +15,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/logfile"
-	"github.com/sentinel-runtime/sentinel/host/notify"
+	"github.com/sentinel-runtime/sentinel/host/internal/sdnotify"
 	"github.com/sentinel-runtime/sentinel/host/serve"
-	"github.com/sentinel-runtime/sentinel/host/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -122,10 +122,10 @@ func (a *app) serve(ctx context.Context, more host.Options) (err error) {
 		Host: opt, Version: a.env.Version, Logger: log,
 		Ready: func(start serve.Start) {
 			a.serving(log, start)
-			a.tellManager(log, notify.Ready, notify.Status(fmt.Sprintf("serving %s", a.dir())))
+			a.tellManager(log, sdnotify.Ready, sdnotify.Status(fmt.Sprintf("serving %s", a.dir())))
 		},
 		Stopping: func() {
-			a.tellManager(log, notify.Stopping)
+			a.tellManager(log, sdnotify.Stopping)
 			log.Info("stopping: steps under way may end, a second signal ends at once", "drain", settled.Serve.Drain.String())
 		},
 	})
@@ -146,7 +146,7 @@ func (a *app) serve(ctx context.Context, more host.Options) (err error) {
 // tellManager tells a service manager how this process is, if one started it.
 // Who is not told may think that it hangs, so a failure is worth a line.
 func (a *app) tellManager(log *slog.Logger, states ...string) {
-	if err := notify.Send(a.env.Getenv, states...); err != nil {
+	if err := sdnotify.Send(a.env.Getenv, states...); err != nil {
 		log.Warn("the service manager is not told", "error", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/config"
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -28,10 +28,10 @@ import (
 // open, or the one that has it.
 type session struct {
 	host   *host.Host // nil when another process has the store
-	server *owner.Server
+	server *control.Server
 	client remote         // nil when this one has it
 	live   *client.Client // the same with its live feed; nil unless it serves
-	info   owner.Info     // of the other process
+	info   control.Info     // of the other process
 	away   bool           // that was named by a URL: it may not see our files
 	state  string         // folder of the store, also for a scratch session
 	temp   string         // folder to remove at the end
@@ -159,7 +159,7 @@ func (a *app) connect(ctx context.Context, reading bool) (*session, error) {
 // connectWith is connect with options for the case that this process opens it.
 func (a *app) connectWith(ctx context.Context, reading bool, opt host.Options) (*session, error) {
 	for began := time.Now(); ; {
-		if s, err := a.dial(ctx); !errors.Is(err, owner.ErrNobody) {
+		if s, err := a.dial(ctx); !errors.Is(err, control.ErrNobody) {
 			return s, err
 		}
 		if _, err := os.Stat(filepath.Join(a.state(), "store.db")); reading && errors.Is(err, os.ErrNotExist) {
@@ -187,7 +187,7 @@ func (a *app) seize(ctx context.Context, opt host.Options) (*session, error) {
 				return nil, a.held(ctx)
 			}
 		}
-		if err != nil && !errors.Is(err, owner.ErrNobody) {
+		if err != nil && !errors.Is(err, control.ErrNobody) {
 			return nil, err
 		}
 		s, err = a.open(ctx, opt)
@@ -224,10 +224,10 @@ func (a *app) open(ctx context.Context, opt host.Options) (*session, error) {
 	}
 	a.deadPlugins(h)
 	s := &session{host: h, state: h.State(), door: new(door)}
-	s.server, err = owner.Listen(owner.ServerOptions{
+	s.server, err = control.Listen(control.ServerOptions{
 		State: h.State(), Version: a.env.Version, Logger: opt.Logger,
 		Call:     s.answer,
-		Commands: func() []owner.Command { return commandsOf(h) },
+		Commands: func() []control.Command { return commandsOf(h) },
 		Runs:     func() []string { return liveRuns(h) },
 	})
 	if err != nil {
@@ -315,10 +315,10 @@ func (a *app) held(ctx context.Context) error {
 }
 
 // commandsOf describes the commands of a host to those who cannot see them.
-func commandsOf(h *host.Host) []owner.Command {
-	var list []owner.Command
+func commandsOf(h *host.Host) []control.Command {
+	var list []control.Command
 	for _, c := range h.Commands().List() {
-		list = append(list, owner.Command{Name: c.Name, Summary: c.Summary, Input: c.Input, Output: c.Output, ReadOnly: c.ReadOnly})
+		list = append(list, control.Command{Name: c.Name, Summary: c.Summary, Input: c.Input, Output: c.Output, ReadOnly: c.ReadOnly})
 	}
 	return list
 }

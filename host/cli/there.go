@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -19,7 +19,7 @@ import (
 func (a *app) dialServer(ctx context.Context) (*session, error) {
 	s, err := a.dial(ctx)
 	switch {
-	case errors.Is(err, owner.ErrNobody):
+	case errors.Is(err, control.ErrNobody):
 		return nil, nil //nolint:nilnil // nobody is an answer, and a usual one
 	case err != nil:
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -153,7 +153,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	if err != nil {
 		return nil, c.lost(ctx, r, err)
 	}
-	return nil, problem.Read("the server at "+c.base.Host, res.StatusCode, res.Header.Get("Content-Type"), body)
+	return nil, httpproblem.Read("the server at "+c.base.Host, res.StatusCode, res.Header.Get("Content-Type"), body)
 }
 
 func readAll(r io.Reader) ([]byte, error) {

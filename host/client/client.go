@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -70,7 +70,7 @@ func New(opt Options) (*Client, error) {
 // Local returns a client of the process that has the store of a state folder.
 // The kernel tells that process who asks, so there is no token.
 func Local(state string) *Client {
-	return newClient(&url.URL{Scheme: "http", Host: "sentinel"}, "", &http.Client{Transport: owner.Transport(state)})
+	return newClient(&url.URL{Scheme: "http", Host: "sentinel"}, "", &http.Client{Transport: control.Transport(state)})
 }
 
 // FromEnv returns the client that the environment names; ok is false if it

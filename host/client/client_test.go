@@ -19,8 +19,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/feed"
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/livefeed"
+	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -36,7 +36,7 @@ func (oneToken) Valid(t string) bool { return t == token }
 type world struct {
 	t    *testing.T
 	api  *api.API
-	feed *feed.Feed
+	feed *livefeed.Feed
 	srv  *httptest.Server
 
 	mu       sync.Mutex
@@ -76,8 +76,8 @@ func (w *world) on(name string, answer any) {
 }
 
 func newWorld(t *testing.T) (*world, *client.Client) {
-	w := &world{t: t, commands: map[string]func(*command.Call) (any, error){}, feed: feed.New(feed.Options{})}
-	sockets := feed.Handler(feed.HandlerOptions{Feed: w.feed, Version: "1"})
+	w := &world{t: t, commands: map[string]func(*command.Call) (any, error){}, feed: livefeed.New(livefeed.Options{})}
+	sockets := livefeed.Handler(livefeed.HandlerOptions{Feed: w.feed, Version: "1"})
 	var err error
 	w.api, err = api.New(api.Options{Commands: w, Tokens: oneToken{}, Feed: sockets, Logs: func(sentinels.RunID) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(strings.Repeat("{\"n\":1}\n", 2500))), nil
@@ -312,7 +312,7 @@ func TestLocal(t *testing.T) {
 	w, _ := newWorld(t)
 	w.on("sentinel/status", map[string]any{"id": "r1", "status": "running"})
 	state := t.TempDir()
-	s, err := owner.Listen(owner.ServerOptions{State: state, Handler: w.api.Local()})
+	s, err := control.Listen(control.ServerOptions{State: state, Handler: w.api.Local()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/sentinel-runtime/sentinel/host/problem"
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -175,7 +175,7 @@ func (w *watcher) dial(ctx context.Context, onPing func()) (*websocket.Conn, err
 		return nil, c.lost(ctx, r, err)
 	}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what cannot be read tells nothing
-	refusal := problem.Read("the server at "+c.base.Host, res.StatusCode, res.Header.Get("Content-Type"), body)
+	refusal := httpproblem.Read("the server at "+c.base.Host, res.StatusCode, res.Header.Get("Content-Type"), body)
 	if refusal.Code == abi.Unavailable {
 		return nil, refusal
 	}

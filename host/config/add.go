@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/regular"
-	"github.com/sentinel-runtime/sentinel/host/wholefile"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 )
 
 // Add puts an item at the end of a list of the configuration file, such as
@@ -23,7 +23,7 @@ func Add(file, key string, item any) error {
 	if err != nil {
 		return fmt.Errorf("add to %s: %w", key, err)
 	}
-	src, err := regular.Read(file, maxFile)
+	src, err := regularfile.Read(file, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		src, err = []byte("{}\n"), nil
 	}
@@ -128,7 +128,7 @@ func replace(file string, content []byte) error {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		file = target // the link stays
 	}
-	if err := wholefile.Replace(file, content, 0o600); err != nil {
+	if err := atomicfile.Replace(file, content, 0o600); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	return nil

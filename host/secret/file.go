@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/regular"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -17,7 +17,7 @@ func (s *Source) readFile(name, path string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", missing(name)
 	}
-	if errors.Is(err, regular.ErrKind) {
+	if errors.Is(err, regularfile.ErrKind) {
 		return "", unusable(name, "is in what is no regular file", "name the file that holds the value alone")
 	}
 	if abi.CodeOf(err) == abi.Denied {

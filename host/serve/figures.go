@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"github.com/sentinel-runtime/sentinel/host/metrics"
+	"github.com/sentinel-runtime/sentinel/host/ops/metrics"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"

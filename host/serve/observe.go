@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"github.com/sentinel-runtime/sentinel/host/feed"
+	"github.com/sentinel-runtime/sentinel/host/livefeed"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
@@ -26,7 +26,7 @@ func (s *Server) observer() runtime.Observer {
 			if c.Deleted {
 				kind = "deleted"
 			}
-			s.feed.Publish(feed.TopicSentinels, kind, c)
+			s.feed.Publish(livefeed.TopicSentinels, kind, c)
 			if told.Definition != nil {
 				told.Definition(c)
 			}
@@ -36,19 +36,19 @@ func (s *Server) observer() runtime.Observer {
 			if !h.OK {
 				kind = "unwell" // the engine has logged it
 			}
-			s.feed.Publish(feed.TopicHealth, kind, h)
+			s.feed.Publish(livefeed.TopicHealth, kind, h)
 			if told.Health != nil {
 				told.Health(h)
 			}
 		},
 		Plugin: func(p plugin.Info) {
-			s.feed.Publish(feed.TopicPlugins, string(p.State), p)
+			s.feed.Publish(livefeed.TopicPlugins, string(p.State), p)
 			if told.Plugin != nil {
 				told.Plugin(p)
 			}
 		},
 		Trigger: func(f runtime.TriggerFired) {
-			s.feed.Publish(feed.TopicTriggers, string(f.Outcome), f)
+			s.feed.Publish(livefeed.TopicTriggers, string(f.Outcome), f)
 			s.metrics.Trigger(f.Type, string(f.Outcome))
 			if told.Trigger != nil {
 				told.Trigger(f)

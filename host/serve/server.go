@@ -15,14 +15,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/config"
-	"github.com/sentinel-runtime/sentinel/host/feed"
-	"github.com/sentinel-runtime/sentinel/host/metrics"
-	"github.com/sentinel-runtime/sentinel/host/owner"
+	"github.com/sentinel-runtime/sentinel/host/livefeed"
+	"github.com/sentinel-runtime/sentinel/host/ops/metrics"
+	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
-	"github.com/sentinel-runtime/sentinel/host/regular"
-	"github.com/sentinel-runtime/sentinel/host/reload"
-	"github.com/sentinel-runtime/sentinel/host/tracing"
-	"github.com/sentinel-runtime/sentinel/host/trust"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/foldersync"
+	"github.com/sentinel-runtime/sentinel/host/ops/tracing"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	watch "github.com/sentinel-runtime/sentinel/triggers/files"
@@ -39,16 +39,16 @@ type Server struct {
 	opt     Options
 	log     *slog.Logger
 	host    *host.Host
-	feed    *feed.Feed
-	sockets *feed.Sockets
+	feed    *livefeed.Feed
+	sockets *livefeed.Sockets
 	metrics *metrics.Metrics
 	tracer  *tracing.Tracer // nil unless traces are wanted
-	folder  *reload.Reload
+	folder  *foldersync.Reload
 	api     *api.API
 	state   state
 
 	socketMu sync.Mutex
-	socket   *owner.Server // nil until there is space for it, and once it is closed
+	socket   *control.Server // nil until there is space for it, and once it is closed
 
 	life  context.Context // of Run; ended by Close
 	stop  context.CancelFunc
@@ -71,7 +71,7 @@ func Open(ctx context.Context, opt Options) (*Server, error) {
 	if opt.Version == "" {
 		opt.Version = "dev"
 	}
-	s := &Server{opt: opt, log: opt.Logger, ended: make(chan struct{}), feed: feed.New(feed.Options{})}
+	s := &Server{opt: opt, log: opt.Logger, ended: make(chan struct{}), feed: livefeed.New(livefeed.Options{})}
 	s.life, s.stop = context.WithCancel(context.Background())
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -102,7 +102,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	if s.folder, err = s.openFolder(); err != nil {
 		return err
 	}
-	s.sockets = feed.Handler(feed.HandlerOptions{
+	s.sockets = livefeed.Handler(livefeed.HandlerOptions{
 		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: watchers(),
 		AllowedOrigins: func(*http.Request) bool { return true }, // the API's guard has judged already
 	})
@@ -121,7 +121,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 func (s *Server) openSocket() error {
 	s.socketMu.Lock()
 	defer s.socketMu.Unlock()
-	socket, err := owner.Listen(owner.ServerOptions{
+	socket, err := control.Listen(control.ServerOptions{
 		State: s.host.State(), Version: s.opt.Version, Logger: s.log, Serves: true,
 		Runs: s.runs, Handler: s.api.Local(),
 	})
@@ -221,7 +221,7 @@ func (s *Server) Close() error {
 
 // openLog opens what a run told.
 func (s *Server) openLog(run sentinels.RunID) (io.ReadCloser, error) {
-	f, _, err := regular.Open(s.host.RunLog(run))
+	f, _, err := regularfile.Open(s.host.RunLog(run))
 	return f, err
 }
 
@@ -252,21 +252,21 @@ func (s *Server) openTracer(endpoint string) (*tracing.Tracer, error) {
 }
 
 // openFolder makes what follows the folders with definitions and plugins.
-func (s *Server) openFolder() (*reload.Reload, error) {
+func (s *Server) openFolder() (*foldersync.Reload, error) {
 	if err := os.MkdirAll(filepath.Join(s.host.Dir(), "sentinels"), 0o755); runtime.IsDiskFull(err) {
 		s.log.Warn("there is no folder of definitions yet", "error", err) // one that is made later is watched
 	} else if err != nil {
 		return nil, fmt.Errorf("make folder of definitions: %w", err)
 	}
 	rt := s.host.Runtime()
-	return reload.New(reload.Options{
+	return foldersync.New(foldersync.Options{
 		Dir: s.host.Dir(), Workspace: s.host.Workspace(), Marks: filepath.Join(s.host.State(), "files.json"),
 		Trust: s.host.Trust(), Definitions: rt, Plugins: rt, Lock: lock.Folder{Dir: filepath.Join(s.host.Dir(), "plugins")}, Logger: s.log,
 		Watch: watch.Options{Rescan: s.host.Settings().Serve.Rescan.Std()},
-		Changed: func(f reload.FileInfo) {
-			topic := feed.TopicSentinels
-			if f.Kind == reload.KindPlugin {
-				topic = feed.TopicPlugins
+		Changed: func(f foldersync.FileInfo) {
+			topic := livefeed.TopicSentinels
+			if f.Kind == foldersync.KindPlugin {
+				topic = livefeed.TopicPlugins
 			}
 			s.feed.Publish(topic, "file", f)
 		},

@@ -3,7 +3,7 @@ package serve
 import (
 	"context"
 
-	"github.com/sentinel-runtime/sentinel/host/feed"
+	"github.com/sentinel-runtime/sentinel/host/livefeed"
 )
 
 // tellEvents hands every event of the log to the feed, as it becomes durable.
@@ -21,6 +21,6 @@ func (s *Server) tellEvents(ctx context.Context) {
 		}
 		at = position
 		s.metrics.Event()
-		s.feed.Publish(feed.EventTopic(e.Name), e.Name, e)
+		s.feed.Publish(livefeed.EventTopic(e.Name), e.Name, e)
 	}
 }

@@ -1,5 +1,5 @@
 // Package files implements the trigger kind that fires when files change, and
-// its [Watcher], which package host/reload also uses.
+// its [Watcher], which package host/foldersync also uses.
 //
 // # State decides, not notifications
 //

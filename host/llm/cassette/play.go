@@ -9,7 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/llm/redact"
-	"github.com/sentinel-runtime/sentinel/host/regular"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -46,7 +46,7 @@ type Player struct {
 
 // Open reads a cassette.
 func Open(file string, o PlayOptions) (*Player, error) {
-	f, _, err := regular.Open(file)
+	f, _, err := regularfile.Open(file)
 	if err != nil {
 		return nil, &abi.Error{Code: abi.NotFound, Permanent: true, Message: "open cassette: " + err.Error()}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/sign"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/wire"
-	"github.com/sentinel-runtime/sentinel/host/regular"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -138,13 +138,13 @@ func unpacked(a *oci.Artifact, source string) parcel {
 
 // readBounded reads a regular file.
 func readBounded(name string, most int64) ([]byte, error) {
-	b, err := regular.Read(name, most)
+	b, err := regularfile.Read(name, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, abi.New(abi.NotFound, fmt.Sprintf("no file %q", name))
-	case errors.Is(err, regular.ErrKind):
+	case errors.Is(err, regularfile.ErrKind):
 		return nil, abi.New(abi.BadFields, fmt.Sprintf("%q is no file: want a regular file", name))
-	case errors.Is(err, regular.ErrSize):
+	case errors.Is(err, regularfile.ErrSize):
 		return nil, abi.New(abi.Limit, fmt.Sprintf("%q has more than %d bytes", name, most))
 	}
 	return b, err

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
-	"github.com/sentinel-runtime/sentinel/host/wholefile"
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 )
 
 // The keys of annotations, of the OCI image format.
@@ -67,7 +67,7 @@ func (p *Package) Write(file string) error {
 	if err := p.Artifact.WriteTar(&b); err != nil {
 		return fmt.Errorf("write package %q: %w", file, err)
 	}
-	if err := wholefile.Replace(file, b.Bytes(), 0o644); err != nil {
+	if err := atomicfile.Replace(file, b.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write package %q: %w", file, err)
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/regular"
-	"github.com/sentinel-runtime/sentinel/host/wholefile"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -25,11 +25,11 @@ func readKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, info, err := regular.Open(path)
+	f, info, err := regularfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if errors.Is(err, regular.ErrKind) {
+	if errors.Is(err, regularfile.ErrKind) {
 		return nil, badKey(path, err.Error(), "delete it; the next `sentinel plugin allow` makes a new one")
 	}
 	if err != nil {
@@ -69,13 +69,13 @@ func makeKey(path string) ([]byte, error) {
 	}
 	var key [keyBytes]byte
 	rand.Read(key[:]) // never fails
-	temp, err := wholefile.Temp(path, []byte(hex.EncodeToString(key[:])+"\n"), 0o600)
+	temp, err := atomicfile.Temp(path, []byte(hex.EncodeToString(key[:])+"\n"), 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("make key of the grants: %w", err)
 	}
 	// A link is refused where there is a file by now, which a rename would replace.
 	err = os.Link(temp, path)
-	err = errors.Join(ignore(err, fs.ErrExist), os.Remove(temp), wholefile.SyncDir(filepath.Dir(path)))
+	err = errors.Join(ignore(err, fs.ErrExist), os.Remove(temp), atomicfile.SyncDir(filepath.Dir(path)))
 	if err != nil {
 		return nil, fmt.Errorf("make key of the grants: %w", err)
 	}

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/trust"
-	"github.com/sentinel-runtime/sentinel/host/wholefile"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -276,7 +276,7 @@ func (s *Store) change(ctx context.Context, edit func(d *document, key []byte) e
 	if len(text) > maxFile {
 		return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("write grants: the file would have %d bytes, at most %d are read", len(text), maxFile)}
 	}
-	if err := wholefile.Replace(s.opt.File, text, 0o644); err != nil {
+	if err := atomicfile.Replace(s.opt.File, text, 0o644); err != nil {
 		return fmt.Errorf("write grants: %w", err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/examples/internal/lesson"
-	"github.com/sentinel-runtime/sentinel/host/folder"
+	"github.com/sentinel-runtime/sentinel/host/plugin/files"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -58,15 +58,15 @@ func (a allow) Grant(_ context.Context, p plugin.Info) (plugin.Grant, error) {
 	return plugin.Grant{Allow: p.Permissions, Folders: map[string]plugin.Folder{"data": {Path: a.dir}}}, nil
 }
 
-// files gives the plugin the host's own access to folders.
-type files struct{ *folder.Access }
+// folders gives the plugin the host's own access to folders.
+type folders struct{ *files.Access }
 
-func (f files) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessage, error) {
-	granted := map[string]folder.Folder{}
+func (f folders) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessage, error) {
+	granted := map[string]files.Folder{}
 	for word, to := range call.Grant.Folders {
-		granted[word] = folder.Folder{Path: to.Path, Write: to.Write}
+		granted[word] = files.Folder{Path: to.Path, Write: to.Write}
 	}
-	return f.Access.Do(ctx, folder.Call{Plugin: call.Plugin, Workspace: call.Workspace, Folders: granted, Request: call.Request})
+	return f.Access.Do(ctx, files.Call{Plugin: call.Plugin, Workspace: call.Workspace, Folders: granted, Request: call.Request})
 }
 
 // nothing is commands for sentinels that call none.
@@ -106,7 +106,7 @@ func TestSentinel(t *testing.T) {
 			{Name: "builtin", Wasm: plugins.Builtin, Trusted: true},
 			{Name: "grep_count.wasm", Wasm: func() ([]byte, error) { return wasm, nil }},
 		},
-		Grants: allow{dir}, Folders: files{folder.New(folder.Options{})}, Commands: nothing{},
+		Grants: allow{dir}, Folders: folders{files.New(files.Options{})}, Commands: nothing{},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sentinel-runtime/sentinel/host/regular"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -81,8 +81,8 @@ func (f Folder) Modules() ([]string, error) {
 
 // readBounded reads a regular file.
 func readBounded(path string, most int64) ([]byte, error) {
-	b, err := regular.Read(path, most)
-	if errors.Is(err, regular.ErrSize) {
+	b, err := regularfile.Read(path, most)
+	if errors.Is(err, regularfile.ErrSize) {
 		return nil, &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("read %q: more than %d bytes", path, most)}
 	}
 	return b, err

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/wholefile"
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -115,7 +115,7 @@ func (h *Held) write() error {
 	h.File.Format = format
 	text, err := h.File.encode()
 	if err == nil {
-		err = wholefile.Replace(h.Path(FileName), text, 0o644)
+		err = atomicfile.Replace(h.Path(FileName), text, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("write lock %q: %w", h.Path(FileName), err)
@@ -141,7 +141,7 @@ func (h *Held) Put(name string, module []byte, e Entry) error {
 	if err := h.at("announced"); err != nil {
 		return err
 	}
-	if err := wholefile.Replace(h.Path(name), module, 0o644); err != nil {
+	if err := atomicfile.Replace(h.Path(name), module, 0o644); err != nil {
 		return fmt.Errorf("write plugin %q: %w", h.Path(name), err)
 	}
 	if err := h.at("written"); err != nil {

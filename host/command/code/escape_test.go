@@ -1,0 +1,225 @@
+//go:build unix
+
+package code_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/command/code"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+const secret = "outside-secret"
+
+// outsideOf makes a folder beside the workspace with a file in it.
+func outsideOf(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte(secret), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func link(t *testing.T, target, name string) {
+	t.Helper()
+	if err := os.Symlink(target, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNothingOutsideIsReached(t *testing.T) {
+	b := newBench(t, code.Options{}, map[string]string{"in/f": "inside", "deep/er/x": ""})
+	out := outsideOf(t)
+	rel, err := filepath.Rel(b.dir, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link(t, out, filepath.Join(b.dir, "abs"))
+	link(t, rel, filepath.Join(b.dir, "rel"))
+	link(t, filepath.Join(out, "f"), filepath.Join(b.dir, "file"))
+	link(t, filepath.Join(out, "new"), filepath.Join(b.dir, "dangling"))
+	link(t, "../../abs", filepath.Join(b.dir, "deep/er/twice"))
+	link(t, "/proc/self/root"+out, filepath.Join(b.dir, "proc"))
+	link(t, "loop", filepath.Join(b.dir, "loop"))
+	link(t, "..", filepath.Join(b.dir, "up"))
+	for _, name := range []string{
+		"abs/f", "rel/f", "file", "dangling", "deep/er/twice/f", "proc/f", "loop", "loop/f", "up/" + filepath.Base(out) + "/f", "up/x", filepath.Join(out, "f"), "../" + filepath.Base(out) + "/f", "..", "in/../../x",
+	} {
+		for _, by := range []command.By{command.ByStep, command.ByModel} {
+			for _, c := range []struct {
+				name string
+				p    params
+			}{
+				{"code/read", params{}},
+				{"code/write", params{"content": "changed"}},
+				{"code/edit", params{"old": secret, "new": "changed"}},
+				{"code/search", params{"pattern": "."}},
+				{"code/tree", params{}},
+			} {
+				c.p["path"] = name
+				got, err := b.try(by, c.name, c.p)
+				if err == nil {
+					t.Errorf("%s %q as %s gave %v", c.name, name, by, got)
+				}
+			}
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(out, "f"))
+	entries, _ := os.ReadDir(out)
+	if err != nil || string(data) != secret || len(entries) != 1 {
+		t.Errorf("outside is now %q, %v, %v", data, entries, err)
+	}
+}
+
+func TestLinksInsideAreFollowed(t *testing.T) {
+	b := newBench(t, code.Options{}, map[string]string{"real/f": "x"})
+	link(t, "real", filepath.Join(b.dir, "dir"))
+	link(t, filepath.Join(b.dir, "real", "f"), filepath.Join(b.dir, "file"))
+	link(t, "../dir/./f", filepath.Join(b.dir, "real", "again"))
+	for _, name := range []string{"dir/f", "file", "real/again"} {
+		if got := b.do("code/read", params{"path": name}); got["path"] != "real/f" {
+			t.Errorf("%q led to %v", name, got["path"])
+		}
+	}
+	b.do("code/write", params{"path": "file", "content": "y"})
+	if info, err := os.Lstat(filepath.Join(b.dir, "file")); err != nil || info.Mode()&os.ModeSymlink == 0 || b.get("real/f") != "y" {
+		t.Errorf("writing through a link: %v, %v, %q", info, err, b.get("real/f"))
+	}
+}
+
+func TestOddFilesAreRefused(t *testing.T) {
+	b := newBench(t, code.Options{}, map[string]string{"one": "x"})
+	if err := syscall.Mkfifo(filepath.Join(b.dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(b.dir, "one"), filepath.Join(b.dir, "two")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.try(command.ByStep, "code/read", params{"path": "pipe"}); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("read a pipe: %v", err)
+	}
+	for _, name := range []string{"pipe", "one", "two"} {
+		if _, err := b.try(command.ByStep, "code/write", params{"path": name, "content": "y"}); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("write %s: %v", name, err)
+		}
+	}
+	if got := b.do("code/search", params{"pattern": "x"}); got["files"] != 2.0 {
+		t.Errorf("searched %v files, want the two that are regular", got["files"])
+	}
+}
+
+func TestModelsDoNotSteerTools(t *testing.T) {
+	b := newBench(t, code.Options{}, map[string]string{".git/hooks/pre-commit": "old", ".sentinel/state/token": "tok", "ok.txt": "x"})
+	link(t, ".git/hooks", filepath.Join(b.dir, "innocent"))
+	link(t, ".npmrc", filepath.Join(b.dir, "notes.txt"))
+	link(t, ".sentinel/state", filepath.Join(b.dir, "data"))
+	denied := []string{
+		".git/hooks/pre-commit", "innocent/pre-commit", "innocent/post-commit", ".GIT/config", ".git/new/x", "notes.txt", ".sentinel/sentinels/x.json", ".continuum/sentinels/x.json",
+		".github/workflows/ci.yml", ".vscode/tasks.json", ".claude/settings.json", ".mcp.json", ".envrc", "sub/.gitattributes", ".idea/a/b/c", "ok/../.bashrc",
+	}
+	for _, name := range denied {
+		_, err := b.try(command.ByModel, "code/write", params{"path": name, "content": "evil"})
+		if abi.CodeOf(err) != abi.Denied {
+			t.Errorf("write %q: %v", name, err)
+		}
+	}
+	if _, err := b.try(command.ByModel, "code/edit", params{"path": "innocent/pre-commit", "old": "old", "new": "evil"}); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("edit through a link: %v", err)
+	}
+	for _, name := range []string{".vscode", ".claude", ".git/new", ".idea"} {
+		if _, err := os.Lstat(filepath.Join(b.dir, name)); err == nil {
+			t.Errorf("%s was made", name)
+		}
+	}
+	for _, name := range []string{".sentinel/state/token", "data/token"} {
+		if _, err := b.try(command.ByModel, "code/read", params{"path": name}); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("read %q: %v", name, err)
+		}
+	}
+	for _, p := range []params{{"pattern": "tok", "all": true}, {"pattern": "tok", "path": ".sentinel", "all": true}} {
+		if got, err := b.try(command.ByModel, "code/search", p); err != nil || len(got["matches"].([]any)) > 0 {
+			t.Errorf("search found the token: %v, %v", got, err)
+		}
+	}
+	if _, err := b.try(command.ByModel, "code/write", params{"path": "ok.txt", "content": "y"}); err != nil {
+		t.Errorf("an ordinary file: %v", err)
+	}
+	b.do("code/write", params{"path": ".vscode/tasks.json", "content": "{}"}) // a step may
+}
+
+// TestSymlinkRace flips a folder between a real one, a link outside and a link
+// to the hooks, while reads, writes and searches go on.
+func TestSymlinkRace(t *testing.T) {
+	b := newBench(t, code.Options{}, map[string]string{"a/f": "inside", ".git/hooks/f": "hook"})
+	out := outsideOf(t)
+	flips := 10_000
+	if testing.Short() {
+		flips = 1_000
+	}
+	var over, through atomic.Bool // through: a read and a write came through
+	var group sync.WaitGroup
+	group.Go(func() {
+		defer over.Store(true)
+		dir, spare := filepath.Join(b.dir, "a"), filepath.Join(b.dir, "spare")
+		// On a busy machine the other side may see little of so many flips.
+		for i := 0; i < flips || !through.Load() && i < 200*flips; i++ {
+			target := out
+			if i%2 == 0 {
+				target = ".git/hooks"
+			}
+			// A write that makes missing folders may get in between.
+			for os.Rename(dir, spare) != nil || os.Symlink(target, dir) != nil {
+				if os.Rename(spare, dir) != nil {
+					_ = os.RemoveAll(dir)
+					_ = os.Rename(spare, dir)
+				}
+			}
+			_ = os.Remove(dir)
+			for os.Rename(spare, dir) != nil {
+				_ = os.RemoveAll(dir)
+			}
+		}
+	})
+	reads, writes := 0, 0
+	for !over.Load() {
+		if got, err := b.try(command.ByModel, "code/read", params{"path": "a/f"}); err == nil {
+			reads++
+			if strings.Contains(got["content"].(string), secret) {
+				t.Fatal("read outside")
+			}
+		}
+		if _, err := b.try(command.ByModel, "code/write", params{"path": "a/f", "content": "inside"}); err == nil {
+			writes++
+		}
+		if _, err := b.try(command.ByModel, "code/write", params{"path": "a/new/g", "content": "inside"}); err == nil {
+			writes++
+		}
+		through.Store(reads > 0 && writes > 0)
+		if got, err := b.try(command.ByModel, "code/search", params{"pattern": secret}); err == nil && len(got["matches"].([]any)) > 0 {
+			t.Fatal("searched outside")
+		}
+	}
+	group.Wait()
+	if reads == 0 || writes == 0 {
+		t.Errorf("%d reads and %d writes came through: the race shows nothing", reads, writes)
+	}
+	if data, err := os.ReadFile(filepath.Join(out, "f")); err != nil || string(data) != secret {
+		t.Errorf("outside is now %q, %v", data, err)
+	}
+	for _, dir := range []string{out, filepath.Join(b.dir, ".git/hooks")} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("%s now has %v, %v", dir, entries, err)
+		}
+	}
+	if b.get(".git/hooks/f") != "hook" {
+		t.Error("the hook was changed")
+	}
+}

@@ -1,0 +1,231 @@
+package code_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/command/code"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A steered is a file that tells a program which code/verify starts what to run.
+type steered struct {
+	tool  string // the program that obeys the file
+	file  string
+	text  string            // CANARY is the path of a file that the planted code makes
+	files map[string]string // the project around it
+	full  bool              // with fullTest
+	// allowed files may be written by models, so they must lead to nothing.
+	allowed bool
+}
+
+// steerings are every way that is known to have a tool of code/verify run
+// something by one file of the project. Files that no tool on the test machine
+// obeys are still tried for being refused.
+var steerings = []steered{
+	{tool: "make", file: "Makefile", text: "build:\n\ttouch CANARY\n"},
+	{tool: "make", file: "Makefile", text: "X := $(shell touch CANARY)\nall:\n"},
+	{tool: "make", file: "GNUmakefile", text: "build:\n\ttouch CANARY\n", files: map[string]string{"Makefile": "build:\n"}},
+	{tool: "make", file: "makefile", text: "build:\n\ttouch CANARY\n", files: map[string]string{"Makefile": "build:\n"}},
+	{tool: "make", file: "rules.mk", text: "X := $(shell touch CANARY)\n", files: map[string]string{"Makefile": "include rules.mk\nbuild:\n"}},
+	{tool: "npm", file: "package.json", text: `{"scripts":{"build":"touch CANARY"}}`},
+	{tool: "npm", file: "package.json", text: `{"scripts":{"test":"touch CANARY"}}`, full: true},
+	{tool: "npm", file: "package.json", text: `{"scripts":{"prebuild":"touch CANARY","build":"true"}}`},
+	{tool: "npm", file: ".npmrc", text: "script-shell=EVIL\n", files: map[string]string{"package.json": `{"scripts":{"build":"true"}}`}},
+	{tool: "npm", file: "node_modules/.bin/tsc", text: "#!/bin/sh\ntouch CANARY\n", files: map[string]string{"package.json": `{"scripts":{"build":"tsc"}}`}},
+	{tool: "pnpm", file: "pnpm-workspace.yaml", text: "scriptShell: EVIL\n", files: map[string]string{"package.json": `{"scripts":{"build":"true"}}`, "pnpm-lock.yaml": ""}},
+	{tool: "pnpm", file: ".pnpmfile.cjs", text: "require('child_process').execSync('touch CANARY')\n"},
+	{tool: "yarn", file: ".yarnrc.yml", text: "yarnPath: EVIL\n", files: map[string]string{"package.json": `{"scripts":{"build":"true"}}`, "yarn.lock": ""}},
+	{tool: "yarn", file: ".yarnrc", text: "yarn-path \"EVIL\"\n"},
+	{tool: "yarn", file: ".yarn/releases/yarn.cjs", text: "x"},
+	{tool: "yarn", file: ".pnp.cjs", text: "x"},
+	{tool: "bun", file: "bunfig.toml", text: "preload = [\"EVIL\"]\n"},
+	{tool: "cargo", file: "build.rs", text: `fn main() { std::fs::write("CANARY", "").unwrap(); }`, files: crate},
+	{tool: "cargo", file: "Cargo.toml", text: "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\nbuild = \"notes.txt\"\n", files: map[string]string{
+		"src/lib.rs": "", "Cargo.toml": "", "notes.txt": `fn main() { std::fs::write("CANARY", "").unwrap(); }`,
+	}},
+	{tool: "cargo", file: ".cargo/config.toml", text: "[build]\nrustc-wrapper = \"EVIL\"\n", files: crate},
+	{tool: "rustup", file: "rust-toolchain.toml", text: "[toolchain]\npath = \"TOOLCHAIN\"\n", files: crate},
+	{tool: "rustup", file: "rust-toolchain", text: "[toolchain]\npath = \"TOOLCHAIN\"\n", files: crate},
+	{tool: "go", file: "go.mod", text: "module x\n\ngo 1.21\n\ntoolchain go1.999.0-canary\n", files: map[string]string{"x.go": "package x\n"}, allowed: true},
+	{tool: "go", file: "go.work", text: "go 1.21\n\ntoolchain go1.999.0-canary\n\nuse .\n", files: map[string]string{"x.go": "package x\n", "go.mod": "module x\n\ngo 1.21\n"}, allowed: true},
+	{tool: "git", file: ".git/hooks/post-checkout", text: "#!/bin/sh\ntouch CANARY\n"},
+	{tool: "git", file: ".git/config", text: "[core]\n\tfsmonitor = EVIL\n"},
+	{tool: "git", file: ".gitattributes", text: "* filter=evil\n"},
+}
+
+var crate = map[string]string{"Cargo.toml": "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n", "src/lib.rs": ""}
+
+// verified are the tools whose programs code/verify starts; git belongs to code/git
+// and has tests of its own for what it would run.
+var verified = map[string]bool{"make": true, "npm": true, "pnpm": true, "yarn": true, "bun": true, "cargo": true, "rustup": true, "go": true}
+
+// newSteered makes the project of a case. PATH holds a program that Go takes for a
+// toolchain of the name in the case.
+func newSteered(t *testing.T, s steered) (b *bench, text, canary string) {
+	t.Helper()
+	outside := t.TempDir()
+	canary = filepath.Join(outside, "canary")
+	evil := filepath.Join(outside, "go1.999.0-canary")
+	for _, program := range []string{evil, filepath.Join(outside, "toolchain", "bin", "cargo"), filepath.Join(outside, "toolchain", "bin", "rustc")} {
+		if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(program, []byte("#!/bin/sh\ntouch "+canary+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", os.Getenv("PATH")+string(os.PathListSeparator)+outside)
+	t.Setenv("GOTOOLCHAIN", "") // to have it restored
+	if err := os.Unsetenv("GOTOOLCHAIN"); err != nil {
+		t.Fatal(err)
+	}
+	fill := strings.NewReplacer("CANARY", canary, "EVIL", evil, "TOOLCHAIN", filepath.Join(outside, "toolchain"))
+	files := map[string]string{}
+	for name, text := range s.files {
+		files[name] = fill.Replace(text)
+	}
+	return newBench(t, code.Options{Run: execute}, files), fill.Replace(s.text), canary
+}
+
+// execute runs a program as the host does, with the variables of the call.
+func execute(ctx context.Context, call *command.Call, dir string, argv []string) (int, string, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = filepath.Join(call.Workspace, dir)
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "CARGO_NET_OFFLINE=true")
+	for name, value := range call.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		return 0, "", err
+	}
+	return cmd.ProcessState.ExitCode(), string(out), nil
+}
+
+// asModel calls a command as a model whose step lists tools.
+func (b *bench) asModel(tools []string, name string, p params) error {
+	b.t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_, err = b.reg.Call(b.t.Context(), &command.Call{Command: name, Params: text, By: command.ByModel, Tools: tools, Workspace: b.dir})
+	return err
+}
+
+// TestModelsExecuteNothingWithoutAGrant tries, for every tool, to have a model
+// with patterns for tools run code: it writes the file that the tool obeys, then
+// verifies, and a step of the definition verifies after it.
+func TestModelsExecuteNothingWithoutAGrant(t *testing.T) {
+	for _, s := range steerings {
+		t.Run(fmt.Sprintf("%s %s", s.tool, s.file), func(t *testing.T) {
+			b, text, canary := newSteered(t, s)
+			for _, tools := range [][]string{{"*"}, {"code/*"}, {"code/write", "code/edit"}, nil} {
+				err := b.asModel(tools, "code/write", params{"path": s.file, "content": text})
+				if denied := abi.CodeOf(err) == abi.Denied; denied == s.allowed || err != nil && !denied {
+					t.Errorf("%q: write: got %v, want denied: %v", tools, err, !s.allowed)
+				}
+				if err := b.asModel(tools, "code/verify", params{"fullTest": true}); abi.CodeOf(err) != abi.Denied {
+					t.Errorf("%q: verify: got %v, want denied", tools, err)
+				}
+			}
+			if s.allowed { // what it wrote is there, and a step verifies
+				if _, err := b.try(command.ByStep, "code/verify", params{"fullTest": true}); err != nil {
+					t.Logf("verify: %v", err)
+				}
+			}
+			if _, err := os.Stat(canary); err == nil {
+				t.Error("code ran")
+			}
+		})
+	}
+}
+
+// TestModelsEditNothingThatSteersABuild: an edit of a file that is there is a
+// write, too.
+func TestModelsEditNothingThatSteersABuild(t *testing.T) {
+	b := newBench(t, code.Options{}, map[string]string{"Makefile": "build:\n\tcc a.c\n", "sub/package.json": "{}"})
+	if err := os.Symlink("Makefile", filepath.Join(b.dir, "notes.txt")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Makefile", "notes.txt", "sub/../Makefile"} {
+		if err := b.asModel([]string{"*"}, "code/edit", params{"path": name, "old": "cc a.c", "new": "evil"}); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s: got %v, want denied", name, err)
+		}
+	}
+	if got := b.get("Makefile"); strings.Contains(got, "evil") {
+		t.Errorf("the file is %q", got)
+	}
+}
+
+// TestModelThatMayExecuteEditsTheBuild: where the step names a command that
+// executes code, the file gives nothing that the model has not got.
+func TestModelThatMayExecuteEditsTheBuild(t *testing.T) {
+	run := func(context.Context, *command.Call, string, []string) (int, string, error) { return 0, "", nil }
+	b := newBench(t, code.Options{Run: run}, nil)
+	tools := []string{"code/write", "code/verify"}
+	if err := b.asModel(tools, "code/write", params{"path": "Makefile", "content": "build:\n"}); err != nil {
+		t.Error(err)
+	}
+	if err := b.asModel(tools, "code/verify", nil); err != nil {
+		t.Error(err)
+	}
+	if err := b.asModel(tools, "code/write", params{"path": ".npmrc", "content": "x"}); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("a file that steers tools outside of the build: got %v, want denied", err)
+	}
+}
+
+// TestSteeringFilesSteer proves that the files of the test above are what it takes
+// them for: written by a person, they do run code where the tool is installed.
+func TestSteeringFilesSteer(t *testing.T) {
+	for _, s := range steerings {
+		if !verified[s.tool] {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s %s", s.tool, s.file), func(t *testing.T) {
+			if _, err := exec.LookPath(s.tool); err != nil {
+				t.Skipf("%s is not on this machine", s.tool)
+			}
+			b, text, canary := newSteered(t, s)
+			t.Setenv("GOTOOLCHAIN", "auto") // what Go does by itself
+			b.put(s.file, text)
+			if err := os.Chmod(filepath.Join(b.dir, s.file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			out, err := b.try(command.ByStep, "code/verify", params{"fullTest": s.full})
+			if _, missing := os.Stat(canary); missing != nil {
+				t.Errorf("nothing ran: %v, %v", out, err)
+			}
+		})
+	}
+}
+
+// TestEveryToolHasACase fails when code/verify starts another program and no case
+// lists the files that steer it.
+func TestEveryToolHasACase(t *testing.T) {
+	tried := map[string]bool{}
+	for _, s := range steerings {
+		tried[s.tool] = true
+	}
+	text := map[string]string{"package.json": `{"scripts":{"build":"x"}}`}
+	for _, marker := range code.Markers() {
+		for _, lock := range []string{"none", "pnpm-lock.yaml", "yarn.lock", "bun.lock"} {
+			run := func(_ context.Context, _ *command.Call, _ string, argv []string) (int, string, error) {
+				if !tried[argv[0]] {
+					t.Errorf("%s beside %s: no case tries to steer %q", marker, lock, argv[0])
+				}
+				return 0, "", nil
+			}
+			b := newBench(t, code.Options{Run: run}, map[string]string{marker: text[marker], lock: ""})
+			b.do("code/verify", params{"fullTest": true})
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package sentinel
+
+import (
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"reflect"
+)
+
+// Options say what the commands steer.
+type Options struct {
+	Runtime *runtime.Runtime // required
+	// Workspace is where a run works that neither the call nor the definition
+	// places. Default: the caller's workspace.
+	Workspace string
+	// Dir is the folder whose sentinels, recipes and plugins travel with what
+	// needs them. Default: .sentinel in the caller's workspace.
+	Dir string
+	// Plugins is a folder with further plugins. Default none.
+	Plugins string
+	// Definitions are told before a definition is edited and after, so that its
+	// file and the store say the same. Default nil: definitions live in no files.
+	Definitions Definitions
+	// Trust decides which files are obeyed. Default: those that are the user's or
+	// root's alone, with the folders above.
+	Trust *trust.Policy
+}
+
+type family struct {
+	rt  *runtime.Runtime
+	opt Options
+}
+
+// Commands returns the family sentinel/*. All of it is private: what a model
+// may steer is for the author of its step to say.
+func Commands(opt Options) []command.Command {
+	f := family{opt.Runtime, opt}
+	read := command.Options{ReadOnly: true, Idempotent: true, Private: true}
+	write := command.Options{Idempotent: true, Private: true}
+	change := command.Options{Private: true}
+	trace := read
+	trace.Recursive = []reflect.Type{reflect.TypeFor[runtime.TraceStep]()}
+	return []command.Command{
+		command.New("sentinel/create", "Define a sentinel, from a file or from its parts.", write, f.create),
+		command.New("sentinel/load", "Define the sentinels of a file or folder, or of the project.", write, f.load),
+		command.New("sentinel/export", "Show the newest definition of a sentinel, or pack sentinels into a bundle.", read, f.export),
+		command.New("sentinel/import", "Take in a bundle of sentinels, or a definition: all of it or nothing.", write, f.take),
+		command.New("sentinel/deploy", "Put a sentinel and what it needs into the folder of another project.", write, f.deploy),
+		command.New("sentinel/start", "Start a run of a defined sentinel, or of a definition that comes along.", write, f.start),
+		command.New("sentinel/stop", "Stop a run and everything it started.", change, f.stop),
+		command.New("sentinel/pause", "Hold a run back at its next step; of a sentinel without one, its triggers.", write, f.pause),
+		command.New("sentinel/resume", "Resume a paused run, paused triggers, or a run whose process ended.", change, f.resume),
+		command.New("sentinel/retry", "Begin a run's work again in a new run, from its start or at a step.", write, f.retry),
+		command.New("sentinel/fork", "Begin an iteration of a run again in a new run, with a step changed if wanted.", write, f.fork),
+		command.New("sentinel/decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt.", change, f.decide),
+		command.New("sentinel/status", "Show where a run, or the newest run of a sentinel, stands.", read, f.status),
+		command.New("sentinel/result", "Show how a run, or the newest run of a sentinel, ended.", read, f.result),
+		command.New("sentinel/list", "List defined sentinels and runs.", read, f.list),
+		command.New("sentinel/triggers", "Show what triggers wait for, and what became of what they fired.", read, f.triggers),
+		command.New("sentinel/trace", "Show what a run did: iterations, steps, attempts and host calls.", trace, f.trace),
+		command.New("sentinel/update", "Put another definition in the place of a sentinel's.", write, f.update),
+		command.New("sentinel/delete", "Delete a sentinel; its runs go on, its revisions stay readable.", change, f.remove),
+		command.New("sentinel/revisions", "List the revisions of a sentinel: when, by whom, why.", read, f.revisions),
+		command.New("sentinel/revision", "Show one revision of a sentinel.", read, f.revision),
+		command.New("sentinel/diff", "Show what two revisions of a sentinel do not have in common.", read, f.diff),
+		command.New("sentinel/rollback", "Bring back the content of an earlier revision, as a new one.", write, f.rollback),
+		command.New("sentinel/step/add", "Add a step; runs use it from their next iteration on.", change, f.stepAdd),
+		command.New("sentinel/step/update", "Change a step; runs use it from their next iteration on.", write, f.stepUpdate),
+		command.New("sentinel/step/remove", "Remove a step; runs do without it from their next iteration on.", change, f.stepRemove),
+		command.New("sentinel/step/list", "List the steps of a sentinel or a run, with their addresses and how they stand.", read, f.stepList),
+	}
+}

@@ -1,0 +1,200 @@
+package shell
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command/shell/supervise"
+)
+
+// process is a running command below a supervisor, which owns all that the command
+// starts.
+//
+// # Concurrency
+//
+// Safe for concurrent use. What listen sets is read behind exited and ended.
+type process struct {
+	pid   int    // of the command
+	start uint64 // start time of the command
+
+	how starting
+	in  *os.File // what the command reads is written here, nil for nothing
+
+	mu sync.Mutex  // guards s, which is not ours any more after wait
+	s  *supervisor // nil then
+
+	exited chan struct{} // closed when the command has ended, or the supervisor has
+	ended  chan struct{} // closed when the tree has ended, or the supervisor has
+	status syscall.WaitStatus
+	known  bool  // status is that of the command
+	killed int   // processes besides the command
+	left   []int // pids of processes that could not be killed
+	whole  bool  // the supervisor has reported the end of the tree
+}
+
+// startProcess starts the command of cmd below a supervisor.
+func startProcess(cmd *exec.Cmd, how starting) (*process, error) {
+	p := &process{how: how, exited: make(chan struct{}), ended: make(chan struct{})}
+	input, err := p.input(cmd.Stdin)
+	if err != nil {
+		return nil, startError(cmd.Args[0], err)
+	}
+	defer input.Close() // the command has it by then
+	spec := supervise.Spec{File: how.file, Path: cmd.Path, Dir: cmd.Dir, Args: cmd.Args, Env: cmd.Env}
+	files := []*os.File{input, cmd.Stdout.(*os.File), cmd.Stderr.(*os.File)}
+	if p.s, err = how.pool.take(); err == nil {
+		p.pid, p.start, err = p.s.start(spec, files)
+	}
+	if err != nil {
+		p.closeInput()
+		if p.s != nil {
+			p.abandon()
+		}
+		return nil, err
+	}
+	go p.listen(p.s) // ends with the tree
+	return p, nil
+}
+
+// abandon gives a supervisor back that has started no command, or ends it with what
+// it may have started.
+func (p *process) abandon() {
+	if !p.s.fresh {
+		p.s.close()
+		<-p.s.gone
+		p.search(p.s)
+	}
+	p.how.pool.put(p.s)
+}
+
+// search ends what can be found of a tree without its supervisor, and returns how many
+// processes it killed.
+func (p *process) search(s *supervisor) int {
+	killed := endTree(func(table []proc) []proc { return treeOf(table, p.pid, p.start, p.how.cookie) })
+	if p.how.adopts {
+		startGate.Lock()
+		defer startGate.Unlock()
+		killed += endTree(func(table []proc) []proc { return adopted(table, s.since) })
+	}
+	return killed
+}
+
+// input returns the file that a command reads, and writes what is in from to it.
+func (p *process) input(from io.Reader) (*os.File, error) {
+	if from == nil {
+		return os.Open(os.DevNull)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in = w
+	go func() { // ends when all is written, or the pipe is closed, by wait at the latest
+		_, _ = io.Copy(w, from) // a command need not read its input to the end
+		_ = w.Close()
+	}()
+	return r, nil
+}
+
+// closeInput ends the writing of input that the command does not read.
+func (p *process) closeInput() {
+	if p.in != nil {
+		_ = p.in.Close() // closed already is as good
+	}
+}
+
+// listen takes the reports about one command.
+func (p *process) listen(s *supervisor) {
+	for !p.whole {
+		kind, numbers, err := s.report()
+		if err != nil {
+			break // it has ended
+		}
+		switch {
+		case kind == supervise.ReportExited && len(numbers) == 1 && !p.known:
+			p.status, p.known = syscall.WaitStatus(numbers[0]), true
+			close(p.exited)
+		case kind == supervise.ReportEnded && len(numbers) >= 1:
+			p.killed, p.left, p.whole = numbers[0], numbers[1:], true
+		}
+	}
+	if !p.whole {
+		s.close()
+		<-s.gone
+	}
+	if !p.known {
+		close(p.exited)
+	}
+	close(p.ended)
+}
+
+// terminate asks the command's process group to end.
+func (p *process) terminate() { p.order(supervise.OrderTerminate) }
+
+// kill ends the whole tree.
+func (p *process) kill() { p.order(supervise.OrderKill) }
+
+func (p *process) order(o byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.s != nil { // else it may have another command by now
+		p.s.order(o)
+	}
+}
+
+// superviseTime is how long a supervisor may take to end a tree: its own limit of
+// 5 s, and as much again for a busy machine.
+const superviseTime = 10 * time.Second
+
+// wait returns when nothing of the tree is left that can be ended. It is called once,
+// when the command has ended or kill was called.
+func (p *process) wait() (e ending) {
+	p.mu.Lock()
+	s := p.s
+	p.mu.Unlock()
+	t := time.NewTimer(superviseTime)
+	defer t.Stop()
+	select {
+	case <-p.ended:
+	case <-t.C: // it hangs: end it from here, after what is below it
+		e.killed += endTree(func(table []proc) []proc { return below(table, s.pid()) })
+		_ = s.cmd.Process.Kill()
+		<-p.ended
+	}
+	p.mu.Lock()
+	p.s = nil
+	p.mu.Unlock()
+	p.closeInput()
+	switch {
+	case !p.whole:
+		e.lost = true
+		e.killed += p.search(s)
+	default:
+		s.fresh = len(p.left) == 0
+		p.how.pool.put(s)
+	}
+	e.killed, e.left = e.killed+p.killed, p.left
+	return e
+}
+
+// exit returns how the command ended; -1 if that is not known.
+func (p *process) exit() (code int, signal string) {
+	if !p.known {
+		return -1, ""
+	}
+	return exitOf(p.status)
+}
+
+// root is the pid of the process above all those of the command, 0 for none.
+func (p *process) root() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.s == nil {
+		return 0
+	}
+	return p.s.pid()
+}

@@ -1,0 +1,583 @@
+//go:build unix
+
+package shell_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/shell"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// bench is a manager with its commands and a workspace.
+type bench struct {
+	t   *testing.T
+	m   *shell.Manager
+	reg *command.Registry
+	dir string
+}
+
+func newBench(t *testing.T, opt shell.Options) *bench {
+	t.Helper()
+	if opt.Dir == "" {
+		opt.Dir = t.TempDir()
+	}
+	m, err := shell.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	reg, err := command.NewRegistry(shell.Commands(m)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{t, m, reg, t.TempDir()}
+}
+
+type params map[string]any
+
+// out has the fields of all answers that tests look at.
+type out struct {
+	ExecutionID string
+	Running     bool
+	Killed      bool
+	Success     *bool
+	ExitCode    *int
+	Signal      string
+	Output      string
+	Lines       []shell.Line
+	Text        string
+	Finished    bool
+	TimedOut    bool
+	Lost        bool
+	Dropped     int
+	Stderr      string
+	ZeroBytes   int64
+	Cursor      int
+}
+
+func (b *bench) call(ctx context.Context, name string, call command.Call, p params) (out, error) {
+	b.t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	call.Command, call.Params, call.Workspace = name, text, b.dir
+	if call.By == "" {
+		call.By, call.Run = command.ByStep, "run-1"
+	}
+	answer, err := b.reg.Call(ctx, &call)
+	var o out
+	if err != nil {
+		return o, err
+	}
+	if len(answer) > 256<<10 {
+		b.t.Errorf("%s: an answer of %d bytes", name, len(answer))
+	}
+	if name == "code/shell/list" || name == "code/shell/status" {
+		return o, nil
+	}
+	if err := json.Unmarshal(answer, &o); err != nil {
+		b.t.Fatal(err)
+	}
+	return o, nil
+}
+
+func (b *bench) do(name string, p params) out {
+	b.t.Helper()
+	o, err := b.call(b.t.Context(), name, command.Call{}, p)
+	if err != nil {
+		b.t.Fatalf("%s %v: %v", name, p, err)
+	}
+	return o
+}
+
+func texts(lines []shell.Line) (t []string) {
+	for _, l := range lines {
+		t = append(t, l.Classification+" "+l.Text)
+	}
+	return t
+}
+
+func TestExecute(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	if err := os.Mkdir(filepath.Join(b.dir, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	real, err := filepath.EvalSymlinks(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		in   params
+		code int
+		want string
+	}{
+		{"line", params{"command": "echo a | tr a b"}, 0, "b\n"},
+		{"exit code", params{"command": "echo x; exit 3"}, 3, "x\n"},
+		{"no such command in a line", params{"command": "no-such-program-here 2>/dev/null"}, 127, ""},
+		{"argv", params{"argv": []string{"printf", "%s|", "a b", "$HOME", "'"}}, 0, "a b|$HOME|'|\n"},
+		{"args", params{"command": "printf '%s|'", "args": []string{"a b", "$(id)", "`id`", "\"", "-n"}}, 0, "a b|$(id)|`id`|\"|-n|\n"},
+		{"stdin", params{"command": "cat", "stdin": "hello"}, 0, "hello\n"},
+		{"no stdin", params{"command": "cat"}, 0, ""},
+		{"cwd", params{"command": "pwd; echo $PWD", "cwd": "sub"}, 0, real + "/sub\n" + real + "/sub\n"},
+		{"env", params{"command": `echo "$A-$TERM-$CI"`, "env": params{"A": "x y; z"}}, 0, "x y; z-dumb-true\n"},
+		{"both streams", params{"command": "echo out; echo err >&2"}, 0, "err\nout\n"},
+		{"signal", params{"command": "kill -9 $$"}, 137, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := b.do("code/shell/execute", tt.in)
+			lines := strings.SplitAfter(o.Output, "\n")
+			if tt.name == "both streams" { // their order is not ours to say
+				if len(lines) == 3 && lines[0] == "out\n" {
+					lines[0], lines[1] = lines[1], lines[0]
+				}
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(lines, "")); diff != "" {
+				t.Error(diff)
+			}
+			if *o.ExitCode != tt.code || *o.Success != (tt.code == 0) {
+				t.Errorf("exit code %d, success %v", *o.ExitCode, *o.Success)
+			}
+		})
+	}
+}
+
+func TestExecuteErrors(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	if err := os.Symlink("/", filepath.Join(b.dir, "root")); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		in   params
+		code abi.Code
+	}{
+		{"nothing", params{}, abi.BadFields},
+		{"both", params{"command": "a", "argv": []string{"a"}}, abi.BadFields},
+		{"no program", params{"argv": []string{"no-such-program-here"}}, abi.NotFound},
+		{"cwd outside", params{"command": "true", "cwd": ".."}, abi.Denied},
+		{"cwd through a link", params{"command": "true", "cwd": "root/tmp"}, abi.Denied},
+		{"cwd missing", params{"command": "true", "cwd": "nope"}, abi.NotFound},
+		{"bad variable", params{"command": "true", "env": params{"A=B": "x"}}, abi.BadFields},
+		{"variable too long", params{"command": "true", "env": params{"A": strings.Repeat("x", 200<<10)}}, abi.Limit},
+		{"bad rule", params{"command": "true", "rules": []params{{"pattern": "("}}}, abi.BadFields},
+		{"time", params{"command": "echo begun; sleep 60", "timeoutMs": 100}, abi.Timeout},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := b.call(t.Context(), "code/shell/execute", command.Call{}, tt.in)
+			if abi.CodeOf(err) != tt.code {
+				t.Errorf("got %v, want %s", err, tt.code)
+			}
+			if tt.name == "time" && !strings.Contains(err.Error(), "begun") {
+				t.Errorf("%v does not show the output", err)
+			}
+		})
+	}
+}
+
+func TestEnvironmentIsMinimal(t *testing.T) {
+	for _, name := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "SENTINEL_TOKEN", "AWS_SECRET_ACCESS_KEY", "SOMETHING_ELSE", "ALLOWED_ONE"} {
+		t.Setenv(name, "must-not-leak-"+name)
+	}
+	t.Setenv("PATH", ".:relative:"+os.Getenv("PATH")+":")
+	b := newBench(t, shell.Options{PassEnv: []string{"ALLOWED_ONE"}})
+	if err := os.WriteFile(filepath.Join(b.dir, "env"), []byte("#!/bin/sh\necho taken over\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o, err := b.call(t.Context(), "code/shell/execute", command.Call{By: command.ByStep, Run: "r", Path: "0", Key: "k1", Env: map[string]string{"ref": "value"}}, params{"command": "env"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaks := strings.Count(o.Output, "must-not-leak")
+	if leaks != 1 || !strings.Contains(o.Output, "ALLOWED_ONE=") || strings.Contains(o.Output, "taken over") {
+		t.Errorf("environment is:\n%s", o.Output)
+	}
+	for _, want := range []string{"ref=value\n", "SENTINEL_IDEMPOTENCY_KEY=k1\n", "SENTINEL_RUN=r\n", "SENTINEL_STEP=0\n", "SENTINEL_EXECUTION=" + o.ExecutionID} {
+		if !strings.Contains(o.Output, want) {
+			t.Errorf("%q is missing in:\n%s", want, o.Output)
+		}
+	}
+	if _, err := shell.New(shell.Options{PassEnv: []string{"OPENAI_API_KEY"}}); err == nil {
+		t.Error("a secret could be passed on")
+	}
+}
+
+var tscRules = []params{
+	{"pattern": `error TS\d+`, "classification": "error", "action": "Emit"},
+	{"pattern": `noise`, "action": "Suppress"},
+	{"pattern": `warning TS\d+`, "classification": "Warning", "action": "Emit"},
+}
+
+// TestBuildLoop is the shell part of the specification's first example.
+func TestBuildLoop(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	build := b.do("code/shell/execute", params{"command": "echo start; echo noise error; echo 'a.ts: error TS2304: x'; echo 'warning TS1: y'; exit 2", "wait": false})
+	if !build.Running || build.ExecutionID == "" || build.Success != nil {
+		t.Fatalf("got %+v", build)
+	}
+	b.do("code/shell/sentinel", params{"executionId": build.ExecutionID, "rules": tscRules})
+	got := b.do("code/shell/watch", params{"executionId": build.ExecutionID, "until": "finished"})
+	if !got.Finished || *got.ExitCode != 2 || *got.Success {
+		t.Errorf("got %+v", got)
+	}
+	if diff := cmp.Diff([]string{"error a.ts: error TS2304: x", "warning warning TS1: y"}, texts(got.Lines)); diff != "" {
+		t.Error(diff)
+	}
+	if got.Text != "a.ts: error TS2304: x\nwarning TS1: y" || got.Lines[0].LineNumber != 2 || got.Lines[0].Stream != "stdout" || got.Lines[0].Timestamp == 0 {
+		t.Errorf("got %q, %+v", got.Text, got.Lines[0])
+	}
+}
+
+func TestWatchShowsTheEndWhenNothingMatched(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	tests := []struct {
+		name, line string
+		want       []string
+	}{
+		{"nothing matched", "echo one; exit 1", []string{"verbose one"}},
+		{"only a warning, yet it failed", "echo 'warning TS1'; echo reason; exit 1", []string{"warning warning TS1", "verbose reason"}},
+		{"only a warning, and it worked", "echo 'warning TS1'; echo reason", []string{"warning warning TS1"}},
+		{"only the end", "for i in $(seq 50); do echo $i; done; exit 1", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			id := b.do("code/shell/execute", params{"command": tt.line, "wait": false}).ExecutionID
+			got := texts(b.do("code/shell/watch", params{"executionId": id, "rules": tscRules}).Lines)
+			if tt.want == nil {
+				if len(got) != 40 || got[39] != "verbose 50" {
+					t.Errorf("got %d lines, %q", len(got), got)
+				}
+				return
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWatchUntil(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	// Each line waits for the watch before it: the program reads its orders
+	// from a pipe.
+	orders := filepath.Join(b.dir, "orders")
+	if err := os.WriteFile(filepath.Join(b.dir, "serve.sh"), []byte("mkfifo orders; while read line < orders; do echo \"$line\"; done"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	id := b.do("code/shell/execute", params{"command": "mkfifo orders; echo ready; while true; do cat orders; done", "wait": false, "rules": []params{
+		{"pattern": "ready|note", "classification": "success"}, {"pattern": "bad", "classification": "error"},
+	}}).ExecutionID
+	say := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(orders, []byte(text+"\n"), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	watch := func(until string) []string {
+		t.Helper()
+		o := b.do("code/shell/watch", params{"executionId": id, "until": until})
+		if o.Finished {
+			t.Error("finished")
+		}
+		return texts(o.Lines)
+	}
+	if diff := cmp.Diff([]string{"success ready"}, watch("match")); diff != "" {
+		t.Error(diff)
+	}
+	var group sync.WaitGroup
+	group.Go(func() { say("plain\nnote 1\nbad 1\nnote 2") })
+	if diff := cmp.Diff([]string{"success note 1", "error bad 1"}, watch("error")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"success note 2"}, watch("match")); diff != "" {
+		t.Errorf("the next watch goes on: %s", diff)
+	}
+	group.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if _, err := b.call(ctx, "code/shell/watch", command.Call{}, params{"executionId": id, "until": "match"}); abi.CodeOf(err) != abi.Cancelled {
+		t.Errorf("a cancelled watch: %v", err)
+	}
+	first := b.do("code/shell/watch", params{"executionId": id, "cursor": 0, "until": "match"})
+	if diff := cmp.Diff([]string{"success ready"}, texts(first.Lines)); diff != "" {
+		t.Errorf("a cursor reads again: %s", diff)
+	}
+	b.do("code/shell/kill", params{"executionId": id})
+	if o := b.do("code/shell/watch", params{"executionId": id}); !o.Finished || o.Signal == "" && *o.ExitCode == 0 {
+		t.Errorf("after kill: %+v", o)
+	}
+}
+
+func TestWatchRequestOfTheABI(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	id := b.do("code/shell/execute", params{"command": "echo a", "wait": false}).ExecutionID
+	answer, err := b.m.Watch(t.Context(), "run-1", json.RawMessage(`{"executionId":"`+id+`","until":"finished"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys map[string]any
+	if err := json.Unmarshal(answer, &keys); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"executionId", "lines", "text", "finished", "exitCode", "dropped", "cursor"} {
+		if _, ok := keys[k]; !ok {
+			t.Errorf("%s is missing in %s", k, answer)
+		}
+	}
+	for request, code := range map[string]abi.Code{
+		`{"executionId":"` + id + `","extra":1}`:                 abi.BadFields,
+		`{"executionId":"` + id + `","until":"never"}`:           abi.BadFields,
+		`{"executionId":"` + id + `","rules":[{"pattern":"("}]}`: abi.BadFields,
+		`{"executionId":"` + id + `","cursor":-1}`:               abi.BadFields,
+		`{}{}`:                               abi.BadFields,
+		`{"executionId":"0000000000000000"}`: abi.NotFound,
+		`{"executionId":"../../etc/passwd"}`: abi.NotFound,
+		`[`:                                  abi.BadFields,
+	} {
+		if _, err := b.m.Watch(t.Context(), "run-1", json.RawMessage(request)); abi.CodeOf(err) != code {
+			t.Errorf("%s: %v, want %s", request, err, code)
+		}
+	}
+}
+
+// TestFlood writes ten megabytes and accounts for every line.
+func TestFlood(t *testing.T) {
+	const lines, width = 100_000, 100
+	b := newBench(t, shell.Options{MaxOutput: 1 << 20})
+	id := b.do("code/shell/execute", params{"argv": []string{os.Args[0]}, "env": params{"SHELL_TEST_HELPER": "flood"}, "wait": false}).ExecutionID
+	end := b.do("code/shell/watch", params{"executionId": id})
+	if end.Cursor != lines {
+		t.Fatalf("%d lines were counted, want %d", end.Cursor, lines)
+	}
+	if got := len(end.Lines) + end.Dropped; got != lines {
+		t.Errorf("%d lines and %d dropped make %d, want %d", len(end.Lines), end.Dropped, got, lines)
+	}
+	last := end.Lines[len(end.Lines)-1]
+	if end.Lines[0].LineNumber != 0 || last.LineNumber != lines-1 || last.Text != floodLine(lines-1, width) {
+		t.Errorf("from %d to %d, %.20q", end.Lines[0].LineNumber, last.LineNumber, last.Text)
+	}
+	// Page by page: what is kept is whole, in order, and adds up.
+	got, dropped, at := 0, 0, 0
+	for {
+		page := b.do("code/shell/watch", params{"executionId": id, "cursor": at})
+		for _, l := range page.Lines {
+			if l.Text != floodLine(l.LineNumber, width) || l.LineNumber < at {
+				t.Fatalf("line %d is %.40q", l.LineNumber, l.Text)
+			}
+		}
+		got, dropped = got+len(page.Lines), dropped+page.Dropped
+		if at = page.Cursor; page.Finished {
+			break
+		}
+	}
+	if got+dropped != lines || dropped == 0 {
+		t.Errorf("%d lines in pages and %d dropped, want %d", got, dropped, lines)
+	}
+	var size int64
+	files, err := filepath.Glob(filepath.Join(b.m.Dir(), "*.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			size += info.Size()
+		}
+	}
+	if size > 1<<20+256<<10 {
+		t.Errorf("%d bytes on disk", size)
+	}
+	answer, err := b.reg.Call(t.Context(), &command.Call{Command: "code/shell/status", By: command.ByUser, Params: json.RawMessage(`{"executionId":"` + id + `"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st shell.Status
+	if err := json.Unmarshal(answer, &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.Lines != lines || st.Dropped != dropped || st.DroppedBytes != int64(dropped)*(width+1) {
+		t.Errorf("status counts %d lines, %d dropped, %d bytes; want %d bytes", st.Lines, st.Dropped, st.DroppedBytes, dropped*(width+1))
+	}
+}
+
+func floodLine(n, width int) string {
+	text := fmt.Sprintf("%08d ", n)
+	return text + strings.Repeat("x", width-len(text))
+}
+
+// TestSlowReaderDoesNotBlockTheProgram: output nobody watches is drained.
+func TestOutputIsDrainedWithoutAReader(t *testing.T) {
+	b := newBench(t, shell.Options{MaxOutput: 64 << 10})
+	o := b.do("code/shell/execute", params{"command": "head -c 5000000 /dev/zero | tr '\\0' 'a'; echo; echo end"})
+	if *o.ExitCode != 0 || !strings.HasSuffix(o.Output, "end\n") || o.Dropped == 0 {
+		t.Errorf("exit %v, %d dropped, output ends %.40q", *o.ExitCode, o.Dropped, o.Output[max(0, len(o.Output)-40):])
+	}
+}
+
+func TestRepeatedCallStartsTheSameExecution(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	call := command.Call{By: command.ByStep, Run: "run-1", Key: "key-7"}
+	run := func() out {
+		t.Helper()
+		o, err := b.call(t.Context(), "code/shell/execute", call, params{"command": "echo hello; sleep 600", "wait": false})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	first := run()
+	b.do("code/shell/watch", params{"executionId": first.ExecutionID, "until": "match"})
+	second := run()
+	if first.ExecutionID != second.ExecutionID {
+		t.Fatalf("ids %q and %q differ", first.ExecutionID, second.ExecutionID)
+	}
+	got := b.do("code/shell/watch", params{"executionId": first.ExecutionID, "until": "match"})
+	for len(got.Lines) < 2 {
+		got.Lines = append(got.Lines, b.do("code/shell/watch", params{"executionId": first.ExecutionID, "until": "match"}).Lines...)
+	}
+	if len(got.Lines) != 2 || got.Lines[0].Stream != "host" || got.Lines[1].Text != "hello" || got.Lines[1].LineNumber != 2 {
+		t.Errorf("got %+v", got.Lines)
+	}
+	other := command.Call{By: command.ByStep, Run: "run-2", Key: "key-7"}
+	if _, err := b.call(t.Context(), "code/shell/execute", other, params{"command": "true"}); abi.CodeOf(err) != abi.Conflict {
+		t.Errorf("the key of another run: %v", err)
+	}
+	done, err := b.call(t.Context(), "code/shell/execute", call, params{"command": "echo third"})
+	if err != nil || done.Output != "third\n" {
+		t.Errorf("a start shows its own output: %q, %v", done.Output, err)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	b := newBench(t, shell.Options{MaxPerRun: 2, MaxKept: 3})
+	long := params{"command": "sleep 600", "wait": false}
+	b.do("code/shell/execute", long)
+	id := b.do("code/shell/execute", long).ExecutionID
+	if _, err := b.call(t.Context(), "code/shell/execute", command.Call{}, long); abi.CodeOf(err) != abi.Limit {
+		t.Errorf("a third one: %v", err)
+	}
+	if _, err := b.call(t.Context(), "code/shell/execute", command.Call{By: command.ByStep, Run: "run-2"}, params{"command": "true"}); err != nil {
+		t.Errorf("another run: %v", err)
+	}
+	b.do("code/shell/kill", params{"executionId": id})
+	var ids []string
+	for range 5 {
+		ids = append(ids, b.do("code/shell/execute", params{"command": "true"}).ExecutionID)
+	}
+	for i, id := range ids {
+		// The oldest are forgotten a moment after the newest has answered.
+		var err error
+		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+			_, err = b.call(t.Context(), "code/shell/watch", command.Call{}, params{"executionId": id})
+			if i >= 2 || abi.CodeOf(err) == abi.NotFound || time.Now().After(end) {
+				break
+			}
+		}
+		if want := i < 2; (abi.CodeOf(err) == abi.NotFound) != want {
+			t.Errorf("execution %d of 5: %v", i, err)
+		}
+	}
+}
+
+func TestRunsKeepApart(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	id := b.do("code/shell/execute", params{"command": "sleep 600", "wait": false}).ExecutionID
+	other := command.Call{By: command.ByModel, Run: "run-2", Tools: []string{"code/shell/*"}}
+	for _, name := range []string{"code/shell/kill", "code/shell/sentinel"} {
+		p := params{"executionId": id}
+		if name == "code/shell/sentinel" {
+			p["rules"] = []params{}
+		}
+		if _, err := b.call(t.Context(), name, other, p); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s by another run: %v", name, err)
+		}
+	}
+	if _, err := b.call(t.Context(), "code/shell/kill", command.Call{By: command.ByUser}, params{"executionId": id}); err != nil {
+		t.Errorf("a person may: %v", err)
+	}
+}
+
+func TestCloseIsQuietTwice(t *testing.T) {
+	m, err := shell.New(shell.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := command.NewRegistry(shell.Commands(m)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &command.Call{Command: "code/shell/execute", Params: json.RawMessage(`{"command":"sleep 600","wait":false}`), Workspace: t.TempDir()}
+	if _, err := reg.Call(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := reg.Call(t.Context(), call); abi.CodeOf(err) != abi.Cancelled {
+		t.Errorf("a start after Close: %v", err)
+	}
+}
+
+// TestLastLinesOfStandardError come with a bad exit code alone, and are bounded.
+func TestLastLinesOfStandardError(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	got := b.do("code/shell/execute", params{"command": `echo out; for i in $(seq 3000); do echo "e$i" >&2; done; printf 'why\033[31m\000 red' >&2; exit 3`})
+	want := "e2992\ne2993\ne2994\ne2995\ne2996\ne2997\ne2998\ne2999\ne3000\nwhy red\n"
+	if got.Stderr != want || *got.ExitCode != 3 || got.ZeroBytes != 1 {
+		t.Errorf("exit code %d with %q, %d zero bytes, want %q", *got.ExitCode, got.Stderr, got.ZeroBytes, want)
+	}
+	if got := b.do("code/shell/execute", params{"command": `head -c 9000 /dev/zero | tr '\0' x >&2; exit 1`}); len(got.Stderr) != 2<<10+1 {
+		t.Errorf("a long line: %d bytes", len(got.Stderr))
+	}
+	if got := b.do("code/shell/execute", params{"command": "echo e >&2"}); got.Stderr != "" {
+		t.Errorf("without a failure: %q", got.Stderr)
+	}
+	if got := b.do("code/shell/execute", params{"command": "echo o; exit 1"}); got.Stderr != "" {
+		t.Errorf("without standard error: %q", got.Stderr)
+	}
+}
+
+// TestZeroBytesAreCounted takes them out of the lines and says how many there were.
+func TestZeroBytesAreCounted(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	got := b.do("code/shell/execute", params{"command": `printf 'a\000b\n\000\000'; printf '\000' >&2`})
+	if got.ZeroBytes != 4 || !strings.Contains(got.Output, "ab\n") || strings.ContainsRune(got.Output, 0) {
+		t.Errorf("%+v", got)
+	}
+	started := b.do("code/shell/execute", params{"command": `printf 'x\000'`, "wait": false})
+	if got := b.do("code/shell/watch", params{"executionId": started.ExecutionID}); got.ZeroBytes != 1 || !got.Finished {
+		t.Errorf("watched: %+v", got)
+	}
+}
+
+// TestStateFolderWithPatternCharacters keeps output in a folder whose path has
+// the characters of a file pattern.
+func TestStateFolderWithPatternCharacters(t *testing.T) {
+	b := newBench(t, shell.Options{Dir: filepath.Join(t.TempDir(), "a[b*")})
+	for range 2 { // the second one finds the output of the first
+		got, err := b.call(t.Context(), "code/shell/execute", command.Call{Key: "same"}, params{"command": "echo hi"})
+		if err != nil || !strings.HasSuffix(got.Output, "hi\n") {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+}

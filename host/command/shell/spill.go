@@ -1,0 +1,307 @@
+package shell
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+)
+
+// stored is one line of output as the spill file has it.
+type stored struct {
+	number int   // from 0, over all streams
+	stream byte  // 'o' stdout, 'e' stderr, 'h' a word of the host
+	ms     int64 // Unix time
+	text   string
+}
+
+// spill keeps the beginning and the end of an output on disk: the first half
+// of its size in one file, the newest part in up to four more; what lies
+// between is dropped and counted. Its owner serialises access.
+type spill struct {
+	dir, id string
+	max     int64 // bytes on disk, roughly
+	parts   []*part
+	next    int   // number of the next line
+	kept    int   // lines on disk
+	bytes   int64 // of text, with line ends, that were dropped
+}
+
+// part is one file: lines with rising numbers.
+type part struct {
+	seq   int
+	size  int64
+	last  int // number of its last line
+	lines int
+	text  int64  // bytes of text, with line ends
+	index []mark // each 128th line
+}
+
+// mark says where a line begins.
+type mark struct {
+	number int
+	offset int64
+}
+
+const (
+	tailParts  = 4
+	indexEvery = 128
+)
+
+// openSpill opens what is on disk, nothing if there is nothing.
+func openSpill(dir, id string, max int64) (*spill, error) {
+	s := &spill{dir: dir, id: id, max: max}
+	// Not filepath.Glob: the folder's path may have characters of a pattern.
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open output %q: %w", id, err)
+	}
+	var seqs []int
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), id+".")
+		middle, isLog := strings.CutSuffix(rest, ".log")
+		if n, err := strconv.Atoi(middle); ours && isLog && err == nil {
+			seqs = append(seqs, n)
+		}
+	}
+	slices.Sort(seqs)
+	for _, seq := range seqs {
+		if err := s.load(seq); err != nil {
+			return nil, fmt.Errorf("open output %q: %w", id, err)
+		}
+	}
+	return s, nil
+}
+
+// load reads one file to rebuild its index. A torn last line, left by a crash
+// of the machine, is cut off.
+func (s *spill) load(seq int) error {
+	data, err := os.ReadFile(s.path(seq))
+	if err != nil {
+		return err
+	}
+	p := &part{seq: seq}
+	for {
+		line, _, ok := bytes.Cut(data[p.size:], []byte("\n"))
+		if !ok {
+			break
+		}
+		if n, header := bytes.CutPrefix(line, []byte("#")); header {
+			s.bytes, _ = strconv.ParseInt(string(n), 10, 64)
+		} else if l, ok := parseLine(line); ok {
+			p.add(l, p.size)
+			s.next = l.number + 1
+			s.kept++
+		}
+		p.size += int64(len(line)) + 1
+	}
+	if p.size < int64(len(data)) {
+		if err := os.Truncate(s.path(seq), p.size); err != nil {
+			return err
+		}
+	}
+	s.parts = append(s.parts, p)
+	return nil
+}
+
+// add counts a line that begins at offset.
+func (p *part) add(l stored, offset int64) {
+	if p.lines%indexEvery == 0 {
+		p.index = append(p.index, mark{l.number, offset})
+	}
+	p.last = l.number
+	p.lines++
+	p.text += int64(len(l.text)) + 1
+}
+
+// path names the file of a part.
+func (s *spill) path(seq int) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%s.%d.log", s.id, seq))
+}
+
+// size returns the bytes on disk.
+func (s *spill) size() int64 {
+	var n int64
+	for _, p := range s.parts {
+		n += p.size
+	}
+	return n
+}
+
+// dropped returns how many lines are not on disk any more.
+func (s *spill) dropped() int { return s.next - s.kept }
+
+// append numbers lines and writes them. If the disk refuses, they count as
+// dropped: a full disk must not stop the program that writes.
+func (s *spill) append(lines []stored) error {
+	var problem error
+	for len(lines) > 0 {
+		p, room, err := s.current()
+		if err != nil {
+			problem = err
+		}
+		var text []byte
+		n := 0
+		before := *p
+		for n < len(lines) && (int64(len(text)) < room || n == 0) {
+			lines[n].number = s.next
+			p.add(lines[n], p.size+int64(len(text)))
+			text = appendLine(text, lines[n])
+			s.next++
+			n++
+		}
+		if err == nil {
+			err = s.write(p, text)
+		}
+		if err != nil {
+			problem = err
+			s.bytes += p.text - before.text
+			*p = before
+		} else {
+			p.size += int64(len(text))
+			s.kept += n
+		}
+		lines = lines[n:]
+	}
+	return problem
+}
+
+// current returns the part to write to and its room in bytes, rotating if the
+// newest is full.
+func (s *spill) current() (*part, int64, error) {
+	if len(s.parts) == 0 {
+		s.parts = append(s.parts, &part{})
+	}
+	last := s.parts[len(s.parts)-1]
+	limit := s.max / 2
+	if last.seq > 0 {
+		limit = s.max / 2 / tailParts
+	}
+	if last.size < limit {
+		return last, limit - last.size, nil
+	}
+	if len(s.parts) > tailParts {
+		old := s.parts[1]
+		if err := os.Remove(s.path(old.seq)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return last, 1 << 20, err
+		}
+		s.parts = slices.Delete(s.parts, 1, 2)
+		s.kept -= old.lines
+		s.bytes += old.text
+	}
+	p := &part{seq: last.seq + 1}
+	s.parts = append(s.parts, p)
+	header := fmt.Appendf(nil, "#%d\n", s.bytes)
+	if err := s.write(p, header); err != nil {
+		return p, limit, err
+	}
+	p.size = int64(len(header))
+	return p, s.max / 2 / tailParts, nil
+}
+
+// write appends text to a part's file at its known size, so that the remains
+// of a failed write are overwritten.
+func (s *spill) write(p *part, text []byte) error {
+	f, err := os.OpenFile(s.path(p.seq), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, p.size)
+	if err != nil {
+		err = errors.Join(err, f.Truncate(p.size))
+	}
+	return errors.Join(err, f.Close())
+}
+
+// read returns at most that many lines with numbers from from on. Numbers that
+// are left out were dropped.
+func (s *spill) read(from, most int) (lines []stored, err error) {
+	for _, p := range s.parts {
+		if p.lines == 0 || p.last < from {
+			continue
+		}
+		got, err := s.readPart(p, from, most-len(lines))
+		if err != nil {
+			return lines, fmt.Errorf("read output %q: %w", s.id, err)
+		}
+		if lines = append(lines, got...); len(lines) == most {
+			break
+		}
+	}
+	return lines, nil
+}
+
+// readPart starts at the last indexed line before from, so a page deep in a long
+// output costs no more than one at its beginning.
+func (s *spill) readPart(p *part, from, most int) ([]stored, error) {
+	f, _, err := regularfile.Open(s.path(p.seq))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	k, found := slices.BinarySearchFunc(p.index, from, func(m mark, number int) int { return cmp.Compare(m.number, number) })
+	if !found {
+		k = max(k-1, 0)
+	}
+	offset := p.index[k].offset
+	r := bufio.NewReaderSize(io.NewSectionReader(f, offset, p.size-offset), 64<<10)
+	var lines []stored
+	for len(lines) < most {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return lines, err
+		}
+		if l, ok := parseLine(line[:len(line)-1]); ok && l.number >= from {
+			lines = append(lines, l)
+		}
+	}
+	return lines, nil
+}
+
+// remove deletes every file.
+func (s *spill) remove() error {
+	var problems []error
+	for _, p := range s.parts {
+		if err := os.Remove(s.path(p.seq)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// appendLine writes a line as number, stream, time and text between tabs.
+func appendLine(b []byte, l stored) []byte {
+	b = strconv.AppendInt(b, int64(l.number), 10)
+	b = append(b, '\t', l.stream, '\t')
+	b = strconv.AppendInt(b, l.ms, 10)
+	b = append(b, '\t')
+	b = append(b, l.text...)
+	return append(b, '\n')
+}
+
+// parseLine reverses [appendLine] without the line end.
+func parseLine(line []byte) (stored, bool) {
+	parts := bytes.SplitN(line, []byte("\t"), 4)
+	if len(parts) != 4 || len(parts[1]) != 1 {
+		return stored{}, false
+	}
+	number, err := strconv.Atoi(string(parts[0]))
+	ms, err2 := strconv.ParseInt(string(parts[2]), 10, 64)
+	if err != nil || err2 != nil || number < 0 {
+		return stored{}, false
+	}
+	return stored{number, parts[1][0], ms, string(parts[3])}, true
+}

@@ -1,0 +1,60 @@
+package control_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/control"
+)
+
+// A server process gives its whole API; who owns the store is still told.
+func TestHandlerTakesTheRest(t *testing.T) {
+	state := t.TempDir()
+	ended := make(chan struct{})
+	waiting := make(chan struct{})
+	s, err := control.Listen(control.ServerOptions{State: state, Version: "9", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			close(waiting)
+			<-r.Context().Done()
+			close(ended)
+			return
+		}
+		io.WriteString(w, `"`+r.Method+" "+r.URL.Path+`"`)
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c, info := dial(t, state)
+	if info.Version != "9" {
+		t.Errorf("info = %+v", info)
+	}
+	if got, err := c.Call(t.Context(), "a/b", nil); err != nil || string(got) != `"POST /v1/commands/a/b"` {
+		t.Errorf("Call = %s, %v", got, err)
+	}
+	hc := &http.Client{Transport: control.Transport(state)}
+	defer hc.CloseIdleConnections()
+	res, err := hc.Get("http://anything/v1/runs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, _ := io.ReadAll(res.Body); string(body) != `"GET /v1/runs"` {
+		t.Errorf("body = %s", body)
+	}
+	go func() {
+		req, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://x/wait", nil)
+		if res, err := hc.Do(req); err == nil {
+			res.Body.Close()
+		}
+	}()
+	<-waiting
+	s.Close()
+	select {
+	case <-ended:
+	default:
+		t.Error("Close returned before the handler had ended")
+	}
+}

@@ -1,0 +1,44 @@
+package control
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// shortAddress names the socket by way of an open folder, because a deep state
+// folder makes a name that no socket address holds.
+func shortAddress(state string) (string, func(), error) {
+	dir, err := os.Open(state)
+	if err != nil {
+		return "", nil, err
+	}
+	return filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), SocketName), func() { dir.Close() }, nil
+}
+
+// peerUser returns the user of the process at the other end, as the kernel
+// noted it when that process connected.
+func peerUser(c net.Conn) (int, error) {
+	unix, ok := c.(*net.UnixConn)
+	if !ok {
+		return -1, fmt.Errorf("%T is no Unix connection", c)
+	}
+	raw, err := unix.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	var cred *syscall.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}); err != nil {
+		return -1, err
+	}
+	if failed != nil {
+		return -1, failed
+	}
+	return int(cred.Uid), nil
+}

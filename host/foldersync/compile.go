@@ -1,0 +1,157 @@
+package foldersync
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+)
+
+// compiles are the modules that are compiled and described before their load, by
+// digest. That may take minutes, in which definitions and other plugins have to be
+// loaded and saved.
+type compiles struct {
+	work sync.WaitGroup // Run waits for it
+
+	mu   sync.Mutex
+	ends map[string]*compileEnd
+}
+
+// compileEnd is what came of preparing a module, or why it cannot be loaded.
+type compileEnd struct {
+	through bool
+	module  plugin.Prepared
+	fault   error
+}
+
+// free frees the module, if there is one that was not loaded.
+func (e *compileEnd) free() {
+	if e.module != nil {
+		e.module.Close()
+	}
+}
+
+// prepared returns what a file's module was prepared as, or why it cannot be. If that
+// is nil, it is being prepared, and the file comes back to loadPlugins when that has
+// ended.
+func (r *Reload) prepared(ctx context.Context, f *file, code []byte) *compileEnd {
+	c := &r.compiles
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if end := c.ends[f.digest]; end != nil {
+		if !end.through {
+			return nil
+		}
+		delete(c.ends, f.digest)
+		return end
+	}
+	if c.ends == nil {
+		c.ends = map[string]*compileEnd{}
+	}
+	end := &compileEnd{}
+	c.ends[f.digest] = end
+	c.work.Go(func() {
+		module, fault := r.opt.Plugins.PreparePlugin(ctx, code)
+		c.mu.Lock()
+		end.through, end.module, end.fault = true, module, fault
+		c.mu.Unlock()
+		r.rouse()
+	})
+	return nil
+}
+
+// close waits for the work and frees what was not loaded.
+func (c *compiles) close() {
+	c.work.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for digest, end := range c.ends {
+		end.free()
+		delete(c.ends, digest)
+	}
+}
+
+// loadCompiled loads the files whose modules are prepared.
+func (r *Reload) loadCompiled(ctx context.Context) {
+	if r.acquire(ctx) != nil {
+		return
+	}
+	defer r.release()
+	list := r.compiled()
+	if len(list) == 0 {
+		return
+	}
+	var dirty []*file
+	if r.loadPlugins(ctx, list) {
+		dirty = r.definitionsAnd(nil)
+	}
+	r.settle(ctx, dirty)
+	r.compareSoon()
+}
+
+// compiled returns the files whose modules are prepared, and frees modules whose file
+// has other content by now or is gone.
+func (r *Reload) compiled() (list []*file) {
+	c := &r.compiles
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for digest, end := range c.ends {
+		if !end.through {
+			continue
+		}
+		before := len(list)
+		for _, f := range r.files {
+			if f.state == Compiling && f.digest == digest {
+				list = append(list, f)
+			}
+		}
+		if len(list) == before {
+			end.free()
+			delete(c.ends, digest)
+		}
+	}
+	return list
+}
+
+// compileAll prepares what is there at the start and waits for it, at most
+// Options.StartWait: definitions are checked against the step types.
+func (r *Reload) compileAll(ctx context.Context, list []*file) {
+	ended := make(chan struct{})
+	go func() { // ends with the work, which Run waits for
+		r.compiles.work.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(r.opt.StartWait)
+	defer timer.Stop()
+	late := false
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+		late = true
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(f *file) bool { return f.state != Compiling })
+	if late {
+		ready := r.compiled()
+		list = slices.DeleteFunc(list, func(f *file) bool { return !slices.Contains(ready, f) })
+		r.opt.Logger.Warn("plugins are still being compiled; the start goes on without them", "waited", r.opt.StartWait)
+	}
+	if len(list) == 0 {
+		return
+	}
+	r.loadPlugins(ctx, list)
+	if !late {
+		r.compileAll(ctx, list) // two files with one module: the second is prepared again
+	}
+}
+
+// rouse has Run look again at what is due.
+func (r *Reload) rouse() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}

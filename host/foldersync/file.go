@@ -1,0 +1,157 @@
+package foldersync
+
+import (
+	"cmp"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Kind says what a file is to the host.
+type Kind string
+
+// The kinds of files.
+const (
+	KindSentinel Kind = "sentinel"
+	KindRecipe   Kind = "recipe"
+	KindPlugin   Kind = "plugin"
+)
+
+// State says what has become of a file.
+type State string
+
+// The states of a file.
+const (
+	Live      State = "live"      // what it says is what runs
+	Invalid   State = "invalid"   // it has problems; what it said last stays live, if there was something
+	Compiling State = "compiling" // a plugin that is not through yet; the version before it stays live, if there was one
+	Waiting   State = "waiting"   // a plugin that the operator has to allow; the version before it stays live, if there was one
+	Missing   State = "missing"   // gone, but not long enough to count
+	Context   State = "context"   // a recipe of context sources alone: there is nothing to run
+	Gone      State = "gone"      // told once when it counts; not listed any more
+)
+
+// A FileInfo is what people are shown of a file.
+type FileInfo struct {
+	File     string             `json:"file"` // absolute
+	Kind     Kind               `json:"kind"`
+	State    State              `json:"state"`
+	Sentinel sentinels.ID       `json:"sentinel,omitempty"`
+	Revision int                `json:"revision,omitempty"` // that the file was last the same as
+	Plugin   string             `json:"plugin,omitempty"`
+	Digest   string             `json:"digest,omitempty"` // of a plugin's content that was last read
+	Problems sentinels.Problems `json:"problems,omitempty"`
+}
+
+// A FileProblem is one problem with the file and the sentinel it concerns. The
+// sentinel is empty for a file that never was one.
+type FileProblem struct {
+	Sentinel sentinels.ID `json:"sentinel,omitempty"`
+	sentinels.Problem
+}
+
+// file is one watched file. Fields are guarded by the lock of [Reload].
+type file struct {
+	root   *root
+	rel    string // below the root, with slashes
+	origin string // absolute: what the store calls it
+	shown  string // in problems: relative to the workspace if it is in there
+	kind   Kind
+
+	state    State
+	digest   string // of the content that was last read, "" if it could not be
+	missing  time.Time
+	problems sentinels.Problems
+
+	// Of a definition. The claim is the id that the last good content had: while
+	// a file is invalid nobody else takes its place.
+	claim sentinels.ID
+	lost  bool // the claim is that of another file before it, so nothing of this one was ever live
+	mark  mark // what was last the same in file and store
+
+	// failing: it could not be stored or loaded for no fault of its own, which was
+	// logged, and is tried again.
+	failing bool
+	// untrusted: the last reading was refused because others could have written it.
+	untrusted bool
+
+	plugin     string // the plugin's own name
+	size       int64  // of a plugin's content that was last read, bytes
+	unreadable string // why a plugin could not be read the last time
+	told       told   // what was told of it last
+}
+
+func (r *Reload) newFile(root *root, rel string) *file {
+	f := &file{root: root, rel: rel, origin: filepath.Join(root.dir, filepath.FromSlash(rel)), kind: KindSentinel, state: Invalid}
+	switch {
+	case strings.HasSuffix(rel, ".wasm"):
+		f.kind = KindPlugin
+	case path.Dir(rel) == recipesDir && root.rank == 0:
+		f.kind = KindRecipe
+	}
+	f.shown = f.origin
+	for _, base := range []string{r.opt.Workspace, filepath.Dir(r.opt.Dir)} {
+		if base == "" {
+			continue
+		}
+		if short, err := filepath.Rel(base, f.origin); err == nil && filepath.IsLocal(short) {
+			f.shown = short
+			break
+		}
+	}
+	f.mark = r.marks.get(f.origin)
+	return f
+}
+
+// distrust returns why a file may not be obeyed, nil if it may.
+func (r *Reload) distrust(f *file) *sentinels.Problem {
+	err := r.opt.Trust.Check(f.origin)
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	if e := abi.As(err); e != nil {
+		hint = e.Hint
+	}
+	p := f.problem("file", err.Error(), hint)
+	return &p
+}
+
+// source is what the engine calls a plugin's file.
+func (f *file) source() string { return path.Base(f.rel) }
+
+func (f *file) info() FileInfo {
+	i := FileInfo{
+		File: f.origin, Kind: f.kind, State: f.state, Sentinel: f.claim, Revision: f.mark.Revision, Plugin: f.plugin, Problems: f.problems,
+	}
+	if f.kind == KindPlugin {
+		i.Digest = f.digest
+	}
+	return i
+}
+
+// invalid notes what is wrong with a file.
+func (f *file) invalid(problems ...sentinels.Problem) {
+	f.state, f.problems = Invalid, problems
+}
+
+// problem makes a problem of the file as a whole.
+func (f *file) problem(kind sentinels.Kind, message, hint string) sentinels.Problem {
+	return sentinels.Problem{File: f.shown, Kind: kind, Message: message, Hint: hint}
+}
+
+// compareFiles is stable over restarts and does not depend on what came first. It is the order that decides between files with the same id: those
+// of the host's own folder first, sentinels before recipes, then by name.
+func compareFiles(a, b *file) int {
+	rank := func(f *file) int {
+		if f.kind == KindRecipe {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.root.rank, b.root.rank), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.rel, b.rel))
+}

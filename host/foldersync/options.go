@@ -1,0 +1,165 @@
+package foldersync
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/files"
+)
+
+// Definitions are the stored sentinels. [*runtime.Runtime] is one.
+type Definitions interface {
+	Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
+	DecodeOptions(file string) sentinels.DecodeOptions
+	Decoded(s runtime.Stored) (*sentinels.Definition, error)
+	SaveWith(ctx context.Context, def *sentinels.Definition, opt runtime.SaveOptions) (runtime.Stored, error)
+	DeleteWith(ctx context.Context, id sentinels.ID, opt runtime.SaveOptions) (runtime.Stored, error)
+	Definition(id sentinels.ID) (runtime.Stored, error)
+	Definitions() ([]runtime.Stored, error)
+	Revisions(id sentinels.ID) ([]runtime.Stored, error)
+}
+
+// Plugins are the step plugins. [*runtime.Runtime] is one.
+type Plugins interface {
+	PreparePlugin(ctx context.Context, module []byte) (plugin.Prepared, error)
+	CheckPluginTotals(count int, size int64) error
+	LoadPlugin(ctx context.Context, p plugin.Source) (plugin.Info, error)
+	UnloadPlugin(ctx context.Context, source string) error
+	Regrant(ctx context.Context) error
+	Plugins() []plugin.Info
+}
+
+// A Lock says which content files of plugins may have.
+type Lock interface {
+	// Check returns why a file with this name, below the folder of the plugins, and
+	// this digest, SHA-256 in hex, must not be loaded; nil if it may. It may read a
+	// disk.
+	Check(file, digest string) error
+}
+
+var (
+	_ Definitions = (*runtime.Runtime)(nil)
+	_ Plugins     = (*runtime.Runtime)(nil)
+)
+
+// Options configure a [Reload]. Dir, Definitions and Plugins are needed, the
+// rest has a default.
+type Options struct {
+	// Dir is the host's folder: sentinels/*.json, recipes/*.json and
+	// plugins/*.wasm in it are watched. Links may lead out of it.
+	Dir string
+	// Workspace is a project whose .continuum/sentinels/*.json are watched too.
+	// It is somebody else's content: links that lead out of it are not followed.
+	// Default none.
+	Workspace string
+	// Marks is the file that remembers what was last the same in files and
+	// store. It belongs to the store and is of no use without it. Default none:
+	// all is read anew at each start, and the file is taken for the newer one.
+	Marks string
+
+	// Trust decides which files are obeyed, each time one is read. Default: those that
+	// are the user's or root's alone, with the folders above.
+	Trust *trust.Policy
+
+	Definitions Definitions
+	Plugins     Plugins
+	// Lock is asked before a plugin's file is loaded, and again about those that
+	// it refused when its own file, plugins/plugins.lock.json, changes. Default:
+	// every file may be loaded.
+	Lock Lock
+
+	// Rewrite changes the text of a file so that it says def. Default:
+	// [sentinels.Rewrite], which keeps comments and order.
+	Rewrite func(src []byte, def *sentinels.Definition) ([]byte, error)
+	// Grace is how long a file may be gone before that counts. Default 1 s.
+	Grace time.Duration
+	// Retry is the time until something that failed for no fault of a file, such
+	// as a full disk, is tried again. Default 5 s.
+	Retry time.Duration
+	// StartWait is how long a start waits for plugins that are being compiled: the
+	// definitions are checked against their step types. What is not ready by then is
+	// loaded later. Default 2 min, which is what one compile may take.
+	StartWait time.Duration
+	// Changed is told of every file that is not as it was last told. It is called
+	// in between: it must not block, nor call back. Default nobody.
+	Changed func(FileInfo)
+	// Watch are options of the watchers, for tests. Root and Confined are set here.
+	Watch files.Options
+	// Logger is told of problems. Default discards.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Grace == 0 {
+		o.Grace = time.Second
+	}
+	if o.Retry == 0 {
+		o.Retry = 5 * time.Second
+	}
+	if o.StartWait == 0 {
+		o.StartWait = 2 * time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Rewrite == nil {
+		o.Rewrite = func(src []byte, def *sentinels.Definition) ([]byte, error) {
+			return sentinels.Rewrite(src, def, o.Definitions.DecodeOptions(""))
+		}
+	}
+	if o.Watch.HashLimit == 0 {
+		o.Watch.HashLimit = maxPlugin
+	}
+	if o.Watch.Logger == nil {
+		o.Watch.Logger = o.Logger
+	}
+	return o
+}
+
+// maxPlugin bounds a plugin's file in bytes; the engine's own limit is lower.
+const maxPlugin = 64 << 20
+
+// The places of files below Dir and below Workspace.
+const (
+	sentinelsDir = "sentinels"
+	recipesDir   = "recipes"
+	pluginsDir   = "plugins"
+	continuumDir = ".continuum/sentinels"
+	lockFile     = pluginsDir + "/plugins.lock.json"
+	grantsFile   = pluginsDir + "/grants.json" // what plugins are allowed; see package grant
+)
+
+// roots are made anew for each Reload: a watcher runs once. They are the folders that are watched, in the order in which files with the
+// same id come.
+func (o Options) roots() []*root {
+	watch := o.Watch
+	watch.Root = o.Dir
+	list := []*root{{
+		dir: o.Dir, watcher: files.NewWatcher(watch),
+		patterns: []string{sentinelsDir + "/*.json", recipesDir + "/*.json", pluginsDir + "/*.wasm", grantsFile},
+	}}
+	if o.Workspace != "" {
+		watch.Root, watch.Confined = o.Workspace, true
+		list = append(list, &root{
+			dir: filepath.Clean(o.Workspace), confined: true, rank: 1, watcher: files.NewWatcher(watch),
+			patterns: []string{continuumDir + "/*.json"},
+		})
+	}
+	return list
+}
+
+// A root is one folder with its watcher.
+type root struct {
+	dir      string
+	rank     int      // in the order that decides between files with the same id
+	confined bool     // links that lead out are not followed, and not written through
+	patterns []string // one folder each, so that a path says which kind of file it is
+	watcher  *files.Watcher
+	sub      *files.Subscription // set by Run
+}

@@ -1,0 +1,141 @@
+package foldersync
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// tempPrefix and tempSuffix name files that are not whole yet. Watchers leave
+// them out.
+const (
+	tempPrefix = ".sentinel-"
+	tempSuffix = ".tmp"
+)
+
+// A place is a folder that files are replaced in. Below a confined root it is
+// reached without following links that lead out.
+type place struct{ root *os.Root }
+
+// openPlace opens a folder by its path.
+func openPlace(dir string) (*place, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &place{root}, nil
+}
+
+// placeOf opens the folder that a file is written in, and returns the name there.
+// In the host's own folder a link is followed, so that what it leads to is
+// written and the link stays; in somebody else's the link is replaced.
+func placeOf(f *file) (*place, string, error) {
+	if !f.root.confined {
+		target, err := filepath.EvalSymlinks(f.origin)
+		if err != nil {
+			return nil, "", err
+		}
+		p, err := openPlace(filepath.Dir(target))
+		return p, filepath.Base(target), err
+	}
+	p, err := placeAt(f)
+	return p, filepath.Base(f.origin), err
+}
+
+// placeAt opens the folder that a file is in itself.
+func placeAt(f *file) (*place, error) {
+	if !f.root.confined {
+		return openPlace(filepath.Dir(f.origin))
+	}
+	top, err := os.OpenRoot(f.root.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	dir, err := top.OpenRoot(filepath.Dir(filepath.FromSlash(f.rel)))
+	if err != nil {
+		return nil, err
+	}
+	return &place{dir}, nil
+}
+
+func (p *place) close() { _ = p.root.Close() }
+
+// replace makes name a file with that content, whole or not at all, and returns
+// when that is on the disk. An existing file keeps its rights. last, unless it is
+// nil, is asked just before it happens; its error stops it.
+func (p *place) replace(name string, content []byte, mode fs.FileMode, last func() error) (err error) {
+	if info, err := p.root.Stat(name); err == nil {
+		mode = info.Mode().Perm()
+	}
+	// A random name in the same folder: a rename is only whole within one file
+	// system, and nobody can have put a link there.
+	temp := tempPrefix + rand.Text() + tempSuffix
+	f, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = p.root.Remove(temp) // the first error is the one to show
+		}
+	}()
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Chmod(mode) // whatever the umask said
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil && last != nil {
+		err = last()
+	}
+	if err == nil {
+		err = p.root.Rename(temp, name)
+	}
+	if err != nil {
+		return err
+	}
+	return p.sync()
+}
+
+// remove deletes a file and returns when that is on the disk.
+func (p *place) remove(name string) error {
+	if err := p.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return p.sync()
+}
+
+func (p *place) sync() error {
+	d, err := p.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+		return err
+	}
+	return nil
+}
+
+// sweep deletes what a crash left of files that were being written.
+func sweep(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // it need not be there
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && info.Mode().IsRegular() && strings.HasPrefix(e.Name(), tempPrefix) && strings.HasSuffix(e.Name(), tempSuffix) && time.Since(info.ModTime()) > time.Minute {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // next time, then
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package foldersync
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	stdruntime "runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// savers is how many definitions are saved at once: each waits for the disk, and
+// those that wait together share the wait.
+const savers = 64
+
+// byFile is who makes the revisions of files, for the history.
+const byFile = "file"
+
+// A reading is what a file says now.
+type reading struct {
+	file     *file
+	digest   string
+	src      []byte
+	def      *sentinels.Definition
+	problems sentinels.Problems
+	gone     bool
+	distrust bool // it was not read
+	context  bool // a list of context sources, nothing to run
+}
+
+// settle reads files until what they say is in the store, or beside it as a
+// problem. The caller has the lock.
+func (r *Reload) settle(ctx context.Context, dirty []*file) {
+	// A file that loses its id to another makes that one dirty, and the other way
+	// round; each round decides at least one id for good, and few need a second.
+	for round := 0; len(dirty) > 0 && ctx.Err() == nil && round < 10; round++ {
+		slices.SortFunc(dirty, compareFiles) // so that logs and ties have an order
+		readings := r.readAll(dirty)
+		contested := map[sentinels.ID]bool{}
+		byFile := map[*file]*reading{}
+		left := map[sentinels.ID]*file{} // ids that a file had and has no more
+		for i := range readings {
+			one := &readings[i]
+			f := one.file
+			if !r.judge(one) {
+				if f.lost && f.state == Invalid { // it has nothing that could stay live
+					left[f.claim], contested[f.claim] = f, true
+					f.claim, f.lost = "", false
+				}
+				continue
+			}
+			if byFile[f] = one; f.claim != "" && f.claim != one.def.ID {
+				left[f.claim] = f
+				contested[f.claim] = true
+			}
+			f.claim = one.def.ID
+			contested[f.claim] = true
+		}
+		// Only now, when all claims are known: an id that moved to another file of
+		// the same batch is not deleted in between.
+		for id, f := range left {
+			if len(r.claimants(id)) == 0 {
+				r.deleteIfOurs(ctx, f, id)
+			}
+		}
+		next, winners := r.elect(contested, byFile)
+		r.saveAll(ctx, winners)
+		dirty = next
+	}
+	r.keep(ctx)
+	r.tellAll()
+}
+
+// readAll reads and decodes in parallel, which is most of the work of a start.
+// Decoding asks guests about their steps and is bounded by the engine; reading
+// is bounded by the size of a definition.
+func (r *Reload) readAll(list []*file) []reading {
+	out := make([]reading, len(list))
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(len(list), stdruntime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := range next {
+				out[i] = r.read(list[i])
+			}
+		})
+	}
+	for i := range list {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return out
+}
+
+// read looks at one file as it is now, which may be later than what the watcher
+// told of. It changes nothing, so that many can be read at once.
+func (r *Reload) read(f *file) reading {
+	one := reading{file: f}
+	if p := r.distrust(f); p != nil {
+		one.distrust, one.problems = true, sentinels.Problems{*p}
+		return one
+	}
+	src, err := f.root.watcher.ReadFile(f.rel, sentinels.MaxBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		one.gone = true
+		return one
+	case err != nil:
+		one.problems = sentinels.Problems{f.problem("file", "cannot be read: "+err.Error(), "")}
+		return one
+	}
+	one.src, one.digest = src, digest(src)
+	if f.kind == KindRecipe && isContext(src) {
+		one.context = true
+		return one
+	}
+	one.def, one.problems = r.opt.Definitions.Decode(src, f.shown)
+	if len(one.problems) == 0 && !one.def.ID.Valid() {
+		one.problems = sentinels.Problems{f.problem(sentinels.KindValue, fmt.Sprintf("id %q is no slug", one.def.ID), "")}
+	}
+	return one
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// judge notes what a reading says of its file and reports whether there is a
+// definition to go on with. A file with problems keeps claim and mark: its last
+// good content is what is live.
+func (r *Reload) judge(one *reading) bool {
+	f := one.file
+	f.digest, f.untrusted = one.digest, one.distrust
+	if f.untrusted {
+		r.tryAgain() // a mode that is mended changes no content
+	}
+	switch {
+	case one.gone:
+		r.miss(f)
+		return false
+	case one.context:
+		f.state, f.problems = Context, nil
+		return false
+	case len(one.problems) > 0:
+		f.missing = time.Time{}
+		if f.state != Invalid || len(f.problems) == 0 {
+			r.opt.Logger.Warn("file has problems; what it said before stays live", "file", f.shown, "problem", one.problems[0].String(), "problems", len(one.problems))
+		}
+		f.invalid(one.problems...)
+		return false
+	}
+	f.missing = time.Time{}
+	return true
+}
+
+// claimants are the files that say they are a definition, in their order; those
+// that are gone come last.
+func (r *Reload) claimants(id sentinels.ID) []*file {
+	var list []*file
+	for _, f := range r.files {
+		if f.claim == id && f.kind != KindPlugin {
+			list = append(list, f)
+		}
+	}
+	slices.SortFunc(list, func(a, b *file) int {
+		if gone := !a.missing.IsZero(); gone != !b.missing.IsZero() {
+			if gone {
+				return 1
+			}
+			return -1
+		}
+		return compareFiles(a, b)
+	})
+	return list
+}
+
+// elect decides which file each contested id belongs to. It returns the readings
+// to save, and files that have to be read because they come to their id now.
+func (r *Reload) elect(contested map[sentinels.ID]bool, read map[*file]*reading) (dirty []*file, winners []*reading) {
+	for id := range contested {
+		list := r.claimants(id)
+		if len(list) == 0 {
+			continue
+		}
+		// Only a reading of now can be saved. A file that comes to its id without
+		// having been read, because another one let go, is read in the next round.
+		first := list[0]
+		if one := read[first]; one != nil {
+			winners = append(winners, one)
+		} else if first.state == Invalid && first.missing.IsZero() && first.mark.ID != id {
+			dirty = append(dirty, first)
+		}
+		for _, other := range list[1:] {
+			if !other.missing.IsZero() {
+				continue
+			}
+			other.lost = true
+			other.mark = mark{} // the store has nothing of it: should it win, it is read
+			other.invalid(other.problem(sentinels.KindDuplicate,
+				fmt.Sprintf("id %q is that of %s already, and of this file", id, first.shown), "give one of the two another id"))
+		}
+	}
+	return dirty, winners
+}
+
+// saveAll makes revisions of readings, many at once. What cannot be stored, on a
+// full disk, is tried again later; the file shows why until then.
+func (r *Reload) saveAll(ctx context.Context, list []*reading) {
+	var wg sync.WaitGroup
+	tokens := make(chan struct{}, savers)
+	for _, one := range list {
+		tokens <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-tokens }()
+			r.save(ctx, one)
+		})
+	}
+	wg.Wait()
+	for _, one := range list {
+		if one.file.state == Invalid && ctx.Err() == nil {
+			r.tryAgain()
+		}
+	}
+}
+
+// save makes a file's definition the newest revision, whatever was there: the
+// file was found to be newer. An equal definition makes no revision, only its
+// origin is noted. Each call has a file of its own, so there is nothing to lock.
+func (r *Reload) save(ctx context.Context, one *reading) {
+	f := one.file
+	s, err := r.opt.Definitions.SaveWith(ctx, one.def, runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile})
+	if err != nil {
+		f.invalid(f.problem("file", "cannot be stored: "+err.Error(), ""))
+		if ctx.Err() == nil && !f.failing {
+			r.opt.Logger.Warn("definition of a file cannot be stored; trying again", "file", f.shown, "error", err)
+		}
+		f.failing = true
+		return
+	}
+	f.state, f.problems, f.lost, f.failing = Live, nil, false, false
+	f.mark = mark{ID: s.ID, Digest: one.digest, Revision: s.Revision, Hash: s.Hash}
+}
+
+// deleteIfOurs deletes a definition that no file claims any more, of which f was
+// the last, if it lives in a file that is watched.
+func (r *Reload) deleteIfOurs(ctx context.Context, f *file, id sentinels.ID) {
+	s, err := r.opt.Definitions.Definition(id)
+	if err == nil && s.Origin != f.origin {
+		// Made elsewhere, unless it is what another watched file left behind, that
+		// had the id before f and is gone or says something else now.
+		if !r.watches(s.Origin) {
+			return
+		}
+	}
+	if err == nil { // on this revision alone: an edit that came between keeps it
+		_, err = r.opt.Definitions.DeleteWith(ctx, id, runtime.SaveOptions{Expect: s.Revision, By: byFile})
+	}
+	if err != nil && abi.CodeOf(err) != abi.NotFound && ctx.Err() == nil {
+		r.opt.Logger.Warn("definition of a file that is gone cannot be deleted", "file", f.shown, "sentinel", id, "error", err)
+	}
+}
+
+// isContext reports whether a recipe is a list of context sources alone, which a
+// definition names in its field "recipe": it is plain JSON, unlike definitions.
+func isContext(src []byte) bool {
+	var list []string
+	if json.Unmarshal(src, &list) == nil {
+		return true
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(src, &object) != nil {
+		return false // decoding says where
+	}
+	has := func(key string) bool { _, ok := object[key]; return ok }
+	return (has("sources") || has("ragSources")) && !has("pipeline") && !has("steps")
+}

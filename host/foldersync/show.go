@@ -1,0 +1,76 @@
+package foldersync
+
+import (
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// told is what is compared to see whether a file is as it was last told.
+type told struct {
+	state    State
+	claim    sentinels.ID
+	revision int
+	plugin   string
+	digest   string // of a plugin: the same one in another build is news
+	problems string
+}
+
+// tell passes on what is new about one file.
+func (r *Reload) tell(f *file) bool {
+	// Problems as text: that is what a person would compare.
+	now := told{state: f.state, claim: f.claim, revision: f.mark.Revision, plugin: f.plugin}
+	if f.kind == KindPlugin {
+		now.digest = f.digest
+	}
+	if len(f.problems) > 0 {
+		now.problems = f.problems.Error()
+	}
+	if now == f.told {
+		return false
+	}
+	f.told = now
+	if r.opt.Changed != nil {
+		r.opt.Changed(f.info())
+	}
+	return true
+}
+
+// tellAll passes on what is new and makes it what is shown, as a copy: readers
+// never wait for a batch, and see the files as they were between two.
+func (r *Reload) tellAll() {
+	list := make([]*file, 0, len(r.files))
+	for _, f := range r.files {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, compareFiles)
+	shown := make([]FileInfo, 0, len(list))
+	for _, f := range list {
+		r.tell(f)
+		shown = append(shown, f.info())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shown = shown
+}
+
+// Files returns every watched file, the host's own folder first. It does not
+// wait for work that is under way.
+func (r *Reload) Files() []FileInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.shown)
+}
+
+// Problems returns what is wrong with files, in the order of the files. Those of a
+// definition that is live come from a newer content of its file, or from a plugin
+// that is gone: they do not concern the runs that are on.
+func (r *Reload) Problems() []FileProblem {
+	var out []FileProblem
+	for _, f := range r.Files() {
+		for _, p := range f.Problems {
+			out = append(out, FileProblem{f.Sentinel, p})
+		}
+	}
+	return out
+}

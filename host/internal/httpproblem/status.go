@@ -1,0 +1,54 @@
+package httpproblem
+
+import (
+	"net/http"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Status maps every code to its HTTP status. Both directions of a conversation
+// rely on it, so a code never moves to another status.
+func Status(code abi.Code) int {
+	switch code {
+	case abi.BadFields:
+		return http.StatusBadRequest
+	case abi.Denied:
+		return http.StatusForbidden
+	case abi.NotFound:
+		return http.StatusNotFound
+	case abi.Conflict, abi.Cancelled, abi.Interrupted:
+		return http.StatusConflict
+	case abi.Timeout:
+		return http.StatusGatewayTimeout
+	case abi.Limit, abi.Memory:
+		return http.StatusRequestEntityTooLarge
+	case abi.Unavailable:
+		return http.StatusServiceUnavailable
+	case abi.Trap, abi.Output, abi.Plugin:
+		return http.StatusBadGateway
+	}
+	return http.StatusInternalServerError
+}
+
+// codeOf is the way back for an answer that carries no code of ours, from a
+// proxy in between say. The statuses that several codes share get the most
+// general of them.
+func codeOf(status int) abi.Code {
+	switch status {
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType, http.StatusPreconditionRequired:
+		return abi.BadFields
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return abi.Denied
+	case http.StatusNotFound:
+		return abi.NotFound
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return abi.Conflict
+	case http.StatusGatewayTimeout:
+		return abi.Timeout
+	case http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
+		return abi.Limit
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		return abi.Unavailable
+	}
+	return abi.Internal
+}

@@ -1,0 +1,115 @@
+// Package regular reads files that have to be regular ones.
+//
+// Opening a named pipe waits for a writer, without end and without regard to
+// signals, and reading a device may never end or may change it. Every file of the
+// host that other users, programs or repositories can put in a folder is therefore
+// opened here: what is not a regular file is refused, and nothing waits.
+package regularfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrKind is the cause of an error about a pipe, socket, device or folder in place
+// of a regular file.
+var ErrKind = errors.New("want a regular file")
+
+// ErrSize is the cause of an error about a file that is larger than its limit.
+var ErrSize = errors.New("the file is too large")
+
+// Open opens a regular file for reading and returns its state, which was read from
+// the open file. Links are followed. The caller closes the file.
+func Open(path string) (*os.File, fs.FileInfo, error) {
+	// Some devices change when they are opened, so look first. What takes the
+	// file's place after that is opened without waiting and refused below.
+	info, err := os.Stat(path)
+	if err == nil {
+		err = Check(path, info)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err = f.Stat()
+	if err == nil {
+		err = Check(path, info)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// Read returns the content of a regular file of at most limit bytes.
+func Read(path string, limit int64) ([]byte, error) {
+	f, _, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadAll(f, limit)
+}
+
+// ReadAll returns what is left of an open file, of at most limit bytes. The cause of
+// the error about more is [ErrSize].
+func ReadAll(f *os.File, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w: more than %d bytes", ErrSize, limit)}
+	}
+	return b, err
+}
+
+// Check returns an error that names what is at path unless info is that of a
+// regular file.
+func Check(path string, info fs.FileInfo) error {
+	var kind string
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		kind = "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	case mode&fs.ModeSymlink != 0:
+		kind = "a symbolic link"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	default:
+		kind = "of no known kind"
+	}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it is %s, %w", kind, ErrKind)}
+}
+
+// List returns the paths of the files directly in dir whose names end with one of
+// the suffixes, in the order of the suffixes, then of the names. Folders are left
+// out; pipes and the like are not, so that their reader reports them. No dir means
+// no files. Unlike [path/filepath.Glob] it takes the name of dir as it is, also with
+// a bracket in it.
+func List(dir string, suffixes ...string) ([]string, error) {
+	entries, err := os.ReadDir(dir) // sorted
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var paths []string
+	for _, suffix := range suffixes {
+		for _, e := range entries {
+			if !e.IsDir() && strings.HasSuffix(e.Name(), suffix) {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return paths, err
+}

@@ -1,0 +1,135 @@
+package rootfs_test
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+func TestRules(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"shut/f", "a/b/f", "a/only"} {
+		full := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var shut []fs.FileInfo
+	for _, name := range []string{"shut", "a/only"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shut = append(shut, info)
+	}
+	var wrote []string
+	tree, err := rootfs.Open(dir, rootfs.Rules{Shut: shut, Write: func(name string) error {
+		wrote = append(wrote, name)
+		if filepath.Base(name) == "no" {
+			return abi.New(abi.Denied, "no")
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	for _, name := range []string{"shut", "shut/f", "a/only", "a/../shut/f"} {
+		if p, err := tree.Locate(name, false); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s: %v, %v", name, p, err)
+		}
+	}
+	store := func(name string) error {
+		p, err := tree.Locate(name, true)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		_, err = tree.Store(p, []byte("x"))
+		return err
+	}
+	if err := store("a/no"); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("a file that may not be written: %v", err)
+	}
+	if err := store("new/deep/f"); err != nil {
+		t.Error(err)
+	}
+	if want := "[a/no new/deep/f new/deep/f new/deep/f]"; fmt.Sprint(wrote) != want {
+		t.Errorf("asked about %v, want %s: the folders that are made, then the file", wrote, want)
+	}
+	for _, c := range []struct { // in this order: a/b is empty once its file is gone
+		name string
+		code abi.Code
+	}{{"a/b", abi.Conflict}, {"a/b/f", ""}, {"none", ""}, {".", abi.Denied}} {
+		p, err := tree.Locate(c.name, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tree.Remove(p); abi.CodeOf(err) != c.code {
+			t.Errorf("remove %s: %v, want %q", c.name, err, c.code)
+		}
+		p.Close()
+	}
+}
+
+func TestReal(t *testing.T) {
+	dir := rootfs.Real(t.TempDir())
+	if err := os.Symlink(dir, filepath.Join(dir, "link")); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	if got, want := rootfs.Real(filepath.Join(dir, "link", "link", "none", "x")), filepath.Join(dir, "none", "x"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func Example() {
+	dir, err := os.MkdirTemp("", "place")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	tree, err := rootfs.Open(dir, rootfs.Rules{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer tree.Close()
+	p, err := tree.Locate("notes/today.txt", true)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	created, err := tree.Store(p, []byte("sunny"))
+	fmt.Println(p.Path, created, err)
+	p.Close()
+	_, err = tree.Locate("../../etc/passwd", false)
+	fmt.Println(err)
+	p, err = tree.Locate("notes/today.txt", false)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+	f, _, err := tree.OpenFile(p)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	fmt.Println(string(text), err)
+	// Output:
+	// notes/today.txt true <nil>
+	// open "../../etc/passwd": outside the folder
+	// sunny <nil>
+}

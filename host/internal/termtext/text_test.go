@@ -1,0 +1,122 @@
+package termtext_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+)
+
+func TestLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "",
+		"plain text, übung, 日本語, שלום, 😀":                 "plain text, übung, 日本語, שלום, 😀",
+		"family 👩\u200d👩\u200d👧, heart ❤️, می\u200cخواهم": "family 👩\u200d👩\u200d👧, heart ❤️, می\u200cخواهم",
+		"\x1b[2K\x1b]0;title\a":                           `\x1b[2K\x1b]0;title\x07`,
+		"a\nb\r\nc\td":                                    `a\nb\r\nc\td`,
+		"nul\x00 del\x7f c1\u009b31m":                     `nul\x00 del\x7f c1\x9b31m`,
+		"\u202eesrever\u202c \u2066x\u2069":               `\u202eesrever\u202c \u2066x\u2069`,
+		"\u061c\u200b\u200e\u2028\u2029":                  `\u061c\u200b\u200e\u2028\u2029`,
+		"\ufeff\U000e0041":                                `\ufeff\U000e0041`,
+		"not UTF-8: \x9b2J\xff":                           `not UTF-8: \x9b2J\xff`,
+		`a backslash \x1b stays`:                          `a backslash \x1b stays`,
+		"replacement \ufffd stays":                        "replacement \ufffd stays",
+	} {
+		if got := string(termtext.Line(in)); got != want {
+			t.Errorf("Line(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestBlock(t *testing.T) {
+	for in, want := range map[string]string{
+		"one":                   "one",
+		"one\n\ttwo\r\nthree\n": "one\n  \ttwo\n  three",
+		"a\x1b[A\n\u202eb\rc":   "a\\x1b[A\n  \\u202eb\\rc",
+	} {
+		if got := string(termtext.Block(in, "  ")); got != want {
+			t.Errorf("Block(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// named is a string type, as names of sentinels are.
+type named string
+
+func TestSprintf(t *testing.T) {
+	green := termtext.Text("\x1b[32mok\x1b[0m")
+	got := termtext.Sprintf("%s|%s|%v|%q|%-6s|%*d|%v|%v|%.3s", green, "\x1b", errors.New("x\ny"), "a\n", named("\u202e"), 4, 7, nil, time.Second, "a\x1bcd")
+	want := "\x1b[32mok\x1b[0m|\\x1b|x\\ny|\"a\\n\"|\\u202e     |   7|<nil>|1s|a\\x1bc"
+	if string(got) != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":1}`:                `{"a":1}`,
+		"{\n  \"a\": \"b\"\n}\n": "{\n  \"a\": \"b\"\n}\n",
+		`"\u003cb\u003E \u0026"`: `"<b> &"`,
+		`"\\u003c \" \u001b"`:    `"\\u003c \" \u001b"`,
+		"\"\u202e\u009b\x7f\"":   `"\u202e\u009b\u007f"`,
+		"\"\U000e0041\"":         `"\udb40\udc41"`,
+		"\"\xff\"":               `"\ufffd"`,
+		`"日本 😀"`:                 `"日本 😀"`,
+	} {
+		if got := string(termtext.JSON([]byte(in))); got != want {
+			t.Errorf("JSON(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestWriter splits characters and sequences between writes.
+func TestWriter(t *testing.T) {
+	const in = "a\n\tü😀\x1b[2K\u202e\x9b\xe2\x82"
+	for n := 1; n <= len(in); n++ {
+		var out strings.Builder
+		w := termtext.NewWriter(&out)
+		for rest := in; rest != ""; rest = rest[min(n, len(rest)):] {
+			if m, err := w.Write([]byte(rest[:min(n, len(rest))])); err != nil || m != min(n, len(rest)) {
+				t.Fatal(m, err)
+			}
+		}
+		if got, want := out.String(), "a\n\tü😀\\x1b[2K\\u202e\\x9b"; got != want { // the end of in is no whole character
+			t.Errorf("by %d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// FuzzEscape holds that no unsafe character is left and that JSON keeps its value.
+func FuzzEscape(f *testing.F) {
+	f.Add("\x1b[2K\u202e\n\"\\u003c")
+	f.Fuzz(func(t *testing.T, s string) {
+		if line := string(termtext.Line(s)); strings.ContainsFunc(line, steers) {
+			t.Fatalf("Line(%q) = %q", s, line)
+		}
+		for line := range strings.SplitSeq(string(termtext.Block(s, "  ")), "\n") {
+			if strings.ContainsFunc(strings.ReplaceAll(line, "\t", ""), steers) {
+				t.Fatalf("Block(%q) has line %q", s, line)
+			}
+		}
+		quoted, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after any
+		text := termtext.JSON(quoted)
+		if err := errors.Join(json.Unmarshal(quoted, &before), json.Unmarshal(text, &after)); err != nil || !reflect.DeepEqual(before, after) {
+			t.Fatalf("JSON(%s) = %s: %v", quoted, text, err)
+		}
+		if strings.ContainsFunc(string(text), steers) {
+			t.Fatalf("JSON(%s) = %s", quoted, text)
+		}
+	})
+}
+
+// steers is an independent statement of what must not be left.
+func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }

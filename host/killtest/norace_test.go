@@ -1,5 +1,0 @@
-//go:build !race
-
-package killtest_test
-
-const raceEnabled = false

@@ -1,0 +1,55 @@
+package livefeed
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A Cursor is a place in a feed. Its text form is "E-N"; clients keep it and
+// give it back, and read nothing into it.
+type Cursor struct {
+	Epoch string // which process; lower-case letters and digits
+	Seq   uint64 // the entry that was seen last, 0 before the first
+}
+
+// maxCursor bounds a cursor's text, in bytes: 13 digits of base 36 hold any
+// start time, 20 decimal ones any number.
+const maxCursor = 34
+
+// ParseCursor reads what [Cursor.String] wrote. Its error is an *abi.Error.
+func ParseCursor(s string) (Cursor, error) {
+	epoch, digits, ok := strings.Cut(s, "-")
+	if !ok || len(s) > maxCursor || epoch == "" || strings.Trim(epoch, "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
+		return Cursor{}, badCursor(s)
+	}
+	seq, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || strconv.FormatUint(seq, 10) != digits { // no sign, no leading zeros: one text for one place
+		return Cursor{}, badCursor(s)
+	}
+	return Cursor{Epoch: epoch, Seq: seq}, nil
+}
+
+func badCursor(s string) error {
+	return &abi.Error{Code: abi.BadFields, Field: "cursor", Message: "cursor " + strconv.Quote(clip(s)) + ": not a cursor of this feed",
+		Hint: "give back a cursor that the feed sent, or none to start from now"}
+}
+
+// clip keeps what came from outside short enough to be repeated in an error.
+func clip(s string) string {
+	const most = 80
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return s
+}
+
+// String returns the text form.
+func (c Cursor) String() string { return string(c.append(nil)) }
+
+func (c Cursor) append(b []byte) []byte {
+	b = append(b, c.Epoch...)
+	b = append(b, '-')
+	return strconv.AppendUint(b, c.Seq, 10)
+}

@@ -1,0 +1,122 @@
+package egress
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"syscall"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A Client makes requests within the grants it is told with each.
+//
+// # Concurrency
+//
+// Safe for concurrent use. It holds no connections and needs no Close.
+type Client struct {
+	opt             Options
+	public, private reach
+}
+
+// New returns a client.
+func New(opt Options) *Client {
+	opt = opt.withDefaults()
+	opt.AllowPrivate = slices.Clone(opt.AllowPrivate)
+	return &Client{opt: opt, public: newReach(opt, false), private: newReach(opt, true)}
+}
+
+// errTime is the cause of a request's end at its own time limit.
+var errTime = errors.New("the request's time is over")
+
+// Do makes the request of clause A6.13 and returns its answer. Its errors have
+// an *[abi.Error]; when ctx ended, errors.Is also finds the cause of that.
+// Neither they nor the answer hold a secret.
+func (c *Client) Do(ctx context.Context, call Call) (json.RawMessage, error) {
+	allowed, err := c.allowance(call)
+	if err != nil {
+		return nil, err
+	}
+	req, err := decode(call.Request)
+	if err != nil {
+		return nil, err
+	}
+	if req.timeout == 0 {
+		req.timeout = c.opt.Timeout
+	}
+	if req.header.Get("User-Agent") == "" {
+		req.header.Set("User-Agent", c.opt.UserAgent)
+	}
+	if unsafe(req.method) && req.header.Get("Idempotency-Key") == "" && call.Key != "" {
+		req.header.Set("Idempotency-Key", call.Key)
+	}
+	// An earlier request may have left a secret with the server that this one
+	// asks, before this process knew its value.
+	c.opt.Secrets.Learn(slices.Sorted(maps.Keys(call.Secrets))...)
+	out, err := c.exchange(ctx, allowed, req)
+	if err != nil {
+		return nil, c.cleaned(err)
+	}
+	return out, nil
+}
+
+// exchange asks and reads the answer.
+func (c *Client) exchange(ctx context.Context, allowed *allowance, req *request) (json.RawMessage, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, req.timeout, errTime)
+	defer cancel()
+	// limited is over when the whole request is, redirects and body with it;
+	// ctx alone when the step is. failure tells the two apart.
+	asked := req.to.String() // errors name what the guest named, wherever a redirect led
+	response, err := c.follow(limited, allowed, req)
+	if err != nil {
+		failed := failure(ctx, limited, asked, req.timeout, err)
+		if errno := outOfFiles(err); errno != nil && (!req.redirected || !unsafe(req.method)) {
+			// Nothing was done that must not be done twice, so the engine asks again.
+			return nil, fmt.Errorf("%w: %w", failed, errno)
+		}
+		return nil, failed
+	}
+	defer response.Body.Close()
+	b, cut, err := c.read(response)
+	if err == nil && len(req.places) > 0 && response.Header.Get("Content-Encoding") != "" {
+		err = errCoding
+	}
+	if err != nil {
+		return nil, failure(ctx, limited, asked, req.timeout, err)
+	}
+	out, err := c.answer(response, b, cut)
+	if err != nil {
+		return nil, failure(ctx, limited, asked, req.timeout, err)
+	}
+	return out, nil
+}
+
+// outOfFiles returns the errno of a connection that could not be opened because
+// no file descriptor was left, nil for every other error.
+func outOfFiles(err error) error {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) {
+			return errno
+		}
+	}
+	return nil
+}
+
+// cleaned takes secrets out of an error. Ours have none in them; this is for the
+// day on which one has.
+func (c *Client) cleaned(err error) error {
+	if e := abi.As(err); e != nil {
+		e.Message = string(c.opt.Secrets.Hide([]byte(e.Message), false))
+		e.Hint = string(c.opt.Secrets.Hide([]byte(e.Hint), false))
+	}
+	return err
+}
+
+// refuse makes an error that another try cannot mend. field is the request's,
+// or empty.
+func refuse(code abi.Code, message, field string) *abi.Error {
+	return &abi.Error{Code: code, Message: message, Field: field, Permanent: true}
+}
