@@ -105,11 +105,11 @@ func init() {
 	// Limits in a file are at least 1: in a Safety, 0 means no limit, while an author
 	// could mean it as a limit of 0.
 	format.safety = table[Safety]{
-		numberField("maxIterations", "Limit of iterations.", 1, func(s *Safety) *int { return &s.MaxIterations }),
-		numberField("timeoutMs", "Time limit of a run, in milliseconds of running.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
-		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
-		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes together.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
-		numberField("maxSteps", "Limit of step executions in an iteration.", 1, func(s *Safety) *int { return &s.MaxSteps }),
+		numberField("maxIterations", "Limit of iterations. Default: none; until, while, continuous and event loops then need timeoutMs.", 1, func(s *Safety) *int { return &s.MaxIterations }),
+		numberField("timeoutMs", "Time limit of a run, in milliseconds of running. Default: none.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
+		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own. Default: the host's, 30 minutes.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
+		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes together. Default: the host's, 1 GiB.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
+		numberField("maxSteps", "Limit of step executions in an iteration. Default: the host's, 10,000.", 1, func(s *Safety) *int { return &s.MaxSteps }),
 		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
 		choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash, for steps without an onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
 	}

@@ -36,7 +36,7 @@ type Grant struct {
 	// absolute, or relative to the run's workspace.
 	Folders map[string]Folder `json:"folders,omitempty"`
 	// Memory is how many bytes a guest of the plugin may have, within the limit of the
-	// run and [MaxMemory]. Zero is 64 MiB.
+	// run and [MaxMemory]. Zero is the limit GuestMemory of the runtime.
 	Memory int64 `json:"memory,omitempty"`
 	// TimeoutMs bounds a step of the plugin, below the bound of the run. Zero adds none.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`

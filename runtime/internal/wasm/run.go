@@ -51,7 +51,7 @@ type Invocation struct {
 // Limits are the limits of one call. Zero fields have the defaults of ABI clause
 // A8.1.
 type Limits struct {
-	MemoryBytes  int64 // linear memory; default 64 MiB
+	MemoryBytes  int64 // linear memory; 0 is 64 MiB, for callers that are no engine
 	OutputBytes  int   // output of run; default 1 MiB
 	LogBytes     int   // stdout and stderr together; default 256 KiB
 	MessageBytes int   // one request or reply of a host call; default 256 KiB

@@ -30,7 +30,8 @@ import (
 //	in doubt         call.start is there and call.end is not, after a crash
 //	                 (indoubt.go)
 //
-// [hostFunctionOf] has a row for each host function. Its implementation is in the file
+// [hostFunctionOf] has a row for each host function but log and checkpoint, which
+// [attempt.handleHostCall] answers itself. Its implementation is in the file
 // call_NAME.go.
 
 // A hostFunction describes how the calls of a host function are handled.
