@@ -16,15 +16,15 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/host/plugin/files"
-	"github.com/sentinel-runtime/sentinel/host/llm/redact"
-	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
-	"github.com/sentinel-runtime/sentinel/host/command/shell"
-	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -76,7 +76,9 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 			return nil, err
 		}
 	}
-	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, trust: settings.Policy, redactor: new(redact.Redactor)}
+	redactor := new(redact.Redactor)
+	opt.Logger = slog.New(redact.NewHandler(opt.Logger.Handler(), redactor))
+	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, trust: settings.Policy, redactor: redactor}
 	h.secrets = secret.New(secret.Options{Places: settings.Secrets, Getenv: opt.Getenv, Redactor: h.redactor, Trust: h.trust})
 	h.secrets.Learn(h.secrets.Configured()...) // a shell may write one down before a request carries it
 	if err := h.redactor.Register(secret.InEnvironment(opt.Environ())...); err != nil {

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/sentinel-runtime/sentinel/host/ops/bench"
 	"github.com/sentinel-runtime/sentinel/host/internal/procenv"
+	"github.com/sentinel-runtime/sentinel/host/ops/bench"
 )
 
 // Env is the world of one invocation. Zero functions take the defaults named

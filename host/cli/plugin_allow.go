@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	hostplugin "github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	hostplugin "github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 

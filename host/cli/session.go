@@ -31,7 +31,7 @@ type session struct {
 	server *control.Server
 	client remote         // nil when this one has it
 	live   *client.Client // the same with its live feed; nil unless it serves
-	info   control.Info     // of the other process
+	info   control.Info   // of the other process
 	away   bool           // that was named by a URL: it may not see our files
 	state  string         // folder of the store, also for a scratch session
 	temp   string         // folder to remove at the end

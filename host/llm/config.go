@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 

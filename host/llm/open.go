@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
-	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 )
 
 func TestOpenRegistersKeys(t *testing.T) {

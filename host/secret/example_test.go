@@ -3,7 +3,7 @@ package secret_test
 import (
 	"fmt"
 
-	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 )
 

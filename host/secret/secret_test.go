@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 )
 

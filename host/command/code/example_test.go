@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/code"
 )
 
 func Example() {

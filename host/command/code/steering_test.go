@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

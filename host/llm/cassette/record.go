@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
-	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sentinel-runtime/sentinel/host/ops/bench"
 	"github.com/sentinel-runtime/sentinel/host/cli"
+	"github.com/sentinel-runtime/sentinel/host/ops/bench"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 

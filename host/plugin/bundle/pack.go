@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci"
 )
 
 // The keys of annotations, of the OCI image format.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 )
 
 const secret = `sk-live/"Zx9+Q&\=8vB!`

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sentinel-runtime/sentinel/host/llm/redact"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 )
 
 func TestHide(t *testing.T) {
