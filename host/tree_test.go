@@ -130,8 +130,8 @@ var layers = []layer{
 	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
 	{"host/redact", nil, nil}, // what others write goes through it
-	{"host/llm/openai", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/openai/openai-go/v3"}},
-	{"host/llm/anthropic", []string{"host/llm/**", "sentinels", "sdk/abi"}, []string{"github.com/anthropics/anthropic-sdk-go"}},
+	{"host/llm/openai", []string{"host/llm/wire", "sentinels"}, nil},
+	{"host/llm/anthropic", []string{"host/llm/wire", "sentinels"}, nil},
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/internal/regularfile", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there

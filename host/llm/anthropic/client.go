@@ -3,15 +3,14 @@ package anthropic
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 )
+
+// version is that of the protocol, a header of every request.
+const version = "2023-06-01"
 
 // Options configure a Client.
 type Options struct {
@@ -22,38 +21,32 @@ type Options struct {
 }
 
 // A Client asks one server. It is safe for concurrent use.
-type Client struct {
-	messages sdk.MessageService
-	models   sdk.ModelService
-}
+type Client struct{ server wire.Server }
 
 // New returns a client. It makes no request.
 func New(o Options) *Client {
-	// People write the base URL with and without the version; the SDK adds it.
+	// Users write the base URL with and without the version.
 	base := strings.TrimSuffix(strings.TrimSuffix(o.BaseURL, "/"), "/v1")
-	options := []option.RequestOption{
-		option.WithBaseURL(base + "/"),
-		option.WithHTTPClient(o.HTTP),
-		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(),
-		option.WithAPIKey(o.Key),
+	header := http.Header{}
+	header.Set("Anthropic-Version", version)
+	if o.Key != "" {
+		header.Set("X-Api-Key", o.Key)
 	}
 	for name, value := range o.Headers {
-		options = append(options, option.WithHeader(name, value))
+		header.Set(name, value)
 	}
-	// The services are made without NewClient, which would read the process's
-	// environment and its configuration files.
-	return &Client{
-		messages: sdk.NewMessageService(options...),
-		models:   sdk.NewModelService(options...),
-	}
+	return &Client{wire.Server{Base: base, Header: header, HTTP: o.HTTP, Fault: readFault}}
 }
 
 // Models returns the names of the models the server offers.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
-	page, err := c.models.List(ctx, sdk.ModelListParams{})
-	if err != nil {
-		return nil, failure(err)
+	var page struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := c.server.Get(ctx, "/v1/models", &page); err != nil {
+		return nil, err
 	}
 	var names []string
 	for _, model := range page.Data {
@@ -62,47 +55,17 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// failure turns an error of the SDK into ours. The SDK reports an error event
-// inside a stream as an error with the status of the stream, 200.
-func failure(err error) *wire.Failure {
-	if own, ok := errors.AsType[*wire.Failure](err); ok { // of our middleware
-		return own
-	}
-	api, ok := errors.AsType[*sdk.Error](err)
-	if !ok {
-		return &wire.Failure{Kind: wire.Transport, Err: err}
-	}
-	f := &wire.Failure{Kind: wire.Status, Status: api.StatusCode, Type: string(api.Type())}
-	// Errors inside a stream carry the status the stream began with.
-	if api.StatusCode < 300 {
-		f.Kind = wire.Event
-	}
-	if api.Response != nil {
-		f.Header = api.Response.Header
-	}
-	var body struct {
+// readFault reads the body of an error, of a response or of an event in a stream.
+func readFault(f *wire.Failure, body []byte) {
+	var fields struct {
 		Error struct {
-			Type    string `json:"type"`
-			Message string `json:"message"`
+			Type    wire.Text `json:"type"`
+			Message wire.Text `json:"message"`
 		} `json:"error"`
 	}
-	if json.Unmarshal([]byte(api.RawJSON()), &body) == nil {
-		f.Message = body.Error.Message
-		if f.Type == "" {
-			f.Type = body.Error.Type
-		}
-	}
+	_ = json.Unmarshal(body, &fields)
+	f.Type, f.Message = string(fields.Error.Type), wire.Clip(string(fields.Error.Message))
 	if f.Message == "" {
-		f.Message = clip(api.RawJSON())
+		f.Message = wire.Clip(string(body))
 	}
-	return f
-}
-
-// clip bounds the text of an error; a gateway may answer with a whole page.
-func clip(text string) string {
-	const most = 500
-	if len(text) > most {
-		return text[:most] + "..."
-	}
-	return text
 }

@@ -1,7 +1,5 @@
-// Package anthropic speaks Anthropic's messages protocol to a model, for
-// host/llm.
+// Package anthropic is a client of Anthropic's messages protocol, for host/llm.
 //
-// It is the only package that imports the Anthropic SDK. The SDK's own
-// retries, its reading of the environment, its tracing and its redirects are
-// off, for the reasons given in host/llm/openai.
+// It makes each request once, and all configuration comes from [Options], for the
+// reasons given in host/llm/openai.
 package anthropic

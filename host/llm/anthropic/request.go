@@ -5,74 +5,117 @@ import (
 	"regexp"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// params translates a request. The protocol wants user and assistant to take
+// The body of a request. Fields that are empty are left to the server.
+type (
+	body struct {
+		Model        string        `json:"model"`
+		MaxTokens    int64         `json:"max_tokens"`
+		System       []content     `json:"system,omitempty"`
+		Messages     []message     `json:"messages"`
+		Tools        []tool        `json:"tools,omitempty"`
+		ToolChoice   *toolChoice   `json:"tool_choice,omitempty"`
+		OutputConfig *outputConfig `json:"output_config,omitempty"`
+		Temperature  *float64      `json:"temperature,omitempty"` // zero is a temperature
+		Stream       bool          `json:"stream"`
+	}
+	message struct {
+		Role    string    `json:"role"`
+		Content []content `json:"content"`
+	}
+	// A content is a block: text, tool_use or tool_result.
+	content struct {
+		Type      string    `json:"type"`
+		Text      string    `json:"text,omitempty"`
+		ID        string    `json:"id,omitempty"`
+		Name      string    `json:"name,omitempty"`
+		Input     any       `json:"input,omitempty"`
+		ToolUseID string    `json:"tool_use_id,omitempty"`
+		Content   []content `json:"content,omitempty"`
+		IsError   *bool     `json:"is_error,omitempty"`
+	}
+	tool struct {
+		Name        string         `json:"name"`
+		Description string         `json:"description,omitempty"`
+		InputSchema map[string]any `json:"input_schema"`
+	}
+	toolChoice struct {
+		Type string `json:"type"`
+	}
+	outputConfig struct {
+		Format outputFormat `json:"format"`
+	}
+	outputFormat struct {
+		Type   string         `json:"type"`
+		Schema map[string]any `json:"schema"`
+	}
+)
+
+func textBlock(text string) content { return content{Type: "text", Text: text} }
+
+// encode translates a request. The protocol wants user and assistant to take
 // turns, no empty text, and the tools of every call that is part of the
 // conversation.
-func params(r wire.Request) sdk.MessageNewParams {
-	p := sdk.MessageNewParams{Model: r.Model, MaxTokens: r.MaxTokens}
+func encode(r wire.Request) body {
+	b := body{Model: r.Model, MaxTokens: r.MaxTokens, Messages: messages(r.Messages), Temperature: r.Temperature, Stream: true}
 	if r.System != "" {
-		p.System = []sdk.TextBlockParam{{Text: r.System}}
+		b.System = []content{textBlock(r.System)}
 	}
-	p.Messages = messages(r.Messages)
-	for _, tool := range r.Tools {
-		p.Tools = append(p.Tools, offer(tool))
+	for _, t := range r.Tools {
+		b.Tools = append(b.Tools, offer(t))
 	}
 	// Declared but not to be used.
 	if len(r.Tools) == 0 {
 		if past := pastTools(r.Messages); len(past) > 0 {
-			p.Tools = past
-			none := sdk.NewToolChoiceNoneParam()
-			p.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: &none}
+			b.Tools, b.ToolChoice = past, &toolChoice{"none"}
 		}
 	}
 	if r.Schema != nil {
 		var schema map[string]any
 		if json.Unmarshal(r.Schema, &schema) == nil {
-			p.OutputConfig = sdk.OutputConfigParam{Format: sdk.JSONOutputFormatParam{Schema: schema}}
+			b.OutputConfig = &outputConfig{outputFormat{"json_schema", schema}}
 		}
 	}
-	if r.Temperature != nil {
-		p.Temperature = sdk.Float(*r.Temperature)
-	}
-	return p
+	return b
 }
 
 // messages joins neighbours of one role, and the results of tools with what the
 // user said after them: results are the user's words here.
-func messages(in []sentinels.Message) []sdk.MessageParam {
-	var out []sdk.MessageParam
-	add := func(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParamUnion) {
+func messages(in []sentinels.Message) []message {
+	out := []message{}
+	add := func(role string, blocks ...content) {
 		if n := len(out); n > 0 && out[n-1].Role == role {
 			out[n-1].Content = append(out[n-1].Content, blocks...)
 			return
 		}
-		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
+		out = append(out, message{role, blocks})
 	}
 	for _, m := range in {
 		switch m.Role {
 		case "tool":
-			add(sdk.MessageParamRoleUser, sdk.NewToolResultBlock(callID(m.ToolCallID), m.Content, m.IsError))
+			result := content{Type: "tool_result", ToolUseID: callID(m.ToolCallID), IsError: &m.IsError}
+			if m.Content != "" {
+				result.Content = []content{textBlock(m.Content)}
+			}
+			add("user", result)
 		case "assistant":
-			var blocks []sdk.ContentBlockParamUnion
+			var blocks []content
 			// White space at the end of the assistant's text is refused.
 			if text := strings.TrimRight(m.Content, " \t\r\n"); text != "" {
-				blocks = append(blocks, sdk.NewTextBlock(text))
+				blocks = append(blocks, textBlock(text))
 			}
 			for _, call := range m.ToolCalls {
-				blocks = append(blocks, sdk.NewToolUseBlock(callID(call.ID), input(call.Arguments), call.Name))
+				blocks = append(blocks, content{Type: "tool_use", ID: callID(call.ID), Name: call.Name, Input: input(call.Arguments)})
 			}
 			if len(blocks) > 0 {
-				add(sdk.MessageParamRoleAssistant, blocks...)
+				add("assistant", blocks...)
 			}
 		default:
 			if strings.TrimSpace(m.Content) != "" {
-				add(sdk.MessageParamRoleUser, sdk.NewTextBlock(m.Content))
+				add("user", textBlock(m.Content))
 			}
 		}
 	}
@@ -81,8 +124,8 @@ func messages(in []sentinels.Message) []sdk.MessageParam {
 
 // pastTools declares the tools of earlier calls when none are offered now; the
 // protocol refuses a conversation that uses undeclared ones.
-func pastTools(in []sentinels.Message) []sdk.ToolUnionParam {
-	var out []sdk.ToolUnionParam
+func pastTools(in []sentinels.Message) []tool {
+	var out []tool
 	seen := map[string]bool{}
 	for _, m := range in {
 		for _, call := range m.ToolCalls {
@@ -95,33 +138,17 @@ func pastTools(in []sentinels.Message) []sdk.ToolUnionParam {
 	return out
 }
 
-// offer declares a tool. The SDK has fields for three keywords of its schema;
-// the others go along as they are.
-func offer(tool sentinels.ToolSpec) sdk.ToolUnionParam {
-	var fields map[string]any
-	_ = json.Unmarshal(tool.Schema, &fields)
-	schema := sdk.ToolInputSchemaParam{Properties: map[string]any{}, ExtraFields: map[string]any{}}
-	for name, value := range fields {
-		switch name {
-		case "type": // always object here
-		case "properties":
-			schema.Properties = value
-		case "required":
-			list, _ := value.([]any)
-			for _, item := range list {
-				if text, ok := item.(string); ok {
-					schema.Required = append(schema.Required, text)
-				}
-			}
-		default:
-			schema.ExtraFields[name] = value
-		}
+// offer declares a tool. Its schema is always that of an object with properties.
+func offer(spec sentinels.ToolSpec) tool {
+	var schema map[string]any
+	if json.Unmarshal(spec.Schema, &schema) != nil || schema == nil {
+		schema = map[string]any{}
 	}
-	param := sdk.ToolUnionParamOfTool(schema, tool.Name)
-	if tool.Description != "" {
-		param.OfTool.Description = sdk.String(tool.Description)
+	schema["type"] = "object"
+	if schema["properties"] == nil {
+		schema["properties"] = map[string]any{}
 	}
-	return param
+	return tool{spec.Name, spec.Description, schema}
 }
 
 // input is a call's arguments as the object the protocol wants. A text that

@@ -2,13 +2,9 @@ package anthropic
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 )
@@ -16,53 +12,86 @@ import (
 // Stream makes one turn. delta, if not nil, receives the text as it arrives;
 // thinking is not part of it. The error, if any, is a *wire.Failure.
 func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string)) (wire.Answer, error) {
-	var response *http.Response
-	var whole []byte
-	stream := c.messages.NewStreaming(ctx, params(r), option.WithResponseInto(&response), option.WithMiddleware(wire.WholeTaker(&whole, r.Alive)))
-	defer stream.Close()
-	if err := stream.Err(); err != nil {
-		return wire.Answer{}, failure(err)
+	response, whole, err := c.server.Post(ctx, "/v1/messages", encode(r), r.Alive)
+	if err != nil {
+		return wire.Answer{}, err
 	}
 	if whole != nil {
 		return readWhole(whole, response, delta)
 	}
-	if response != nil && response.StatusCode >= 300 {
-		return wire.Answer{}, &wire.Failure{
-			Kind: wire.Status, Status: response.StatusCode, Header: response.Header,
-			Message: "the server redirects to " + response.Header.Get("Location"),
-		}
-	}
+	defer func() { _ = response.Body.Close() }()
 	a := answer{blocks: map[int64]*block{}}
-	for stream.Next() {
+	events := wire.NewEvents(response.Body)
+	for events.Next() {
 		if r.Alive != nil {
 			r.Alive()
 		}
-		if err := a.add(stream.Current(), delta); err != nil {
+		if err := a.read(events.Data(), delta); err != nil {
 			return wire.Answer{}, err
 		}
 	}
-	if err := stream.Err(); err != nil {
-		f := failure(err)
-		if f.Kind == wire.Transport {
-			f.Kind = wire.Broken
-		}
-		f.Usage = a.usage
-		return wire.Answer{}, f
+	if err := events.Err(); err != nil {
+		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: err, Usage: a.usage}
 	}
 	if !a.stopped || a.finish == "" {
 		if wire.IsPage(response) {
 			return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
 		}
-		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: early(response), Usage: a.usage}
+		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: wire.Early(response), Usage: a.usage}
 	}
 	return a.result()
+}
+
+// The events of a stream and the parts of a whole answer.
+type (
+	event struct {
+		Type         string     `json:"type"`
+		Index        wire.Count `json:"index"`
+		Message      reply      `json:"message"`       // message_start
+		ContentBlock replyBlock `json:"content_block"` // content_block_start
+		Delta        struct {
+			Text        wire.Text `json:"text"`         // content_block_delta
+			PartialJSON wire.Text `json:"partial_json"` // content_block_delta
+			StopReason  wire.Text `json:"stop_reason"`  // message_delta
+		} `json:"delta"`
+		Usage usage `json:"usage"` // message_delta
+	}
+	reply struct {
+		Type       string       `json:"type"`
+		Model      wire.Text    `json:"model"`
+		Content    []replyBlock `json:"content"`
+		StopReason wire.Text    `json:"stop_reason"`
+		Usage      usage        `json:"usage"`
+	}
+	replyBlock struct {
+		Type  string          `json:"type"`
+		Text  wire.Text       `json:"text"`
+		ID    wire.Text       `json:"id"`
+		Name  wire.Text       `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	usage struct {
+		InputTokens              wire.Count `json:"input_tokens"`
+		OutputTokens             wire.Count `json:"output_tokens"`
+		CacheReadInputTokens     wire.Count `json:"cache_read_input_tokens"`
+		CacheCreationInputTokens wire.Count `json:"cache_creation_input_tokens"`
+	}
+)
+
+// counted is the usage of a whole message, or of its beginning.
+func (u usage) counted() wire.Usage {
+	return wire.Usage{
+		Known: true, Output: int64(u.OutputTokens),
+		Input:     int64(u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens),
+		CacheRead: int64(u.CacheReadInputTokens), CacheWrite: int64(u.CacheCreationInputTokens),
+	}
 }
 
 // answer collects the events of one turn.
 type answer struct {
 	order   []*block
 	blocks  map[int64]*block
-	finish  sdk.StopReason
+	finish  string
 	stopped bool
 	model   string
 	usage   wire.Usage
@@ -76,55 +105,64 @@ type block struct {
 	input strings.Builder
 }
 
-// add takes one event in and passes its text on. Blocks may interleave, so each
-// is kept by its index and joined in the order in which they began.
-func (a *answer) add(event sdk.MessageStreamEventUnion, delta func(string)) error {
-	switch event.Type {
+// read adds the data of one event.
+func (a *answer) read(data []byte, delta func(string)) error {
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return &wire.Failure{Kind: wire.Broken, Err: fmt.Errorf("an event of the stream: %w", err), Usage: a.usage}
+	}
+	if e.Type == "error" {
+		f := &wire.Failure{Kind: wire.Event, Usage: a.usage}
+		readFault(f, data)
+		return f
+	}
+	return a.add(e, delta)
+}
+
+// add adds one event and passes its text on. Blocks may interleave, so each
+// is kept by its index and joined in the order in which they began. Events of other
+// types, such as ping, have nothing to add.
+func (a *answer) add(e event, delta func(string)) error {
+	switch e.Type {
 	case "message_start":
-		a.model = event.Message.Model
-		u := event.Message.Usage
-		a.usage = wire.Usage{
-			Known: true, Output: u.OutputTokens,
-			Input:     u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
-			CacheRead: u.CacheReadInputTokens, CacheWrite: u.CacheCreationInputTokens,
-		}
+		a.model, a.usage = string(e.Message.Model), e.Message.Usage.counted()
 	case "content_block_start":
 		b := &block{}
-		switch event.ContentBlock.Type {
-		// Thinking and what the provider runs itself are neither text nor calls.
+		switch e.ContentBlock.Type {
+		// Thinking and what the provider executes itself are neither text nor calls.
 		case "tool_use":
-			b.call = &wire.Call{ID: event.ContentBlock.ID, Name: event.ContentBlock.Name}
+			b.call = &wire.Call{ID: string(e.ContentBlock.ID), Name: string(e.ContentBlock.Name)}
 		case "text":
-			b.text.WriteString(event.ContentBlock.Text)
+			b.text.WriteString(string(e.ContentBlock.Text))
 		}
 		if len(a.order) == wire.MaxCalls {
 			return &wire.Failure{Kind: wire.TooMany, Usage: a.usage}
 		}
-		a.blocks[event.Index] = b
+		a.blocks[int64(e.Index)] = b
 		a.order = append(a.order, b)
 	case "content_block_delta":
-		b := a.blocks[event.Index]
+		b := a.blocks[int64(e.Index)]
 		if b == nil {
 			return &wire.Failure{
 				Kind: wire.Broken, Usage: a.usage,
-				Err: fmt.Errorf("the stream continues block %d, which it did not start", event.Index),
+				Err: fmt.Errorf("the stream continues block %d, which it did not start", e.Index),
 			}
 		}
-		a.size += len(event.Delta.Text) + len(event.Delta.PartialJSON)
-		if a.size > wire.MaxAnswer {
+		text, input := string(e.Delta.Text), string(e.Delta.PartialJSON)
+		if a.size += len(text) + len(input); a.size > wire.MaxAnswer {
 			return &wire.Failure{Kind: wire.TooLarge, Usage: a.usage}
 		}
 		// Only one of the two is set, by the kind of the delta.
-		b.text.WriteString(event.Delta.Text)
-		b.input.WriteString(event.Delta.PartialJSON)
-		if event.Delta.Text != "" && delta != nil {
-			delta(event.Delta.Text)
+		b.text.WriteString(text)
+		b.input.WriteString(input)
+		if text != "" && delta != nil {
+			delta(text)
 		}
 	case "message_delta":
 		// The input was counted at the start and is not repeated by all servers.
-		a.finish = event.Delta.StopReason
+		a.finish = string(e.Delta.StopReason)
 		a.usage.Known = true
-		a.usage.Output = event.Usage.OutputTokens // a running total
+		a.usage.Output = int64(e.Usage.OutputTokens) // a running total
 	case "message_stop":
 		a.stopped = true
 	}
@@ -147,28 +185,17 @@ func (a *answer) result() (wire.Answer, error) {
 		out.Finish = "tools"
 	}
 	switch a.finish {
-	case sdk.StopReasonMaxTokens:
+	case "max_tokens":
 		out.Finish = "length"
 	// The rest of an answer that filled the window is lost; sending the same
 	// again would fill it again.
-	case sdk.StopReasonModelContextWindowExceeded:
+	case "model_context_window_exceeded":
 		return wire.Answer{}, &wire.Failure{
 			Kind: wire.Event, Type: "invalid_request_error", Usage: a.usage,
 			Message: "the model's context window was exceeded",
 		}
-	case sdk.StopReasonRefusal:
+	case "refusal":
 		out.Finish = "refused"
 	}
 	return out, nil
-}
-
-// early is the cause of a stream that ended without an error and without its
-// last event.
-func early(response *http.Response) error {
-	if response != nil {
-		if kind := response.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "text/event-stream") {
-			return fmt.Errorf("the server answered with %q where a stream of events was asked for", kind)
-		}
-	}
-	return fmt.Errorf("the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 )
 
@@ -14,26 +12,21 @@ func readWhole(body []byte, response *http.Response, delta func(string)) (wire.A
 	if f := errorOf(body); f != nil {
 		return wire.Answer{}, f
 	}
-	var m sdk.Message
+	var m reply
 	if json.Unmarshal(body, &m) != nil || m.Type != "message" || m.StopReason == "" {
 		return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
 	}
-	u := m.Usage
-	a := answer{finish: m.StopReason, model: m.Model, usage: wire.Usage{
-		Known: true, Output: u.OutputTokens,
-		Input:     u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
-		CacheRead: u.CacheReadInputTokens, CacheWrite: u.CacheCreationInputTokens,
-	}}
+	a := answer{finish: string(m.StopReason), model: string(m.Model), usage: m.Usage.counted()}
 	for _, content := range m.Content {
 		b := &block{}
 		switch content.Type {
 		case "tool_use":
-			b.call = &wire.Call{ID: content.ID, Name: content.Name}
+			b.call = &wire.Call{ID: string(content.ID), Name: string(content.Name)}
 			b.input.Write(content.Input)
 		case "text":
-			b.text.WriteString(content.Text)
+			b.text.WriteString(string(content.Text))
 			if content.Text != "" && delta != nil {
-				delta(content.Text)
+				delta(string(content.Text))
 			}
 		}
 		if a.order = append(a.order, b); len(a.order) > wire.MaxCalls {
@@ -51,14 +44,12 @@ func readWhole(body []byte, response *http.Response, delta func(string)) (wire.A
 // errorOf returns the failure that a body with an error is, nil for any other.
 func errorOf(body []byte) *wire.Failure {
 	var fault struct {
-		Type  string `json:"type"`
-		Error struct {
-			Type    string `json:"type"`
-			Message string `json:"message"`
-		} `json:"error"`
+		Type string `json:"type"`
 	}
 	if json.Unmarshal(body, &fault) != nil || fault.Type != "error" {
 		return nil
 	}
-	return &wire.Failure{Kind: wire.Event, Type: fault.Error.Type, Message: clip(fault.Error.Message)}
+	f := &wire.Failure{Kind: wire.Event}
+	readFault(f, body)
+	return f
 }

@@ -1,17 +1,10 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"strings"
-	"unicode/utf8"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 )
@@ -25,37 +18,29 @@ type Options struct {
 }
 
 // A Client asks one server. It is safe for concurrent use.
-type Client struct {
-	chat   sdk.ChatCompletionService
-	models sdk.ModelService
-}
+type Client struct{ server wire.Server }
 
 // New returns a client. It makes no request.
 func New(o Options) *Client {
-	options := []option.RequestOption{
-		option.WithBaseURL(o.BaseURL),
-		option.WithHTTPClient(o.HTTP),
-		option.WithMaxRetries(0),
-	}
+	header := http.Header{}
 	if o.Key != "" {
-		options = append(options, option.WithAPIKey(o.Key))
+		header.Set("Authorization", "Bearer "+o.Key)
 	}
 	for name, value := range o.Headers {
-		options = append(options, option.WithHeader(name, value))
+		header.Set(name, value)
 	}
-	// The services are made without NewClient, which would read the process's
-	// environment.
-	return &Client{
-		chat:   sdk.NewChatCompletionService(options...),
-		models: sdk.NewModelService(options...),
-	}
+	return &Client{wire.Server{Base: strings.TrimSuffix(o.BaseURL, "/"), Header: header, HTTP: o.HTTP, Fault: readFault}}
 }
 
 // Models returns the names of the models the server offers.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
-	page, err := c.models.List(ctx)
-	if err != nil {
-		return nil, failure(err)
+	var page struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := c.server.Get(ctx, "/models", &page); err != nil {
+		return nil, err
 	}
 	var names []string
 	for _, model := range page.Data {
@@ -64,60 +49,34 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// failure turns an error of the SDK into ours.
-func failure(err error) error {
-	if own, ok := errors.AsType[*wire.Failure](err); ok { // of our middleware
-		return own
+// readFault reads the body of an error, of a response or of an event in a stream. The
+// error is an object with OpenAI and a text with others.
+func readFault(f *wire.Failure, body []byte) {
+	var fields struct {
+		Error json.RawMessage `json:"error"`
 	}
-	if api, ok := errors.AsType[*sdk.Error](err); ok {
-		f := &wire.Failure{
-			Kind: wire.Status, Status: api.StatusCode,
-			Type: api.Type, Code: api.Code, Message: api.Message,
-		}
-		if api.Response != nil {
-			f.Header = api.Response.Header
-		}
-		if f.Message == "" {
-			f.Message = plainMessage(cmp.Or(api.RawJSON(), textOf(api.Response)))
-		}
-		return f
+	_ = json.Unmarshal(body, &fields)
+	var detail struct {
+		Type    wire.Text `json:"type"`
+		Code    wire.Text `json:"code"`
+		Message wire.Text `json:"message"`
 	}
-	return &wire.Failure{Kind: wire.Transport, Err: err}
+	_ = json.Unmarshal(fields.Error, &detail)
+	f.Type, f.Code, f.Message = string(detail.Type), string(detail.Code), string(detail.Message)
+	if f.Message == "" {
+		f.Message = plainMessage(body)
+	}
 }
 
-// textOf returns the beginning of a body that is no JSON. The SDK has read it and
-// put it back.
-func textOf(response *http.Response) string {
-	if response == nil || response.Body == nil {
-		return ""
-	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
-	if err != nil || !utf8.Valid(text) {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
-}
-
-// plainMessage reads the error bodies of servers that do not nest it as OpenAI
-// does: {"error": "text"}, {"message": "text"}, {"detail": ...}.
-func plainMessage(body string) string {
+// plainMessage is the text of an error that is not in OpenAI's form.
+func plainMessage(body []byte) string {
 	var fields map[string]any
-	if json.Unmarshal([]byte(body), &fields) != nil {
-		return clip(body)
-	}
-	for _, name := range []string{"message", "error", "detail"} {
-		if text, ok := fields[name].(string); ok {
-			return clip(text)
+	if json.Unmarshal(body, &fields) == nil {
+		for _, name := range []string{"message", "error", "detail"} {
+			if text, ok := fields[name].(string); ok {
+				return wire.Clip(text)
+			}
 		}
 	}
-	return clip(body)
-}
-
-// clip bounds the text of an error; a gateway may answer with a whole page.
-func clip(text string) string {
-	const most = 500
-	if len(text) > most {
-		return text[:most] + "..."
-	}
-	return text
+	return wire.Clip(string(body))
 }

@@ -1,8 +1,6 @@
-// Package openai speaks the chat completions protocol of OpenAI, Ollama, vLLM,
-// llama.cpp and others to a model, for host/llm.
+// Package openai is a client of the chat completions protocol of OpenAI, Ollama, vLLM,
+// llama.cpp and others, for host/llm.
 //
-// It is the only package that imports the OpenAI SDK. The SDK's own retries,
-// its reading of the environment and its redirects are off: the engine retries
-// and journals every try, configuration comes from one place, and a key never
-// follows a redirect.
+// It makes each request once: the engine retries and records every attempt. All
+// configuration comes from [Options], and a key never follows a redirect.
 package openai

@@ -3,88 +3,107 @@ package openai
 import (
 	"encoding/json"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// params translates a request. A schema that does not decode is sent as it is
-// and left to the server to refuse.
-func params(r wire.Request) sdk.ChatCompletionNewParams {
-	p := sdk.ChatCompletionNewParams{Model: r.Model}
+// The body of a request. Fields that are empty are left to the server.
+type (
+	body struct {
+		Model               string    `json:"model"`
+		Messages            []message `json:"messages"`
+		Tools               []tool    `json:"tools,omitempty"`
+		ResponseFormat      *format   `json:"response_format,omitempty"`
+		Temperature         *float64  `json:"temperature,omitempty"` // zero is a temperature
+		MaxTokens           int64     `json:"max_tokens,omitempty"`
+		MaxCompletionTokens int64     `json:"max_completion_tokens,omitempty"`
+		Stream              bool      `json:"stream"`
+		StreamOptions       *options  `json:"stream_options,omitempty"`
+	}
+	message struct {
+		Role       string     `json:"role"`
+		Content    *string    `json:"content,omitempty"`
+		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+		ToolCallID string     `json:"tool_call_id,omitempty"`
+	}
+	toolCall struct {
+		ID       string   `json:"id"`
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	tool struct {
+		Type     string `json:"type"`
+		Function offer  `json:"function"`
+	}
+	offer struct {
+		Name        string         `json:"name"`
+		Description string         `json:"description"`
+		Parameters  map[string]any `json:"parameters"`
+	}
+	format struct {
+		Type       string     `json:"type"`
+		JSONSchema jsonSchema `json:"json_schema"`
+	}
+	jsonSchema struct {
+		Name   string          `json:"name"`
+		Strict bool            `json:"strict"`
+		Schema json.RawMessage `json:"schema"`
+	}
+	options struct {
+		IncludeUsage bool `json:"include_usage"`
+	}
+)
+
+// encode translates a request.
+func encode(r wire.Request) body {
+	b := body{Model: r.Model, Messages: []message{}, Temperature: r.Temperature, Stream: true}
 	if r.System != "" {
-		p.Messages = append(p.Messages, sdk.SystemMessage(r.System))
+		b.Messages = append(b.Messages, message{Role: "system", Content: &r.System})
 	}
 	for _, m := range r.Messages {
-		p.Messages = append(p.Messages, message(m))
+		b.Messages = append(b.Messages, encodeMessage(m))
 	}
-	for _, tool := range r.Tools {
-		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name:        tool.Name,
-			Description: sdk.String(tool.Description),
-			Parameters:  object(tool.Schema),
-		}))
+	for _, t := range r.Tools {
+		b.Tools = append(b.Tools, tool{"function", offer{t.Name, t.Description, object(t.Schema)}})
 	}
 	if r.Schema != nil {
-		p.ResponseFormat = sdk.ChatCompletionNewParamsResponseFormatUnion{
-			OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
-				JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-					Name:   "reply",
-					Strict: sdk.Bool(strict(r.Schema)),
-					Schema: r.Schema,
-				},
-			},
-		}
+		b.ResponseFormat = &format{"json_schema", jsonSchema{"reply", strict(r.Schema), r.Schema}}
 	}
-	// Zero is a temperature, so only nil leaves it to the server.
-	if r.Temperature != nil {
-		p.Temperature = sdk.Float(*r.Temperature)
-	}
-	if r.MaxTokens > 0 {
-		if r.Dialect.CompletionTokens {
-			p.MaxCompletionTokens = sdk.Int(r.MaxTokens)
-		} else {
-			p.MaxTokens = sdk.Int(r.MaxTokens)
-		}
+	if r.Dialect.CompletionTokens {
+		b.MaxCompletionTokens = max(r.MaxTokens, 0)
+	} else {
+		b.MaxTokens = max(r.MaxTokens, 0)
 	}
 	if !r.Dialect.NoUsage {
-		p.StreamOptions = sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)}
+		b.StreamOptions = &options{IncludeUsage: true}
 	}
-	return p
+	return b
 }
 
-// message translates one entry of a conversation.
-func message(m sentinels.Message) sdk.ChatCompletionMessageParamUnion {
+// encodeMessage translates one entry of a conversation.
+func encodeMessage(m sentinels.Message) message {
 	switch m.Role {
 	case "tool":
 		content := m.Content
 		if m.IsError {
 			content = "error: " + content // the protocol has no field for it
 		}
-		return sdk.ToolMessage(content, m.ToolCallID)
+		return message{Role: "tool", Content: &content, ToolCallID: m.ToolCallID}
 	case "assistant":
-		if len(m.ToolCalls) == 0 {
-			return sdk.AssistantMessage(m.Content)
-		}
-		var p sdk.ChatCompletionAssistantMessageParam
-		if m.Content != "" {
-			p.Content.OfString = sdk.String(m.Content)
+		out := message{Role: "assistant"}
+		if m.Content != "" || len(m.ToolCalls) == 0 {
+			out.Content = &m.Content
 		}
 		for _, call := range m.ToolCalls {
-			p.ToolCalls = append(p.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-				OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-					ID: call.ID,
-					Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-						Name: call.Name, Arguments: arguments(call.Arguments),
-					},
-				},
-			})
+			out.ToolCalls = append(out.ToolCalls, toolCall{call.ID, "function", function{call.Name, arguments(call.Arguments)}})
 		}
-		return sdk.ChatCompletionMessageParamUnion{OfAssistant: &p}
+		return out
 	}
-	return sdk.UserMessage(m.Content)
+	return message{Role: "user", Content: &m.Content}
 }
 
 // arguments writes arguments as the model sent them: a JSON string holds a
@@ -100,7 +119,7 @@ func arguments(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// object is a schema as the SDK wants it. A tool without one takes nothing.
+// object is a schema as an object. A tool without one takes nothing.
 func object(schema json.RawMessage) map[string]any {
 	var out map[string]any
 	if json.Unmarshal(schema, &out) != nil || out == nil {

@@ -1,62 +1,86 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 )
 
-// Stream makes one turn. delta, if not nil, receives the text as it arrives.
-// The error, if any, is a *wire.Failure.
+// Stream makes one turn. delta, if not nil, receives the text as it arrives. The
+// error, if any, is a *wire.Failure.
 func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string)) (wire.Answer, error) {
-	var response *http.Response
-	var whole []byte
-	stream := c.chat.NewStreaming(ctx, params(r), option.WithResponseInto(&response), option.WithMiddleware(wire.WholeTaker(&whole, r.Alive)))
-	defer stream.Close()
-	if err := stream.Err(); err != nil {
-		return wire.Answer{}, failure(err)
+	response, whole, err := c.server.Post(ctx, "/chat/completions", encode(r), r.Alive)
+	if err != nil {
+		return wire.Answer{}, err
 	}
 	if whole != nil {
 		return readWhole(whole, response, delta)
 	}
-	// The SDK takes any status below 400 for an answer. Redirects are not
-	// followed, so one would otherwise look like an empty stream.
-	if response != nil && response.StatusCode >= 300 {
-		return wire.Answer{}, &wire.Failure{
-			Kind: wire.Status, Status: response.StatusCode, Header: response.Header,
-			Message: "the server redirects to " + response.Header.Get("Location"),
-		}
-	}
+	defer func() { _ = response.Body.Close() }()
 	var a answer
-	for stream.Next() {
+	events := wire.NewEvents(response.Body)
+	for events.Next() {
 		if r.Alive != nil {
 			r.Alive()
 		}
-		if err := a.add(stream.Current(), delta); err != nil {
+		if bytes.HasPrefix(events.Data(), []byte("[DONE]")) {
+			continue // what servers send after it does not count, but is read
+		}
+		if err := a.read(events.Data(), delta); err != nil {
 			return wire.Answer{}, err
 		}
 	}
-	if err := stream.Err(); err != nil {
-		return wire.Answer{}, a.broken(err)
+	if err := events.Err(); err != nil {
+		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: err, Usage: a.usage}
 	}
 	if a.finish == "" {
 		if wire.IsPage(response) {
 			return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
 		}
-		return wire.Answer{}, a.broken(early(response))
+		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: wire.Early(response), Usage: a.usage}
 	}
 	return a.result(), nil
 }
+
+// The pieces of an answer. A whole answer has a message where a chunk has a delta.
+type (
+	chunk struct {
+		Model   wire.Text `json:"model"`
+		Usage   *usage    `json:"usage"`
+		Choices []choice  `json:"choices"`
+	}
+	choice struct {
+		Index        wire.Count `json:"index"`
+		Delta        delta      `json:"delta"`
+		Message      *delta     `json:"message"`
+		FinishReason wire.Text  `json:"finish_reason"`
+	}
+	delta struct {
+		Content   wire.Text  `json:"content"`
+		Refusal   wire.Text  `json:"refusal"`
+		ToolCalls []callPart `json:"tool_calls"`
+	}
+	callPart struct {
+		Index    wire.Count `json:"index"`
+		ID       wire.Text  `json:"id"`
+		Function struct {
+			Name      wire.Text `json:"name"`
+			Arguments wire.Text `json:"arguments"`
+		} `json:"function"`
+	}
+	usage struct {
+		PromptTokens     wire.Count `json:"prompt_tokens"`
+		CompletionTokens wire.Count `json:"completion_tokens"`
+		Details          struct {
+			CachedTokens     wire.Count `json:"cached_tokens"`
+			CacheWriteTokens wire.Count `json:"cache_write_tokens"`
+		} `json:"prompt_tokens_details"`
+	}
+)
 
 // answer collects the chunks of one turn.
 type answer struct {
@@ -69,33 +93,43 @@ type answer struct {
 	size          int
 }
 
-// add takes one chunk in and passes its text on.
-func (a *answer) add(chunk sdk.ChatCompletionChunk, delta func(string)) error {
-	if chunk.Model != "" {
-		a.model = chunk.Model
+// read adds the data of one event: a chunk or an error.
+func (a *answer) read(data []byte, delta func(string)) error {
+	if f := errorOf(data); f != nil {
+		f.Usage = a.usage
+		return f
+	}
+	var c chunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		return &wire.Failure{Kind: wire.Broken, Err: fmt.Errorf("an event of the stream: %w", err), Usage: a.usage}
+	}
+	return a.add(c, delta)
+}
+
+// add adds a chunk and passes its text on.
+func (a *answer) add(c chunk, delta func(string)) error {
+	if c.Model != "" {
+		a.model = string(c.Model)
 	}
 	// Usage comes in a chunk of its own at the end, or with every chunk as a
 	// running total; the last one counts.
-	if chunk.JSON.Usage.Valid() {
+	if u := c.Usage; u != nil {
 		a.usage = wire.Usage{
-			Known:      true,
-			Input:      chunk.Usage.PromptTokens,
-			Output:     chunk.Usage.CompletionTokens,
-			CacheRead:  chunk.Usage.PromptTokensDetails.CachedTokens,
-			CacheWrite: chunk.Usage.PromptTokensDetails.CacheWriteTokens,
+			Known: true, Input: int64(u.PromptTokens), Output: int64(u.CompletionTokens),
+			CacheRead: int64(u.Details.CachedTokens), CacheWrite: int64(u.Details.CacheWriteTokens),
 		}
 	}
-	for _, choice := range chunk.Choices {
+	for _, choice := range c.Choices {
 		// Some servers send more choices than were asked for.
 		if choice.Index != 0 {
-			continue // one answer was asked for
+			continue
 		}
 		d := choice.Delta
 		a.size += len(d.Content) + len(d.Refusal)
-		a.text.WriteString(d.Content)
-		a.refusal.WriteString(d.Refusal)
-		for _, call := range d.ToolCalls {
-			if !a.call(call) {
+		a.text.WriteString(string(d.Content))
+		a.refusal.WriteString(string(d.Refusal))
+		for _, part := range d.ToolCalls {
+			if !a.call(part) {
 				return &wire.Failure{Kind: wire.TooMany, Usage: a.usage}
 			}
 		}
@@ -103,39 +137,39 @@ func (a *answer) add(chunk sdk.ChatCompletionChunk, delta func(string)) error {
 			return &wire.Failure{Kind: wire.TooLarge, Usage: a.usage}
 		}
 		if d.Content != "" && delta != nil {
-			delta(d.Content)
+			delta(string(d.Content))
 		}
 		if choice.FinishReason != "" {
-			a.finish = choice.FinishReason
+			a.finish = string(choice.FinishReason)
 		}
 	}
 	return nil
 }
 
-// call adds a piece of a tool call, and reports false if that would be one call
-// too many. Some servers give every call the index 0 and tell them apart by id
-// alone.
-func (a *answer) call(piece sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
+// call adds a piece of a tool call and reports whether there may be as many. Pieces
+// belong to a call by their index; some servers reuse an index with another id.
+func (a *answer) call(part callPart) bool {
 	if a.index == nil {
 		a.index = map[int64]int{}
 	}
-	at, ok := a.index[piece.Index]
-	if !ok || piece.ID != "" && a.calls[at].ID != "" && piece.ID != a.calls[at].ID {
+	id, name, arguments := string(part.ID), string(part.Function.Name), string(part.Function.Arguments)
+	at, ok := a.index[int64(part.Index)]
+	if !ok || id != "" && a.calls[at].ID != "" && id != a.calls[at].ID {
 		if at = len(a.calls); at == wire.MaxCalls {
 			return false
 		}
-		a.index[piece.Index] = at
+		a.index[int64(part.Index)] = at
 		a.calls = append(a.calls, wire.Call{})
 	}
 	call := &a.calls[at]
-	if piece.ID != "" {
-		call.ID = piece.ID
+	if id != "" {
+		call.ID = id
 	}
-	if call.Name != piece.Function.Name { // repeated in each piece by some
-		call.Name += piece.Function.Name
+	if call.Name != name { // repeated in each piece by some
+		call.Name += name
 	}
-	call.Arguments += piece.Function.Arguments
-	a.size += len(piece.Function.Name) + len(piece.Function.Arguments)
+	call.Arguments += arguments
+	a.size += len(name) + len(arguments)
 	return true
 }
 
@@ -161,38 +195,15 @@ func (a *answer) result() wire.Answer {
 	return out
 }
 
-// broken names what ended a stream before its finish reason came.
-func (a *answer) broken(err error) *wire.Failure {
-	f := &wire.Failure{Kind: wire.Broken, Err: err, Usage: a.usage}
-	if event, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		// The error is an object with OpenAI and a plain text with others.
-		var body struct {
-			Error json.RawMessage `json:"error"`
-		}
-		_ = json.Unmarshal(event.Event.Data, &body)
-		var detail struct {
-			Type    string `json:"type"`
-			Code    any    `json:"code"`
-			Message string `json:"message"`
-		}
-		if json.Unmarshal(body.Error, &detail) != nil || detail.Message == "" {
-			detail.Message = plainMessage(string(event.Event.Data))
-		}
-		f.Kind, f.Type, f.Message = wire.Event, detail.Type, detail.Message
-		if detail.Code != nil {
-			f.Code = fmt.Sprint(detail.Code)
-		}
+// errorOf returns the failure that data with an error is, nil for any other.
+func errorOf(data []byte) *wire.Failure {
+	var fields struct {
+		Error json.RawMessage `json:"error"`
 	}
+	if json.Unmarshal(data, &fields) != nil || len(fields.Error) == 0 || string(fields.Error) == "null" {
+		return nil
+	}
+	f := &wire.Failure{Kind: wire.Event}
+	readFault(f, data)
 	return f
-}
-
-// early is the cause of a stream that ended without an error and without a
-// finish reason.
-func early(response *http.Response) error {
-	if response != nil {
-		if kind := response.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "text/event-stream") {
-			return fmt.Errorf("the server answered with %q where a stream of events was asked for", kind)
-		}
-	}
-	return fmt.Errorf("the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
 }

@@ -4,16 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 )
 
-// readWhole reads an answer that came in one piece. It is the one chunk of a
-// stream whose deltas are whole messages.
+// readWhole reads an answer that came in one piece.
 func readWhole(body []byte, response *http.Response, delta func(string)) (wire.Answer, error) {
-	chunk, ok := chunkOf(body)
+	c, ok := chunkOf(body)
 	if !ok {
 		if f := errorOf(body); f != nil {
 			return wire.Answer{}, f
@@ -21,7 +17,7 @@ func readWhole(body []byte, response *http.Response, delta func(string)) (wire.A
 		return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
 	}
 	var a answer
-	if err := a.add(chunk, delta); err != nil {
+	if err := a.add(c, delta); err != nil {
 		return wire.Answer{}, err
 	}
 	if a.finish == "" {
@@ -32,46 +28,20 @@ func readWhole(body []byte, response *http.Response, delta func(string)) (wire.A
 	return out, nil
 }
 
-// chunkOf turns a completion into a chunk; false if it is no completion.
-func chunkOf(body []byte) (chunk sdk.ChatCompletionChunk, ok bool) {
-	var completion map[string]json.RawMessage
-	var choices []map[string]json.RawMessage
-	if json.Unmarshal(body, &completion) != nil || json.Unmarshal(completion["choices"], &choices) != nil || len(choices) == 0 {
-		return chunk, false
+// chunkOf returns a whole answer as the only chunk of a stream.
+func chunkOf(body []byte) (c chunk, ok bool) {
+	if json.Unmarshal(body, &c) != nil || len(c.Choices) == 0 {
+		return c, false
 	}
-	for _, choice := range choices {
-		var message map[string]json.RawMessage
-		if json.Unmarshal(choice["message"], &message) != nil || message == nil {
-			return chunk, false
+	for i := range c.Choices {
+		message := c.Choices[i].Message
+		if message == nil {
+			return c, false
 		}
-		var calls []map[string]any
-		if json.Unmarshal(message["tool_calls"], &calls) == nil {
-			for i := range calls { // each is whole, so its place is its index
-				calls[i]["index"] = i
-			}
-			message["tool_calls"] = encode(calls)
+		for j := range message.ToolCalls { // each is whole, so its place is its index
+			message.ToolCalls[j].Index = wire.Count(j)
 		}
-		choice["delta"] = encode(message)
-		delete(choice, "message")
+		c.Choices[i].Delta = *message
 	}
-	completion["choices"] = encode(choices)
-	return chunk, json.Unmarshal(encode(completion), &chunk) == nil
-}
-
-// encode encodes what was decoded from JSON, which cannot fail.
-func encode(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return raw
-}
-
-// errorOf returns the failure that a body with an error is, nil for any other.
-func errorOf(body []byte) *wire.Failure {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil || len(fields["error"]) == 0 || string(fields["error"]) == "null" {
-		return nil
-	}
-	return new(answer).broken(&ssestream.StreamError{Event: ssestream.Event{Data: body}})
+	return c, true
 }

@@ -3,6 +3,7 @@
 // own rules apply.
 //
 // The clients (host/llm/openai, host/llm/anthropic) translate between these
-// values and their SDK and decide nothing; choosing, pricing, reading tool
+// values and the protocols, with the HTTP client and the reader of events of this
+// package, and decide nothing; choosing, pricing, reading tool
 // calls out of text and naming errors is the work of host/llm.
 package wire

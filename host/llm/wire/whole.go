@@ -22,18 +22,6 @@ var wholeLimits = strictjson.Limits{Bytes: maxWhole, Depth: 256, Keys: 1_000_000
 // NoteWhole is the note of an answer that came in one piece.
 const NoteWhole = "the server answered with the whole reply at once where a stream was asked for"
 
-// WholeTaker returns a middleware of the providers' SDKs that puts what [TakeWhole]
-// returns into whole.
-func WholeTaker(whole *[]byte, alive func()) func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	return func(request *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-		response, err := next(request)
-		if err == nil {
-			*whole, err = TakeWhole(response, alive)
-		}
-		return response, err
-	}
-}
-
 // IsPage reports whether a response is a page for people: the address is not that
 // of a model server.
 func IsPage(response *http.Response) bool {
