@@ -196,6 +196,7 @@ func TestFollowers(t *testing.T) {
 	var one, two recorder
 	s.Follow(one.add)
 	save(t, s, plain("a"), revision.SaveOptions{})
+	one.wait(t, 1) // followers hear of a commit beside the caller that waits for it
 	s.Follow(two.add)
 	save(t, s, plain("a"), revision.SaveOptions{Expect: 1, Origin: "d.json"})
 	save(t, s, plain("b"), revision.SaveOptions{Expect: 1})
