@@ -4,7 +4,7 @@
 GO      ?= go
 BIN     := bin/sentinel
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X github.com/sentinel-runtime/sentinel/host/cli.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/sentinel-runtime/sentinel/host/cli.version=$(VERSION)
 
 # Program, image and tests are built with the same flags, so nothing is compiled
 # twice. The race detector needs cgo and is a build of its own.
