@@ -116,7 +116,7 @@ func TestOddFiles(t *testing.T) {
 		if op == "write" {
 			p["text"] = "x"
 		}
-		b.deny(p, abi.Denied, "no regular file")
+		b.deny(p, abi.Denied, "not a regular file")
 	}
 	b.deny(params{"folder": "data", "op": "write", "path": "two", "text": "y"}, abi.Denied, "hard link")
 	if got := b.do(params{"folder": "data", "op": "list"}); len(got["entries"].([]any)) != 2 {

@@ -25,7 +25,7 @@ const frame = 256
 // read answers with one piece of a file. Size is that of the open file, so it
 // and the piece are of the same version of it, as long as writers rename.
 func read(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, false)
+	p, err := t.Resolve(r.path, false)
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +74,12 @@ func wholeRunes(b []byte) []byte {
 
 // write replaces a file. Made again after a crash it gives the same file.
 func write(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, true)
+	p, err := t.Resolve(r.path, true)
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
-	if _, err := t.Store(p, r.data); err != nil {
+	if _, err := t.WriteFile(p, r.data); err != nil {
 		return nil, err
 	}
 	return hostcall.Answer(map[string]int{"size": len(r.data)})
@@ -88,7 +88,7 @@ func write(t *tree, r *request) (json.RawMessage, error) {
 // remove takes a file or an empty folder away. Made again it finds nothing,
 // which is what was wanted, also if a folder on the way is gone by now.
 func remove(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, false)
+	p, err := t.Resolve(r.path, false)
 	if err != nil {
 		if gone(err) {
 			return json.RawMessage("{}"), nil

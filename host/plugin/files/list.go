@@ -41,7 +41,7 @@ func entryOf(info fs.FileInfo) entry {
 // names anew: what comes and goes between two pages may be missed or come twice,
 // as in any listing of a folder that is being changed.
 func list(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, false)
+	p, err := t.Resolve(r.path, false)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func namesOf(dir *os.Root) ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		// A name that is no text cannot be in a request.
-		if listed(e.Type()) && utf8.ValidString(e.Name()) && !rootfs.Temporary(e.Name()) {
+		if listed(e.Type()) && utf8.ValidString(e.Name()) && !rootfs.IsTemp(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
@@ -120,7 +120,7 @@ type facts struct {
 
 // stat says what is at a path, without opening it.
 func stat(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, false)
+	p, err := t.Resolve(r.path, false)
 	if err != nil {
 		if gone(err) {
 			return hostcall.Answer(facts{})
@@ -132,7 +132,7 @@ func stat(t *tree, r *request) (json.RawMessage, error) {
 		return hostcall.Answer(facts{})
 	}
 	if !listed(p.Info.Mode()) {
-		return nil, &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("stat %q: is no regular file", r.path)}
+		return nil, &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("stat %q: not a regular file", r.path)}
 	}
 	e := entryOf(p.Info)
 	return hostcall.Answer(facts{Exists: true, Dir: &e.Dir, Size: &e.Size, Modified: e.Modified})

@@ -17,9 +17,9 @@ import (
 // tree is the folder that one call may touch. Close it.
 type tree struct {
 	*rootfs.Tree
-	real string   // absolute, its links resolved when it was opened
-	from string   // slash path from the workspace, if the grant says it so; else ""
-	shut []string // real paths
+	real     string   // absolute, its links resolved when it was opened
+	from     string   // slash path from the workspace, if the grant says it so; else ""
+	excluded []string // real paths
 }
 
 // open opens the folder that the plugin's word stands for.
@@ -34,17 +34,17 @@ func (a *Access) open(call Call, r *request) (*tree, error) {
 		return nil, &abi.Error{Code: abi.Denied, Field: "folder", Permanent: true, Message: fmt.Sprintf("folder %q: is granted to be read, not to %s", r.folder, r.op), Hint: hint + ":rw"}
 	}
 	t := &tree{}
-	rules := rootfs.Rules{Folder: "list has what is in it", NoLink: true, Write: t.mayWrite}
+	rules := rootfs.Rules{Folder: "list has what is in it", DenyLink: true, Write: t.mayWrite}
 	// Looked up for each call: the folders may come later than the host.
 	for _, dir := range a.opt.Shut {
 		if info, err := os.Stat(dir); err == nil {
-			rules.Shut = append(rules.Shut, info)
+			rules.Excluded = append(rules.Excluded, info)
 		}
-		t.shut = append(t.shut, rootfs.Real(dir))
+		t.excluded = append(t.excluded, rootfs.EvalLinks(dir))
 	}
 	var err error
 	if filepath.IsAbs(f.Path) {
-		t.real = rootfs.Real(f.Path)
+		t.real = rootfs.EvalLinks(f.Path)
 		t.Tree, err = rootfs.Open(f.Path, rules)
 	} else {
 		err = t.openBelow(call.Workspace, f.Path, rules, f.Write)
@@ -52,7 +52,7 @@ func (a *Access) open(call Call, r *request) (*tree, error) {
 	if err != nil {
 		return nil, unopened(r.folder, err)
 	}
-	if err := t.allowed(rules.Shut); err != nil {
+	if err := t.allowed(rules.Excluded); err != nil {
 		_ = t.Close() // nothing was read
 		return nil, &abi.Error{Code: abi.Denied, Field: "folder", Permanent: true, Message: fmt.Sprintf("folder %q: %v", r.folder, err)}
 	}
@@ -66,12 +66,12 @@ func (t *tree) openBelow(workspace, name string, rules rootfs.Rules, create bool
 	if !filepath.IsAbs(workspace) {
 		return fmt.Errorf("workspace %q is not absolute", workspace)
 	}
-	whole, err := rootfs.Open(workspace, rootfs.Rules{Outside: "outside the workspace", Write: steers, Shut: rules.Shut})
+	whole, err := rootfs.Open(workspace, rootfs.Rules{Outside: "outside the workspace", Write: steers, Excluded: rules.Excluded})
 	if err != nil {
 		return err
 	}
 	defer whole.Close()
-	p, err := whole.Locate(name, create)
+	p, err := whole.Resolve(name, create)
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (t *tree) openBelow(workspace, name string, rules rootfs.Rules, create bool
 	if err != nil {
 		return err
 	}
-	t.from, t.real = p.Path, filepath.Join(rootfs.Real(workspace), filepath.FromSlash(p.Path))
-	t.Tree = rootfs.Of(root, t.real, rules)
+	t.from, t.real = p.Path, filepath.Join(rootfs.EvalLinks(workspace), filepath.FromSlash(p.Path))
+	t.Tree = rootfs.New(root, t.real, rules)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (t *tree) mayWrite(name string) error {
 		}
 	}
 	// One that does not exist yet cannot be known by what it is.
-	for _, dir := range t.shut {
+	for _, dir := range t.excluded {
 		if rel, err := filepath.Rel(dir, full); err == nil && filepath.IsLocal(rel) {
 			return steering(name)
 		}
@@ -168,7 +168,7 @@ func unopened(word string, err error) error {
 	switch found := abi.As(err); {
 	case found != nil && found.Code == abi.NotFound, errors.Is(err, fs.ErrNotExist):
 	case found != nil && found.Code == abi.BadFields:
-		e.Message = fmt.Sprintf("folder %q: what is there is no folder", word)
+		e.Message = fmt.Sprintf("folder %q: it is not a folder", word)
 	case found != nil:
 		e.Code, e.Message, e.Hint = found.Code, fmt.Sprintf("folder %q: it is not one that plugins may use", word), ""
 		e.Permanent = found.Permanent
