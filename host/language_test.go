@@ -15,8 +15,13 @@ import (
 // plainFolders are held to the words of GLOSSARY.md: their files of [plainFiles],
 // tests among them. A pattern is one of [fits].
 var plainFolders = []string{
+	"host/internal/atomicfile",
+	"host/internal/crashtest",
+	"host/internal/httpproblem",
+	"host/internal/procenv",
 	"host/internal/regularfile",
 	"host/internal/rootfs",
+	"host/internal/sdnotify",
 	"host/internal/termtext",
 	"host/internal/trust",
 	"plugins", "plugins/**",
