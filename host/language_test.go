@@ -24,6 +24,8 @@ var plainFolders = []string{
 	"host/internal/sdnotify",
 	"host/internal/termtext",
 	"host/internal/trust",
+	"host/plugin/files",
+	"host/plugin/hostcall",
 	"plugins", "plugins/**",
 	"runtime", "runtime/**",
 	"sdk", "sdk/**",
