@@ -24,6 +24,7 @@ var plainFolders = []string{
 	"host/internal/sdnotify",
 	"host/internal/termtext",
 	"host/internal/trust",
+	"host/plugin/egress",
 	"host/plugin/files",
 	"host/plugin/hostcall",
 	"plugins", "plugins/**",
