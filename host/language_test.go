@@ -15,6 +15,11 @@ import (
 // plainFolders are held to the words of GLOSSARY.md: their files of [plainFiles],
 // tests among them. A pattern is one of [fits].
 var plainFolders = []string{
+	"host/command",
+	"host/command/ai",
+	"host/command/chat",
+	"host/command/data",
+	"host/command/event",
 	"host/internal/atomicfile",
 	"host/internal/crashtest",
 	"host/internal/httpproblem",
