@@ -20,6 +20,7 @@ var plainFolders = []string{
 	"host/command/chat",
 	"host/command/data",
 	"host/command/event",
+	"host/command/git",
 	"host/internal/atomicfile",
 	"host/internal/crashtest",
 	"host/internal/httpproblem",
