@@ -199,8 +199,8 @@ func badPath(name string, err error) error {
 	return &abi.Error{Code: code, Permanent: true, Message: fmt.Sprintf("call %q: %s", name, text)}
 }
 
-// unknown is the error for a name that is not here. A model is told only of
-// commands it may call.
+// unknown is the error for an unknown command. For a model it lists only commands
+// that the model may call.
 func (r *Registry) unknown(call *Call) error {
 	list := r.List()
 	if call.By == ByModel {

@@ -73,7 +73,7 @@ func (r *Registry) Add(cmds ...Command) error {
 	return nil
 }
 
-// Remove takes a command out; an unknown name is no error.
+// Remove removes a command; it ignores an unknown name.
 func (r *Registry) Remove(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

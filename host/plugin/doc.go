@@ -1,3 +1,3 @@
-// Package plugin holds the commands on STEP PLUGINS: which step types there
-// are, who provides them, what they ask for and what they are allowed.
+// Package plugin implements the commands on step plugins: list the step types and
+// the plugins that provide them, and what these request and are granted.
 package plugin

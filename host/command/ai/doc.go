@@ -1,6 +1,5 @@
-// Package ai is the part of the HOST process that offers language models as
-// commands: ai/generate, and ai/should-respond for sentinels that take part in
-// a conversation.
+// Package ai implements the commands that call language models: ai/generate, and
+// ai/should-respond for sentinels that take part in a conversation.
 //
 // An llm step is the better choice inside a definition: it has tools, and the
 // engine reserves its worst price before it starts. A command has no such gate:

@@ -67,8 +67,8 @@ func schemaOf(text json.RawMessage) (json.RawMessage, error) {
 	return text, nil
 }
 
-// notJSON is the error for a reply that should have been JSON. Another try may
-// do better, unless the answer was cut off.
+// notJSON is the error for a reply that is not the requested JSON. A retry may
+// succeed, unless the reply was truncated.
 func notJSON(op string, r sentinels.Reply) error {
 	e := abi.New(abi.Output, op+": the model's answer is not the JSON that was asked for")
 	if r.Finish == "length" {

@@ -26,8 +26,8 @@ type Posted struct {
 }
 
 // announce emits the event of a message in the transaction that stores it, so
-// that sentinels react to every message and to none that is not there. A
-// message that a later attempt words anew is not announced again.
+// that sentinels react to every stored message and to no other. If a later attempt
+// sends the message with another text, it is not announced again.
 func (f family) announce(ctx context.Context, call *command.Call, id string, b body) error {
 	told := Posted{ID: id, Room: b.Room, From: b.From, Text: b.Text}
 	if len(told.Text) > maxTold {

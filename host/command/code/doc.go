@@ -1,5 +1,5 @@
-// Package code is the part of the HOST process that works on the files of a
-// workspace: code/read, write, edit, search, tree and verify.
+// Package code implements the commands on the files of a workspace: code/read,
+// write, edit, search, tree and verify.
 //
 // Every access goes through an [os.Root] on the call's workspace and follows
 // links by hand, so nothing outside can be read or written, whatever links

@@ -56,7 +56,7 @@ func (f files) edit(_ context.Context, call *command.Call, in editIn) (editOut, 
 		return editOut{}, err
 	}
 	defer w.Close()
-	p, err := w.Locate(in.Path, false)
+	p, err := w.Resolve(in.Path, false)
 	if err != nil {
 		return editOut{}, err
 	}
@@ -79,7 +79,7 @@ func (f files) edit(_ context.Context, call *command.Call, in editIn) (editOut, 
 		e.Message = fmt.Sprintf("edit %q: %s", p.Path, e.Message)
 		return editOut{}, e
 	}
-	if _, err := w.Store(p, []byte(text)); err != nil {
+	if _, err := w.WriteFile(p, []byte(text)); err != nil {
 		return editOut{}, err
 	}
 	return editOut{Path: p.Path, Replacements: len(changes), Changes: changes[:min(len(changes), maxChanges)], Hash: hashOf([]byte(text))}, nil

@@ -15,7 +15,7 @@ import (
 const maxFile = 32 << 20
 
 // load reads the whole regular file at p.
-func (w *workspace) load(p *rootfs.Place) ([]byte, error) {
+func (w *workspace) load(p *rootfs.Entry) ([]byte, error) {
 	if err := w.mayRead(p.Path); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (f files) read(_ context.Context, call *command.Call, in readIn) (readOut, 
 		return readOut{}, err
 	}
 	defer w.Close()
-	p, err := w.Locate(in.Path, false)
+	p, err := w.Resolve(in.Path, false)
 	if err != nil {
 		return readOut{}, err
 	}

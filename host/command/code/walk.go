@@ -92,7 +92,7 @@ func (w *workspace) slurp(name string, info fs.FileInfo, limit int64) ([]byte, e
 
 // folder resolves the path a listing or search starts at.
 func (w *workspace) folder(name string) (string, fs.FileInfo, error) {
-	p, err := w.Locate(name, false)
+	p, err := w.Resolve(name, false)
 	if err != nil {
 		return "", nil, err
 	}

@@ -30,7 +30,7 @@ func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOu
 		return writeOut{}, err
 	}
 	defer w.Close()
-	p, err := w.Locate(in.Path, in.CreateDirs == nil || *in.CreateDirs)
+	p, err := w.Resolve(in.Path, in.CreateDirs == nil || *in.CreateDirs)
 	if err != nil {
 		return writeOut{}, err
 	}
@@ -46,7 +46,7 @@ func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOu
 			}
 		}
 	}
-	created, err := w.Store(p, []byte(in.Content))
+	created, err := w.WriteFile(p, []byte(in.Content))
 	if err != nil {
 		return writeOut{}, err
 	}

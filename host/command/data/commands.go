@@ -47,8 +47,8 @@ func Commands(opt Options) []command.Command {
 		command.New("data/create", "Create a document in a collection.",
 			command.Options{Idempotent: true, InStore: true}, f.create),
 		command.New("data/read", "Read one document, by its id or as the only match of a filter.", read, f.read),
-		// Not idempotent: somebody else may have changed the document between
-		// two attempts, and a merge would then undo that.
+		// Not idempotent: another caller may have changed the document between two
+		// attempts, and a merge would then undo that change.
 		command.New("data/update", "Change fields of a document, or replace it.",
 			command.Options{InStore: true}, f.update),
 		command.New("data/delete", "Delete a document.",

@@ -25,7 +25,7 @@ func merge(text json.RawMessage, patch map[string]json.RawMessage) (map[string]j
 		}
 		under := fields[name]
 		if _, ok := object(under); !ok {
-			under = json.RawMessage("{}") // what is no object gives way; nulls in the patch go too
+			under = json.RawMessage("{}") // the patch replaces a value that is not an object, and its nulls are removed
 		}
 		merged, err := merge(under, inner)
 		if err != nil {

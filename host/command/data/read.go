@@ -65,7 +65,7 @@ func (f family) readMatch(ctx context.Context, call *command.Call, in readIn) (o
 	}
 }
 
-// query lists documents of a collection, whoever keeps it.
+// query lists documents of a collection or definitions of the host.
 func (f family) query(ctx context.Context, call *command.Call, collection string, q command.Query) ([]sentinels.Document, error) {
 	if collection == definitions {
 		return f.queryDefinitions(ctx, q)

@@ -17,8 +17,8 @@ type updateIn struct {
 	Replace    bool                       `json:"replace,omitempty" jsonschema:"make data the whole document instead of merging it"`
 }
 
-// update reads and writes in the call's own transaction, so nobody writes in
-// between. Revision is for changes whose reading lies in an earlier call.
+// update reads and writes in the call's own transaction, so no other write comes in
+// between. Revision is for changes based on a read in an earlier call.
 func (f family) update(ctx context.Context, call *command.Call, in updateIn) (one, error) {
 	if err := checkCollection(call.Command, in.Collection); err != nil {
 		return one{}, err

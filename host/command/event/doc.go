@@ -1,7 +1,6 @@
-// Package event is the part of the HOST process that lets commands speak to
-// triggers: events/emit puts an event into the runtime's log, events/tail
-// reads the newest ones.
+// Package event implements the commands on the event log: events/emit publishes an
+// event, events/tail reads the newest ones.
 //
-// The emit step does the same within the engine. events/emit is for people,
-// for models and for programs outside of a run.
+// The emit step publishes events within the engine. events/emit is for users,
+// models and programs outside of a run.
 package event

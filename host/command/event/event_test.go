@@ -104,10 +104,10 @@ func TestChain(t *testing.T) {
 		hops int
 		path []string
 	}{
-		"a run of a chain":   {event.Options{Chain: chainOf(5, "a", "b")}, command.Call{Run: "r", Sentinel: "b"}, 5, []string{"a", "b"}},
-		"a run nobody knows": {event.Options{Chain: chainOf(0)}, command.Call{Run: "r", Sentinel: "b"}, 1, []string{"b"}},
-		"no chains":          {event.Options{}, command.Call{Run: "r", Sentinel: "b"}, 1, []string{"b"}},
-		"a person":           {event.Options{Chain: chainOf(5, "a")}, command.Call{}, 0, nil},
+		"a run of a chain": {event.Options{Chain: chainOf(5, "a", "b")}, command.Call{Run: "r", Sentinel: "b"}, 5, []string{"a", "b"}},
+		"an unknown run":   {event.Options{Chain: chainOf(0)}, command.Call{Run: "r", Sentinel: "b"}, 1, []string{"b"}},
+		"no chains":        {event.Options{}, command.Call{Run: "r", Sentinel: "b"}, 1, []string{"b"}},
+		"a person":         {event.Options{Chain: chainOf(5, "a")}, command.Call{}, 0, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,17 +41,17 @@ func badField(field, value, problem string) error {
 func (in request) check(workspace string) error {
 	for field, value := range map[string]string{"base": in.Base, "ref": in.Ref} {
 		if value != "" && (!validRef.MatchString(value) || strings.Contains(value, "..")) {
-			return badField(field, value, "is no name of a commit")
+			return badField(field, value, "is not a name of a commit")
 		}
 	}
 	if b := in.Branch; b != "" {
 		if !validBranch.MatchString(b) || strings.Contains(b, "..") || strings.Contains(b, "//") || strings.Contains(b, "/.") ||
 			strings.HasSuffix(b, "/") || strings.HasSuffix(b, ".") || strings.HasSuffix(b, ".lock") || strings.Contains(b, ".lock/") || b == "HEAD" {
-			return badField("branch", b, "is no name of a branch")
+			return badField("branch", b, "is not a name of a branch")
 		}
 	}
 	if in.Remote != "" && !validRemote.MatchString(in.Remote) {
-		return badField("remote", in.Remote, "is no name of a remote; give the name of a configured one, never a URL")
+		return badField("remote", in.Remote, "is not a name of a remote; give the name of a configured one, never a URL")
 	}
 	for i, p := range in.Paths {
 		rel := p
@@ -63,7 +63,7 @@ func (in request) check(workspace string) error {
 		}
 		switch {
 		case p == "" || strings.ContainsRune(p, 0) || strings.HasPrefix(p, ":"):
-			return badField("paths", p, "is no path")
+			return badField("paths", p, "is not a path")
 		case !filepath.IsLocal(rel):
 			return &abi.Error{Code: abi.Denied, Field: "paths", Permanent: true, Message: fmt.Sprintf("git: path %q: outside the workspace", p)}
 		}

@@ -107,7 +107,7 @@ type Commit struct {
 	Subject string `json:"subject"`
 }
 
-// run carries out one operation.
+// run executes one operation.
 func (g *runner) run(ctx context.Context, call *command.Call, in request) (Result, error) {
 	if g.program == "" {
 		return Result{}, &abi.Error{Code: abi.Unavailable, Permanent: true, Message: "git: not on this machine", Hint: "install git, in an absolute folder of PATH"}

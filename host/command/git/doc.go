@@ -1,5 +1,5 @@
-// Package git is the part of the HOST process that works on the repository of a
-// workspace: code/git and code/diff.
+// Package git implements the commands on the Git repository of a workspace: code/git
+// and code/diff.
 //
 // It runs the git of the machine, found once on the absolute part of PATH, and
 // takes every repository for hostile: no hook, filter, helper, pager or other

@@ -215,7 +215,7 @@ func TestPushAndPull(t *testing.T) {
 	if r := b.do(params{"operation": "status"}); r.Upstream != "origin/main" || r.Ahead != 0 {
 		t.Errorf("status: %+v", r)
 	}
-	// Somebody else pushes.
+	// Another clone pushes.
 	other := filepath.Join(t.TempDir(), "other")
 	b.raw(b.dir, "clone", "-q", bare, other)
 	if err := os.WriteFile(filepath.Join(other, "new.txt"), []byte("x"), 0o644); err != nil {

@@ -31,7 +31,7 @@ func (r *repository) target(ctx context.Context, in request) (target, error) {
 		}
 	}
 	if !validBranch.MatchString(t.branch) {
-		return t, badField("branch", t.branch, "is no name of a branch")
+		return t, badField("branch", t.branch, "is not a name of a branch")
 	}
 	own, err := r.line(ctx, "config", "--get", "branch."+t.branch+".remote")
 	if err != nil {
@@ -81,7 +81,7 @@ func local(url string) bool {
 }
 
 // service has the other side of a local remote, which is a git of ours in
-// somebody's repository, run without its hooks too. For other remotes it only
+// another user's repository, run without its hooks too. For other remotes it only
 // undoes what the repository's configuration may say.
 func (r *repository) service(ctx context.Context, remote, kind string, push bool) (string, error) {
 	args := []string{"remote", "get-url", "--all", "--", remote}
@@ -144,7 +144,7 @@ func (r *repository) push(ctx context.Context, in request, out *Result) error {
 }
 
 // pull brings the branch up to its remote, forward only; fetch only looks. A
-// branch that went its own way is a result: somebody must merge it.
+// branch that went its own way is a result: the user must merge it.
 func (r *repository) pull(ctx context.Context, in request, out *Result) error {
 	t, err := r.target(ctx, in)
 	if err != nil {

@@ -61,7 +61,7 @@ var passed = []string{
 	"SystemRoot", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP", "ComSpec", "PATHEXT",
 }
 
-// environment is built anew for each git: nothing of the host's own but what is
+// environment is built again for each git: nothing of the host's own but what is
 // listed, messages in English because [causes] reads them, no questions asked.
 func environment(sshCommand string) []string {
 	var path []string
@@ -94,7 +94,7 @@ type answer struct {
 	cut      bool // out is not whole
 }
 
-// exec runs git in dir. An exit code is no error; not running to an end is.
+// exec runs git in dir. A nonzero exit code is not an error; a git that did not exit by itself is.
 func (g *runner) exec(ctx context.Context, dir, sshCommand, stdin string, args ...string) (answer, error) {
 	full := []string{"--no-pager", "--no-replace-objects"}
 	for _, o := range overrides {

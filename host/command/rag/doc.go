@@ -1,7 +1,7 @@
-// Package rag is the part of the HOST process that gathers what a model should
-// know before it answers: the files of the workspace, the state of git, recent
-// talk and failures. It builds $ragContext before an iteration and serves
-// rag/build and rag/search.
+// Package rag builds the context of a model's prompt (retrieval-augmented
+// generation) from the files of the workspace, the state of git, recent messages
+// and failures. It builds $ragContext before an iteration and implements the
+// commands rag/build and rag/search.
 //
 // A recipe is a list of sources. What a source gives is plain text, cut to its
 // share of the whole; equal state gives equal text, so a replay or a cassette

@@ -1,3 +1,3 @@
-// Package sentinel holds the commands that steer sentinels: define, start,
-// stop, pause, resume, decide and look at them.
+// Package sentinel implements the commands on sentinels and runs: define, start,
+// stop, pause, resume, decide and inspect.
 package sentinel

@@ -1,5 +1,5 @@
-// Package shell is the part of the HOST process that runs programs for
-// sentinels: shell executions, their output, their rules and their end.
+// Package shell runs programs for sentinels: it starts shell executions, applies
+// the rules for them, stores their output and ends their process trees.
 //
 // A [Manager] starts each program in a session of its own, drains its output
 // into a capped spill file with line numbers, and ends the whole process tree

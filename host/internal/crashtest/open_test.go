@@ -22,7 +22,7 @@ const hello = `{"name":"hello","steps":[{"type":"shell","command":"sh ./act.sh h
 
 // compiled is a folder with the compiled plugins, made once.
 var compiled = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "killtest-")
+	dir, err := os.MkdirTemp("", "crashtest-")
 	if err != nil {
 		return "", err
 	}

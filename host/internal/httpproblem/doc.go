@@ -1,7 +1,7 @@
-// Package problem is how the host PROCESS tells an error to another program: as
-// an RFC 9457 problem with our own members code, hint and field.
+// Package httpproblem encodes errors as HTTP responses with an RFC 9457 problem,
+// with the extension members code, hint and field, and decodes them.
 //
-// It is the one place that maps the codes of package abi to HTTP statuses. The
-// API and the owner's socket write problems with [Write]; their clients make
-// the error again with [Read].
+// Only this package maps the codes of package abi to HTTP statuses. The API and
+// the control socket write problems with [Write]; their clients decode them with
+// [Read].
 package httpproblem

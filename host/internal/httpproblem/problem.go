@@ -15,8 +15,8 @@ import (
 // Type is the media type of a [Problem].
 const Type = "application/problem+json"
 
-// A Problem is an error as RFC 9457 has it. The member "type" stays away:
-// "about:blank" says that title is all there is to say about the status.
+// A Problem is the JSON object of RFC 9457. It has no member "type", which means
+// "about:blank": the title is that of the HTTP status.
 type Problem struct {
 	Title        string   `json:"title"`
 	Status       int      `json:"status"`
@@ -28,21 +28,22 @@ type Problem struct {
 	RetryAfterMs int64    `json:"retryAfterMs,omitempty"`
 	Permanent    bool     `json:"permanent,omitempty"`
 
-	// Line and Column say where in the request's body the mistake is, from 1; the
-	// column counts characters. Path is the place in the value, "steps[2].command".
-	// Of a member that is missing they say where it belongs. 0 and empty: unknown.
+	// Line and Column are the position of the mistake in the request's body, from 1;
+	// the column counts characters. Path is the position in the value, as in
+	// "steps[2].command". For a missing member they are the position where it
+	// belongs. 0 and empty: unknown.
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
 	Path   string `json:"path,omitempty"`
 
-	// Revision and Changes go with 412: what the definition is at now, and what
-	// changed since the revision that the edit was made on.
+	// Revision and Changes are set with status 412: the definition's current
+	// revision, and the changes since the revision that the edit was based on.
 	Revision int             `json:"revision,omitempty"`
 	Changes  json.RawMessage `json:"changes,omitempty"`
 }
 
-// An Error is an error with a status of HTTP's own that no code stands for,
-// such as 401 or 412, or with members beside those of [abi.Error].
+// An Error is an error with an HTTP status that no code maps to, such as 401 or
+// 412, or with more members than [abi.Error] has.
 type Error struct {
 	Status   int // 0: that of the code
 	Instance string
@@ -60,19 +61,19 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// BadJSON is the error of a text that is not JSON as it has to be. what names the
-// text; err is that of package strictjson.
+// BadJSON is the error for text that is not valid JSON or has the wrong members.
+// what names the text; err is the error of package strictjson.
 func BadJSON(what string, err error) error {
 	bad := &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%s: %v", what, err)}
-	place := (*strictjson.Error)(nil)
-	if !errors.As(err, &place) {
+	at := (*strictjson.Error)(nil)
+	if !errors.As(err, &at) {
 		return bad
 	}
-	bad.Field = place.Path
-	return &Error{Line: place.Line, Column: place.Column, Path: place.Path, Err: bad}
+	bad.Field = at.Path
+	return &Error{Line: at.Line, Column: at.Column, Path: at.Path, Err: bad}
 }
 
-// Of makes the problem of an error. Errors without a code are internal.
+// Of returns the problem for an error. An error without a code is internal.
 func Of(err error) Problem {
 	p := Problem{Code: abi.CodeOf(err), Detail: err.Error()}
 	if e := abi.As(err); e != nil {
@@ -90,7 +91,7 @@ func Of(err error) Problem {
 	return p
 }
 
-// Write answers with the problem of err.
+// Write writes the problem for err as the response.
 func Write(w http.ResponseWriter, err error) {
 	p := Of(err)
 	h := w.Header()
@@ -99,16 +100,16 @@ func Write(w http.ResponseWriter, err error) {
 		h.Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+999)/1000, 10)) // whole seconds, never too early
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // an error here is the other side's going away
+	_ = json.NewEncoder(w).Encode(p) // it fails only if the client has disconnected
 }
 
-// Read makes the error again that the other side had. Whatever the body is, it
-// returns an error that says what is known; who names the other side for it.
+// Read decodes the error of a response. If the body is not a problem, the error has
+// a code by the status; who names the server in it.
 func Read(who string, status int, contentType string, body []byte) *abi.Error {
 	var p Problem
 	media, _, _ := mime.ParseMediaType(contentType)
 	if media != Type || json.Unmarshal(body, &p) != nil || p.Detail == "" || p.Code == "" {
-		return abi.New(codeOf(status), fmt.Sprintf("%s answered with status %d and no problem", who, status))
+		return abi.New(codeOf(status), fmt.Sprintf("%s responded with status %d and no problem details", who, status))
 	}
 	return &abi.Error{Code: p.Code, Message: p.Detail, Hint: p.Hint, Field: p.Field, RetryAfterMs: p.RetryAfterMs, Permanent: p.Permanent}
 }

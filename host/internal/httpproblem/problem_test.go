@@ -14,8 +14,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Every code that exists reaches the other side as it was, with an error status.
-func TestEveryCodeCrosses(t *testing.T) {
+// TestRoundTrip checks that every code has an error status, and that an error is
+// the same once written and read.
+func TestRoundTrip(t *testing.T) {
 	for _, code := range abi.Codes() {
 		want := &abi.Error{Code: code, Message: "m", Field: "a.b", Hint: "h", RetryAfterMs: 1200, Permanent: true}
 		rec := httptest.NewRecorder()
@@ -47,14 +48,14 @@ func TestMembers(t *testing.T) {
 		t.Error(diff)
 	}
 	if !errors.Is(err, cause) {
-		t.Error("the cause is lost")
+		t.Error("the error does not wrap its cause")
 	}
 	if got := httpproblem.Of(errors.New("x")); got.Code != abi.Internal || got.Status != 500 {
 		t.Errorf("an error without a code: %+v", got)
 	}
 }
 
-// An answer of something in between, without a problem, still has a fitting code.
+// TestReadForeign checks the code of a proxy's response without problem details.
 func TestReadForeign(t *testing.T) {
 	for status, want := range map[int]abi.Code{
 		401: abi.Denied, 403: abi.Denied, 404: abi.NotFound, 412: abi.Conflict, 413: abi.Limit, 415: abi.BadFields,

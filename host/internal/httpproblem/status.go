@@ -6,8 +6,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Status maps every code to its HTTP status. Both directions of a conversation
-// rely on it, so a code never moves to another status.
+// Status maps every code to its HTTP status. Servers and clients rely on it, so the
+// status of a code must not change.
 func Status(code abi.Code) int {
 	switch code {
 	case abi.BadFields:
@@ -30,9 +30,8 @@ func Status(code abi.Code) int {
 	return http.StatusInternalServerError
 }
 
-// codeOf is the way back for an answer that carries no code of ours, from a
-// proxy in between say. The statuses that several codes share get the most
-// general of them.
+// codeOf maps a status to a code, for a response without problem details, such as
+// that of a proxy. A status that several codes share maps to the most general one.
 func codeOf(status int) abi.Code {
 	switch status {
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType, http.StatusPreconditionRequired:

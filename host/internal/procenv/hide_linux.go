@@ -24,7 +24,7 @@ func hide() error {
 // overwrite replaces the block of variables that the kernel shows. It is written
 // through /proc/self/mem, which a process that is not dumpable cannot open.
 func overwrite() error {
-	// Go's own copies point into the block. Set again they are new strings.
+	// The strings of package syscall point into the block; Setenv copies them.
 	for _, entry := range os.Environ() {
 		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
 			if err := os.Setenv(strings.Clone(name), strings.Clone(value)); err != nil {

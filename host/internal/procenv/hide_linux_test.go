@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveHost hides its environment and tells what it still reads, until its
-// standard input ends.
+// serveHost hides its environment, prints what it can still read and runs until
+// its standard input ends.
 func serveHost() {
 	if err := procenv.Hide(); err != nil {
 		fmt.Println("error:", err)
@@ -47,7 +47,7 @@ func serveHost() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// as has cmd run as a user that is not root; this process has to be root.
+// as makes cmd run as a user, if this process is root.
 func as(cmd *exec.Cmd, user uint32) *exec.Cmd {
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user, NoSetGroups: false}}
@@ -75,7 +75,7 @@ func startHost(t *testing.T, user uint32, more ...string) int {
 	t.Cleanup(func() { _ = in.Close(); _ = host.Wait() })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if want := "s3cret-value /usr/bin:/bin <nil> <nil> <nil> true\n"; err != nil || line != want {
-		t.Fatalf("the process says %q, %v, want %q", line, err, want)
+		t.Fatalf("the process printed %q, %v, want %q", line, err, want)
 	}
 	return host.Process.Pid
 }
@@ -95,8 +95,8 @@ func read(t *testing.T, user uint32, pid int) string {
 
 // TestHide reads the environment of a process as root and as its own user.
 func TestHide(t *testing.T) {
-	const nobody = 65534
-	for _, user := range []uint32{0, nobody} {
+	const otherUser = 65534
+	for _, user := range []uint32{0, otherUser} {
 		if os.Getuid() != 0 && user == 0 {
 			continue // the other case is this user's own
 		}
@@ -110,13 +110,13 @@ func TestHide(t *testing.T) {
 				t.Errorf("the process is dumpable: uid %d reads %s", user, got)
 			}
 			if user == 0 && (!strings.Contains(got, "PATH=/usr/bin:/bin") || !strings.Contains(got, "SENTINEL_SECRET_X=")) {
-				t.Errorf("root does not read what is left: %s", got)
+				t.Errorf("root cannot read the harmless variables: %s", got)
 			}
 		})
 	}
 }
 
-// TestHideInsideAnExecution keeps the cookie readable for the host outside.
+// TestHideInsideAnExecution checks that the outer host can still read the cookie.
 func TestHideInsideAnExecution(t *testing.T) {
 	user := uint32(65534)
 	got := read(t, user, startHost(t, user, "SENTINEL_COOKIE=c00kie"))

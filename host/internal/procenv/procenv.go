@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Hide overwrites the values of the environment that other processes can read,
-// but those of harmless variables, and then makes the process not dumpable:
+// Hide overwrites the values in the environment block that other processes can
+// read, except those of harmless variables, and makes the process not dumpable:
 // processes of the same user can neither read its memory and environment nor
 // attach to it, and it leaves no core file. The process keeps its variables.
 //
@@ -43,7 +43,7 @@ func hidden(block []byte) []byte {
 		name, value, assigned := strings.Cut(string(out[at:end]), "=")
 		if !assigned || !slices.Contains(harmless, name) {
 			if !assigned {
-				value = name // no variable: all of it goes
+				value = name // not a variable: all of it is overwritten
 			}
 			clear(out[end-len(value) : end])
 		}

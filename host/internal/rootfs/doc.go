@@ -1,10 +1,8 @@
-// Package place is how the HOST touches files for commands and step plugins: it
-// finds where a path in a folder really leads, and reads, replaces and removes
-// what is there.
+// Package rootfs confines the file access of commands and step plugins to a
+// folder: it resolves a path and reads, replaces or removes the file there.
 //
-// Every access goes through an [os.Root] and follows links by hand, so nothing
-// outside the folder is reached, whatever links are in it and however they
-// change meanwhile. Files are opened without blocking and looked at again once
-// they are open: a pipe or a device in the place of a file neither hangs nor is
-// read.
+// Every access goes through an [os.Root] and resolves symbolic links itself, so
+// no link leads out of the folder, even if links change during a call. Files are
+// opened with O_NONBLOCK and checked again with fstat, so a pipe or a device that
+// replaces a file neither blocks the call nor is read.
 package rootfs

@@ -12,21 +12,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Temporary files are what a crash may leave behind; they are nobody's work.
+// A crash may leave temporary files behind. Their names have this form, so that
+// they can be recognized.
 const (
 	tempPrefix = ".sentinel-"
 	tempSuffix = ".tmp"
 )
 
-// Temporary reports whether a name is that of a file which [Tree.Store] had not
-// finished when its process ended, or has not yet.
-func Temporary(name string) bool {
+// IsTemp reports whether a name has the form of the temporary files of
+// [Tree.WriteFile].
+func IsTemp(name string) bool {
 	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
-// OpenFile opens the regular file at p for reading. The caller closes it. What
-// it returns about the file was asked of the open one.
-func (t *Tree) OpenFile(p *Place) (*os.File, fs.FileInfo, error) {
+// OpenFile opens the regular file at p for reading. The caller closes it. The
+// FileInfo is that of the open file.
+func (t *Tree) OpenFile(p *Entry) (*os.File, fs.FileInfo, error) {
 	if p.Info == nil {
 		return nil, nil, t.Missing(p.Path)
 	}
@@ -51,14 +52,14 @@ func (t *Tree) OpenFile(p *Place) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// OpenFolder opens the folder at p. The caller closes it. Nothing done through it
-// is held to the tree's rules.
-func (t *Tree) OpenFolder(p *Place) (*os.Root, error) {
+// OpenFolder opens the folder at p. The caller closes it. The tree's rules do not
+// apply to access through the returned root.
+func (t *Tree) OpenFolder(p *Entry) (*os.Root, error) {
 	if p.Info == nil {
 		return nil, t.Missing(p.Path)
 	}
 	if !p.Info.IsDir() {
-		return nil, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: is no folder", p.Path)}
+		return nil, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: not a folder", p.Path)}
 	}
 	dir, err := p.Dir.OpenRoot(p.Name)
 	if err != nil {
@@ -75,15 +76,15 @@ func (t *Tree) OpenFolder(p *Place) (*os.Root, error) {
 	return dir, nil
 }
 
-// changed is the error for what is no longer what was looked at.
+// changed is the error for a file that was replaced since it was resolved.
 func changed(op, name string) error {
-	return abi.New(abi.Conflict, fmt.Sprintf("%s %q: changed meanwhile", op, name))
+	return abi.New(abi.Conflict, fmt.Sprintf("%s %q: the file was replaced during the call", op, name))
 }
 
-// Store puts data at p: a temporary file beside it, synced, then renamed over
-// it, so that anyone sees the old file or the new one. The mode of an existing
-// file stays. It returns whether the file is new.
-func (t *Tree) Store(p *Place, data []byte) (created bool, err error) {
+// WriteFile replaces the file at p atomically: it writes a temporary file in the
+// same folder, fsyncs it and renames it. An existing file keeps its mode. It
+// returns whether the file is new.
+func (t *Tree) WriteFile(p *Entry, data []byte) (created bool, err error) {
 	if err := t.rules.write(p.Path); err != nil {
 		return false, err
 	}
@@ -100,7 +101,7 @@ func (t *Tree) Store(p *Place, data []byte) (created bool, err error) {
 		}
 		mode = p.Info.Mode().Perm()
 	}
-	// A name that nobody can guess, so nobody can have put a link there.
+	// The name is random, so that no other process can put a link there first.
 	temp := tempPrefix + rand.Text() + tempSuffix
 	f, err := p.Dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -110,17 +111,17 @@ func (t *Tree) Store(p *Place, data []byte) (created bool, err error) {
 		err = p.Dir.Rename(temp, p.Name)
 	}
 	if err != nil {
-		_ = p.Dir.Remove(temp) // the first error says more
+		_ = p.Dir.Remove(temp) // the first error is the cause
 		return false, t.Explain(p.Path, err)
 	}
 	return p.Info == nil, syncDir(p.Dir)
 }
 
-// Remove removes the file or the empty folder at p. What is not there is no
-// error: somebody was faster, or this call was made before.
-func (t *Tree) Remove(p *Place) error {
+// Remove removes the file or the empty folder at p. A missing file is not an
+// error, so that a repeated call succeeds.
+func (t *Tree) Remove(p *Entry) error {
 	if p.Name == "." {
-		return odd(p.Path, "is the folder itself")
+		return denied(p.Path, "the path is the folder itself")
 	}
 	if err := t.rules.write(p.Path); err != nil {
 		return err
@@ -128,18 +129,18 @@ func (t *Tree) Remove(p *Place) error {
 	if p.Info == nil {
 		return nil
 	}
-	// What could not have been written is not removed either.
+	// Only files that can be written can be removed.
 	if !p.Info.IsDir() {
 		if err := t.regular(p.Path, p.Info); err != nil {
 			return err
 		}
 	}
-	// A link that is put there now is what is removed, not what it leads to.
+	// If a link has replaced the file, the link is removed, not its target.
 	err := p.Dir.Remove(p.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	// Systems differ in which of the two a folder with something in it gives.
+	// Which of the two a folder that is not empty returns depends on the system.
 	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, fs.ErrExist):
 		return &abi.Error{Code: abi.Conflict, Field: "path", Permanent: true, Message: fmt.Sprintf("remove %q: the folder is not empty", p.Path)}
 	case err != nil:
@@ -149,7 +150,7 @@ func (t *Tree) Remove(p *Place) error {
 }
 
 // fill writes, syncs and closes a temporary file. The mode is set before the file
-// gets its name, so there is no moment with a wrong one.
+// is renamed, so that the final name never has a wrong mode.
 func fill(f *os.File, data []byte, mode fs.FileMode) error {
 	_, err := f.Write(data)
 	if err == nil {
@@ -174,13 +175,13 @@ func syncDir(dir *os.Root) error {
 	return ignoreUnsupported(f.Sync())
 }
 
-// regular refuses folders, pipes, sockets and devices.
+// regular returns an error for folders, pipes, sockets and devices.
 func (t *Tree) regular(name string, info fs.FileInfo) error {
 	switch {
 	case info.Mode().IsRegular():
 		return nil
 	case info.IsDir():
-		return &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: is a folder", name), Hint: t.rules.Folder}
+		return &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: it is a folder", name), Hint: t.rules.Folder}
 	}
-	return odd(name, "is no regular file")
+	return denied(name, "not a regular file")
 }

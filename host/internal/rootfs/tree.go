@@ -13,26 +13,26 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Rules say what may be touched in a tree, and how its errors sound.
+// Rules restrict the access to a tree and set the texts of its errors.
 type Rules struct {
-	// Outside ends the error for a path that leads out, Hint is its hint. Default
-	// "outside the folder" and none.
+	// Outside is the last part of the error for a path that leads out of the tree.
+	// Default "outside the folder". Hint is the hint of that error.
 	Outside, Hint string
-	// Missing makes the error for what is not there. Default: one that names it.
+	// Missing returns the error for a missing file. Default: one that names it.
 	Missing func(name string) error
-	// Folder is the hint where a folder is in the place of a file.
+	// Folder is the hint of the error for a folder where a file is wanted.
 	Folder string
-	// Write refuses to change what is at a path, which has its links resolved and
-	// may not exist. Default: nothing is refused.
+	// Write returns an error for a path that must not be changed. The path has its
+	// links resolved and may not exist. Default: every path may be changed.
 	Write func(name string) error
-	// NoLink refuses a path whose last part is a link.
-	NoLink bool
-	// Shut are folders that are not entered and files that are not opened, however
-	// they are called here.
-	Shut []fs.FileInfo
+	// DenyLink denies paths whose last component is a link.
+	DenyLink bool
+	// Excluded are folders that are not entered and files that are not opened, by
+	// whatever name.
+	Excluded []fs.FileInfo
 }
 
-// write asks the rule, if there is one.
+// write applies the rule Write, if there is one.
 func (r *Rules) write(name string) error {
 	if r.Write == nil {
 		return nil
@@ -40,44 +40,43 @@ func (r *Rules) write(name string) error {
 	return r.Write(name)
 }
 
-// A Tree is a folder with all that is below it. Close it.
+// A Tree is a folder that file access is confined to. The caller closes it.
 //
 // # Concurrency
 //
-// A Tree serves one call at a time.
+// A Tree must not be used concurrently.
 type Tree struct {
 	root  *os.Root
-	base  string // absolute, for links that are
+	base  string // absolute, to resolve absolute links
 	rules Rules
 }
 
-// Open opens the folder once for all that is done with it, so that renaming it
-// meanwhile changes nothing.
+// Open opens a folder. The tree stays on that folder if it is renamed later.
 func Open(dir string, rules Rules) (*Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	return Of(root, dir, rules), nil
+	return New(root, dir, rules), nil
 }
 
-// Of returns the tree of a folder that is open; base is its absolute path. The
+// New returns the tree of a folder that is open; base is its absolute path. The
 // tree closes root.
-func Of(root *os.Root, base string, rules Rules) *Tree {
+func New(root *os.Root, base string, rules Rules) *Tree {
 	if rules.Outside == "" {
 		rules.Outside = "outside the folder"
 	}
 	return &Tree{root: root, base: base, rules: rules}
 }
 
-// Close ends the access. Files opened through it stay open.
+// Close closes the folder. Files opened through the tree stay open.
 func (t *Tree) Close() error { return t.root.Close() }
 
-// Root returns the open folder. What is done through it is not held to the rules.
+// Root returns the open folder. The rules do not apply to access through it.
 func (t *Tree) Root() *os.Root { return t.root }
 
-// Relative turns what a caller wrote into a slash path below the folder. An
-// absolute path is fine if it points inside.
+// Relative returns a caller's path as a slash path relative to the folder. An
+// absolute path is valid if it is inside the folder.
 func (t *Tree) Relative(name string) (string, error) {
 	if name == "" {
 		name = "."
@@ -100,8 +99,8 @@ func (t *Tree) Relative(name string) (string, error) {
 
 // inside returns the part of an absolute path below the folder.
 func (t *Tree) inside(name string) (string, bool) {
-	// People write the path as they know it, programs as they found it.
-	for _, base := range []string{t.base, Real(t.base)} {
+	// Users write the path with links; programs often write it with links resolved.
+	for _, base := range []string{t.base, EvalLinks(t.base)} {
 		rel, err := filepath.Rel(base, name)
 		if err == nil && filepath.IsLocal(rel) {
 			return filepath.ToSlash(rel), true
@@ -110,26 +109,27 @@ func (t *Tree) inside(name string) (string, bool) {
 	return "", false
 }
 
-// Real follows the links of a path as far as there are any. It is for paths that
-// the operator chose: what it returns may have changed when it is used.
-func Real(name string) string {
+// EvalLinks resolves the links of a path whose last components may be missing. It
+// is only for paths that the operator chose: the result may be outdated when it
+// is used.
+func EvalLinks(name string) string {
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		return real
 	}
-	// The last part may be what is going to be made.
+	// The last component may not exist yet.
 	if dir := filepath.Dir(name); dir != name {
-		return filepath.Join(Real(dir), filepath.Base(name))
+		return filepath.Join(EvalLinks(dir), filepath.Base(name))
 	}
 	return name
 }
 
-// shut reports whether something is one of those that are not touched.
-func (t *Tree) shut(info fs.FileInfo) bool {
-	return slices.ContainsFunc(t.rules.Shut, func(s fs.FileInfo) bool { return os.SameFile(s, info) })
+// excluded reports whether a file is one of [Rules.Excluded].
+func (t *Tree) excluded(info fs.FileInfo) bool {
+	return slices.ContainsFunc(t.rules.Excluded, func(s fs.FileInfo) bool { return os.SameFile(s, info) })
 }
 
-// Outside is the one error for every way of leaving the folder, so that it does
-// not tell what is there.
+// Outside is the error for every path that leads out of the folder. It is always
+// the same, so that it does not reveal what exists there.
 func (t *Tree) Outside(name string) error {
 	return &abi.Error{
 		Code: abi.Denied, Field: "path", Permanent: true,
@@ -137,7 +137,7 @@ func (t *Tree) Outside(name string) error {
 	}
 }
 
-// Missing is the error for what is not there.
+// Missing is the error for a missing file.
 func (t *Tree) Missing(name string) error {
 	if t.rules.Missing != nil {
 		return t.rules.Missing(name)
@@ -145,29 +145,30 @@ func (t *Tree) Missing(name string) error {
 	return &abi.Error{Code: abi.NotFound, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: no such file", name)}
 }
 
-// Explain gives an error of the file system words and a code.
+// Explain turns an error of the file system into one with a code and the caller's
+// path.
 func (t *Tree) Explain(name string, err error) error {
 	switch {
 	case abi.As(err) != nil:
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return t.Missing(name)
-	// Only a link that came after the last look leads here.
-	case strings.Contains(err.Error(), "escapes"): // os.Root has no name for it
+	// This happens only if a link was created after the check.
+	case strings.Contains(err.Error(), "escapes"): // os.Root has no exported error for it
 		return t.Outside(name)
 	}
 	var p *fs.PathError
 	if errors.As(err, &p) {
-		err = p.Err // the path in it is a single name, ours is the whole
+		err = p.Err // its path is a single name; the error names the whole path
 	}
 	var l *os.LinkError
 	if errors.As(err, &l) {
-		err = l.Err // likewise, with the name of the temporary file
+		err = l.Err // it names the temporary file
 	}
 	return fmt.Errorf("open %q: %w", name, err)
 }
 
-// odd is the refusal of what is neither a file nor a folder.
-func odd(name, why string) error {
+// denied is the error for a path that must not be accessed.
+func denied(name, why string) error {
 	return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: %s", name, why)}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/sdnotify"
 )
 
-// manager is a service manager's socket.
+// manager listens on a socket as a service manager does.
 func manager(t *testing.T, name string) *net.UnixConn {
 	t.Helper()
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
@@ -22,7 +22,7 @@ func manager(t *testing.T, name string) *net.UnixConn {
 	return c
 }
 
-func heard(t *testing.T, c *net.UnixConn) string {
+func received(t *testing.T, c *net.UnixConn) string {
 	t.Helper()
 	b := make([]byte, 4096)
 	n, err := c.Read(b)
@@ -41,7 +41,7 @@ func env(socket string) func(string) string {
 	}
 }
 
-// One call is one message, over both kinds of names.
+// TestSend checks that a call sends one message, with both kinds of socket names.
 func TestSend(t *testing.T) {
 	dir, err := os.MkdirTemp("", "n") // short: a socket's name has 100 bytes or so
 	if err != nil {
@@ -57,24 +57,25 @@ func TestSend(t *testing.T) {
 		if err := sdnotify.Send(env(name), sdnotify.Ready, sdnotify.Status("3 runs\ngo on")); err != nil {
 			t.Fatal(err)
 		}
-		if got := heard(t, c); got != "READY=1\nSTATUS=3 runs go on" {
-			t.Errorf("%s heard %q", name, got)
+		if got := received(t, c); got != "READY=1\nSTATUS=3 runs go on" {
+			t.Errorf("%s received %q", name, got)
 		}
 		if err := sdnotify.Send(env(name), sdnotify.Stopping); err != nil {
 			t.Fatal(err)
 		}
-		if got := heard(t, c); got != "STOPPING=1" {
-			t.Errorf("%s heard %q", name, got)
+		if got := received(t, c); got != "STOPPING=1" {
+			t.Errorf("%s received %q", name, got)
 		}
 	}
 }
 
-// Without a manager there is nobody to tell; a wrong name is said.
-func TestSendNowhere(t *testing.T) {
+// TestSendWithoutManager checks that Send does nothing without a manager and returns
+// an error for an invalid or missing socket.
+func TestSendWithoutManager(t *testing.T) {
 	if err := sdnotify.Send(env(""), sdnotify.Ready); err != nil {
 		t.Errorf("without a manager: %v", err)
 	}
-	for name, says := range map[string]string{"relative": "neither a path", filepath.Join(t.TempDir(), "nobody"): "nobody"} {
+	for name, says := range map[string]string{"relative": "neither a path", filepath.Join(t.TempDir(), "missing"): "missing"} {
 		if err := sdnotify.Send(env(name), sdnotify.Ready); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -44,7 +44,7 @@ var privateNets = prefixes(
 )
 
 // metadata are the addresses inside them at which clouds hand out credentials
-// to whoever asks. The others are link-local, which no plugin is let to.
+// without authentication. The others are link-local, which is always denied.
 var metadata = prefixes("100.100.100.200/32", "fd00:ec2::/32")
 
 // inside reports whether an address is of a private network.

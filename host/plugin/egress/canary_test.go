@@ -157,7 +157,7 @@ func TestAddressIsCheckedAtTheSocket(t *testing.T) {
 	hosts := []string{"a.test:" + bird.port, "a.test:" + port}
 	for i := range 2 {
 		_, err := get(t, c, hosts, "http://a.test:"+bird.port+"/")
-		want := abi.Unavailable // nobody listens on 127.0.0.9
+		want := abi.Unavailable // no server listens on 127.0.0.9
 		if i == 1 {
 			want = abi.Denied
 		}

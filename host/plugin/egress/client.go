@@ -12,11 +12,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A Client makes requests within the grants it is told with each.
+// A Client makes HTTP requests, each within the grants passed with it.
 //
 // # Concurrency
 //
-// Safe for concurrent use. It holds no connections and needs no Close.
+// Safe for concurrent use. It keeps no connections open and needs no Close.
 type Client struct {
 	opt             Options
 	public, private reach
@@ -29,12 +29,12 @@ func New(opt Options) *Client {
 	return &Client{opt: opt, public: newReach(opt, false), private: newReach(opt, true)}
 }
 
-// errTime is the cause of a request's end at its own time limit.
+// errTime is the cause of a request that exceeded its own timeout.
 var errTime = errors.New("the request's time is over")
 
-// Do makes the request of clause A6.13 and returns its answer. Its errors have
-// an *[abi.Error]; when ctx ended, errors.Is also finds the cause of that.
-// Neither they nor the answer hold a secret.
+// Do makes the request of clause A6.13 and returns the response. Its errors wrap an
+// *[abi.Error] and, when ctx has ended, the cause of ctx. Secrets are redacted from
+// both.
 func (c *Client) Do(ctx context.Context, call Call) (json.RawMessage, error) {
 	allowed, err := c.allowance(call)
 	if err != nil {
@@ -105,8 +105,8 @@ func outOfFiles(err error) error {
 	return nil
 }
 
-// cleaned takes secrets out of an error. Ours have none in them; this is for the
-// day on which one has.
+// cleaned redacts secrets from an error. No error of this package has one; this is
+// defense in depth.
 func (c *Client) cleaned(err error) error {
 	if e := abi.As(err); e != nil {
 		e.Message = string(c.opt.Secrets.Hide([]byte(e.Message), false))
@@ -115,8 +115,7 @@ func (c *Client) cleaned(err error) error {
 	return err
 }
 
-// refuse makes an error that another try cannot mend. field is the request's,
-// or empty.
+// refuse returns a permanent error. field is the field of the request, or empty.
 func refuse(code abi.Code, message, field string) *abi.Error {
 	return &abi.Error{Code: code, Message: message, Field: field, Permanent: true}
 }

@@ -1,8 +1,8 @@
-// Package fetch makes the outgoing HTTP requests of step plugins: it is what
-// the host answers sentinel_http with (clause A6.13 of sdk/ABI.md).
+// Package egress implements the host call sentinel_http, by which step plugins make
+// HTTP requests (clause A6.13 of sdk/ABI.md).
 //
-// A plugin is code of somebody else inside the operator's network, so a request
-// has to pass two independent checks, and every redirect passes both again:
+// A plugin is third-party code inside the operator's network, so a request has to
+// pass two independent checks, and every redirect has to pass both again:
 //
 //   - The name. The host and port of the URL must be in the plugin's grant:
 //     "api.example.com", "*.example.com" (names below it, not itself), or either
@@ -10,51 +10,49 @@
 //   - The address. What is connected to must be a public address. That is
 //     decided on the address the socket is about to use, not on an earlier
 //     lookup, so a name that changes its answer between two lookups gains
-//     nothing. [Call.Private] opens private networks to one plugin's hosts,
-//     [Options.AllowPrivate] is the exception of whoever runs the program.
+//     nothing. [Call.Private] allows private networks for one plugin's hosts,
+//     [Options.AllowPrivate] for all plugins.
 //
-// # What a guest cannot have
+// # Restrictions
 //
-// There is no proxy from the environment, no cookie jar, no connection that two
-// requests share, no HTTP/2 and no TLS below 1.2. A connection serves one
-// request: what one plugin made a server do is not waiting in a pool for the
-// next, and nothing is left running when Do returns an answer. The price is
-// a handshake a request.
+// There is no proxy from the environment, no cookie jar, no connection reuse, no
+// HTTP/2 and no TLS below 1.2. A connection serves one request, so no state of one
+// plugin's connection reaches another plugin, and no goroutine is left when Do
+// returns. The price is one handshake per request.
 //
 // # Redirects
 //
-// At most five are followed. Where scheme, host or port change, only headers
-// known to hold no credentials go along (a key may be in a header of any name),
-// and they do not come back when a later hop returns. From https to http is
-// refused. A POST becomes a GET at 301, 302 and 303, everything else but HEAD
-// at 303; 307 and 308 repeat method and body.
+// At most five are followed. When scheme, host or port change, only headers that
+// are known to have no credentials are kept (a key may be in a header of any name),
+// and dropped headers stay dropped if a later redirect leads back. A redirect from
+// https to http is denied. A POST becomes a GET at 301, 302 and 303, every other
+// method but HEAD at 303; 307 and 308 repeat method and body.
 //
-// # Answers
+// # Responses
 //
-// A status is a result, whatever it is. A body that is not UTF-8 comes as
-// base64 with "encoding": "base64". A body that is longer than the answer may
-// be is cut and "truncated" says so. Headers of the same name are joined by
-// ", ", those of Set-Cookie by line breaks.
+// Every HTTP status is a result, not an error. A body that is not UTF-8 is encoded
+// with "encoding": "base64". A body longer than the limit is truncated and
+// "truncated" is true. Headers of the same name are joined by ", ", those of
+// Set-Cookie by line breaks.
 //
 // # Errors
 //
-// They say no more of the network than the plugin said itself: no resolved
-// address, no name server, no name from a certificate. Codes: bad_fields,
-// denied, unavailable (the network, or a server that does not speak HTTP),
-// timeout, limit, cancelled.
+// Errors contain only names that the plugin sent: no resolved address, no name
+// server, no name from a certificate. Codes: bad_fields, denied, unavailable (the
+// network, or a server that does not speak HTTP), timeout, limit, cancelled.
 //
 // # Secrets
 //
-// A guest writes {{secret.NAME}} where a secret is to be, and never has its
-// value: in the path and the query of the URL, in the value of a header, and in
-// the body if the request says "bodySecrets": true. What goes out is escaped for
-// its place. Each secret has the hosts that may be sent it, by https unless an
-// entry begins with http://; whatever is not granted is denied before there is a
-// connection. No secret follows a redirect to another scheme, host or port, by
-// the hand of the client or of the server. RATIONALE.md has the reasons.
+// A guest writes the placeholder {{secret.NAME}} and never gets the value. It is
+// replaced in the path and the query of the URL, in the value of a header, and in
+// the body if the request has "bodySecrets": true. The value is escaped for its
+// position. Each secret has a list of hosts that it may be sent to, by https unless
+// an entry begins with http://; other hosts are denied before a connection is made.
+// No secret is sent on a redirect to another scheme, host or port, whether the
+// client or the server would add it. RATIONALE.md has the reasons.
 //
-// Every answer and every error is searched for the secrets that are known, in
-// the forms in which servers repeat what they were sent, and *** is put there. A
-// host that was granted a secret can still tell it in a form of its own: the
-// grant says that it is trusted with it.
+// Known secrets are redacted from every response and every error, in the forms in
+// which servers repeat a request, and replaced with ***. A host that was granted a
+// secret can still return it in another encoding: the grant means that the operator
+// trusts the host with it.
 package egress

@@ -17,12 +17,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// errProtocol is the refusal of a status 101 that nobody asked for: there is no
-// body behind it, but a connection without an end.
+// errProtocol is the cause for a status 101, which no request asks for: it has no
+// body, but a connection that stays open.
 var errProtocol = errors.New("it switched to another protocol")
 
-// errCoding is the refusal of an answer to a request with a secret: what is in
-// it cannot be looked at, and the guest could unpack it.
+// errCoding is the cause for a compressed response to a request with a secret: it
+// cannot be redacted, and the guest could decompress it.
 var errCoding = errors.New("the answer is packed in a way that was not asked for")
 
 // failure says what ended a request, in words that hold nothing of the host's

@@ -51,7 +51,7 @@ func redirects(status int) bool {
 func (c *Client) redirect(r *request, hosts grant, asked authority, status int, location string) (*request, error) {
 	u, to, err := target(r.url, location)
 	if err != nil {
-		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to what is no address of a host by http or https", asked), "url")
+		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to a URL that is not http or https with a host", asked), "url")
 	}
 	switch {
 	case !hosts.allows(to) && to.ip.IsValid():
@@ -81,8 +81,7 @@ func (c *Client) redirect(r *request, hosts grant, asked authority, status int, 
 	if to == r.to {
 		return &next, nil
 	}
-	// A server that was sent a secret could have it carried on by writing it into
-	// the address.
+	// A server that received a secret could forward it in the URL of the redirect.
 	if said := u.String(); string(c.opt.Secrets.Hide([]byte(said), false)) != said {
 		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to another host with a secret in the address", asked), "url")
 	}
@@ -92,10 +91,10 @@ func (c *Client) redirect(r *request, hosts grant, asked authority, status int, 
 	return &next, nil
 }
 
-// send makes one request, without following. What it may not carry it does not
-// even connect for.
+// send makes one request without following redirects. It denies a secret that is
+// not granted for the host before it connects.
 func (c *Client) send(ctx context.Context, allowed *allowance, r *request) (*http.Response, error) {
-	// Read anew for each hop, as the grant is asked anew: the pair is what counts.
+	// Values and grants are read again for each hop: a grant is for secret and host.
 	values := map[string]string{}
 	for _, name := range r.names() {
 		if err := allowed.mayCarry(name, r.to); err != nil {

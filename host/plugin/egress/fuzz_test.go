@@ -46,7 +46,7 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%q is %s to %q with %d bytes behind it", wire.String(), back.Method, back.Host, r.Buffered())
 		}
 		if !json.Valid(in) {
-			t.Fatalf("%q is no JSON", in)
+			t.Fatalf("%q is not JSON", in)
 		}
 	})
 }

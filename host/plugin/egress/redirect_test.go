@@ -154,14 +154,14 @@ func TestRedirectsStayInside(t *testing.T) {
 		{"http://127.0.0.2:BIRD/", "redirects to an IP address"},
 		{"http://10.11.12.13/", "redirects to an IP address"},
 		{"http://[::1]:BIRD/", "redirects to an IP address"},
-		{"http://2130706433:BIRD/", "no address of a host"},
-		{"http://0x7f.1:BIRD/", "no address of a host"},
-		{"http://[::ffff:127.0.0.1]:BIRD/", "no address of a host"},
-		{"http://u:p@granted.test:BIRD/", "no address of a host"},
-		{"http://granted.test\\@127.0.0.1:BIRD/", "no address of a host"},
-		{"file:///etc/passwd", "no address of a host"},
-		{"gopher://127.0.0.1:BIRD/", "no address of a host"},
-		{"http://a b/", "no address of a host"},
+		{"http://2130706433:BIRD/", "not http or https with a host"},
+		{"http://0x7f.1:BIRD/", "not http or https with a host"},
+		{"http://[::ffff:127.0.0.1]:BIRD/", "not http or https with a host"},
+		{"http://u:p@granted.test:BIRD/", "not http or https with a host"},
+		{"http://granted.test\\@127.0.0.1:BIRD/", "not http or https with a host"},
+		{"file:///etc/passwd", "not http or https with a host"},
+		{"gopher://127.0.0.1:BIRD/", "not http or https with a host"},
+		{"http://a b/", "not http or https with a host"},
 	} {
 		to := strings.ReplaceAll(test.to, "BIRD", bird.port)
 		for _, chain := range [][]string{{at, to}, {at, at, at, to}} {
@@ -201,7 +201,7 @@ func TestRedirectDoesNotLeaveTLS(t *testing.T) {
 		}
 		fmt.Fprintf(w, "%s %v", r.Proto, r.TLS.Version >= tls.VersionTLS12)
 	}))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it is told of each certificate refused
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs each refused certificate
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	port := s.URL[strings.LastIndexByte(s.URL, ':')+1:]

@@ -298,7 +298,7 @@ func TestSecretsAndRedirects(t *testing.T) {
 			want: []string{`POST /x "Bearer plain-value" "key-of-the-call" "b=plain-value"`}, denied: "redirects to another host with a secret in the body"},
 		{name: "what only looks like one does", method: "POST", status: 308, path: "x", to: "https://a.example.com:TLS/y", extra: `"body":"b={{secret.KEY}}",`,
 			want: []string{`POST /x "Bearer plain-value" "key-of-the-call" "b={{secret.KEY}}"`, `POST /y "" "" "b={{secret.KEY}}"`}},
-		{name: "a server cannot have it carried on", method: "GET", status: 302, path: "x", to: "https://a.example.com:TLS/plain-value",
+		{name: "a server cannot forward it", method: "GET", status: 302, path: "x", to: "https://a.example.com:TLS/plain-value",
 			want: []string{`GET /x "Bearer plain-value" "" ""`}, denied: "redirects to another host with a secret in the address"},
 		{name: "nor escaped", method: "GET", status: 302, path: "x", to: "https://a.example.com:TLS/?cGxhaW4tdmFsdWU=",
 			want: []string{`GET /x "Bearer plain-value" "" ""`}, denied: "with a secret in the address"},

@@ -80,7 +80,7 @@ func target(base *url.URL, raw string) (*url.URL, authority, error) {
 	if to.name, to.ip, err = parseHost(strings.TrimSuffix(u.Host, ":"+u.Port())); err != nil {
 		return nil, authority{}, bad("url", err.Error())
 	}
-	// Built anew from what was looked at, so that nothing else of u is sent.
+	// Built from the validated parts, so that nothing else of u is sent.
 	out := &url.URL{Scheme: u.Scheme, Host: to.String(), Path: u.Path, RawPath: u.RawPath, RawQuery: escapeQuery(u.RawQuery), ForceQuery: u.ForceQuery}
 	return out, to, nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	opening    = "{{secret." // a place for a secret, up to closing
+	opening    = "{{secret." // begins a placeholder, closing ends it
 	closing    = "}}"
 	maxSecrets = 32        // places of one request
 	maxFilled  = 512 << 10 // bytes of a body with its secrets in place
@@ -23,13 +23,12 @@ const (
 
 var errTemplate = errors.New("wanted {{secret.NAME}} with a name of capitals, digits and _")
 
-// A mark stands in a URL where a secret is to be, while the URL is parsed and
-// resolved: letters and digits that no parser changes, and nobody can guess.
+// A mark replaces a placeholder in a URL while the URL is parsed and resolved: random
+// letters and digits, which no parser changes and no server can guess.
 type mark struct{ token, name string }
 
-// places calls put for every place of a secret in a text and returns the text
-// with what put returned. A place that is not written well is an error: sent as
-// it is, it would look like a wrong password.
+// places replaces every placeholder in a text with the result of put. A malformed
+// placeholder is an error: if it were sent, it would look like a wrong password.
 func places(text string, put func(name string) (string, error)) (string, error) {
 	// What put returns is not looked at again: a value may hold any text.
 	var b strings.Builder

@@ -10,7 +10,7 @@ import (
 func TestLimitTable(t *testing.T) {
 	abidoc.Want(t, "A8.7", map[string]string{
 		"sentinel_file: path":              abidoc.Bytes(maxPath),
-		"sentinel_file: part of a file":    abidoc.Bytes(maxPiece),
+		"sentinel_file: part of a file":    abidoc.Bytes(maxChunk),
 		"sentinel_file: names in one list": abidoc.Count(maxList),
 	})
 }

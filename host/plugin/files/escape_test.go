@@ -83,7 +83,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 	link(t, "data", filepath.Join(b.workspace, "fine"))
 	b.call.Folders["sly"], b.call.Folders["fine"] = files.Folder{Path: "sly", Write: true}, files.Folder{Path: "fine", Write: true}
 	for _, p := range everything("sly", "f") {
-		b.deny(p, abi.Denied, "not one that plugins may use")
+		b.deny(p, abi.Denied, "plugins may not use this folder")
 	}
 	b.do(params{"folder": "fine", "op": "read", "path": "in/f"})
 	untouched(t, out)
@@ -116,7 +116,7 @@ func TestOddFiles(t *testing.T) {
 		if op == "write" {
 			p["text"] = "x"
 		}
-		b.deny(p, abi.Denied, "no regular file")
+		b.deny(p, abi.Denied, "not a regular file")
 	}
 	b.deny(params{"folder": "data", "op": "write", "path": "two", "text": "y"}, abi.Denied, "hard link")
 	if got := b.do(params{"folder": "data", "op": "list"}); len(got["entries"].([]any)) != 2 {
@@ -140,8 +140,8 @@ func TestOddFiles(t *testing.T) {
 	b.deny(params{"folder": "data", "op": "read", "path": "one"}, abi.Denied, "modes and owner")
 }
 
-// TestRacer has somebody put links in the place of folders and files, and take
-// them away, thousands of times while a plugin reads, writes and removes.
+// TestRacer swaps folders and files with links and back, thousands of times
+// while a plugin reads, writes and removes.
 func TestRacer(t *testing.T) {
 	b := newBench(t)
 	out := outside(t)

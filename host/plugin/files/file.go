@@ -9,23 +9,23 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/hostcall"
 )
 
-// piece is the answer to read. Encoding is "base64" where the bytes are no text,
-// or one that would be too long as JSON.
-type piece struct {
+// chunk is the result of read. Encoding is "base64" if the bytes are not UTF-8 or
+// would be too long as a JSON string.
+type chunk struct {
 	Text      string `json:"text"`
 	Encoding  string `json:"encoding,omitempty"`
 	Size      int64  `json:"size"`
 	Truncated bool   `json:"truncated"`
 }
 
-// frame is everything in an answer that is not the text, and what the engine
-// puts around it.
-const frame = 256
+// overhead is reserved in a result for all but the text, and for what the engine
+// adds to it.
+const overhead = 256
 
-// read answers with one piece of a file. Size is that of the open file, so it
-// and the piece are of the same version of it, as long as writers rename.
+// read returns one chunk of a file. Size is that of the open file, so size and
+// chunk are of the same version, if writers replace files by rename.
 func read(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, false)
+	p, err := t.Resolve(r.path, false)
 	if err != nil {
 		return nil, err
 	}
@@ -35,21 +35,21 @@ func read(t *tree, r *request) (json.RawMessage, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// One byte more than is wanted tells whether there is more.
+	// One extra byte shows whether the chunk is truncated.
 	b, err := io.ReadAll(io.NewSectionReader(f, r.offset, r.length+1))
 	if err != nil {
 		return nil, t.Explain(r.path, err)
 	}
-	// A file that is longer than it says, as some of the system are, still comes
-	// whole: what was read counts, not the size.
-	out := piece{Size: info.Size(), Truncated: int64(len(b)) > r.length}
+	// Some files of the system report size 0, so truncation is decided by the bytes
+	// that were read.
+	out := chunk{Size: info.Size(), Truncated: int64(len(b)) > r.length}
 	if out.Truncated {
 		b = wholeRunes(b[:r.length])
 	}
 	out.Text = string(b)
 	if utf8.Valid(b) {
 		answer, err := hostcall.Answer(out)
-		if err != nil || len(answer) <= maxMessage-frame {
+		if err != nil || len(answer) <= maxMessage-overhead {
 			return answer, err
 		}
 	}
@@ -57,9 +57,9 @@ func read(t *tree, r *request) (json.RawMessage, error) {
 	return hostcall.Answer(out)
 }
 
-// wholeRunes leaves out the beginning of a character at the end of a text, so
-// that the pieces of a text are texts; but never all there is, or a reader that
-// goes on where a piece ends would not get on.
+// wholeRunes removes an incomplete character from the end of a text, so that each
+// chunk of a UTF-8 file is valid UTF-8. It never returns an empty chunk, or a reader
+// that continues at the end of a chunk would loop.
 func wholeRunes(b []byte) []byte {
 	for i := 1; i <= min(utf8.UTFMax-1, len(b)-1); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {
@@ -72,25 +72,25 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
-// write replaces a file. Made again after a crash it gives the same file.
+// write replaces a file. It is idempotent.
 func write(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, true)
+	p, err := t.Resolve(r.path, true)
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
-	if _, err := t.Store(p, r.data); err != nil {
+	if _, err := t.WriteFile(p, r.data); err != nil {
 		return nil, err
 	}
 	return hostcall.Answer(map[string]int{"size": len(r.data)})
 }
 
-// remove takes a file or an empty folder away. Made again it finds nothing,
-// which is what was wanted, also if a folder on the way is gone by now.
+// remove removes a file or an empty folder. It is idempotent: a missing file or
+// parent folder is not an error.
 func remove(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, false)
+	p, err := t.Resolve(r.path, false)
 	if err != nil {
-		if gone(err) {
+		if missing(err) {
 			return json.RawMessage("{}"), nil
 		}
 		return nil, err

@@ -17,15 +17,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// maxNames is how many names a folder may have to be listed: all are needed to
-// sort them.
+// maxNames is the maximum number of names in a folder that can be listed: a list is
+// sorted, so it has to read all of them.
 const maxNames = 100_000
 
 // entry is one name of a folder.
 type entry struct {
 	Name     string `json:"name"`
 	Dir      bool   `json:"dir"`
-	Size     int64  `json:"size"` // 0 of a folder
+	Size     int64  `json:"size"` // 0 for a folder
 	Modified string `json:"modified"`
 }
 
@@ -37,11 +37,11 @@ func entryOf(info fs.FileInfo) entry {
 	return e
 }
 
-// list answers with names from offset on, as many as fit. Every page sorts all
-// names anew: what comes and goes between two pages may be missed or come twice,
-// as in any listing of a folder that is being changed.
+// list returns as many names from offset on as fit. Every call reads and sorts all
+// names, so a name that is added or removed between two calls can cause a name to
+// be missed or listed twice.
 func list(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, false)
+	p, err := t.Resolve(r.path, false)
 	if err != nil {
 		return nil, err
 	}
@@ -61,17 +61,17 @@ func list(t *tree, r *request) (json.RawMessage, error) {
 		Truncated bool              `json:"truncated"`
 	}
 	out.Entries = []json.RawMessage{}
-	room := maxMessage - frame // long names in odd letters take more than 256 bytes each
+	free := maxMessage - overhead // an entry with a long name can take more than 256 bytes
 	for _, name := range names {
 		info, err := dir.Lstat(name)
 		if err != nil || !listed(info.Mode()) {
-			continue // it went away, or became something else
+			continue // it was removed or replaced meanwhile
 		}
 		e, err := hostcall.Answer(entryOf(info))
 		if err != nil {
 			return nil, err
 		}
-		if room -= len(e) + 1; room < 0 || len(out.Entries) == maxList {
+		if free -= len(e) + 1; free < 0 || len(out.Entries) == maxList {
 			out.Truncated = true
 			break
 		}
@@ -80,8 +80,8 @@ func list(t *tree, r *request) (json.RawMessage, error) {
 	return hostcall.Answer(out)
 }
 
-// listed reports whether a guest is told of something: what it could not open
-// is not there for it.
+// listed reports whether a list has files of this mode: only those that a guest can
+// open.
 func listed(mode fs.FileMode) bool { return mode.IsRegular() || mode.IsDir() }
 
 // namesOf returns the names that a guest can use, sorted.
@@ -100,8 +100,8 @@ func namesOf(dir *os.Root) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		// A name that is no text cannot be in a request.
-		if listed(e.Type()) && utf8.ValidString(e.Name()) && !rootfs.Temporary(e.Name()) {
+		// A name that is not UTF-8 cannot be in a request.
+		if listed(e.Type()) && utf8.ValidString(e.Name()) && !rootfs.IsTemp(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
@@ -109,34 +109,34 @@ func namesOf(dir *os.Root) ([]string, error) {
 	return names, nil
 }
 
-// facts is the answer to stat. Pointers, since false and 0 are facts too, while
-// of what does not exist there are none.
-type facts struct {
+// statResult is the result of stat. Dir and Size are nil for a missing file, to
+// distinguish it from false and 0.
+type statResult struct {
 	Exists   bool   `json:"exists"`
 	Dir      *bool  `json:"dir,omitempty"`
 	Size     *int64 `json:"size,omitempty"`
 	Modified string `json:"modified,omitempty"`
 }
 
-// stat says what is at a path, without opening it.
+// stat returns type, size and time of a file without opening it.
 func stat(t *tree, r *request) (json.RawMessage, error) {
-	p, err := t.Locate(r.path, false)
+	p, err := t.Resolve(r.path, false)
 	if err != nil {
-		if gone(err) {
-			return hostcall.Answer(facts{})
+		if missing(err) {
+			return hostcall.Answer(statResult{})
 		}
 		return nil, err
 	}
 	defer p.Close()
 	if p.Info == nil {
-		return hostcall.Answer(facts{})
+		return hostcall.Answer(statResult{})
 	}
 	if !listed(p.Info.Mode()) {
-		return nil, &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("stat %q: is no regular file", r.path)}
+		return nil, &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("stat %q: not a regular file", r.path)}
 	}
 	e := entryOf(p.Info)
-	return hostcall.Answer(facts{Exists: true, Dir: &e.Dir, Size: &e.Size, Modified: e.Modified})
+	return hostcall.Answer(statResult{Exists: true, Dir: &e.Dir, Size: &e.Size, Modified: e.Modified})
 }
 
-// gone reports whether a path leads to nothing: a folder on the way is missing.
-func gone(err error) bool { return abi.CodeOf(err) == abi.NotFound }
+// missing reports whether err is the error for a path with a missing parent folder.
+func missing(err error) bool { return abi.CodeOf(err) == abi.NotFound }

@@ -17,12 +17,12 @@ import (
 
 const (
 	maxMessage = 256 << 10 // clause A8
-	maxPath    = 4 << 10   // of a path in bytes, as in Linux
-	maxPiece   = 160 << 10 // of a file, so that it fits into an answer as base64 too
-	maxList    = 1000      // of a folder's names
+	maxPath    = 4 << 10   // bytes of a path, as in Linux
+	maxChunk   = 160 << 10 // bytes of a file, so that it fits into a result as base64
+	maxList    = 1000      // names of a folder
 )
 
-// A request is one that was read and checked; only the grant was not asked yet.
+// A request is a decoded and validated request, before the grant is checked.
 type request struct {
 	folder, op     string
 	path           string // valid for package fs: "." is the folder itself
@@ -30,15 +30,15 @@ type request struct {
 	offset, length int64
 }
 
-// An operation is one of those that a guest may ask for.
+// An operation is an operation that a guest can request.
 type operation struct {
-	fields  []string // beside folder, op and path
-	changes bool     // needs a folder that may be written
+	fields  []string // in addition to folder, op and path
+	changes bool     // needs a folder with write permission
 	do      func(t *tree, r *request) (json.RawMessage, error)
 }
 
-// operations are all there are. A field that an operation has no use for is
-// refused: whoever gives an offset to write expects something that is not done.
+// operations are the supported operations. A field that an operation does not use
+// is an error: a caller that passes an offset to write expects a partial write.
 var operations = map[string]operation{
 	"read":   {fields: []string{"offset", "length"}, do: read},
 	"list":   {fields: []string{"offset"}, do: list},
@@ -47,7 +47,7 @@ var operations = map[string]operation{
 	"remove": {changes: true, do: remove},
 }
 
-// decode reads the request of clause A6.16.
+// decode decodes and validates the request of clause A6.16.
 func decode(raw []byte) (*request, error) {
 	if len(raw) > maxMessage {
 		return nil, &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s: the request has more than %d KiB", abi.FuncFile, maxMessage>>10)}
@@ -56,7 +56,7 @@ func decode(raw []byte) (*request, error) {
 	if err != nil {
 		return nil, bad("", err.Error())
 	}
-	r := &request{path: ".", length: maxPiece}
+	r := &request{path: ".", length: maxChunk}
 	// text and encoding say what they mean only together; given has the names of
 	// all fields that are there.
 	text, encoding, given := "", "", []string{}
@@ -118,16 +118,16 @@ func (r *request) check(given []string, text, encoding string) error {
 			return bad("text", "not base64")
 		}
 	default:
-		return bad("encoding", fmt.Sprintf("%.20q is not base64, the one there is", encoding))
+		return bad("encoding", fmt.Sprintf("%.20q is not supported: want base64", encoding))
 	}
-	// More than there is in one answer is cut, as a file's end would cut it.
-	r.length = min(r.length, maxPiece)
+	// A larger length is reduced to the maximum, as at the end of a file.
+	r.length = min(r.length, maxChunk)
 	return nil
 }
 
-// setPath takes a path in its one spelling: parts that name something, between
-// slashes. There is none that leads up, so a program that puts names together
-// learns of a name with .. in it rather than have it resolved.
+// setPath validates a path, which must be in canonical form as for package fs. A ".."
+// is an error and is not resolved, so that a program which joins untrusted names
+// notices it.
 func (r *request) setPath(raw json.RawMessage) error {
 	p, err := hostcall.Text(raw)
 	switch {
@@ -141,16 +141,16 @@ func (r *request) setPath(raw json.RawMessage) error {
 		return errors.New("with a zero byte")
 	case strings.HasPrefix(p, "/"), slices.Contains(strings.Split(p, "/"), ".."), !filepath.IsLocal(filepath.FromSlash(p)):
 		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("%s %.200q: outside the folder", abi.FuncFile, p), Hint: "paths are relative to the folder and do not lead up"}
-	// On systems where a backslash separates names too, it would hide a second
-	// path in a name.
+	// On systems where a backslash separates names too, it would hide a path in a
+	// name.
 	case !fs.ValidPath(p), filepath.Separator == '\\' && strings.Contains(p, `\`):
-		return errors.New("wanted names with one slash between two: a/b.txt")
+		return errors.New("want names separated by single slashes: a/b.txt")
 	}
 	r.path = p
 	return nil
 }
 
-// bad is an error of the request's shape.
+// bad is the error for an invalid request.
 func bad(field, cause string) *abi.Error {
 	at := abi.FuncFile
 	if field = field[:min(len(field), 100)]; field != "" {

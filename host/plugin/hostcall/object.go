@@ -1,6 +1,6 @@
-// Package request reads the values in a step plugin's host call that the host
-// itself answers, and writes the answers. The objects around the values are read
-// with strictjson.Members.
+// Package hostcall decodes the JSON values in the host calls of step plugins that
+// the host itself handles, and encodes the results. Callers decode the enclosing
+// objects with strictjson.Members.
 package hostcall
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Limits are those of a host call; sdk/ABI.md A6.1 and A8.
+// Limits are the limits of a host call's JSON, of clauses A6.1 and A8 of sdk/ABI.md.
 var Limits = strictjson.Limits{Bytes: maxBytes, Depth: 256, Keys: maxBytes, StringBytes: maxBytes}
 
 const maxBytes = 256 << 10
 
-// Text reads a string. Null is the empty string, because an SDK may write null
+// Text decodes a string. Null is the empty string, because an SDK may write null
 // for an absent value.
 func Text(raw json.RawMessage) (string, error) {
 	if string(raw) == "null" {
@@ -29,8 +29,8 @@ func Text(raw json.RawMessage) (string, error) {
 	return s, nil
 }
 
-// Number reads an integer from 0; null is 0. A number with a point or an exponent
-// is refused even if it is an integer, as encoding/json does.
+// Number decodes an integer of at least 0; null is 0. As in encoding/json, a number
+// with a decimal point or an exponent is an error even if its value is an integer.
 func Number(raw json.RawMessage) (int64, error) {
 	var n int64
 	if string(raw) == "null" {
@@ -45,7 +45,7 @@ func Number(raw json.RawMessage) (int64, error) {
 	return n, nil
 }
 
-// Flag reads true or false; null is false.
+// Flag decodes true or false; null is false.
 func Flag(raw json.RawMessage) (bool, error) {
 	switch string(raw) {
 	case "true":
@@ -56,8 +56,8 @@ func Flag(raw json.RawMessage) (bool, error) {
 	return false, errors.New("want true or false")
 }
 
-// Answer encodes a value as JSON without escaping < > and &: guests are not web
-// pages, and each escape would take six bytes of a bounded answer.
+// Answer encodes a result as JSON without escaping <, > and &: guests are not web
+// pages, and each escape would take six bytes of the limited size of a result.
 func Answer(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -23,16 +23,16 @@ func TestRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var shut []fs.FileInfo
+	var excluded []fs.FileInfo
 	for _, name := range []string{"shut", "a/only"} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		shut = append(shut, info)
+		excluded = append(excluded, info)
 	}
 	var wrote []string
-	tree, err := rootfs.Open(dir, rootfs.Rules{Shut: shut, Write: func(name string) error {
+	tree, err := rootfs.Open(dir, rootfs.Rules{Excluded: excluded, Write: func(name string) error {
 		wrote = append(wrote, name)
 		if filepath.Base(name) == "no" {
 			return abi.New(abi.Denied, "no")
@@ -44,23 +44,23 @@ func TestRules(t *testing.T) {
 	}
 	defer tree.Close()
 	for _, name := range []string{"shut", "shut/f", "a/only", "a/../shut/f"} {
-		if p, err := tree.Locate(name, false); abi.CodeOf(err) != abi.Denied {
+		if p, err := tree.Resolve(name, false); abi.CodeOf(err) != abi.Denied {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
-	store := func(name string) error {
-		p, err := tree.Locate(name, true)
+	write := func(name string) error {
+		p, err := tree.Resolve(name, true)
 		if err != nil {
 			return err
 		}
 		defer p.Close()
-		_, err = tree.Store(p, []byte("x"))
+		_, err = tree.WriteFile(p, []byte("x"))
 		return err
 	}
-	if err := store("a/no"); abi.CodeOf(err) != abi.Denied {
+	if err := write("a/no"); abi.CodeOf(err) != abi.Denied {
 		t.Errorf("a file that may not be written: %v", err)
 	}
-	if err := store("new/deep/f"); err != nil {
+	if err := write("new/deep/f"); err != nil {
 		t.Error(err)
 	}
 	if want := "[a/no new/deep/f new/deep/f new/deep/f]"; fmt.Sprint(wrote) != want {
@@ -70,7 +70,7 @@ func TestRules(t *testing.T) {
 		name string
 		code abi.Code
 	}{{"a/b", abi.Conflict}, {"a/b/f", ""}, {"none", ""}, {".", abi.Denied}} {
-		p, err := tree.Locate(c.name, false)
+		p, err := tree.Resolve(c.name, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,18 +81,18 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestReal(t *testing.T) {
-	dir := rootfs.Real(t.TempDir())
+func TestEvalLinks(t *testing.T) {
+	dir := rootfs.EvalLinks(t.TempDir())
 	if err := os.Symlink(dir, filepath.Join(dir, "link")); err != nil {
 		t.Skipf("no links here: %v", err)
 	}
-	if got, want := rootfs.Real(filepath.Join(dir, "link", "link", "none", "x")), filepath.Join(dir, "none", "x"); got != want {
+	if got, want := rootfs.EvalLinks(filepath.Join(dir, "link", "link", "none", "x")), filepath.Join(dir, "none", "x"); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 func Example() {
-	dir, err := os.MkdirTemp("", "place")
+	dir, err := os.MkdirTemp("", "rootfs")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -104,17 +104,17 @@ func Example() {
 		return
 	}
 	defer tree.Close()
-	p, err := tree.Locate("notes/today.txt", true)
+	p, err := tree.Resolve("notes/today.txt", true)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	created, err := tree.Store(p, []byte("sunny"))
+	created, err := tree.WriteFile(p, []byte("sunny"))
 	fmt.Println(p.Path, created, err)
 	p.Close()
-	_, err = tree.Locate("../../etc/passwd", false)
+	_, err = tree.Resolve("../../etc/passwd", false)
 	fmt.Println(err)
-	p, err = tree.Locate("notes/today.txt", false)
+	p, err = tree.Resolve("notes/today.txt", false)
 	if err != nil {
 		fmt.Println(err)
 		return

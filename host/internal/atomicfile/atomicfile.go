@@ -1,6 +1,7 @@
-// Package wholefile writes the files that a host shares with people and other
-// processes: settings, locks, grants, exports. Whoever reads one, at any time and
-// after any crash, finds the old content or the new one, never a part.
+// Package atomicfile replaces files atomically: it writes a temporary file, fsyncs
+// it and renames it. A reader, also after a crash, finds the old content or the
+// new one, never a part. It is for files that a host shares with users and other
+// processes: settings, locks, grants, exports.
 package atomicfile
 
 import (
@@ -11,15 +12,15 @@ import (
 	"path/filepath"
 )
 
-// The names of files that are not whole yet begin and end like this; watchers
-// leave them out, and a host sweeps old ones away at its start.
+// TempPrefix and TempSuffix are the start and end of the names of temporary files.
+// Watchers ignore these files, and a host removes old ones at its start.
 const (
 	TempPrefix = ".sentinel-"
 	TempSuffix = ".tmp"
 )
 
-// Replace makes path a file with that content and returns when that is on the
-// disk. A link in its place is replaced, not followed.
+// Replace atomically writes content to path, durably when it returns. A symbolic
+// link at path is replaced, not followed.
 func Replace(path string, content []byte, mode fs.FileMode) error {
 	temp, err := Temp(path, content, mode)
 	if err != nil {
@@ -31,11 +32,11 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Temp writes content to a new file beside path and returns its name, for those
-// who put it into its place in a way of their own.
+// Temp writes content to a temporary file in the folder of path, fsyncs it and
+// returns its name, for callers that rename or link it themselves.
 func Temp(path string, content []byte, mode fs.FileMode) (temp string, err error) {
-	// In the same folder, since a rename is whole only within one file system, and
-	// under a random name, where nobody can have put a link.
+	// In the same folder, because a rename is atomic only within one file system, and
+	// under a random name, so that no other process can put a link there first.
 	temp = filepath.Join(filepath.Dir(path), TempPrefix+rand.Text()+TempSuffix)
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -51,8 +52,8 @@ func Temp(path string, content []byte, mode fs.FileMode) (temp string, err error
 	return temp, nil
 }
 
-// SyncDir has the disk know the names in a folder: a rename is whole in memory, and
-// on the disk only after this. File systems that cannot are let be.
+// SyncDir fsyncs dir so that renames in it are durable. It ignores the error of a
+// file system that does not support it.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

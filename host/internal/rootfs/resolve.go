@@ -13,42 +13,43 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// maxLinks is how many symbolic links one path may lead through, as in Linux.
+// maxLinks is the maximum number of symbolic links in one path, as in Linux.
 const maxLinks = 40
 
-// A Place is where a path really leads: an open folder and a name in it that was
-// no link when it was looked at. Everything done through Dir stays below that
-// very folder, also when somebody moves or replaces it. Close it.
-type Place struct {
+// An Entry is a resolved path: an open folder and a name in it that was not a
+// link when it was resolved. Access through Dir stays below that folder, even if
+// the folder is moved or replaced. The caller closes it.
+type Entry struct {
 	Dir   *os.Root
 	Name  string      // "." is the folder itself
-	Path  string      // from the tree's top, with links resolved
-	Info  fs.FileInfo // nil: nothing is there yet
-	trail []*os.Root  // opened on the way, Dir among them
+	Path  string      // relative to the tree, with links resolved
+	Info  fs.FileInfo // nil: the file does not exist
+	trail []*os.Root  // the folders opened to resolve it, including Dir
 }
 
-// Close closes what was opened on the way. The tree stays open.
-func (p *Place) Close() {
+// Close closes the folders that were opened to resolve the path. The tree stays
+// open.
+func (p *Entry) Close() {
 	for _, r := range p.trail {
-		_ = r.Close() // opened only to look; nothing was written through it
+		_ = r.Close() // nothing was written through it
 	}
 }
 
-// walk is the state of following one path.
+// A walk is the state of resolving one path.
 type walk struct {
 	t       *Tree
-	asked   string
-	dirs    []*os.Root // from the workspace's root down; the root is not ours to close
+	asked   string     // the path as the caller wrote it
+	dirs    []*os.Root // from the tree's root down; the walk does not close the root
 	names   []string
 	opened  []*os.Root
 	pending []string
 	links   int
 }
 
-// Locate follows name part by part, links by hand, so that the real path is
-// known and no link can be swapped between the check and the use. With create,
-// missing folders on the way are made, unless a rule forbids writing there.
-func (t *Tree) Locate(name string, create bool) (*Place, error) {
+// Resolve resolves name component by component, including links, so that the real
+// path is known and no link can be swapped between check and use. With create, it
+// makes missing parent folders, unless a rule forbids to write there.
+func (t *Tree) Resolve(name string, create bool) (*Entry, error) {
 	rel, err := t.Relative(name)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (t *Tree) Locate(name string, create bool) (*Place, error) {
 	p, err := k.run(create)
 	if err != nil {
 		for _, r := range k.opened {
-			_ = r.Close() // as in Place.Close
+			_ = r.Close() // as in Entry.Close
 		}
 		return nil, t.Explain(name, err)
 	}
@@ -65,10 +66,10 @@ func (t *Tree) Locate(name string, create bool) (*Place, error) {
 	return p, nil
 }
 
-// run takes one part after the other until the last one, which may be missing.
-// What it returns names no link: the last look said so, and a link put there
-// since leads no further than Dir.
-func (k *walk) run(create bool) (*Place, error) {
+// run resolves one component after the other; the last one may be missing. The
+// returned entry was not a link. If a link has replaced it since, [os.Root] keeps
+// the access below Dir.
+func (k *walk) run(create bool) (*Entry, error) {
 	for {
 		part, ok := k.next()
 		if !ok {
@@ -76,7 +77,7 @@ func (k *walk) run(create bool) (*Place, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &Place{Dir: k.top(), Name: ".", Path: k.at("."), Info: info}, nil
+			return &Entry{Dir: k.top(), Name: ".", Path: k.at("."), Info: info}, nil
 		}
 		if part == ".." {
 			if len(k.names) == 0 {
@@ -89,7 +90,7 @@ func (k *walk) run(create bool) (*Place, error) {
 		last := k.last()
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && last:
-			return &Place{Dir: k.top(), Name: part, Path: k.at(part)}, nil
+			return &Entry{Dir: k.top(), Name: part, Path: k.at(part)}, nil
 		case errors.Is(err, fs.ErrNotExist) && create:
 			info, err = k.mkdir(part)
 			if err != nil {
@@ -99,18 +100,18 @@ func (k *walk) run(create bool) (*Place, error) {
 			return nil, err
 		}
 		switch {
-		case info.Mode()&fs.ModeSymlink != 0 && last && k.t.rules.NoLink:
-			return nil, odd(k.asked, "is a link")
+		case info.Mode()&fs.ModeSymlink != 0 && last && k.t.rules.DenyLink:
+			return nil, denied(k.asked, "it is a link")
 		case info.Mode()&fs.ModeSymlink != 0:
 			if err := k.follow(part); err != nil {
 				return nil, err
 			}
-		case k.t.shut(info):
-			return nil, &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: belongs to the host", k.asked)}
+		case k.t.excluded(info):
+			return nil, &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: it belongs to the host", k.asked)}
 		case last:
-			return &Place{Dir: k.top(), Name: part, Path: k.at(part), Info: info}, nil
+			return &Entry{Dir: k.top(), Name: part, Path: k.at(part), Info: info}, nil
 		case !info.IsDir():
-			return nil, &abi.Error{Code: abi.NotFound, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: %q is no folder", k.asked, k.at(part))}
+			return nil, &abi.Error{Code: abi.NotFound, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: %q is not a folder", k.asked, k.at(part))}
 		default:
 			if err := k.enter(part, info); err != nil {
 				return nil, err
@@ -119,7 +120,7 @@ func (k *walk) run(create bool) (*Place, error) {
 	}
 }
 
-// next takes the next part that means something.
+// next removes and returns the next component that is neither empty nor ".".
 func (k *walk) next() (string, bool) {
 	for len(k.pending) > 0 {
 		part := k.pending[0]
@@ -131,18 +132,18 @@ func (k *walk) next() (string, bool) {
 	return "", false
 }
 
-// last reports whether nothing that means something is left.
+// last reports whether only empty components and "." are left.
 func (k *walk) last() bool {
 	return !slices.ContainsFunc(k.pending, func(part string) bool { return part != "" && part != "." })
 }
 
-// top is the folder the walk stands in.
+// top is the current folder.
 func (k *walk) top() *os.Root { return k.dirs[len(k.dirs)-1] }
 
-// at is the real path of a name in the folder the walk stands in.
+// at is the real path of a name in the current folder.
 func (k *walk) at(part string) string { return path.Join(path.Join(k.names...), part) }
 
-// enter opens a folder and makes sure it is the one that was looked at.
+// enter opens a folder and checks that it is the one that was checked before.
 func (k *walk) enter(part string, seen fs.FileInfo) error {
 	sub, err := k.top().OpenRoot(part)
 	if err != nil {
@@ -154,13 +155,13 @@ func (k *walk) enter(part string, seen fs.FileInfo) error {
 		return err
 	}
 	if !os.SameFile(seen, info) {
-		return &abi.Error{Code: abi.Conflict, Field: "path", Message: fmt.Sprintf("open %q: %q changed meanwhile", k.asked, k.at(part))}
+		return &abi.Error{Code: abi.Conflict, Field: "path", Message: fmt.Sprintf("open %q: %q was replaced during the call", k.asked, k.at(part))}
 	}
 	k.dirs, k.names = append(k.dirs, sub), append(k.names, part)
 	return nil
 }
 
-// follow replaces a link by what it points to.
+// follow replaces a link with its target.
 func (k *walk) follow(part string) error {
 	if k.links++; k.links > maxLinks {
 		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: more than %d links", k.asked, maxLinks)}
@@ -180,7 +181,7 @@ func (k *walk) follow(part string) error {
 	return nil
 }
 
-// mkdir makes one folder on the way to a file that may be written.
+// mkdir makes one parent folder of a file that the rules allow to write.
 func (k *walk) mkdir(part string) (fs.FileInfo, error) {
 	full := k.at(path.Join(append([]string{part}, k.pending...)...))
 	if err := k.t.rules.write(full); err != nil {

@@ -27,7 +27,7 @@ type bench struct {
 	access    *files.Access
 }
 
-func newBench(t *testing.T, shut ...string) *bench {
+func newBench(t *testing.T, excluded ...string) *bench {
 	t.Helper()
 	b := &bench{t: t, workspace: t.TempDir(), absolute: t.TempDir()}
 	for _, dir := range []string{"data", "docs"} {
@@ -35,12 +35,12 @@ func newBench(t *testing.T, shut ...string) *bench {
 			t.Fatal(err)
 		}
 	}
-	for i, dir := range shut {
+	for i, dir := range excluded {
 		if !filepath.IsAbs(dir) {
-			shut[i] = filepath.Join(b.workspace, dir)
+			excluded[i] = filepath.Join(b.workspace, dir)
 		}
 	}
-	b.access = files.New(files.Options{Shut: shut})
+	b.access = files.New(files.Options{Excluded: excluded})
 	b.call = files.Call{Plugin: "probe", Workspace: b.workspace, Folders: map[string]files.Folder{
 		"data": {Path: "data", Write: true}, "docs": {Path: "docs"}, "abs": {Path: b.absolute, Write: true}, "all": {Path: ".", Write: true}, "new": {Path: "made/late", Write: true},
 		"none": {Path: "gone"}, "nowhere": {Path: "/nowhere/at/all"}, "out": {Path: "../.."}, "file": {Path: "plain"},
@@ -249,10 +249,10 @@ func TestRefusals(t *testing.T) {
 	b.put("host-state/token", "token-of-the-host")
 	b.put(".git/hooks/pre-commit", "x")
 	for name, p := range map[string]params{
-		"not granted|denied|is not granted":            {"folder": "etc", "op": "read", "path": "passwd"},
-		"no word|denied|is not granted":                {"op": "read", "path": "f"},
-		"the word with rw|denied|is not granted":       {"folder": "data:rw", "op": "read", "path": "f"},
-		"read only|denied|granted to be read":          {"folder": "docs", "op": "write", "path": "f", "text": "y"},
+		"not granted|denied|not granted":               {"folder": "etc", "op": "read", "path": "passwd"},
+		"no word|denied|not granted":                   {"op": "read", "path": "f"},
+		"the word with rw|denied|not granted":          {"folder": "data:rw", "op": "read", "path": "f"},
+		"read only|denied|granted for reading":         {"folder": "docs", "op": "write", "path": "f", "text": "y"},
 		"read only, remove|denied|:rw":                 {"folder": "docs", "op": "remove", "path": "f"},
 		"no op|bad_fields|none of":                     {"folder": "data"},
 		"odd op|bad_fields|none of":                    {"folder": "data", "op": "chmod", "path": "f"},
@@ -260,30 +260,30 @@ func TestRefusals(t *testing.T) {
 		"up and down|denied|outside":                   {"folder": "data", "op": "read", "path": "x/../f"},
 		"absolute|denied|outside":                      {"folder": "data", "op": "read", "path": "/etc/passwd"},
 		"zero byte|bad_fields|zero byte":               {"folder": "data", "op": "read", "path": "f\x00g"},
-		"dot|bad_fields|one slash":                     {"folder": "data", "op": "read", "path": "./f"},
-		"two slashes|bad_fields|one slash":             {"folder": "data", "op": "read", "path": "a//f"},
-		"slash at the end|bad_fields|one slash":        {"folder": "data", "op": "write", "path": "a/", "text": ""},
+		"dot|bad_fields|single slashes":                {"folder": "data", "op": "read", "path": "./f"},
+		"two slashes|bad_fields|single slashes":        {"folder": "data", "op": "read", "path": "a//f"},
+		"slash at the end|bad_fields|single slashes":   {"folder": "data", "op": "write", "path": "a/", "text": ""},
 		"long path|bad_fields|4096":                    {"folder": "data", "op": "read", "path": strings.Repeat("a/", 2100) + "f"},
 		"long name|bad_fields|":                        {"folder": "data", "op": "write", "path": strings.Repeat("a", 300), "text": ""},
 		"no file|not_found|no such file":               {"folder": "data", "op": "read", "path": "g"},
-		"file as folder|not_found|no folder":           {"folder": "data", "op": "read", "path": "f/g"},
+		"file as folder|not_found|not a folder":        {"folder": "data", "op": "read", "path": "f/g"},
 		"folder as file|bad_fields|is a folder":        {"folder": "data", "op": "read"},
 		"write a folder|bad_fields|is a folder":        {"folder": "data", "op": "write", "text": "x"},
-		"list a file|bad_fields|is no folder":          {"folder": "data", "op": "list", "path": "f"},
+		"list a file|bad_fields|not a folder":          {"folder": "data", "op": "list", "path": "f"},
 		"remove the folder|denied|the folder itself":   {"folder": "data", "op": "remove"},
 		"no text|bad_fields|is missing":                {"folder": "data", "op": "write", "path": "f"},
 		"bad base64|bad_fields|not base64":             {"folder": "data", "op": "write", "path": "f", "text": "a", "encoding": "base64"},
-		"odd encoding|bad_fields|one there is":         {"folder": "data", "op": "write", "path": "f", "text": "a", "encoding": "hex"},
+		"odd encoding|bad_fields|want base64":          {"folder": "data", "op": "write", "path": "f", "text": "a", "encoding": "hex"},
 		"text to read|bad_fields|no meaning":           {"folder": "data", "op": "read", "path": "f", "text": "a"},
 		"negative offset|bad_fields|from 0":            {"folder": "data", "op": "read", "path": "f", "offset": -1},
 		"half a length|bad_fields|an integer":          {"folder": "data", "op": "read", "path": "f", "length": 1.5},
 		"unknown field|bad_fields|unknown field":       {"folder": "data", "op": "read", "path": "f", "mode": 7},
 		"case|bad_fields|unknown field":                {"folder": "data", "op": "read", "Path": "f"},
 		"too large|limit|256 KiB":                      {"folder": "data", "op": "write", "path": "f", "text": strings.Repeat("x", 256<<10)},
-		"missing folder|not_found|is not there":        {"folder": "none", "op": "list"},
-		"missing absolute|not_found|is not there":      {"folder": "nowhere", "op": "read", "path": "f"},
-		"folder above|denied|not one that plugins":     {"folder": "out", "op": "list"},
-		"file for a folder|not_found|no folder":        {"folder": "file", "op": "list"},
+		"missing folder|not_found|not found":           {"folder": "none", "op": "list"},
+		"missing absolute|not_found|not found":         {"folder": "nowhere", "op": "read", "path": "f"},
+		"folder above|denied|plugins may not use":      {"folder": "out", "op": "list"},
+		"file for a folder|not_found|not a folder":     {"folder": "file", "op": "list"},
 		"hooks|denied|steer":                           {"folder": "all", "op": "write", "path": ".git/hooks/pre-commit", "text": "x"},
 		"new hooks|denied|steer":                       {"folder": "all", "op": "write", "path": "sub/.git/config", "text": "x"},
 		"grants|denied|steer":                          {"folder": "all", "op": "write", "path": ".sentinel/plugins/grants.json", "text": "x"},

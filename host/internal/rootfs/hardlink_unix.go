@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// links returns how many names a file has.
+// links returns the number of hard links of a file.
 func links(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Nlink)
@@ -15,5 +15,5 @@ func links(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// ignoreUnsupported passes every error on: folders can be synced here.
+// ignoreUnsupported returns err: folders can be synced on this system.
 func ignoreUnsupported(err error) error { return err }

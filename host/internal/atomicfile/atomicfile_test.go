@@ -9,8 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 )
 
-// TestReplace: readers beside many writers find one whole content, a link is not
-// followed, and nothing is left behind.
+// TestReplace checks that concurrent readers and writers find the complete content
+// of one write, that a link is not followed, and that no temporary file is left.
 func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "file"), filepath.Join(t.TempDir(), "other")
@@ -18,7 +18,7 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(other, path); err != nil {
-		t.Skipf("no links here: %v", err)
+		t.Skipf("no symbolic links on this system: %v", err)
 	}
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -47,6 +47,6 @@ func TestReplace(t *testing.T) {
 		t.Errorf("its mode is %v: %v", info.Mode(), err)
 	}
 	if err := atomicfile.Replace(filepath.Join(dir, "missing", "file"), nil, 0o600); err == nil {
-		t.Error("written into a folder that is not there")
+		t.Error("no error for a missing folder")
 	}
 }
