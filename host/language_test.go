@@ -15,6 +15,7 @@ import (
 // plainFolders are held to the words of GLOSSARY.md: their files of [plainFiles],
 // tests among them. A pattern is one of [fits].
 var plainFolders = []string{
+	"host/control",
 	"host/internal/regularfile",
 	"host/internal/termtext",
 	"host/internal/trust",
