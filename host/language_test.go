@@ -19,6 +19,7 @@ var plainFolders = []string{
 	"host/internal/regularfile",
 	"host/internal/termtext",
 	"host/internal/trust",
+	"host/livefeed",
 	"plugins", "plugins/**",
 	"runtime", "runtime/**",
 	"sdk", "sdk/**",
