@@ -20,6 +20,7 @@ var plainFolders = []string{
 	"host/internal/termtext",
 	"host/internal/trust",
 	"host/livefeed",
+	"host/serve",
 	"plugins", "plugins/**",
 	"runtime", "runtime/**",
 	"sdk", "sdk/**",
