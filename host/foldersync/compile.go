@@ -21,9 +21,9 @@ type compiles struct {
 
 // compileEnd is what came of preparing a module, or why it cannot be loaded.
 type compileEnd struct {
-	through bool
-	module  plugin.Prepared
-	fault   error
+	done   bool
+	module plugin.Prepared
+	fault  error
 }
 
 // free frees the module, if there is one that was not loaded.
@@ -36,12 +36,12 @@ func (e *compileEnd) free() {
 // prepared returns what a file's module was prepared as, or why it cannot be. If that
 // is nil, it is being prepared, and the file comes back to loadPlugins when that has
 // ended.
-func (r *Reload) prepared(ctx context.Context, f *file, code []byte) *compileEnd {
+func (r *Syncer) prepared(ctx context.Context, f *file, code []byte) *compileEnd {
 	c := &r.compiles
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if end := c.ends[f.digest]; end != nil {
-		if !end.through {
+		if !end.done {
 			return nil
 		}
 		delete(c.ends, f.digest)
@@ -55,7 +55,7 @@ func (r *Reload) prepared(ctx context.Context, f *file, code []byte) *compileEnd
 	c.work.Go(func() {
 		module, fault := r.opt.Plugins.PreparePlugin(ctx, code)
 		c.mu.Lock()
-		end.through, end.module, end.fault = true, module, fault
+		end.done, end.module, end.fault = true, module, fault
 		c.mu.Unlock()
 		r.rouse()
 	})
@@ -74,7 +74,7 @@ func (c *compiles) close() {
 }
 
 // loadCompiled loads the files whose modules are prepared.
-func (r *Reload) loadCompiled(ctx context.Context) {
+func (r *Syncer) loadCompiled(ctx context.Context) {
 	if r.acquire(ctx) != nil {
 		return
 	}
@@ -93,12 +93,12 @@ func (r *Reload) loadCompiled(ctx context.Context) {
 
 // compiled returns the files whose modules are prepared, and frees modules whose file
 // has other content by now or is gone.
-func (r *Reload) compiled() (list []*file) {
+func (r *Syncer) compiled() (list []*file) {
 	c := &r.compiles
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for digest, end := range c.ends {
-		if !end.through {
+		if !end.done {
 			continue
 		}
 		before := len(list)
@@ -117,7 +117,7 @@ func (r *Reload) compiled() (list []*file) {
 
 // compileAll prepares what is there at the start and waits for it, at most
 // Options.StartWait: definitions are checked against the step types.
-func (r *Reload) compileAll(ctx context.Context, list []*file) {
+func (r *Syncer) compileAll(ctx context.Context, list []*file) {
 	ended := make(chan struct{})
 	go func() { // ends with the work, which Run waits for
 		r.compiles.work.Wait()
@@ -149,7 +149,7 @@ func (r *Reload) compileAll(ctx context.Context, list []*file) {
 }
 
 // rouse has Run look again at what is due.
-func (r *Reload) rouse() {
+func (r *Syncer) rouse() {
 	select {
 	case r.wake <- struct{}{}:
 	default:

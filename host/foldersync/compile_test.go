@@ -32,10 +32,10 @@ func (s *slowly) PreparePlugin(ctx context.Context, code []byte) (plugin.Prepare
 	return s.Runtime.PreparePlugin(ctx, code)
 }
 
-// TestNobodyWaitsForACompile: while a module is compiled definitions are saved,
+// TestNothingWaitsForACompile: while a module is compiled definitions are saved,
 // files are written back, other plugins end; then it is live, and whoever waited
 // for its step type with it.
-func TestNobodyWaitsForACompile(t *testing.T) {
+func TestNothingWaitsForACompile(t *testing.T) {
 	s := newScene(t)
 	slow := &slowly{Runtime: s.rt, begun: make(chan struct{}, 9), let: make(chan struct{})}
 	s.beginWith(foldersync.Options{Plugins: slow})

@@ -9,7 +9,7 @@ import (
 // drop ends files that are gone for good. It looks once more, since a folder may
 // have been written anew just now and its notification be on the way. It returns
 // the files that come to an id by that, and whether step types have changed.
-func (r *Reload) drop(ctx context.Context, gone []*file) (dirty []*file, types bool) {
+func (r *Syncer) drop(ctx context.Context, gone []*file) (dirty []*file, types bool) {
 	unloaded := false
 	for _, f := range gone {
 		if _, err := os.Stat(f.root.dir); err != nil {
@@ -43,12 +43,12 @@ func (r *Reload) drop(ctx context.Context, gone []*file) (dirty []*file, types b
 
 // endFile lets go of a file, and of the definition that lives in it unless
 // another file has it too: that one is returned, it has to be read.
-func (r *Reload) endFile(ctx context.Context, f *file) (dirty []*file) {
+func (r *Syncer) endFile(ctx context.Context, f *file) (dirty []*file) {
 	id := f.claim
 	f.claim, f.state = "", Gone
 	delete(r.files, f.origin)
 	r.keepLine(line{File: f.origin})
-	r.tell(f)
+	r.report(f)
 	if id == "" {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (r *Reload) endFile(ctx context.Context, f *file) (dirty []*file) {
 
 // keepLine writes lines of marks. An error costs a reading at the next start at
 // worst; all marks are written when they are tried again.
-func (r *Reload) keepLine(l ...line) {
+func (r *Syncer) keepLine(l ...line) {
 	err := r.marks.write(l...)
 	if err != nil {
 		r.tryAgain()
@@ -79,7 +79,7 @@ func (r *Reload) keepLine(l ...line) {
 }
 
 // tryAgain has what failed for no fault of a file tried again after a while.
-func (r *Reload) tryAgain() {
+func (r *Syncer) tryAgain() {
 	if r.again.IsZero() {
 		r.again = time.Now().Add(r.opt.Retry)
 		r.rouse()
@@ -89,7 +89,7 @@ func (r *Reload) tryAgain() {
 // keep remembers what is the same in files and store by now: one write for all
 // that a batch has changed, after it is stored. A crash in between costs a
 // reading, which finds the same definition.
-func (r *Reload) keep(ctx context.Context) {
+func (r *Syncer) keep(ctx context.Context) {
 	var lines []line
 	for _, f := range r.files {
 		if f.kind == KindPlugin || f.mark == r.marks.get(f.origin) {

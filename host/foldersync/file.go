@@ -54,7 +54,7 @@ type FileProblem struct {
 	sentinels.Problem
 }
 
-// file is one watched file. Fields are guarded by the lock of [Reload].
+// file is one watched file. Fields are guarded by the lock of [Syncer].
 type file struct {
 	root   *root
 	rel    string // below the root, with slashes
@@ -79,13 +79,13 @@ type file struct {
 	// untrusted: the last reading was refused because others could have written it.
 	untrusted bool
 
-	plugin     string // the plugin's own name
-	size       int64  // of a plugin's content that was last read, bytes
-	unreadable string // why a plugin could not be read the last time
-	told       told   // what was told of it last
+	plugin     string   // the plugin's own name
+	size       int64    // of a plugin's content that was last read, bytes
+	unreadable string   // why a plugin could not be read the last time
+	reported   reported // what was reported of it last
 }
 
-func (r *Reload) newFile(root *root, rel string) *file {
+func (r *Syncer) newFile(root *root, rel string) *file {
 	f := &file{root: root, rel: rel, origin: filepath.Join(root.dir, filepath.FromSlash(rel)), kind: KindSentinel, state: Invalid}
 	switch {
 	case strings.HasSuffix(rel, ".wasm"):
@@ -108,7 +108,7 @@ func (r *Reload) newFile(root *root, rel string) *file {
 }
 
 // distrust returns why a file may not be obeyed, nil if it may.
-func (r *Reload) distrust(f *file) *sentinels.Problem {
+func (r *Syncer) distrust(f *file) *sentinels.Problem {
 	err := r.opt.Trust.Check(f.origin)
 	if err == nil {
 		return nil

@@ -115,7 +115,7 @@ func TestHammer(t *testing.T) {
 }
 
 // disagree says where files and store are not what the rules say.
-func (s *scene) disagree() string {
+func (s *fixture) disagree() string {
 	entries, err := os.ReadDir(s.path("sentinels"))
 	s.must(err)
 	hash := map[sentinels.ID]string{}

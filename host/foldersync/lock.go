@@ -11,7 +11,7 @@ import (
 // stays live, since the lock decides about loading alone.
 //
 // It returns when ctx ends.
-func (r *Reload) followLock(ctx context.Context, sub *files.Subscription) {
+func (r *Syncer) followLock(ctx context.Context, sub *files.Subscription) {
 	for {
 		if _, err := sub.Next(ctx); err != nil {
 			return // ctx has ended, or the watcher has, which Run is told elsewhere
@@ -30,7 +30,7 @@ func (r *Reload) followLock(ctx context.Context, sub *files.Subscription) {
 
 // watchLock begins to watch the lock, if there is one to ask. The caller closes
 // what it returns.
-func (r *Reload) watchLock(ctx context.Context) (*files.Subscription, error) {
+func (r *Syncer) watchLock(ctx context.Context) (*files.Subscription, error) {
 	if r.opt.Lock == nil {
 		return nil, nil
 	}

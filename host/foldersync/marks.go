@@ -133,7 +133,7 @@ func (m *marks) compact() error {
 			return err
 		}
 	}
-	dir, err := openPlace(filepath.Dir(m.path))
+	dir, err := openDir(filepath.Dir(m.path))
 	if err != nil {
 		return fmt.Errorf("write marks of files: %w", err)
 	}

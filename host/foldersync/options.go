@@ -48,7 +48,7 @@ var (
 	_ Plugins     = (*runtime.Runtime)(nil)
 )
 
-// Options configure a [Reload]. Dir, Definitions and Plugins are needed, the
+// Options configure a [Syncer]. Dir, Definitions and Plugins are needed, the
 // rest has a default.
 type Options struct {
 	// Dir is the host's folder: sentinels/*.json, recipes/*.json and
@@ -135,7 +135,7 @@ const (
 	grantsFile   = pluginsDir + "/grants.json" // what plugins are allowed; see package grant
 )
 
-// roots are made anew for each Reload: a watcher runs once. They are the folders that are watched, in the order in which files with the
+// roots are made anew for each Syncer: a watcher runs once. They are the folders that are watched, in the order in which files with the
 // same id come.
 func (o Options) roots() []*root {
 	watch := o.Watch

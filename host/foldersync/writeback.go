@@ -17,7 +17,7 @@ import (
 // with problems refuses it, since writing the edit back would take away what
 // somebody is working on. A definition that lives in no watched file is none of
 // its business.
-func (r *Reload) Sync(ctx context.Context, id sentinels.ID) error {
+func (r *Syncer) Sync(ctx context.Context, id sentinels.ID) error {
 	if err := r.acquire(ctx); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (r *Reload) Sync(ctx context.Context, id sentinels.ID) error {
 // when that is on the disk. When the file was changed since it was last the same
 // as the store, it stays as it is, becomes the next revision, and the error is
 // conflict; the revision that was not written stays in the history.
-func (r *Reload) WriteBack(ctx context.Context, s runtime.Stored) error {
+func (r *Syncer) WriteBack(ctx context.Context, s runtime.Stored) error {
 	if s.Origin == "" {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (r *Reload) WriteBack(ctx context.Context, s runtime.Stored) error {
 	if f == nil || f.claim != s.ID {
 		return nil // nobody watches there, or the start finds it
 	}
-	defer r.tellAll()
+	defer r.reportAll()
 	if s.Deleted {
 		err := r.removeFile(f)
 		if rest := r.claimants(s.ID); err == nil && len(rest) > 0 { // a second file of that id comes to it
@@ -91,7 +91,7 @@ func (r *Reload) WriteBack(ctx context.Context, s runtime.Stored) error {
 }
 
 // writeFile makes a file say what a revision says.
-func (r *Reload) writeFile(f *file, s runtime.Stored) error {
+func (r *Syncer) writeFile(f *file, s runtime.Stored) error {
 	src, err := r.unchanged(f)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *Reload) writeFile(f *file, s runtime.Stored) error {
 	if err != nil {
 		return fmt.Errorf("write back %q: %w", s.ID, err)
 	}
-	p, name, err := placeOf(f)
+	p, name, err := targetDir(f)
 	if err != nil {
 		return fmt.Errorf("write back %q: %w", s.ID, err)
 	}
@@ -132,7 +132,7 @@ func writeError(id sentinels.ID, err error) error {
 }
 
 // unchanged returns a file's text if it is what was last the same as the store.
-func (r *Reload) unchanged(f *file) ([]byte, error) {
+func (r *Syncer) unchanged(f *file) ([]byte, error) {
 	if err := r.opt.Trust.Check(f.origin); err != nil {
 		return nil, writeError(f.claim, err) // written anew it would be this user's
 	}
@@ -151,12 +151,12 @@ func (r *Reload) unchanged(f *file) ([]byte, error) {
 }
 
 // removeFile removes the file of a definition that was deleted elsewhere.
-func (r *Reload) removeFile(f *file) error {
+func (r *Syncer) removeFile(f *file) error {
 	if _, err := r.unchanged(f); err != nil {
 		return err
 	}
 	// A link goes, not what it leads to.
-	p, err := placeAt(f)
+	p, err := containingDir(f)
 	if err != nil {
 		return writeError(f.claim, err)
 	}
@@ -166,7 +166,7 @@ func (r *Reload) removeFile(f *file) error {
 	}
 	f.claim, f.state = "", Gone
 	delete(r.files, f.origin)
-	r.tell(f)
+	r.report(f)
 	r.keepLine(line{File: f.origin})
 	return nil
 }

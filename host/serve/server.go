@@ -43,7 +43,7 @@ type Server struct {
 	sockets *livefeed.Sockets
 	metrics *metrics.Metrics
 	tracer  *tracing.Tracer // nil unless tracing is configured
-	folder  *foldersync.Reload
+	folder  *foldersync.Syncer
 	api     *api.API
 	state   state
 
@@ -253,7 +253,7 @@ func (s *Server) openTracer(endpoint string) (*tracing.Tracer, error) {
 
 // openFolder returns the synchronization of the folders with definitions and
 // plugins.
-func (s *Server) openFolder() (*foldersync.Reload, error) {
+func (s *Server) openFolder() (*foldersync.Syncer, error) {
 	if err := os.MkdirAll(filepath.Join(s.host.Dir(), "sentinels"), 0o755); runtime.IsDiskFull(err) {
 		s.log.Warn("there is no folder of definitions yet", "error", err) // a folder that is created later is watched
 	} else if err != nil {
