@@ -16,6 +16,7 @@ import (
 // tests among them. A pattern is one of [fits].
 var plainFolders = []string{
 	"host/control",
+	"host/foldersync",
 	"host/internal/regularfile",
 	"host/internal/termtext",
 	"host/internal/trust",

@@ -9,9 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
-// compiles are the modules that are compiled and described before their load, by
-// digest. That may take minutes, in which definitions and other plugins have to be
-// loaded and saved.
+// compiles are the modules that are compiled in the background, by digest. That
+// may take minutes, in which definitions and other plugins can be loaded and saved.
 type compiles struct {
 	work sync.WaitGroup // Run waits for it
 
@@ -19,7 +18,7 @@ type compiles struct {
 	ends map[string]*compileEnd
 }
 
-// compileEnd is what came of preparing a module, or why it cannot be loaded.
+// compileEnd is the result of preparing a module: the module or a fault.
 type compileEnd struct {
 	done   bool
 	module plugin.Prepared
@@ -33,9 +32,8 @@ func (e *compileEnd) free() {
 	}
 }
 
-// prepared returns what a file's module was prepared as, or why it cannot be. If that
-// is nil, it is being prepared, and the file comes back to loadPlugins when that has
-// ended.
+// prepared returns the result of preparing a file's module. It returns nil while
+// the module is being prepared; loadCompiled loads the file afterwards.
 func (r *Syncer) prepared(ctx context.Context, f *file, code []byte) *compileEnd {
 	c := &r.compiles
 	c.mu.Lock()
@@ -62,7 +60,7 @@ func (r *Syncer) prepared(ctx context.Context, f *file, code []byte) *compileEnd
 	return nil
 }
 
-// close waits for the work and frees what was not loaded.
+// close waits for compilations and frees modules that were not loaded.
 func (c *compiles) close() {
 	c.work.Wait()
 	c.mu.Lock()
@@ -91,8 +89,8 @@ func (r *Syncer) loadCompiled(ctx context.Context) {
 	r.compareSoon()
 }
 
-// compiled returns the files whose modules are prepared, and frees modules whose file
-// has other content by now or is gone.
+// compiled returns the files whose modules are prepared, and frees modules whose
+// file was changed or deleted meanwhile.
 func (r *Syncer) compiled() (list []*file) {
 	c := &r.compiles
 	c.mu.Lock()
@@ -115,8 +113,8 @@ func (r *Syncer) compiled() (list []*file) {
 	return list
 }
 
-// compileAll prepares what is there at the start and waits for it, at most
-// Options.StartWait: definitions are checked against the step types.
+// compileAll waits for the plugins that are compiled at the start, at most
+// Options.StartWait, because definitions are checked against their step types.
 func (r *Syncer) compileAll(ctx context.Context, list []*file) {
 	ended := make(chan struct{})
 	go func() { // ends with the work, which Run waits for
@@ -148,7 +146,7 @@ func (r *Syncer) compileAll(ctx context.Context, list []*file) {
 	}
 }
 
-// rouse has Run look again at what is due.
+// rouse makes Run check what is due.
 func (r *Syncer) rouse() {
 	select {
 	case r.wake <- struct{}{}:

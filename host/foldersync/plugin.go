@@ -10,13 +10,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// kindOfPlugin sorts problems of plugins.
+// kindOfPlugin is the kind of problems of plugins.
 const kindOfPlugin sentinels.Kind = "plugin"
 
-// loadPlugins makes what files of plugins hold live, and reports whether the step
-// types have changed. New modules are compiled first, while other files are seen
-// to, and come back here then. In the order of names, so that of two files with
-// the same step types it is always the same one that is refused.
+// loadPlugins loads files of plugins and reports whether the step types have
+// changed. New modules are compiled in the background first, and loaded by
+// another call. Files are sorted by name, so that of two files with the same step
+// types always the same one is refused.
 func (r *Syncer) loadPlugins(ctx context.Context, list []*file) bool {
 	if len(list) == 0 {
 		return false
@@ -169,8 +169,8 @@ func (f *file) waits(why string) {
 	f.state = Waiting
 }
 
-// Regrant has the engine ask again what plugins may do, as after a change of the
-// file of grants, and settles the definitions that are concerned.
+// Regrant makes the engine read the grants of plugins again, as after a change of
+// the file of grants, and checks the definitions again that use them.
 func (r *Syncer) Regrant(ctx context.Context) error {
 	if err := r.acquire(ctx); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (r *Syncer) Regrant(ctx context.Context) error {
 func (r *Syncer) regrant(ctx context.Context) bool {
 	before := r.typesKey()
 	if err := r.opt.Plugins.Regrant(ctx); err != nil && ctx.Err() == nil {
-		r.opt.Logger.Warn("grants of plugins cannot be told", "error", err)
+		r.opt.Logger.Warn("grants of plugins cannot be read", "error", err)
 	}
 	r.follow()
 	return r.typesKey() != before

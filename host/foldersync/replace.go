@@ -17,8 +17,8 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// A place is a folder that files are replaced in. Below a confined root it is
-// reached without following links that lead out.
+// A replaceDir is a folder in which files are replaced. Below a confined root it
+// is opened without following links that lead out.
 type replaceDir struct{ root *os.Root }
 
 // openDir opens a folder by its path.
@@ -32,7 +32,7 @@ func openDir(dir string) (*replaceDir, error) {
 
 // targetDir opens the folder that a file is written in, and returns the name there.
 // In the host's own folder a link is followed, so that what it leads to is
-// written and the link stays; in somebody else's the link is replaced.
+// written and the link stays; in a confined root the link is replaced.
 func targetDir(f *file) (*replaceDir, string, error) {
 	if !f.root.confined {
 		target, err := filepath.EvalSymlinks(f.origin)
@@ -65,15 +65,14 @@ func containingDir(f *file) (*replaceDir, error) {
 
 func (p *replaceDir) close() { _ = p.root.Close() }
 
-// replace makes name a file with that content, whole or not at all, and returns
-// when that is on the disk. An existing file keeps its rights. last, unless it is
+// replace atomically writes a file and returns when it is durable. An existing file keeps its rights. last, unless it is
 // nil, is asked just before it happens; its error stops it.
 func (p *replaceDir) replace(name string, content []byte, mode fs.FileMode, last func() error) (err error) {
 	if info, err := p.root.Stat(name); err == nil {
 		mode = info.Mode().Perm()
 	}
-	// A random name in the same folder: a rename is only whole within one file
-	// system, and nobody can have put a link there.
+	// A random name in the same folder: a rename is only atomic within one file
+	// system, and a link cannot be prepared under an unknown name.
 	temp := tempPrefix + rand.Text() + tempSuffix
 	f, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

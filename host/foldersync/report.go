@@ -6,7 +6,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// told is what is compared to see whether a file is as it was last told.
+// reported is the part of a file's state that is compared with the last report.
 type reported struct {
 	state    State
 	claim    sentinels.ID
@@ -64,7 +64,7 @@ func (r *Syncer) Files() []FileInfo {
 
 // Problems returns what is wrong with files, in the order of the files. Those of a
 // definition that is live come from a newer content of its file, or from a plugin
-// that is gone: they do not concern the runs that are on.
+// that is gone: they do not concern active runs.
 func (r *Syncer) Problems() []FileProblem {
 	var out []FileProblem
 	for _, f := range r.Files() {

@@ -194,7 +194,7 @@ func (r *Syncer) elect(contested map[sentinels.ID]bool, read map[*file]*reading)
 			continue
 		}
 		// Only a reading of now can be saved. A file that comes to its id without
-		// having been read, because another one let go, is read in the next round.
+		// having been read, because another one gave it up, is read in the next round.
 		first := list[0]
 		if one := read[first]; one != nil {
 			winners = append(winners, one)

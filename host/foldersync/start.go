@@ -22,8 +22,8 @@ func (r *Syncer) heads() (map[sentinels.ID]runtime.Stored, error) {
 	return heads, nil
 }
 
-// orphans finds the definitions whose file went away while nobody watched: it is
-// as if it went now.
+// orphans finds the definitions whose file was deleted while the host was not
+// running. It handles them like files that are deleted now.
 func (r *Syncer) orphans(heads map[sentinels.ID]runtime.Stored) {
 	for id, s := range heads {
 		if s.Origin == "" || r.files[s.Origin] != nil {
@@ -62,8 +62,8 @@ func (r *Syncer) place(origin string) (*root, string, bool) {
 	return nil, "", false
 }
 
-// resume takes up a file that is as it was when it was last the same as the
-// store, without reading it. It reports false if it has to be read.
+// resume restores the state of a file whose digest is that of its mark, without
+// reading it. It reports false if the file must be read.
 func (r *Syncer) resume(f *file, heads map[sentinels.ID]runtime.Stored) bool {
 	f.digest = f.mark.Digest
 	head, there := heads[f.mark.ID]

@@ -19,16 +19,16 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
-// A Syncer keeps the store the same as the files.
+// A Syncer synchronizes the store with the files of watched folders.
 //
 // # Concurrency
 //
-// Safe for concurrent use. One thing is done after the other: what Run does with
-// a batch of changes, a Sync, a WriteBack. None of them may be called from
-// inside a call of Definitions or Plugins.
+// All methods are safe for concurrent use. A lock serializes the batches of Run,
+// Sync and WriteBack. None of them may be called from inside a call of
+// Definitions or Plugins.
 type Syncer struct {
 	opt   Options
-	lock  chan struct{} // holds one token: who has it works
+	lock  chan struct{} // a mutex with one token
 	ready chan struct{}
 	wake  chan struct{} // something is due earlier than Run thinks
 
@@ -50,7 +50,7 @@ type Syncer struct {
 	compare  time.Time // when what is believed is compared with what the watchers see
 }
 
-// New makes a Syncer; Run sets it to work.
+// New returns a Syncer, which [Syncer.Run] runs.
 func New(opt Options) (*Syncer, error) {
 	opt = opt.withDefaults()
 	if opt.Definitions == nil || opt.Plugins == nil {
@@ -66,7 +66,7 @@ func New(opt Options) (*Syncer, error) {
 		}
 	}
 	r := &Syncer{opt: opt, lock: make(chan struct{}, 1), ready: make(chan struct{}), wake: make(chan struct{}, 1), roots: opt.roots(), files: map[string]*file{}}
-	r.lock <- struct{}{} // a channel and not a mutex, so that waiting for it heeds a context
+	r.lock <- struct{}{} // a channel and not a mutex, so that a context can end the wait
 	return r, nil
 }
 
@@ -97,8 +97,7 @@ type delivery struct {
 // Run loads what is there and follows what changes until ctx ends. It returns
 // an error only if it cannot watch. It can be called once.
 func (r *Syncer) Run(ctx context.Context) error {
-	// Whatever way this ends, the watchers and the readers of their subscriptions
-	// have ended before it returns.
+	// The watchers and the readers of their subscriptions end before Run returns.
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer r.compiles.close()
@@ -122,7 +121,7 @@ func (r *Syncer) Run(ctx context.Context) error {
 			}
 		})
 		// Subscribed before anything is read: what changes while the start loads
-		// is told afterwards.
+		// is delivered afterwards.
 		sub, err := root.watcher.Subscribe(ctx, files.Query{Patterns: root.patterns})
 		if err != nil {
 			return ignoreEnd(ctx, fmt.Errorf("watch %q: %w", root.dir, err))
@@ -187,7 +186,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// begin readies what outlives a start.
+// begin deletes leftover temporary files and opens the marks.
 func (r *Syncer) begin() (err error) {
 	<-r.lock
 	defer r.release()
@@ -381,7 +380,7 @@ func (r *Syncer) wait(ctx context.Context) time.Duration {
 	return max(0, time.Until(due))
 }
 
-// compareEvery is how often everything is compared, for what nobody thought of.
+// compareEvery is how often all files are compared, as a fallback.
 const compareEvery = 30 * time.Second
 
 // compareSoon has everything compared after the watchers had the time to look:
@@ -443,7 +442,7 @@ func (r *Syncer) tick(ctx context.Context) {
 	now := time.Now()
 	again := !r.again.IsZero() && !now.Before(r.again)
 	if again {
-		r.again = time.Time{} // a failure sets it anew
+		r.again = time.Time{} // a failure sets it again
 	}
 	var dirty, gone, refused []*file
 	for _, f := range r.files {

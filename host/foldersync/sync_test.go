@@ -316,7 +316,7 @@ func TestTwoFilesOneID(t *testing.T) {
 }
 
 // TestUnclaimedID: a definition whose file says something else, while the only
-// other file that had its id is broken or gone, is nobody's and goes.
+// other file that had its id is broken or gone, is deleted.
 func TestUnclaimedID(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -431,7 +431,7 @@ func (p *fullPlugins) PreparePlugin(ctx context.Context, code []byte) (plugin.Pr
 	return p.Runtime.PreparePlugin(ctx, code)
 }
 
-// TestPluginWithoutSpace: a plugin that cannot be compiled for want of space is
+// TestPluginWithoutSpace: a plugin that cannot be compiled without disk space is
 // shown as refused, and loaded by itself when there is space.
 func TestPluginWithoutSpace(t *testing.T) {
 	s := newScene(t)
@@ -459,7 +459,7 @@ func TestChanged(t *testing.T) {
 	s.invalid("sentinels/a.json", "a.json")
 	s.must(os.Remove(s.path("sentinels/a.json")))
 	s.deleted("a")
-	s.eventually("the end is told", func() bool {
+	s.eventually("the end is reported", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Join(heard, " ") == "live@1 invalid@1 missing@1 gone@1"

@@ -12,11 +12,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Sync takes up what the file of a definition says by now, before an edit is
-// made elsewhere: the edit is then made on that, or refused as stale. A file
-// with problems refuses it, since writing the edit back would take away what
-// somebody is working on. A definition that lives in no watched file is none of
-// its business.
+// Sync reads the file of a definition before the definition is edited elsewhere,
+// so that the edit is based on the current file, or refused as stale. It returns
+// an error if the file has problems, because writing the edit back would
+// overwrite unfinished work. It ignores definitions without a watched file.
 func (r *Syncer) Sync(ctx context.Context, id sentinels.ID) error {
 	if err := r.acquire(ctx); err != nil {
 		return err
@@ -25,7 +24,7 @@ func (r *Syncer) Sync(ctx context.Context, id sentinels.ID) error {
 	defer r.compareSoon()
 	s, err := r.opt.Definitions.Definition(id)
 	if abi.CodeOf(err) == abi.NotFound {
-		return nil // whoever edits learns it from the store
+		return nil // the store returns the error of the edit
 	}
 	if err != nil {
 		return err
@@ -39,7 +38,7 @@ func (r *Syncer) Sync(ctx context.Context, id sentinels.ID) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r.miss(f)
-		more, _ := r.drop(ctx, []*file{f}) // its grace is over: somebody wants to know now
+		more, _ := r.drop(ctx, []*file{f}) // without a grace period: the caller waits
 		r.settle(ctx, more)
 		return nil
 	case err == nil && f.state == Live && digest(src) == f.mark.Digest:
@@ -48,7 +47,7 @@ func (r *Syncer) Sync(ctx context.Context, id sentinels.ID) error {
 	r.settle(ctx, []*file{f})
 	if f.state == Invalid {
 		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("edit definition %q: its file %q has problems: %s", id, f.shown, f.problems[0].Message),
-			Hint: "mend the file, or put back what it said before"}
+			Hint: "fix the file, or restore its previous content"}
 	}
 	return nil
 }
@@ -69,7 +68,7 @@ func (r *Syncer) WriteBack(ctx context.Context, s runtime.Stored) error {
 	defer r.compareSoon()
 	f := r.files[s.Origin]
 	if f == nil || f.claim != s.ID {
-		return nil // nobody watches there, or the start finds it
+		return nil // not watched, or found at the next start
 	}
 	defer r.reportAll()
 	if s.Deleted {
@@ -134,7 +133,7 @@ func writeError(id sentinels.ID, err error) error {
 // unchanged returns a file's text if it is what was last the same as the store.
 func (r *Syncer) unchanged(f *file) ([]byte, error) {
 	if err := r.opt.Trust.Check(f.origin); err != nil {
-		return nil, writeError(f.claim, err) // written anew it would be this user's
+		return nil, writeError(f.claim, err) // the written file would belong to this user
 	}
 	src, err := f.root.watcher.ReadFile(f.rel, sentinels.MaxBytes)
 	if err == nil && digest(src) == f.mark.Digest {

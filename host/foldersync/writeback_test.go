@@ -66,10 +66,10 @@ func TestWriteBack(t *testing.T) {
 	s.must(err)
 	s.must(s.r.Sync(t.Context(), "free"))
 	s.must(s.r.WriteBack(t.Context(), free))
-	s.must(s.r.Sync(t.Context(), "nobody"))
+	s.must(s.r.Sync(t.Context(), "unknown"))
 }
 
-// TestSyncBeforeAnEdit: what the file says by now is taken up first, so that an
+// TestSyncBeforeAnEdit: the changed file is read first, so that an
 // edit that was made on an older revision is refused.
 func TestSyncBeforeAnEdit(t *testing.T) {
 	s := newScene(t)
@@ -89,7 +89,7 @@ func TestSyncBeforeAnEdit(t *testing.T) {
 		t.Errorf("Sync of a broken file gave %v, want a conflict that names it", err)
 	}
 
-	// Changed between Sync and WriteBack: the file stays as somebody wrote it.
+	// Changed between Sync and WriteBack: the file stays as it was edited.
 	s.write("sentinels/a.json", definition("a", "3"))
 	s.must(s.r.Sync(t.Context(), "a"))
 	mine := s.saved("a", "mine")
@@ -159,7 +159,7 @@ func TestCrashes(t *testing.T) {
 			_, err := s.rt.DeleteWith(context.Background(), "a", runtime.SaveOptions{Expect: 1, By: "user"})
 			s.must(err)
 		}, "", 0},
-		{"deleted for want of its file, which came back", func(s *fixture) {
+		{"deleted without its file, which was created again", func(s *fixture) {
 			_, err := s.rt.DeleteWith(context.Background(), "a", runtime.SaveOptions{Expect: 1, By: "file"})
 			s.must(err)
 		}, "1", 3},
