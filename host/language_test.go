@@ -15,12 +15,15 @@ import (
 // plainFolders are held to the words of GLOSSARY.md: their files of [plainFiles],
 // tests among them. A pattern is one of [fits].
 var plainFolders = []string{
+	"host/client",
+	"host/config",
 	"host/control",
 	"host/foldersync",
 	"host/internal/regularfile",
 	"host/internal/termtext",
 	"host/internal/trust",
 	"host/livefeed",
+	"host/secret",
 	"host/serve",
 	"plugins", "plugins/**",
 	"runtime", "runtime/**",
