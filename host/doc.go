@@ -1,5 +1,5 @@
-// Package host is the PROCESS: it joins the engine with the outside world,
-// commands, shells, models and context, and owns the state folder.
+// Package host connects the engine to commands, shells, models and context, and
+// owns the state folder.
 //
-// [Open] makes a [Host]; package host/cli drives it from a terminal.
+// [Open] returns a [Host]. Package host/cli is its command line.
 package host

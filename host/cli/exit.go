@@ -63,7 +63,7 @@ func ExitCode(err error) int {
 		return ExitUsage
 	case errors.As(err, &problems), errors.As(err, new(invalidError)):
 		return ExitInvalid
-	case errors.Is(err, runtime.ErrHeld), errors.Is(err, control.ErrNobody):
+	case errors.Is(err, runtime.ErrHeld), errors.Is(err, control.ErrNoOwner):
 		return ExitHeld
 	case errors.Is(err, errInterrupted):
 		return ExitInterrupt

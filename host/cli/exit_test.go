@@ -23,7 +23,7 @@ func TestExitCode(t *testing.T) {
 		{errors.New("x"), cli.ExitFailed},
 		{sentinels.Problems{{Message: "m"}}, cli.ExitInvalid},
 		{wrapped(runtime.ErrHeld), cli.ExitHeld},
-		{wrapped(control.ErrNobody), cli.ExitHeld},
+		{wrapped(control.ErrNoOwner), cli.ExitHeld},
 		{context.DeadlineExceeded, cli.ExitTimedOut},
 		{abi.New(abi.BadFields, "m"), cli.ExitUsage},
 		{abi.New(abi.Denied, "m"), cli.ExitDenied},

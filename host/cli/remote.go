@@ -43,7 +43,7 @@ func (n namedServer) Commands(ctx context.Context) ([]control.Command, error) {
 func (n namedServer) Close() { n.client.Close() }
 
 // dial returns a session with the process that answers: the server that
-// SENTINEL_URL names, else whoever has the store. Nobody is [control.ErrNobody].
+// SENTINEL_URL names, else the owner of the store. The error is [control.ErrNoOwner] if there is neither.
 // A store that is named on the command line goes before the environment.
 func (a *app) dial(ctx context.Context) (*session, error) {
 	if a.flags.state == "" {
@@ -64,7 +64,7 @@ func (a *app) dial(ctx context.Context) (*session, error) {
 	}
 	c, info, err := control.Dial(ctx, a.state())
 	if err != nil {
-		return nil, errors.Join(err, control.ErrNobody) // a socket that answers nonsense is nobody, too
+		return nil, errors.Join(err, control.ErrNoOwner) // also for a socket that answers nonsense
 	}
 	s := &session{client: c, info: info, state: a.state()}
 	if info.Serves {

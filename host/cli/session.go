@@ -159,7 +159,7 @@ func (a *app) connect(ctx context.Context, reading bool) (*session, error) {
 // connectWith is connect with options for the case that this process opens it.
 func (a *app) connectWith(ctx context.Context, reading bool, opt host.Options) (*session, error) {
 	for began := time.Now(); ; {
-		if s, err := a.dial(ctx); !errors.Is(err, control.ErrNobody) {
+		if s, err := a.dial(ctx); !errors.Is(err, control.ErrNoOwner) {
 			return s, err
 		}
 		if _, err := os.Stat(filepath.Join(a.state(), "store.db")); reading && errors.Is(err, os.ErrNotExist) {
@@ -187,7 +187,7 @@ func (a *app) seize(ctx context.Context, opt host.Options) (*session, error) {
 				return nil, a.held(ctx)
 			}
 		}
-		if err != nil && !errors.Is(err, control.ErrNobody) {
+		if err != nil && !errors.Is(err, control.ErrNoOwner) {
 			return nil, err
 		}
 		s, err = a.open(ctx, opt)

@@ -19,7 +19,7 @@ import (
 func (a *app) dialServer(ctx context.Context) (*session, error) {
 	s, err := a.dial(ctx)
 	switch {
-	case errors.Is(err, control.ErrNobody):
+	case errors.Is(err, control.ErrNoOwner):
 		return nil, nil //nolint:nilnil // nobody is an answer, and a usual one
 	case err != nil:
 		return nil, err

@@ -123,7 +123,7 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 	defer res.Body.Close()
 	body, err := readAll(res.Body)
 	if err != nil {
-		return c.lost(ctx, r, err)
+		return c.connectionError(ctx, r, err)
 	}
 	if into == nil {
 		return nil
@@ -134,7 +134,7 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 	return nil
 }
 
-// send makes a request and returns an answer that is no error; the caller
+// send makes a request and returns a successful response; the caller
 // closes its body.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	req, err := c.make(ctx, r)
@@ -143,7 +143,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.lost(ctx, r, err)
+		return nil, c.connectionError(ctx, r, err)
 	}
 	if res.StatusCode/100 == 2 {
 		return res, nil
@@ -151,7 +151,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	defer res.Body.Close()
 	body, err := readAll(res.Body)
 	if err != nil {
-		return nil, c.lost(ctx, r, err)
+		return nil, c.connectionError(ctx, r, err)
 	}
 	return nil, httpproblem.Read("the server at "+c.base.Host, res.StatusCode, res.Header.Get("Content-Type"), body)
 }
@@ -172,8 +172,8 @@ func (c *Client) what(r request) string {
 	return r.method + " " + c.url(r.path, nil).Path
 }
 
-// lost says what a broken connection means to whoever asked.
-func (c *Client) lost(ctx context.Context, r request, err error) error {
+// connectionError returns the error of a request whose connection broke.
+func (c *Client) connectionError(ctx context.Context, r request, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("request %q: %w", c.what(r), context.Cause(ctx))
 	}
@@ -184,5 +184,5 @@ func (c *Client) lost(ctx context.Context, r request, err error) error {
 		err = wrapped.Err // the rest names the request again, with its query
 	}
 	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("request %q: no answer from %s: %v", c.what(r), c.base.Host, err),
-		Hint: "see whether the server runs, and whether the request was carried out, then try again"}
+		Hint: "check whether the server runs, and whether the request was executed, then retry"}
 }

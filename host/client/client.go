@@ -88,7 +88,7 @@ func newClient(base *url.URL, token string, carrier *http.Client) *Client {
 	return &Client{base: base, token: token, http: carrier, lastWords: lastWords}
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // URL returns where the server is.

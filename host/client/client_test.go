@@ -253,7 +253,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A redirect would take the token to somebody else.
+// A redirect would send the token to another server.
 func TestNoRedirects(t *testing.T) {
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer thief.Close()

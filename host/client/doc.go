@@ -1,9 +1,9 @@
-// Package client is how a Go program steers a host PROCESS from outside: it
-// defines sentinels, starts and follows runs, emits events.
+// Package client is a Go client of the HTTP API: it defines sentinels, starts and
+// follows runs, and emits events.
 //
-// [New] reaches a server by its URL and token, [Local] the process that has a
-// state folder by its socket, [FromEnv] whatever SENTINEL_URL and
-// SENTINEL_TOKEN name. [Client.Call] calls any command there is; the other
-// methods are the commands that programs use most. Every error that the server
-// reports is an *abi.Error in the chain, with the code that it had over there.
+// [New] connects to a server by its URL and token, [Local] to the owner of a
+// state folder by its control socket, and [FromEnv] to the server of SENTINEL_URL
+// and SENTINEL_TOKEN. [Client.Call] calls any command; the other methods are the
+// commands that programs use most. Errors of the server have an *abi.Error in
+// their chain, with the server's code.
 package client

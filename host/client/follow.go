@@ -19,7 +19,7 @@ const lastWords = 2 * time.Second
 
 // Follow calls fn with everything that a run tells from now on and returns, when
 // the run is over, how it stands then. A run that is over already tells nothing.
-// What was told before is in [Client.Logs]. It returns fn's error if fn fails.
+// Earlier progress is in [Client.Logs]. It returns fn's error if fn fails.
 func (c *Client) Follow(ctx context.Context, id sentinels.RunID, fn func(Message) error) (Run, error) {
 	run, err := c.Run(ctx, id)
 	if err != nil || run.Status.Final() {
@@ -55,7 +55,7 @@ type follower struct {
 func (f *follower) look() error {
 	run, err := f.client.Run(f.ctx, f.id)
 	if abi.CodeOf(err) == abi.Unavailable {
-		return &againError{err} // the server went away again; the next connection asks anew
+		return &againError{err} // the server went away again; the next connection asks again
 	}
 	if err != nil {
 		return err

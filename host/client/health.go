@@ -22,12 +22,12 @@ func (c *Client) Health(ctx context.Context) (string, error) {
 	// Not through do: a 503 is an answer here.
 	res, err := c.http.Do(req)
 	if err != nil {
-		return "", c.lost(ctx, r, err)
+		return "", c.connectionError(ctx, r, err)
 	}
 	defer res.Body.Close()
 	body, err := readAll(res.Body)
 	if err != nil {
-		return "", c.lost(ctx, r, err)
+		return "", c.connectionError(ctx, r, err)
 	}
 	var said struct {
 		Status string `json:"status"`

@@ -38,7 +38,7 @@ type Run struct {
 	UpdatedAt time.Time         `json:"updatedAt"`
 	EndedAt   time.Time         `json:"endedAt,omitzero"`
 	Decisions []PendingDecision `json:"decisions,omitempty"` // what a person has to decide
-	Live      bool              `json:"live"`                // a process carries it out now
+	Live      bool              `json:"live"`                // a process executes it now
 }
 
 // A PendingDecision is something that a person has to decide before a run continues.
@@ -121,7 +121,7 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) iter.Seq2[Run, error] {
 	}
 }
 
-// steer carries out one of the verbs of a run.
+// steer calls one of the commands that control a run.
 func (c *Client) steer(ctx context.Context, id sentinels.RunID, verb string, body, into any) error {
 	return c.do(ctx, request{method: http.MethodPost, path: []string{"v1", "runs", string(id), verb}, body: body}, into)
 }
@@ -211,7 +211,7 @@ func (c *Client) Logs(ctx context.Context, id sentinels.RunID, from int) iter.Se
 	}
 }
 
-// logPage yields one page; more is false when whoever reads has had enough.
+// logPage yields one page; more is false when the caller has stopped reading.
 func (c *Client) logPage(ctx context.Context, id sentinels.RunID, from int, yield func(json.RawMessage, error) bool) (next int, more bool, err error) {
 	r := request{path: []string{"v1", "runs", string(id), "logs"}, query: url.Values{"offset": {strconv.Itoa(from)}, "limit": {"1000"}}}
 	res, err := c.send(ctx, r)
@@ -229,7 +229,7 @@ func (c *Client) logPage(ctx context.Context, id sentinels.RunID, from int, yiel
 			return next, true, nil
 		}
 		if err != nil {
-			return 0, false, c.lost(ctx, r, err)
+			return 0, false, c.connectionError(ctx, r, err)
 		}
 		if !yield(line, nil) {
 			return next, false, nil

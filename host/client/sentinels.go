@@ -27,7 +27,7 @@ type Sentinel struct {
 }
 
 // A Revision is one state of a definition. Definition is empty where only its
-// place is told.
+// place in the list is known.
 type Revision struct {
 	SentinelID sentinels.ID    `json:"sentinelId"`
 	Name       string          `json:"name,omitempty"`

@@ -32,7 +32,7 @@ type Message struct {
 
 // A Gap says that messages of the topics are missing at this place.
 type Gap struct {
-	Lost   int64  `json:"lost"`           // how many; -1 if nobody can say, as after a restart
+	Lost   int64  `json:"lost"`           // how many; -1 if unknown, as after a restart
 	UpTo   bool   `json:"upTo,omitempty"` // Lost is a bound
 	Cursor string `json:"cursor"`
 }
@@ -172,7 +172,7 @@ func (w *watcher) dial(ctx context.Context, onPing func()) (*websocket.Conn, err
 		return conn, nil
 	}
 	if res == nil {
-		return nil, c.lost(ctx, r, err)
+		return nil, c.connectionError(ctx, r, err)
 	}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what cannot be read tells nothing
 	refusal := httpproblem.Read("the server at "+c.base.Host, res.StatusCode, res.Header.Get("Content-Type"), body)

@@ -78,7 +78,7 @@ var topics = []string{"runs", "health"}
 func TestWatchResumes(t *testing.T) {
 	c := scripted(t,
 		play{refuse: 503},
-		play{say: []string{`{"hello":{"cursor":"e-0"}}`}}, // breaks before anything was told
+		play{say: []string{`{"hello":{"cursor":"e-0"}}`}}, // breaks before the first entry
 		play{cursor: "e-0", say: []string{`{"hello":{"cursor":"e-0"}}`, `{"cursor":"e-1","topic":"runs","event":1}`, `{"cursor":"e-2","topic":"runs","event":2}`}, code: websocket.StatusTryAgainLater},
 		play{cursor: "e-2", say: []string{`{"hello":{"cursor":"e-2"}}`, `{"cursor":"e-7"}`}},
 		play{cursor: "e-7", say: []string{`{"hello":{"cursor":"e-7"}}`, `{"gap":{"lost":3,"cursor":"e-10"}}`}, code: websocket.StatusGoingAway},
@@ -117,7 +117,7 @@ func TestWatchEnds(t *testing.T) {
 		t.Errorf("no JSON: %v", err)
 	}
 	if err := scripted(t, play{refuse: 503}, play{refuse: 503}).Watch(t.Context(), opt, fn); abi.CodeOf(err) != abi.Unavailable {
-		t.Errorf("out of patience: %v", err)
+		t.Errorf("after the last attempt: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	err := scripted(t, play{say: []string{hello, `{"cursor":"e-1","event":1}`, `{"cursor":"e-2","event":1}`}}).Watch(ctx, opt, func(client.Message) error {

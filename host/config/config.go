@@ -101,7 +101,7 @@ type Logs struct {
 // the user's own file and the environment alone, never from a project.
 type Plugins struct {
 	Keys        []PluginKey `json:"keys" doc:"public keys whose signatures count; with any, what is not signed is not installed"`
-	TrustGrants bool        `json:"trustGrants" doc:"count grants that somebody else made, such as those in a container's image"`
+	TrustGrants bool        `json:"trustGrants" doc:"count grants of other users, such as those in a container's image"`
 }
 
 // Trust widens whose files are obeyed; see package trust. It is read from the user's
@@ -130,7 +130,7 @@ type Tracing struct {
 	Endpoint string `json:"endpoint" doc:"OTLP over HTTP, such as http://127.0.0.1:4318"`
 }
 
-// Default returns what holds where nobody says otherwise.
+// Default returns the default settings.
 func Default() Config {
 	day := 24 * time.Hour
 	return Config{

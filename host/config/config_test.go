@@ -62,7 +62,7 @@ func TestWhoWins(t *testing.T) {
 	}
 }
 
-// TestNoFile: what nobody settled is the default.
+// TestNoFile: settings without a value have their default.
 func TestNoFile(t *testing.T) {
 	l, err := config.Load(config.Options{File: filepath.Join(t.TempDir(), "none.json"), Getenv: env(nil)})
 	if err != nil {

@@ -47,7 +47,7 @@ type Loaded struct {
 }
 
 // Path is sentinel/config.json in the user's configuration folder, empty where
-// there is no such folder.
+// that folder is unknown.
 func Path(getenv func(string) string) string {
 	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "sentinel", "config.json")

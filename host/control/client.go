@@ -16,23 +16,23 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// ErrNobody is returned by [Dial] when no process answers for a state folder.
-var ErrNobody = errors.New("no process answers for the store")
+// ErrNoOwner is returned by [Dial] when no process answers for a state folder.
+var ErrNoOwner = errors.New("no process answers for the store")
 
-// maxAnswer bounds what one answer may hold, in bytes.
-const maxAnswer = 256 << 20
+// maxResponse bounds the body of a response, in bytes.
+const maxResponse = 256 << 20
 
-// dialTimeout bounds how long a process may take to accept; one that is alive
-// does at once.
+// dialTimeout bounds a connection attempt and the first request of [Dial]. An
+// owner that is alive answers both at once.
 const dialTimeout = 2 * time.Second
 
-// A Client asks the process that has a store. It is safe for concurrent use.
+// A Client sends requests to the owner of a store. It is safe for concurrent use.
 type Client struct {
 	http *http.Client
 }
 
-// Transport returns a transport whose every connection goes to the process that
-// has the store of a state folder, whatever host a request names.
+// Transport returns a transport that connects to the control socket in the
+// folder state, whichever host a request names.
 func Transport(state string) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -49,8 +49,9 @@ func Transport(state string) *http.Transport {
 	}
 }
 
-// Dial finds the process that has the store of a state folder, or returns
-// [ErrNobody]. A socket that a dead process left behind is nobody.
+// Dial connects to the owner of the store in the folder state. It returns
+// [ErrNoOwner] if no process answers, also when a dead process left its socket
+// file behind.
 func Dial(ctx context.Context, state string) (*Client, Info, error) {
 	c := &Client{http: &http.Client{Transport: Transport(state)}}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -58,31 +59,31 @@ func Dial(ctx context.Context, state string) (*Client, Info, error) {
 	var info Info
 	if err := c.get(ctx, "/v1/owner", &info); err != nil {
 		c.Close()
-		return nil, Info{}, fmt.Errorf("%w in %q: %w", ErrNobody, state, err)
+		return nil, Info{}, fmt.Errorf("%w in %q: %w", ErrNoOwner, state, err)
 	}
 	return c, info, nil
 }
 
-// Close lets go of the connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Info asks who has the store.
+// Info describes the owner.
 func (c *Client) Info(ctx context.Context) (Info, error) {
 	var info Info
 	err := c.get(ctx, "/v1/owner", &info)
 	return info, err
 }
 
-// Commands asks what can be called, sorted by name.
+// Commands lists the owner's commands, sorted by name.
 func (c *Client) Commands(ctx context.Context) ([]Command, error) {
 	var list []Command
 	err := c.get(ctx, "/v1/commands", &list)
 	return list, err
 }
 
-// Call carries out a command in the other process. Its errors are those of the
-// command; a process that goes away meanwhile is the error unavailable. Ending
-// ctx cancels the command.
+// Call executes a command in the owner and returns its result. Errors are those
+// of the command, or unavailable if the connection broke. Canceling ctx cancels
+// the command.
 func (c *Client) Call(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
@@ -111,15 +112,15 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 func (c *Client) do(req *http.Request) (json.RawMessage, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.lost(req, err)
+		return nil, c.connectionError(req, err)
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
 	if err != nil {
-		return nil, c.lost(req, err)
+		return nil, c.connectionError(req, err)
 	}
-	if len(body) > maxAnswer {
-		return nil, abi.New(abi.Limit, fmt.Sprintf("the answer has more than %d bytes", maxAnswer))
+	if len(body) > maxResponse {
+		return nil, abi.New(abi.Limit, fmt.Sprintf("the response has more than %d bytes", maxResponse))
 	}
 	if res.StatusCode != http.StatusOK {
 		return nil, httpproblem.Read("the process that has the store", res.StatusCode, res.Header.Get("Content-Type"), body)
@@ -127,11 +128,12 @@ func (c *Client) do(req *http.Request) (json.RawMessage, error) {
 	return bytes.TrimSpace(body), nil
 }
 
-// lost says what a broken connection means to whoever asked.
-func (c *Client) lost(req *http.Request, err error) error {
+// connectionError returns the error of a request whose connection broke: the
+// cause of the request's context if that has ended, otherwise unavailable.
+func (c *Client) connectionError(req *http.Request, err error) error {
 	if cause := context.Cause(req.Context()); cause != nil {
 		return cause
 	}
-	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("the process that has the store went away: %v", err),
-		Hint: "look with `sentinel status` whether it was done, then try again"}
+	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("lost the connection to the process that has the store: %v", err),
+		Hint: "check with `sentinel status` whether the command was executed, then retry"}
 }

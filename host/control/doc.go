@@ -1,13 +1,14 @@
-// Package owner is how a second PROCESS reaches the one that has the store: a
-// socket in the state folder that answers commands.
+// Package control implements the control socket: a Unix socket in the state
+// folder, through which other processes of the same user send commands to the
+// owner, which is the process that has the store open.
 //
-// Whoever opens the store calls [Listen]; whoever finds it held calls [Dial].
+// The owner calls [Listen]. A process that finds the store locked calls [Dial].
 // The protocol is HTTP over a Unix socket of mode 0600:
 //
-//	GET  /v1/owner             who it is: [Info]
-//	GET  /v1/commands          what it can be asked: a list of [Command]
-//	POST /v1/commands/{name}   the parameters; answers the result
+//	GET  /v1/owner             describes the owner: [Info]
+//	GET  /v1/commands          lists the commands: [Command]
+//	POST /v1/commands/{name}   executes one; parameters in, result out
 //
-// A server process gives its whole API in place of the last two. Errors are
-// those of package problem.
+// A server process serves its whole API in place of the last two. Errors are
+// RFC 9457 problems, as in package httpproblem.
 package control

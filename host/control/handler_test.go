@@ -9,8 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/control"
 )
 
-// A server process gives its whole API; who owns the store is still told.
-func TestHandlerTakesTheRest(t *testing.T) {
+// A server process serves its whole API, and still GET /v1/owner.
+func TestHandlerServesOtherPaths(t *testing.T) {
 	state := t.TempDir()
 	ended := make(chan struct{})
 	waiting := make(chan struct{})

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Info says who has the store.
+// Info describes the owner of a store.
 type Info struct {
 	PID     int       `json:"pid"`
 	Version string    `json:"version,omitempty"`
 	Started time.Time `json:"started"`
-	Runs    []string  `json:"runs"`             // that it carries out, oldest first
-	Serves  bool      `json:"serves,omitempty"` // it stays, and takes runs of others in
+	Runs    []string  `json:"runs"`             // active runs of the process, oldest first
+	Serves  bool      `json:"serves,omitempty"` // a server: it stays, and accepts runs from other processes
 }
 
-// Command is one command that the owner answers.
+// Command describes a command that [Client.Call] can execute.
 type Command struct {
 	Name     string          `json:"name"`
 	Summary  string          `json:"summary"`

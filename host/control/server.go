@@ -20,7 +20,7 @@ import (
 )
 
 // SocketName is the name of the socket in the state folder.
-const SocketName = "owner.sock"
+const SocketName = "control.sock"
 
 // maxBody bounds the parameters of one command, in bytes.
 const maxBody = 16 << 20
@@ -28,36 +28,36 @@ const maxBody = 16 << 20
 // ServerOptions configure a [Server]. State and one of Call and Handler must be
 // set.
 type ServerOptions struct {
-	// State is the folder whose store the caller has open. Having it open is
-	// what makes replacing a socket file there safe.
+	// State is the folder whose store the caller has open. The lock of the store
+	// makes it safe to replace a socket file there.
 	State string
-	// Call carries out a command for the person behind the other process. Its
-	// context ends when that process goes away or the server closes.
+	// Call executes a command for another process. Its context is canceled when
+	// that process disconnects or the server closes.
 	Call func(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error)
-	// Handler answers every path but GET /v1/owner, the commands too, in place
-	// of Call and Commands. Who gets this far is the user that this process
-	// belongs to, so it asks for no token. Default none.
+	// Handler serves every path but GET /v1/owner, in place of Call and Commands.
+	// Its clients run as the user of this process, so it needs no token. Default
+	// none.
 	Handler http.Handler
-	// Commands lists what Call takes. Default none.
+	// Commands lists the commands of Call. Default none.
 	Commands func() []Command
-	// Runs lists the runs that this process carries out. Default none.
+	// Runs lists the active runs of this process. Default none.
 	Runs func() []string
-	// Serves says that the process stays and takes runs of others in. Default
-	// false: it ends with what it does.
+	// Serves is set by a server, which stays and accepts runs from other
+	// processes. Default false: the process ends with its own runs.
 	Serves bool
-	// Version is the program's. Default empty.
+	// Version is the version of the program. Default empty.
 	Version string
-	// Logger takes faults of the listener. Default discards.
+	// Logger receives faults of the listener. Default discards.
 	Logger *slog.Logger
 }
 
-// A Server answers other processes of the same user.
+// A Server serves the control socket.
 //
 // # Concurrency
 //
-// Requests are answered concurrently. Close gives those that are under way a
-// moment, cancels what is left of them and returns when all have ended; it may
-// be called more than once.
+// Requests are served concurrently. Close waits for a grace period, cancels the
+// requests that are left and returns when all have ended. It may be called more
+// than once.
 type Server struct {
 	opt     ServerOptions
 	info    Info
@@ -70,8 +70,8 @@ type Server struct {
 	requests sync.WaitGroup // handlers that have begun; Add with mu held
 }
 
-// Listen puts the socket into the state folder and answers on it. A socket file
-// that a dead process left is replaced.
+// Listen creates the socket in the state folder and serves it. A socket file of
+// a dead process is replaced.
 func Listen(opt ServerOptions) (*Server, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -91,18 +91,19 @@ func Listen(opt ServerOptions) (*Server, error) {
 	}
 	s.serving.Go(func() {
 		if err := s.http.Serve(&sameUser{Listener: l, log: opt.Logger}); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			opt.Logger.Error("owner's socket is closed", "error", err)
+			opt.Logger.Error("control socket closed", "error", err)
 		}
 	})
 	return s, nil
 }
 
-// grace is how long Close lets requests go on. One that stops a run is answered
-// when the run has ended, and that may be what the owner closes for.
-const grace = 2 * time.Second
+// gracePeriod is how long Close waits for requests to end. A request that stops
+// a run is answered when the run has ended, and its end may be why the owner
+// closes.
+const gracePeriod = 2 * time.Second
 
-// Close ends the listener and the requests under way, and takes the socket
-// away. Close it before the store, while the folder is still the caller's.
+// Close closes the listener, ends the requests and removes the socket file. Call
+// it before closing the store: afterwards another process may own the folder.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -111,7 +112,7 @@ func (s *Server) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
-	ctx, end := context.WithTimeout(context.Background(), grace)
+	ctx, end := context.WithTimeout(context.Background(), gracePeriod)
 	defer end()
 	err := s.http.Shutdown(ctx)
 	s.cancel()
@@ -120,13 +121,14 @@ func (s *Server) Close() error {
 	}
 	s.serving.Wait()
 	s.requests.Wait()
-	if gone := os.Remove(filepath.Join(s.opt.State, SocketName)); gone != nil && !errors.Is(gone, os.ErrNotExist) {
-		err = errors.Join(err, gone)
+	if removeErr := os.Remove(filepath.Join(s.opt.State, SocketName)); removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
+		err = errors.Join(err, removeErr)
 	}
 	return err
 }
 
-// begin counts a request in, unless the server is closing.
+// begin registers a request for Close to wait for. It reports false if the
+// server is closing.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +149,7 @@ func (s *Server) handler() http.Handler {
 		return info, nil
 	}))
 	if s.opt.Handler != nil {
-		mux.HandleFunc("/", s.pass)
+		mux.HandleFunc("/", s.forward)
 		return mux
 	}
 	mux.HandleFunc("GET /v1/commands", s.answer(func(*http.Request) (any, error) {
@@ -158,13 +160,12 @@ func (s *Server) handler() http.Handler {
 	}))
 	mux.HandleFunc("POST /v1/commands/{name...}", s.answer(s.call))
 	mux.HandleFunc("/", s.answer(func(r *http.Request) (any, error) {
-		return nil, abi.New(abi.NotFound, fmt.Sprintf("%s %s: there is nothing here", r.Method, r.URL.Path))
+		return nil, abi.New(abi.NotFound, fmt.Sprintf("%s %s: not found", r.Method, r.URL.Path))
 	}))
 	return mux
 }
 
-// answer renders what a handler returns; errors become problems here and
-// nowhere else.
+// answer writes the result of do as JSON, and its errors as problems.
 func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.begin() {
@@ -182,13 +183,13 @@ func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(text, '\n')) // an error here is the other side's going away
+		_, _ = w.Write(append(text, '\n')) // fails only if the client has disconnected
 	}
 }
 
-// pass hands a request on. It is counted, so that Close waits for it too when
-// its connection has become a WebSocket.
-func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
+// forward calls Handler. The request is registered, so that Close also waits for
+// connections that have become WebSockets, which http.Server does not track.
+func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		httpproblem.Write(w, abi.New(abi.Unavailable, "the process that has the store is ending"))
 		return

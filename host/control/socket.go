@@ -10,17 +10,17 @@ import (
 	"path/filepath"
 )
 
-// maxAddress is how long the name of a socket may be on every platform we
-// build for, in bytes: macOS has 104 with the closing zero.
+// maxAddress is the longest socket path that every supported platform accepts,
+// in bytes: macOS has 104 with the terminating zero.
 const maxAddress = 103
 
-// listen makes the socket with mode 0600. The folder is private itself, so the
-// moment between bind and chmod is no hole.
+// listen creates the socket with mode 0600. The folder is private, so other
+// users cannot connect between bind and chmod either.
 func listen(state string) (net.Listener, error) {
 	name := filepath.Join(state, SocketName)
 	if info, err := os.Lstat(name); err == nil {
 		if info.Mode().Type() != fs.ModeSocket {
-			return nil, fmt.Errorf("%q is no socket", name)
+			return nil, fmt.Errorf("%q is not a socket", name)
 		}
 		if err := os.Remove(name); err != nil {
 			return nil, err
@@ -35,15 +35,15 @@ func listen(state string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // the address may be an alias that is gone by then
+	l.SetUnlinkOnClose(false) // the address may be an alias that is no longer valid then
 	if err := os.Chmod(name, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// socketAddress returns a name for the socket that is short enough to use until
-// release is called.
+// socketAddress returns a path of the socket that is short enough for a socket
+// address. It is valid until release is called.
 func socketAddress(state string) (address string, release func(), err error) {
 	name := filepath.Join(state, SocketName)
 	if len(name) <= maxAddress {
@@ -52,14 +52,15 @@ func socketAddress(state string) (address string, release func(), err error) {
 	return shortAddress(state)
 }
 
-// sameUser lets in only processes of the user that this one belongs to.
+// sameUser is a listener that accepts connections only from the user of this
+// process.
 type sameUser struct {
 	net.Listener
 	log *slog.Logger
 }
 
-// Accept returns the next connection of the same user; others are closed
-// without an answer.
+// Accept returns the next connection of the same user. It closes those of other
+// users.
 func (l *sameUser) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()

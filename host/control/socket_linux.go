@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// shortAddress names the socket by way of an open folder, because a deep state
-// folder makes a name that no socket address holds.
+// shortAddress returns a path through an open descriptor of the folder, because
+// the path of a deep folder is too long for a socket address.
 func shortAddress(state string) (string, func(), error) {
 	dir, err := os.Open(state)
 	if err != nil {
@@ -19,12 +19,12 @@ func shortAddress(state string) (string, func(), error) {
 	return filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), SocketName), func() { dir.Close() }, nil
 }
 
-// peerUser returns the user of the process at the other end, as the kernel
-// noted it when that process connected.
+// peerUser returns the user id that the peer had when it connected
+// (SO_PEERCRED).
 func peerUser(c net.Conn) (int, error) {
 	unix, ok := c.(*net.UnixConn)
 	if !ok {
-		return -1, fmt.Errorf("%T is no Unix connection", c)
+		return -1, fmt.Errorf("%T is not a Unix connection", c)
 	}
 	raw, err := unix.SyscallConn()
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// shortAddress knows no way round the length of a socket's name here.
+// shortAddress always fails: these platforms have no shorter path to a socket.
 func shortAddress(state string) (string, func(), error) {
 	return "", nil, &abi.Error{Code: abi.Limit,
-		Message: "socket " + filepath.Join(state, SocketName) + ": the name is too long for a socket",
+		Message: "socket " + filepath.Join(state, SocketName) + ": the path is too long for a socket",
 		Hint:    "choose a shorter folder with --state"}
 }
 
-// peerUser trusts the mode of the socket and of its folder, which only the same
-// user can open.
+// peerUser returns the user of this process, because the modes of the socket and
+// of its folder admit no other.
 func peerUser(net.Conn) (int, error) { return os.Geteuid(), nil }

@@ -9,9 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
-// compiles are the modules that are compiled and described before their load, by
-// digest. That may take minutes, in which definitions and other plugins have to be
-// loaded and saved.
+// compiles are the modules that are compiled in the background, by digest. That
+// may take minutes, in which definitions and other plugins can be loaded and saved.
 type compiles struct {
 	work sync.WaitGroup // Run waits for it
 
@@ -19,11 +18,11 @@ type compiles struct {
 	ends map[string]*compileEnd
 }
 
-// compileEnd is what came of preparing a module, or why it cannot be loaded.
+// compileEnd is the result of preparing a module: the module or a fault.
 type compileEnd struct {
-	through bool
-	module  plugin.Prepared
-	fault   error
+	done   bool
+	module plugin.Prepared
+	fault  error
 }
 
 // free frees the module, if there is one that was not loaded.
@@ -33,15 +32,14 @@ func (e *compileEnd) free() {
 	}
 }
 
-// prepared returns what a file's module was prepared as, or why it cannot be. If that
-// is nil, it is being prepared, and the file comes back to loadPlugins when that has
-// ended.
-func (r *Reload) prepared(ctx context.Context, f *file, code []byte) *compileEnd {
+// prepared returns the result of preparing a file's module. It returns nil while
+// the module is being prepared; loadCompiled loads the file afterwards.
+func (r *Syncer) prepared(ctx context.Context, f *file, code []byte) *compileEnd {
 	c := &r.compiles
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if end := c.ends[f.digest]; end != nil {
-		if !end.through {
+		if !end.done {
 			return nil
 		}
 		delete(c.ends, f.digest)
@@ -55,14 +53,14 @@ func (r *Reload) prepared(ctx context.Context, f *file, code []byte) *compileEnd
 	c.work.Go(func() {
 		module, fault := r.opt.Plugins.PreparePlugin(ctx, code)
 		c.mu.Lock()
-		end.through, end.module, end.fault = true, module, fault
+		end.done, end.module, end.fault = true, module, fault
 		c.mu.Unlock()
 		r.rouse()
 	})
 	return nil
 }
 
-// close waits for the work and frees what was not loaded.
+// close waits for compilations and frees modules that were not loaded.
 func (c *compiles) close() {
 	c.work.Wait()
 	c.mu.Lock()
@@ -74,7 +72,7 @@ func (c *compiles) close() {
 }
 
 // loadCompiled loads the files whose modules are prepared.
-func (r *Reload) loadCompiled(ctx context.Context) {
+func (r *Syncer) loadCompiled(ctx context.Context) {
 	if r.acquire(ctx) != nil {
 		return
 	}
@@ -91,14 +89,14 @@ func (r *Reload) loadCompiled(ctx context.Context) {
 	r.compareSoon()
 }
 
-// compiled returns the files whose modules are prepared, and frees modules whose file
-// has other content by now or is gone.
-func (r *Reload) compiled() (list []*file) {
+// compiled returns the files whose modules are prepared, and frees modules whose
+// file was changed or deleted meanwhile.
+func (r *Syncer) compiled() (list []*file) {
 	c := &r.compiles
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for digest, end := range c.ends {
-		if !end.through {
+		if !end.done {
 			continue
 		}
 		before := len(list)
@@ -115,9 +113,9 @@ func (r *Reload) compiled() (list []*file) {
 	return list
 }
 
-// compileAll prepares what is there at the start and waits for it, at most
-// Options.StartWait: definitions are checked against the step types.
-func (r *Reload) compileAll(ctx context.Context, list []*file) {
+// compileAll waits for the plugins that are compiled at the start, at most
+// Options.StartWait, because definitions are checked against their step types.
+func (r *Syncer) compileAll(ctx context.Context, list []*file) {
 	ended := make(chan struct{})
 	go func() { // ends with the work, which Run waits for
 		r.compiles.work.Wait()
@@ -148,8 +146,8 @@ func (r *Reload) compileAll(ctx context.Context, list []*file) {
 	}
 }
 
-// rouse has Run look again at what is due.
-func (r *Reload) rouse() {
+// rouse makes Run check what is due.
+func (r *Syncer) rouse() {
 	select {
 	case r.wake <- struct{}{}:
 	default:

@@ -32,10 +32,10 @@ func (s *slowly) PreparePlugin(ctx context.Context, code []byte) (plugin.Prepare
 	return s.Runtime.PreparePlugin(ctx, code)
 }
 
-// TestNobodyWaitsForACompile: while a module is compiled definitions are saved,
-// files are written back, other plugins end; then it is live, and whoever waited
+// TestNothingWaitsForACompile: while a module is compiled definitions are saved,
+// files are written back, other plugins end; then it is live, and what waited
 // for its step type with it.
-func TestNobodyWaitsForACompile(t *testing.T) {
+func TestNothingWaitsForACompile(t *testing.T) {
 	s := newScene(t)
 	slow := &slowly{Runtime: s.rt, begun: make(chan struct{}, 9), let: make(chan struct{})}
 	s.beginWith(foldersync.Options{Plugins: slow})
@@ -51,7 +51,7 @@ func TestNobodyWaitsForACompile(t *testing.T) {
 	s.write("sentinels/b.json", `{"id":"b","name":"b","steps":[{"type":"count"}]}`)
 	s.invalid("sentinels/b.json", `"count"`)
 
-	// Other content is another module; the one before is nobody's any more.
+	// Other content is another module; the one before is freed.
 	s.writePlugin("count.wasm", []byte(strings.Replace(string(other(t)), `"version":"1"`, `"version":"2"`, 1)))
 	<-slow.begun
 	close(slow.let)

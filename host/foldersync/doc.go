@@ -1,24 +1,24 @@
-// Package reload is how a host loads sentinels and plugins from folders while it
-// runs: files that are dropped, edited or deleted become definitions and step
-// types at once, and what is edited elsewhere is written back to its file.
+// Package foldersync synchronizes folders of definitions and plugins with the
+// store while the host runs. Files that are created, edited or deleted change
+// definitions and step types, and definitions that are edited elsewhere are
+// written back to their files.
 //
 // # One history
 //
-// A file and the store hold the same definition. A file that changed is a new
-// revision; a revision made elsewhere is written to the file. Which of the two is
-// newer is known from a mark for each file: the digest of the content and the
-// revision that were last the same thing. A content with another digest is newer
-// than the store; with the same digest, a later revision in the store is newer
-// than the file. So a crash between the two writes of an edit mends itself at the
-// next start, and our own writes never come back as revisions.
+// A file and the store have the same definition. A changed file becomes a new
+// revision; a revision that was made elsewhere is written to the file. Which of
+// the two is newer follows from a mark for each file: the digest of the content
+// and the revision that were last equal. A content with another digest is newer
+// than the store. With the same digest, a later revision in the store is newer
+// than the file. So a crash between the two writes of an edit is repaired at the
+// next start, and files that this package writes do not become revisions.
 //
 // # What stays live
 //
-// A file that cannot be read as a definition changes nothing: its last good
-// revision stays live and the problems are kept beside it. A deleted file takes
-// its definition with it, after a moment in which it may come back, since
-// editors write by deleting: the definition is deleted, its triggers end, its
-// revisions stay readable and its runs go on. A file that was renamed keeps its
-// definition. Of two files with one id the first keeps it and the other is a
-// problem that names both.
+// A file that is not a valid definition changes nothing: its last valid revision
+// stays live, and its problems are listed. The definition of a deleted file is
+// deleted after a grace period, since some editors delete and write again. Its
+// triggers are disarmed, its revisions stay readable and its runs continue. A
+// file that was renamed keeps its definition. Of two files with one id the first
+// keeps it, and the other is listed with a problem that names both.
 package foldersync

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// drop ends files that are gone for good. It looks once more, since a folder may
-// have been written anew just now and its notification be on the way. It returns
-// the files that come to an id by that, and whether step types have changed.
-func (r *Reload) drop(ctx context.Context, gone []*file) (dirty []*file, types bool) {
+// drop ends files whose grace period is over. It checks each once more, since the
+// folder may have been replaced and its notification not have arrived. It returns
+// the files that get an id thereby, and whether step types have changed.
+func (r *Syncer) drop(ctx context.Context, gone []*file) (dirty []*file, types bool) {
 	unloaded := false
 	for _, f := range gone {
 		if _, err := os.Stat(f.root.dir); err != nil {
-			// The folder itself is away, like a disk that is not mounted: that says
-			// nothing about the files in it.
+			// The folder itself is missing, such as a disk that is not mounted. The
+			// files in it may still exist.
 			f.missing = time.Now()
 			continue
 		}
@@ -41,14 +41,14 @@ func (r *Reload) drop(ctx context.Context, gone []*file) (dirty []*file, types b
 	return dirty, types
 }
 
-// endFile lets go of a file, and of the definition that lives in it unless
-// another file has it too: that one is returned, it has to be read.
-func (r *Reload) endFile(ctx context.Context, f *file) (dirty []*file) {
+// endFile forgets a file and deletes its definition, unless another file has the
+// same id: that file is returned and must be read.
+func (r *Syncer) endFile(ctx context.Context, f *file) (dirty []*file) {
 	id := f.claim
 	f.claim, f.state = "", Gone
 	delete(r.files, f.origin)
 	r.keepLine(line{File: f.origin})
-	r.tell(f)
+	r.report(f)
 	if id == "" {
 		return nil
 	}
@@ -65,9 +65,9 @@ func (r *Reload) endFile(ctx context.Context, f *file) (dirty []*file) {
 	return nil
 }
 
-// keepLine writes lines of marks. An error costs a reading at the next start at
-// worst; all marks are written when they are tried again.
-func (r *Reload) keepLine(l ...line) {
+// keepLine writes lines of marks. After an error all marks are written at the
+// retry; a crash before that costs reading the files at the next start.
+func (r *Syncer) keepLine(l ...line) {
 	err := r.marks.write(l...)
 	if err != nil {
 		r.tryAgain()
@@ -78,18 +78,17 @@ func (r *Reload) keepLine(l ...line) {
 	r.unmarked = err != nil
 }
 
-// tryAgain has what failed for no fault of a file tried again after a while.
-func (r *Reload) tryAgain() {
+// tryAgain schedules a retry of what failed without a fault of the file.
+func (r *Syncer) tryAgain() {
 	if r.again.IsZero() {
 		r.again = time.Now().Add(r.opt.Retry)
 		r.rouse()
 	}
 }
 
-// keep remembers what is the same in files and store by now: one write for all
-// that a batch has changed, after it is stored. A crash in between costs a
-// reading, which finds the same definition.
-func (r *Reload) keep(ctx context.Context) {
+// keep writes the marks that a batch has changed, in one write after the batch is
+// stored. After a crash in between the files are read again, without effect.
+func (r *Syncer) keep(ctx context.Context) {
 	var lines []line
 	for _, f := range r.files {
 		if f.kind == KindPlugin || f.mark == r.marks.get(f.origin) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Kind says what a file is to the host.
+// Kind is the kind of a watched file.
 type Kind string
 
 // The kinds of files.
@@ -21,21 +21,21 @@ const (
 	KindPlugin   Kind = "plugin"
 )
 
-// State says what has become of a file.
+// State is the state of a watched file.
 type State string
 
 // The states of a file.
 const (
-	Live      State = "live"      // what it says is what runs
-	Invalid   State = "invalid"   // it has problems; what it said last stays live, if there was something
-	Compiling State = "compiling" // a plugin that is not through yet; the version before it stays live, if there was one
+	Live      State = "live"      // its content is in use
+	Invalid   State = "invalid"   // it has problems; its last valid content stays live, if there was one
+	Compiling State = "compiling" // a plugin that is being compiled; the version before it stays live, if there was one
 	Waiting   State = "waiting"   // a plugin that the operator has to allow; the version before it stays live, if there was one
-	Missing   State = "missing"   // gone, but not long enough to count
+	Missing   State = "missing"   // deleted, within the grace period
 	Context   State = "context"   // a recipe of context sources alone: there is nothing to run
-	Gone      State = "gone"      // told once when it counts; not listed any more
+	Gone      State = "gone"      // deleted; reported once and not listed any more
 )
 
-// A FileInfo is what people are shown of a file.
+// A FileInfo describes a watched file to clients.
 type FileInfo struct {
 	File     string             `json:"file"` // absolute
 	Kind     Kind               `json:"kind"`
@@ -54,7 +54,7 @@ type FileProblem struct {
 	sentinels.Problem
 }
 
-// file is one watched file. Fields are guarded by the lock of [Reload].
+// file is one watched file. Fields are guarded by the lock of [Syncer].
 type file struct {
 	root   *root
 	rel    string // below the root, with slashes
@@ -67,8 +67,8 @@ type file struct {
 	missing  time.Time
 	problems sentinels.Problems
 
-	// Of a definition. The claim is the id that the last good content had: while
-	// a file is invalid nobody else takes its place.
+	// Of a definition. The claim is the id of the last valid content, which
+	// the file keeps while it is invalid.
 	claim sentinels.ID
 	lost  bool // the claim is that of another file before it, so nothing of this one was ever live
 	mark  mark // what was last the same in file and store
@@ -79,13 +79,13 @@ type file struct {
 	// untrusted: the last reading was refused because others could have written it.
 	untrusted bool
 
-	plugin     string // the plugin's own name
-	size       int64  // of a plugin's content that was last read, bytes
-	unreadable string // why a plugin could not be read the last time
-	told       told   // what was told of it last
+	plugin     string   // the plugin's own name
+	size       int64    // of a plugin's content that was last read, bytes
+	unreadable string   // why a plugin could not be read the last time
+	reported   reported // what was reported of it last
 }
 
-func (r *Reload) newFile(root *root, rel string) *file {
+func (r *Syncer) newFile(root *root, rel string) *file {
 	f := &file{root: root, rel: rel, origin: filepath.Join(root.dir, filepath.FromSlash(rel)), kind: KindSentinel, state: Invalid}
 	switch {
 	case strings.HasSuffix(rel, ".wasm"):
@@ -107,8 +107,8 @@ func (r *Reload) newFile(root *root, rel string) *file {
 	return f
 }
 
-// distrust returns why a file may not be obeyed, nil if it may.
-func (r *Reload) distrust(f *file) *sentinels.Problem {
+// distrust returns a problem if other users may write a file, else nil.
+func (r *Syncer) distrust(f *file) *sentinels.Problem {
 	err := r.opt.Trust.Check(f.origin)
 	if err == nil {
 		return nil
@@ -134,7 +134,7 @@ func (f *file) info() FileInfo {
 	return i
 }
 
-// invalid notes what is wrong with a file.
+// invalid sets the problems of a file.
 func (f *file) invalid(problems ...sentinels.Problem) {
 	f.state, f.problems = Invalid, problems
 }

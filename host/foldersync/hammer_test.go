@@ -115,7 +115,7 @@ func TestHammer(t *testing.T) {
 }
 
 // disagree says where files and store are not what the rules say.
-func (s *scene) disagree() string {
+func (s *fixture) disagree() string {
 	entries, err := os.ReadDir(s.path("sentinels"))
 	s.must(err)
 	hash := map[sentinels.ID]string{}
@@ -140,7 +140,7 @@ func (s *scene) disagree() string {
 	for _, d := range stored {
 		have[d.ID] = true
 		switch {
-		case broken[d.Origin]: // its last good version, and an id that nobody else gets
+		case broken[d.Origin]: // its last good version, and an id that no other file gets
 		case owner[d.ID] == "":
 			return fmt.Sprintf("%s is stored and in no file; it came from %s", d.ID, d.Origin)
 		case owner[d.ID] != d.Origin || hash[d.ID] != d.Hash:

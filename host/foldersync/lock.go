@@ -6,15 +6,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
-// followLock has plugins that were refused looked at again when the lock changes:
-// an operator who unlocks a file changes nothing in the file itself. What is live
-// stays live, since the lock decides about loading alone.
+// followLock loads plugins that were refused again when the lock file changes,
+// because unlocking a plugin does not change its file. Live plugins stay live,
+// since the lock is checked at loading only.
 //
 // It returns when ctx ends.
-func (r *Reload) followLock(ctx context.Context, sub *files.Subscription) {
+func (r *Syncer) followLock(ctx context.Context, sub *files.Subscription) {
 	for {
 		if _, err := sub.Next(ctx); err != nil {
-			return // ctx has ended, or the watcher has, which Run is told elsewhere
+			return // ctx has ended, or the watcher, whose error Run receives
 		}
 		if r.acquire(ctx) != nil {
 			return
@@ -28,9 +28,9 @@ func (r *Reload) followLock(ctx context.Context, sub *files.Subscription) {
 	}
 }
 
-// watchLock begins to watch the lock, if there is one to ask. The caller closes
-// what it returns.
-func (r *Reload) watchLock(ctx context.Context) (*files.Subscription, error) {
+// watchLock subscribes to the lock file, if Options.Lock is set. The caller
+// closes the subscription.
+func (r *Syncer) watchLock(ctx context.Context) (*files.Subscription, error) {
 	if r.opt.Lock == nil {
 		return nil, nil
 	}

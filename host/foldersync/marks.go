@@ -59,7 +59,7 @@ func openMarks(path string) (*marks, error) {
 	return m, nil
 }
 
-// read takes up lines; those that are none are left out.
+// read parses lines and skips invalid ones.
 func (m *marks) read(raw []byte) {
 	s := bufio.NewScanner(bytes.NewReader(raw))
 	s.Buffer(nil, 1<<20)
@@ -115,7 +115,7 @@ func (m *marks) write(lines ...line) error {
 	return nil
 }
 
-// compact writes the file anew with one line for each mark. It happens with the
+// compact rewrites the file with one line for each mark. It happens with the
 // first write, after a write that failed, and whenever the file has four times the lines it needs, so the file
 // stays within a few hundred bytes for each watched one.
 func (m *marks) compact() error {
@@ -133,7 +133,7 @@ func (m *marks) compact() error {
 			return err
 		}
 	}
-	dir, err := openPlace(filepath.Dir(m.path))
+	dir, err := openDir(filepath.Dir(m.path))
 	if err != nil {
 		return fmt.Errorf("write marks of files: %w", err)
 	}

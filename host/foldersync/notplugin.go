@@ -22,7 +22,7 @@ func hidden(name string) bool { return strings.HasPrefix(name, ".") }
 // listNonPlugins has the engine list, as refused with the reason, what is called like
 // a plugin's file and is none: a folder, a named pipe, a device, a link to nothing.
 // The watcher reports regular files only.
-func (r *Reload) listNonPlugins(ctx context.Context) {
+func (r *Syncer) listNonPlugins(ctx context.Context) {
 	now := r.nonPlugins()
 	for name, why := range now {
 		if r.others[name] == why.Error() {
@@ -48,7 +48,7 @@ func (r *Reload) listNonPlugins(ctx context.Context) {
 }
 
 // nonPlugins returns by name why entries of the folder of plugins are not files.
-func (r *Reload) nonPlugins() map[string]error {
+func (r *Syncer) nonPlugins() map[string]error {
 	found := map[string]error{}
 	dir := filepath.Join(r.opt.Dir, pluginsDir)
 	entries, err := os.ReadDir(dir)

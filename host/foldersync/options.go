@@ -35,7 +35,7 @@ type Plugins interface {
 	Plugins() []plugin.Info
 }
 
-// A Lock says which content files of plugins may have.
+// A Lock decides which contents of plugin files may be loaded.
 type Lock interface {
 	// Check returns why a file with this name, below the folder of the plugins, and
 	// this digest, SHA-256 in hex, must not be loaded; nil if it may. It may read a
@@ -48,23 +48,23 @@ var (
 	_ Plugins     = (*runtime.Runtime)(nil)
 )
 
-// Options configure a [Reload]. Dir, Definitions and Plugins are needed, the
+// Options configure a [Syncer]. Dir, Definitions and Plugins are needed, the
 // rest has a default.
 type Options struct {
 	// Dir is the host's folder: sentinels/*.json, recipes/*.json and
 	// plugins/*.wasm in it are watched. Links may lead out of it.
 	Dir string
 	// Workspace is a project whose .continuum/sentinels/*.json are watched too.
-	// It is somebody else's content: links that lead out of it are not followed.
+	// Its content is not trusted: links that lead out of it are not followed.
 	// Default none.
 	Workspace string
-	// Marks is the file that remembers what was last the same in files and
-	// store. It belongs to the store and is of no use without it. Default none:
-	// all is read anew at each start, and the file is taken for the newer one.
+	// Marks is the file of marks. It belongs to the store and is of no use without
+	// it. Default none: all files are read at each start and count as newer than
+	// the store.
 	Marks string
 
-	// Trust decides which files are obeyed, each time one is read. Default: those that
-	// are the user's or root's alone, with the folders above.
+	// Trust decides which files are loaded, each time one is read. Default: those that
+	// only the user or root may write, with the folders above.
 	Trust *trust.Policy
 
 	Definitions Definitions
@@ -74,10 +74,11 @@ type Options struct {
 	// every file may be loaded.
 	Lock Lock
 
-	// Rewrite changes the text of a file so that it says def. Default:
+	// Rewrite changes the text of a file to that of def. Default:
 	// [sentinels.Rewrite], which keeps comments and order.
 	Rewrite func(src []byte, def *sentinels.Definition) ([]byte, error)
-	// Grace is how long a file may be gone before that counts. Default 1 s.
+	// Grace is how long a file may be missing before its definition is deleted.
+	// Default 1 s.
 	Grace time.Duration
 	// Retry is the time until something that failed for no fault of a file, such
 	// as a full disk, is tried again. Default 5 s.
@@ -86,12 +87,12 @@ type Options struct {
 	// definitions are checked against their step types. What is not ready by then is
 	// loaded later. Default 2 min, which is what one compile may take.
 	StartWait time.Duration
-	// Changed is told of every file that is not as it was last told. It is called
-	// in between: it must not block, nor call back. Default nobody.
+	// Changed is called with every file whose state has changed. The lock is held:
+	// it must not block, nor call the Syncer. Default none.
 	Changed func(FileInfo)
 	// Watch are options of the watchers, for tests. Root and Confined are set here.
 	Watch files.Options
-	// Logger is told of problems. Default discards.
+	// Logger logs problems. Default discards.
 	Logger *slog.Logger
 }
 
@@ -135,8 +136,8 @@ const (
 	grantsFile   = pluginsDir + "/grants.json" // what plugins are allowed; see package grant
 )
 
-// roots are made anew for each Reload: a watcher runs once. They are the folders that are watched, in the order in which files with the
-// same id come.
+// roots returns the watched folders, in the order that decides between files with
+// the same id. Each Syncer needs its own, since a watcher runs once.
 func (o Options) roots() []*root {
 	watch := o.Watch
 	watch.Root = o.Dir

@@ -10,14 +10,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// kindOfPlugin sorts problems of plugins.
+// kindOfPlugin is the kind of problems of plugins.
 const kindOfPlugin sentinels.Kind = "plugin"
 
-// loadPlugins makes what files of plugins hold live, and reports whether the step
-// types have changed. New modules are compiled first, while other files are seen
-// to, and come back here then. In the order of names, so that of two files with
-// the same step types it is always the same one that is refused.
-func (r *Reload) loadPlugins(ctx context.Context, list []*file) bool {
+// loadPlugins loads files of plugins and reports whether the step types have
+// changed. New modules are compiled in the background first, and loaded by
+// another call. Files are sorted by name, so that of two files with the same step
+// types always the same one is refused.
+func (r *Syncer) loadPlugins(ctx context.Context, list []*file) bool {
 	if len(list) == 0 {
 		return false
 	}
@@ -31,7 +31,7 @@ func (r *Reload) loadPlugins(ctx context.Context, list []*file) bool {
 	return r.typesKey() != before
 }
 
-func (r *Reload) loadPlugin(ctx context.Context, f *file) {
+func (r *Syncer) loadPlugin(ctx context.Context, f *file) {
 	if p := r.distrust(f); p != nil {
 		if !f.untrusted {
 			r.opt.Logger.Warn("plugin file is refused", "file", f.shown, "reason", p.Message)
@@ -94,7 +94,7 @@ func (r *Reload) loadPlugin(ctx context.Context, f *file) {
 
 // moduleOf returns the bytes of a file's module, or why they are not loaded, once
 // they are prepared. It returns nil while they are not, and if the module is live.
-func (r *Reload) moduleOf(ctx context.Context, f *file, code []byte, p *plugin.Source) func() ([]byte, error) {
+func (r *Syncer) moduleOf(ctx context.Context, f *file, code []byte, p *plugin.Source) func() ([]byte, error) {
 	// A half-written module is refused by its sections, so it needs no rule of its
 	// own: the rest of it is another change.
 	f.digest, f.size, f.missing, f.unreadable = digest(code), int64(len(code)), time.Time{}, ""
@@ -126,7 +126,7 @@ func (r *Reload) moduleOf(ctx context.Context, f *file, code []byte, p *plugin.S
 
 // checkTotals returns why a file is one plugin too many, before it is compiled. Which
 // ones are depends on the order of names at a start, later on which came first.
-func (r *Reload) checkTotals(f *file) error {
+func (r *Syncer) checkTotals(f *file) error {
 	count, size := 1, f.size
 	for _, other := range r.files {
 		if other != f && other.kind == KindPlugin && (other.state == Live || other.state == Waiting || other.state == Compiling) {
@@ -145,7 +145,7 @@ func passes(err error) bool {
 
 // matches makes a file's state that of the plugin that was loaded from it, and
 // reports false if that is of another content.
-func (r *Reload) matches(f *file, info plugin.Info) bool {
+func (r *Syncer) matches(f *file, info plugin.Info) bool {
 	switch {
 	case info.Next != nil && info.Next.Digest == f.digest:
 		f.plugin = info.Name
@@ -169,9 +169,9 @@ func (f *file) waits(why string) {
 	f.state = Waiting
 }
 
-// Regrant has the engine ask again what plugins may do, as after a change of the
-// file of grants, and settles the definitions that are concerned.
-func (r *Reload) Regrant(ctx context.Context) error {
+// Regrant makes the engine read the grants of plugins again, as after a change of
+// the file of grants, and checks the definitions again that use them.
+func (r *Syncer) Regrant(ctx context.Context) error {
 	if err := r.acquire(ctx); err != nil {
 		return err
 	}
@@ -188,10 +188,10 @@ func (r *Reload) Regrant(ctx context.Context) error {
 
 // regrant is Regrant within a batch, and reports whether the step types, or what
 // they may do, have changed.
-func (r *Reload) regrant(ctx context.Context) bool {
+func (r *Syncer) regrant(ctx context.Context) bool {
 	before := r.typesKey()
 	if err := r.opt.Plugins.Regrant(ctx); err != nil && ctx.Err() == nil {
-		r.opt.Logger.Warn("grants of plugins cannot be told", "error", err)
+		r.opt.Logger.Warn("grants of plugins cannot be read", "error", err)
 	}
 	r.follow()
 	return r.typesKey() != before
@@ -199,7 +199,7 @@ func (r *Reload) regrant(ctx context.Context) bool {
 
 // follow makes the states of files those of their plugins. A file that was
 // refused was so for another reason than its grant.
-func (r *Reload) follow() {
+func (r *Syncer) follow() {
 	for _, f := range r.files {
 		if f.kind != KindPlugin || f.state != Live && f.state != Waiting {
 			continue
@@ -211,7 +211,7 @@ func (r *Reload) follow() {
 }
 
 // renamedFrom returns the file of a plugin that is gone but still serves.
-func (r *Reload) renamedFrom(name string) *file {
+func (r *Syncer) renamedFrom(name string) *file {
 	for _, f := range r.files {
 		if f.kind == KindPlugin && f.plugin == name && !f.missing.IsZero() {
 			return f
@@ -220,7 +220,7 @@ func (r *Reload) renamedFrom(name string) *file {
 	return nil
 }
 
-func (r *Reload) pluginOf(source string) (plugin.Info, bool) {
+func (r *Syncer) pluginOf(source string) (plugin.Info, bool) {
 	for _, p := range r.opt.Plugins.Plugins() {
 		if p.Source == source {
 			return p, true
@@ -230,7 +230,7 @@ func (r *Reload) pluginOf(source string) (plugin.Info, bool) {
 }
 
 // refusedPlugins are the files of plugins that are there and not live.
-func (r *Reload) refusedPlugins() []*file {
+func (r *Syncer) refusedPlugins() []*file {
 	var list []*file
 	for _, f := range r.files {
 		if f.kind == KindPlugin && f.state == Invalid && f.missing.IsZero() {
@@ -241,7 +241,7 @@ func (r *Reload) refusedPlugins() []*file {
 }
 
 // unloadPlugin takes the step types of a file that is gone out.
-func (r *Reload) unloadPlugin(ctx context.Context, f *file) {
+func (r *Syncer) unloadPlugin(ctx context.Context, f *file) {
 	err := r.opt.Plugins.UnloadPlugin(ctx, f.source())
 	if err != nil && abi.CodeOf(err) != abi.NotFound && ctx.Err() == nil {
 		r.opt.Logger.Warn("plugin of a file that is gone cannot be unloaded", "file", f.shown, "reason", err)

@@ -29,7 +29,7 @@ func other(t testing.TB) []byte {
 	return code
 }
 
-func (s *scene) writePlugin(name string, code []byte) {
+func (s *fixture) writePlugin(name string, code []byte) {
 	s.t.Helper()
 	s.must(os.MkdirAll(s.path("plugins"), 0o755))
 	s.must(os.WriteFile(s.path("plugins/"+name), code, 0o644))
@@ -137,7 +137,7 @@ func TestPluginsAboveTheLimit(t *testing.T) {
 }
 
 // plugin returns what the engine lists of a file.
-func (s *scene) plugin(source string) plugin.Info {
+func (s *fixture) plugin(source string) plugin.Info {
 	for _, p := range s.rt.Plugins() {
 		if p.Source == source {
 			return p
@@ -171,7 +171,7 @@ func TestNoPluginFiles(t *testing.T) {
 }
 
 // eventuallyListed waits until the engine lists a source as refused for a reason.
-func (s *scene) eventuallyListed(source, words string) {
+func (s *fixture) eventuallyListed(source, words string) {
 	s.t.Helper()
 	s.eventually(source+" is listed: "+words, func() bool {
 		p := s.plugin(source)

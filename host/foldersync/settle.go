@@ -39,7 +39,7 @@ type reading struct {
 
 // settle reads files until what they say is in the store, or beside it as a
 // problem. The caller has the lock.
-func (r *Reload) settle(ctx context.Context, dirty []*file) {
+func (r *Syncer) settle(ctx context.Context, dirty []*file) {
 	// A file that loses its id to another makes that one dirty, and the other way
 	// round; each round decides at least one id for good, and few need a second.
 	for round := 0; len(dirty) > 0 && ctx.Err() == nil && round < 10; round++ {
@@ -77,13 +77,13 @@ func (r *Reload) settle(ctx context.Context, dirty []*file) {
 		dirty = next
 	}
 	r.keep(ctx)
-	r.tellAll()
+	r.reportAll()
 }
 
 // readAll reads and decodes in parallel, which is most of the work of a start.
 // Decoding asks guests about their steps and is bounded by the engine; reading
 // is bounded by the size of a definition.
-func (r *Reload) readAll(list []*file) []reading {
+func (r *Syncer) readAll(list []*file) []reading {
 	out := make([]reading, len(list))
 	var wg sync.WaitGroup
 	next := make(chan int)
@@ -104,7 +104,7 @@ func (r *Reload) readAll(list []*file) []reading {
 
 // read looks at one file as it is now, which may be later than what the watcher
 // told of. It changes nothing, so that many can be read at once.
-func (r *Reload) read(f *file) reading {
+func (r *Syncer) read(f *file) reading {
 	one := reading{file: f}
 	if p := r.distrust(f); p != nil {
 		one.distrust, one.problems = true, sentinels.Problems{*p}
@@ -139,7 +139,7 @@ func digest(b []byte) string {
 // judge notes what a reading says of its file and reports whether there is a
 // definition to go on with. A file with problems keeps claim and mark: its last
 // good content is what is live.
-func (r *Reload) judge(one *reading) bool {
+func (r *Syncer) judge(one *reading) bool {
 	f := one.file
 	f.digest, f.untrusted = one.digest, one.distrust
 	if f.untrusted {
@@ -166,7 +166,7 @@ func (r *Reload) judge(one *reading) bool {
 
 // claimants are the files that say they are a definition, in their order; those
 // that are gone come last.
-func (r *Reload) claimants(id sentinels.ID) []*file {
+func (r *Syncer) claimants(id sentinels.ID) []*file {
 	var list []*file
 	for _, f := range r.files {
 		if f.claim == id && f.kind != KindPlugin {
@@ -187,14 +187,14 @@ func (r *Reload) claimants(id sentinels.ID) []*file {
 
 // elect decides which file each contested id belongs to. It returns the readings
 // to save, and files that have to be read because they come to their id now.
-func (r *Reload) elect(contested map[sentinels.ID]bool, read map[*file]*reading) (dirty []*file, winners []*reading) {
+func (r *Syncer) elect(contested map[sentinels.ID]bool, read map[*file]*reading) (dirty []*file, winners []*reading) {
 	for id := range contested {
 		list := r.claimants(id)
 		if len(list) == 0 {
 			continue
 		}
 		// Only a reading of now can be saved. A file that comes to its id without
-		// having been read, because another one let go, is read in the next round.
+		// having been read, because another one gave it up, is read in the next round.
 		first := list[0]
 		if one := read[first]; one != nil {
 			winners = append(winners, one)
@@ -216,7 +216,7 @@ func (r *Reload) elect(contested map[sentinels.ID]bool, read map[*file]*reading)
 
 // saveAll makes revisions of readings, many at once. What cannot be stored, on a
 // full disk, is tried again later; the file shows why until then.
-func (r *Reload) saveAll(ctx context.Context, list []*reading) {
+func (r *Syncer) saveAll(ctx context.Context, list []*reading) {
 	var wg sync.WaitGroup
 	tokens := make(chan struct{}, savers)
 	for _, one := range list {
@@ -237,7 +237,7 @@ func (r *Reload) saveAll(ctx context.Context, list []*reading) {
 // save makes a file's definition the newest revision, whatever was there: the
 // file was found to be newer. An equal definition makes no revision, only its
 // origin is noted. Each call has a file of its own, so there is nothing to lock.
-func (r *Reload) save(ctx context.Context, one *reading) {
+func (r *Syncer) save(ctx context.Context, one *reading) {
 	f := one.file
 	s, err := r.opt.Definitions.SaveWith(ctx, one.def, runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile})
 	if err != nil {
@@ -254,7 +254,7 @@ func (r *Reload) save(ctx context.Context, one *reading) {
 
 // deleteIfOurs deletes a definition that no file claims any more, of which f was
 // the last, if it lives in a file that is watched.
-func (r *Reload) deleteIfOurs(ctx context.Context, f *file, id sentinels.ID) {
+func (r *Syncer) deleteIfOurs(ctx context.Context, f *file, id sentinels.ID) {
 	s, err := r.opt.Definitions.Definition(id)
 	if err == nil && s.Origin != f.origin {
 		// Made elsewhere, unless it is what another watched file left behind, that

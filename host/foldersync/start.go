@@ -10,7 +10,7 @@ import (
 )
 
 // heads are the newest revisions in the store, read once for a whole start.
-func (r *Reload) heads() (map[sentinels.ID]runtime.Stored, error) {
+func (r *Syncer) heads() (map[sentinels.ID]runtime.Stored, error) {
 	list, err := r.opt.Definitions.Definitions()
 	if err != nil {
 		return nil, err
@@ -22,9 +22,9 @@ func (r *Reload) heads() (map[sentinels.ID]runtime.Stored, error) {
 	return heads, nil
 }
 
-// orphans finds the definitions whose file went away while nobody watched: it is
-// as if it went now.
-func (r *Reload) orphans(heads map[sentinels.ID]runtime.Stored) {
+// orphans finds the definitions whose file was deleted while the host was not
+// running. It handles them like files that are deleted now.
+func (r *Syncer) orphans(heads map[sentinels.ID]runtime.Stored) {
 	for id, s := range heads {
 		if s.Origin == "" || r.files[s.Origin] != nil {
 			continue
@@ -39,14 +39,14 @@ func (r *Reload) orphans(heads map[sentinels.ID]runtime.Stored) {
 }
 
 // watches reports whether a file, there or not, is one that is watched.
-func (r *Reload) watches(origin string) bool {
+func (r *Syncer) watches(origin string) bool {
 	_, _, ok := r.place(origin)
 	return ok
 }
 
 // place finds the root that an origin is watched in. The patterns of roots have
 // meta characters in their last part alone.
-func (r *Reload) place(origin string) (*root, string, bool) {
+func (r *Syncer) place(origin string) (*root, string, bool) {
 	for _, root := range r.roots {
 		rel, err := filepath.Rel(root.dir, origin)
 		if err != nil {
@@ -62,9 +62,9 @@ func (r *Reload) place(origin string) (*root, string, bool) {
 	return nil, "", false
 }
 
-// resume takes up a file that is as it was when it was last the same as the
-// store, without reading it. It reports false if it has to be read.
-func (r *Reload) resume(f *file, heads map[sentinels.ID]runtime.Stored) bool {
+// resume restores the state of a file whose digest is that of its mark, without
+// reading it. It reports false if the file must be read.
+func (r *Syncer) resume(f *file, heads map[sentinels.ID]runtime.Stored) bool {
 	f.digest = f.mark.Digest
 	head, there := heads[f.mark.ID]
 	switch {
@@ -88,7 +88,7 @@ func (r *Reload) resume(f *file, heads map[sentinels.ID]runtime.Stored) bool {
 
 // removed ends a file whose definition was deleted elsewhere just before the
 // process ended. Only a tombstone that says so is reason enough.
-func (r *Reload) removed(f *file) bool {
+func (r *Syncer) removed(f *file) bool {
 	list, err := r.opt.Definitions.Revisions(f.mark.ID)
 	if err != nil || len(list) == 0 {
 		return false

@@ -12,12 +12,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Sync takes up what the file of a definition says by now, before an edit is
-// made elsewhere: the edit is then made on that, or refused as stale. A file
-// with problems refuses it, since writing the edit back would take away what
-// somebody is working on. A definition that lives in no watched file is none of
-// its business.
-func (r *Reload) Sync(ctx context.Context, id sentinels.ID) error {
+// Sync reads the file of a definition before the definition is edited elsewhere,
+// so that the edit is based on the current file, or refused as stale. It returns
+// an error if the file has problems, because writing the edit back would
+// overwrite unfinished work. It ignores definitions without a watched file.
+func (r *Syncer) Sync(ctx context.Context, id sentinels.ID) error {
 	if err := r.acquire(ctx); err != nil {
 		return err
 	}
@@ -25,7 +24,7 @@ func (r *Reload) Sync(ctx context.Context, id sentinels.ID) error {
 	defer r.compareSoon()
 	s, err := r.opt.Definitions.Definition(id)
 	if abi.CodeOf(err) == abi.NotFound {
-		return nil // whoever edits learns it from the store
+		return nil // the store returns the error of the edit
 	}
 	if err != nil {
 		return err
@@ -39,7 +38,7 @@ func (r *Reload) Sync(ctx context.Context, id sentinels.ID) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r.miss(f)
-		more, _ := r.drop(ctx, []*file{f}) // its grace is over: somebody wants to know now
+		more, _ := r.drop(ctx, []*file{f}) // without a grace period: the caller waits
 		r.settle(ctx, more)
 		return nil
 	case err == nil && f.state == Live && digest(src) == f.mark.Digest:
@@ -48,7 +47,7 @@ func (r *Reload) Sync(ctx context.Context, id sentinels.ID) error {
 	r.settle(ctx, []*file{f})
 	if f.state == Invalid {
 		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("edit definition %q: its file %q has problems: %s", id, f.shown, f.problems[0].Message),
-			Hint: "mend the file, or put back what it said before"}
+			Hint: "fix the file, or restore its previous content"}
 	}
 	return nil
 }
@@ -58,7 +57,7 @@ func (r *Reload) Sync(ctx context.Context, id sentinels.ID) error {
 // when that is on the disk. When the file was changed since it was last the same
 // as the store, it stays as it is, becomes the next revision, and the error is
 // conflict; the revision that was not written stays in the history.
-func (r *Reload) WriteBack(ctx context.Context, s runtime.Stored) error {
+func (r *Syncer) WriteBack(ctx context.Context, s runtime.Stored) error {
 	if s.Origin == "" {
 		return nil
 	}
@@ -69,9 +68,9 @@ func (r *Reload) WriteBack(ctx context.Context, s runtime.Stored) error {
 	defer r.compareSoon()
 	f := r.files[s.Origin]
 	if f == nil || f.claim != s.ID {
-		return nil // nobody watches there, or the start finds it
+		return nil // not watched, or found at the next start
 	}
-	defer r.tellAll()
+	defer r.reportAll()
 	if s.Deleted {
 		err := r.removeFile(f)
 		if rest := r.claimants(s.ID); err == nil && len(rest) > 0 { // a second file of that id comes to it
@@ -91,7 +90,7 @@ func (r *Reload) WriteBack(ctx context.Context, s runtime.Stored) error {
 }
 
 // writeFile makes a file say what a revision says.
-func (r *Reload) writeFile(f *file, s runtime.Stored) error {
+func (r *Syncer) writeFile(f *file, s runtime.Stored) error {
 	src, err := r.unchanged(f)
 	if err != nil {
 		return err
@@ -106,7 +105,7 @@ func (r *Reload) writeFile(f *file, s runtime.Stored) error {
 	if err != nil {
 		return fmt.Errorf("write back %q: %w", s.ID, err)
 	}
-	p, name, err := placeOf(f)
+	p, name, err := targetDir(f)
 	if err != nil {
 		return fmt.Errorf("write back %q: %w", s.ID, err)
 	}
@@ -132,9 +131,9 @@ func writeError(id sentinels.ID, err error) error {
 }
 
 // unchanged returns a file's text if it is what was last the same as the store.
-func (r *Reload) unchanged(f *file) ([]byte, error) {
+func (r *Syncer) unchanged(f *file) ([]byte, error) {
 	if err := r.opt.Trust.Check(f.origin); err != nil {
-		return nil, writeError(f.claim, err) // written anew it would be this user's
+		return nil, writeError(f.claim, err) // the written file would belong to this user
 	}
 	src, err := f.root.watcher.ReadFile(f.rel, sentinels.MaxBytes)
 	if err == nil && digest(src) == f.mark.Digest {
@@ -151,12 +150,12 @@ func (r *Reload) unchanged(f *file) ([]byte, error) {
 }
 
 // removeFile removes the file of a definition that was deleted elsewhere.
-func (r *Reload) removeFile(f *file) error {
+func (r *Syncer) removeFile(f *file) error {
 	if _, err := r.unchanged(f); err != nil {
 		return err
 	}
 	// A link goes, not what it leads to.
-	p, err := placeAt(f)
+	p, err := containingDir(f)
 	if err != nil {
 		return writeError(f.claim, err)
 	}
@@ -166,7 +165,7 @@ func (r *Reload) removeFile(f *file) error {
 	}
 	f.claim, f.state = "", Gone
 	delete(r.files, f.origin)
-	r.tell(f)
+	r.report(f)
 	r.keepLine(line{File: f.origin})
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // saved makes a revision in the store alone.
-func (s *scene) saved(id sentinels.ID, about string) runtime.Stored {
+func (s *fixture) saved(id sentinels.ID, about string) runtime.Stored {
 	s.t.Helper()
 	stored, err := s.rt.Edit(s.t.Context(), id, runtime.SaveOptions{Expect: runtime.AnyRevision, By: "user"}, func(d *sentinels.Definition) (*sentinels.Definition, error) {
 		next := *d
@@ -26,7 +26,7 @@ func (s *scene) saved(id sentinels.ID, about string) runtime.Stored {
 }
 
 // edit edits a definition as a command does.
-func (s *scene) edit(id sentinels.ID, about string) {
+func (s *fixture) edit(id sentinels.ID, about string) {
 	s.t.Helper()
 	s.must(s.r.Sync(s.t.Context(), id))
 	s.must(s.r.WriteBack(s.t.Context(), s.saved(id, about)))
@@ -66,10 +66,10 @@ func TestWriteBack(t *testing.T) {
 	s.must(err)
 	s.must(s.r.Sync(t.Context(), "free"))
 	s.must(s.r.WriteBack(t.Context(), free))
-	s.must(s.r.Sync(t.Context(), "nobody"))
+	s.must(s.r.Sync(t.Context(), "unknown"))
 }
 
-// TestSyncBeforeAnEdit: what the file says by now is taken up first, so that an
+// TestSyncBeforeAnEdit: the changed file is read first, so that an
 // edit that was made on an older revision is refused.
 func TestSyncBeforeAnEdit(t *testing.T) {
 	s := newScene(t)
@@ -89,7 +89,7 @@ func TestSyncBeforeAnEdit(t *testing.T) {
 		t.Errorf("Sync of a broken file gave %v, want a conflict that names it", err)
 	}
 
-	// Changed between Sync and WriteBack: the file stays as somebody wrote it.
+	// Changed between Sync and WriteBack: the file stays as it was edited.
 	s.write("sentinels/a.json", definition("a", "3"))
 	s.must(s.r.Sync(t.Context(), "a"))
 	mine := s.saved("a", "mine")
@@ -135,42 +135,42 @@ func TestDeletedElsewhere(t *testing.T) {
 func TestCrashes(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		meantime func(s *scene)
+		meantime func(s *fixture)
 		about    string // what both say in the end, "" for both gone
 		revision int
 	}{
-		{"nothing happened", func(*scene) {}, "1", 1},
-		{"stored, not written", func(s *scene) { s.saved("a", "2") }, "2", 2},
-		{"stored twice, not written", func(s *scene) { s.saved("a", "2"); s.saved("a", "3") }, "3", 3},
-		{"written, not marked", func(s *scene) {
+		{"nothing happened", func(*fixture) {}, "1", 1},
+		{"stored, not written", func(s *fixture) { s.saved("a", "2") }, "2", 2},
+		{"stored twice, not written", func(s *fixture) { s.saved("a", "2"); s.saved("a", "3") }, "3", 3},
+		{"written, not marked", func(s *fixture) {
 			s.saved("a", "2")
 			s.write("sentinels/a.json", definition("a", "2"))
 		}, "2", 2},
-		{"stored, and the file changed", func(s *scene) {
+		{"stored, and the file changed", func(s *fixture) {
 			s.saved("a", "2")
 			s.write("sentinels/a.json", definition("a", "file"))
 		}, "file", 3},
-		{"the file changed", func(s *scene) { s.write("sentinels/a.json", definition("a", "file")) }, "file", 2},
-		{"the file was renamed", func(s *scene) {
+		{"the file changed", func(s *fixture) { s.write("sentinels/a.json", definition("a", "file")) }, "file", 2},
+		{"the file was renamed", func(s *fixture) {
 			s.must(os.Rename(s.path("sentinels/a.json"), s.path("sentinels/b.json")))
 		}, "1", 1},
-		{"the file is gone", func(s *scene) { s.must(os.Remove(s.path("sentinels/a.json"))) }, "", 0},
-		{"deleted, and the file is there", func(s *scene) {
+		{"the file is gone", func(s *fixture) { s.must(os.Remove(s.path("sentinels/a.json"))) }, "", 0},
+		{"deleted, and the file is there", func(s *fixture) {
 			_, err := s.rt.DeleteWith(context.Background(), "a", runtime.SaveOptions{Expect: 1, By: "user"})
 			s.must(err)
 		}, "", 0},
-		{"deleted for want of its file, which came back", func(s *scene) {
+		{"deleted without its file, which was created again", func(s *fixture) {
 			_, err := s.rt.DeleteWith(context.Background(), "a", runtime.SaveOptions{Expect: 1, By: "file"})
 			s.must(err)
 		}, "1", 3},
-		{"a mark was cut short", func(s *scene) {
+		{"a mark was cut short", func(s *fixture) {
 			f, err := os.OpenFile(s.workspace+"/files.jsonl", os.O_APPEND|os.O_WRONLY, 0)
 			s.must(err)
 			_, err = f.WriteString(`{"file":"` + s.path("sentinels/a.json") + `","mark":{"id":"a","dig`)
 			s.must(err)
 			s.must(f.Close())
 		}, "1", 1},
-		{"the marks are gone", func(s *scene) { s.must(os.Remove(s.workspace + "/files.jsonl")) }, "1", 1},
+		{"the marks are gone", func(s *fixture) { s.must(os.Remove(s.workspace + "/files.jsonl")) }, "1", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t).begin()

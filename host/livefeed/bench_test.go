@@ -9,14 +9,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
 )
 
-// BenchmarkProgress is what the feed costs the engine: with nobody watching,
+// BenchmarkProgress is what the feed costs the engine: without readers,
 // with a thousand watchers of other runs, with a thousand of this one.
 func BenchmarkProgress(b *testing.B) {
 	for _, c := range []struct {
 		name     string
 		watchers int
 		topic    string
-	}{{"nobody", 0, ""}, {"1000 others", 1000, "run:other%d"}, {"1000 of the run", 1000, "run:a/tree"}} {
+	}{{"no readers", 0, ""}, {"1000 others", 1000, "run:other%d"}, {"1000 of the run", 1000, "run:a/tree"}} {
 		b.Run(c.name, func(b *testing.B) {
 			f := open(b, livefeed.Options{})
 			ctx, cancel := context.WithCancel(b.Context())

@@ -7,25 +7,25 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A Cursor is a place in a feed. Its text form is "E-N"; clients keep it and
-// give it back, and read nothing into it.
+// A Cursor is a position in a feed. Its text form is "E-N"; it is opaque to
+// clients.
 type Cursor struct {
-	Epoch string // which process; lower-case letters and digits
-	Seq   uint64 // the entry that was seen last, 0 before the first
+	Epoch string // of the process; lower-case letters and digits
+	Seq   uint64 // of the last entry that was delivered, 0 before the first
 }
 
 // maxCursor bounds a cursor's text, in bytes: 13 digits of base 36 hold any
 // start time, 20 decimal ones any number.
 const maxCursor = 34
 
-// ParseCursor reads what [Cursor.String] wrote. Its error is an *abi.Error.
+// ParseCursor parses the text form of a cursor. Its error is an *abi.Error.
 func ParseCursor(s string) (Cursor, error) {
 	epoch, digits, ok := strings.Cut(s, "-")
 	if !ok || len(s) > maxCursor || epoch == "" || strings.Trim(epoch, "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
 		return Cursor{}, badCursor(s)
 	}
 	seq, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || strconv.FormatUint(seq, 10) != digits { // no sign, no leading zeros: one text for one place
+	if err != nil || strconv.FormatUint(seq, 10) != digits { // no sign, no leading zeros: each position has one text
 		return Cursor{}, badCursor(s)
 	}
 	return Cursor{Epoch: epoch, Seq: seq}, nil
@@ -33,10 +33,10 @@ func ParseCursor(s string) (Cursor, error) {
 
 func badCursor(s string) error {
 	return &abi.Error{Code: abi.BadFields, Field: "cursor", Message: "cursor " + strconv.Quote(clip(s)) + ": not a cursor of this feed",
-		Hint: "give back a cursor that the feed sent, or none to start from now"}
+		Hint: "use a cursor that the feed sent, or none to start from now"}
 }
 
-// clip keeps what came from outside short enough to be repeated in an error.
+// clip shortens a client's text for an error message.
 func clip(s string) string {
 	const most = 80
 	if len(s) > most {

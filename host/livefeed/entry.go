@@ -10,27 +10,27 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
-// An Entry is one thing that a [Subscription] delivers. Its Body is shared
-// between all readers: do not change it.
+// An Entry is what a [Subscription] delivers: something that happened, or a gap.
+// Its Body is shared between all readers and must not be changed.
 type Entry struct {
 	Cursor Cursor
 	Topic  string          // as it was subscribed to
-	Also   []string        // further topics of the subscription that it fits
+	Also   []string        // further topics of the subscription that it matches
 	Kind   string          // "step.end", an event's name, and the like
 	Time   time.Time       // when it was published
 	Body   json.RawMessage // what happened
-	Gap    *Gap            // if set there is no body: something is missing here
+	Gap    *Gap            // if set, there is no body: entries are missing here
 }
 
-// A Gap says what a reader has not seen.
+// A Gap counts entries that a reader has missed.
 type Gap struct {
-	Lost int64 `json:"lost"`           // entries of the reader's topics; -1 if nobody knows
-	UpTo bool  `json:"upTo,omitempty"` // Lost is a bound: at most so many
-	Text int64 `json:"text,omitempty"` // how many of Lost were only a model's text in pieces
+	Lost int64 `json:"lost"`           // entries of the reader's topics; -1 if unknown
+	UpTo bool  `json:"upTo,omitempty"` // Lost is an upper bound
+	Text int64 `json:"text,omitempty"` // how many of Lost were pieces of a model's text
 }
 
-// entry is what the ring holds. Its fields do not change once it is in, but for
-// the payload: a model's text is taken out early when room is short.
+// entry is an element of the ring. Its fields do not change once it is published,
+// except the payload: that of a model's text is dropped early under pressure.
 type entry struct {
 	seq     uint64
 	time    time.Time
@@ -41,24 +41,24 @@ type entry struct {
 	payload atomic.Pointer[payload]
 }
 
-// A payload is encoded at most once, by the first who reads it: while nobody
-// watches, nothing is encoded.
+// A payload is encoded at most once, by its first reader. Without readers nothing
+// is encoded.
 type payload struct {
 	once     sync.Once
 	progress *runtime.Progress // nil if body is given
-	output   int               // length of an output that was left out, bytes
+	output   int               // length of an output that was omitted, bytes
 	body     json.RawMessage
-	size     int // estimate of what it takes in memory, bytes
+	size     int // estimated memory, bytes
 	text     bool
 }
 
-// entryCost is what an entry takes beside its payload, bytes: itself, its places
-// in the queues.
+// entryCost is the memory of an entry without its payload, bytes: the struct and
+// its slots in the queues.
 const entryCost = 256
 
-// told is progress as the feed passes it on: an output that is too long for a
-// stream is left out and its length told. The whole is in the run's trace.
-type told struct {
+// progressBody is progress as the feed publishes it. An output that is too long
+// for a stream is replaced by its length; the run's trace has all of it.
+type progressBody struct {
 	*runtime.Progress
 	OutputBytes int `json:"outputBytes,omitempty"`
 }
@@ -72,14 +72,14 @@ const (
 func (p *payload) json() json.RawMessage {
 	p.once.Do(func() {
 		if p.progress != nil {
-			p.body, p.progress = encode(told{Progress: p.progress, OutputBytes: p.output}), nil
+			p.body, p.progress = encode(progressBody{Progress: p.progress, OutputBytes: p.output}), nil
 		}
 	})
 	return p.body
 }
 
-// progressPayload takes p over. A long output is let go of now rather than when
-// it is encoded, since until then it would be kept in memory.
+// progressPayload returns a payload that keeps p. A long output is dropped here
+// and not when it is encoded, because it would stay in memory until then.
 func progressPayload(p runtime.Progress) *payload {
 	v := &payload{progress: &p, text: p.Event == runtime.OnText}
 	if n := len(p.Output); n > maxOutput {
@@ -89,8 +89,8 @@ func progressPayload(p runtime.Progress) *payload {
 	return v
 }
 
-// encode never fails: a reader who gets a body that says what is wrong with it
-// knows more than one who gets nothing.
+// encode marshals a body. It never fails: a body that cannot be encoded, or is too
+// long, becomes an object with a "problem", so that readers still learn of it.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -102,7 +102,7 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// progressSize estimates what a Progress takes, bytes.
+// progressSize estimates the memory of a Progress, bytes.
 func progressSize(p *runtime.Progress) int {
 	const fixed = 1024 // the struct, its short strings, and the same once more as JSON
 	size := fixed + len(p.Output) + len(p.Params) + len(p.Message)

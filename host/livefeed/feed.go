@@ -13,10 +13,10 @@ import (
 
 // Options configure a [Feed].
 type Options struct {
-	// Entries is how many entries are kept for readers that come back or lag.
+	// Entries is how many entries are kept for readers that resume or lag.
 	// Default: 16,384.
 	Entries int
-	// Bytes is how much memory entries may take in all. Default: 16 MiB.
+	// Bytes is how much memory the entries may use together. Default: 16 MiB.
 	Bytes int
 	// TextEvery is how long pieces of a model's text are gathered before they
 	// become an entry. Default: 100 ms.
@@ -24,18 +24,18 @@ type Options struct {
 	// Epoch names this process in cursors: lower-case letters and digits, up to
 	// 13, never the same twice on one machine. Default: the time in base 36.
 	Epoch string
-	// Now stamps entries. Default: time.Now.
+	// Now is the clock of entries. Default: time.Now.
 	Now func() time.Time
 }
 
-// A Feed is the ring and its readers.
+// A Feed is a ring buffer of entries and its subscriptions.
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. Publishing takes a lock that is held
-// for a few map look-ups, by readers too; it never waits for a reader to act,
-// and its cost does not depend on how many there are: the feed's own goroutine
-// wakes them. Entries that one goroutine publishes keep their order.
+// All methods are safe for concurrent use. Publishing and reading share a lock
+// that each holds for a few map look-ups. Publishing never waits for a reader to
+// act, and its cost does not depend on the number of readers, because the feed's
+// own goroutine wakes them. Entries that one goroutine publishes keep their order.
 type Feed struct {
 	opt Options
 
@@ -44,24 +44,24 @@ type Feed struct {
 	seq     uint64 // of the newest entry
 	gone    uint64 // of the newest entry that left the ring
 	ring    queue[*entry]
-	texts   queue[*entry] // those of the ring that are text and still have it
+	texts   queue[*entry] // entries of the ring that are text and have their payload
 	live    int           // entries in the ring that have a payload
-	bytes   int           // what live entries take
-	text    int           // what texts take, bytes
+	bytes   int           // memory of live entries
+	text    int           // memory of texts, bytes
 	indexes map[key]*index
 	streams map[streamKey]*stream
-	dirty   []*index // have news, and followers who do not know yet
+	dirty   []*index // have new entries, and followers to wake
 
 	subs int // open subscriptions
 	gaps atomic.Uint64
-	lost atomic.Uint64 // entries that readers were told they had missed
+	lost atomic.Uint64 // entries in the gaps that were delivered
 
-	signal chan struct{} // capacity 1: there is something in dirty, or text to gather
+	signal chan struct{} // capacity 1: dirty is not empty, or text is being gathered
 	done   chan struct{} // closed by Close
 	ended  chan struct{} // closed when the goroutine has returned
 }
 
-// New makes a feed and starts its goroutine; [Feed.Close] ends it.
+// New returns a feed and starts its goroutine; [Feed.Close] ends it.
 func New(o Options) *Feed {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -86,8 +86,8 @@ func New(o Options) *Feed {
 	return f
 }
 
-// Close ends the feed: publishing does nothing any more, and subscriptions that
-// wait or have read everything get [ErrClosed]. It may be called twice.
+// Close ends the feed. Publishing has no effect afterwards, and subscriptions
+// get [ErrClosed] once they have read everything. It may be called twice.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	if !f.closed {
@@ -99,15 +99,15 @@ func (f *Feed) Close() {
 	<-f.ended
 }
 
-// Publish tells the followers of a topic of something. The body is encoded
-// before Publish returns, so the caller may change it afterwards; one that
-// cannot be encoded, or is longer than 256 KiB, is replaced by an object whose
-// "problem" says so. It never waits for a reader.
+// Publish publishes an entry on a topic. The body is encoded before Publish
+// returns, so the caller may change it afterwards. A body that cannot be encoded,
+// or is longer than 256 KiB, is replaced by an object with the member "problem".
+// Publish never waits for a reader.
 func (f *Feed) Publish(topic, kind string, body any) {
 	raw, ok := body.(json.RawMessage)
 	if ok && len(raw) <= maxBody {
-		// Kept: copied, since it is the caller's. That it is JSON is checked once
-		// here rather than by every reader's parser.
+		// Copied, because it belongs to the caller. It is checked once here, and not
+		// by the parser of every reader.
 		if ok = json.Valid(raw); ok {
 			raw = append(json.RawMessage(nil), raw...)
 		}
@@ -123,9 +123,9 @@ func (f *Feed) Publish(topic, kind string, body any) {
 	f.put(e, p, keyOf(topic))
 }
 
-// Progress tells the followers of a run, of its tree and of all runs of
-// something that the engine told. It is meant to be a [runtime.Observer]'s
-// function: it keeps p, whose slices nobody may change.
+// Progress publishes an engine's report on the topics of the run, of its tree
+// and of all runs. It is meant for [runtime.Observer]: it keeps p, whose slices
+// must not be changed afterwards.
 func (f *Feed) Progress(p runtime.Progress) {
 	if p.Run == "" {
 		return
@@ -136,7 +136,7 @@ func (f *Feed) Progress(p runtime.Progress) {
 		f.gather(p)
 		return
 	}
-	f.flush(p) // what was said before this happened comes first
+	f.flush(p) // the text before p comes first
 	f.putProgress(p)
 }
 
@@ -157,8 +157,8 @@ func (f *Feed) putProgress(p runtime.Progress) {
 	}
 }
 
-// put gives an entry the next number and makes room for it. The caller holds
-// f.mu.
+// put appends an entry with the next sequence number and evicts others to stay
+// within the bounds. The caller holds f.mu.
 func (f *Feed) put(e *entry, p *payload, keys ...key) {
 	if f.closed {
 		return
@@ -183,13 +183,13 @@ func (f *Feed) put(e *entry, p *payload, keys ...key) {
 		f.texts.push(e)
 		f.text += p.size
 	}
-	f.makeRoom()
+	f.evict()
 	if len(f.dirty) > 0 {
-		f.nudge()
+		f.signalWake()
 	}
 }
 
-// index returns the index of a key, a new one if there is none. The caller
+// index returns the index of a key and creates it if there is none. The caller
 // holds f.mu.
 func (f *Feed) index(k key) *index {
 	x := f.indexes[k]
@@ -200,7 +200,7 @@ func (f *Feed) index(k key) *index {
 	return x
 }
 
-// Cursor returns the place of the newest entry.
+// Cursor returns the position of the newest entry.
 func (f *Feed) Cursor() Cursor {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -209,17 +209,17 @@ func (f *Feed) Cursor() Cursor {
 
 func (f *Feed) at(seq uint64) Cursor { return Cursor{Epoch: f.opt.Epoch, Seq: seq} }
 
-// Stats is how a feed fares.
+// Stats are figures about a feed.
 type Stats struct {
 	Published   uint64 // entries since the start
-	Entries     int    // in the ring now, without texts that were let go early
-	Bytes       int    // what they take, an estimate
+	Entries     int    // in the ring now, without texts that were dropped early
+	Bytes       int    // their estimated memory
 	Subscribers int
-	Gaps        uint64 // how often a reader was told of a gap
-	Lost        uint64 // how many entries those gaps were in all, as far as known
+	Gaps        uint64 // gaps that were delivered
+	Lost        uint64 // entries in those gaps, as far as known
 }
 
-// Stats returns how the feed fares.
+// Stats returns the current figures.
 func (f *Feed) Stats() Stats {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

@@ -442,7 +442,7 @@ func TestHammer(t *testing.T) {
 }
 
 // TestHammerWithLosses has a ring that is too small: what a reader got and what
-// it was told it lost add up to what was published, for each of them.
+// its gaps count add up to what was published, for each of them.
 func TestHammerWithLosses(t *testing.T) {
 	const total = 20_000
 	f := open(t, livefeed.Options{Entries: 128})

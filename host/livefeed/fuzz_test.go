@@ -9,8 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// FuzzClientMessage: whatever a client sends is refused with an error of ours,
-// or has only topics that can be subscribed to.
+// FuzzClientMessage: every message of a client is either an *abi.Error
+// or has only valid topics.
 func FuzzClientMessage(f *testing.F) {
 	for _, seed := range []string{
 		`{"subscribe":["runs","run:0190-a/tree"]}`, `{"unsubscribe":["x"]}`, `{"subscribe":["events:a:**"],"unsubscribe":[]}`,
@@ -22,7 +22,7 @@ func FuzzClientMessage(f *testing.F) {
 		subscribe, unsubscribe, err := livefeed.ParseRequest(message)
 		if err != nil {
 			if abi.As(err) == nil {
-				t.Errorf("%v is no error of ours", err)
+				t.Errorf("%v: want an *abi.Error with a code", err)
 			}
 			return
 		}
@@ -37,8 +37,8 @@ func FuzzClientMessage(f *testing.F) {
 	})
 }
 
-// FuzzCursor: what is a cursor is written as it was read, and nothing makes a
-// feed that is asked with it misbehave.
+// FuzzCursor: a valid cursor is formatted as it was parsed, and no text makes a
+// feed misbehave.
 func FuzzCursor(f *testing.F) {
 	for _, seed := range []string{"", "e-0", "e-1", "e-3", "e-18446744073709551615", "0-1", "e-+1", "e-1 ", "-", "é-1"} {
 		f.Add(seed)
@@ -65,7 +65,7 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// FuzzMessage: whatever topics, kinds and bodies hold, a message is JSON.
+// FuzzMessage: a message is valid JSON with any topics, kinds and bodies.
 func FuzzMessage(f *testing.F) {
 	f.Add("runs", "run.start", []byte(`{"a":1}`))
 	f.Add("events:\"", "a\x00\xff", []byte(`[]`))

@@ -9,14 +9,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// request is what a client may send. Unknown members are refused, so that a
-// misspelt one is not taken for a wish for nothing.
+// request is a client's message. Unknown members are errors, so that a misspelt
+// one is not ignored.
 type request struct {
 	Subscribe   []string `json:"subscribe,omitempty"`
 	Unsubscribe []string `json:"unsubscribe,omitempty"`
 }
 
-// parseRequest reads a client's message. Its error is an *abi.Error.
+// parseRequest parses a client's message. Its error is an *abi.Error.
 func parseRequest(message []byte) (request, error) {
 	var r request
 	if err := strictjson.Decode(message, &r, strictjson.Limits{}); err != nil {
@@ -33,15 +33,15 @@ func parseRequest(message []byte) (request, error) {
 	return r, nil
 }
 
-// state tells where a client stands, at the start and after it changed topics.
+// state is sent to a client at the start and after it has changed its topics.
 type state struct {
 	Cursor  string   `json:"cursor"`
 	Version string   `json:"version,omitempty"`
 	Topics  []string `json:"topics"`
 }
 
-// appendEntry writes an entry as a message. The body is written as it is: it
-// was encoded once for all readers.
+// appendEntry appends the message of an entry. The body was encoded once for all
+// readers.
 func appendEntry(b []byte, e Entry) []byte {
 	if e.Gap != nil {
 		b = append(b, `{"gap":`...)
@@ -68,8 +68,8 @@ func appendEntry(b []byte, e Entry) []byte {
 	return append(b, '}')
 }
 
-// appendPlace writes the message that says only how far the stream has come.
-func appendPlace(b []byte, c Cursor) []byte {
+// appendCursor appends a message that has only the position of the stream.
+func appendCursor(b []byte, c Cursor) []byte {
 	b = append(b, `{"cursor":"`...)
 	b = c.append(b)
 	return append(b, `"}`...)

@@ -1,10 +1,10 @@
 package livefeed
 
-// A queue is a first-in, first-out list that can be read by position. It grows
-// by doubling and gives room back once it is mostly empty: there is one for
-// every run that has told something lately.
+// A queue is a first-in, first-out ring buffer with access by position. It grows
+// by doubling, and shrinks once it is mostly empty, because there is one for
+// every run with recent entries.
 type queue[T any] struct {
-	ring []T // its length is a power of two, or 0
+	ring []T // the length is a power of two, or 0
 	head int
 	n    int
 }
@@ -22,7 +22,7 @@ func (q *queue[T]) push(v T) {
 	q.n++
 }
 
-// pop takes the front off a queue that is not empty.
+// pop removes the front of a queue that is not empty.
 func (q *queue[T]) pop() T {
 	var none T
 	v := q.ring[q.head]

@@ -13,34 +13,34 @@ import (
 
 // Why a socket ends. A client that leaves is none of these.
 var (
-	errSlow  = errors.New("reader is too slow")
-	errAsked = errors.New("client sent what it may not") // 1008, with the reason
+	errSlow       = errors.New("reader is too slow")
+	errBadMessage = errors.New("invalid message") // 1008, with the reason
 )
 
-// farewell is how long a client may take to answer a close before the
+// closeTimeout is how long a client may take to answer a close frame before the
 // connection is cut.
-const farewell = 2 * time.Second
+const closeTimeout = 2 * time.Second
 
-// A socket is one client.
+// A socket is the connection of one client.
 type socket struct {
 	handler *Sockets
 	conn    *websocket.Conn
 	sub     *Subscription
 
-	// life is what reads and writes end with. It goes on for a farewell after the
-	// socket's end is decided: ending it cuts the connection.
+	// life is the context of reads and writes. It ends closeTimeout after the socket
+	// is to end, which cuts the connection.
 	life context.Context
 
-	told uint64      // number of the newest place the client was told; the writer's alone, as is laps
-	laps []time.Time // when the ring came round on the client, the last few times
+	sent uint64      // the position that the client has; used by the writer only, like laps
+	laps []time.Time // when the ring last overwrote unread entries of the client
 }
 
-// serve runs the socket to its end and says why it ended.
+// serve serves the socket until it ends, and returns why it ended.
 func (s *socket) serve(base context.Context) error {
 	ctx, cancel := context.WithCancelCause(base)
 	life, cut := context.WithCancel(context.Background())
 	defer cut()
-	context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cut) })
+	context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, cut) })
 	s.life = life
 	s.conn.SetReadLimit(readLimit)
 	var helpers sync.WaitGroup
@@ -48,7 +48,7 @@ func (s *socket) serve(base context.Context) error {
 	helpers.Go(func() { s.ping(ctx, cancel) })
 	err := s.write(ctx)
 	cancel(err)
-	s.bye(err)
+	s.closeWith(err)
 	helpers.Wait()
 	return err
 }
@@ -60,7 +60,7 @@ func (s *socket) write(ctx context.Context) error {
 	if err := s.send(appendJSON(nil, map[string]state{"hello": hello})); err != nil {
 		return err
 	}
-	s.told = from.Seq
+	s.sent = from.Seq
 	var message []byte
 	for {
 		wait, cancel := context.WithTimeout(ctx, s.handler.opt.PingEvery)
@@ -69,16 +69,16 @@ func (s *socket) write(ctx context.Context) error {
 		switch {
 		case err == nil:
 			message = appendEntry(message[:0], e)
-			s.told = e.Cursor.Seq
+			s.sent = e.Cursor.Seq
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, context.DeadlineExceeded):
 			at := s.sub.Cursor()
-			if at.Seq == s.told {
+			if at.Seq == s.sent {
 				continue
 			}
-			message = appendPlace(message[:0], at) // so that a quiet client's cursor does not grow too old
-			s.told = at.Seq
+			message = appendCursor(message[:0], at) // so that the cursor of an idle client does not become too old
+			s.sent = at.Seq
 		default:
 			return err
 		}
@@ -89,13 +89,13 @@ func (s *socket) write(ctx context.Context) error {
 			return errSlow
 		}
 		if cap(message) > maxBody {
-			message = nil // one long entry is no reason to keep so much for every socket
+			message = nil // do not keep the buffer of one long entry
 		}
 	}
 }
 
-// send writes one message. A client that does not take it in time is cut off:
-// half a message cannot be followed by a close.
+// send writes one message. A client that does not read it in time is cut off,
+// because a close frame cannot follow half a message.
 func (s *socket) send(message []byte) error {
 	ctx, cancel := context.WithTimeout(s.life, s.handler.opt.WriteTimeout)
 	defer cancel()
@@ -106,9 +106,9 @@ func (s *socket) send(message []byte) error {
 	return err
 }
 
-// lapped notes that the ring has come round, and reports whether it did so too
-// often: a client that only ever gets the newest few entries and a gap is better
-// off reading the state anew.
+// lapped records that the ring overwrote unread entries, and reports whether it
+// did so too often. A client that gets only gaps and the newest few entries
+// should read the state again instead.
 func (s *socket) lapped() bool {
 	now := time.Now()
 	s.laps = append(s.laps, now)
@@ -118,46 +118,46 @@ func (s *socket) lapped() bool {
 	return len(s.laps) >= s.handler.opt.Laps
 }
 
-// listen carries out what the client sends, and ends the socket when that is
-// not possible. It reads on until the connection is closed, since only a reader
-// sees the client's answer to a close.
+// listen executes the client's requests, and ends the socket on an invalid one.
+// It reads until the connection is closed, because only a reader sees the
+// client's answer to a close frame.
 func (s *socket) listen(end context.CancelCauseFunc) {
-	for asked := true; ; {
+	for open := true; ; {
 		kind, message, err := s.conn.Read(s.life)
 		switch {
 		case err != nil:
 			end(err)
 			return
-		case !asked: // the socket is ending, so this comes too late
+		case !open: // the socket is ending: ignored
 		case kind != websocket.MessageText:
-			err = fmt.Errorf("%w: a binary message", errAsked)
+			err = fmt.Errorf("%w: a binary message", errBadMessage)
 		default:
-			err = s.obey(message)
+			err = s.handle(message)
 		}
 		if err != nil {
-			asked = false
+			open = false
 			end(err)
 		}
 	}
 }
 
-func (s *socket) obey(message []byte) error {
+func (s *socket) handle(message []byte) error {
 	r, err := parseRequest(message)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errAsked, err)
+		return fmt.Errorf("%w: %w", errBadMessage, err)
 	}
 	s.sub.Remove(r.Unsubscribe...)
 	if err := s.sub.Add(r.Subscribe...); err != nil {
 		if errors.Is(err, ErrClosed) {
 			return err
 		}
-		return fmt.Errorf("%w: %w", errAsked, err)
+		return fmt.Errorf("%w: %w", errBadMessage, err)
 	}
 	now := state{Cursor: s.sub.Cursor().String(), Topics: s.sub.Topics()}
 	return s.send(appendJSON(nil, map[string]state{"subscribed": now}))
 }
 
-// ping asks now and then whether the client is there, until ctx ends.
+// ping sends pings until ctx ends, and calls gone if the client does not answer.
 func (s *socket) ping(ctx context.Context, gone context.CancelCauseFunc) {
 	every := time.NewTicker(s.handler.opt.PingEvery)
 	defer every.Stop()
@@ -177,14 +177,14 @@ func (s *socket) ping(ctx context.Context, gone context.CancelCauseFunc) {
 	}
 }
 
-// bye closes the connection with a reason. It returns when the client has
-// answered, or the farewell is over.
-func (s *socket) bye(err error) {
+// closeWith closes the connection with the status of err. It returns when the
+// client has answered, or after closeTimeout.
+func (s *socket) closeWith(err error) {
 	code, reason := websocket.StatusInternalError, "internal error"
 	switch {
 	case errors.Is(err, errSlow):
 		code, reason = websocket.StatusTryAgainLater, "too slow; come back with cursor "+s.sub.Cursor().String()
-	case errors.Is(err, errAsked):
+	case errors.Is(err, errBadMessage):
 		code, reason = websocket.StatusPolicyViolation, err.Error()
 	case errors.Is(err, ErrClosed), errors.Is(err, context.Canceled), s.handler.base.Err() != nil:
 		code, reason = websocket.StatusGoingAway, "the host is going away"
@@ -196,6 +196,6 @@ func (s *socket) bye(err error) {
 		reason = strings.ToValidUTF8(reason[:most], "")
 	}
 	if err := s.conn.Close(code, reason); err != nil {
-		s.handler.opt.Logger.Debug("feed: close socket", "error", err) // the client has gone without a word
+		s.handler.opt.Logger.Debug("feed: close socket", "error", err) // the client has disconnected
 	}
 }

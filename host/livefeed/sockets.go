@@ -16,33 +16,33 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Subprotocol is what sockets speak. A client that offers no subprotocol at all
-// is spoken to in it too.
+// Subprotocol is the subprotocol of sockets. It is also used with clients that
+// offer none.
 const Subprotocol = "sentinel.v1"
 
 // HandlerOptions configure [Handler]. Feed is required.
 type HandlerOptions struct {
 	Feed *Feed
-	// AllowedOrigins says whether a request with an Origin header may have a
-	// socket. Default: only one whose origin is the host it asks.
+	// AllowedOrigins reports whether a request with an Origin header may open a
+	// socket. Default: only if the origin is the request's host.
 	AllowedOrigins func(*http.Request) bool
-	// Version is told to clients. Default: none.
+	// Version is sent to clients. Default: none.
 	Version string
 	// MaxConns is how many sockets may be open at once. Default: 256.
 	MaxConns int
-	// WriteTimeout is how long a client may take to take a message. Default: 10 s.
+	// WriteTimeout is how long a client may take to read a message. Default: 10 s.
 	WriteTimeout time.Duration
-	// PingEvery is how often a client is asked whether it is there, and told how
-	// far the stream has come if there was nothing for it. Default: 20 s.
+	// PingEvery is the interval of pings. A client without new entries is then
+	// also sent the position of the stream. Default: 20 s.
 	PingEvery time.Duration
-	// PingTimeout is how long its answer may take. Default: 10 s.
+	// PingTimeout is how long the answer to a ping may take. Default: 10 s.
 	PingTimeout time.Duration
-	// Laps is how often in a row of [HandlerOptions.LapsWithin] the ring may come
-	// round on a client before it is dropped as too slow. Default: 4.
+	// Laps is how often within [HandlerOptions.LapsWithin] the ring may overwrite
+	// unread entries of a client before it is dropped as too slow. Default: 4.
 	Laps int
 	// LapsWithin is the time in which laps count. Default: 1 min.
 	LapsWithin time.Duration
-	// Logger tells of sockets that were dropped. Default: none.
+	// Logger logs sockets that were dropped. Default: none.
 	Logger *slog.Logger
 }
 
@@ -69,9 +69,9 @@ type Sockets struct {
 	all     sync.WaitGroup
 }
 
-// Handler makes the handler of a feed. Who may connect is decided before, by
-// whoever routes requests here; the handler looks at the origin only. It is to
-// be closed, after or before the feed.
+// Handler returns the HTTP handler of a feed. It checks the origin only:
+// authentication is the caller's task. It must be closed, before or after the
+// feed.
 func Handler(o HandlerOptions) *Sockets {
 	if o.MaxConns <= 0 {
 		o.MaxConns = 256
@@ -95,8 +95,8 @@ func Handler(o HandlerOptions) *Sockets {
 	return h
 }
 
-// Close ends all sockets, telling the clients that the host goes away, and waits
-// for them. New ones are refused. It may be called twice.
+// Close closes all sockets with the status "going away" and waits for them. New
+// ones are refused. It may be called twice.
 func (h *Sockets) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -105,21 +105,21 @@ func (h *Sockets) Close() {
 	h.all.Wait()
 }
 
-// SocketStats is how sockets fare.
+// SocketStats are figures about sockets.
 type SocketStats struct {
 	Open    int
 	Refused uint64 // because there were too many
 	Dropped uint64 // because they were too slow
 }
 
-// Stats returns how sockets fare.
+// Stats returns the current figures.
 func (h *Sockets) Stats() SocketStats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return SocketStats{Open: h.open, Refused: h.refused, Dropped: h.dropped}
 }
 
-// ServeHTTP makes a socket of the request and serves it to its end.
+// ServeHTTP upgrades the request to a WebSocket and serves it until it ends.
 func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header.Get("Origin"); origin != "" && h.opt.AllowedOrigins != nil && !h.opt.AllowedOrigins(r) {
 		refuse(w, http.StatusForbidden, abi.New(abi.Denied, "open socket: origin is not allowed"))
@@ -139,14 +139,14 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.leave()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{Subprotocol},
-		InsecureSkipVerify: h.opt.AllowedOrigins != nil,   // it was asked above
-		CompressionMode:    websocket.CompressionDisabled, // a compressor costs more memory than all else of a socket
+		InsecureSkipVerify: h.opt.AllowedOrigins != nil,   // checked above
+		CompressionMode:    websocket.CompressionDisabled, // a compressor uses more memory than the rest of a socket
 	})
 	if err != nil {
 		return // Accept has answered
 	}
 	s := &socket{handler: h, conn: conn, sub: sub}
-	// The server that took the request in may end before the feed does.
+	// The HTTP server may end before the feed does.
 	ctx, cancel := context.WithCancel(h.base)
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)()
@@ -158,7 +158,7 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit takes one of the places.
+// admit counts a new socket, unless there are too many.
 func (h *Sockets) admit() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,7 +181,7 @@ func (h *Sockets) leave() {
 	h.all.Done()
 }
 
-// queryTopics reads ?topics=a,b&topics=c.
+// queryTopics parses ?topics=a,b&topics=c.
 func queryTopics(r *http.Request) []string {
 	var topics []string
 	for _, list := range r.URL.Query()["topics"] {
@@ -194,7 +194,7 @@ func queryTopics(r *http.Request) []string {
 	return topics
 }
 
-// refuse answers before there is a socket, with an RFC 9457 problem.
+// refuse answers a request that gets no socket, with an RFC 9457 problem.
 func refuse(w http.ResponseWriter, status int, err error) {
 	problem := struct {
 		Title  string   `json:"title"`
@@ -213,7 +213,7 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, string(b)+"\n") // the client may have gone: then nobody is to be told
+	_, _ = io.WriteString(w, string(b)+"\n") // fails only if the client has disconnected
 }
 
 var _ http.Handler = (*Sockets)(nil)

@@ -115,14 +115,14 @@ func (c client) closed() (websocket.StatusCode, string) {
 	}
 }
 
-func (c client) say(text string) {
+func (c client) send(text string) {
 	c.t.Helper()
 	if err := c.Write(c.t.Context(), websocket.MessageText, []byte(text)); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func TestSocketSpeaks(t *testing.T) {
+func TestSocketMessages(t *testing.T) {
 	s := serve(t, livefeed.HandlerOptions{Version: "1.2.3"}, livefeed.Options{Epoch: "e", Now: func() time.Time { return time.Unix(1e9, 5).UTC() }})
 	c := dial(t, s.url+"?topics=health,runs&topics=plugins")
 	if got := c.Subprotocol(); got != livefeed.Subprotocol {
@@ -136,7 +136,7 @@ func TestSocketSpeaks(t *testing.T) {
 	if diff := cmp.Diff(want, c.must()); diff != "" {
 		t.Error(diff)
 	}
-	c.say(`{"subscribe":["events:a:**"],"unsubscribe":["health"]}`)
+	c.send(`{"subscribe":["events:a:**"],"unsubscribe":["health"]}`)
 	if diff := cmp.Diff(&place{"e-1", "", []string{"runs", "plugins", "events:a:**"}}, c.must().Subscribed); diff != "" {
 		t.Error(diff)
 	}
@@ -194,7 +194,7 @@ func TestSocketRefuses(t *testing.T) {
 		status        int
 		words         string
 	}{
-		{"?topics=nothing", "", 400, `topic \"nothing\": no such topic`},
+		{"?topics=nothing", "", 400, `topic \"nothing\": unknown topic`},
 		{"?topics=runs&cursor=no", "", 400, `"field":"cursor"`},
 		{"?topics=runs", "https://evil.example", 403, `"code":"denied"`},
 		{"?topics=runs", "https://mine.example", 101, ""},
@@ -229,7 +229,7 @@ func TestSocketIsClosedForCause(t *testing.T) {
 		code websocket.StatusCode
 		why  string
 	}{
-		{`{"subscribe":["nothing"]}`, 1008, `topic "nothing": no such topic`},
+		{`{"subscribe":["nothing"]}`, 1008, `topic "nothing": unknown topic`},
 		{`{"subscribe":"runs"}`, 1008, "read message"},
 		{`{"subscrib":["runs"]}`, 1008, "unknown key"},
 		{`{}`, 1008, "neither"},
@@ -239,7 +239,7 @@ func TestSocketIsClosedForCause(t *testing.T) {
 	} {
 		k := dial(t, s.url)
 		k.must()
-		k.say(c.send)
+		k.send(c.send)
 		if code, why := k.closed(); code != c.code || len(c.send) < 100 && !strings.Contains(why, c.why) {
 			t.Errorf("%.60s: %d %q", c.send, code, why)
 		}
@@ -262,9 +262,9 @@ func TestSocketIsClosedForCause(t *testing.T) {
 	ending.Wait()
 }
 
-// TestQuietSocketLearnsHowFarTheStreamIs keeps the cursor of a client without
+// TestIdleSocketReceivesCursor keeps the cursor of a client without
 // news from growing older than the ring.
-func TestQuietSocketLearnsHowFarTheStreamIs(t *testing.T) {
+func TestIdleSocketReceivesCursor(t *testing.T) {
 	s := serve(t, livefeed.HandlerOptions{PingEvery: 20 * time.Millisecond}, livefeed.Options{Epoch: "e", Entries: 4})
 	c := dial(t, s.url+"?topics=health")
 	c.must()
@@ -437,7 +437,7 @@ func TestSocketResumesWhilePublishing(t *testing.T) {
 }
 
 // TestDeadClientIsNoticed has one that answers no pings: its side of the
-// connection is open, and nobody reads it.
+// connection is open, and not read.
 func TestDeadClientIsNoticed(t *testing.T) {
 	s := serve(t, livefeed.HandlerOptions{PingEvery: 20 * time.Millisecond, PingTimeout: 50 * time.Millisecond}, livefeed.Options{})
 	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/ws"))

@@ -16,24 +16,24 @@ import (
 // subscription is closed and everything before that has been read.
 var ErrClosed = errors.New("feed is closed")
 
-// batch is how many entries a reader takes from the ring at a time.
+// batch is how many entries a reader reads from the ring at a time.
 const batch = 64
 
 // A Subscription reads the entries of some topics. [Subscription.Next] is for
 // one goroutine; the other methods may be called from any.
 type Subscription struct {
 	feed  *Feed
-	woken chan struct{} // capacity 1: there may be news
+	woken chan struct{} // capacity 1: there may be new entries
 
 	mu      sync.Mutex // taken before the feed's lock
 	closed  chan struct{}
 	follows []*follow
 	ready   []found // read and not delivered yet
-	room    []found // what ready is in, from its beginning
+	buffer  []found // the array of ready, from its beginning
 	read    uint64  // all entries up to this one have been looked at
 	at      uint64  // all entries up to this one have been delivered
-	stale   bool    // began with a cursor of another epoch, and has not been told yet
-	missing loss    // not told yet
+	stale   bool    // began with a cursor of another epoch; that gap is not delivered yet
+	missing loss    // not delivered yet
 }
 
 // A follow is one topic of a subscription.
@@ -45,10 +45,10 @@ type follow struct {
 	next    uint64 // ordinal in the index of the first entry that was not read
 }
 
-// Subscribe begins to read topics behind a cursor, from now on if it is empty.
-// A cursor of an earlier process, or of the future, is told as a gap of unknown
-// size, and reading begins now. Errors are *abi.Error: a topic or cursor that
-// is not one. The subscription is to be closed.
+// Subscribe returns a subscription to the entries of topics after a cursor, or
+// from now on if it is empty. With a cursor of an earlier process, or of the
+// future, it delivers a gap of unknown size and reads from now on. Errors are
+// *abi.Error: an invalid topic or cursor. The subscription must be closed.
 func (f *Feed) Subscribe(cursor string, topics []string) (*Subscription, error) {
 	var from Cursor
 	if cursor != "" {
@@ -83,8 +83,8 @@ func (f *Feed) Subscribe(cursor string, topics []string) (*Subscription, error) 
 	return s, nil
 }
 
-// Add follows further topics from now on; those that are followed already stay
-// as they are. All are added or, with an error, none.
+// Add subscribes to further topics from now on. Topics that are subscribed to
+// already are unaffected. With an error, none is added.
 func (s *Subscription) Add(topics ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,8 @@ func (s *Subscription) Add(topics ...string) error {
 	return s.follow(topics, s.feed.seq)
 }
 
-// follow adds topics whose entries above seq are to be read. The caller holds
-// both locks.
+// follow adds topics, to be read from the first entry after seq. The caller
+// holds both locks.
 func (s *Subscription) follow(topics []string, seq uint64) error {
 	fresh := make([]*follow, 0, len(topics))
 	for _, topic := range topics {
@@ -127,8 +127,8 @@ func (s *Subscription) follow(topics []string, seq uint64) error {
 	return nil
 }
 
-// Remove stops following topics; those that are not followed are no matter.
-// What has been read of them ahead of [Subscription.Next] is dropped too.
+// Remove unsubscribes from topics and ignores those that are not subscribed to.
+// Entries that were read ahead of [Subscription.Next] are dropped too.
 func (s *Subscription) Remove(topics ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *Subscription) unfollow(gone func(*follow) bool) {
 	})
 }
 
-// Topics returns what is followed, in the order in which it was added.
+// Topics returns the topics in the order in which they were added.
 func (s *Subscription) Topics() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,8 +165,8 @@ func (s *Subscription) Topics() []string {
 	return topics
 }
 
-// Cursor returns the place up to which everything has been delivered: the one
-// to come back with.
+// Cursor returns the position up to which everything has been delivered, to
+// resume from.
 func (s *Subscription) Cursor() Cursor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *Subscription) isClosed() bool {
 	}
 }
 
-// rouse makes Next look for news.
+// rouse makes Next look for new entries.
 func (s *Subscription) rouse() {
 	select {
 	case s.woken <- struct{}{}:
@@ -205,11 +205,11 @@ func (s *Subscription) rouse() {
 	}
 }
 
-// Next returns the next entry, once there is one. Errors: ctx's cause, or
+// Next waits for the next entry and returns it. Errors: ctx's cause, or
 // [ErrClosed].
 func (s *Subscription) Next(ctx context.Context) (Entry, error) {
 	for {
-		ended := s.feed.over() // asked before looking: what was put before the end is found
+		ended := s.feed.isClosed() // checked before take, which then finds what was published before Close
 		if e, ok := s.take(); ok {
 			return e, nil
 		}
@@ -227,7 +227,7 @@ func (s *Subscription) Next(ctx context.Context) (Entry, error) {
 	}
 }
 
-func (f *Feed) over() bool {
+func (f *Feed) isClosed() bool {
 	select {
 	case <-f.done:
 		return true
@@ -236,7 +236,7 @@ func (f *Feed) over() bool {
 	}
 }
 
-// matches reports whether the follow is about an entry of its index.
+// matches reports whether an entry of the index matches the follow's topic.
 func (w *follow) matches(e *entry) bool {
 	return w.index.key.class != "events" || sentinels.MatchEvent(w.pattern, e.event)
 }

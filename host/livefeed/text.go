@@ -16,14 +16,14 @@ type streamKey struct {
 	path string
 }
 
-// A stream is a model's text on its way in. Its first piece becomes an entry at
-// once, so that a watcher sees the model begin; what follows is gathered.
+// A stream is a model's text that is being produced. Its first piece becomes an
+// entry at once, so that a client sees the model begin. The rest is gathered.
 type stream struct {
 	progress runtime.Progress // the first of the pieces that are gathered
 	text     []byte
 }
 
-// gather takes in a piece of text. The caller holds f.mu.
+// gather adds a piece of text to its stream. The caller holds f.mu.
 func (f *Feed) gather(p runtime.Progress) {
 	if f.closed {
 		return
@@ -33,7 +33,7 @@ func (f *Feed) gather(p runtime.Progress) {
 	if s == nil {
 		f.streams[k] = &stream{}
 		f.putProgress(p)
-		f.nudge() // also where nobody follows: the stream's time begins
+		f.signalWake() // also without followers: the stream's timer starts
 		return
 	}
 	if len(s.text) == 0 {
@@ -41,12 +41,12 @@ func (f *Feed) gather(p runtime.Progress) {
 	}
 	s.text = append(s.text, p.Message...)
 	if len(s.text) >= maxGathered {
-		f.say(s)
+		f.putText(s)
 	}
 }
 
-// flush makes entries of the text that comes before p: of p's step, or of the
-// whole run where p is about that. The caller holds f.mu.
+// flush publishes the gathered text that precedes p: that of p's step, or of the
+// whole run if p is about the run. The caller holds f.mu.
 func (f *Feed) flush(p runtime.Progress) {
 	if len(f.streams) == 0 {
 		return
@@ -54,7 +54,7 @@ func (f *Feed) flush(p runtime.Progress) {
 	if p.Path != "" {
 		k := streamKey{p.Run, p.Path}
 		if s := f.streams[k]; s != nil {
-			f.say(s)
+			f.putText(s)
 			delete(f.streams, k)
 		}
 		return
@@ -64,7 +64,7 @@ func (f *Feed) flush(p runtime.Progress) {
 
 func (f *Feed) flushAll() { f.flushWhere(func(streamKey) bool { return true }) }
 
-// flushWhere ends the streams that fit, in a fixed order.
+// flushWhere ends the streams that match, in a fixed order.
 func (f *Feed) flushWhere(fits func(streamKey) bool) {
 	var ended []streamKey
 	for k := range f.streams {
@@ -76,26 +76,25 @@ func (f *Feed) flushWhere(fits func(streamKey) bool) {
 		return slices.Compare([]string{string(a.run), a.path}, []string{string(b.run), b.path})
 	})
 	for _, k := range ended {
-		f.say(f.streams[k])
+		f.putText(f.streams[k])
 		delete(f.streams, k)
 	}
 }
 
-// tick makes entries of all that was gathered, and forgets the streams that
-// have been silent since the last tick: the next piece starts one anew. The
-// caller holds f.mu.
+// tick publishes all gathered text and deletes the streams without text since
+// the last tick; their next piece starts a new one. The caller holds f.mu.
 func (f *Feed) tick() {
 	for k, s := range f.streams {
 		if len(s.text) == 0 {
 			delete(f.streams, k)
 			continue
 		}
-		f.say(s)
+		f.putText(s)
 	}
 }
 
-// say makes an entry of what a stream has gathered.
-func (f *Feed) say(s *stream) {
+// putText publishes the gathered text of a stream as an entry.
+func (f *Feed) putText(s *stream) {
 	if len(s.text) == 0 {
 		return
 	}

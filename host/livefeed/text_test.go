@@ -14,7 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
-func say(run, path, text string) runtime.Progress {
+func textOf(run, path, text string) runtime.Progress {
 	p := step(run, run, "text")
 	p.Path, p.Message = path, text
 	return p
@@ -52,35 +52,35 @@ func TestTextIsGathered(t *testing.T) {
 				t.Errorf("%s: %s", what, diff)
 			}
 		}
-		f.Progress(say("a", "0", "He"))
+		f.Progress(textOf("a", "0", "He"))
 		expect("the first piece comes at once", "0 text He")
-		f.Progress(say("a", "0", "llo"))
-		f.Progress(say("a", "0", ", "))
-		f.Progress(say("a", "1", "other"))
+		f.Progress(textOf("a", "0", "llo"))
+		f.Progress(textOf("a", "0", ", "))
+		f.Progress(textOf("a", "1", "other"))
 		expect("the rest waits, another step's does not", "1 text other")
 		time.Sleep(101 * time.Millisecond)
 		expect("until its time", "0 text llo,")
-		f.Progress(say("a", "0", "world"))
-		f.Progress(say("a", "1", "!"))
+		f.Progress(textOf("a", "0", "world"))
+		f.Progress(textOf("a", "1", "!"))
 		end := step("a", "a", "call.end")
 		f.Progress(end)
-		expect("or until its step goes on; 1 was silent so long that it begins anew", "1 text !", "0 text world", "0 call.end")
-		f.Progress(say("a", "1", "?"))
+		expect("or until its step goes on; 1 was silent so long that it begins again", "1 text !", "0 text world", "0 call.end")
+		f.Progress(textOf("a", "1", "?"))
 		status := step("a", "a", "status")
 		status.Path = ""
 		f.Progress(status)
 		expect("or the run does", "1 text ?", "status")
-		f.Progress(say("a", "0", "x"))
-		f.Progress(say("a", "0", strings.Repeat("y", 5000)))
+		f.Progress(textOf("a", "0", "x"))
+		f.Progress(textOf("a", "0", strings.Repeat("y", 5000)))
 		expect("or there is much of it", "0 text x", "0 text "+strings.Repeat("y", 5000))
-		f.Progress(say("a", "0", "z"))
+		f.Progress(textOf("a", "0", "z"))
 		f.Close()
 		expect("nothing is lost at the end", "0 text z")
 	})
 }
 
 // TestTextGoesFirst has a model that talks more than the ring can hold. What
-// steps do stays; of the text, readers are told how much has gone.
+// steps report stays; for the text, readers get a count of what was dropped.
 func TestTextGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := livefeed.New(livefeed.Options{Entries: 40})
@@ -95,7 +95,7 @@ func TestTextGoesFirst(t *testing.T) {
 			p.Message = fmt.Sprint(i)
 			f.Progress(p)
 			for range 2 {
-				f.Progress(say("a", "1", "talk"))
+				f.Progress(textOf("a", "1", "talk"))
 				time.Sleep(time.Second) // ends the stream: the next piece is an entry at once
 				synctest.Wait()
 			}

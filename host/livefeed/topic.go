@@ -8,7 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// The topics that are one each.
+// Topics without an id or a pattern.
 const (
 	TopicRuns      = "runs"
 	TopicSentinels = "sentinels"
@@ -23,8 +23,8 @@ func RunTopic(run sentinels.RunID) string { return "run:" + string(run) }
 // TreeTopic is the topic of a root run and all its descendants.
 func TreeTopic(root sentinels.RunID) string { return "run:" + string(root) + "/tree" }
 
-// EventTopic is the topic under which an event is published, and with a pattern
-// in place of the name the one to subscribe to.
+// EventTopic is the topic of an event. Subscriptions may use a pattern in place
+// of the name.
 func EventTopic(name string) string { return "events:" + name }
 
 // MaxTopics bounds the topics of one subscription.
@@ -33,14 +33,14 @@ const MaxTopics = 256
 // maxPattern bounds an event pattern, in bytes.
 const maxPattern = 256
 
-// key names an index of the feed. All events share one: readers with patterns
-// sort out what fits, since events are few beside what runs tell.
+// key identifies an index of the feed. All events share one, and readers with
+// patterns filter it: events are few compared with the progress of runs.
 type key struct {
 	class string // the topic itself, or "run", "tree", "events"
 	id    string // of the run
 }
 
-// keyOf returns the index that a published topic goes to.
+// keyOf returns the key of the index of a topic.
 func keyOf(topic string) key {
 	if rest, ok := strings.CutPrefix(topic, "run:"); ok {
 		if id, ok := strings.CutSuffix(rest, "/tree"); ok {
@@ -64,8 +64,7 @@ func (k key) overlaps(o key) bool {
 	return k.class != "run" || o.class != "run" || k.id == o.id
 }
 
-// CheckTopic says what is wrong with a topic that somebody wants to subscribe
-// to. Its error is an *abi.Error.
+// CheckTopic returns an *abi.Error if topic is not one to subscribe to.
 func CheckTopic(topic string) error {
 	switch topic {
 	case TopicRuns, TopicSentinels, TopicTriggers, TopicPlugins, TopicHealth:
@@ -75,15 +74,15 @@ func CheckTopic(topic string) error {
 		if id := strings.TrimSuffix(rest, "/tree"); validID(id) {
 			return nil
 		}
-		return badTopic(topic, "the run's id is not one")
+		return badTopic(topic, "invalid run id")
 	}
 	if pattern, ok := strings.CutPrefix(topic, "events:"); ok {
 		if len(pattern) <= maxPattern && sentinels.ValidPattern(pattern) {
 			return nil
 		}
-		return badTopic(topic, "the pattern is not one: segments between colons, * for one, ** at the end for the rest")
+		return badTopic(topic, "invalid pattern: want segments between colons, * for one, ** at the end for the rest")
 	}
-	return badTopic(topic, "no such topic")
+	return badTopic(topic, "unknown topic")
 }
 
 func badTopic(topic, why string) error {
@@ -91,8 +90,8 @@ func badTopic(topic, why string) error {
 		Hint: "topics are run:ID, run:ID/tree, runs, sentinels, triggers, events:PATTERN, plugins, health"}
 }
 
-// validID accepts what a run id can be made of, without asking whether there is
-// such a run: one may watch for what is about to start.
+// validID checks the form of a run id. The run need not exist: a client may
+// subscribe to a run that is about to start.
 func validID(id string) bool {
 	if id == "" || len(id) > 64 {
 		return false
@@ -111,9 +110,9 @@ type index struct {
 	key       key
 	items     queue[*entry]
 	dropped   uint64 // how many have left the ring: the ordinal of the first in items
-	lastGone  uint64 // the number of the newest that left
-	born      uint64 // the feed's newest number when the index was made: it knows nothing older
-	dirty     bool   // in the feed's list of those whose followers are to be woken
+	lastGone  uint64 // the number of the newest that left the ring
+	born      uint64 // the feed's newest number when the index was created: it has no older entries
+	dirty     bool   // in Feed.dirty
 	followers map[*Subscription]int
 }
 
@@ -130,14 +129,14 @@ func (x *index) after(seq uint64) uint64 {
 	return x.dropped + uint64(low)
 }
 
-// lostSince bounds how many of the index's entries with numbers above seq have
-// left the ring, of which the newest to leave was gone.
+// lostSince returns an upper bound of the index's entries after seq that have
+// left the ring. gone is the number of the newest entry that left the ring.
 func (x *index) lostSince(seq, gone uint64) uint64 {
 	var n uint64
 	if x.lastGone > seq {
 		n = x.dropped
 	}
-	if before := min(x.born, gone); before > seq { // an index that was forgotten meanwhile
+	if before := min(x.born, gone); before > seq { // the index may have been deleted and created again
 		n += before - seq
 	}
 	return n

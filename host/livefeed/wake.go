@@ -2,25 +2,24 @@ package livefeed
 
 import "time"
 
-// crowd is how many readers may be woken at once without a rest after it; rest
-// is how long publishing goes on before a crowd is woken again. A thousand
-// watchers of a busy topic then cost a few wake-ups a reader and rest, each for
-// a batch, rather than one for every entry.
+// After waking more than wakeBurst readers at once, the feed waits for wakePause.
+// With a thousand readers of a busy topic, each then wakes once for a batch
+// rather than for every entry.
 const (
-	crowd = 64
-	rest  = 2 * time.Millisecond
+	wakeBurst = 64
+	wakePause = 2 * time.Millisecond
 )
 
-// nudge tells the feed's goroutine that there is something to do.
-func (f *Feed) nudge() {
+// signalWake wakes the feed's goroutine.
+func (f *Feed) signalWake() {
 	select {
 	case f.signal <- struct{}{}:
-	default: // it has been told and has not looked yet
+	default: // already signaled
 	}
 }
 
-// wake is the feed's goroutine, from New to Close: it wakes readers, and makes
-// entries of gathered text.
+// wake is the feed's goroutine, from New to Close: it wakes readers and publishes
+// gathered text.
 func (f *Feed) wake() {
 	defer close(f.ended)
 	timer := time.NewTimer(f.opt.TextEvery)
@@ -48,15 +47,15 @@ func (f *Feed) wake() {
 		for _, s := range readers {
 			s.rouse()
 		}
-		if len(readers) > crowd {
-			time.Sleep(rest)
+		if len(readers) > wakeBurst {
+			time.Sleep(wakePause)
 		}
-		clear(readers) // a reader that has left is not kept alive
+		clear(readers) // keep no closed subscription alive
 	}
 }
 
-// waiting appends the readers that have news, and says whether text is being
-// gathered.
+// waiting appends the readers that have new entries, and reports whether text is
+// being gathered.
 func (f *Feed) waiting(readers []*Subscription) ([]*Subscription, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,7 +36,7 @@ func TestInEnvironment(t *testing.T) {
 		{"acme_api_key=" + long, []string{long}},
 		{"POSTGRES_PASSWORD=postgres", nil},
 		{"ACME_TOKEN=" + long[:15], nil},
-		// What is no secret, or only says where one is.
+		// Not a secret, or only the location of one.
 		{"AWS_REGION=eu-central-1-is-long", nil},
 		{"AWS_PROFILE=production-profile", nil},
 		{"GOOGLE_APPLICATION_CREDENTIALS=/home/me/service-account.json", nil},

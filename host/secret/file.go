@@ -18,7 +18,7 @@ func (s *Source) readFile(name, path string) (string, error) {
 		return "", missing(name)
 	}
 	if errors.Is(err, regularfile.ErrKind) {
-		return "", unusable(name, "is in what is no regular file", "name the file that holds the value alone")
+		return "", unusable(name, "is not in a regular file", "name a file that contains only the value")
 	}
 	if abi.CodeOf(err) == abi.Denied {
 		return "", unusable(name, "is in a file that others may read or change", "sentinel doctor names the file or folder, and how to mend it")

@@ -4,5 +4,5 @@ package secret
 
 import "io/fs"
 
-// othersMay cannot be told from modes here; the folder's own rights have to do.
+// othersMay is always false, because this system has no Unix modes.
 func othersMay(fs.FileInfo) bool { return false }

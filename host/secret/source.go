@@ -64,7 +64,7 @@ func (s *Source) Value(name string) (string, error) {
 	case len(value) > maxValue:
 		return "", unusable(name, fmt.Sprintf("has more than %d KiB", maxValue>>10), "give the name another value")
 	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-		return "", unusable(name, "is no text", "encode it, as base64 perhaps")
+		return "", unusable(name, "is not text", "encode it, for example as base64")
 	}
 	if err := s.opt.Redactor.Register(value); err != nil {
 		return "", unusable(name, "is too short to be kept out of what is written", "use one of at least 8 bytes")
@@ -73,7 +73,7 @@ func (s *Source) Value(name string) (string, error) {
 }
 
 // Learn makes the redactor know what those of the secrets hold that can be
-// read. It is for what is about to be shown to somebody who may have used them.
+// read. It is for what is about to be shown to a caller that may have used them.
 func (s *Source) Learn(names ...string) {
 	for _, name := range names {
 		_, _ = s.Value(name) // what cannot be read cannot have been used either

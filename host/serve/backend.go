@@ -7,8 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 )
 
-// commands is the registry as the API calls it: every call is a person's, has
-// the workspace, and gets the store where the command needs it.
+// commands is the command registry for the API.
 type commands Server
 
 // List returns every command, by name.
@@ -19,7 +18,7 @@ func (c *commands) Lookup(name string) (command.Command, bool) {
 	return c.host.Commands().Lookup(name)
 }
 
-// Call carries a command out.
+// Call executes a command, with the workspace, and the store if it needs it.
 func (c *commands) Call(ctx context.Context, call *command.Call) (json.RawMessage, error) {
 	return c.host.CallAs(ctx, call)
 }

@@ -1,7 +1,8 @@
-// Package serve is the PROCESS as a service: it loads the sentinels of a
-// watched folder, arms their triggers, carries on every run that is not over,
-// and answers the API, until it is asked to end.
+// Package serve runs the host as a server: it loads the sentinels of a watched
+// folder, arms their triggers, resumes unfinished runs and serves the API, until
+// it is shut down.
 //
-// [Open] makes a [Server], [Server.Run] is its life, [Server.Handler] is the API
-// for a program that listens itself. `sentinel serve` is little more than that.
+// [Open] returns a [Server], [Server.Run] runs it, and [Server.Handler] is the
+// API for a program with a listener of its own. `sentinel serve` is a thin
+// wrapper around this package.
 package serve

@@ -7,12 +7,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// files keep definitions and their files the same when commands edit them: what
-// was written into a file meanwhile counts first, and what was edited goes back
-// into it.
+// files synchronizes definitions with their files when commands edit them: a
+// change of the file is read before the edit, and the edit is written to it
+// afterwards.
 type files Server
 
-// Sync takes up what changed in the file of a definition.
+// Sync reads the file of a definition if it has changed.
 func (f *files) Sync(ctx context.Context, id sentinels.ID) error {
 	if f.folder == nil {
 		return nil // the server opens, nothing is watched yet
@@ -20,8 +20,8 @@ func (f *files) Sync(ctx context.Context, id sentinels.ID) error {
 	return f.folder.Sync(ctx, id)
 }
 
-// regrant has plugins asked about again, with the files of plugins and the
-// definitions that use them.
+// regrant applies changed grants to the plugins, and to the definitions that use
+// them.
 func (s *Server) regrant(ctx context.Context) error {
 	if s.folder == nil {
 		return nil // the server opens, and no plugin is loaded yet

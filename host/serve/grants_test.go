@@ -116,7 +116,7 @@ func TestGrantsWhileServing(t *testing.T) {
 		t.Errorf("while the second version waits %s serves, want %s", digest, one.Digest)
 	}
 	l.decide("allow", map[string]any{"name": "ask", "digest": l.asker().Next.Digest})
-	approved := time.Now() // the trace may be some passes behind, so they are told by their times
+	approved := time.Now() // the trace may be some iterations behind, so they are distinguished by their times
 	two := l.asker()
 	if two.Version != "2" || two.State != plugin.Live {
 		t.Fatalf("allowed, the second version is %+v", two)
@@ -175,7 +175,7 @@ func TestDeathAfterAllow(t *testing.T) {
 		if err := store.Set(t.Context(), grant.Entry{Name: p.Name, Digest: p.Digest, File: p.Source, By: "t", Grant: plugin.Grant{Allow: p.Permissions}}); err != nil {
 			t.Fatal(err)
 		}
-		os.Exit(7) // without a word to anybody, as a crash is
+		os.Exit(7) // like a crash, without a graceful shutdown
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDeathAfterAllow$")
 	cmd.Env = append(os.Environ(), "GRANT_AND_DIE="+project, "GRANT_HOME="+os.Getenv("XDG_CONFIG_HOME"))

@@ -6,10 +6,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
-// observer hands on what the engine tells: to the feed for whoever watches, to
-// the figures, and to the traces. None of them blocks.
+// observer passes the engine's reports to the live feed, the metrics and the
+// traces, and to the observer of the options. None of them may block.
 func (s *Server) observer() runtime.Observer {
-	told := s.opt.Host.Observer
+	next := s.opt.Host.Observer
 	return runtime.Observer{
 		Progress: func(p runtime.Progress) {
 			s.feed.Progress(p)
@@ -17,8 +17,8 @@ func (s *Server) observer() runtime.Observer {
 			if s.tracer != nil {
 				s.tracer.Progress(p)
 			}
-			if told.Progress != nil {
-				told.Progress(p)
+			if next.Progress != nil {
+				next.Progress(p)
 			}
 		},
 		Definition: func(c runtime.DefinitionChange) {
@@ -27,8 +27,8 @@ func (s *Server) observer() runtime.Observer {
 				kind = "deleted"
 			}
 			s.feed.Publish(livefeed.TopicSentinels, kind, c)
-			if told.Definition != nil {
-				told.Definition(c)
+			if next.Definition != nil {
+				next.Definition(c)
 			}
 		},
 		Health: func(h runtime.Health) {
@@ -37,21 +37,21 @@ func (s *Server) observer() runtime.Observer {
 				kind = "unwell" // the engine has logged it
 			}
 			s.feed.Publish(livefeed.TopicHealth, kind, h)
-			if told.Health != nil {
-				told.Health(h)
+			if next.Health != nil {
+				next.Health(h)
 			}
 		},
 		Plugin: func(p plugin.Info) {
 			s.feed.Publish(livefeed.TopicPlugins, string(p.State), p)
-			if told.Plugin != nil {
-				told.Plugin(p)
+			if next.Plugin != nil {
+				next.Plugin(p)
 			}
 		},
 		Trigger: func(f runtime.TriggerFired) {
 			s.feed.Publish(livefeed.TopicTriggers, string(f.Outcome), f)
 			s.metrics.Trigger(f.Type, string(f.Outcome))
-			if told.Trigger != nil {
-				told.Trigger(f)
+			if next.Trigger != nil {
+				next.Trigger(f)
 			}
 		},
 	}

@@ -14,18 +14,18 @@ type Options struct {
 	// such as the address are overridden by its field Set: {"serve.listen": ""}
 	// opens no port at all, for programs that mount [Server.Handler].
 	Host host.Options
-	// Tokens are further bearer tokens that the API takes. Default: only that of
+	// Tokens are further bearer tokens that the API accepts. Default: only that of
 	// the state folder.
 	Tokens []string
 	// Kinds are further kinds of triggers. Default: only the usual ones.
 	Kinds triggers.Set
-	// Version is the program's, told to clients. Default "dev".
+	// Version is the program's version, sent to clients. Default "dev".
 	Version string
-	// Ready is called once everything is up: files are loaded, runs are carried
-	// on, triggers are armed and the address is open. Default: nobody is told.
+	// Ready is called once files are loaded, runs are resumed, triggers are armed
+	// and the address is open. Default none.
 	Ready func(Start)
-	// Stopping is called when the server begins to end. Default: nobody is told.
+	// Stopping is called when the shutdown begins. Default none.
 	Stopping func()
-	// Logger takes what concerns the process. Default: [host.Options.Logger].
+	// Logger receives the process log. Default: [host.Options.Logger].
 	Logger *slog.Logger
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
-// A Start says what Run found and began with.
+// A Start is the result of the server's start, for [Options.Ready].
 type Start struct {
-	URL      string           // of the API, empty without a port of its own
+	URL      string           // of the API, empty without a port
 	PID      int              //
-	Unclean  bool             // the process before this one did not end by itself
-	Recovery runtime.Recovery // the runs that were not over
+	Unclean  bool             // the previous process crashed or was killed
+	Recovery runtime.Recovery // of the unfinished runs
 	Files    int              // definitions of the watched folders
-	Problems int              // files that hold none
+	Problems int              // files with problems
 	Took     time.Duration    // from Run's call until everything was up
 }
 
-// Run carries on every run that is not over, arms triggers, watches the folder
-// and listens, until ctx ends. Then it drains: nothing fires any more, steps
-// under way get the configured time to come to their end, what is left is cut
-// off, and the store is closed. Run returns nil for an end that left nothing in
-// doubt. The API answers until then, and says that it is stopping.
+// Run resumes every unfinished run, arms triggers, watches the folder and
+// listens, until ctx ends. Then it shuts down gracefully: it disarms triggers,
+// gives active steps the configured grace period, interrupts what is left and
+// closes the store. Until then the API answers, and reports that it is stopping.
+// Run returns nil if nothing was left in doubt.
 func (s *Server) Run(ctx context.Context) error {
 	var err error
 	ran := false
@@ -40,7 +40,7 @@ func (s *Server) Run(ctx context.Context) error {
 		err = s.run(ctx)
 	})
 	if !ran {
-		return errors.New("run server: it runs already, or is closed")
+		return errors.New("run server: it is already running, or closed")
 	}
 	return errors.Join(err, s.Close())
 }
@@ -54,11 +54,11 @@ func (s *Server) run(ctx context.Context) error {
 			return err
 		}
 	}
-	// What goes on beside the engine has a context that ends after the drain.
+	// The context of what runs beside the engine; it ends after the drain.
 	beside, end := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
 	defer func() {
-		s.sockets.Close() // else the port waits for watchers, who never go by themselves
+		s.sockets.Close() // otherwise the port waits for WebSocket clients, which do not leave by themselves
 		end()
 		work.Wait()
 	}()
@@ -74,7 +74,7 @@ func (s *Server) run(ctx context.Context) error {
 	if port != nil {
 		work.Go(func() { fail("listen", port.Run(beside)) })
 	}
-	work.Go(func() { s.tellEvents(beside) })
+	work.Go(func() { s.publishEvents(beside) })
 	work.Go(func() { s.retrySocket(beside) })
 	folder, unwatch := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -107,9 +107,9 @@ func (s *Server) run(ctx context.Context) error {
 	return errors.Join(err, s.drain())
 }
 
-// begin brings everything up in the order in which it depends on each other:
-// files first, so that runs go on with the newest revisions; runs before
-// triggers, so that what fires finds the runs that are on.
+// begin starts the parts in the order of their dependencies: files first, so that
+// runs continue with the newest revisions; runs before triggers, so that overlap
+// policies see the active runs.
 func (s *Server) begin(ctx context.Context, failed <-chan error) (Start, error) {
 	rt := s.host.Runtime()
 	start := Start{PID: os.Getpid(), Unclean: rt.Unclean()}
@@ -132,7 +132,7 @@ func (s *Server) begin(ctx context.Context, failed <-chan error) (Start, error) 
 		return start, fmt.Errorf("resume runs: %w", err)
 	}
 	for _, f := range start.Recovery.Failed {
-		s.log.Error("run cannot go on", "run", f.Run, "error", f.Error)
+		s.log.Error("run cannot be resumed", "run", f.Run, "error", f.Error)
 	}
 	if err := rt.Arm(ctx); err != nil {
 		return start, fmt.Errorf("arm triggers: %w", err)
@@ -140,7 +140,7 @@ func (s *Server) begin(ctx context.Context, failed <-chan error) (Start, error) 
 	return start, nil
 }
 
-// drain ends the engine's part in the order: triggers, steps, the rest.
+// drain disarms triggers, waits for steps, then interrupts what is left.
 func (s *Server) drain() error {
 	rt := s.host.Runtime()
 	rt.Disarm()
@@ -150,6 +150,6 @@ func (s *Server) drain() error {
 }
 
 func (s *Server) listen(ctx context.Context, addr string) (*api.Server, error) {
-	settled := s.host.Settings().Serve
-	return s.api.Listen(ctx, api.ListenOptions{Addr: addr, CertFile: settled.TLSCert, KeyFile: settled.TLSKey, TLSElsewhere: settled.TLSElsewhere})
+	settings := s.host.Settings().Serve
+	return s.api.Listen(ctx, api.ListenOptions{Addr: addr, CertFile: settings.TLSCert, KeyFile: settings.TLSKey, TLSElsewhere: settings.TLSElsewhere})
 }

@@ -201,7 +201,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// TestSecondProcess is told who has the store.
+// TestSecondProcess checks that the error names the owner of the store.
 func TestSecondProcess(t *testing.T) {
 	project := t.TempDir()
 	begin(t, project)

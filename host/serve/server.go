@@ -28,13 +28,13 @@ import (
 	watch "github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
-// A Server is the host process as a value. It has the store of its state folder
-// from Open to Close.
+// A Server is a host with its API, live feed and watched folder. It owns the
+// store of its state folder from Open to Close.
 //
 // # Concurrency
 //
-// Run is called once. Everything else may be called at any time by anyone; Close
-// may come more than once and ends a Run that is on.
+// Run may be called once. All other methods are safe for concurrent use. Close
+// may be called more than once, and ends an active Run.
 type Server struct {
 	opt     Options
 	log     *slog.Logger
@@ -42,15 +42,15 @@ type Server struct {
 	feed    *livefeed.Feed
 	sockets *livefeed.Sockets
 	metrics *metrics.Metrics
-	tracer  *tracing.Tracer // nil unless traces are wanted
-	folder  *foldersync.Reload
+	tracer  *tracing.Tracer // nil unless tracing is configured
+	folder  *foldersync.Syncer
 	api     *api.API
 	state   state
 
 	socketMu sync.Mutex
-	socket   *control.Server // nil until there is space for it, and once it is closed
+	socket   *control.Server // nil until there is disk space for it, and once it is closed
 
-	life  context.Context // of Run; ended by Close
+	life  context.Context // of Run; canceled by Close
 	stop  context.CancelFunc
 	ended chan struct{} // closed when Run has ended, or never begins
 	begun sync.Once
@@ -58,9 +58,9 @@ type Server struct {
 	err   error
 }
 
-// Open takes the store and readies everything; nothing runs, fires or listens
-// on a port before [Server.Run], but the socket in the state folder answers.
-// When another process has the store, errors.Is(err, runtime.ErrHeld) holds.
+// Open opens the store and prepares the server. Nothing runs, fires or listens on
+// a port before [Server.Run], but the control socket answers. If another process
+// has the store, the error is [runtime.ErrHeld].
 func Open(ctx context.Context, opt Options) (*Server, error) {
 	if opt.Logger == nil {
 		opt.Logger = opt.Host.Logger
@@ -80,7 +80,7 @@ func Open(ctx context.Context, opt Options) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context) (err error) {
-	s.metrics = metrics.New(s.figures())
+	s.metrics = metrics.New(s.gauges())
 	opt := s.opt.Host
 	if opt.Settings == nil {
 		if opt.Settings, err = config.Load(config.Options{File: opt.Config, Getenv: opt.Getenv, Flags: opt.Set}); err != nil {
@@ -94,7 +94,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	opt.Watched, opt.Regrant = true, s.regrant
 	opt.Files = (*files)(s)
 	if !trust.Supported {
-		s.log.Warn("who may write definitions, plugins and the state is not checked: this system has no Unix modes")
+		s.log.Warn("permissions of definitions, plugins and the state are not checked: this system has no Unix modes")
 	}
 	if s.host, err = host.Open(ctx, opt); err != nil {
 		return err
@@ -103,8 +103,8 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.sockets = livefeed.Handler(livefeed.HandlerOptions{
-		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: watchers(),
-		AllowedOrigins: func(*http.Request) bool { return true }, // the API's guard has judged already
+		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: maxSockets(),
+		AllowedOrigins: func(*http.Request) bool { return true }, // the API's guard has checked the origin
 	})
 	if s.api, err = s.openAPI(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	return err
 }
 
-// openSocket puts the control socket into the state folder.
+// openSocket opens the control socket.
 func (s *Server) openSocket() error {
 	s.socketMu.Lock()
 	defer s.socketMu.Unlock()
@@ -132,7 +132,7 @@ func (s *Server) openSocket() error {
 	return nil
 }
 
-// closeSocket takes the control socket away.
+// closeSocket closes and removes the control socket.
 func (s *Server) closeSocket() error {
 	s.socketMu.Lock()
 	defer s.socketMu.Unlock()
@@ -144,10 +144,10 @@ func (s *Server) closeSocket() error {
 	return err
 }
 
-// socketRetry is the time between two tries to make the socket.
+// socketRetry is the time between attempts to open the socket.
 const socketRetry = time.Second
 
-// retrySocket makes the socket once there is space, until ctx ends.
+// retrySocket retries to open the socket until it is open or ctx ends.
 func (s *Server) retrySocket(ctx context.Context) {
 	for {
 		s.socketMu.Lock()
@@ -164,26 +164,26 @@ func (s *Server) retrySocket(ctx context.Context) {
 	}
 }
 
-// openAPI makes the API over this server's parts.
+// openAPI creates the API of this server.
 func (s *Server) openAPI() (*api.API, error) {
-	settled := s.host.Settings().Serve
+	settings := s.host.Settings().Serve
 	tokens, err := s.tokens()
 	if err != nil {
 		return nil, err
 	}
 	return api.New(api.Options{
-		Commands: (*commands)(s), Tokens: tokens, NoAuth: settled.NoAuth, Hosts: settled.Hosts,
+		Commands: (*commands)(s), Tokens: tokens, NoAuth: settings.NoAuth, Hosts: settings.Hosts,
 		Hooks: s.host.Runtime(), Feed: s.sockets, Metrics: s.metrics.Handler(), Logs: s.openLog,
 		Health: s.health, Ready: s.ready, Version: s.opt.Version, Logger: s.log,
 		Observe: func(o api.Observation) { s.metrics.HTTP(o.Route, o.Status, o.Duration) },
 	})
 }
 
-// Handler is the API for programs that listen themselves. It asks for tokens
-// and checks Host and Origin as it does on a port of its own.
+// Handler returns the API for programs with a listener of their own. It requires
+// tokens and checks Host and Origin, as on the server's port.
 func (s *Server) Handler() http.Handler { return s.api.Handler() }
 
-// Host returns what the server has open: the engine, the commands.
+// Host returns the host that the server has open.
 func (s *Server) Host() *host.Host { return s.host }
 
 // Token returns the bearer token of the API.
@@ -193,8 +193,8 @@ func (s *Server) tokenStore() api.TokenStore {
 	return api.TokenStore{State: s.host.State(), Trust: s.host.Trust()}
 }
 
-// Close ends Run, if it is on, as a context that ends does, and lets go of the
-// store. It is idempotent.
+// Close ends an active Run, as the end of its context does, and closes the store.
+// It is idempotent.
 func (s *Server) Close() error {
 	s.stop()
 	s.begun.Do(func() { close(s.ended) })
@@ -206,7 +206,7 @@ func (s *Server) Close() error {
 			errs = append(errs, s.host.Close())
 		}
 		if s.tracer != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+			ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 			errs = append(errs, s.tracer.Close(ctx))
 			cancel()
 		}
@@ -219,20 +219,20 @@ func (s *Server) Close() error {
 	return s.err
 }
 
-// openLog opens what a run told.
+// openLog opens the log of a run.
 func (s *Server) openLog(run sentinels.RunID) (io.ReadCloser, error) {
 	f, _, err := regularfile.Open(s.host.RunLog(run))
 	return f, err
 }
 
-// watchers is how many clients may follow the live feed at once: three quarters of
-// the connections that the API's port takes, so that requests always find one.
-func watchers() int { return api.MaxConns() * 3 / 4 }
+// maxSockets is how many clients may follow the live feed at once: three quarters
+// of the connections of the API's port, so that some are left for requests.
+func maxSockets() int { return api.MaxConns() * 3 / 4 }
 
-// flushTime is how long the last traces may take to their collector.
-const flushTime = 3 * time.Second
+// flushTimeout bounds the export of the last traces at the end.
+const flushTimeout = 3 * time.Second
 
-// openTracer makes the traces, if somebody wants them.
+// openTracer returns a tracer, or nil if tracing is not configured.
 func (s *Server) openTracer(endpoint string) (*tracing.Tracer, error) {
 	getenv := s.opt.Host.Getenv
 	if getenv == nil {
@@ -242,7 +242,7 @@ func (s *Server) openTracer(endpoint string) (*tracing.Tracer, error) {
 		if value := getenv(name); value != "" || name != "OTEL_EXPORTER_OTLP_ENDPOINT" {
 			return value
 		}
-		return endpoint // the setting stands below the variables that everybody knows
+		return endpoint // the variables of OpenTelemetry override the setting
 	})
 	if err != nil || !wanted {
 		return nil, err
@@ -251,10 +251,11 @@ func (s *Server) openTracer(endpoint string) (*tracing.Tracer, error) {
 	return tracing.New(opt)
 }
 
-// openFolder makes what follows the folders with definitions and plugins.
-func (s *Server) openFolder() (*foldersync.Reload, error) {
+// openFolder returns the synchronization of the folders with definitions and
+// plugins.
+func (s *Server) openFolder() (*foldersync.Syncer, error) {
 	if err := os.MkdirAll(filepath.Join(s.host.Dir(), "sentinels"), 0o755); runtime.IsDiskFull(err) {
-		s.log.Warn("there is no folder of definitions yet", "error", err) // one that is made later is watched
+		s.log.Warn("there is no folder of definitions yet", "error", err) // a folder that is created later is watched
 	} else if err != nil {
 		return nil, fmt.Errorf("make folder of definitions: %w", err)
 	}
@@ -273,10 +274,10 @@ func (s *Server) openFolder() (*foldersync.Reload, error) {
 	})
 }
 
-// runs are those that this process carries out, for people who want the store.
+// runs returns the active runs of this process, for users that want the store.
 func (s *Server) runs() []string {
 	var ids []string
-	for _, r := range s.live() {
+	for _, r := range s.activeRuns() {
 		ids = append(ids, string(r.ID))
 	}
 	return ids

@@ -7,7 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/api"
 )
 
-// state is where in its life the server is.
+// state is the phase of the server.
 type state struct{ phase atomic.Int32 }
 
 const (
@@ -19,8 +19,8 @@ const (
 func (s *state) up()       { s.phase.Store(phaseUp) }
 func (s *state) stopping() { s.phase.Store(phaseStopping) }
 
-// ready says whether new work is welcome: everything is up and nothing ends. A
-// server that cannot write takes none.
+// ready reports whether the server accepts work: it has started, is not stopping
+// and can write.
 func (s *Server) ready(ctx context.Context) api.Health {
 	switch s.state.phase.Load() {
 	case phaseStarting:
@@ -31,7 +31,7 @@ func (s *Server) ready(ctx context.Context) api.Health {
 	return s.health(ctx)
 }
 
-// health says whether the process does what it is there for.
+// health reports whether the process works.
 func (s *Server) health(context.Context) api.Health {
 	h := s.host.Runtime().Health()
 	if h.OK {

@@ -14,10 +14,10 @@ type tokens struct {
 }
 
 func (s *Server) tokens() (api.Tokens, error) {
-	// Commands of models can read much; the key to everything is not among it.
+	// Commands that models call can read many files: keep the token out of results.
 	file, err := s.tokenStore().Open(s.log, func(token string) {
 		if err := s.host.Redact(token); err != nil {
-			s.log.Error("the token cannot be kept out of what is written", "error", err)
+			s.log.Error("the token cannot be redacted", "error", err)
 		}
 	})
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *Server) tokens() (api.Tokens, error) {
 	return t, nil
 }
 
-// Valid compares digests, so that it takes the same time for every wrong token
-// of whatever length.
+// Valid compares digests, so that it takes the same time for all wrong tokens of
+// any length.
 func (t tokens) Valid(token string) bool {
 	sum, good := sha256.Sum256([]byte(token)), 0
 	for _, given := range t.given {

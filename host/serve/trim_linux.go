@@ -11,11 +11,10 @@ import (
 	"syscall"
 )
 
-// trim gives back what only the start needed: memory of the heap that is free
-// again, and pages of the program's own file, which the kernel maps sixteen at a
-// time around each one that is used. Those are clean copies of what is on the
-// disk; the ones in use come back one by one. A host that then waits for days
-// is about half as large.
+// trim returns memory that only the start needed to the system: free memory of
+// the heap, and pages of the executable, of which the kernel maps sixteen around
+// each page fault. Those are clean, and pages in use are faulted in again. The
+// resident size of an idle host is about half afterwards.
 func trim() error {
 	debug.FreeOSMemory()
 	exe, err := os.Readlink("/proc/self/exe")
@@ -39,11 +38,11 @@ func trim() error {
 type mapping struct{ from, to uintptr }
 
 // cleanMappings returns the mappings of a file that cannot be written and of
-// which no page differs from the file: only those can be given back safely.
+// which no page differs from the file: only those can be dropped safely.
 func cleanMappings(smaps []byte, file string) []mapping {
 	var list []mapping
 	var at mapping
-	open := false // at is of the file, and nothing speaks against it so far
+	open := false // at is of the file, and clean so far
 	flush := func() {
 		if open {
 			list = append(list, at)

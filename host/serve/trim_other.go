@@ -4,8 +4,8 @@ package serve
 
 import "runtime/debug"
 
-// trim gives back memory of the heap that only the start needed. Which pages of
-// the program's file can go is known on Linux only.
+// trim returns free memory of the heap to the system. Only on Linux are unused
+// pages of the executable known.
 func trim() error {
 	debug.FreeOSMemory()
 	return nil

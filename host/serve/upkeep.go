@@ -8,20 +8,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
-// trimAfter is how long after the start what only that needed is given back.
+// trimAfter is the time from the start to [trim].
 const trimAfter = 2 * time.Second
 
-// upkeep keeps the state folder within its bounds until ctx ends.
+// upkeep trims memory once and prunes runs regularly, until ctx ends.
 func (s *Server) upkeep(ctx context.Context) {
 	prune := ticks(s.host.Settings().Retention.Every.Std())
 	defer prune.Stop()
-	quiet := time.NewTimer(trimAfter)
-	defer quiet.Stop()
+	trimming := time.NewTimer(trimAfter)
+	defer trimming.Stop()
 	for {
 		select {
-		case <-quiet.C:
+		case <-trimming.C:
 			if err := trim(); err != nil {
-				s.log.Debug("memory of the start is kept", "error", err)
+				s.log.Debug("memory cannot be trimmed", "error", err)
 			}
 		case <-prune.C:
 			s.prune(ctx)
@@ -31,7 +31,7 @@ func (s *Server) upkeep(ctx context.Context) {
 	}
 }
 
-// prune lets go of runs that are over and older, more or larger than settled.
+// prune deletes ended runs beyond the configured retention.
 func (s *Server) prune(ctx context.Context) {
 	done, err := s.host.Prune(ctx, retention(s.host.Settings().Retention))
 	if err != nil && ctx.Err() == nil {
@@ -42,12 +42,12 @@ func (s *Server) prune(ctx context.Context) {
 	}
 }
 
-// retention returns the configured bounds as the engine has them.
+// retention converts the configured bounds.
 func retention(c config.Retention) runtime.Retention {
 	return runtime.Retention{MaxAge: c.Age.Std(), MaxRuns: c.Runs, MaxBytes: int64(c.Size), KeepFailed: float64(c.KeepFailed)}
 }
 
-// ticks is a ticker that never ticks for 0.
+// ticks returns a ticker, which never ticks if every is 0.
 func ticks(every time.Duration) *time.Ticker {
 	if every <= 0 {
 		t := time.NewTicker(time.Hour)

@@ -121,7 +121,7 @@ func TestWebhookNamesAreNotTold(t *testing.T) {
 			}
 		}
 	}
-	// Who knows the secret is told more.
+	// A client with the secret gets details.
 	for path, want := range map[string]string{"/v1/hooks/two": "name one of webhook-", "/v1/hooks/paused": "are paused"} {
 		if status, text := l.hook("POST", path, "{}", hookSecret); status == wantStatus || !strings.Contains(text, want) {
 			t.Errorf("%s with the secret: %d %s", path, status, text)

@@ -243,7 +243,7 @@ func served(t *testing.T, dir string, killed bool) (sentinel, workspace string, 
 // a state folder that only `run` has used is like this.
 func stripState(t *testing.T, state string) {
 	t.Helper()
-	for _, name := range []string{"token", "owner.sock", "files.json", "ballast", "blobs/tmp", "cache", "logs"} {
+	for _, name := range []string{"token", "control.sock", "files.json", "ballast", "blobs/tmp", "cache", "logs"} {
 		if err := os.RemoveAll(filepath.Join(state, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +285,7 @@ func comesBack(t *testing.T, s *server, workspace string, run sentinels.RunID, k
 	}
 	id := s.start(t, "hang")
 	s.untilRun(t, id, sentinels.StatusCompleted)
-	for _, name := range []string{"owner.sock", "files.json"} {
+	for _, name := range []string{"control.sock", "files.json"} {
 		name := filepath.Join(s.state, name)
 		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			if info, err := os.Stat(name); err == nil && (info.Size() > 0 || info.Mode().Type() == fs.ModeSocket) {

@@ -37,14 +37,14 @@ func echo(t testing.TB, version int) []byte {
 	return []byte(strings.Replace(string(code), `"version":"1"`, fmt.Sprintf(`"version":"%d"`, version), 1))
 }
 
-// A scene is a host's folder, a workspace and an engine of a test.
-type scene struct {
+// A fixture is a host's folder, a workspace and an engine of a test.
+type fixture struct {
 	t         *testing.T
 	dir       string
 	workspace string
 	rt        *runtime.Runtime
 	defs      *counted
-	r         *foldersync.Reload
+	r         *foldersync.Syncer
 	stop      func()
 }
 
@@ -68,10 +68,10 @@ func (c *counted) SaveWith(ctx context.Context, def *sentinels.Definition, opt r
 }
 
 // newScene makes folders and an engine with the step type echo; begin watches.
-func newScene(t *testing.T) *scene {
+func newScene(t *testing.T) *fixture {
 	t.Helper()
 	workspace := t.TempDir()
-	s := &scene{t: t, dir: filepath.Join(workspace, ".sentinel"), workspace: workspace}
+	s := &fixture{t: t, dir: filepath.Join(workspace, ".sentinel"), workspace: workspace}
 	code := echo(t, 1)
 	rt, err := runtime.Open(t.Context(), runtime.Options{Plugins: []plugin.Source{{Name: "own", Trusted: true, Wasm: func() ([]byte, error) { return code, nil }}}})
 	if err != nil {
@@ -82,14 +82,14 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// begin sets a Reload to work, as a host's start does, and waits until all is
+// begin sets a Syncer to work, as a host's start does, and waits until all is
 // loaded.
-func (s *scene) begin() *scene {
+func (s *fixture) begin() *fixture {
 	s.t.Helper()
 	return s.beginWith(foldersync.Options{})
 }
 
-func (s *scene) beginWith(opt foldersync.Options) *scene {
+func (s *fixture) beginWith(opt foldersync.Options) *fixture {
 	s.t.Helper()
 	s.defs = &counted{Runtime: s.rt}
 	opt.Dir, opt.Workspace = s.dir, s.workspace
@@ -137,27 +137,27 @@ func (s *scene) beginWith(opt foldersync.Options) *scene {
 	return s
 }
 
-func (s *scene) path(name string) string {
+func (s *fixture) path(name string) string {
 	if strings.HasPrefix(name, ".continuum/") {
 		return filepath.Join(s.workspace, name)
 	}
 	return filepath.Join(s.dir, name)
 }
 
-func (s *scene) write(name, text string) {
+func (s *fixture) write(name, text string) {
 	s.t.Helper()
 	s.must(os.MkdirAll(filepath.Dir(s.path(name)), 0o755))
 	s.must(os.WriteFile(s.path(name), []byte(text), 0o644))
 }
 
-func (s *scene) text(name string) string {
+func (s *fixture) text(name string) string {
 	s.t.Helper()
 	b, err := os.ReadFile(s.path(name))
 	s.must(err)
 	return string(b)
 }
 
-func (s *scene) must(err error) {
+func (s *fixture) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
@@ -169,7 +169,7 @@ func definition(id, about string) string {
 	return fmt.Sprintf("// the sentinel %s\n{\"id\":%q,\"name\":%q,\"description\":%q,\"steps\":[{\"type\":\"echo\"}]}\n", id, id, id, about)
 }
 
-func (s *scene) info(name string) foldersync.FileInfo {
+func (s *fixture) info(name string) foldersync.FileInfo {
 	for _, f := range s.r.Files() {
 		if f.File == s.path(name) {
 			return f
@@ -179,7 +179,7 @@ func (s *scene) info(name string) foldersync.FileInfo {
 }
 
 // eventually waits for something to be so.
-func (s *scene) eventually(what string, is func() bool) {
+func (s *fixture) eventually(what string, is func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -189,7 +189,7 @@ func (s *scene) eventually(what string, is func() bool) {
 }
 
 // live waits until a file is a revision of an id.
-func (s *scene) live(name string, id sentinels.ID, revision int) {
+func (s *fixture) live(name string, id sentinels.ID, revision int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%s is revision %d of %s", name, revision, id), func() bool {
 		i := s.info(name)
@@ -201,7 +201,7 @@ func (s *scene) live(name string, id sentinels.ID, revision int) {
 	}
 }
 
-func (s *scene) invalid(name, words string) {
+func (s *fixture) invalid(name, words string) {
 	s.t.Helper()
 	s.eventually(name+" has the problem "+words, func() bool {
 		i := s.info(name)
@@ -209,7 +209,7 @@ func (s *scene) invalid(name, words string) {
 	})
 }
 
-func (s *scene) deleted(id sentinels.ID) {
+func (s *fixture) deleted(id sentinels.ID) {
 	s.t.Helper()
 	s.eventually(string(id)+" is deleted", func() bool {
 		_, err := s.rt.Definition(id)
@@ -217,7 +217,7 @@ func (s *scene) deleted(id sentinels.ID) {
 	})
 }
 
-func (s *scene) revision(id sentinels.ID) int {
+func (s *fixture) revision(id sentinels.ID) int {
 	got, err := s.rt.Definition(id)
 	if err != nil {
 		return 0
@@ -315,19 +315,19 @@ func TestTwoFilesOneID(t *testing.T) {
 	s.live(".continuum/sentinels/a.json", "x", 4) // what never was a definition has no id
 }
 
-// TestNobodysID: a definition whose file says something else, while the only
-// other file that had its id is broken or gone, is nobody's and goes.
-func TestNobodysID(t *testing.T) {
+// TestUnclaimedID: a definition whose file says something else, while the only
+// other file that had its id is broken or gone, is deleted.
+func TestUnclaimedID(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		last func(s *scene)
+		last func(s *fixture)
 	}{
-		{"broken", func(s *scene) { s.write("sentinels/b.json", "{") }},
-		{"gone", func(s *scene) { s.must(os.Remove(s.path("sentinels/b.json"))) }},
+		{"broken", func(s *fixture) { s.write("sentinels/b.json", "{") }},
+		{"gone", func(s *fixture) { s.must(os.Remove(s.path("sentinels/b.json"))) }},
 	} {
-		for _, first := range []func(s *scene){
-			func(s *scene) { s.write("sentinels/a.json", definition("y", "a")) },
-			func(s *scene) { s.must(os.Remove(s.path("sentinels/a.json"))) },
+		for _, first := range []func(s *fixture){
+			func(s *fixture) { s.write("sentinels/a.json", definition("y", "a")) },
+			func(s *fixture) { s.must(os.Remove(s.path("sentinels/a.json"))) },
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				s := newScene(t).begin()
@@ -431,7 +431,7 @@ func (p *fullPlugins) PreparePlugin(ctx context.Context, code []byte) (plugin.Pr
 	return p.Runtime.PreparePlugin(ctx, code)
 }
 
-// TestPluginWithoutSpace: a plugin that cannot be compiled for want of space is
+// TestPluginWithoutSpace: a plugin that cannot be compiled without disk space is
 // shown as refused, and loaded by itself when there is space.
 func TestPluginWithoutSpace(t *testing.T) {
 	s := newScene(t)
@@ -459,7 +459,7 @@ func TestChanged(t *testing.T) {
 	s.invalid("sentinels/a.json", "a.json")
 	s.must(os.Remove(s.path("sentinels/a.json")))
 	s.deleted("a")
-	s.eventually("the end is told", func() bool {
+	s.eventually("the end is reported", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Join(heard, " ") == "live@1 invalid@1 missing@1 gone@1"

@@ -1,7 +1,7 @@
 package livefeed
 
-// found is an entry that a reader will be given. Its payload stays with the
-// ring: a reader that stands still keeps none alive.
+// found is an entry that was read and not delivered yet. It refers to the ring's
+// entry and not to the payload, so that a stalled reader keeps no payload alive.
 type found struct {
 	entry  *entry
 	topics []string
@@ -15,7 +15,7 @@ type loss struct {
 	last uint64 // number of the last entry that is missing, as far as known
 }
 
-// take returns an entry that is there already.
+// take returns the next entry if there is one, without waiting.
 func (s *Subscription) take() (Entry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *Subscription) take() (Entry, bool) {
 		}
 		s.ready[0] = found{}
 		s.ready = s.ready[1:]
-		if p == nil { // text that had to go, or the ring has come round since fill
+		if p == nil { // dropped text, or overwritten since fill
 			s.missing.n++
 			s.missing.last = e.seq
 			if e.text {
@@ -56,7 +56,7 @@ func (s *Subscription) take() (Entry, bool) {
 	return Entry{}, false
 }
 
-// gap tells what is missing.
+// gap returns an entry with the gap that was counted, and resets the count.
 func (s *Subscription) gap() Entry {
 	m := s.missing
 	s.missing = loss{}
@@ -66,16 +66,16 @@ func (s *Subscription) gap() Entry {
 	return Entry{Cursor: s.feed.at(s.at), Gap: &Gap{Lost: int64(m.n), Text: int64(m.text), UpTo: m.upTo}}
 }
 
-// fill reads what has come since, up to a batch, and counts what went before it
-// was read. False means that there is nothing to read. The caller holds s.mu.
+// fill reads up to a batch of new entries and counts those that left the ring
+// unread. It reports false if there is nothing to read. The caller holds s.mu.
 func (s *Subscription) fill() bool {
 	f := s.feed
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if s.room == nil {
-		s.room = make([]found, 0, batch)
+	if s.buffer == nil {
+		s.buffer = make([]found, 0, batch)
 	}
-	s.ready = s.room // empty, with all its room
+	s.ready = s.buffer // empty, with its full capacity
 	s.overrun()
 	for len(s.ready) < batch {
 		next, ok := s.next()
@@ -100,7 +100,7 @@ func (s *Subscription) overrun() {
 		}
 		n += w.index.dropped - w.next
 		w.next = w.index.dropped
-		upTo = upTo || w.index.key.class == "events" && w.pattern != "**" // which of them fitted is not known any more
+		upTo = upTo || w.index.key.class == "events" && w.pattern != "**" // how many of them matched is unknown
 		for _, o := range lossy {
 			upTo = upTo || o.index.key.overlaps(w.index.key)
 		}
@@ -118,8 +118,8 @@ func (s *Subscription) overrun() {
 	s.missing.last = max(s.missing.last, s.feed.gone)
 }
 
-// next returns the oldest entry that was not read, with the topics it fits, and
-// counts it as read. With few topics, looking at each is cheapest.
+// next returns the oldest unread entry with the topics that it matches, and
+// advances past it. It looks at each topic, since a subscription has few.
 func (s *Subscription) next() (found, bool) {
 	var oldest found
 	for _, w := range s.follows {
@@ -145,8 +145,8 @@ func (s *Subscription) next() (found, bool) {
 	return oldest, true
 }
 
-// head returns the first entry that was not read and that the follow is about,
-// or nil. It steps over events that do not fit the pattern.
+// head returns the first unread entry that matches the follow, or nil. It skips
+// events that do not match the pattern.
 func (w *follow) head() *entry {
 	for i := int(w.next - w.index.dropped); i < w.index.items.len(); i++ {
 		e := w.index.items.at(i)

@@ -6,8 +6,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// told is what is compared to see whether a file is as it was last told.
-type told struct {
+// reported is the part of a file's state that is compared with the last report.
+type reported struct {
 	state    State
 	claim    sentinels.ID
 	revision int
@@ -17,28 +17,28 @@ type told struct {
 }
 
 // tell passes on what is new about one file.
-func (r *Reload) tell(f *file) bool {
+func (r *Syncer) report(f *file) bool {
 	// Problems as text: that is what a person would compare.
-	now := told{state: f.state, claim: f.claim, revision: f.mark.Revision, plugin: f.plugin}
+	now := reported{state: f.state, claim: f.claim, revision: f.mark.Revision, plugin: f.plugin}
 	if f.kind == KindPlugin {
 		now.digest = f.digest
 	}
 	if len(f.problems) > 0 {
 		now.problems = f.problems.Error()
 	}
-	if now == f.told {
+	if now == f.reported {
 		return false
 	}
-	f.told = now
+	f.reported = now
 	if r.opt.Changed != nil {
 		r.opt.Changed(f.info())
 	}
 	return true
 }
 
-// tellAll passes on what is new and makes it what is shown, as a copy: readers
+// reportAll passes on what is new and makes it what is shown, as a copy: readers
 // never wait for a batch, and see the files as they were between two.
-func (r *Reload) tellAll() {
+func (r *Syncer) reportAll() {
 	list := make([]*file, 0, len(r.files))
 	for _, f := range r.files {
 		list = append(list, f)
@@ -46,7 +46,7 @@ func (r *Reload) tellAll() {
 	slices.SortFunc(list, compareFiles)
 	shown := make([]FileInfo, 0, len(list))
 	for _, f := range list {
-		r.tell(f)
+		r.report(f)
 		shown = append(shown, f.info())
 	}
 	r.mu.Lock()
@@ -56,7 +56,7 @@ func (r *Reload) tellAll() {
 
 // Files returns every watched file, the host's own folder first. It does not
 // wait for work that is under way.
-func (r *Reload) Files() []FileInfo {
+func (r *Syncer) Files() []FileInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.shown)
@@ -64,8 +64,8 @@ func (r *Reload) Files() []FileInfo {
 
 // Problems returns what is wrong with files, in the order of the files. Those of a
 // definition that is live come from a newer content of its file, or from a plugin
-// that is gone: they do not concern the runs that are on.
-func (r *Reload) Problems() []FileProblem {
+// that is gone: they do not concern active runs.
+func (r *Syncer) Problems() []FileProblem {
 	var out []FileProblem
 	for _, f := range r.Files() {
 		for _, p := range f.Problems {

@@ -7,13 +7,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// figures are read when somebody looks at the metrics.
-func (s *Server) figures() metrics.Options {
+// gauges returns the sources of the gauges, which are read at each scrape.
+func (s *Server) gauges() metrics.Options {
 	return metrics.Options{
 		Version: s.opt.Version, Logger: s.log,
 		Runs: func() map[sentinels.Status]int {
 			counts := map[sentinels.Status]int{}
-			for _, r := range s.live() {
+			for _, r := range s.activeRuns() {
 				counts[r.Status]++
 			}
 			return counts
@@ -45,8 +45,8 @@ func (s *Server) figures() metrics.Options {
 	}
 }
 
-// live are the runs that this process carries out.
-func (s *Server) live() []runtime.RunInfo {
+// activeRuns returns the active runs of this process.
+func (s *Server) activeRuns() []runtime.RunInfo {
 	runs, err := s.host.Runtime().Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
 	if err != nil {
 		s.log.Warn("runs cannot be listed", "error", err)

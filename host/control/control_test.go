@@ -44,7 +44,7 @@ func dial(t *testing.T, state string) (*control.Client, control.Info) {
 	return c, info
 }
 
-func TestTalk(t *testing.T) {
+func TestCallAndList(t *testing.T) {
 	state := t.TempDir()
 	serve(t, state, func(_ context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
 		if name == "none" {
@@ -75,7 +75,7 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-func TestErrorsCross(t *testing.T) {
+func TestErrorsAreTransferred(t *testing.T) {
 	state := t.TempDir()
 	given := map[string]error{"plain": errors.New("it broke")}
 	for _, code := range abi.Codes() {
@@ -105,9 +105,9 @@ func TestErrorsCross(t *testing.T) {
 	}
 }
 
-func TestNobody(t *testing.T) {
+func TestNoOwner(t *testing.T) {
 	state := t.TempDir()
-	if _, _, err := control.Dial(t.Context(), state); !errors.Is(err, control.ErrNobody) {
+	if _, _, err := control.Dial(t.Context(), state); !errors.Is(err, control.ErrNoOwner) {
 		t.Fatalf("no socket: %v", err)
 	}
 	// A socket file whose process is gone.
@@ -117,7 +117,7 @@ func TestNobody(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false)
 	l.Close()
-	if _, _, err := control.Dial(t.Context(), state); !errors.Is(err, control.ErrNobody) {
+	if _, _, err := control.Dial(t.Context(), state); !errors.Is(err, control.ErrNoOwner) {
 		t.Fatalf("stale socket: %v", err)
 	}
 	s := serve(t, state, nil)
@@ -146,7 +146,7 @@ func TestModeAndForeignFile(t *testing.T) {
 	}
 	if s, err := control.Listen(control.ServerOptions{State: other}); err == nil {
 		s.Close()
-		t.Error("a file that is no socket was replaced")
+		t.Error("a file that is not a socket was replaced")
 	}
 }
 
@@ -157,7 +157,7 @@ func TestDeepFolder(t *testing.T) {
 	}
 	s, err := control.Listen(control.ServerOptions{State: state})
 	if code := abi.CodeOf(err); err != nil && code == abi.Limit {
-		t.Skip("this platform has no way round the length of a socket's name")
+		t.Skip("this platform cannot shorten a socket's path")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -192,8 +192,8 @@ func TestCloseCancelsCalls(t *testing.T) {
 	}
 }
 
-// A call that is about to be answered is answered.
-func TestCloseLetsCallsEnd(t *testing.T) {
+// Calls that end within the grace period succeed.
+func TestCloseWaitsForCalls(t *testing.T) {
 	state := t.TempDir()
 	began, closing := make(chan struct{}), make(chan struct{})
 	s := serve(t, state, func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
@@ -205,7 +205,7 @@ func TestCloseLetsCallsEnd(t *testing.T) {
 	go func() {
 		<-began
 		go s.Close()
-		for { // Close has begun when nobody new is let in
+		for { // Close has begun when new connections are refused
 			if _, _, err := control.Dial(context.Background(), state); err != nil {
 				close(closing)
 				return
@@ -217,7 +217,7 @@ func TestCloseLetsCallsEnd(t *testing.T) {
 	}
 }
 
-func TestCallerGoesAway(t *testing.T) {
+func TestCallerDisconnects(t *testing.T) {
 	state := t.TempDir()
 	began, over := make(chan struct{}), make(chan struct{})
 	serve(t, state, func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {

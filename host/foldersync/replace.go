@@ -17,39 +17,39 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// A place is a folder that files are replaced in. Below a confined root it is
-// reached without following links that lead out.
-type place struct{ root *os.Root }
+// A replaceDir is a folder in which files are replaced. Below a confined root it
+// is opened without following links that lead out.
+type replaceDir struct{ root *os.Root }
 
-// openPlace opens a folder by its path.
-func openPlace(dir string) (*place, error) {
+// openDir opens a folder by its path.
+func openDir(dir string) (*replaceDir, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &place{root}, nil
+	return &replaceDir{root}, nil
 }
 
-// placeOf opens the folder that a file is written in, and returns the name there.
+// targetDir opens the folder that a file is written in, and returns the name there.
 // In the host's own folder a link is followed, so that what it leads to is
-// written and the link stays; in somebody else's the link is replaced.
-func placeOf(f *file) (*place, string, error) {
+// written and the link stays; in a confined root the link is replaced.
+func targetDir(f *file) (*replaceDir, string, error) {
 	if !f.root.confined {
 		target, err := filepath.EvalSymlinks(f.origin)
 		if err != nil {
 			return nil, "", err
 		}
-		p, err := openPlace(filepath.Dir(target))
+		p, err := openDir(filepath.Dir(target))
 		return p, filepath.Base(target), err
 	}
-	p, err := placeAt(f)
+	p, err := containingDir(f)
 	return p, filepath.Base(f.origin), err
 }
 
-// placeAt opens the folder that a file is in itself.
-func placeAt(f *file) (*place, error) {
+// containingDir opens the folder that a file is in itself.
+func containingDir(f *file) (*replaceDir, error) {
 	if !f.root.confined {
-		return openPlace(filepath.Dir(f.origin))
+		return openDir(filepath.Dir(f.origin))
 	}
 	top, err := os.OpenRoot(f.root.dir)
 	if err != nil {
@@ -60,20 +60,19 @@ func placeAt(f *file) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &place{dir}, nil
+	return &replaceDir{dir}, nil
 }
 
-func (p *place) close() { _ = p.root.Close() }
+func (p *replaceDir) close() { _ = p.root.Close() }
 
-// replace makes name a file with that content, whole or not at all, and returns
-// when that is on the disk. An existing file keeps its rights. last, unless it is
+// replace atomically writes a file and returns when it is durable. An existing file keeps its rights. last, unless it is
 // nil, is asked just before it happens; its error stops it.
-func (p *place) replace(name string, content []byte, mode fs.FileMode, last func() error) (err error) {
+func (p *replaceDir) replace(name string, content []byte, mode fs.FileMode, last func() error) (err error) {
 	if info, err := p.root.Stat(name); err == nil {
 		mode = info.Mode().Perm()
 	}
-	// A random name in the same folder: a rename is only whole within one file
-	// system, and nobody can have put a link there.
+	// A random name in the same folder: a rename is only atomic within one file
+	// system, and a link cannot be prepared under an unknown name.
 	temp := tempPrefix + rand.Text() + tempSuffix
 	f, err := p.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -107,14 +106,14 @@ func (p *place) replace(name string, content []byte, mode fs.FileMode, last func
 }
 
 // remove deletes a file and returns when that is on the disk.
-func (p *place) remove(name string) error {
+func (p *replaceDir) remove(name string) error {
 	if err := p.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return p.sync()
 }
 
-func (p *place) sync() error {
+func (p *replaceDir) sync() error {
 	d, err := p.root.Open(".")
 	if err != nil {
 		return err

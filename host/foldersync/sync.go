@@ -19,16 +19,16 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
-// A Reload keeps the store the same as the files.
+// A Syncer synchronizes the store with the files of watched folders.
 //
 // # Concurrency
 //
-// Safe for concurrent use. One thing is done after the other: what Run does with
-// a batch of changes, a Sync, a WriteBack. None of them may be called from
-// inside a call of Definitions or Plugins.
-type Reload struct {
+// All methods are safe for concurrent use. A lock serializes the batches of Run,
+// Sync and WriteBack. None of them may be called from inside a call of
+// Definitions or Plugins.
+type Syncer struct {
 	opt   Options
-	lock  chan struct{} // holds one token: who has it works
+	lock  chan struct{} // a mutex with one token
 	ready chan struct{}
 	wake  chan struct{} // something is due earlier than Run thinks
 
@@ -50,8 +50,8 @@ type Reload struct {
 	compare  time.Time // when what is believed is compared with what the watchers see
 }
 
-// New makes a Reload; Run sets it to work.
-func New(opt Options) (*Reload, error) {
+// New returns a Syncer, which [Syncer.Run] runs.
+func New(opt Options) (*Syncer, error) {
 	opt = opt.withDefaults()
 	if opt.Definitions == nil || opt.Plugins == nil {
 		return nil, errors.New("watch folder: Definitions and Plugins are needed")
@@ -65,18 +65,18 @@ func New(opt Options) (*Reload, error) {
 			return nil, fmt.Errorf("watch folder: %w", err)
 		}
 	}
-	r := &Reload{opt: opt, lock: make(chan struct{}, 1), ready: make(chan struct{}), wake: make(chan struct{}, 1), roots: opt.roots(), files: map[string]*file{}}
-	r.lock <- struct{}{} // a channel and not a mutex, so that waiting for it heeds a context
+	r := &Syncer{opt: opt, lock: make(chan struct{}, 1), ready: make(chan struct{}), wake: make(chan struct{}, 1), roots: opt.roots(), files: map[string]*file{}}
+	r.lock <- struct{}{} // a channel and not a mutex, so that a context can end the wait
 	return r, nil
 }
 
 // Ready is closed when everything that was there at the start is loaded. A host
 // arms its triggers only then, or definitions that are about to be deleted would
 // fire once more. It is never closed if Run fails.
-func (r *Reload) Ready() <-chan struct{} { return r.ready }
+func (r *Syncer) Ready() <-chan struct{} { return r.ready }
 
 // acquire waits for the lock. The token goes back with the call of release.
-func (r *Reload) acquire(ctx context.Context) error {
+func (r *Syncer) acquire(ctx context.Context) error {
 	select {
 	case <-r.lock:
 		return nil
@@ -85,7 +85,7 @@ func (r *Reload) acquire(ctx context.Context) error {
 	}
 }
 
-func (r *Reload) release() { r.lock <- struct{}{} }
+func (r *Syncer) release() { r.lock <- struct{}{} }
 
 // A delivery is a batch of one root, or why there will be none.
 type delivery struct {
@@ -96,9 +96,8 @@ type delivery struct {
 
 // Run loads what is there and follows what changes until ctx ends. It returns
 // an error only if it cannot watch. It can be called once.
-func (r *Reload) Run(ctx context.Context) error {
-	// Whatever way this ends, the watchers and the readers of their subscriptions
-	// have ended before it returns.
+func (r *Syncer) Run(ctx context.Context) error {
+	// The watchers and the readers of their subscriptions end before Run returns.
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer r.compiles.close()
@@ -122,20 +121,20 @@ func (r *Reload) Run(ctx context.Context) error {
 			}
 		})
 		// Subscribed before anything is read: what changes while the start loads
-		// is told afterwards.
+		// is delivered afterwards.
 		sub, err := root.watcher.Subscribe(ctx, files.Query{Patterns: root.patterns})
 		if err != nil {
-			return quiet(ctx, fmt.Errorf("watch %q: %w", root.dir, err))
+			return ignoreEnd(ctx, fmt.Errorf("watch %q: %w", root.dir, err))
 		}
 		defer sub.Close()
 		root.sub = sub
 	}
 	locked, err := r.watchLock(ctx)
 	if err != nil {
-		return quiet(ctx, fmt.Errorf("watch the lock of plugins: %w", err))
+		return ignoreEnd(ctx, fmt.Errorf("watch the lock of plugins: %w", err))
 	}
 	if err := r.first(ctx); err != nil {
-		return quiet(ctx, err)
+		return ignoreEnd(ctx, err)
 	}
 	if locked != nil {
 		defer locked.Close()
@@ -179,16 +178,16 @@ func (r *Reload) Run(ctx context.Context) error {
 	}
 }
 
-// quiet drops an error that only says that ctx has ended.
-func quiet(ctx context.Context, err error) error {
+// ignoreEnd drops an error that only says that ctx has ended.
+func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// begin readies what outlives a start.
-func (r *Reload) begin() (err error) {
+// begin deletes leftover temporary files and opens the marks.
+func (r *Syncer) begin() (err error) {
 	<-r.lock
 	defer r.release()
 	if r.started {
@@ -210,7 +209,7 @@ func (r *Reload) begin() (err error) {
 // neither read nor decoded, so that a start with thousands of them costs their
 // hashes alone; but when the step types are others than at the last start, all
 // are, since a definition may have become right or wrong by that.
-func (r *Reload) first(ctx context.Context) error {
+func (r *Syncer) first(ctx context.Context) error {
 	if err := r.acquire(ctx); err != nil {
 		return err
 	}
@@ -267,7 +266,7 @@ func kindOf(list []*file, kind Kind) []*file {
 
 // typesKey names the step types that are live, by the plugins that provide them:
 // another version may check fields differently under the same names.
-func (r *Reload) typesKey() string {
+func (r *Syncer) typesKey() string {
 	var parts []string
 	for _, p := range r.opt.Plugins.Plugins() {
 		if p.State == plugin.Live || p.State == plugin.Waiting { // one that waits has its types named in problems
@@ -294,7 +293,7 @@ func grantKey(g *plugin.Grant) string {
 // take brings the store to what one batch of changes says. Creations and
 // deletions of a batch are one thing: a rename is both, and the grace of what is
 // gone is what tells it from a deletion.
-func (r *Reload) take(ctx context.Context, d delivery) {
+func (r *Syncer) take(ctx context.Context, d delivery) {
 	if r.acquire(ctx) != nil {
 		return
 	}
@@ -330,7 +329,7 @@ func (r *Reload) take(ctx context.Context, d delivery) {
 }
 
 // fileOf returns the file of a path, made if it is new.
-func (r *Reload) fileOf(root *root, rel string) *file {
+func (r *Syncer) fileOf(root *root, rel string) *file {
 	origin := filepath.Join(root.dir, filepath.FromSlash(rel))
 	f := r.files[origin]
 	if f == nil {
@@ -342,7 +341,7 @@ func (r *Reload) fileOf(root *root, rel string) *file {
 
 // definitionsAnd returns every file of a definition that is there: what step
 // types there are has changed.
-func (r *Reload) definitionsAnd(dirty []*file) []*file {
+func (r *Syncer) definitionsAnd(dirty []*file) []*file {
 	for _, f := range r.files {
 		if f.kind != KindPlugin && f.missing.IsZero() && !slices.Contains(dirty, f) {
 			dirty = append(dirty, f)
@@ -354,7 +353,7 @@ func (r *Reload) definitionsAnd(dirty []*file) []*file {
 // miss begins the time in which a file that is gone may come back.
 //
 // Its claim and its mark stay until then, so that it comes back as what it was.
-func (r *Reload) miss(f *file) {
+func (r *Syncer) miss(f *file) {
 	if f.missing.IsZero() {
 		f.missing = time.Now()
 		f.state = Missing
@@ -362,7 +361,7 @@ func (r *Reload) miss(f *file) {
 }
 
 // wait returns the time until tick has something to do.
-func (r *Reload) wait(ctx context.Context) time.Duration {
+func (r *Syncer) wait(ctx context.Context) time.Duration {
 	if r.acquire(ctx) != nil {
 		return time.Hour
 	}
@@ -381,13 +380,13 @@ func (r *Reload) wait(ctx context.Context) time.Duration {
 	return max(0, time.Until(due))
 }
 
-// compareEvery is how often everything is compared, for what nobody thought of.
+// compareEvery is how often all files are compared, as a fallback.
 const compareEvery = 30 * time.Second
 
 // compareSoon has everything compared after the watchers had the time to look:
 // files were read or written here, and where one was changed back before a watcher
 // looked, the watcher has no change to tell of.
-func (r *Reload) compareSoon() {
+func (r *Syncer) compareSoon() {
 	if soon := time.Now().Add(r.opt.Grace); r.compare.IsZero() || soon.Before(r.compare) {
 		r.compare = soon
 		r.rouse()
@@ -395,7 +394,7 @@ func (r *Reload) compareSoon() {
 }
 
 // differing are the files that are not as they are believed to be.
-func (r *Reload) differing() (dirty, plugins []*file, grants bool) {
+func (r *Syncer) differing() (dirty, plugins []*file, grants bool) {
 	r.compare = time.Now().Add(compareEvery)
 	granted := ""              // also what it is when the file is gone
 	there := map[string]bool{} // by origin, what the watchers see
@@ -435,7 +434,7 @@ func (r *Reload) differing() (dirty, plugins []*file, grants bool) {
 
 // tick ends the grace of files that are gone, tries again what failed, and
 // compares.
-func (r *Reload) tick(ctx context.Context) {
+func (r *Syncer) tick(ctx context.Context) {
 	if r.acquire(ctx) != nil {
 		return
 	}
@@ -443,7 +442,7 @@ func (r *Reload) tick(ctx context.Context) {
 	now := time.Now()
 	again := !r.again.IsZero() && !now.Before(r.again)
 	if again {
-		r.again = time.Time{} // a failure sets it anew
+		r.again = time.Time{} // a failure sets it again
 	}
 	var dirty, gone, refused []*file
 	for _, f := range r.files {

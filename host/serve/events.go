@@ -6,9 +6,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
 )
 
-// tellEvents hands every event of the log to the feed, as it becomes durable.
-// The log is the truth: who needs each event reads it there, by position.
-func (s *Server) tellEvents(ctx context.Context) {
+// publishEvents publishes every durable event of the event log on the live feed.
+// The feed may lose events; clients that need each one read the event log.
+func (s *Server) publishEvents(ctx context.Context) {
 	rt := s.host.Runtime()
 	for at := rt.EventPosition(); ; {
 		e, position, _, err := rt.NextEvent(ctx, "**", at)
@@ -16,7 +16,7 @@ func (s *Server) tellEvents(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			s.log.Error("events are no longer told to watchers", "error", err)
+			s.log.Error("events are no longer published to the live feed", "error", err)
 			return
 		}
 		at = position

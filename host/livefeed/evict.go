@@ -1,16 +1,16 @@
 package livefeed
 
-// textShare is the part of the ring's room that a model's text in pieces may
-// keep when room is short: one in so many.
+// textShare is the inverse of the share of the ring's bounds that pieces of a
+// model's text keep under pressure: 4 is a quarter.
 const textShare = 4
 
-// slots is how many places the ring has for each entry it may keep: what is
-// beyond are places of texts that were let go of early.
+// slots is how many positions the ring has for each entry that it may keep. The
+// additional ones are for texts whose payload was dropped early.
 const slots = 2
 
-// makeRoom lets entries go until the rest is within bounds: a model's text first,
-// where it takes more than its share, then the oldest. The caller holds f.mu.
-func (f *Feed) makeRoom() {
+// evict drops entries until the rest is within bounds: first a model's text where
+// it uses more than its share, then the oldest. The caller holds f.mu.
+func (f *Feed) evict() {
 	for f.live > f.opt.Entries || f.bytes > f.opt.Bytes {
 		if f.texts.len() > f.opt.Entries/textShare || f.text > f.opt.Bytes/textShare {
 			f.dropText()
@@ -23,11 +23,11 @@ func (f *Feed) makeRoom() {
 	}
 }
 
-// dropText takes the oldest text out of its entry. The entry keeps its place, so
-// that a reader who comes by can count it.
+// dropText drops the payload of the oldest text. The entry keeps its position, so
+// that readers can count it as lost.
 func (f *Feed) dropText() { f.release(f.texts.pop()) }
 
-// release counts an entry's payload out and forgets it.
+// release drops the payload of an entry and subtracts its size.
 func (f *Feed) release(e *entry) {
 	p := e.payload.Swap(nil)
 	f.live--
@@ -37,8 +37,8 @@ func (f *Feed) release(e *entry) {
 	}
 }
 
-// dropOldest takes the oldest entry out of the ring. An index that has neither
-// entries nor followers any more is forgotten: there is one for every run.
+// dropOldest removes the oldest entry from the ring. An index without entries and
+// followers is deleted, because there is one for every run.
 func (f *Feed) dropOldest() {
 	e := f.ring.pop()
 	if f.texts.len() > 0 && f.texts.at(0) == e {
