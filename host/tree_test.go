@@ -135,7 +135,7 @@ var layers = []layer{
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/internal/regularfile", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
-	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
+	{"host/command/shell/supervise", nil, nil},                                                                                                                        // what it imports is initialised before each command
 	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
