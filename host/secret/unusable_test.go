@@ -26,8 +26,8 @@ func TestUnusable(t *testing.T) {
 		code abi.Code
 		say  string
 	}{
-		"OPEN": {abi.Denied, "others may read"}, "GONE": {abi.NotFound, "no value"}, "PIPE": {abi.Denied, "not in a regular file"}, "DIR": {abi.Denied, "no regular file"},
-		"SHORT": {abi.Denied, "too short"}, "LONG": {abi.Denied, "16 KiB"}, "BINARY": {abi.Denied, "not text"}, "ZERO": {abi.Denied, "no text"},
+		"OPEN": {abi.Denied, "others may read"}, "GONE": {abi.NotFound, "no value"}, "PIPE": {abi.Denied, "not in a regular file"}, "DIR": {abi.Denied, "not in a regular file"},
+		"SHORT": {abi.Denied, "too short"}, "LONG": {abi.Denied, "16 KiB"}, "BINARY": {abi.Denied, "not text"}, "ZERO": {abi.Denied, "not text"},
 		"EMPTY": {abi.NotFound, "no value"}, "UNSET": {abi.NotFound, "no value"}, "NONE": {abi.NotFound, "SENTINEL_SECRET_NONE"}, "lower": {abi.BadFields, "no name"},
 	} {
 		_, err := s.Value(name)
