@@ -46,9 +46,9 @@ func (rt *Runtime) Decide(ctx context.Context, id sentinels.RunID, d Decision) e
 }
 
 // Drain prepares the runtime for Close: no step starts from now on, and those
-// under way get until ctx ends to come to theirs. It returns nil when nothing
-// executes any more, so that Close leaves nothing in doubt; else an error that
-// says how many runs still did something. Runs that wait are not waited for.
+// under way may end until ctx ends. It returns nil when nothing executes any more, so
+// that Close leaves nothing in doubt; else an error with the number of runs that still
+// execute. It does not wait for runs that wait.
 //
 // A run that is started meanwhile is accepted durably and executed by the
 // next process that resumes it. There is no way back from draining but Close.
@@ -70,7 +70,7 @@ func (rt *Runtime) Chain(id sentinels.RunID) (hops int, path []string) {
 // behind it are made again, under keys of the new run.
 //
 // The other run may continue meanwhile: what its journal has by now counts. Iterations
-// whose records went with retention are the error not_found, which says what is
+// whose records went with retention are the error not_found, which names what is
 // kept. The new run does not need the other one's records any more.
 func (rt *Runtime) Fork(ctx context.Context, id sentinels.RunID, opt ForkOptions) (sentinels.RunID, error) {
 	return rt.exec.Fork(ctx, id, opt)
@@ -101,7 +101,7 @@ func (rt *Runtime) PauseWith(ctx context.Context, id sentinels.RunID, opt PauseO
 // waiting ones wait. A run that cannot be restored keeps out only the runs
 // below it: without their parent they would spend beyond its budget.
 //
-// Of opt only OnInterrupt and By count. The error says that the runs cannot be
+// Of opt only OnInterrupt and By count. An error means that the runs cannot be
 // listed, or that ctx ended; what was done until then is in the Recovery.
 func (rt *Runtime) ResumeAll(ctx context.Context, opt ResumeOptions) (Recovery, error) {
 	return rt.exec.ResumeAll(ctx, opt)

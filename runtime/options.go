@@ -29,7 +29,7 @@ type Options struct {
 	// Plugins provide the step types. Where two provide the same type, the
 	// first wins and the other is a problem of that plugin. Default none.
 	Plugins []plugin.Source
-	// Grants says what plugins that are not trusted may do. Default nil: those
+	// Grants returns what plugins that are not trusted may do. Default nil: those
 	// that ask for nothing are live, all others are refused.
 	Grants plugin.Grants
 	// CheckPermission returns why a name that a plugin asks for could never be compared with
@@ -44,8 +44,8 @@ type Options struct {
 	Contexts   Contexts
 	HTTP       HTTP
 	Folders    Folders
-	// Child says how to start the processes that evaluate slow conditions and
-	// compile plugins of others. Default: this program again, if its main or
+	// Child is the command of the processes that evaluate slow conditions and
+	// compile plugins that are not trusted. Default: this program again, if its main or
 	// TestMain began with [ServeChild]; else what needs a child is refused.
 	Child Child
 	// OnInterrupt decides about calls in doubt where neither the step nor the

@@ -48,8 +48,8 @@ func (rt *Runtime) loadPlugins(ctx context.Context) error {
 // same source. It is compiled and checked whole before anything changes; iterations
 // that have begun continue with what was live then, the next ones take the new
 // one. When it is refused the old one stays, and the error as well as
-// [plugin.Info] say why. A step type of another plugin is the error conflict; one
-// that has to wait for the operator is the error denied, and its state says so. More
+// [plugin.Info] have the reason. A step type of another plugin is the error conflict; one
+// that has to wait for the operator is the error denied, and has the state waiting. More
 // than [Limits.Plugins] is the error limit.
 //
 // Several may be called at the same time: no plugin waits for another one to compile

@@ -78,7 +78,7 @@ func Standardize(file string, text []byte) (json.RawMessage, Problems) {
 // Canonical returns raw without white space, object keys sorted by their bytes
 // and strings in one form; numbers stay as written. Two texts with the same
 // canonical form are the same value. It accepts what encoding/json does, also equal keys
-// and half of a surrogate pair, because plugins and stores of others write such texts.
+// and half of a surrogate pair, because third-party plugins and other stores write such texts.
 func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, fmt.Errorf("canonical: %w", strictjson.Check(raw, strictjson.Unlimited()))

@@ -24,7 +24,7 @@ type Commands interface {
 	// of the patterns names ("code/read", "code/*"), in the order of their names.
 	Tools(patterns []string) []CommandInfo
 	// Call calls a command. An error in whose chain is syscall.EMFILE or ENFILE
-	// says that nothing was done because no file could be opened: Call is called
+	// means that nothing was done because no file could be opened: Call is called
 	// again later with the same call.
 	Call(ctx context.Context, call CommandCall) (json.RawMessage, error)
 }
@@ -101,7 +101,7 @@ type CommandCall struct {
 
 // Models execute turns of language models.
 type Models interface {
-	// Quote says what a turn may cost at worst, and with which model, before
+	// Quote returns what a turn may cost at most, and with which model, before
 	// it is made. Priced is false for a model whose price is not known.
 	Quote(ctx context.Context, turn sentinels.Turn) (ModelQuote, error)
 	// Turn executes a turn. delta, if not nil, receives the text as it arrives; it may

@@ -13,7 +13,7 @@ import (
 type Grants interface {
 	// Grant returns what a version of a plugin may do; p has its name, version,
 	// digest, step types and permissions, and its source unless only a parked step needs
-	// it. The error *[abi.Error] with code denied says that it has to
+	// it. The error *[abi.Error] with code denied means that it has to
 	// wait for the operator: the plugin is listed as waiting and the version that
 	// was live before continues to serve. Grant is asked again at [runtime.Runtime.Regrant].
 	Grant(ctx context.Context, p Info) (Grant, error)
@@ -51,8 +51,8 @@ type Folder struct {
 	Write bool   `json:"write,omitempty"`
 }
 
-// Names returns what is allowed of a use, none for what clause A2.4 says that
-// no names mean; ok is false if nothing is.
+// Names returns the names that are allowed for a use. No names have the meaning that
+// clause A2.4 defines; ok is false if the use is not allowed.
 func (g Grant) Names(use abi.Use) (names []string, ok bool) {
 	for _, a := range g.Allow {
 		if a.Use != string(use) {
@@ -72,7 +72,7 @@ func anyName(use abi.Use) bool {
 }
 
 // Allows reports whether the grant has a use for a name. No names in the grant
-// allow any name of the uses where clause A2.4 says so. What a pattern of
+// allow any name of the uses where clause A2.4 allows it. What a pattern of
 // commands means depends on the commands, so it is not asked here about them.
 func (g Grant) Allows(use abi.Use, name string) bool {
 	names, ok := g.Names(use)

@@ -12,7 +12,7 @@ const (
 	Refused State = "refused" // it cannot be loaded
 )
 
-// An Info describes a loaded plugin or says why it is not.
+// An Info describes a plugin that was loaded, or the reason why it was not.
 type Info struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`

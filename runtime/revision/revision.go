@@ -35,7 +35,7 @@ type SaveOptions struct {
 	Origin string
 	// By says who makes the revision. Default empty: not known.
 	By string
-	// Note says why. Default empty.
+	// Note is the reason. Default empty.
 	Note string
 }
 

@@ -19,7 +19,7 @@ type Info struct {
 	Detail string `json:"detail,omitempty"` // text for people: the schedule, the pattern, the paths
 	Armed  bool   `json:"armed"`            // it can fire
 	Paused bool   `json:"paused,omitempty"`
-	// Problem says why it is not armed, or why its newest firing could not be used.
+	// Problem is the reason why it is not armed, or why its newest firing could not be used.
 	Problem string `json:"problem,omitempty"`
 
 	Next        time.Time        `json:"next,omitzero"` // the planned time; zero without a schedule, and while it is paused

@@ -60,7 +60,7 @@ func (t *Turns) Take(ctx context.Context, crashes int) error {
 	defer t.mu.Unlock()
 	if i := slices.Index(t.waiting, w); i >= 0 {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
-	} else { // it was given at the same moment
+	} else { // it was given at the same time
 		t.next()
 	}
 	return context.Cause(ctx)

@@ -54,8 +54,8 @@ func (t *armedTrigger) fire(ctx context.Context, f triggers.Firing) (triggers.Ad
 	return adm, ticket.Wait(ctx)
 }
 
-// admit decides the outcome of a firing and returns the ticket of its commit; lazy
-// says that no caller waits for that.
+// admit decides the outcome of a firing and returns the ticket of its commit. lazy
+// means that no caller waits for that.
 func (t *armedTrigger) admit(ctx context.Context, f triggers.Firing, lazy bool) (triggers.Admission, *store.Ticket, error) {
 	now, err := t.judge(ctx, f) // outside the lock: a filter may take a second
 	if err != nil {

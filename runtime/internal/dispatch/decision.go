@@ -66,7 +66,7 @@ func (dec *decision) start(f triggers.Firing) (triggers.Admission, *store.Ticket
 	return adm, ticket, nil
 }
 
-// startOf says how a firing starts a run of the sentinel's newest revision.
+// startOf returns how a firing starts a run of the sentinel's newest revision.
 func (s *armedSentinel) startOf(f triggers.Firing) (Start, error) {
 	newest, found, err := s.d.opt.Definitions.Newest(s.id)
 	if err != nil {

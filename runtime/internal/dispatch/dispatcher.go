@@ -184,7 +184,7 @@ func (d *Dispatcher) within(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// spawn starts a goroutine that Disarm waits for; false says that nothing is armed
+// spawn starts a goroutine that Disarm waits for; false means that nothing is armed
 // any more.
 func (d *Dispatcher) spawn(fn func(ctx context.Context)) bool {
 	d.mu.Lock()

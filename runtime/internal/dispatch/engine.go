@@ -71,7 +71,7 @@ type Runs interface {
 	Run(id sentinels.RunID) (Run, error)
 }
 
-// Start says how a firing starts a run.
+// Start describes how a firing starts a run.
 type Start struct {
 	ID         sentinels.RunID
 	Definition *sentinels.Definition

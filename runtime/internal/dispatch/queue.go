@@ -151,7 +151,7 @@ func (s *armedSentinel) drain(ctx context.Context) {
 }
 
 // startNext starts the first firing of the queue, or returns which runs must be
-// stopped for it, or what must be durable before. again says that there may be more
+// stopped for it, or what must be durable before. again reports whether there may be more
 // to do.
 func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket, again bool, err error) {
 	s.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// A readMark says that the log has no match for a pattern between two positions.
+// A readMark records that the log has no match for a pattern between two positions.
 // A trigger keeps the position of its newest event. Without the mark a trigger
 // that waits for a rare event would find, after a restart, that the log has
 // removed others behind that position, and would count them as missed.

@@ -96,7 +96,7 @@ func (t *armedTrigger) run(ctx context.Context) {
 	}
 }
 
-// sleep waits for a duration; false says that ctx ended before.
+// sleep waits for a duration; false means that ctx ended before.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -15,6 +15,6 @@
 // in memory only.
 //
 // An event carries the [Chain] of runs that it has passed through, whose length is
-// limited so that sentinels that trigger each other in a circle come to an end. An
+// limited so that sentinels that trigger each other in a circle end. An
 // [Emission] counts the bytes of events that one host call of a run emits.
 package eventlog

@@ -55,7 +55,7 @@ func (s *Set) checkManifest(m wasm.Manifest) error {
 	return nil
 }
 
-// checkName refuses a plugin of others with the name of one that is part of the
+// checkName refuses a plugin that is not trusted with the name of one that is part of the
 // program, or of one of its step types: in lists and questions it would be taken for
 // that.
 func (s *Set) checkName(info *plugin.Info) error {

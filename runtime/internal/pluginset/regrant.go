@@ -10,7 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// ask returns what a version of a plugin may do. The error denied says that it
+// ask returns what a version of a plugin may do. The error denied means that it
 // has to wait, or, where no person can decide, that it is never granted.
 func (s *Set) ask(ctx context.Context, info plugin.Info) (plugin.Grant, error) {
 	switch {

@@ -22,7 +22,7 @@ type Options struct {
 	Blobs Blobs
 	// WasTrusted reports whether a digest was loaded as trusted by any release.
 	WasTrusted func(digest string) bool
-	// Grants says what plugins that are not trusted may do. Default nil: those
+	// Grants returns what plugins that are not trusted may do. Default nil: those
 	// that ask for nothing are live, all others are refused.
 	Grants plugin.Grants
 	// CheckPermission returns why a name that a plugin asks for could never be compared
@@ -52,7 +52,7 @@ type Blobs interface {
 // that an execution needs.
 type Set struct {
 	opt     Options
-	loading sync.Mutex  // held while the live plugins change; no guest of others executes under it at a load
+	loading sync.Mutex  // held while the live plugins change, but not while a plugin that is not trusted is executed
 	opened  atomic.Bool // the plugins of LoadAll are loaded
 
 	mu       sync.Mutex

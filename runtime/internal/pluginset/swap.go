@@ -13,7 +13,7 @@ import (
 
 // Load makes a plugin live, in place of the one that was loaded from the same
 // source. It is compiled and checked whole before anything changes. When it is
-// refused the old one stays, and the error as well as the returned Info say why.
+// refused the old one stays, and the error and the returned Info have the reason.
 func (s *Set) Load(ctx context.Context, p plugin.Source) (plugin.Info, error) {
 	if p.Prepared != nil {
 		defer p.Prepared.Close()

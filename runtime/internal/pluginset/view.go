@@ -29,7 +29,7 @@ func (s *Set) View() *View {
 // PastView is the view of an iteration that a crash interrupted: the step types that
 // its unfinished steps began with are there, even if their plugin has been
 // removed meanwhile. A module that cannot be had is left out; the step that asks
-// for it says why.
+// for it is an error with the reason.
 func (s *Set) PastView(ctx context.Context, unfinished []Began) *View {
 	v := s.View()
 	var more []*Module

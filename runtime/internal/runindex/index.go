@@ -21,7 +21,7 @@ const Bucket = "runindex"
 // The keys of the entries. Run ids are UUIDs of version 7: their order is that of the
 // starts.
 const (
-	indexVersion  = "version" // key whose value says that every run is indexed
+	indexVersion  = "version" // key of the version; its presence means that every run is indexed
 	indexLive     = "l/"      // + run: it is not over
 	indexSentinel = "s/"      // + sentinel + "/" + run
 	indexParent   = "p/"      // + parent + "/" + run
@@ -52,7 +52,7 @@ type Store interface {
 // All methods are safe for concurrent use, [Index.Open] excepted, which comes first.
 type Index struct {
 	opt       Options
-	unindexed atomic.Bool // the store has no run yet, so nothing says that its runs are indexed
+	unindexed atomic.Bool // the store has no run yet, and no version
 	totals    totals
 }
 
@@ -122,7 +122,7 @@ func (x *Index) Open(ctx context.Context) error {
 		return fmt.Errorf("index runs: %w", err)
 	}
 	if last == nil && len(b.Puts) == 0 {
-		x.unindexed.Store(true) // a new store: its first run says so
+		x.unindexed.Store(true) // a new store: its first run writes the version
 		return nil
 	}
 	b.Puts = append(b.Puts, store.Put{Bucket: Bucket, Key: []byte(indexVersion), Value: []byte("1")})

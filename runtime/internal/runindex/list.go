@@ -86,16 +86,15 @@ func (l *list) stored(id sentinels.RunID, raw []byte) bool {
 	return l.add(info)
 }
 
-// tooOld says that this run and all behind it began too early. Ids and times of
+// tooOld reports whether this run and all behind it began too early. Ids and times of
 // one start are read from the clock a moment apart.
 func (l *list) tooOld(id sentinels.RunID) bool {
 	at := startTime(id)
 	return !l.filter.Since.IsZero() && !at.IsZero() && at.Before(l.filter.Since.Add(-time.Second))
 }
 
-// before adds the runs that began after id and are not in the store; false
-// says that there is no room for more. Of id itself, if it was stored
-// meanwhile, the store's entry stands for it.
+// before adds the runs that began after id and are not in the store, and reports whether
+// more may be added. If id itself was stored meanwhile, the store's entry counts.
 func (l *list) before(id sentinels.RunID) bool {
 	for len(l.fresh) > 0 && l.fresh[0].ID >= id {
 		info := l.fresh[0]

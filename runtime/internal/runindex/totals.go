@@ -19,7 +19,7 @@ import (
 // lives. They are built at the first request, from one read of all runs, and take about 40 bytes a run from then on; who never asks, as a
 // foreground run, pays nothing.
 //
-// Every run has an entry of its own, and each change says what the entry is from
+// Every run has an entry of its own, and each change has what the entry is from
 // now on. So a repeated report is harmless, and a change that comes while the
 // totals are built counts for more than what the store said of the run before.
 //
@@ -193,7 +193,7 @@ func (x *Index) buildTotals() error {
 	return err
 }
 
-// Totals returns what the runs of a sentinel come to; nothing for one that has
+// Totals returns the totals of the runs of a sentinel; zero for one that has
 // none. The first call of a process looks at every run there is, later ones at
 // none.
 func (x *Index) Totals(id sentinels.ID) (run.Totals, error) {

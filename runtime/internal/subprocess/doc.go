@@ -1,6 +1,6 @@
 // Package subprocess starts, limits and stops the helper processes of a host.
 //
-// A helper reads input that could crash a process: definitions of others, and
+// A helper reads input that could crash a process: foreign definitions, and
 // step plugins before they are executed. It is the same program, started again
 // with an environment variable ([Marker]) that selects the kind of helper. Its
 // environment holds nothing else. Its stdin and stdout belong to the parent.

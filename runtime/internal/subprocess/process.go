@@ -15,7 +15,7 @@ type Process struct {
 	Out *bufio.Reader
 
 	cmd    *exec.Cmd
-	stderr stderrHead // stderr, which says why the helper ended
+	stderr stderrHead // stderr, which has the reason why the helper ended
 
 	mu   sync.Mutex
 	gone bool // the process was waited for, so its pid may belong to another one

@@ -33,8 +33,8 @@ type Options struct {
 	Digests func() []string
 	// Await waits for a commit on behalf of the caller of Prune.
 	Await func(ctx context.Context, t *store.Ticket) error
-	// TreeUsage returns what a run that has ended and the runs below it have cost,
-	// and SpentBelow what of that is noted for runs that were removed.
+	// TreeUsage returns what a run that has ended and the runs below it have cost.
+	// SpentBelow returns the part that is noted for runs that were removed.
 	TreeUsage  func(id sentinels.RunID) (sentinels.Usage, error)
 	SpentBelow func(id sentinels.RunID) (sentinels.Usage, error)
 	// Unindex returns the puts that remove a run that has ended from the index.

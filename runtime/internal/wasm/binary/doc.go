@@ -2,7 +2,7 @@
 // and its code as far as its cost and its interruption need.
 //
 // [Scan] turns bytes into a [Module], or rejects them. It is the first thing that
-// happens to a file of others, before anything compiles or executes it, so every
+// happens to a file that is not trusted, before anything compiles or executes it, so every
 // count is checked before memory is allocated for it, and the estimated time of a
 // compile is bounded. Package rewrite changes a scanned module; package wasm checks
 // its imports and exports.
