@@ -151,7 +151,7 @@ var layers = []layer{
 	{"host/internal/procenv", nil, nil},
 	{"host/secret", []string{"host/internal/regularfile", "host/internal/trust", "sdk/abi"}, nil},
 	{"host/plugin/hostcall", nil, nil},
-	{"host/plugin/egress", []string{"host/plugin/hostcall", "sdk/abi"}, []string{"golang.org/x/text"}},
+	{"host/plugin/egress", []string{"host/plugin/hostcall", "sdk/abi"}, []string{"golang.org/x/net", "golang.org/x/text"}},
 	{"host/command/**", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host/internal/**", []string{"sdk/abi"}, nil},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},

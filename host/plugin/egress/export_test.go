@@ -3,10 +3,17 @@ package egress
 import (
 	"net"
 	"net/netip"
+	"strings"
 )
 
-// Punycode is punycode.
-func Punycode(label string) string { return punycode([]rune(label)) }
+// Punycode returns the Punycode of a label, or the error of a label that is refused.
+func Punycode(label string) string {
+	ascii, err := normalLabel(label)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimPrefix(ascii, "xn--")
+}
 
 // Reachable is reachable.
 func Reachable(ip netip.Addr, allowed []netip.Prefix) bool { return reachable(ip, allowed) }

@@ -86,10 +86,11 @@ func TestGrantsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestPunycode has the sample strings of RFC 3492 section 7.1, in lower case.
+// TestPunycode has the sample strings of RFC 3492 section 7.1, in lower case. One has a
+// question mark, which is not a letter of a host name.
 func TestPunycode(t *testing.T) {
 	for in, want := range map[string]string{
-		"ليهمابتكلموشعربي؟":            "egbpdaj6bu4bxfgehfvwxn",
+		"ليهمابتكلموشعربي؟":            "a host name with the character '؟'",
 		"他们为什么不说中文":                    "ihqwcrb4cv8a8dqg056pqjye",
 		"他們爲什麽不說中文":                    "ihqwctvzc91f659drss3x8bo0yb",
 		"למההםפשוטלאמדבריםעברית":       "4dbcagdahymbxekheh6e0a7fei0b",

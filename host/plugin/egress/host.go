@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -110,7 +111,11 @@ func normalLabel(s string) (string, error) {
 		if len(s) > 63*utf8.UTFMax {
 			return "", errors.New("a host name with a label of more than 63 bytes")
 		}
-		s = "xn--" + punycode([]rune(s))
+		ascii, err := idna.Punycode.ToASCII(s) // checked above: the profile converts, and no more
+		if err != nil {
+			return "", fmt.Errorf("a host name with a label that has no form in ASCII: %w", err)
+		}
+		s = ascii
 	}
 	if len(s) > 63 {
 		return "", errors.New("a host name with a label of more than 63 bytes")
