@@ -46,6 +46,7 @@ type entry struct {
 type payload struct {
 	once     sync.Once
 	progress *runtime.Progress // nil if body is given
+	max      int               // longest body, bytes
 	output   int               // length of an output that was omitted, bytes
 	body     json.RawMessage
 	size     int // estimated memory, bytes
@@ -63,16 +64,10 @@ type progressBody struct {
 	OutputBytes int `json:"outputBytes,omitempty"`
 }
 
-// maxOutput bounds a step's output in the feed, bytes; maxBody any other body.
-const (
-	maxOutput = 64 << 10
-	maxBody   = 256 << 10
-)
-
 func (p *payload) json() json.RawMessage {
 	p.once.Do(func() {
 		if p.progress != nil {
-			p.body, p.progress = encode(progressBody{Progress: p.progress, OutputBytes: p.output}), nil
+			p.body, p.progress = encode(progressBody{Progress: p.progress, OutputBytes: p.output}, p.max), nil
 		}
 	})
 	return p.body
@@ -80,8 +75,8 @@ func (p *payload) json() json.RawMessage {
 
 // progressPayload returns a payload that keeps p. A long output is dropped here
 // and not when it is encoded, because it would stay in memory until then.
-func progressPayload(p runtime.Progress) *payload {
-	v := &payload{progress: &p, text: p.Event == runtime.OnText}
+func progressPayload(p runtime.Progress, maxOutput, maxBody int) *payload {
+	v := &payload{progress: &p, max: maxBody, text: p.Event == runtime.OnText}
 	if n := len(p.Output); n > maxOutput {
 		p.Output, v.output = nil, n
 	}
@@ -91,7 +86,7 @@ func progressPayload(p runtime.Progress) *payload {
 
 // encode marshals a body. It never fails: a body that cannot be encoded, or is too
 // long, becomes an object with a "problem", so that readers still learn of it.
-func encode(v any) json.RawMessage {
+func encode(v any, maxBody int) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
 		b, _ = json.Marshal(map[string]string{"problem": fmt.Sprintf("encode %T: %v", v, err)})

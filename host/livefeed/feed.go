@@ -18,6 +18,11 @@ type Options struct {
 	Entries int
 	// Bytes is how much memory the entries may use together. Default: 16 MiB.
 	Bytes int
+	// MaxOutput is the longest output of a step that is published, in bytes; a longer
+	// one is replaced by its length. Default: 64 KiB.
+	MaxOutput int
+	// MaxBody is the longest body of an entry, in bytes. Default: 256 KiB.
+	MaxBody int
 	// TextEvery is how long pieces of a model's text are gathered before they
 	// become an entry. Default: 100 ms.
 	TextEvery time.Duration
@@ -72,6 +77,12 @@ func New(o Options) *Feed {
 	if o.Bytes <= 0 {
 		o.Bytes = 16 << 20
 	}
+	if o.MaxOutput <= 0 {
+		o.MaxOutput = 64 << 10
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = 256 << 10
+	}
 	if o.TextEvery <= 0 {
 		o.TextEvery = 100 * time.Millisecond
 	}
@@ -101,19 +112,19 @@ func (f *Feed) Close() {
 
 // Publish publishes an entry on a topic. The body is encoded before Publish
 // returns, so the caller may change it afterwards. A body that cannot be encoded,
-// or is longer than 256 KiB, is replaced by an object with the member "problem".
+// or is longer than Options.MaxBody, is replaced by an object with the member "problem".
 // Publish never waits for a reader.
 func (f *Feed) Publish(topic, kind string, body any) {
 	raw, ok := body.(json.RawMessage)
-	if ok && len(raw) <= maxBody {
+	if ok && len(raw) <= f.opt.MaxBody {
 		// Copied, because it belongs to the caller. It is checked once here, and not
 		// by the parser of every reader.
 		if ok = json.Valid(raw); ok {
 			raw = append(json.RawMessage(nil), raw...)
 		}
 	}
-	if !ok || len(raw) > maxBody {
-		raw = encode(body)
+	if !ok || len(raw) > f.opt.MaxBody {
+		raw = encode(body, f.opt.MaxBody)
 	}
 	e := &entry{kind: kind}
 	e.event, _ = strings.CutPrefix(topic, "events:")
@@ -146,7 +157,7 @@ func (f *Feed) putProgress(p runtime.Progress) {
 	if root == "" {
 		root = p.Run
 	}
-	v := progressPayload(p)
+	v := progressPayload(p, f.opt.MaxOutput, f.opt.MaxBody)
 	v.size += entryCost
 	e := &entry{kind: string(p.Event), text: v.text}
 	switch p.Event {

@@ -88,11 +88,14 @@ func (s *socket) write(ctx context.Context) error {
 		if e.Gap != nil && s.lapped() {
 			return errSlow
 		}
-		if cap(message) > maxBody {
+		if cap(message) > keptBuffer {
 			message = nil // do not keep the buffer of one long entry
 		}
 	}
 }
+
+// keptBuffer is the largest buffer that a socket keeps between messages, in bytes.
+const keptBuffer = 256 << 10
 
 // send writes one message. A client that does not read it in time is cut off,
 // because a close frame cannot follow half a message.

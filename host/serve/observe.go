@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"github.com/sentinel-runtime/sentinel/host/livefeed"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
@@ -9,10 +8,10 @@ import (
 // observer passes the engine's reports to the live feed, the metrics and the
 // traces, and to the observer of the options. None of them may block.
 func (s *Server) observer() runtime.Observer {
-	next := s.opt.Host.Observer
+	feed, next := s.feed.Observer(), s.opt.Host.Observer
 	return runtime.Observer{
 		Progress: func(p runtime.Progress) {
-			s.feed.Progress(p)
+			feed.Progress(p)
 			s.metrics.Progress(p)
 			if s.tracer != nil {
 				s.tracer.Progress(p)
@@ -22,33 +21,25 @@ func (s *Server) observer() runtime.Observer {
 			}
 		},
 		Definition: func(c runtime.DefinitionChange) {
-			kind := "saved"
-			if c.Deleted {
-				kind = "deleted"
-			}
-			s.feed.Publish(livefeed.TopicSentinels, kind, c)
+			feed.Definition(c)
 			if next.Definition != nil {
 				next.Definition(c)
 			}
 		},
 		Health: func(h runtime.Health) {
-			kind := "ok"
-			if !h.OK {
-				kind = "unwell" // the engine has logged it
-			}
-			s.feed.Publish(livefeed.TopicHealth, kind, h)
+			feed.Health(h)
 			if next.Health != nil {
 				next.Health(h)
 			}
 		},
 		Plugin: func(p plugin.Info) {
-			s.feed.Publish(livefeed.TopicPlugins, string(p.State), p)
+			feed.Plugin(p)
 			if next.Plugin != nil {
 				next.Plugin(p)
 			}
 		},
 		Trigger: func(f runtime.TriggerFired) {
-			s.feed.Publish(livefeed.TopicTriggers, string(f.Outcome), f)
+			feed.Trigger(f)
 			s.metrics.Trigger(f.Type, string(f.Outcome))
 			if next.Trigger != nil {
 				next.Trigger(f)
