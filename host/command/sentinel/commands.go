@@ -1,10 +1,11 @@
 package sentinel
 
 import (
+	"reflect"
+
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
-	"reflect"
 )
 
 // Options say what the commands steer.
@@ -42,6 +43,7 @@ func Commands(opt Options) []command.Command {
 	trace.Recursive = []reflect.Type{reflect.TypeFor[runtime.TraceStep]()}
 	return []command.Command{
 		command.New("sentinel/create", "Define a sentinel, from a file or from its parts.", write, f.create),
+		command.New("sentinel/validate", "Check a definition, and show every problem with its position.", read, f.validate),
 		command.New("sentinel/load", "Define the sentinels of a file or folder, or of the project.", write, f.load),
 		command.New("sentinel/export", "Show the newest definition of a sentinel, or pack sentinels into a bundle.", read, f.export),
 		command.New("sentinel/import", "Take in a bundle of sentinels, or a definition: all of it or nothing.", write, f.take),

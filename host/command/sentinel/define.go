@@ -86,7 +86,7 @@ func (f family) source(call *command.Call, in createIn) ([]byte, string, error) 
 		}
 		return src, path, err
 	case in.Definition != nil:
-		return in.Definition, "definition", nil
+		return definitionText(in.Definition), "definition", nil
 	case in.Steps == nil:
 		return nil, "", &abi.Error{Code: abi.BadFields, Message: "create sentinel: nothing is given", Hint: "give file, or definition, or name and steps"}
 	}

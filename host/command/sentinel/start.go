@@ -2,7 +2,10 @@ package sentinel
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -16,7 +19,7 @@ type startIn struct {
 	Definition json.RawMessage            `json:"definition,omitempty" jsonschema:"in place of a stored sentinel, the definition itself"`
 	Inputs     map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"values of its inputs"`
 	Variables  map[string]json.RawMessage `json:"variables,omitempty" jsonschema:"variables that are set before the first step"`
-	Event      json.RawMessage            `json:"event,omitempty" jsonschema:"payload of $event"`
+	Event      json.RawMessage            `json:"event,omitempty" jsonschema:"$event: its data, or a CloudEvents record with type and source"`
 	Workspace  string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given"`
 	Key        string                     `json:"key,omitempty" jsonschema:"start key: a second start with it returns the first run"`
 	Pinned     bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
@@ -47,10 +50,34 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 		opt.Key = call.Key // who repeats the call, a run after a crash or a program with its key, gets the same run
 	}
 	if in.Event != nil {
-		opt.Event = &sentinels.Event{Name: "manual", Source: "sentinel/start", Data: in.Event}
+		if opt.Event, err = eventOf(in.Event, time.Now()); err != nil {
+			return runOut{}, err
+		}
 	}
 	id, err := f.rt.Start(ctx, def, opt)
 	return runOut{id, def.ID, sentinels.StatusRunning}, err
+}
+
+// eventOf returns the event of a start. A CloudEvents record is taken as it is; any
+// other value is the data of a new event.
+func eventOf(raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &members) // data may be of any type
+	e := &sentinels.Event{}
+	if members["type"] != nil && members["source"] != nil {
+		if err := json.Unmarshal(raw, e); err != nil {
+			return nil, &abi.Error{Code: abi.BadFields, Field: "event", Message: fmt.Sprintf("start: event: %v", err), Hint: "a CloudEvents record has id, type, source, time and data"}
+		}
+	} else {
+		e.Name, e.Source, e.Data = "manual", "user", raw
+	}
+	if e.ID == "" {
+		e.ID = rand.Text()
+	}
+	if e.Time.IsZero() {
+		e.Time = now.UTC()
+	}
+	return e, nil
 }
 
 // startable returns what is to be run: the stored sentinel with its revision, or
@@ -73,7 +100,7 @@ func (f family) startable(call *command.Call, in startIn) (*sentinels.Definition
 		def, err := f.rt.Decoded(stored)
 		return def, stored.Revision, err
 	}
-	src, file, err := f.source(call, createIn{File: in.File, Definition: unquoted(in.Definition)})
+	src, file, err := f.source(call, createIn{File: in.File, Definition: in.Definition})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -26,7 +26,7 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ed
 	if (in.Definition == nil) == (in.File == "") {
 		return edited{}, &abi.Error{Code: abi.BadFields, Message: "update sentinel: give either definition or file"}
 	}
-	src, file, err := f.source(call, createIn{File: in.File, Definition: unquoted(in.Definition)})
+	src, file, err := f.source(call, createIn{File: in.File, Definition: in.Definition})
 	if err != nil {
 		return edited{}, err
 	}

@@ -1,0 +1,52 @@
+package sentinel
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type validateIn struct {
+	File       string          `json:"file,omitempty" jsonschema:"file that holds the definition, below the workspace or absolute"`
+	Definition json.RawMessage `json:"definition,omitempty" jsonschema:"the definition itself; as a string, problems have its lines"`
+	Variables  []string        `json:"variables,omitempty" jsonschema:"variables that a start would set"`
+}
+
+type validated struct {
+	Valid      bool               `json:"valid"`
+	SentinelID sentinels.ID       `json:"sentinelId,omitempty"`
+	Problems   sentinels.Problems `json:"problems" jsonschema:"everything that is wrong, and warnings of a definition that is valid"`
+}
+
+// validate checks a definition against the step types of this process.
+func (f family) validate(_ context.Context, call *command.Call, in validateIn) (validated, error) {
+	if (in.Definition == nil) == (in.File == "") {
+		return validated{}, &abi.Error{Code: abi.BadFields, Message: "validate: give either definition or file"}
+	}
+	src, file, err := f.source(call, createIn{File: in.File, Definition: in.Definition})
+	if err != nil {
+		return validated{}, err
+	}
+	def, problems := f.rt.Decode(src, file)
+	if len(problems) > 0 {
+		return validated{Problems: problems}, nil
+	}
+	types := f.rt.Types()
+	warnings := sentinels.Check(def, types, in.Variables...).Locate(file, src, types)
+	return validated{Valid: true, SentinelID: def.ID, Problems: append(sentinels.Problems{}, warnings...)}, nil
+}
+
+// definitionText returns the text of a definition that was given as JSON or as a string
+// that holds it. White space before it is kept, so that problems have the caller's
+// lines.
+func definitionText(raw json.RawMessage) json.RawMessage {
+	var text string
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) > 0 && trimmed[0] == '"' && json.Unmarshal(trimmed, &text) == nil {
+		return json.RawMessage(text)
+	}
+	return raw
+}
