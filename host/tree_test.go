@@ -127,6 +127,7 @@ var layers = []layer{
 	{"host/control", []string{"host/internal/httpproblem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/api", []string{"host/command", "host/internal/httpproblem", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil},    // triggers: what a webhook hands in and gets back
 	{"host/client", []string{"host/control", "host/internal/httpproblem", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
+	{"host/process", []string{"host", "host/api", "host/client", "host/command", "host/control", "host/livefeed", "host/internal/*", "runtime", "sentinels", "sdk/abi"}, nil},
 	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
 	{"host/redact", nil, nil}, // what others write goes through it
@@ -142,7 +143,7 @@ var layers = []layer{
 	{"host/command/code", []string{"host/command", "host/internal/rootfs", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/command/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/ops/metrics", []string{"runtime", "runtime/plugin", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                 // it observes the engine
-	{"host/livefeed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine
+	{"host/livefeed", []string{"runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                  // it observes the engine
 	{"host/ops/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
 	{"host/internal/sdnotify", nil, nil},
 	{"host/plugin/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi", "sdk/sdktest"}, nil}, // a step without an engine

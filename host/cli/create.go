@@ -79,27 +79,17 @@ func (a *app) createCommand() *cobra.Command {
 	return c
 }
 
-// create stores the definition of a source. This process checks it first when
-// it can, because it knows the lines of the file.
+// create stores the definition of src.
 func (a *app) create(ctx context.Context, src *source, revision int) (err error) {
 	s, err := a.connect(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer a.closing(s, &err)
-	if s.host != nil {
-		found, err := a.find(s.host.Runtime(), "", src)
-		if err != nil {
-			return err
-		}
-		a.problems(a.warnings(s.host.Runtime(), found))
-	}
-	params := map[string]any{}
-	undo, err := a.give(s, src, params)
-	if err != nil {
+	if err := a.validateWith(ctx, s, src); err != nil {
 		return err
 	}
-	defer undo()
+	params := map[string]any{"definition": string(src.text)}
 	if revision >= 0 {
 		params["revision"] = revision
 	}
@@ -131,7 +121,7 @@ func (a *app) store(ctx context.Context, params map[string]any) (err error) {
 // the same revision.
 func (a *app) keep(ctx context.Context, s *session, params map[string]any) error {
 	var out saved
-	if err := s.call(ctx, "sentinel/create", params, &out); err != nil {
+	if err := s.Call(ctx, "sentinel/create", params, &out); err != nil {
 		return invalid(err)
 	}
 	if out.Warning != "" {

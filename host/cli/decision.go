@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -53,36 +54,37 @@ func (a *app) typedLines() <-chan string {
 
 // statusChanged looks whether there is something new to ask, or the question on
 // the terminal was answered elsewhere.
-func (f *follower) statusChanged(run sentinels.RunID) {
+func (f *follower) statusChanged(ctx context.Context, run sentinels.RunID) {
 	if !f.app.canAsk() {
 		return
 	}
-	if f.prompt != nil && f.prompt.run == run && !f.open(*f.prompt) {
+	if f.prompt != nil && f.prompt.run == run && !f.open(ctx, *f.prompt) {
 		f.app.say("\nit was decided elsewhere")
 		f.endPrompt()
 	}
-	f.askNext()
+	f.askNext(ctx)
 }
 
 // open reports whether a question still waits.
-func (f *follower) open(p prompt) bool {
-	info, err := f.rt.Status(p.run)
+func (f *follower) open(ctx context.Context, p prompt) bool {
+	var info runtime.RunInfo
+	err := f.session.Call(ctx, "sentinel/status", map[string]any{"run": p.run}, &info)
 	return err == nil && slices.ContainsFunc(info.Decisions, func(q runtime.PendingDecision) bool { return q.Call == p.decision.Call })
 }
 
 // askNext asks for the oldest pending decision, if none is on the terminal.
-func (f *follower) askNext() {
+func (f *follower) askNext(ctx context.Context) {
 	if f.prompt != nil {
 		return
 	}
-	runs, err := f.rt.Runs(runtime.RunFilter{})
+	runs, err := f.app.unfinished(ctx, f.session)
 	if err != nil {
 		return
 	}
 	var next *prompt
 	for _, r := range runs {
 		for _, q := range r.Decisions {
-			if r.Live && sameTree(runs, r, f.id) && (next == nil || q.Since.Before(next.decision.Since)) {
+			if r.Live && process.InTree(runs, r, f.id) && (next == nil || q.Since.Before(next.decision.Since)) {
 				next = &prompt{run: r.ID, decision: q}
 			}
 		}
@@ -135,17 +137,17 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) {
 	d, err := decisionOf(line, p.decision)
 	if err == nil {
 		d.By = f.app.user()
-		err = f.rt.Decide(ctx, p.run, d)
+		err = f.session.decide(ctx, p.run, d)
 	}
 	if err != nil {
 		f.app.report(err)
-		if f.open(*p) {
+		if f.open(ctx, *p) {
 			f.app.question(*p)
 			return
 		}
 	}
 	f.endPrompt()
-	f.askNext()
+	f.askNext(ctx)
 }
 
 // decisionOf reads an answer; the beginning of a choice is enough where it
@@ -184,4 +186,19 @@ func choose(word string, choices []string) (string, bool) {
 		return "", false
 	}
 	return fits[0], true
+}
+
+// decide sends a decision.
+func (s *session) decide(ctx context.Context, id sentinels.RunID, d runtime.Decision) error {
+	params := map[string]any{"run": id, "verdict": d.Verdict, "by": d.By}
+	if d.Call != "" {
+		params["call"] = d.Call
+	}
+	if d.Comment != "" {
+		params["comment"] = d.Comment
+	}
+	if d.Result != nil {
+		params["result"] = d.Result
+	}
+	return s.Call(ctx, "sentinel/decide", params, nil)
 }

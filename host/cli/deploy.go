@@ -47,7 +47,7 @@ func (a *app) deployCommand() *cobra.Command {
 			defer a.closing(s, &err)
 			// Whoever answers has a current folder of its own, so ours is put in here.
 			params := map[string]any{"sentinelId": args[0], "to": a.path(to)}
-			if s.away {
+			if s.url {
 				if !filepath.IsAbs(to) {
 					return &usageError{fmt.Sprintf("deploy: %q is a folder on the server's machine and must be absolute", to), ""}
 				}
@@ -57,7 +57,7 @@ func (a *app) deployCommand() *cobra.Command {
 				params["force"] = true
 			}
 			var out deployed
-			if err := s.call(cmd.Context(), "sentinel/deploy", params, &out); err != nil {
+			if err := s.Call(cmd.Context(), "sentinel/deploy", params, &out); err != nil {
 				return err
 			}
 			return a.showDeployed(out)

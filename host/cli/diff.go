@@ -51,7 +51,7 @@ func (a *app) diffCommand() *cobra.Command {
 				params["sentinelId"] = id
 			}
 			var out diffed
-			if err := s.call(cmd.Context(), "sentinel/diff", params, &out); err != nil {
+			if err := s.Call(cmd.Context(), "sentinel/diff", params, &out); err != nil {
 				return err
 			}
 			if a.flags.output != asTable {

@@ -68,7 +68,7 @@ func (a *app) examine(ctx context.Context, only []string) doctor.Options {
 		opt.Plugins = own
 	}
 	// Without a server there is nothing to mend, unless somebody asks for it.
-	_, _, err := control.Dial(ctx, a.state())
+	_, err := control.Owner(ctx, a.state())
 	if err == nil || len(only) > 0 || a.env.Getenv(client.EnvURL) != "" {
 		opt.Server = a.probeServer
 	}
@@ -218,11 +218,10 @@ func (a *app) probeServer(ctx context.Context) (string, error) {
 		return fmt.Sprintf("the server at %s is %s", c.URL(), word), err
 	}
 	// The socket answers also where no port is open.
-	o, info, err := control.Dial(ctx, a.state())
+	info, err := control.Owner(ctx, a.state())
 	if err != nil {
 		return "", &abi.Error{Code: abi.Unavailable, Message: "no server answers for " + a.state(), Hint: "start one with sentinel serve"}
 	}
-	o.Close()
 	// A run in the foreground: it answers, and will end by itself.
 	if !info.Serves {
 		return fmt.Sprintf("process %d has the store and is no server", info.PID), nil

@@ -43,7 +43,7 @@ func (a *app) editing(ctx context.Context, target, command string, params map[st
 		return err
 	}
 	var out edited
-	if err := s.call(ctx, command, params, &out); err != nil {
+	if err := s.Call(ctx, command, params, &out); err != nil {
 		return invalid(err)
 	}
 	return a.showEdit(ctx, s, out)
@@ -55,7 +55,7 @@ func (a *app) editing(ctx context.Context, target, command string, params map[st
 // its past, take its name as it is.
 func (a *app) named(ctx context.Context, s *session, word string) (string, error) {
 	var all listed
-	if err := s.call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "only": "sentinels"}, &all); err != nil {
+	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "only": "sentinels"}, &all); err != nil {
 		return "", err
 	}
 	if len(all.Sentinels) > 0 {
@@ -109,7 +109,7 @@ func (a *app) showChange(ctx context.Context, s *session, e edited) error {
 		params = map[string]any{"sentinelId": string(e.Run)}
 	}
 	var d diffed
-	switch err := s.call(ctx, "sentinel/diff", params, &d); abi.CodeOf(err) {
+	switch err := s.Call(ctx, "sentinel/diff", params, &d); abi.CodeOf(err) {
 	case abi.BadFields, abi.NotFound:
 		return nil
 	default:

@@ -35,7 +35,7 @@ func (a *app) emitCommand() *cobra.Command {
 				Event string    `json:"event"`
 				Time  time.Time `json:"time"`
 			}
-			if err := s.call(cmd.Context(), "events/emit", params, &out); err != nil {
+			if err := s.Call(cmd.Context(), "events/emit", params, &out); err != nil {
 				return err
 			}
 			if a.flags.output != asTable {
@@ -70,7 +70,7 @@ func (a *app) eventsCommand() *cobra.Command {
 				params["pattern"] = args[0]
 			}
 			var out tailed
-			if err := s.call(cmd.Context(), "events/tail", params, &out); err != nil {
+			if err := s.Call(cmd.Context(), "events/tail", params, &out); err != nil {
 				return err
 			}
 			return a.showEvents(out.Events)

@@ -2,13 +2,14 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/control"
-	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -79,21 +80,13 @@ func (a *app) execFlags(cmd *cobra.Command, args []string) (rest []string, list,
 	return rest, list, help, cmd.Root().PersistentPreRunE(cmd, nil)
 }
 
-// command finds a command of whoever answers.
-func (a *app) command(ctx context.Context, s *session, name string) (control.Command, error) {
-	list, err := a.commands(ctx, s)
+// command finds a command of the process that answers.
+func (a *app) command(ctx context.Context, s *session, name string) (client.Command, error) {
+	list, err := s.Commands(ctx)
 	if err != nil {
-		return control.Command{}, err
+		return client.Command{}, err
 	}
 	return lookup(list, name)
-}
-
-// commands asks whoever answers for what can be called.
-func (a *app) commands(ctx context.Context, s *session) ([]control.Command, error) {
-	if s.client != nil {
-		return s.client.Commands(ctx)
-	}
-	return commandsOf(s.host), nil
 }
 
 // execList lists what whoever has the store can do, which may be another release.
@@ -103,7 +96,7 @@ func (a *app) execList(ctx context.Context) (err error) {
 		return err
 	}
 	defer a.closing(s, &err)
-	list, err := a.commands(ctx, s)
+	list, err := s.Commands(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +120,7 @@ func access(readOnly bool) string {
 
 // lookup finds a command by its whole name; a near one is only a hint, because a
 // misread name must not change anything.
-func lookup(list []control.Command, name string) (control.Command, error) {
+func lookup(list []client.Command, name string) (client.Command, error) {
 	var all []string
 	for _, c := range list {
 		if c.Name == name {
@@ -139,47 +132,56 @@ func lookup(list []control.Command, name string) (control.Command, error) {
 	if near := sentinels.Suggest(name, all); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %q?", near[0])
 	}
-	return control.Command{}, notFound(hint, "no command is called %q", name)
+	return client.Command{}, notFound(hint, "no command is called %q", name)
 }
 
-// exec calls a command and writes its answer, which is JSON in every format: its
-// shape is the command's and no table fits all.
+// exec calls a command and writes its result, which is JSON in every format: its shape
+// is the command's. A run that a command begins in this process is executed here until
+// it ends.
 func (a *app) exec(ctx context.Context, name string, args []string) (err error) {
-	told := newFeed()
-	opt := a.options()
-	opt.Observer = runtime.Observer{Progress: told.put}
-	s, err := a.connectWith(ctx, false, opt)
+	if process.ExecutesRun(name) {
+		return a.inRunProcess(ctx, &runFlags{}, func(s *session) error { return a.execRun(ctx, s, name, args) })
+	}
+	s, err := a.connect(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer a.closing(s, &err)
+	_, err = a.callAndPrint(ctx, s, name, args)
+	return err
+}
+
+// callAndPrint calls a command with the parameters of the command line.
+func (a *app) callAndPrint(ctx context.Context, s *session, name string, args []string) (out json.RawMessage, err error) {
 	c, err := a.command(ctx, s, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	params, err := a.params(c, args)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out, err := s.raw(ctx, name, params)
-	if err != nil {
-		return err
+	if err := s.Call(ctx, name, params, &out); err != nil {
+		return nil, err
 	}
-	if err := a.writeJSON(out); err != nil || s.host == nil {
-		return err
-	}
-	if !takesRun[name] {
-		return nil
-	}
-	return a.linger(ctx, s, told, runIn(out))
+	return out, a.writeJSON(out)
 }
 
-// linger carries out the run that a command began in this process: to end now
-// would leave it to nobody.
-func (a *app) linger(ctx context.Context, s *session, told *feed, id sentinels.RunID) error {
-	a.say("run %s is executed here until it ends", id)
-	a.flags.output = asTable // the data is the command's answer, and is written
-	out, err := a.carry(ctx, s, told, func() (sentinels.RunID, error) { return id, nil })
+// execRun calls a command that begins a run.
+func (a *app) execRun(ctx context.Context, s *session, name string, args []string) error {
+	if s.process == nil {
+		_, err := a.callAndPrint(ctx, s, name, args)
+		return err
+	}
+	out, err := a.follow(ctx, s, func() (sentinels.RunID, error) {
+		out, err := a.callAndPrint(ctx, s, name, args)
+		id := process.RunOf(out)
+		if err == nil {
+			a.say("run %s is executed here until it ends", id)
+			a.flags.output = asTable // the data is the result of the command, and is written
+		}
+		return id, err
+	})
 	if err != nil {
 		return err
 	}
@@ -187,7 +189,7 @@ func (a *app) linger(ctx context.Context, s *session, told *feed, id sentinels.R
 	if code == ExitOK {
 		return nil
 	}
-	a.say("run %s is %s", id, out.Status)
+	a.say("run %s is %s", out.Run, out.Status)
 	for _, w := range a.waitingFor(out) {
 		a.complain(w.Prompt, w.Type)
 	}

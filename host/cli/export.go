@@ -77,7 +77,7 @@ func (a *app) export(ctx context.Context, word string, history bool) (text []byt
 		ExportedAt time.Time       `json:"exportedAt"`
 		Sentinels  json.RawMessage `json:"sentinels"`
 	}
-	if err := s.call(ctx, "sentinel/export", params, &out); err != nil {
+	if err := s.Call(ctx, "sentinel/export", params, &out); err != nil {
 		return nil, err
 	}
 	var v any = out.Definition

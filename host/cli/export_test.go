@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/control"
+	"github.com/sentinel-runtime/sentinel/host/client"
 )
 
 var (
@@ -16,7 +16,6 @@ var (
 	Quoted    = quoted
 	Choose    = choose
 	ValueOf   = valueOf
-	EventOf   = eventOf
 	ReadEvent = readEvent
 	FieldLess = compareFields
 	Recovered = recovered
@@ -30,7 +29,7 @@ func Table(to io.Writer, rows []Row) error { return table(printer{to}, rows) }
 
 // Params makes a command's parameters of a command line.
 func Params(schema []byte, args ...string) ([]byte, error) {
-	return (&app{}).params(control.Command{Name: "c", Input: schema}, args)
+	return (&app{}).params(client.Command{Name: "c", Input: schema}, args)
 }
 
 // Verbs returns the path of every verb that can be run, without the program's name.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -28,65 +29,23 @@ type view interface {
 	close()      // nothing more comes
 }
 
-// A follower carries a run out to its end, or to where only a person can help.
+// A follower shows a run until it has ended, or until only a person can help.
 type follower struct {
-	app  *app
-	door *door // nil when another process carries the run out
-	rt   carrier
-	feed *feed
-	view view
-	id   sentinels.RunID
+	app     *app
+	session *session
+	watch   *runWatch
+	view    view
+	id      sentinels.RunID
 
-	busy   map[string]int // open calls that must not be cut off, by place
+	busy   map[string]int // calls in progress that must not be interrupted, by position
 	early  early
 	halted bool        // some run of the tree waits or is paused, or was
-	notice chan string // what the wait for the end has to say; capacity 1
+	notice chan string // a message of the goroutine that waits; capacity 1
 	prompt *prompt
 }
 
-// carryOut begins a run, follows it and says how it ended.
-func (a *app) carryOut(ctx context.Context, s *session, told *feed, begin func() (sentinels.RunID, error)) error {
-	out, err := a.carry(ctx, s, told, begin)
-	if err != nil {
-		return err
-	}
-	if err := a.showOutcome(out); err != nil {
-		return err
-	}
-	if s.host.Replaying() {
-		if err := s.host.WriteDivergences(a.errs.stream()); err != nil {
-			return err
-		}
-	}
-	if code := statusCode(out.Status); code != ExitOK {
-		return exitError(code)
-	}
-	return nil
-}
-
-// carry begins a run and follows it. Meanwhile Ctrl-C stops the run in place of
-// the program, and other processes may bring runs of their own.
-func (a *app) carry(ctx context.Context, s *session, told *feed, begin func() (sentinels.RunID, error)) (outcome, error) {
-	stop, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	a.setInterrupt(cancel)
-	defer a.setInterrupt(nil)
-	s.door.open()
-	defer s.door.shut()
-	id, err := begin()
-	if err != nil {
-		return outcome{}, err
-	}
-	f := &follower{
-		app: a, door: s.door, rt: s.host.Runtime(), feed: told, id: id, view: a.newView(id),
-		busy: map[string]int{}, early: early{}, notice: make(chan string, 1),
-	}
-	defer f.view.close()
-	return f.follow(ctx, stop)
-}
-
-// follow returns when the whole run tree has ended, or waits for a person.
-// Ending stop stops it; ending ctx lets go of it.
+// follow returns when the whole run tree has ended, or waits for a person. The end of
+// stop stops the tree; the end of ctx only ends following.
 func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var helpers sync.WaitGroup
@@ -111,8 +70,8 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 	interrupt := stop.Done()
 	for {
 		select {
-		case <-f.feed.more:
-			if f.showAll() {
+		case <-f.watch.progress.more:
+			if f.showAll(ctx) {
 				still.Reset(settle)
 			}
 			if f.view.flush() {
@@ -127,110 +86,88 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 			if interrupt == nil {
 				break // it is being stopped
 			}
-			if out, stuck := f.stuck(); stuck {
-				f.showAll()
+			if out, stuck := f.stuck(ctx); stuck {
+				f.showAll(ctx)
 				return out, nil
 			}
 		case line, ok := <-f.prompt.lines():
 			f.answer(ctx, line, ok)
 		case text := <-f.notice:
-			f.tell(text)
+			f.message(text)
+		case <-f.watch.lost:
+			f.message(fmt.Sprintf("some progress of run %s is missing here; `sentinel logs` has it", shortID(f.id)))
 		case <-interrupt:
 			interrupt = nil
 			f.endPrompt()
-			f.tell(fmt.Sprintf("stopping run %s; once more ends at once", shortID(f.id)))
+			f.message(fmt.Sprintf("stopping run %s; once more ends at once", shortID(f.id)))
 			helpers.Go(func() {
 				if err := f.stopAll(ctx); err != nil {
 					failed <- err
 				}
 			})
 		case out := <-ended:
-			f.showAll()
+			f.showAll(ctx)
 			return out, nil
 		case err := <-failed:
-			f.showAll()
+			f.showAll(ctx)
 			return outcome{}, err
 		}
 	}
 }
 
-// tell says something between what the view shows.
-func (f *follower) tell(text string) {
+// message prints a line between what the view shows.
+func (f *follower) message(text string) {
 	f.view.hold(true)
 	f.app.say("%s", text)
 	f.view.hold(false)
 }
 
-// await waits for the run and then for what it left running, and for runs that
-// another process had this one start, unless those wait for a person. A server
-// keeps what is left over, so there only the run itself is waited for.
+// await waits for the run, then for the runs that this process still executes: children
+// that the run left, and runs that other processes started here. Runs in another
+// process continue there.
 func (f *follower) await(ctx context.Context) (runtime.Result, error) {
-	res, err := f.rt.Wait(ctx, f.id)
-	for err == nil && f.door != nil {
-		// Whoever came in before the door is shut is waited for, and opens it again.
-		f.door.shut()
-		next, foreign, lookErr := f.left()
-		if lookErr != nil || next == "" {
-			return res, lookErr
-		}
-		f.door.open()
-		if foreign {
-			select {
-			case f.notice <- fmt.Sprintf("run %s, which another process started here, goes on; Ctrl-C stops it", next):
-			default:
-			}
-		}
-		_, err = f.rt.Wait(ctx, next)
+	res, err := f.watch.wait(ctx)
+	if err != nil || f.session.process == nil {
+		return res, err
 	}
-	return res, err
+	defer f.watch.drain(ctx)
+	return res, f.session.process.Finish(ctx, f.id, func(run sentinels.RunID) {
+		select {
+		case f.notice <- fmt.Sprintf("run %s, which another process started here, continues; Ctrl-C stops it", run):
+		default:
+		}
+	})
 }
 
-// left returns a run that this process still carries out, one of its own tree
-// first.
-func (f *follower) left() (next sentinels.RunID, foreign bool, err error) {
-	runs, err := f.rt.Runs(runtime.RunFilter{})
-	for _, r := range runs {
-		if !r.Live || r.Status.Final() {
-			continue
-		}
-		if sameTree(runs, r, f.id) {
-			return r.ID, false, err
-		}
-		if r.Status == sentinels.StatusRunning {
-			next, foreign = r.ID, true
-		}
-	}
-	for _, id := range f.door.inside() {
-		if r, lookErr := f.rt.Status(id); lookErr == nil && r.Live && r.Status == sentinels.StatusRunning {
-			next, foreign = id, true
-		}
-	}
-	return next, foreign, err
-}
-
-// stopAll ends the run tree. Its root may be over while its children go on. Once
-// none of it is left, it ends what other processes started here.
+// stopAll stops the run tree, whose root may have ended before its children. If
+// nothing is left of it, it stops what other processes started here.
 func (f *follower) stopAll(ctx context.Context) error {
-	runs, err := f.rt.Runs(runtime.RunFilter{})
+	runs, err := f.app.unfinished(ctx, f.session)
 	if err != nil {
 		return err
 	}
-	mine := slices.ContainsFunc(runs, func(r runtime.RunInfo) bool { return r.Live && !r.Status.Final() && sameTree(runs, r, f.id) })
 	var errs []error
-	for i := len(runs) - 1; i >= 0; i-- { // the oldest first: a parent before its children
-		if r := runs[i]; r.Live && !r.Status.Final() && (!mine || sameTree(runs, r, f.id)) {
-			if err := f.rt.Stop(ctx, r.ID); err != nil && abi.CodeOf(err) != abi.Conflict {
-				errs = append(errs, err)
-			}
+	mine := false
+	for _, r := range slices.Backward(runs) { // the oldest first: a parent before its children
+		if !r.Live || !process.InTree(runs, r, f.id) {
+			continue
 		}
+		mine = true
+		err := f.session.Call(ctx, "sentinel/stop", map[string]any{"run": r.ID}, nil)
+		if code := abi.CodeOf(err); err != nil && code != abi.Conflict && code != abi.NotFound {
+			errs = append(errs, err)
+		}
+	}
+	if !mine && f.session.process != nil {
+		errs = append(errs, f.session.process.StopAll(ctx))
 	}
 	return errors.Join(errs...)
 }
 
 // showAll shows what came in. It reports whether any of it says that the run
 // goes on.
-func (f *follower) showAll() (moved bool) {
-	for _, p := range f.feed.take() {
+func (f *follower) showAll(ctx context.Context) (moved bool) {
+	for _, p := range f.watch.progress.take() {
 		if p.Event != runtime.OnText && p.Event != runtime.OnLog {
 			moved = true
 		}
@@ -242,7 +179,7 @@ func (f *follower) showAll() (moved bool) {
 		}
 		if p.Event == runtime.OnStatus {
 			f.halted = f.halted || p.Status != sentinels.StatusRunning
-			f.statusChanged(p.Run)
+			f.statusChanged(ctx, p.Run)
 		}
 	}
 	return moved
@@ -268,17 +205,17 @@ func (f *follower) count(p runtime.Progress) {
 }
 
 // stuck reports whether nothing but a person brings the run on.
-func (f *follower) stuck() (outcome, bool) {
+func (f *follower) stuck(ctx context.Context) (outcome, bool) {
 	if !f.halted || len(f.busy) > 0 || f.prompt != nil {
 		return outcome{}, false
 	}
-	runs, err := f.rt.Runs(runtime.RunFilter{})
+	runs, err := f.app.unfinished(ctx, f.session)
 	if err != nil {
 		return outcome{}, false // whatever it is, it comes again with the next look
 	}
 	out := outcome{}
 	for _, r := range runs {
-		if !r.Live || !sameTree(runs, r, f.id) {
+		if !r.Live || !process.InTree(runs, r, f.id) {
 			continue
 		}
 		if len(r.Decisions) > 0 || r.Status == sentinels.StatusPaused && r.Limit != "" {
@@ -296,20 +233,4 @@ func (f *follower) stuck() (outcome, bool) {
 		out.Run, out.Sentinel, out.Status = f.id, cmp.Or(out.Sentinel, out.open[0].Sentinel), sentinels.StatusWaiting
 	}
 	return out, true
-}
-
-// sameTree reports whether r is the run id or hangs below it; that need not be a
-// root, for a child can be resumed by itself.
-func sameTree(runs []runtime.RunInfo, r runtime.RunInfo, id sentinels.RunID) bool {
-	for range 64 { // deeper than runs can be nested
-		if r.ID == id || r.Parent == id || r.Root == id {
-			return true
-		}
-		up := slices.IndexFunc(runs, func(p runtime.RunInfo) bool { return p.ID == r.Parent })
-		if up < 0 {
-			return false
-		}
-		r = runs[up]
-	}
-	return false
 }

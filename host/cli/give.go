@@ -3,9 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
-	"regexp"
 
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -15,7 +13,7 @@ import (
 func (a *app) give(s *session, src *source, params map[string]any) (undo func(), err error) {
 	undo = func() {}
 	switch {
-	case s.away:
+	case s.url:
 		// JSON with comments would not get through the request, so it goes as what
 		// it means. Its step types and triggers are for the server to judge, which
 		// may have others than we do.
@@ -36,18 +34,4 @@ func (a *app) give(s *session, src *source, params map[string]any) (undo func(),
 	undo = func() { _ = os.Remove(f.Name()) }
 	_, err = f.Write(src.text)
 	return undo, errors.Join(err, f.Close())
-}
-
-// sentPlace begins a problem of a definition that was sent as a value.
-var sentPlace = regexp.MustCompile(`(?m)^definition: `)
-
-// ofFile names the file in problems of a definition that was sent as a value.
-func ofFile(err error, src *source) error {
-	e := abi.As(err)
-	if e == nil || e.Code != abi.BadFields || !sentPlace.MatchString(e.Message) {
-		return err
-	}
-	named := *e
-	named.Message = sentPlace.ReplaceAllLiteralString(e.Message, src.file+": ")
-	return invalidError{&named}
 }

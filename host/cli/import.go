@@ -99,7 +99,7 @@ func (a *app) take(ctx context.Context, name string, params map[string]any) (err
 	}
 	// A server that a URL names cannot read our file, so the bundle itself goes. A
 	// definition goes as every other verb hands one over.
-	if s.away && json.Unmarshal(src.text, &probe) == nil && probe.Sentinels != nil {
+	if s.url && json.Unmarshal(src.text, &probe) == nil && probe.Sentinels != nil {
 		params["bundle"] = json.RawMessage(src.text)
 	} else {
 		undo, err := a.give(s, src, params)
@@ -109,7 +109,7 @@ func (a *app) take(ctx context.Context, name string, params map[string]any) (err
 		defer undo()
 	}
 	var out imported
-	if err := s.call(ctx, "sentinel/import", params, &out); err != nil {
+	if err := s.Call(ctx, "sentinel/import", params, &out); err != nil {
 		return ofFile(invalid(err), src)
 	}
 	return a.showImported(out)

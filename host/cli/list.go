@@ -49,7 +49,7 @@ func (a *app) listCommand() *cobra.Command {
 			}
 			defer a.closing(s, &err)
 			var all listed
-			if err := s.call(cmd.Context(), "sentinel/list", params, &all); err != nil {
+			if err := s.Call(cmd.Context(), "sentinel/list", params, &all); err != nil {
 				return err
 			}
 			if params.Tag != "" || params.PersonaID != "" {
@@ -58,7 +58,7 @@ func (a *app) listCommand() *cobra.Command {
 			switch {
 			case params.Status != "" || params.Before != "": // runs are what is asked for
 				all.Sentinels = nil
-			case params.PersonaID == "" && !s.away: // files name nobody who made them
+			case params.PersonaID == "" && !s.url: // files name nobody who made them
 				all.Sentinels = a.withFiles(all.Sentinels, params.Tag)
 			}
 			return a.showList(all)

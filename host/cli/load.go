@@ -28,7 +28,7 @@ func (a *app) loadCommand() *cobra.Command {
 				return err
 			}
 			defer a.closing(s, &err)
-			if s.away {
+			if s.url {
 				return a.sendFiles(cmd.Context(), s, paths)
 			}
 			return a.load(cmd.Context(), s, paths, len(args) > 0)
@@ -57,7 +57,7 @@ func (a *app) load(ctx context.Context, s *session, paths []string, named bool) 
 			continue
 		}
 		var out loaded
-		if err := s.call(ctx, "sentinel/load", map[string]any{"path": path}, &out); err != nil {
+		if err := s.Call(ctx, "sentinel/load", map[string]any{"path": path}, &out); err != nil {
 			return invalid(err)
 		}
 		all.Loaded = append(all.Loaded, out.Loaded...)
@@ -99,13 +99,8 @@ func (a *app) send(ctx context.Context, s *session, file string) (out saved, err
 	if err != nil {
 		return out, err
 	}
-	params := map[string]any{}
-	undo, err := a.give(s, src, params)
-	if err != nil {
-		return out, err
-	}
-	defer undo()
-	return out, ofFile(s.call(ctx, "sentinel/create", params, &out), src)
+	params := map[string]any{"definition": string(src.text)}
+	return out, ofFile(s.Call(ctx, "sentinel/create", params, &out), src)
 }
 
 // showLoaded says what was stored and what was not. A file that is no definition

@@ -1,36 +1,28 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// lookAgain is how often a log is read that somebody follows. A file has no way
-// to call us that works on every file system.
-const lookAgain = 200 * time.Millisecond
-
-// logsCommand shows the file that the host keeps beside the store. It tells what
-// was told; what is true is in the journal, and trace shows that.
+// logsCommand shows the log of a run: the progress that was reported. The journal, which
+// trace shows, is the truth.
 func (a *app) logsCommand() *cobra.Command {
 	var follow bool
 	var limit int
 	c := &cobra.Command{
-		Use: "logs RUN|NAME", Short: "Show what a run told, as `run` showed it live",
+		Use: "logs RUN|NAME", Short: "Show the log of a run, as `run` showed it live",
 		Args: exactly("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 0 {
@@ -39,84 +31,136 @@ func (a *app) logsCommand() *cobra.Command {
 			return a.logs(cmd.Context(), args[0], follow, limit)
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "continue until the run ends")
 	c.Flags().IntVar(&limit, "limit", 0, "only the newest so many events (default: all)")
 	return c
 }
 
-// logs reads the log of a run and, to follow it, what is written behind. It ends
-// with the run, or when nobody carries the run out any more.
-func (a *app) logs(ctx context.Context, word string, follow bool, limit int) error {
+// logs shows the log of a run and, with follow, its progress until it ends. limit is
+// how many entries of the log are shown, 0 for all.
+func (a *app) logs(ctx context.Context, word string, follow bool, limit int) (err error) {
 	s, err := a.connect(ctx, true)
 	if err != nil {
 		return err
 	}
+	defer a.closing(s, &err)
 	info, err := a.target(ctx, s, word, true)
-	if err == nil && s.live != nil && (follow || s.away) {
-		err = a.liveLogs(ctx, s, info, follow, limit)
-		return errors.Join(err, s.close())
-	}
-	state := s.state
-	// The file is all that is needed from here on: whoever wants the store may
-	// have it.
-	if err := errors.Join(err, s.close()); err != nil {
-		return err
-	}
-	r := &logReader{path: filepath.Join(state, "logs", string(info.ID)+".jsonl")}
-	events, err := r.more()
-	if errors.Is(err, fs.ErrNotExist) {
-		if info.Live && follow {
-			err = nil // it is about to tell its first
-		} else {
-			return notFound("", "run %s has no log", info.ID)
-		}
-	}
 	if err != nil {
 		return err
+	}
+	follow = follow && info.Live && !info.Status.Final()
+	cursor := ""
+	if follow { // before the log is read, so that no progress is missed
+		if cursor, err = s.Cursor(ctx); err != nil {
+			return err
+		}
+	}
+	events, err := readLog(ctx, s, info.ID, limit)
+	if err != nil {
+		return err
+	}
+	if len(events) == 0 && !follow {
+		return notFound("", "run %s has no log", info.ID)
+	}
+	l := &logFollower{app: a, session: s, run: info, show: a.logShower(info.ID), shown: map[string]int{}}
+	for _, e := range events {
+		if err := l.show(e); err != nil {
+			return err
+		}
+		l.shown[fingerprint(e.Progress)]++
+		if e.Event == runtime.OnRunEnd && e.Run == info.ID {
+			return nil
+		}
+	}
+	if !follow {
+		return nil
+	}
+	return l.follow(ctx, cursor)
+}
+
+// readLog returns the newest entries of a run's log, limit 0 for all of them.
+func readLog(ctx context.Context, s *session, id sentinels.RunID, limit int) (events []loggedEvent, err error) {
+	for line, err := range s.Logs(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if e, ok := readEvent(bytes.TrimSpace(line)); ok {
+			events = append(events, e)
+		}
+		if limit > 0 && len(events) > 2*limit { // the older part of a long log is not kept
+			events = append(events[:0], events[len(events)-limit:]...)
+		}
 	}
 	if limit > 0 && len(events) > limit {
 		events = events[len(events)-limit:]
 	}
-	show := a.logShower(info.ID)
-	over := info.Status.Final() || !info.Live
-	for {
-		for _, e := range events {
-			if err := show(e); err != nil {
-				return err
-			}
-			over = over || e.Event == runtime.OnRunEnd && e.Run == info.ID
-		}
-		if !follow || over {
-			return nil
-		}
-		select {
-		case <-time.After(lookAgain):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if events, err = r.more(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if len(events) == 0 && a.abandoned(ctx, info.ID) {
-			if ctx.Err() != nil { // an interrupted connection says nothing about the run
-				return context.Cause(ctx)
-			}
-			a.say("the process that executed the run has ended")
-			return nil
-		}
-	}
+	return events, nil
 }
 
-// abandoned reports whether no process executes the run any more.
-func (a *app) abandoned(ctx context.Context, id sentinels.RunID) bool {
-	s, err := a.dial(ctx)
-	if err != nil {
-		return true
+// A logFollower shows the progress of a run that comes after its log was read.
+type logFollower struct {
+	app     *app
+	session *session
+	run     runtime.RunInfo
+	show    func(loggedEvent) error
+	// shown counts the entries that were shown from the log, by fingerprint: two may be
+	// the same to the last digit of their time. The feed repeats those that were written
+	// between the cursor and the end of the log.
+	shown map[string]int
+}
+
+func (l *logFollower) follow(ctx context.Context, cursor string) error {
+	opt := l.session.watchOptions(cursor, "run:"+string(l.run.ID))
+	err := l.session.Watch(ctx, opt, func(m client.Message) error { return l.take(ctx, m) })
+	switch {
+	case errors.Is(err, errRunEnded):
+		return nil
+	case abi.CodeOf(err) == abi.Unavailable && !l.session.serves():
+		l.app.say("the process that executed the run has ended")
+		return nil
 	}
-	defer s.close()
-	var info runtime.RunInfo
-	err = s.call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
-	return err == nil && !info.Live
+	return err
+}
+
+func (l *logFollower) take(ctx context.Context, m client.Message) error {
+	if m.Gap != nil {
+		return l.gap(ctx)
+	}
+	e, ok := readEvent(m.Event)
+	if !ok || e.Event == runtime.OnText { // the log has no pieces of text either
+		return nil
+	}
+	if key := fingerprint(e.Progress); l.shown[key] > 0 {
+		l.shown[key]--
+		return nil
+	}
+	if err := l.show(e); err != nil {
+		return err
+	}
+	if e.Event == runtime.OnRunEnd && e.Run == l.run.ID {
+		return errRunEnded
+	}
+	return nil
+}
+
+// gap reports that progress is missing. The end of the run may be among it.
+func (l *logFollower) gap(ctx context.Context) error {
+	l.app.warn(fmt.Sprintf("some progress of run %s is missing here; `sentinel logs` has it", l.run.ID))
+	var now runtime.RunInfo
+	if err := l.session.Call(ctx, "sentinel/status", map[string]any{"run": l.run.ID}, &now); err == nil && now.Status.Final() {
+		return errRunEnded
+	}
+	return nil
+}
+
+// fingerprint is the same for an entry of the log and for the same progress in the
+// feed, which differ in bytes.
+func fingerprint(p runtime.Progress) string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return "" // it was decoded from JSON
+	}
+	return string(text)
 }
 
 // logShower shows events in the form that was asked for, on standard output.
@@ -149,46 +193,8 @@ type loggedEvent struct {
 	raw []byte
 }
 
-// A logReader reads a run's log as it grows.
-type logReader struct {
-	path string
-	at   int64 // behind the last whole line
-}
-
-// more returns the events of the whole lines that were not read yet. A line
-// that is no event, as a crash may leave one, is passed over.
-func (r *logReader) more() ([]loggedEvent, error) {
-	f, _, err := regularfile.Open(r.path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if _, err := f.Seek(r.at, io.SeekStart); err != nil {
-		return nil, err
-	}
-	var events []loggedEvent
-	in := bufio.NewReader(f)
-	for {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return events, nil
-		}
-		if err != nil {
-			return events, err
-		}
-		r.at += int64(len(line))
-		if e, ok := readEvent(bytes.TrimSpace(line)); ok {
-			events = append(events, e)
-		}
-	}
-}
-
-// readEvent reads one line of a log.
-func readEvent(line []byte) (loggedEvent, bool) {
-	e := loggedEvent{raw: line}
-	if len(line) == 0 || json.Unmarshal(line, &e.Progress) != nil || e.Event == "" {
-		return e, false
-	}
-	e.Duration = millis(e.Millis)
-	return e, true
+// readEvent decodes a line of a log; ok is false for one that a crash damaged.
+func readEvent(line []byte) (e loggedEvent, ok bool) {
+	p, err := readProgress(line)
+	return loggedEvent{p, line}, err == nil && p.Event != ""
 }

@@ -105,17 +105,6 @@ func (a *app) showOutcome(out outcome) error {
 	return nil
 }
 
-// ended ends the talk about a run and makes the exit code of it.
-func (a *app) ended(out outcome) error {
-	if err := a.showOutcome(out); err != nil {
-		return err
-	}
-	if code := statusCode(out.Status); code != ExitOK {
-		return exitError(code)
-	}
-	return nil
-}
-
 // resultTable writes a result for people.
 func (a *app) resultTable(r runtime.Result) error {
 	p := a.paintOut

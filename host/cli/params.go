@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -38,7 +38,7 @@ func (p property) types() []string {
 
 // params makes the parameters of a command from "--name=value", "--name value",
 // "--flag" for a boolean, and "--json".
-func (a *app) params(c control.Command, args []string) (json.RawMessage, error) {
+func (a *app) params(c client.Command, args []string) (json.RawMessage, error) {
 	var schema inputSchema
 	if err := json.Unmarshal(c.Input, &schema); err != nil {
 		return nil, fmt.Errorf("read the schema of %q: %w", c.Name, err)
@@ -157,7 +157,7 @@ func (a *app) execHelp(ctx context.Context, name string) (err error) {
 
 // resultHelp shows the shape of a command's result. A command of an MCP server
 // may declare none.
-func (a *app) resultHelp(c control.Command) error {
+func (a *app) resultHelp(c client.Command) error {
 	if len(c.Output) == 0 {
 		return a.out.printf("\nresult: the command declares no schema\n")
 	}

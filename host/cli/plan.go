@@ -13,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -54,30 +55,31 @@ type planCommand struct {
 // stored definition is the real one asked.
 func (a *app) dryRun(ctx context.Context, target string, f *runFlags) (err error) {
 	src, err := a.readSource(target)
+	if err == nil && src == nil {
+		src, err = a.newest(ctx, target)
+	}
 	if err != nil {
 		return err
-	}
-	revision := 0
-	if src == nil {
-		if src, revision, err = a.newest(ctx, target); err != nil {
-			return err
-		}
 	}
 	s, err := a.scratch(ctx)
 	if err != nil {
 		return err
 	}
 	defer a.closing(s, &err)
-	found, err := a.find(s.host.Runtime(), target, src)
+	def, problems := s.process.Host().Runtime().Decode(src.text, src.file)
+	if err := problems.Err(); err != nil {
+		return err
+	}
+	g, err := a.values(def, f)
 	if err != nil {
 		return err
 	}
-	found.revision = revision
-	g, err := a.values(found.def, f)
+	v, err := a.validation(ctx, s, src, names(g.variables)...)
 	if err != nil {
 		return err
 	}
-	p := a.planOf(s, found, g)
+	p := a.planOf(s, src, def, g)
+	p.Warnings = v.Problems
 	if a.flags.output != asTable {
 		return a.writeJSON(p)
 	}
@@ -85,35 +87,32 @@ func (a *app) dryRun(ctx context.Context, target string, f *runFlags) (err error
 }
 
 // newest reads a stored definition.
-func (a *app) newest(ctx context.Context, name string) (src *source, revision int, err error) {
+func (a *app) newest(ctx context.Context, name string) (src *source, err error) {
 	s, err := a.connect(ctx, true)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer a.closing(s, &err)
-	var out struct {
-		Revision   int             `json:"revision"`
-		Definition json.RawMessage `json:"definition"`
+	src, err = a.storedSource(ctx, s, name)
+	if err == nil && src == nil {
+		err = a.noSentinel(name, &abi.Error{Code: abi.NotFound})
 	}
-	if err := s.call(ctx, "sentinel/export", map[string]any{"sentinelId": name}, &out); err != nil {
-		return nil, 0, err
-	}
-	return &source{text: out.Definition, base: a.workspace()}, out.Revision, nil
+	return src, err
 }
 
 // planOf makes the plan. An input without a value does not refuse it: to see what
 // is missing is one reason to look.
-func (a *app) planOf(s *session, f found, g given) plan {
-	rt := s.host.Runtime()
+func (a *app) planOf(s *session, src *source, def *sentinels.Definition, g given) plan {
+	rt := s.process.Host().Runtime()
 	p := plan{
-		Sentinel: f.def.ID, Source: f.source.file, Revision: f.revision, Workspace: workspaceOf(a.base(f), f.def), Loop: loopText(f.def.Loop), Limits: limitsOf(f.def),
-		Inputs: map[string]json.RawMessage{}, Variables: g.variables, Warnings: a.warnings(rt, f, names(g.variables)...),
+		Sentinel: def.ID, Source: src.file, Revision: src.revision, Workspace: workspaceOf(a.base(src, def), def), Loop: loopText(def.Loop), Limits: limitsOf(def),
+		Inputs: map[string]json.RawMessage{}, Variables: g.variables,
 	}
 	if p.Source == "" {
 		p.Source = "store"
 	}
-	for _, name := range names(f.def.Inputs) {
-		in := f.def.Inputs[name]
+	for _, name := range names(def.Inputs) {
+		in := def.Inputs[name]
 		switch v, ok := g.inputs[name]; {
 		case ok:
 			p.Inputs[name] = v
@@ -123,8 +122,8 @@ func (a *app) planOf(s *session, f found, g given) plan {
 			p.Missing = append(p.Missing, name)
 		}
 	}
-	b := planner{types: rt.Types(), registry: s.host.Commands(), plugins: map[string]bool{}}
-	p.Steps = b.steps(f.def.Steps, "")
+	b := planner{types: rt.Types(), registry: s.process.Host().Commands(), plugins: map[string]bool{}}
+	p.Steps = b.steps(def.Steps, "")
 	for _, info := range rt.Plugins() {
 		if b.plugins[info.Name] {
 			p.Plugins = append(p.Plugins, info)

@@ -149,7 +149,7 @@ func pair(flag, text, form string) (name, value string, err error) {
 func (a *app) allowPlugin(ctx context.Context, s *session, params map[string]any, f allowFlags) error {
 	params["dryRun"] = true
 	var plan allowed
-	if err := s.call(ctx, "plugin/allow", params, &plan); err != nil {
+	if err := s.Call(ctx, "plugin/allow", params, &plan); err != nil {
 		return err
 	}
 	if f.n {
@@ -175,7 +175,7 @@ func (a *app) allowPlugin(ctx context.Context, s *session, params map[string]any
 	delete(params, "dryRun")
 	params["digest"] = plan.Digest // what was shown, and no version that came meanwhile
 	var done allowed
-	if err := s.call(ctx, "plugin/allow", params, &done); err != nil {
+	if err := s.Call(ctx, "plugin/allow", params, &done); err != nil {
 		return err
 	}
 	return a.decided(done)

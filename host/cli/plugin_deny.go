@@ -17,7 +17,7 @@ func (a *app) pluginDenyCommand() *cobra.Command {
 			}
 			defer a.closing(s, &err)
 			var done allowed
-			if err := s.call(cmd.Context(), "plugin/deny", map[string]any{"name": args[0], "by": a.user()}, &done); err != nil {
+			if err := s.Call(cmd.Context(), "plugin/deny", map[string]any{"name": args[0], "by": a.user()}, &done); err != nil {
 				return err
 			}
 			return a.decided(done)

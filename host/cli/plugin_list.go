@@ -27,7 +27,7 @@ func (a *app) pluginListCommand() *cobra.Command {
 			var out struct {
 				Plugins []hostplugin.Listed `json:"plugins"`
 			}
-			if err := s.call(cmd.Context(), "plugin/list", map[string]any{}, &out); err != nil {
+			if err := s.Call(cmd.Context(), "plugin/list", map[string]any{}, &out); err != nil {
 				return err
 			}
 			return a.showPlugins(out.Plugins)

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
-	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
 // updateCommand puts another definition in the place of one that is there;
@@ -29,7 +28,7 @@ func (a *app) updateCommand() *cobra.Command {
 			}
 			if id == "" {
 				// The step types are for whoever has the store to know.
-				def, problems := sentinels.Decode(src.text, sentinels.DecodeOptions{Triggers: standard.Set().Formats(), File: src.file})
+				def, problems := decodeAnyStep(src)
 				if err := problems.Err(); err != nil {
 					return err
 				}
@@ -59,21 +58,13 @@ func (a *app) update(ctx context.Context, id string, src *source, params map[str
 		return err
 	}
 	defer a.closing(s, &err)
-	if s.host != nil { // this process knows the lines of the file
-		found, err := a.find(s.host.Runtime(), "", src)
-		if err != nil {
-			return err
-		}
-		a.problems(a.warnings(s.host.Runtime(), found))
-	}
-	undo, err := a.give(s, src, params)
-	if err != nil {
+	if err := a.validateWith(ctx, s, src); err != nil {
 		return err
 	}
-	defer undo()
+	params["definition"] = string(src.text)
 	params["sentinelId"] = id
 	var out edited
-	if err := s.call(ctx, "sentinel/update", params, &out); err != nil {
+	if err := s.Call(ctx, "sentinel/update", params, &out); err != nil {
 		return ofFile(invalid(err), src)
 	}
 	return a.showEdit(ctx, s, out)
@@ -100,7 +91,7 @@ func (a *app) deleteCommand() *cobra.Command {
 			}
 			defer a.closing(s, &err)
 			var raw json.RawMessage // handed on to programs with everything it says
-			if err := s.call(cmd.Context(), "sentinel/delete", params, &raw); err != nil {
+			if err := s.Call(cmd.Context(), "sentinel/delete", params, &raw); err != nil {
 				return err
 			}
 			return a.deleted(raw)
@@ -160,7 +151,7 @@ func (a *app) rollbackCommand() *cobra.Command {
 			}
 			defer a.closing(s, &err)
 			var out edited
-			if err := s.call(cmd.Context(), "sentinel/rollback", params, &out); err != nil {
+			if err := s.Call(cmd.Context(), "sentinel/rollback", params, &out); err != nil {
 				return invalid(err)
 			}
 			return a.showEdit(cmd.Context(), s, out)

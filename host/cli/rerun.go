@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -96,9 +97,7 @@ func (a *app) forkCommand() *cobra.Command {
 	return c
 }
 
-// rerun makes a new run of another one and follows it, wherever runs are carried
-// out: in a server, else here. Beside a process that carries out a run of its
-// own it is refused, as run is.
+// rerun starts a new run from another one and follows it.
 func (a *app) rerun(ctx context.Context, word, command string, params map[string]any, f *runFlags) (err error) {
 	if err := f.check(); err != nil {
 		return err
@@ -106,35 +105,16 @@ func (a *app) rerun(ctx context.Context, word, command string, params map[string
 	if err := replacedInputs(params, f.inputs); err != nil {
 		return err
 	}
-	// Which run is meant is looked up only when the follower is ready, since the
-	// new run may tell its first words before the answer is back.
-	begin := func(s *session) (sentinels.RunID, error) {
+	return a.execute(ctx, f, func(s *session) (sentinels.RunID, error) {
 		old, err := a.target(ctx, s, word, true)
 		if err != nil {
 			return "", err
 		}
 		params["run"] = old.ID
 		var out json.RawMessage
-		err = s.call(ctx, command, params, &out)
-		return runIn(out), err
-	}
-	there, err := a.dialServer(ctx)
-	if err != nil {
-		return err
-	}
-	if there != nil {
-		defer a.closing(there, &err)
-		if err := f.elsewhere(); err != nil {
-			return err
-		}
-		return a.carryThere(ctx, there, func() (sentinels.RunID, error) { return begin(there) })
-	}
-	s, told, err := a.openRun(ctx, f)
-	if err != nil {
-		return err
-	}
-	defer a.closing(s, &err)
-	return a.carryOut(ctx, s, told, func() (sentinels.RunID, error) { return begin(s) })
+		err = s.Call(ctx, command, params, &out)
+		return process.RunOf(out), err
+	})
 }
 
 // replacedInputs puts inputs into the parameters. Their types are the

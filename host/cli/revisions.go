@@ -56,7 +56,7 @@ func (a *app) revisionsCommand() *cobra.Command {
 // newest first, as it is in every form.
 func (a *app) revisions(ctx context.Context, s *session, params map[string]any) error {
 	var out revised
-	if err := s.call(ctx, "sentinel/revisions", params, &out); err != nil {
+	if err := s.Call(ctx, "sentinel/revisions", params, &out); err != nil {
 		return err
 	}
 	if done, err := writeItems(a, out, out.Revisions); done {
@@ -102,7 +102,7 @@ func (a *app) showCommand() *cobra.Command {
 				Deleted    bool            `json:"deleted"`
 				Definition json.RawMessage `json:"definition"`
 			}
-			if err := s.call(cmd.Context(), command, params, &out); err != nil {
+			if err := s.Call(cmd.Context(), command, params, &out); err != nil {
 				return err
 			}
 			if out.Deleted { // there is no text with that revision

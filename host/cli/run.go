@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 
@@ -25,7 +24,7 @@ type runFlags struct {
 	dryRun       bool
 	pinned       bool
 	comment      string
-	limits       roomFlags
+	limits       extensionFlags
 }
 
 // hostFlags are those that say how a run is carried out, whatever run it is.
@@ -79,7 +78,11 @@ func (a *app) runCommand() *cobra.Command {
 			case f.dryRun:
 				return a.dryRun(cmd.Context(), args[0], &f)
 			}
-			return a.startRun(cmd.Context(), args[0], &f)
+			start, err := a.starter(args[0], &f)
+			if err != nil {
+				return err
+			}
+			return a.execute(cmd.Context(), &f, func(s *session) (sentinels.RunID, error) { return start(cmd.Context(), s) })
 		},
 	}
 	f.startFlags(c.Flags())
@@ -99,14 +102,14 @@ func (f *runFlags) check() error {
 	if f.record != "" && f.replay != "" {
 		return &usageError{"--record and --replay exclude each other", ""}
 	}
-	room, err := f.limits.room()
+	more, err := f.limits.extension()
 	if err != nil {
 		return err
 	}
 	if f.resume == "" && f.comment != "" {
 		return &usageError{"--comment goes with --resume RUN", ""}
 	}
-	if f.resume == "" && room != (runtime.LimitExtension{}) {
+	if f.resume == "" && more != (runtime.LimitExtension{}) {
 		return &usageError{"more room for a run needs --resume RUN", "the limits of a new run are in its definition, under safety and budget"}
 	}
 	if f.resume != "" && (f.dryRun || f.pinned || f.event != "" || f.inputsFile != "" || len(f.vars)+len(f.inputs) > 0) {
@@ -115,118 +118,11 @@ func (f *runFlags) check() error {
 	return nil
 }
 
-// openRun opens the store for a run that this process carries out.
-func (a *app) openRun(ctx context.Context, f *runFlags) (*session, *feed, error) {
-	told := newFeed()
-	opt := a.options()
-	opt.Model, opt.Record, opt.Replay = f.model, a.path(f.record), a.path(f.replay)
-	opt.Append = f.resume != ""
-	opt.OnInterrupt = sentinels.Interrupt(f.onInterrupt)
-	opt.Observer = runtime.Observer{Progress: told.put}
-	s, err := a.seize(ctx, opt)
-	return s, told, err
-}
-
-// startRun reads the file before it opens the store: a typing error must not cost a
-// second, nor make a folder.
-func (a *app) startRun(ctx context.Context, target string, f *runFlags) (err error) {
-	there, err := a.dialServer(ctx)
-	if err != nil {
-		return err
-	}
-	if there != nil {
-		defer a.closing(there, &err)
-		return a.carryThere(ctx, there, func() (sentinels.RunID, error) { return a.startThere(ctx, there, target, f) })
-	}
-	src, err := a.readSource(target)
-	if err != nil {
-		return err
-	}
-	s, told, err := a.openRun(ctx, f)
-	if err != nil {
-		return err
-	}
-	defer a.closing(s, &err)
-	rt := s.host.Runtime()
-	found, err := a.find(rt, target, src)
-	if err != nil {
-		return err
-	}
-	g, err := a.values(found.def, f)
-	if err != nil {
-		return err
-	}
-	a.problems(a.warnings(rt, found, names(g.variables)...))
-	begin := func() (sentinels.RunID, error) {
-		return rt.Start(ctx, found.def, runtime.StartOptions{
-			Inputs: g.inputs, Variables: g.variables, Event: g.event, Workspace: a.base(found),
-			Revision: found.revision, Pinned: f.pinned, OnInterrupt: sentinels.Interrupt(f.onInterrupt),
-		})
-	}
-	return a.carryOut(ctx, s, told, begin)
-}
-
-// base is the folder that a run's workspace starts from: a relative one in a
-// file is relative to that file.
-func (a *app) base(f found) string {
-	if a.flags.workspace == "" && f.def.Workspace != "" && !filepath.IsAbs(f.def.Workspace) {
-		return f.source.base
+// base is the folder that a run's workspace is relative to: for a relative one in a
+// file, the folder of that file.
+func (a *app) base(src *source, def *sentinels.Definition) string {
+	if a.flags.workspace == "" && def.Workspace != "" && !filepath.IsAbs(def.Workspace) {
+		return src.base
 	}
 	return a.workspace()
-}
-
-// resumeRun takes a run up from its journal, with more room if that is given. The
-// engine says what is missing.
-func (a *app) resumeRun(ctx context.Context, f *runFlags) (err error) {
-	there, err := a.dialServer(ctx)
-	if err != nil {
-		return err
-	}
-	if there != nil {
-		defer a.closing(there, &err)
-		return a.resumeServed(ctx, there, f.resume, f)
-	}
-	room, err := f.limits.room()
-	if err != nil {
-		return err
-	}
-	s, told, err := a.openRun(ctx, f)
-	if err != nil {
-		return err
-	}
-	defer a.closing(s, &err)
-	id, err := a.runID(ctx, s, f.resume)
-	if err != nil {
-		return err
-	}
-	if info, err := s.host.Runtime().Status(id); err == nil && info.Status.Final() {
-		return a.over(ctx, s, info)
-	}
-	begin := func() (sentinels.RunID, error) {
-		return id, s.host.Runtime().Resume(ctx, id, runtime.ResumeOptions{
-			Extension: room, OnInterrupt: sentinels.Interrupt(f.onInterrupt), By: a.user(), Comment: f.comment,
-		})
-	}
-	return a.carryOut(ctx, s, told, begin)
-}
-
-// over shows how a run ended that there is nothing to resume of: it may have
-// ended just before its process did, and who asks wants to know how.
-func (a *app) over(ctx context.Context, s *session, info runtime.RunInfo) error {
-	a.say("run %s is over: %s", info.ID, info.Status)
-	res, err := s.host.Runtime().Wait(ctx, info.ID)
-	if err != nil {
-		return err
-	}
-	return a.ended(outcome{Result: res})
-}
-
-// user is who sits at this terminal.
-func (a *app) user() string {
-	for _, name := range []string{"USER", "LOGNAME"} {
-		if v := a.env.Getenv(name); v != "" {
-			return v
-		}
-	}
-	return "user"
 }

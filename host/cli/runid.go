@@ -30,12 +30,12 @@ func (a *app) runPart(ctx context.Context, s *session, part string) (sentinels.R
 	part = strings.ToLower(part)
 	if len(part) == wholeID {
 		var info runtime.RunInfo
-		if err := s.call(ctx, "sentinel/status", map[string]any{"run": part}, &info); err == nil {
+		if err := s.Call(ctx, "sentinel/status", map[string]any{"run": part}, &info); err == nil {
 			return info.ID, nil
 		}
 	}
 	var all listed
-	if err := s.call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
+	if err := s.Call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
 		return "", err
 	}
 	var fits []sentinels.RunID
@@ -76,7 +76,7 @@ func (a *app) runPart(ctx context.Context, s *session, part string) (sentinels.R
 // a sentinel, with over also one that has ended.
 func (a *app) target(ctx context.Context, s *session, word string, over bool) (runtime.RunInfo, error) {
 	var all listed
-	if err := s.call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "limit": 1000}, &all); err != nil {
+	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "limit": 1000}, &all); err != nil {
 		return runtime.RunInfo{}, err
 	}
 	for _, r := range all.Runs { // the newest first
@@ -99,6 +99,6 @@ func (a *app) target(ctx context.Context, s *session, word string, over bool) (r
 		return runtime.RunInfo{}, notFound(hint, "%q is no run and no sentinel", word)
 	}
 	var info runtime.RunInfo
-	err = s.call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
+	err = s.Call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
 	return info, err
 }

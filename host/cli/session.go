@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	stdruntime "runtime"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,41 +17,33 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/control"
+	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A session is whoever answers this invocation: this process with the store
-// open, or the one that has it.
+// A session is the way to the engine of one invocation: in this process, or in the
+// one that has the store or that SENTINEL_URL names.
 type session struct {
-	host   *host.Host // nil when another process has the store
-	server *control.Server
-	client remote         // nil when this one has it
-	live   *client.Client // the same with its live feed; nil unless it serves
-	info   control.Info   // of the other process
-	away   bool           // that was named by a URL: it may not see our files
-	state  string         // folder of the store, also for a scratch session
-	temp   string         // folder to remove at the end
-	door   *door          // of a process that has the store
+	client.Engine
+	process *process.Process // nil when another process has the store
+	owner   control.Info     // of the other process
+	url     bool             // the other process is named by a URL: it does not see our files
+	temp    string           // folder to remove at the end
 }
 
-// close lets other processes in before it lets go of the store: they are answered
-// that it ends, and the socket goes while the folder is still ours.
+// serves reports whether a server answers, which stays.
+func (s *session) serves() bool { return s.owner.Serves }
+
+// close ends the session. A store that this process has open is closed.
 func (s *session) close() error {
 	var errs []error
-	if s.server != nil {
-		errs = append(errs, s.server.Close())
+	if s.process != nil {
+		errs = append(errs, s.process.Close())
 	}
-	if s.host != nil {
-		errs = append(errs, s.host.Close())
-	}
-	if s.client != nil {
-		s.client.Close()
-	}
-	if s.live != nil {
-		s.live.Close()
+	if c, ok := s.Engine.(*client.Client); ok {
+		c.Close()
 	}
 	if s.temp != "" {
 		errs = append(errs, os.RemoveAll(s.temp))
@@ -60,7 +51,7 @@ func (s *session) close() error {
 	return errors.Join(errs...)
 }
 
-// closing ends a session at the end of a verb, whose error it leaves alone.
+// closing ends a session at the end of a verb. An error of the verb is kept.
 func (a *app) closing(s *session, err *error) {
 	failed := s.close()
 	if failed == nil {
@@ -70,31 +61,6 @@ func (a *app) closing(s *session, err *error) {
 	if *err == nil {
 		*err = exitError(ExitFailed)
 	}
-}
-
-// call calls a command with params and decodes the answer into result, unless
-// that is nil.
-func (s *session) call(ctx context.Context, name string, params, result any) error {
-	body, err := json.Marshal(params)
-	if err != nil {
-		return fmt.Errorf("call %q: %w", name, err)
-	}
-	answer, err := s.raw(ctx, name, body)
-	if err != nil || result == nil {
-		return err
-	}
-	if err := json.Unmarshal(answer, result); err != nil {
-		return fmt.Errorf("call %q: read the answer: %w", name, err)
-	}
-	return nil
-}
-
-// raw calls a command wherever it is answered.
-func (s *session) raw(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
-	if s.client != nil {
-		return s.client.Call(ctx, name, params)
-	}
-	return s.host.Call(ctx, name, params)
 }
 
 // options are what every way of opening a host shares.
@@ -144,20 +110,14 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.errs.to, &slog.HandlerOptions{Level: level}))
 }
 
-// patience is how long a verb waits for a store that a process without a run
-// has: a verb that is about to end, or one whose plugins are being compiled. It
-// is long for a person, but a script that calls verbs side by side on a busy
-// machine has them all wait for one another.
-const patience = 15 * time.Second
+// lockTimeout is how long a verb waits for a store that a process without runs has:
+// another verb, or one whose plugins are being compiled. It is long for a person, but
+// on a busy machine the verbs of a script that run side by side wait for each other.
+const lockTimeout = 15 * time.Second
 
-// connect finds the process that has the store, or opens it. A verb that only
-// reads makes no store where there is none.
+// connect returns a session with the process that has the store, or opens the store.
+// A verb that only reads creates no store.
 func (a *app) connect(ctx context.Context, reading bool) (*session, error) {
-	return a.connectWith(ctx, reading, a.options())
-}
-
-// connectWith is connect with options for the case that this process opens it.
-func (a *app) connectWith(ctx context.Context, reading bool, opt host.Options) (*session, error) {
 	for began := time.Now(); ; {
 		if s, err := a.dial(ctx); !errors.Is(err, control.ErrNoOwner) {
 			return s, err
@@ -165,85 +125,142 @@ func (a *app) connectWith(ctx context.Context, reading bool, opt host.Options) (
 		if _, err := os.Stat(filepath.Join(a.state(), "store.db")); reading && errors.Is(err, os.ErrNotExist) {
 			return a.scratch(ctx)
 		}
-		s, err := a.open(ctx, opt)
+		s, err := a.open(ctx, a.options())
 		if !errors.Is(err, runtime.ErrHeld) {
 			return s, err
 		}
-		if err := a.again(ctx, began); err != nil {
+		if err := a.waitForStore(ctx, began); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// seize opens the store for a run. A process that carries out runs keeps it, and
-// that is said at once.
-func (a *app) seize(ctx context.Context, opt host.Options) (*session, error) {
+// connectForRun returns a session with the process that has the store if that accepts
+// runs, or opens the store with opt.
+func (a *app) connectForRun(ctx context.Context, opt host.Options) (*session, error) {
 	for began := time.Now(); ; {
 		s, err := a.dial(ctx)
-		if err == nil {
-			busy := len(s.info.Runs) > 0 || s.info.Serves
+		switch {
+		case err == nil && (s.owner.Serves || s.owner.AcceptsRuns):
+			return s, nil
+		case err == nil: // a verb that is about to end
 			err = s.close()
-			if busy {
-				return nil, a.held(ctx)
+		case errors.Is(err, control.ErrNoOwner):
+			if s, err = a.open(ctx, opt); !errors.Is(err, runtime.ErrHeld) {
+				return s, err
 			}
+			err = nil
 		}
-		if err != nil && !errors.Is(err, control.ErrNoOwner) {
-			return nil, err
+		if err == nil {
+			err = a.waitForStore(ctx, began)
 		}
-		s, err = a.open(ctx, opt)
-		if !errors.Is(err, runtime.ErrHeld) {
-			return s, err
-		}
-		if err := a.again(ctx, began); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
 }
 
-// again says whether to try once more for a store that is held; opening it has
-// waited for its lock already.
-func (a *app) again(ctx context.Context, began time.Time) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if time.Since(began) > patience {
+// storePoll is the time between two looks at a store that is locked.
+const storePoll = 20 * time.Millisecond
+
+// waitForStore waits a moment for a store that is locked, and returns an error when
+// ctx or the time is over.
+func (a *app) waitForStore(ctx context.Context, began time.Time) error {
+	if time.Since(began) > lockTimeout {
 		return a.held(ctx)
 	}
-	return nil
+	select {
+	case <-time.After(storePoll):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
-// open opens the store in this process and answers others from now on.
+// dial returns a session with the server that SENTINEL_URL names, else with the
+// process that has the store. The error is [control.ErrNoOwner] if there is neither.
+// --state overrides the environment.
+func (a *app) dial(ctx context.Context) (*session, error) {
+	if a.flags.state == "" {
+		// An invalid URL is an error: the store of this folder would be the wrong place.
+		c, named, err := client.FromEnv(a.env.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		if named {
+			a.sayThrough("through the server at " + c.URL())
+			return &session{Engine: c, owner: control.Info{Serves: true, AcceptsRuns: true}, url: true}, nil
+		}
+	}
+	// A user who could have created the socket there would receive every request.
+	if err := a.checkTrust(a.state()); err != nil {
+		return nil, err
+	}
+	info, err := control.Owner(ctx, a.state())
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.Serves:
+		a.sayThrough("through the server, process " + strconv.Itoa(info.PID))
+	case a.flags.verbose:
+		a.say("process %d has the store and answers", info.PID)
+	}
+	return &session{Engine: client.Local(a.state()), owner: info}, nil
+}
+
+// sayThrough reports once that another process answers: otherwise a user who forgot
+// the server would not understand the output.
+func (a *app) sayThrough(text string) {
+	if a.through || a.flags.quiet || a.flags.output != asTable {
+		return
+	}
+	a.through = true
+	a.note("%s\n", a.paint.dim(escaped(text)))
+}
+
+// open opens the store in this process.
 func (a *app) open(ctx context.Context, opt host.Options) (*session, error) {
 	_, missing := os.Stat(opt.Record)
-	h, err := host.Open(ctx, opt)
+	p, err := process.Open(ctx, process.Options{Host: opt, Version: a.env.Version})
 	if err != nil {
 		if errors.Is(err, runtime.ErrHeld) && opt.Record != "" && missing != nil {
-			_ = os.Remove(opt.Record) // begun for nothing, and in the way of the next try
+			_ = os.Remove(opt.Record) // created by this attempt, and in the way of the next one
 		}
 		return nil, err
 	}
-	a.deadPlugins(h)
-	s := &session{host: h, state: h.State(), door: new(door)}
-	s.server, err = control.Listen(control.ServerOptions{
-		State: h.State(), Version: a.env.Version, Logger: opt.Logger,
-		Call:     s.answer,
-		Commands: func() []control.Command { return commandsOf(h) },
-		Runs:     func() []string { return liveRuns(h) },
-	})
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
+	a.deadPlugins(p)
+	return &session{Engine: p, process: p}, nil
 }
 
-// deadPlugins names the plugins that are not live, and why: a step type that is
-// missing because its plugin was refused is a riddle otherwise. Verbs that are about
-// plugins say it themselves.
-func (a *app) deadPlugins(h *host.Host) {
+// scratch opens an engine on a temporary store, for verbs that must not change the
+// project.
+func (a *app) scratch(ctx context.Context) (*session, error) {
+	temp, err := os.MkdirTemp("", "sentinel-scratch-")
+	if err != nil {
+		return nil, err
+	}
+	opt := a.options()
+	opt.State = temp
+	// The cache of the project is used, but not created.
+	if dir := a.cache(); isDir(dir) {
+		opt.CacheDir = dir
+	}
+	p, err := process.Open(ctx, process.Options{Host: opt, Version: a.env.Version, Private: true})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(temp))
+	}
+	a.deadPlugins(p)
+	return &session{Engine: p, process: p, temp: temp}, nil
+}
+
+// deadPlugins names the plugins that are not live, with the reason: otherwise a step
+// type would be unknown without an explanation. Verbs about plugins do it themselves.
+func (a *app) deadPlugins(p *process.Process) {
 	if a.aboutPlugins {
 		return
 	}
-	for _, p := range h.Runtime().Plugins() {
+	for _, p := range p.Host().Runtime().Plugins() {
 		if p.Problem != "" {
 			a.note("%s plugin %s is not live: %s\n", a.paint.warn("warning:"), p.Source, block(p.Problem))
 			if p.State == plugin.Waiting {
@@ -253,31 +270,9 @@ func (a *app) deadPlugins(h *host.Host) {
 	}
 }
 
-// scratch opens a host on a store of its own that is gone afterwards, for what
-// must leave no trace in the project.
-func (a *app) scratch(ctx context.Context) (*session, error) {
-	temp, err := os.MkdirTemp("", "sentinel-scratch-")
-	if err != nil {
-		return nil, err
-	}
-	opt := a.options()
-	opt.State = temp
-	// The project's own is not made for what must leave no trace in it.
-	if dir := a.cache(); isDir(dir) {
-		opt.CacheDir = dir
-	}
-	h, err := host.Open(ctx, opt)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(temp))
-	}
-	a.deadPlugins(h)
-	return &session{host: h, temp: temp, state: a.state()}, nil
-}
-
-// cache is where compiled plugins are found and kept, also those that a scratch
-// session uses.
+// cache is the folder of compiled plugins, also for a scratch session.
 func (a *app) cache() string {
-	dir, _ := host.CacheDir(a.env.Getenv, a.state()) // why it is not the user's, the host says itself
+	dir, _ := host.CacheDir(a.env.Getenv, a.state()) // the host itself reports why it is not the user's
 	return dir
 }
 
@@ -286,65 +281,34 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// held is the error of a verb that needs the store for itself.
+// held returns the error of a verb that needs the store for itself.
 func (a *app) held(ctx context.Context) error {
 	e := &heldError{
 		text: fmt.Sprintf("another process has the store in %s", a.state()),
 		hint: "wait until it ends, or use another store with --state DIR",
 	}
-	s, err := a.dial(ctx)
+	owner, err := control.Owner(ctx, a.state())
 	if err != nil {
 		return e
 	}
-	defer s.close()
-	switch n := len(s.info.Runs); n {
+	switch n := len(owner.Runs); n {
 	case 0:
-		e.text = fmt.Sprintf("process %d has the store in %s", s.info.PID, a.state())
-		if s.info.Serves {
-			e.text = fmt.Sprintf("process %d serves the store in %s", s.info.PID, a.state())
-			e.hint = "let it carry this out, end it, or use another store with --state DIR"
+		e.text = fmt.Sprintf("process %d has the store in %s", owner.PID, a.state())
+		if owner.Serves {
+			e.text = fmt.Sprintf("process %d serves the store in %s", owner.PID, a.state())
+			e.hint = "end it, or use another store with --state DIR"
 		}
 	case 1:
-		e.text = fmt.Sprintf("process %d has the store in %s and executes run %s", s.info.PID, a.state(), s.info.Runs[0])
-		e.hint = fmt.Sprintf("wait for it or end it with `sentinel stop%s %s`, or use another store with --state DIR", a.sameStore(), s.info.Runs[0])
+		e.text = fmt.Sprintf("process %d has the store in %s and executes run %s", owner.PID, a.state(), owner.Runs[0])
+		e.hint = fmt.Sprintf("wait for it or end it with `sentinel stop%s %s`, or use another store with --state DIR", a.sameStore(), owner.Runs[0])
 	default:
-		e.text = fmt.Sprintf("process %d has the store in %s and executes runs %s", s.info.PID, a.state(), strings.Join(s.info.Runs, ", "))
+		e.text = fmt.Sprintf("process %d has the store in %s and executes runs %s", owner.PID, a.state(), strings.Join(owner.Runs, ", "))
 		e.hint = fmt.Sprintf("wait for them or end them with `sentinel stop%s RUN`, or use another store with --state DIR", a.sameStore())
 	}
 	return e
 }
 
-// commandsOf describes the commands of a host to those who cannot see them.
-func commandsOf(h *host.Host) []control.Command {
-	var list []control.Command
-	for _, c := range h.Commands().List() {
-		list = append(list, control.Command{Name: c.Name, Summary: c.Summary, Input: c.Input, Output: c.Output, ReadOnly: c.ReadOnly})
-	}
-	return list
-}
-
-// liveRuns returns the runs that h carries out, without those that a run
-// started: naming the root is naming them.
-func liveRuns(h *host.Host) []string {
-	runs, err := h.Runtime().Runs(runtime.RunFilter{})
-	if err != nil {
-		return nil
-	}
-	var ids []string
-	for i := len(runs) - 1; i >= 0; i-- {
-		if r := runs[i]; r.Live && (r.Parent == "" || !contains(runs, r.Parent)) {
-			ids = append(ids, string(r.ID))
-		}
-	}
-	return ids
-}
-
-// contains reports whether the run id is among the live ones.
-func contains(runs []runtime.RunInfo, id sentinels.RunID) bool {
-	return slices.ContainsFunc(runs, func(r runtime.RunInfo) bool { return r.ID == id && r.Live })
-}
-
-// notFound makes the error of something that is not there.
+// notFound returns the error of something that does not exist.
 func notFound(hint, format string, args ...any) error {
 	return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf(format, args...), Hint: hint}
 }

@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
 // maxSource is how much of a file or of standard input is read, in bytes: one
@@ -22,13 +26,9 @@ type source struct {
 	file string // as it was named, for the places of problems; empty for a stored one
 	path string // absolute, empty for standard input and a stored one
 	base string // folder that a relative workspace in it starts from
-}
 
-// A found is a definition that is ready to run.
-type found struct {
-	def      *sentinels.Definition
-	source   source
-	revision int // 0 when it is not the stored one
+	stored   string // id of the stored sentinel; then text is its newest revision
+	revision int    // of a stored one
 }
 
 // readSource reads FILE or NAME without the store, for a definition that is going to
@@ -103,27 +103,109 @@ func (a *app) relative(path string) string {
 	return path
 }
 
-// find makes a definition of a source, or of the stored one that target names.
-func (a *app) find(rt *runtime.Runtime, target string, src *source) (found, error) {
-	if src != nil {
-		def, problems := rt.Decode(src.text, src.file)
-		if err := problems.Err(); err != nil {
-			return found{}, err
+// isFile reports whether target means a file and not a name: standard input, a path,
+// or a file that exists.
+func (a *app) isFile(target string) bool {
+	if target == "-" || looksLikeFile(target) || strings.ContainsRune(target, '/') {
+		return true
+	}
+	info, err := os.Stat(a.path(target))
+	return err == nil && !info.IsDir()
+}
+
+// namedSource returns the definition that a name means: that of a file in the
+// project's folders, or of the stored sentinel. A server keeps both the same, and a run
+// of the stored one follows later edits, so there the stored one has priority.
+func (a *app) namedSource(ctx context.Context, s *session, name string) (*source, error) {
+	file := func() (*source, error) { return a.readSource(name) }
+	stored := func() (*source, error) { return a.storedSource(ctx, s, name) }
+	order := []func() (*source, error){file, stored}
+	if s.serves() {
+		order = []func() (*source, error){stored, file}
+	}
+	for _, read := range order {
+		if src, err := read(); src != nil || err != nil {
+			return src, err
 		}
-		return found{def: def, source: *src}, nil
 	}
-	stored, err := rt.Definition(sentinels.ID(target))
+	return nil, a.noSentinel(name, &abi.Error{Code: abi.NotFound})
+}
+
+// storedSource returns the newest revision of a stored sentinel, nil if there is none.
+func (a *app) storedSource(ctx context.Context, s *session, name string) (*source, error) {
+	var out struct {
+		Revision   int             `json:"revision"`
+		Definition json.RawMessage `json:"definition"`
+	}
+	err := s.Call(ctx, "sentinel/export", map[string]any{"sentinelId": name}, &out)
+	if abi.CodeOf(err) == abi.NotFound {
+		return nil, nil
+	}
 	if err != nil {
-		if e := abi.As(err); e != nil && e.Code == abi.NotFound {
-			return found{}, a.noSentinel(target, e)
-		}
-		return found{}, err
+		return nil, err
 	}
-	def, err := rt.Decoded(stored)
+	return &source{text: out.Definition, base: a.workspace(), stored: name, revision: out.Revision}, nil
+}
+
+// decodeAnyStep decodes the definition of src with any step type: only the engine knows
+// those that exist.
+func decodeAnyStep(src *source) (*sentinels.Definition, sentinels.Problems) {
+	return sentinels.Decode(src.text, sentinels.DecodeOptions{Triggers: standard.Set().Formats(), File: src.file})
+}
+
+// validated is the result of sentinel/validate.
+type validated struct {
+	Valid    bool               `json:"valid"`
+	Sentinel sentinels.ID       `json:"sentinelId,omitempty"`
+	Problems sentinels.Problems `json:"problems"` // warnings too
+}
+
+// validation has the engine of a session validate the definition of src. variables are
+// names that a start sets.
+func (a *app) validation(ctx context.Context, s *session, src *source, variables ...string) (out validated, err error) {
+	if !utf8.Valid(src.text) { // it would not arrive as it is
+		_, problems := decodeAnyStep(src)
+		return validated{Problems: problems}, nil
+	}
+	params := map[string]any{"definition": string(src.text)}
+	if len(variables) > 0 {
+		params["variables"] = variables
+	}
+	if err := s.Call(ctx, "sentinel/validate", params, &out); err != nil {
+		return out, err
+	}
+	for i := range out.Problems {
+		out.Problems[i].File = src.file
+	}
+	return out, nil
+}
+
+// validateWith returns the problems of the definition of src as an error, and shows
+// warnings.
+func (a *app) validateWith(ctx context.Context, s *session, src *source, variables ...string) error {
+	out, err := a.validation(ctx, s, src, variables...)
 	if err != nil {
-		return found{}, fmt.Errorf("sentinel %q, revision %d: %w", target, stored.Revision, err)
+		return err
 	}
-	return found{def: def, source: source{text: stored.Definition, base: a.workspace()}, revision: stored.Revision}, nil
+	if !out.Valid {
+		return out.Problems
+	}
+	a.problems(out.Problems)
+	return nil
+}
+
+// definedIn starts a problem of a definition that was sent as text.
+var definedIn = regexp.MustCompile(`(?m)^definition:`)
+
+// ofFile names the file of src in the problems of a definition that was sent as text.
+func ofFile(err error, src *source) error {
+	e := abi.As(err)
+	if e == nil || e.Code != abi.BadFields || !definedIn.MatchString(e.Message) {
+		return err
+	}
+	named := *e
+	named.Message = definedIn.ReplaceAllLiteralString(e.Message, src.file+":")
+	return invalidError{&named}
 }
 
 // noSentinel says where was looked for a name.
@@ -150,13 +232,4 @@ func (a *app) fileNames() []string {
 		}
 	}
 	return names
-}
-
-// warnings are what is probably not as meant in a definition that is valid.
-func (a *app) warnings(rt *runtime.Runtime, f found, known ...string) sentinels.Problems {
-	list := sentinels.Check(f.def, rt.Types(), known...)
-	if f.source.file == "" {
-		return list
-	}
-	return list.Locate(f.source.file, f.source.text, rt.Types())
 }

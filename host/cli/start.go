@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // startCommand is what the specification calls start. Without a process that stays,
@@ -22,16 +22,7 @@ func (a *app) startCommand() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			ctx := cmd.Context()
-			if s := a.dialWorker(ctx); s != nil {
-				err := a.began(ctx, s, args[0], &f)
-				s.close()
-				if abi.CodeOf(err) != abi.Unavailable {
-					return err
-				}
-			}
-			a.say("no process executes runs, so this one does, as `sentinel run` would")
-			return a.startRun(ctx, args[0], &f)
+			return a.startInBackground(cmd.Context(), args[0], &f)
 		},
 	}
 	f.startFlags(c.Flags())
@@ -39,29 +30,30 @@ func (a *app) startCommand() *cobra.Command {
 	return c
 }
 
-// dialWorker returns a session with the process that has the store if that
-// carries out runs, and so takes another one; nil if not.
-func (a *app) dialWorker(ctx context.Context) *session {
-	s, err := a.dial(ctx)
-	if err != nil {
-		return nil
-	}
-	if len(s.info.Runs) == 0 && !s.info.Serves {
-		s.close()
-		return nil
-	}
-	return s
-}
-
-// began starts a run in the process that answers, and says how it stands.
-func (a *app) began(ctx context.Context, s *session, target string, f *runFlags) error {
-	id, err := a.startThere(ctx, s, target, f)
+// startInBackground starts a run in another process and shows its state. Without such
+// a process the run is executed and followed here.
+func (a *app) startInBackground(ctx context.Context, target string, f *runFlags) error {
+	start, err := a.starter(target, f)
 	if err != nil {
 		return err
 	}
-	var info runtime.RunInfo
-	if err := s.call(ctx, "sentinel/status", map[string]any{"run": id}, &info); err != nil {
-		return err
-	}
-	return a.changed(info)
+	return a.inRunProcess(ctx, f, func(s *session) error {
+		if s.process != nil {
+			a.say("no process executes runs, so this one does, as `sentinel run` would")
+			out, err := a.follow(ctx, s, func() (sentinels.RunID, error) { return start(ctx, s) })
+			if err != nil {
+				return err
+			}
+			return a.ended(s, out)
+		}
+		id, err := start(ctx, s)
+		if err != nil {
+			return err
+		}
+		var info runtime.RunInfo
+		if err := s.Call(ctx, "sentinel/status", map[string]any{"run": id}, &info); err != nil {
+			return err
+		}
+		return a.changed(info)
+	})
 }

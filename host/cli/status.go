@@ -69,7 +69,7 @@ func (a *app) statusOf(ctx context.Context, s *session, word string) error {
 // openRuns shows what is on, or could be again.
 func (a *app) openRuns(ctx context.Context, s *session) error {
 	var all listed
-	if err := s.call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
+	if err := s.Call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
 		return err
 	}
 	runs := []runtime.RunInfo{}

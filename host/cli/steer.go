@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ func (a *app) steer(ctx context.Context, word, name string, params map[string]an
 	default:
 		return err
 	}
-	if err := s.call(ctx, name, params, &info); err != nil {
+	if err := s.Call(ctx, name, params, &info); err != nil {
 		return err
 	}
 	return a.changed(info)
@@ -46,7 +45,7 @@ var holdsTriggers = map[string]bool{"sentinel/pause": true, "sentinel/resume": t
 // stored reports whether a sentinel is stored.
 func (a *app) stored(ctx context.Context, s *session, name string) bool {
 	var all listed
-	err := s.call(ctx, "sentinel/list", map[string]any{"sentinelId": name, "only": "sentinels"}, &all)
+	err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": name, "only": "sentinels"}, &all)
 	return err == nil && len(all.Sentinels) > 0
 }
 
@@ -90,84 +89,59 @@ func (a *app) resumeCommand() *cobra.Command {
 	return c
 }
 
-// resume goes on with a run where it is carried out, else here. The store is closed
-// in between: which run is meant has to be known before it is opened for one.
+// resume resumes a run in the process that executes runs, or here, or the triggers of a
+// sentinel that has no run.
 func (a *app) resume(ctx context.Context, word string, f *runFlags) error {
-	if s := a.dialWorker(ctx); s != nil {
-		err := a.resumeThere(ctx, s, word, f)
-		s.close()
-		if abi.CodeOf(err) != abi.Unavailable {
+	return a.inRunProcess(ctx, f, func(s *session) error {
+		info, err := a.target(ctx, s, word, false)
+		if abi.CodeOf(err) == abi.NotFound && a.stored(ctx, s, word) {
+			return a.resumeTriggers(ctx, s, word)
+		}
+		if err != nil {
 			return err
 		}
-	}
-	s, err := a.connect(ctx, true)
-	if err != nil {
-		return err
-	}
-	info, err := a.target(ctx, s, word, false)
-	if abi.CodeOf(err) == abi.NotFound && a.stored(ctx, s, word) {
-		return errors.Join(a.resumeTriggers(ctx, s, word), s.close())
-	}
-	if err := errors.Join(err, s.close()); err != nil {
-		return err
-	}
-	a.say("no process executes runs, so this one continues it")
-	f.resume = string(info.ID)
-	return a.resumeRun(ctx, f)
-}
-
-// resumeThere has the process that has the store go on with a run.
-func (a *app) resumeThere(ctx context.Context, s *session, word string, f *runFlags) error {
-	if err := f.elsewhere(); err != nil {
-		return err
-	}
-	info, err := a.target(ctx, s, word, false)
-	if abi.CodeOf(err) == abi.NotFound && a.stored(ctx, s, word) {
-		return a.resumeTriggers(ctx, s, word)
-	}
-	if err != nil {
-		return err
-	}
-	params, err := f.resumption(info.ID, a.user())
-	if err != nil {
-		return err
-	}
-	if err := s.call(ctx, "sentinel/resume", params, &info); err != nil {
-		return err
-	}
-	return a.changed(info)
+		if s.process != nil {
+			a.say("no process executes runs, so this one continues it")
+			return a.resumeHere(ctx, s, info, f)
+		}
+		params, _, err := f.resumption(info.ID, a.user())
+		if err != nil {
+			return err
+		}
+		if err := s.Call(ctx, "sentinel/resume", params, &info); err != nil {
+			return err
+		}
+		return a.changed(info)
+	})
 }
 
 // resumeTriggers lets the triggers of a sentinel fire again. That they are paused
 // is in the store, so it needs no server.
 func (a *app) resumeTriggers(ctx context.Context, s *session, name string) error {
 	var info runtime.RunInfo
-	if err := s.call(ctx, "sentinel/resume", map[string]any{"sentinelId": name}, &info); err != nil {
+	if err := s.Call(ctx, "sentinel/resume", map[string]any{"sentinelId": name}, &info); err != nil {
 		return err
 	}
 	return a.changed(info)
 }
 
-// resumption returns the parameters of sentinel/resume; only those that say
-// something are there beside the run. user is who says why.
-func (f *runFlags) resumption(id sentinels.RunID, user string) (map[string]any, error) {
-	room, err := f.limits.room()
+// resumption returns the parameters of sentinel/resume, and whether they change
+// anything of the run. user is who resumes it.
+func (f *runFlags) resumption(id sentinels.RunID, user string) (params map[string]any, changes bool, err error) {
+	more, err := f.limits.extension()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	params := map[string]any{"run": id}
+	params = map[string]any{"run": id, "by": user}
 	for name, v := range map[string]any{
-		"maxIterations": room.Iterations, "timeoutMs": room.TimeoutMs, "budgetUsd": room.CostUSD,
-		"budgetTokens": room.Tokens, "budgetCalls": room.Calls, "onInterrupt": f.onInterrupt, "comment": f.comment,
+		"maxIterations": more.Iterations, "timeoutMs": more.TimeoutMs, "budgetUsd": more.CostUSD,
+		"budgetTokens": more.Tokens, "budgetCalls": more.Calls, "onInterrupt": f.onInterrupt, "comment": f.comment,
 	} {
 		if fmt.Sprint(v) != "0" && v != "" {
-			params[name] = v
+			params[name], changes = v, true
 		}
 	}
-	if f.comment != "" {
-		params["by"] = user
-	}
-	return params, nil
+	return params, changes, nil
 }
 
 // decideCommand checks the words before it looks for a process, so that a mistyped
@@ -225,7 +199,7 @@ func (a *app) decide(ctx context.Context, word string, params map[string]any) (e
 		return err
 	}
 	params["run"] = info.ID
-	if err := s.call(ctx, "sentinel/decide", params, &info); err != nil {
+	if err := s.Call(ctx, "sentinel/decide", params, &info); err != nil {
 		return err
 	}
 	if a.flags.output != asTable {

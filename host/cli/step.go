@@ -93,7 +93,7 @@ func (a *app) stepList(ctx context.Context, s *session, word string) error {
 		return err
 	}
 	var out stepsOut
-	if err := s.call(ctx, "sentinel/step/list", map[string]any{"sentinelId": id}, &out); err != nil {
+	if err := s.Call(ctx, "sentinel/step/list", map[string]any{"sentinelId": id}, &out); err != nil {
 		return err
 	}
 	if a.flags.output != asTable {

@@ -43,13 +43,13 @@ func (a *app) tailCommand() *cobra.Command {
 				return err
 			}
 			defer a.closing(s, &err)
-			if follow && s.live != nil {
+			if follow && s.process == nil && (s.serves() || s.owner.AcceptsRuns) {
 				t := tail{app: a, s: s, cursor: after, seen: map[string]bool{}}
 				return t.run(cmd.Context(), pattern, limit)
 			}
 			var out tailed
 			if limit > 0 {
-				if err := s.call(cmd.Context(), "events/tail", map[string]any{"pattern": pattern, "limit": limit}, &out); err != nil {
+				if err := s.Call(cmd.Context(), "events/tail", map[string]any{"pattern": pattern, "limit": limit}, &out); err != nil {
 					return err
 				}
 			}
@@ -78,7 +78,7 @@ type tail struct {
 // what comes in between is in both and is shown once.
 func (t *tail) run(ctx context.Context, pattern string, limit int) (err error) {
 	if t.cursor == "" {
-		if t.cursor, err = t.s.live.Cursor(ctx); err != nil {
+		if t.cursor, err = t.s.Cursor(ctx); err != nil {
 			return err
 		}
 		if err := t.before(ctx, pattern, limit); err != nil {
@@ -86,7 +86,7 @@ func (t *tail) run(ctx context.Context, pattern string, limit int) (err error) {
 		}
 	}
 	// Watch comes back after a broken connection by itself, behind the same place.
-	err = t.s.live.Watch(ctx, client.WatchOptions{Topics: []string{"events:" + pattern}, Cursor: t.cursor}, t.take)
+	err = t.s.Watch(ctx, t.s.watchOptions(t.cursor, "events:"+pattern), t.take)
 	if errors.Is(err, errInterrupted) {
 		t.app.say("go on with --after %s", t.cursor)
 	}
@@ -99,7 +99,7 @@ func (t *tail) before(ctx context.Context, pattern string, limit int) error {
 		return nil
 	}
 	var out tailed
-	if err := t.s.call(ctx, "events/tail", map[string]any{"pattern": pattern, "limit": limit}, &out); err != nil {
+	if err := t.s.Call(ctx, "events/tail", map[string]any{"pattern": pattern, "limit": limit}, &out); err != nil {
 		return err
 	}
 	for _, raw := range out.Events {

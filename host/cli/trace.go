@@ -31,7 +31,7 @@ func (a *app) traceCommand() *cobra.Command {
 				return err
 			}
 			var raw json.RawMessage
-			if err := s.call(cmd.Context(), "sentinel/trace", map[string]any{"run": info.ID}, &raw); err != nil {
+			if err := s.Call(cmd.Context(), "sentinel/trace", map[string]any{"run": info.ID}, &raw); err != nil {
 				return err
 			}
 			var tr runtime.Trace

@@ -50,7 +50,7 @@ func (a *app) triggersOf(ctx context.Context, s *session, id sentinels.ID) ([]ru
 	if id != "" {
 		params["sentinelId"] = id
 	}
-	err := s.call(ctx, "sentinel/triggers", params, &out)
+	err := s.Call(ctx, "sentinel/triggers", params, &out)
 	return out.Triggers, err
 }
 
@@ -78,7 +78,7 @@ func (a *app) showTriggers(s *session, list []runtime.TriggerInfo) error {
 	if err := a.table(rows); err != nil {
 		return err
 	}
-	if s.live == nil {
+	if !s.serves() {
 		a.say("no server runs here, so nothing fires; `sentinel serve` does that")
 	}
 	return nil

@@ -45,26 +45,24 @@ func (a *app) validate(ctx context.Context, files []string) (err error) {
 		return err
 	}
 	defer a.closing(s, &err)
-	rt := s.host.Runtime()
 	bad := 0
 	results := []checked{}
 	for _, src := range sources {
-		c := checked{File: src.file, Problems: sentinels.Problems{}}
-		def, problems := rt.Decode(src.text, src.file)
-		if len(problems) > 0 {
-			bad++
-			c.Problems = append(c.Problems, problems...)
-		} else {
-			c.Valid, c.Sentinel = true, def.ID
-			c.Problems = append(c.Problems, a.warnings(rt, found{def: def, source: *src})...)
+		v, err := a.validation(ctx, s, src)
+		if err != nil {
+			return err
 		}
+		if !v.Valid {
+			bad++
+		}
+		c := checked{File: src.file, Valid: v.Valid, Sentinel: v.Sentinel, Problems: v.Problems}
 		results = append(results, c)
 		if a.flags.output != asTable {
 			continue
 		}
 		a.problems(c.Problems)
 		if c.Valid {
-			if err := a.out.printf("%s: %s  %s\n", src.file, a.paintOut.good("valid"), def.ID); err != nil {
+			if err := a.out.printf("%s: %s  %s\n", src.file, a.paintOut.good("valid"), c.Sentinel); err != nil {
 				return err
 			}
 		}
@@ -97,7 +95,7 @@ func (a *app) schemaCommand() *cobra.Command {
 				return err
 			}
 			defer a.closing(s, &err)
-			rt := s.host.Runtime()
+			rt := s.process.Host().Runtime()
 			return a.writeJSON(sentinels.Schema(rt.Types(), rt.DecodeOptions("").Triggers))
 		},
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -43,7 +42,7 @@ func (a *app) jsonFlag(flag, text string) (json.RawMessage, error) {
 type given struct {
 	inputs    map[string]json.RawMessage
 	variables map[string]json.RawMessage
-	event     *sentinels.Event
+	event     json.RawMessage
 }
 
 // values sorts what --inputs, --input and --var give: what the definition
@@ -75,10 +74,8 @@ func (a *app) values(def *sentinels.Definition, f *runFlags) (given, error) {
 			g.variables[name] = value
 		}
 	}
-	raw, err := a.jsonFlag("--event", f.event)
-	if err == nil && raw != nil {
-		g.event, err = eventOf(raw, a.env.Now())
-	}
+	var err error
+	g.event, err = a.jsonFlag("--event", f.event)
 	return g, err
 }
 
@@ -103,36 +100,14 @@ func valueOf(text, want string) (json.RawMessage, error) {
 	return json.RawMessage(strings.TrimSpace(text)), strictjson.Check([]byte(text), typedLimits)
 }
 
-// eventOf makes $event of what was typed: a whole CloudEvents record is taken
-// as it is, all else is the data of a new one.
-func eventOf(raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
-	var parts map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &parts) // data need not be an object
-	e := &sentinels.Event{}
-	if parts["type"] != nil && parts["source"] != nil {
-		if err := strictjson.DecodeOpen(raw, e, typedLimits); err != nil {
-			return nil, &usageError{fmt.Sprintf("--event: %v", err), "a CloudEvents record has id, type, source, time and data"}
-		}
-	} else {
-		e.Name, e.Source, e.Data = "manual", "user", raw
-	}
-	if e.ID == "" {
-		e.ID = rand.Text()
-	}
-	if e.Time.IsZero() {
-		e.Time = now.UTC()
-	}
-	return e, nil
-}
-
-// roomFlags are what a resume adds to a run's limits, as typed.
-type roomFlags struct {
+// extensionFlags are what a resume adds to a run's limits, as typed.
+type extensionFlags struct {
 	iterations, timeout, usd, tokens, calls string
 }
 
-// room reads them; a leading "+" says what is meant anyway and may be missing.
-func (f roomFlags) room() (runtime.LimitExtension, error) {
-	var room runtime.LimitExtension
+// extension parses them; a leading "+" says what is meant anyway and may be missing.
+func (f extensionFlags) extension() (runtime.LimitExtension, error) {
+	var more runtime.LimitExtension
 	whole := func(flag, text string) (int64, error) {
 		if text == "" {
 			return 0, nil
@@ -145,28 +120,28 @@ func (f roomFlags) room() (runtime.LimitExtension, error) {
 	}
 	n, err := whole("--max-iterations", f.iterations)
 	if err != nil {
-		return room, err
+		return more, err
 	}
-	room.Iterations = int(n)
-	if room.Tokens, err = whole("--budget-tokens", f.tokens); err != nil {
-		return room, err
+	more.Iterations = int(n)
+	if more.Tokens, err = whole("--budget-tokens", f.tokens); err != nil {
+		return more, err
 	}
-	if room.Calls, err = whole("--budget-calls", f.calls); err != nil {
-		return room, err
+	if more.Calls, err = whole("--budget-calls", f.calls); err != nil {
+		return more, err
 	}
 	if f.timeout != "" {
 		d, err := time.ParseDuration(strings.TrimPrefix(f.timeout, "+"))
 		if err != nil || d < time.Millisecond {
-			return room, &usageError{fmt.Sprintf("--timeout %q is no time above 0", f.timeout), "such as --timeout +10m"}
+			return more, &usageError{fmt.Sprintf("--timeout %q is no time above 0", f.timeout), "such as --timeout +10m"}
 		}
-		room.TimeoutMs = d.Milliseconds()
+		more.TimeoutMs = d.Milliseconds()
 	}
 	if f.usd != "" {
 		x, err := strconv.ParseFloat(strings.TrimPrefix(f.usd, "+"), 64)
 		if err != nil || !(x > 0 && x < 1e12) {
-			return room, &usageError{fmt.Sprintf("--budget-usd %q is no amount above 0", f.usd), "such as --budget-usd +2.50"}
+			return more, &usageError{fmt.Sprintf("--budget-usd %q is no amount above 0", f.usd), "such as --budget-usd +2.50"}
 		}
-		room.CostUSD = x
+		more.CostUSD = x
 	}
-	return room, nil
+	return more, nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/cli"
 )
@@ -22,21 +21,6 @@ func TestValueOf(t *testing.T) {
 		if got, err := cli.ValueOf(text, ""); err == nil {
 			t.Errorf("ValueOf(%q) = %s", text, got)
 		}
-	}
-}
-
-func TestEventOf(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	e, err := cli.EventOf(json.RawMessage(`{"path":"x"}`), now)
-	if err != nil || e.Name != "manual" || string(e.Data) != `{"path":"x"}` || e.ID == "" || !e.Time.Equal(now) {
-		t.Errorf("data alone: %+v, %v", e, err)
-	}
-	e, err = cli.EventOf(json.RawMessage(`{"type":"git:push","source":"s","id":"7","data":[1]}`), now)
-	if err != nil || e.Name != "git:push" || e.ID != "7" || string(e.Data) != `[1]` {
-		t.Errorf("a whole record: %+v, %v", e, err)
-	}
-	if _, err = cli.EventOf(json.RawMessage(`{"type":1,"source":"s"}`), now); err == nil {
-		t.Error("a type that is a number was taken")
 	}
 }
 

@@ -153,7 +153,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	if err != nil {
 		return nil, c.connectionError(ctx, r, err)
 	}
-	return nil, httpproblem.Read("the server at "+c.base.Host, res.StatusCode, res.Header.Get("Content-Type"), body)
+	return nil, httpproblem.Read(c.server, res.StatusCode, res.Header.Get("Content-Type"), body)
 }
 
 func readAll(r io.Reader) ([]byte, error) {
@@ -183,6 +183,6 @@ func (c *Client) connectionError(ctx context.Context, r request, err error) erro
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err // the rest names the request again, with its query
 	}
-	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("request %q: no answer from %s: %v", c.what(r), c.base.Host, err),
+	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("request %q: no answer from %s: %v", c.what(r), c.server, err),
 		Hint: "check whether the server runs, and whether the request was executed, then retry"}
 }

@@ -40,9 +40,10 @@ type Options struct {
 //
 // Safe for concurrent use. It has no goroutines but those of calls under way.
 type Client struct {
-	base  *url.URL
-	token string
-	http  *http.Client
+	base   *url.URL
+	server string // in errors
+	token  string
+	http   *http.Client
 
 	lastWords time.Duration // see [Client.Follow]
 }
@@ -64,13 +65,13 @@ func New(opt Options) (*Client, error) {
 		own := *opt.HTTP
 		carrier = &own
 	}
-	return newClient(base, opt.Token, carrier), nil
+	return newClient(base, "the server at "+base.Host, opt.Token, carrier), nil
 }
 
 // Local returns a client of the process that has the store of a state folder.
 // The kernel tells that process who asks, so there is no token.
 func Local(state string) *Client {
-	return newClient(&url.URL{Scheme: "http", Host: "sentinel"}, "", &http.Client{Transport: control.Transport(state)})
+	return newClient(&url.URL{Scheme: "http", Host: "sentinel"}, "the process that has the store", "", &http.Client{Transport: control.Transport(state)})
 }
 
 // FromEnv returns the client that the environment names; ok is false if it
@@ -83,9 +84,9 @@ func FromEnv(getenv func(string) string) (c *Client, ok bool, err error) {
 	return c, err == nil, err
 }
 
-func newClient(base *url.URL, token string, carrier *http.Client) *Client {
+func newClient(base *url.URL, server, token string, carrier *http.Client) *Client {
 	carrier.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{base: base, token: token, http: carrier, lastWords: lastWords}
+	return &Client{base: base, server: server, token: token, http: carrier, lastWords: lastWords}
 }
 
 // Close closes idle connections.

@@ -322,6 +322,14 @@ func TestLocal(t *testing.T) {
 	if r, err := c.Run(t.Context(), "r1"); err != nil || r.Status != sentinels.StatusRunning {
 		t.Errorf("%+v, %v", r, err)
 	}
+	// Errors arrive as they are: exit codes do not depend on the process that answers.
+	for _, code := range abi.Codes() {
+		want := &abi.Error{Code: code, Message: "m " + string(code), Field: "f", Hint: "do this", RetryAfterMs: 7, Permanent: true}
+		w.commands["code/read"] = func(*command.Call) (any, error) { return nil, want }
+		if diff := cmp.Diff(want, abi.As(c.Call(t.Context(), "code/read", nil, nil))); diff != "" {
+			t.Errorf("%s: %s", code, diff)
+		}
+	}
 	from := w.feed.Cursor().String()
 	w.feed.Publish("health", "health", map[string]bool{"ok": true})
 	seen := errors.New("seen")

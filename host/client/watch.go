@@ -175,7 +175,7 @@ func (w *watcher) dial(ctx context.Context, onPing func()) (*websocket.Conn, err
 		return nil, c.connectionError(ctx, r, err)
 	}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10)) // what cannot be read tells nothing
-	refusal := httpproblem.Read("the server at "+c.base.Host, res.StatusCode, res.Header.Get("Content-Type"), body)
+	refusal := httpproblem.Read(c.server, res.StatusCode, res.Header.Get("Content-Type"), body)
 	if refusal.Code == abi.Unavailable {
 		return nil, refusal
 	}

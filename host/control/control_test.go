@@ -2,9 +2,10 @@ package control_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,16 +17,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-type answer func(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error)
-
-func serve(t *testing.T, state string, call answer) *control.Server {
+// serve opens the socket of a state folder. handler nil answers "ok".
+func serve(t *testing.T, state string, handler http.HandlerFunc) *control.Server {
 	t.Helper()
+	if handler == nil {
+		handler = func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }
+	}
 	s, err := control.Listen(control.ServerOptions{
-		State: state, Call: call, Version: "1.2.3",
-		Runs: func() []string { return []string{"r1", "r2"} },
-		Commands: func() []control.Command {
-			return []control.Command{{Name: "a/b", Input: json.RawMessage(`{}`), ReadOnly: true}}
-		},
+		State: state, Handler: handler, Version: "1.2.3",
+		Runs: func() []string { return []string{"r1", "r2"} }, AcceptsRuns: func() bool { return true },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -34,80 +34,42 @@ func serve(t *testing.T, state string, call answer) *control.Server {
 	return s
 }
 
-func dial(t *testing.T, state string) (*control.Client, control.Info) {
+// get requests a path over the socket and returns the body.
+func get(ctx context.Context, t *testing.T, state, path string) (string, error) {
 	t.Helper()
-	c, info, err := control.Dial(t.Context(), state)
+	transport := control.Transport(state)
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://any"+path, nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return string(body), err
+}
+
+func TestOwner(t *testing.T) {
+	state := t.TempDir()
+	serve(t, state, nil)
+	info, err := control.Owner(t.Context(), state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
-	return c, info
-}
-
-func TestCallAndList(t *testing.T) {
-	state := t.TempDir()
-	serve(t, state, func(_ context.Context, name string, params json.RawMessage) (json.RawMessage, error) {
-		if name == "none" {
-			return nil, nil
-		}
-		return json.Marshal(map[string]any{"name": name, "params": params})
-	})
-	c, info := dial(t, state)
-	if info.PID != os.Getpid() || info.Version != "1.2.3" || info.Started.IsZero() {
+	if info.PID != os.Getpid() || info.Version != "1.2.3" || info.Started.IsZero() || !info.AcceptsRuns || info.Serves {
 		t.Errorf("info = %+v", info)
 	}
 	if diff := cmp.Diff([]string{"r1", "r2"}, info.Runs); diff != "" {
 		t.Error(diff)
 	}
-	for _, tt := range []struct{ name, params, want string }{
-		{"sentinel/step/list", `{"id":"x"}`, `{"name":"sentinel/step/list","params":{"id":"x"}}`},
-		{"mcp/a.b/c-d", ``, `{"name":"mcp/a.b/c-d","params":{}}`},
-		{"none", `{}`, `null`},
-	} {
-		got, err := c.Call(t.Context(), tt.name, json.RawMessage(tt.params))
-		if err != nil || string(got) != tt.want {
-			t.Errorf("Call(%q) = %s, %v; want %s", tt.name, got, err, tt.want)
-		}
-	}
-	list, err := c.Commands(t.Context())
-	if err != nil || len(list) != 1 || list[0].Name != "a/b" || !list[0].ReadOnly {
-		t.Errorf("Commands() = %+v, %v", list, err)
-	}
-}
-
-func TestErrorsAreTransferred(t *testing.T) {
-	state := t.TempDir()
-	given := map[string]error{"plain": errors.New("it broke")}
-	for _, code := range abi.Codes() {
-		given[string(code)] = &abi.Error{Code: code, Message: "m " + string(code), Field: "f", Hint: "do this", RetryAfterMs: 7, Permanent: true}
-	}
-	serve(t, state, func(_ context.Context, name string, _ json.RawMessage) (json.RawMessage, error) {
-		return nil, given[name]
-	})
-	c, _ := dial(t, state)
-	for name, err := range given {
-		_, got := c.Call(t.Context(), name, nil)
-		want := abi.As(err)
-		if want == nil {
-			want = &abi.Error{Code: abi.Internal, Message: "it broke"}
-		}
-		if diff := cmp.Diff(want, abi.As(got)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-	for params, want := range map[string]string{
-		`{`:             "parameters: line 1, column 2: the text ends before the value does",
-		`{"a":1,"a":2}`: `parameters: line 1, column 8: a: duplicate key "a", first at line 1, column 2`,
-	} {
-		if _, err := c.Call(t.Context(), "x", json.RawMessage(params)); abi.CodeOf(err) != abi.BadFields || err.Error() != want {
-			t.Errorf("%s: %v, want %s", params, err, want)
-		}
-	}
 }
 
 func TestNoOwner(t *testing.T) {
 	state := t.TempDir()
-	if _, _, err := control.Dial(t.Context(), state); !errors.Is(err, control.ErrNoOwner) {
+	if _, err := control.Owner(t.Context(), state); !errors.Is(err, control.ErrNoOwner) {
 		t.Fatalf("no socket: %v", err)
 	}
 	// A socket file whose process is gone.
@@ -117,11 +79,13 @@ func TestNoOwner(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false)
 	l.Close()
-	if _, _, err := control.Dial(t.Context(), state); !errors.Is(err, control.ErrNoOwner) {
+	if _, err := control.Owner(t.Context(), state); !errors.Is(err, control.ErrNoOwner) {
 		t.Fatalf("stale socket: %v", err)
 	}
 	s := serve(t, state, nil)
-	dial(t, state)
+	if _, err := control.Owner(t.Context(), state); err != nil {
+		t.Error(err)
+	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -163,77 +127,75 @@ func TestDeepFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	dial(t, state)
+	if _, err := control.Owner(t.Context(), state); err != nil {
+		t.Error(err)
+	}
 }
 
-func TestCloseCancelsCalls(t *testing.T) {
+func TestCloseCancelsRequests(t *testing.T) {
 	state := t.TempDir()
 	began := make(chan struct{})
 	ended := false
-	s := serve(t, state, func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+	s := serve(t, state, func(_ http.ResponseWriter, r *http.Request) {
 		close(began)
-		<-ctx.Done()
+		<-r.Context().Done()
 		ended = true
-		return nil, ctx.Err()
+		panic(http.ErrAbortHandler)
 	})
-	c, _ := dial(t, state)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.Call(context.Background(), "x", nil)
+		_, err := get(context.Background(), t, state, "/x")
 		failed <- err
 	}()
 	<-began
 	s.Close()
 	if !ended {
-		t.Error("Close returned before the call had ended")
+		t.Error("Close returned before the request had ended")
 	}
 	if err := <-failed; err == nil {
-		t.Error("the cut-off call has no error")
+		t.Error("the interrupted request has no error")
 	}
 }
 
-// Calls that end within the grace period succeed.
-func TestCloseWaitsForCalls(t *testing.T) {
+// Requests that end within the grace period succeed.
+func TestCloseWaitsForRequests(t *testing.T) {
 	state := t.TempDir()
 	began, closing := make(chan struct{}), make(chan struct{})
-	s := serve(t, state, func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+	s := serve(t, state, func(w http.ResponseWriter, _ *http.Request) {
 		close(began)
 		<-closing
-		return json.RawMessage(`"done"`), ctx.Err()
+		io.WriteString(w, "done")
 	})
-	c, _ := dial(t, state)
 	go func() {
 		<-began
 		go s.Close()
 		for { // Close has begun when new connections are refused
-			if _, _, err := control.Dial(context.Background(), state); err != nil {
+			if _, err := control.Owner(context.Background(), state); err != nil {
 				close(closing)
 				return
 			}
 		}
 	}()
-	if got, err := c.Call(t.Context(), "x", nil); err != nil || string(got) != `"done"` {
-		t.Errorf("Call = %s, %v", got, err)
+	if got, err := get(t.Context(), t, state, "/x"); err != nil || got != "done" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
-func TestCallerDisconnects(t *testing.T) {
+func TestClientDisconnects(t *testing.T) {
 	state := t.TempDir()
-	began, over := make(chan struct{}), make(chan struct{})
-	serve(t, state, func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+	began, ended := make(chan struct{}), make(chan struct{})
+	serve(t, state, func(_ http.ResponseWriter, r *http.Request) {
 		close(began)
-		<-ctx.Done()
-		close(over)
-		return nil, ctx.Err()
+		<-r.Context().Done()
+		close(ended)
 	})
-	c, _ := dial(t, state)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-began
 		cancel()
 	}()
-	if _, err := c.Call(ctx, "x", nil); !errors.Is(err, context.Canceled) {
+	if _, err := get(ctx, t, state, "/x"); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)
 	}
-	<-over
+	<-ended
 }

@@ -2,13 +2,12 @@
 // folder, through which other processes of the same user send commands to the
 // owner, which is the process that has the store open.
 //
-// The owner calls [Listen]. A process that finds the store locked calls [Dial].
-// The protocol is HTTP over a Unix socket of mode 0600:
+// The owner calls [Listen]. A process that finds the store locked calls [Owner], and
+// then the API through [Transport], as package client does. The protocol is HTTP over a
+// Unix socket of mode 0600:
 //
-//	GET  /v1/owner             describes the owner: [Info]
-//	GET  /v1/commands          lists the commands: [Command]
-//	POST /v1/commands/{name}   executes one; parameters in, result out
+//	GET /v1/owner   describes the owner: [Info]
 //
-// A server process serves its whole API in place of the last two. Errors are
-// RFC 9457 problems, as in package httpproblem.
+// Every other path is the owner's API. Errors are RFC 9457 problems, as in package
+// httpproblem.
 package control

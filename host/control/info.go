@@ -1,9 +1,6 @@
 package control
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // Info describes the owner of a store.
 type Info struct {
@@ -11,14 +8,8 @@ type Info struct {
 	Version string    `json:"version,omitempty"`
 	Started time.Time `json:"started"`
 	Runs    []string  `json:"runs"`             // active runs of the process, oldest first
-	Serves  bool      `json:"serves,omitempty"` // a server: it stays, and accepts runs from other processes
-}
-
-// Command describes a command that [Client.Call] can execute.
-type Command struct {
-	Name     string          `json:"name"`
-	Summary  string          `json:"summary"`
-	Input    json.RawMessage `json:"input"`
-	Output   json.RawMessage `json:"output,omitempty"`
-	ReadOnly bool            `json:"readOnly"`
+	Serves  bool      `json:"serves,omitempty"` // a server, which stays when its runs have ended
+	// AcceptsRuns is whether the process starts and resumes runs for other processes.
+	// One that executes a single command does not.
+	AcceptsRuns bool `json:"acceptsRuns,omitempty"`
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,34 +15,25 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // SocketName is the name of the socket in the state folder.
 const SocketName = "control.sock"
 
-// maxBody bounds the parameters of one command, in bytes.
-const maxBody = 16 << 20
-
-// ServerOptions configure a [Server]. State and one of Call and Handler must be
-// set.
+// ServerOptions configure a [Server]. State and Handler must be set.
 type ServerOptions struct {
 	// State is the folder whose store the caller has open. The lock of the store
 	// makes it safe to replace a socket file there.
 	State string
-	// Call executes a command for another process. Its context is canceled when
-	// that process disconnects or the server closes.
-	Call func(ctx context.Context, name string, params json.RawMessage) (json.RawMessage, error)
-	// Handler serves every path but GET /v1/owner, in place of Call and Commands.
-	// Its clients run as the user of this process, so it needs no token. Default
-	// none.
+	// Handler serves every path but GET /v1/owner. Its clients run as the user of
+	// this process, so it needs no token.
 	Handler http.Handler
-	// Commands lists the commands of Call. Default none.
-	Commands func() []Command
 	// Runs lists the active runs of this process. Default none.
 	Runs func() []string
-	// Serves is set by a server, which stays and accepts runs from other
-	// processes. Default false: the process ends with its own runs.
+	// AcceptsRuns reports whether the process starts and resumes runs for other
+	// processes. Default: it does not.
+	AcceptsRuns func() bool
+	// Serves is set by a server, which stays when its runs have ended. Default false.
 	Serves bool
 	// Version is the version of the program. Default empty.
 	Version string
@@ -140,44 +130,28 @@ func (s *Server) begin() bool {
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/owner", s.answer(func(*http.Request) (any, error) {
+	mux.HandleFunc("GET /v1/owner", s.answer(func() Info {
 		info := s.info
 		info.Runs = []string{}
 		if s.opt.Runs != nil {
 			info.Runs = append(info.Runs, s.opt.Runs()...)
 		}
-		return info, nil
+		info.AcceptsRuns = s.opt.AcceptsRuns != nil && s.opt.AcceptsRuns()
+		return info
 	}))
-	if s.opt.Handler != nil {
-		mux.HandleFunc("/", s.forward)
-		return mux
-	}
-	mux.HandleFunc("GET /v1/commands", s.answer(func(*http.Request) (any, error) {
-		if s.opt.Commands == nil {
-			return []Command{}, nil
-		}
-		return s.opt.Commands(), nil
-	}))
-	mux.HandleFunc("POST /v1/commands/{name...}", s.answer(s.call))
-	mux.HandleFunc("/", s.answer(func(r *http.Request) (any, error) {
-		return nil, abi.New(abi.NotFound, fmt.Sprintf("%s %s: not found", r.Method, r.URL.Path))
-	}))
+	mux.HandleFunc("/", s.forward)
 	return mux
 }
 
-// answer writes the result of do as JSON, and its errors as problems.
-func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+// answer writes the result of describe as JSON.
+func (s *Server) answer(describe func() Info) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		if !s.begin() {
 			httpproblem.Write(w, abi.New(abi.Unavailable, "the process that has the store is ending"))
 			return
 		}
 		defer s.requests.Done()
-		body, err := do(r)
-		var text []byte
-		if err == nil {
-			text, err = json.Marshal(body)
-		}
+		text, err := json.Marshal(describe())
 		if err != nil {
 			httpproblem.Write(w, err)
 			return
@@ -196,26 +170,4 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.requests.Done()
 	s.opt.Handler.ServeHTTP(w, r)
-}
-
-func (s *Server) call(r *http.Request) (any, error) {
-	params, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, abi.New(abi.Limit, fmt.Sprintf("parameters have more than %d bytes", maxBody))
-	}
-	if err != nil {
-		return nil, abi.New(abi.BadFields, fmt.Sprintf("read parameters: %v", err))
-	}
-	if len(params) == 0 {
-		params = []byte("{}")
-	}
-	limits := strictjson.Limits{Bytes: maxBody, Depth: 72, Keys: 100_000, StringBytes: maxBody} // as POST /v1/commands, but for the bytes
-	if err := strictjson.Check(params, limits); err != nil {
-		return nil, httpproblem.BadJSON("parameters", err)
-	}
-	result, err := s.opt.Call(r.Context(), r.PathValue("name"), params)
-	if err == nil && len(result) == 0 {
-		result = json.RawMessage("null")
-	}
-	return result, err
 }

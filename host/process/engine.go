@@ -1,0 +1,102 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/livefeed"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Call implements [client.Engine].
+func (p *Process) Call(ctx context.Context, name string, params, into any) error {
+	if params == nil {
+		params = struct{}{}
+	}
+	body, err := json.Marshal(params)
+	if err != nil {
+		return fmt.Errorf("call %q: %w", name, err)
+	}
+	out, err := p.host.Call(ctx, name, body)
+	if err != nil || into == nil {
+		return err
+	}
+	if err := json.Unmarshal(out, into); err != nil {
+		return fmt.Errorf("call %q: read the result: %w", name, err)
+	}
+	return nil
+}
+
+// Commands implements [client.Engine].
+func (p *Process) Commands(context.Context) ([]client.Command, error) {
+	all := p.host.Commands().List()
+	list := make([]client.Command, len(all))
+	for i, c := range all {
+		list[i] = client.Command{Name: c.Name, Summary: c.Summary, Input: c.Input, Output: c.Output, ReadOnly: c.ReadOnly, Idempotent: c.Idempotent}
+	}
+	return list, nil
+}
+
+// Cursor implements [client.Engine].
+func (p *Process) Cursor(context.Context) (string, error) { return p.feed.Cursor().String(), nil }
+
+// Watch implements [client.Engine].
+func (p *Process) Watch(ctx context.Context, opt client.WatchOptions, fn func(client.Message) error) error {
+	sub, err := p.feed.Subscribe(opt.Cursor, opt.Topics)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	for {
+		e, err := sub.Next(ctx)
+		switch {
+		case errors.Is(err, livefeed.ErrClosed):
+			return errClosed
+		case err != nil:
+			return context.Cause(ctx)
+		}
+		m := client.Message{Cursor: e.Cursor.String(), Topic: e.Topic, Also: e.Also, Kind: e.Kind, Time: e.Time, Event: e.Body}
+		if e.Gap != nil {
+			m.Gap = &client.Gap{Lost: e.Gap.Lost, UpTo: e.Gap.UpTo, Cursor: m.Cursor}
+		}
+		if err := fn(m); err != nil {
+			return err
+		}
+	}
+}
+
+// Logs implements [client.Engine]. A line that is still being written is left out.
+func (p *Process) Logs(_ context.Context, id sentinels.RunID, from int) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		f, _, err := regularfile.Open(p.host.RunLog(id))
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer f.Close()
+		in := bufio.NewReader(f)
+		for n := 0; ; n++ {
+			line, err := in.ReadBytes('\n')
+			switch {
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				yield(nil, err)
+				return
+			case n >= from && !yield(line, nil):
+				return
+			}
+		}
+	}
+}
