@@ -93,7 +93,7 @@ func (w *runWatch) take(ctx context.Context, m client.Message) error {
 		}
 		return nil //nolint:nilerr // the feed continues, and so does the watch
 	}
-	p, err := readProgress(m.Event)
+	p, err := progressOf(m)
 	if err != nil {
 		return fmt.Errorf("read progress of run %s: %w", w.id, err)
 	}
@@ -171,6 +171,14 @@ func (a *app) resultFromStore(ctx context.Context, id sentinels.RunID) (res runt
 			Hint: fmt.Sprintf("sentinel run%s --resume %s continues it", a.sameStore(), id)}
 	}
 	return res, err
+}
+
+// progressOf returns the progress that a message reports.
+func progressOf(m client.Message) (runtime.Progress, error) {
+	if m.Progress != nil {
+		return *m.Progress, nil
+	}
+	return readProgress(m.Event)
 }
 
 // readProgress decodes progress from the feed or from a log.

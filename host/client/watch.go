@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -27,7 +28,10 @@ type Message struct {
 	Kind   string          `json:"kind,omitempty"`
 	Time   time.Time       `json:"time,omitzero"`
 	Event  json.RawMessage `json:"event,omitempty"`
-	Gap    *Gap            `json:"gap,omitempty"` // in place of an event
+	// Progress is set in place of Event by an engine in this process, for progress that
+	// need not be encoded. It must not be changed.
+	Progress *run.Progress `json:"-"`
+	Gap      *Gap          `json:"gap,omitempty"` // in place of an event
 }
 
 // A Gap says that messages of the topics are missing at this place.

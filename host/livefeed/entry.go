@@ -11,15 +11,33 @@ import (
 )
 
 // An Entry is what a [Subscription] delivers: something that happened, or a gap.
-// Its Body is shared between all readers and must not be changed.
 type Entry struct {
 	Cursor Cursor
-	Topic  string          // as it was subscribed to
-	Also   []string        // further topics of the subscription that it matches
-	Kind   string          // "step.end", an event's name, and the like
-	Time   time.Time       // when it was published
-	Body   json.RawMessage // what happened
-	Gap    *Gap            // if set, there is no body: entries are missing here
+	Topic  string    // as it was subscribed to
+	Also   []string  // further topics of the subscription that it matches
+	Kind   string    // "step.end", an event's name, and the like
+	Time   time.Time // when it was published
+	Gap    *Gap      // if set, there is no body: entries are missing here
+
+	payload *payload
+}
+
+// Body returns what happened, as JSON. It is shared between all readers and must not be
+// changed.
+func (e Entry) Body() json.RawMessage {
+	if e.payload == nil {
+		return nil
+	}
+	return e.payload.json()
+}
+
+// Progress returns the progress that Body encodes, for readers in this process. It is
+// nil for any other entry, and once the entry has been encoded. It must not be changed.
+func (e Entry) Progress() *runtime.Progress {
+	if e.payload == nil {
+		return nil
+	}
+	return e.payload.progress.Load()
 }
 
 // A Gap counts entries that a reader has missed.
@@ -45,9 +63,9 @@ type entry struct {
 // is encoded.
 type payload struct {
 	once     sync.Once
-	progress *runtime.Progress // nil if body is given
-	max      int               // longest body, bytes
-	output   int               // length of an output that was omitted, bytes
+	progress atomic.Pointer[runtime.Progress] // nil if body is given
+	max      int                              // longest body, bytes
+	output   int                              // length of an output that was omitted, bytes
 	body     json.RawMessage
 	size     int // estimated memory, bytes
 	text     bool
@@ -66,8 +84,9 @@ type progressBody struct {
 
 func (p *payload) json() json.RawMessage {
 	p.once.Do(func() {
-		if p.progress != nil {
-			p.body, p.progress = encode(progressBody{Progress: p.progress, OutputBytes: p.output}, p.max), nil
+		if progress := p.progress.Load(); progress != nil {
+			p.body = encode(progressBody{Progress: progress, OutputBytes: p.output}, p.max)
+			p.progress.Store(nil)
 		}
 	})
 	return p.body
@@ -76,7 +95,8 @@ func (p *payload) json() json.RawMessage {
 // progressPayload returns a payload that keeps p. A long output is dropped here
 // and not when it is encoded, because it would stay in memory until then.
 func progressPayload(p runtime.Progress, maxOutput, maxBody int) *payload {
-	v := &payload{progress: &p, max: maxBody, text: p.Event == runtime.OnText}
+	v := &payload{max: maxBody, text: p.Event == runtime.OnText}
+	v.progress.Store(&p)
 	if n := len(p.Output); n > maxOutput {
 		p.Output, v.output = nil, n
 	}

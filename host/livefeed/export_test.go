@@ -1,5 +1,7 @@
 package livefeed
 
+import "encoding/json"
+
 // Indexes counts the indexes that a feed keeps.
 func Indexes(f *Feed) int {
 	f.mu.RLock()
@@ -15,3 +17,9 @@ func ParseRequest(message []byte) (subscribe, unsubscribe []string, err error) {
 
 // AppendEntry opens the writer of messages.
 var AppendEntry = appendEntry
+
+// WithBody returns e with a body.
+func (e Entry) WithBody(body json.RawMessage) Entry {
+	e.payload = &payload{body: body}
+	return e
+}

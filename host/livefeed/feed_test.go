@@ -63,7 +63,7 @@ func short(e livefeed.Entry) string {
 		}
 		return out
 	}
-	return strings.Join(append([]string{e.Topic}, e.Also...), "+") + " " + e.Kind + " " + string(e.Body)
+	return strings.Join(append([]string{e.Topic}, e.Also...), "+") + " " + e.Kind + " " + string(e.Body())
 }
 
 // rest returns all that is there now.
@@ -427,8 +427,8 @@ func TestHammer(t *testing.T) {
 					if r == 0 {
 						continue // cannot tell the writers apart, counts only
 					}
-					if string(e.Body) != fmt.Sprint(seen[e.Topic]) {
-						t.Errorf("reader %d, %s: %s after %d others", r, e.Topic, e.Body, seen[e.Topic])
+					if string(e.Body()) != fmt.Sprint(seen[e.Topic]) {
+						t.Errorf("reader %d, %s: %s after %d others", r, e.Topic, e.Body(), seen[e.Topic])
 						s.Close()
 						return
 					}

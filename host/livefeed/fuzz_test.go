@@ -73,7 +73,7 @@ func FuzzMessage(f *testing.F) {
 		if !json.Valid(body) {
 			return
 		}
-		e := livefeed.Entry{Cursor: livefeed.Cursor{Epoch: "e", Seq: 1}, Topic: topic, Also: []string{kind}, Kind: kind, Body: body, Time: time.Unix(0, 0)}
+		e := livefeed.Entry{Cursor: livefeed.Cursor{Epoch: "e", Seq: 1}, Topic: topic, Also: []string{kind}, Kind: kind, Time: time.Unix(0, 0)}.WithBody(body)
 		if b := livefeed.AppendEntry(nil, e); !json.Valid(b) {
 			t.Errorf("%s", b)
 		}

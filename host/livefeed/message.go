@@ -64,7 +64,7 @@ func appendEntry(b []byte, e Entry) []byte {
 	b = append(b, `,"time":"`...)
 	b = e.Time.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","event":`...)
-	b = append(b, e.Body...)
+	b = append(b, e.Body()...)
 	return append(b, '}')
 }
 

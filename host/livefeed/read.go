@@ -47,7 +47,7 @@ func (s *Subscription) take() (Entry, bool) {
 			continue
 		}
 		s.at = e.seq
-		return Entry{Cursor: s.feed.at(e.seq), Topic: topics[0], Also: topics[1:], Kind: e.kind, Time: e.time, Body: p.json()}, true
+		return Entry{Cursor: s.feed.at(e.seq), Topic: topics[0], Also: topics[1:], Kind: e.kind, Time: e.time, payload: p}, true
 	}
 	if s.missing.n > 0 {
 		return s.gap(), true

@@ -63,7 +63,10 @@ func (p *Process) Watch(ctx context.Context, opt client.WatchOptions, fn func(cl
 		case err != nil:
 			return context.Cause(ctx)
 		}
-		m := client.Message{Cursor: e.Cursor.String(), Topic: e.Topic, Also: e.Also, Kind: e.Kind, Time: e.Time, Event: e.Body}
+		m := client.Message{Cursor: e.Cursor.String(), Topic: e.Topic, Also: e.Also, Kind: e.Kind, Time: e.Time, Progress: e.Progress()}
+		if m.Progress == nil {
+			m.Event = e.Body()
+		}
 		if e.Gap != nil {
 			m.Gap = &client.Gap{Lost: e.Gap.Lost, UpTo: e.Gap.UpTo, Cursor: m.Cursor}
 		}
