@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -131,19 +130,4 @@ func (a *app) keep(ctx context.Context, s *session, params map[string]any) error
 		return a.writeJSON(out)
 	}
 	return a.out.printf("%s  revision %d\n", out.SentinelID, out.Revision)
-}
-
-// invalidError is a definition that the store's process refused.
-type invalidError struct{ err *abi.Error }
-
-func (e invalidError) Error() string { return e.err.Message }
-
-func (e invalidError) Unwrap() error { return e.err }
-
-// invalid tells a refused definition from other errors, for the exit code.
-func invalid(err error) error {
-	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
-		return invalidError{e}
-	}
-	return err
 }

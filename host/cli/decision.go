@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,27 +28,6 @@ func (p *prompt) lines() <-chan string {
 		return nil
 	}
 	return p.typed
-}
-
-// canAsk reports whether a person sits at both ends.
-func (a *app) canAsk() bool { return a.env.StdinTerminal && a.env.StderrTerminal && !a.deaf }
-
-// typed returns what is typed, line by line. Reading a terminal cannot be
-// called off, so one goroutine reads it for the rest of the process; its channel
-// is closed when the terminal is.
-func (a *app) typedLines() <-chan string {
-	if a.typed == nil {
-		lines := make(chan string)
-		a.typed = lines
-		go func() {
-			defer close(lines)
-			in := bufio.NewScanner(a.env.Stdin)
-			for in.Scan() {
-				lines <- in.Text()
-			}
-		}()
-	}
-	return a.typed
 }
 
 // statusChanged looks whether there is something new to ask, or the question on

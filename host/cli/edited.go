@@ -49,28 +49,6 @@ func (a *app) editing(ctx context.Context, target, command string, params map[st
 	return a.showEdit(ctx, s, out)
 }
 
-// named returns the whole id of what NAME|RUN means: a stored sentinel, or else
-// a run by any part of its id. A sentinel goes first, as it does in the commands.
-// A deleted sentinel is not found here; verbs that bring one back, or look at
-// its past, take its name as it is.
-func (a *app) named(ctx context.Context, s *session, word string) (string, error) {
-	var all listed
-	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "only": "sentinels"}, &all); err != nil {
-		return "", err
-	}
-	if len(all.Sentinels) > 0 {
-		return word, nil
-	}
-	id, err := a.runPart(ctx, s, word)
-	switch {
-	case err != nil:
-		return "", err
-	case id == "":
-		return "", a.noSentinel(word, &abi.Error{Code: abi.NotFound})
-	}
-	return string(id), nil
-}
-
 // showEdit says which revision an edit made, and what it changed.
 func (a *app) showEdit(ctx context.Context, s *session, e edited) error {
 	if e.Warning != "" { // in every form, since it is on standard error
@@ -123,9 +101,4 @@ func (a *app) showChange(ctx context.Context, s *session, e edited) error {
 		lines = append(lines[:maxDiff], hint)
 	}
 	return a.writeDiff(strings.Join(lines, "\n"))
-}
-
-// warn prints what did not work beside what was asked for.
-func (a *app) warn(text string) {
-	a.note("%s\n", a.paint.warn("warning: ")+block(text))
 }

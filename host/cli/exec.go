@@ -190,7 +190,7 @@ func (a *app) execRun(ctx context.Context, s *session, name string, args []strin
 		return nil
 	}
 	a.say("run %s is %s", out.Run, out.Status)
-	for _, w := range a.waitingFor(out) {
+	for _, w := range a.waitingFor(out.open) {
 		a.complain(w.Prompt, w.Type)
 	}
 	return exitError(code)

@@ -252,15 +252,5 @@ func (a *app) unfinished(ctx context.Context, s *session) ([]runtime.RunInfo, er
 	return slices.CompactFunc(runs, func(x, y runtime.RunInfo) bool { return x.ID == y.ID }), nil
 }
 
-// user is the name of the user at this terminal.
-func (a *app) user() string {
-	for _, name := range []string{"USER", "LOGNAME"} {
-		if v := a.env.Getenv(name); v != "" {
-			return v
-		}
-	}
-	return "user"
-}
-
 // errRunEnded ends a watch: there is no more progress.
 var errRunEnded = fmt.Errorf("the run has ended")

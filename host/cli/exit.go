@@ -95,3 +95,18 @@ func statusCode(status sentinels.Status) int {
 	}
 	return ExitFailed
 }
+
+// invalidError is a definition that the store's process refused.
+type invalidError struct{ err *abi.Error }
+
+// invalid tells a refused definition from other errors, for the exit code.
+func invalid(err error) error {
+	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
+		return invalidError{e}
+	}
+	return err
+}
+
+func (e invalidError) Error() string { return e.err.Message }
+
+func (e invalidError) Unwrap() error { return e.err }

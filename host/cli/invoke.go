@@ -14,30 +14,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Run carries out one invocation and returns its exit code.
-func Run(ctx context.Context, env Env) int {
-	env.fill()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	a := &app{env: env, out: printer{env.Stdout}, errs: printer{env.Stderr}}
-	a.env.Stdout, a.env.Stderr = nil, nil // from here on there are only the printers
-	a.paint = palette(env.StderrTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
-	a.paintOut = palette(env.StdoutTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
-	defer a.watchInterrupts(cancel)()
-
-	root := a.rootCommand()
-	root.SetArgs(asExec(env.Args))
-	root.SetIn(env.Stdin)
-	root.SetOut(a.out.stream())
-	root.SetErr(a.errs.stream())
-	err := root.ExecuteContext(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && !errors.As(err, new(exitError)) {
-		err = errInterrupted
-	}
-	a.report(err)
-	return ExitCode(err)
-}
-
 // An app is one invocation on its way through a verb.
 type app struct {
 	env      Env
@@ -179,4 +155,9 @@ func between(least, most int, names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// warn prints what did not work beside what was asked for.
+func (a *app) warn(text string) {
+	a.note("%s\n", a.paint.warn("warning: ")+block(text))
 }

@@ -11,9 +11,10 @@ import (
 
 // lines puts what happened into lines for people; most happenings are none.
 type lines struct {
-	app  *app
-	root sentinels.RunID
-	head bool // the run's own line has been shown
+	app   *app
+	paint palette
+	root  sentinels.RunID
+	head  bool // the run's own line has been shown
 }
 
 // of returns the lines that p is worth, without line ends. The first are
@@ -23,7 +24,7 @@ func (l *lines) of(p runtime.Progress) []termtext.Text {
 	out := l.worth(p)
 	if !l.head && (len(out) > 0 || p.Event == runtime.OnRunStart) {
 		l.head = true
-		out = append([]termtext.Text{l.app.paint.strong(escaped(p.Sentinel)) + l.app.paint.dim("  run "+escaped(l.root))}, out...)
+		out = append([]termtext.Text{l.paint.strong(escaped(p.Sentinel)) + l.paint.dim("  run "+escaped(l.root))}, out...)
 	}
 	return out
 }
@@ -31,7 +32,7 @@ func (l *lines) of(p runtime.Progress) []termtext.Text {
 // worth is what p is worth by itself. The start of a step is nothing: its end says
 // the same and how it went.
 func (l *lines) worth(p runtime.Progress) []termtext.Text {
-	paint := l.app.paint
+	paint := l.paint
 	who := l.who(p)
 	switch p.Event {
 	case runtime.OnRunStart:
@@ -40,7 +41,7 @@ func (l *lines) worth(p runtime.Progress) []termtext.Text {
 		}
 	case runtime.OnRunEnd:
 		if p.Run != l.root {
-			return l.failure(who+l.app.status(paint, p.Status), p)
+			return l.failure(who+statusText(paint, p.Status), p)
 		}
 	case runtime.OnStepEnd:
 		return l.step(who, p)
@@ -74,7 +75,7 @@ func (l *lines) worth(p runtime.Progress) []termtext.Text {
 // step is the line of a step that ended. One whose condition did not hold has no
 // time: it took none.
 func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
-	paint := l.app.paint
+	paint := l.paint
 	mark := paint.good("ok")
 	switch {
 	case p.Skipped == "condition":
@@ -108,7 +109,7 @@ func (l *lines) failure(line termtext.Text, p runtime.Progress) []termtext.Text 
 	if p.Error != nil {
 		out = append(out, indented("    ", p.Error.Message)...)
 		if p.Error.Hint != "" {
-			out = append(out, "    "+l.app.paint.dim("hint: "+escaped(p.Error.Hint)))
+			out = append(out, "    "+l.paint.dim("hint: "+escaped(p.Error.Hint)))
 		}
 	}
 	return out
@@ -130,9 +131,9 @@ func (l *lines) statusLine(who termtext.Text, p runtime.Progress) []termtext.Tex
 	case p.Decision != nil && l.app.canAsk():
 		return nil // it is asked below
 	case p.Decision != nil:
-		return indented(who+l.app.paint.warn("waiting for a person")+"  ", p.Decision.Prompt)
+		return indented(who+l.paint.warn("waiting for a person")+"  ", p.Decision.Prompt)
 	case p.Status == sentinels.StatusPaused:
-		return indented(who+l.app.paint.warn("paused")+"  ", p.Message)
+		return indented(who+l.paint.warn("paused")+"  ", p.Message)
 	}
 	return nil
 }
@@ -146,7 +147,7 @@ func (l *lines) who(p runtime.Progress) termtext.Text {
 	if p.Iteration > 0 {
 		s += termtext.Sprintf("#%d ", p.Iteration)
 	}
-	return l.app.paint.dim(s)
+	return l.paint.dim(s)
 }
 
 // stepName is the address of a step, its type and what its author calls it.
@@ -154,7 +155,7 @@ func (l *lines) stepName(p runtime.Progress) termtext.Text {
 	s := termtext.Sprintf("%-3s %s", p.Address, p.Type)
 	switch {
 	case p.Step != "":
-		s += " " + l.app.paint.strong(clip(p.Step, 40))
+		s += " " + l.paint.strong(clip(p.Step, 40))
 	case p.Label != "" && p.Event != runtime.OnStepStart:
 		s += " " + clip(p.Label, 40)
 	}

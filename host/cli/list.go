@@ -217,13 +217,13 @@ func (a *app) sentinelRows(list []listedSentinel) []row {
 		if s.File != "" {
 			where = escaped(s.File)
 		}
-		if text := s.problem(); text != "" {
+		if text := problemOf(s); text != "" {
 			name = p.bad(clip("problem: "+text, 90))
 		}
 		if s.LastRunAt != nil {
 			last = ago(a.env.Now(), *s.LastRunAt)
 		}
-		r := row{escaped(s.SentinelID), a.status(p, s.Status)}
+		r := row{escaped(s.SentinelID), statusText(p, s.Status)}
 		if fired {
 			trigger, next := a.waitsFor(s)
 			r = append(r, trigger, next)
@@ -239,7 +239,7 @@ func (a *app) showRuns(runs []runtime.RunInfo) error {
 	rows := []row{head(p, "RUN", "SENTINEL", "STATUS", "ITERATION", "TIME", "STARTED", "")}
 	for _, r := range runs {
 		rows = append(rows, row{
-			shortID(r.ID), escaped(r.Sentinel), a.status(p, r.Status), number(r.Iteration),
+			shortID(r.ID), escaped(r.Sentinel), statusText(p, r.Status), number(r.Iteration),
 			duration(time.Duration(r.Elapsed) * time.Millisecond), ago(a.env.Now(), r.CreatedAt), p.dim(clip(reason(r), 70)),
 		})
 	}
@@ -261,10 +261,40 @@ func reason(r runtime.RunInfo) string {
 	return ""
 }
 
-// head is the first row of a table.
-func head(p palette, titles ...termtext.Text) row {
-	for i := range titles {
-		titles[i] = p.dim(titles[i])
+// waitsFor is what starts a sentinel by itself, and when that is next: of several
+// triggers, the first that nobody has to cause.
+func (a *app) waitsFor(s listedSentinel) (trigger, next termtext.Text) {
+	var at time.Time
+	var all string
+	for i, t := range s.Triggers {
+		if i > 0 {
+			all += ", "
+		}
+		text := t.Type
+		if t.Detail != "" {
+			text += " " + t.Detail
+		}
+		if t.Paused {
+			text += " (paused)"
+		}
+		all += text
+		if t.Next != nil && (at.IsZero() || t.Next.Before(at)) {
+			at = *t.Next
+		}
 	}
-	return titles
+	return clip(all, 40), a.when(at)
+}
+
+// problemOf is why a sentinel cannot be started, or else why it does not start by
+// itself.
+func problemOf(s listedSentinel) string {
+	if s.Problem != "" {
+		return s.Problem
+	}
+	for _, t := range s.Triggers {
+		if t.Problem != "" {
+			return "trigger " + t.Type + ": " + t.Problem
+		}
+	}
+	return ""
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -41,42 +40,4 @@ type listedTrigger struct {
 	Next    *time.Time `json:"next,omitempty"` // nil for what nobody plans, such as an event
 	Paused  bool       `json:"paused,omitempty"`
 	Problem string     `json:"problem,omitempty"`
-}
-
-// waitsFor is what starts a sentinel by itself, and when that is next: of several
-// triggers, the first that nobody has to cause.
-func (a *app) waitsFor(s listedSentinel) (trigger, next termtext.Text) {
-	var at time.Time
-	var all string
-	for i, t := range s.Triggers {
-		if i > 0 {
-			all += ", "
-		}
-		text := t.Type
-		if t.Detail != "" {
-			text += " " + t.Detail
-		}
-		if t.Paused {
-			text += " (paused)"
-		}
-		all += text
-		if t.Next != nil && (at.IsZero() || t.Next.Before(at)) {
-			at = *t.Next
-		}
-	}
-	return clip(all, 40), a.when(at)
-}
-
-// problem is why a sentinel cannot be started, or else why it does not start by
-// itself.
-func (s listedSentinel) problem() string {
-	if s.Problem != "" {
-		return s.Problem
-	}
-	for _, t := range s.Triggers {
-		if t.Problem != "" {
-			return "trigger " + t.Type + ": " + t.Problem
-		}
-	}
-	return ""
 }

@@ -36,7 +36,7 @@ type liveView struct {
 }
 
 func newLiveView(a *app, id sentinels.RunID) *liveView {
-	return &liveView{lines: lines{app: a, root: id}, began: a.env.Now()}
+	return &liveView{lines: lines{app: a, paint: a.paint, root: id}, began: a.env.Now()}
 }
 
 // show writes the lines that p is worth above the status line, and leaves the

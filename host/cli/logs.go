@@ -170,8 +170,7 @@ func (a *app) logShower(id sentinels.RunID) func(loggedEvent) error {
 			return a.out.json(append(e.raw, '\n'))
 		}
 	}
-	out := &app{env: a.env, out: a.out, errs: a.errs, flags: a.flags, paint: a.paintOut}
-	l := lines{app: out, root: id}
+	l := lines{app: a, paint: a.paintOut, root: id}
 	at := func(e loggedEvent) termtext.Text {
 		return a.paintOut.dim(escaped(e.Time.Local().Format("15:04:05.000")))
 	}
@@ -182,7 +181,7 @@ func (a *app) logShower(id sentinels.RunID) func(loggedEvent) error {
 			}
 		}
 		if e.Event == runtime.OnRunEnd && e.Run == id {
-			return a.out.printf("%s %s\n", at(e), a.status(a.paintOut, e.Status))
+			return a.out.printf("%s %s\n", at(e), statusText(a.paintOut, e.Status))
 		}
 		return nil
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // An outcome is how following a run ended: its result, or what is known of a
@@ -28,56 +26,9 @@ type resultLine struct {
 	Waiting []waiting `json:"waiting,omitempty"` // with status waiting or paused
 }
 
-// waiting is one thing that a person has to do, with the line to type.
-type waiting struct {
-	Run     sentinels.RunID `json:"run"`
-	Call    string          `json:"call,omitempty"`
-	Kind    string          `json:"kind"` // approval, doubt, limit
-	Prompt  string          `json:"prompt"`
-	Choices []string        `json:"choices,omitempty"`
-	Type    string          `json:"type"` // what to type in a shell
-}
-
-// waitingFor lists what has to be done, each with a line that can be typed as it
-// stands, from the same folder.
-func (a *app) waitingFor(out outcome) []waiting {
-	var list []waiting
-	for _, r := range out.open {
-		for _, q := range r.Decisions {
-			line := fmt.Sprintf("sentinel decide%s %s %s %s", a.sameStore(), r.ID, quoted(q.Call), strings.Join(q.Choices, "|"))
-			if q.Kind == runtime.DecisionQuarantine {
-				line += " --comment WHY"
-			}
-			list = append(list, waiting{r.ID, q.Call, string(q.Kind), q.Prompt, q.Choices, line})
-		}
-		if r.Status == sentinels.StatusPaused && r.Limit != "" {
-			list = append(list, waiting{Run: r.ID, Kind: "limit", Prompt: "the run reached its limit " + r.Limit,
-				Type: fmt.Sprintf("sentinel run%s --resume %s%s", a.sameStore(), r.ID, roomFor(r.Limit))})
-		}
-	}
-	return list
-}
-
-// roomFor is the flag that gives a run more of what it ran out of.
-func roomFor(limit string) string {
-	switch limit {
-	case "maxIterations":
-		return " --max-iterations +N"
-	case "timeoutMs":
-		return " --timeout +DURATION"
-	case "budget.costUsd":
-		return " --budget-usd +X"
-	case "budget.tokens":
-		return " --budget-tokens +N"
-	case "budget.calls":
-		return " --budget-calls +N"
-	}
-	return ""
-}
-
 // showOutcome ends the talk about a run.
 func (a *app) showOutcome(out outcome) error {
-	list := a.waitingFor(out)
+	list := a.waitingFor(out.open)
 	line := resultLine{out.Result, list}
 	if line.Variables == nil {
 		line.Variables = map[string]json.RawMessage{}
@@ -108,7 +59,7 @@ func (a *app) showOutcome(out outcome) error {
 // resultTable writes a result for people.
 func (a *app) resultTable(r runtime.Result) error {
 	p := a.paintOut
-	parts := []termtext.Text{p.strong(a.status(p, r.Status)), escaped(r.Sentinel), "run " + escaped(r.Run),
+	parts := []termtext.Text{p.strong(statusText(p, r.Status)), escaped(r.Sentinel), "run " + escaped(r.Run),
 		escaped(plural(r.Iterations, "iteration", "iterations")), duration(time.Duration(r.Millis) * time.Millisecond)}
 	if s := spent(r.Usage); s != "" {
 		parts = append(parts, s)
@@ -156,19 +107,3 @@ func gist(value json.RawMessage) termtext.Text {
 	}
 	return escaped(first)
 }
-
-// status is a status in its colour.
-func (a *app) status(p palette, s sentinels.Status) termtext.Text {
-	switch s {
-	case sentinels.StatusCompleted:
-		return p.good(escaped(s))
-	case sentinels.StatusRunning, "idle":
-		return escaped(s)
-	case sentinels.StatusPaused, sentinels.StatusWaiting:
-		return p.warn(escaped(s))
-	}
-	return p.bad(escaped(s))
-}
-
-// names are the keys in order: output must not depend on the order of a map.
-func names[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

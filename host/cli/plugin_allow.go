@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -247,6 +245,3 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 		return false, context.Cause(ctx)
 	}
 }
-
-// sortedKeys returns the keys of m in their order.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -145,10 +145,10 @@ func grantLines(g plugin.Grant) []string {
 			lines = append(lines, strings.TrimSpace(permission.Use+" "+strings.Join(permission.Names, " ")))
 		}
 	}
-	for _, name := range sortedKeys(g.Secrets) {
+	for _, name := range names(g.Secrets) {
 		lines = append(lines, fmt.Sprintf("send the secret %s to %s", name, strings.Join(g.Secrets[name], " ")))
 	}
-	for _, word := range sortedKeys(g.Folders) {
+	for _, word := range names(g.Folders) {
 		verb := "read"
 		if g.Folders[word].Write {
 			verb = "read and write"

@@ -1,31 +1,12 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
-
-	"github.com/sentinel-runtime/sentinel/host"
-)
-
-// globalFlags are understood by every verb.
-type globalFlags struct {
-	output    string
-	workspace string
-	state     string
-	plugins   string
-	trust     []string
-	verbose   bool
-	quiet     bool
-}
-
-// The output formats.
-const (
-	asTable = "table"
-	asJSON  = "json"
-	asJSONL = "jsonl"
 )
 
 // rootCommand has the verbs in groups, in the order in which a newcomer needs them.
@@ -90,56 +71,26 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// path makes a path of the command line absolute.
-func (a *app) path(p string) string {
-	if p == "" || filepath.IsAbs(p) {
-		return p
-	}
-	return filepath.Join(a.env.Dir, p)
-}
+// Run carries out one invocation and returns its exit code.
+func Run(ctx context.Context, env Env) int {
+	env.fill()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a := &app{env: env, out: printer{env.Stdout}, errs: printer{env.Stderr}}
+	a.env.Stdout, a.env.Stderr = nil, nil // from here on there are only the printers
+	a.paint = palette(env.StderrTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
+	a.paintOut = palette(env.StdoutTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
+	defer a.watchInterrupts(cancel)()
 
-// workspace is where runs and commands of this invocation work.
-func (a *app) workspace() string {
-	switch {
-	case a.flags.workspace != "":
-		return a.path(a.flags.workspace)
-	case filepath.Base(a.served) == host.DirName:
-		return filepath.Dir(a.served) // the project that it belongs to
+	root := a.rootCommand()
+	root.SetArgs(asExec(env.Args))
+	root.SetIn(env.Stdin)
+	root.SetOut(a.out.stream())
+	root.SetErr(a.errs.stream())
+	err := root.ExecuteContext(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && !errors.As(err, new(exitError)) {
+		err = errInterrupted
 	}
-	return a.env.Dir
-}
-
-// dir is the folder that is served, else the nearest .sentinel folder.
-func (a *app) dir() string {
-	if a.served != "" {
-		return a.served
-	}
-	return host.FindDir(a.workspace())
-}
-
-// state is the folder of the store.
-func (a *app) state() string {
-	if a.flags.state != "" {
-		return a.path(a.flags.state)
-	}
-	return filepath.Join(a.dir(), "state")
-}
-
-// sameStore is the flags that lead a later invocation from the same folder to the
-// same store.
-func (a *app) sameStore() string {
-	s := ""
-	if a.flags.workspace != "" {
-		s += " --workspace " + quoted(a.flags.workspace)
-	}
-	if a.flags.state != "" {
-		s += " --state " + quoted(a.flags.state)
-	}
-	if a.flags.plugins != "" {
-		s += " --plugins " + quoted(a.flags.plugins)
-	}
-	for _, p := range a.flags.trust {
-		s += " --trust " + quoted(p)
-	}
-	return s
+	a.report(err)
+	return ExitCode(err)
 }

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -101,4 +103,44 @@ func (a *app) target(ctx context.Context, s *session, word string, over bool) (r
 	var info runtime.RunInfo
 	err = s.Call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
 	return info, err
+}
+
+// named returns the whole id of what NAME|RUN means: a stored sentinel, or else
+// a run by any part of its id. A sentinel goes first, as it does in the commands.
+// A deleted sentinel is not found here; verbs that bring one back, or look at
+// its past, take its name as it is.
+func (a *app) named(ctx context.Context, s *session, word string) (string, error) {
+	var all listed
+	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "only": "sentinels"}, &all); err != nil {
+		return "", err
+	}
+	if len(all.Sentinels) > 0 {
+		return word, nil
+	}
+	id, err := a.runPart(ctx, s, word)
+	switch {
+	case err != nil:
+		return "", err
+	case id == "":
+		return "", a.noSentinel(word, &abi.Error{Code: abi.NotFound})
+	}
+	return string(id), nil
+}
+
+// stored reports whether a sentinel is stored.
+func (a *app) stored(ctx context.Context, s *session, name string) bool {
+	var all listed
+	err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": name, "only": "sentinels"}, &all)
+	return err == nil && len(all.Sentinels) > 0
+}
+
+// changed says what a verb that steers a run came to.
+func (a *app) changed(r runtime.RunInfo) error {
+	if a.flags.output != asTable {
+		return a.writeJSON(r)
+	}
+	if r.ID == "" { // no run, but the triggers of the sentinel
+		return a.out.printf("%s  %s  %s\n", statusText(a.paintOut, r.Status), r.Sentinel, cmp.Or(r.Reason, "its triggers fire"))
+	}
+	return a.out.printf("%s  %s  run %s\n", statusText(a.paintOut, r.Status), r.Sentinel, r.ID)
 }

@@ -84,14 +84,6 @@ func (a *app) serveCommand() *cobra.Command {
 	return c
 }
 
-// servedDir takes a project's folder for its .sentinel folder.
-func servedDir(dir string) string {
-	if inside := filepath.Join(dir, host.DirName); isDir(inside) {
-		return inside
-	}
-	return filepath.Clean(dir)
-}
-
 // refused says who has the store, if that is why.
 func (a *app) refused(ctx context.Context, err error) error {
 	if errors.Is(err, runtime.ErrHeld) {

@@ -312,3 +312,17 @@ func (a *app) held(ctx context.Context) error {
 func notFound(hint, format string, args ...any) error {
 	return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
+
+// reconnectTimeout is how long the process that executes a followed run may be
+// unreachable. A server may be restarted meanwhile and has the default of package
+// client; any other process that is gone does not come back.
+const reconnectTimeout = time.Second
+
+// watchOptions are those of a watch of topics.
+func (s *session) watchOptions(cursor string, topics ...string) client.WatchOptions {
+	opt := client.WatchOptions{Topics: topics, Cursor: cursor}
+	if !s.serves() {
+		opt.Patience = reconnectTimeout
+	}
+	return opt
+}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -97,7 +96,7 @@ func (a *app) showRun(r runtime.RunInfo) error {
 	rows := []row{
 		{p.dim("run"), escaped(r.ID)},
 		{p.dim("sentinel"), escaped(r.Sentinel)},
-		{p.dim("status"), a.status(p, r.Status)},
+		{p.dim("status"), statusText(p, r.Status)},
 	}
 	add := func(name termtext.Text, value string) {
 		if value != "" {
@@ -125,7 +124,7 @@ func (a *app) showRun(r runtime.RunInfo) error {
 	if err := a.table(rows); err != nil {
 		return err
 	}
-	for _, w := range a.waitingFor(outcome{open: []runtime.RunInfo{r}}) {
+	for _, w := range a.waitingFor([]runtime.RunInfo{r}) {
 		a.say("%s", w.Prompt)
 		a.hint(w.Type)
 	}
@@ -145,15 +144,4 @@ func (a *app) nextAttempt(w runtime.RetryWait) termtext.Text {
 		text += termtext.Sprintf("; attempt %d failed: %s", w.Attempt, clip(w.Error.Message, 200))
 	}
 	return text
-}
-
-// changed says what a verb that steers a run came to.
-func (a *app) changed(r runtime.RunInfo) error {
-	if a.flags.output != asTable {
-		return a.writeJSON(r)
-	}
-	if r.ID == "" { // no run, but the triggers of the sentinel
-		return a.out.printf("%s  %s  %s\n", a.status(a.paintOut, r.Status), r.Sentinel, cmp.Or(r.Reason, "its triggers fire"))
-	}
-	return a.out.printf("%s  %s  run %s\n", a.status(a.paintOut, r.Status), r.Sentinel, r.ID)
 }

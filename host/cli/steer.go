@@ -42,13 +42,6 @@ func (a *app) steer(ctx context.Context, word, name string, params map[string]an
 // run.
 var holdsTriggers = map[string]bool{"sentinel/pause": true, "sentinel/resume": true}
 
-// stored reports whether a sentinel is stored.
-func (a *app) stored(ctx context.Context, s *session, name string) bool {
-	var all listed
-	err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": name, "only": "sentinels"}, &all)
-	return err == nil && len(all.Sentinels) > 0
-}
-
 // stopCommand returns when everything the run had started has ended.
 func (a *app) stopCommand() *cobra.Command {
 	return &cobra.Command{

@@ -3,6 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -136,9 +138,6 @@ func quoted(s string) string {
 // A row is a line of a table. A cell may hold colours, which take no room.
 type row []termtext.Text
 
-// table writes rows in columns; the first row is the head.
-func (a *app) table(rows []row) error { return table(a.out, rows) }
-
 func table(to printer, rows []row) error {
 	var widths []int
 	for _, r := range rows {
@@ -179,33 +178,26 @@ func visible(text termtext.Text) int {
 	return n
 }
 
-// writeJSON writes v to standard output: indented for people who asked for
-// json, on one line for jsonl.
-func (a *app) writeJSON(v any) error {
-	if a.flags.output == asJSONL {
-		return a.out.value(v, "")
+// names are the keys in order: output must not depend on the order of a map.
+func names[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+// head is the first row of a table.
+func head(p palette, titles ...termtext.Text) row {
+	for i := range titles {
+		titles[i] = p.dim(titles[i])
 	}
-	return a.out.value(v, "  ")
+	return titles
 }
 
-// writeItems writes a list in the form that was asked for: whole as json, an item
-// a line as jsonl. done is false where people want a table, which is the
-// caller's to draw.
-func writeItems[T any](a *app, whole any, items []T) (done bool, err error) {
-	switch a.flags.output {
-	case asJSON:
-		return true, a.writeJSON(whole)
-	case asJSONL:
-		for _, item := range items {
-			if err := a.writeJSON(item); err != nil {
-				return true, err
-			}
-		}
-		return true, nil
+// statusText is a status in its colour.
+func statusText(p palette, s sentinels.Status) termtext.Text {
+	switch s {
+	case sentinels.StatusCompleted:
+		return p.good(escaped(s))
+	case sentinels.StatusRunning, "idle":
+		return escaped(s)
+	case sentinels.StatusPaused, sentinels.StatusWaiting:
+		return p.warn(escaped(s))
 	}
-	return false, nil
+	return p.bad(escaped(s))
 }
-
-// writeLine writes v as one line of JSON, whatever the form: for output that does
-// not end by itself.
-func (a *app) writeLine(v any) error { return a.out.value(v, "") }

@@ -72,7 +72,7 @@ func (a *app) showTrace(tr *runtime.Trace) error {
 	}
 	var b page
 	p := a.paintOut
-	b.printf("%s  run %s  %s\n", p.strong(escaped(tr.Run.Sentinel)), tr.Run.ID, a.status(p, tr.Run.Status))
+	b.printf("%s  run %s  %s\n", p.strong(escaped(tr.Run.Sentinel)), tr.Run.ID, statusText(p, tr.Run.Status))
 	for _, it := range tr.Iterations {
 		b.printf("%s  %s", p.strong(termtext.Sprintf("iteration %d", it.Number)), p.dim(escaped(it.Start.Local().Format("15:04:05"))))
 		if it.Revision > 0 {

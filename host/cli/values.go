@@ -12,32 +12,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// typedLimits bound JSON that a user gives on the command line or in a file. The
-// parameters of a command have the same.
-var typedLimits = strictjson.Limits{Bytes: 4 << 20, Depth: strictjson.DefaultDepth + 8, Keys: 100_000, StringBytes: 4 << 20}
-
-// jsonFlag reads a flag that takes JSON. "@FILE" stands for the text of FILE.
-func (a *app) jsonFlag(flag, text string) (json.RawMessage, error) {
-	if text == "" {
-		return nil, nil
-	}
-	where, hint := flag, "a text needs quotes of its own: '\"text\"'"
-	if name, ok := strings.CutPrefix(text, "@"); ok {
-		b, err := readArgument(a.path(name), maxArgument)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", flag, err)
-		}
-		text, where, hint = string(b), flag+" "+name, ""
-	}
-	if err := strictjson.Check([]byte(text), typedLimits); err != nil {
-		if json.Valid([]byte(text)) {
-			hint = ""
-		}
-		return nil, &usageError{fmt.Sprintf("%s: %v", where, err), hint}
-	}
-	return json.RawMessage(strings.TrimSpace(text)), nil
-}
-
 // given is what a start gets from its flags.
 type given struct {
 	inputs    map[string]json.RawMessage
@@ -88,16 +62,6 @@ func tagged(flag string, texts []string) []taggedText {
 		out = append(out, taggedText{flag, t})
 	}
 	return out
-}
-
-// valueOf reads a value that was typed: a string where one is wanted, else JSON
-// if it is JSON, and else a string again, which the engine may refuse. JSON with
-// duplicate keys or the like is an error.
-func valueOf(text, want string) (json.RawMessage, error) {
-	if want == "string" || !json.Valid([]byte(text)) {
-		return json.Marshal(text)
-	}
-	return json.RawMessage(strings.TrimSpace(text)), strictjson.Check([]byte(text), typedLimits)
 }
 
 // extensionFlags are what a resume adds to a run's limits, as typed.

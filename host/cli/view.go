@@ -16,7 +16,7 @@ func (a *app) newView(id sentinels.RunID) view {
 	case a.env.StderrTerminal && a.env.Getenv("TERM") != "dumb":
 		return newLiveView(a, id)
 	}
-	return &plainView{lines{app: a, root: id}}
+	return &plainView{lines{app: a, paint: a.paint, root: id}}
 }
 
 // jsonView writes every event as a line of JSON, children's too.

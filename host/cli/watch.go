@@ -14,20 +14,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// reconnectTimeout is how long the process that executes a followed run may be
-// unreachable. A server may be restarted meanwhile and has the default of package
-// client; any other process that is gone does not come back.
-const reconnectTimeout = time.Second
-
-// watchOptions are those of a watch of topics.
-func (s *session) watchOptions(cursor string, topics ...string) client.WatchOptions {
-	opt := client.WatchOptions{Topics: topics, Cursor: cursor}
-	if !s.serves() {
-		opt.Patience = reconnectTimeout
-	}
-	return opt
-}
-
 // A runWatch reads the progress of a run and of its descendants from the live feed.
 //
 // # Concurrency

@@ -1,0 +1,8 @@
+package cli
+
+// The output formats.
+const (
+	asTable = "table"
+	asJSON  = "json"
+	asJSONL = "jsonl"
+)
