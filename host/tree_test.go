@@ -24,6 +24,9 @@ type layer struct {
 	others  []string // module paths of others; nil is none
 }
 
+// cobra is what verbs are made with.
+var cobra = []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}
+
 var layers = []layer{
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
 	{"sentinels/internal/linediff", nil, nil},
@@ -128,7 +131,14 @@ var layers = []layer{
 	{"host/api", []string{"host/command", "host/internal/httpproblem", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil},                   // triggers: what a webhook hands in and gets back
 	{"host/client", []string{"host/control", "host/internal/httpproblem", "runtime/run", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
 	{"host/process", []string{"host", "host/api", "host/client", "host/command", "host/control", "host/livefeed", "host/internal/*", "runtime", "sentinels", "sdk/abi"}, nil},
-	{"host/cli", []string{"**"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "github.com/lmittmann/tint"}},
+	{"host/cli/output", []string{"host/internal/termtext", "sentinels"}, nil},
+	{"host/cli/app", []string{"host", "host/client", "host/config", "host/control", "host/process", "host/internal/*", "host/cli/output", "runtime", "runtime/plugin", "triggers/standard", "sentinels", "sentinels/strictjson", "sdk/abi"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	{"host/cli/run", []string{"host", "host/client", "host/command", "host/process", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "sentinels", "sentinels/strictjson", "sdk/abi"}, cobra},
+	{"host/cli/definitions", []string{"host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
+	{"host/cli/inspect", []string{"host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
+	{"host/cli/plugins", []string{"host", "host/config", "host/plugin", "host/plugin/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "runtime/guest", "sdk/**", "sentinels"}, cobra},
+	{"host/cli/operations", []string{"host", "host/*", "host/plugin/grant", "host/ops/*", "host/llm/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "sentinels", "sdk/abi"}, []string{"github.com/spf13/cobra", "golang.org/x/sys", "github.com/lmittmann/tint"}},
+	{"host/cli", []string{"host/ops/bench", "host/internal/procenv", "host/cli/*"}, []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
 	{"host/redact", nil, nil}, // what others write goes through it
 	{"host/llm/openai", []string{"host/llm/wire", "sentinels"}, nil},
@@ -136,7 +146,7 @@ var layers = []layer{
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/internal/regularfile", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sdk/abi"}, nil}, // what it settles is described there
-	{"host/command/shell/supervise", nil, nil},                                                                                                                        // what it imports is initialised before each command
+	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
 	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
@@ -248,6 +258,7 @@ var shared = map[string]string{
 	"github.com/santhosh-tekuri/jsonschema/v6": "definitions and command parameters are both held to schemas, and neither package may import the other",
 	"github.com/google/go-cmp":                 "test support, the conformance kit's too",
 	"github.com/coder/websocket":               "the two ends of the live feed: host/livefeed serves it, host/client follows it",
+	"github.com/spf13/cobra":                   "the packages of verbs, below host/cli",
 	"github.com/spf13/pflag":                   "part of cobra's API",
 }
 

@@ -1,13 +1,15 @@
-// Package cli implements the command line: one file a verb.
+// Package cli implements the command line: [Main] is the program, and [Run] executes
+// one invocation of it.
 //
-// [Main] is the program. Data goes to standard output, messages to standard
-// error; [ExitCode] says what an exit code means. A verb that finds the store
-// held asks the process that has it, through package owner.
+// The verbs are in packages by their subject:
 //
-// # Printing
+//	definitions   create, validate, edit and compare definitions
+//	run           execute runs, follow and control them
+//	inspect       list and show sentinels, runs, triggers and events
+//	plugins       permissions, packages and the development of step plugins
+//	operations    the server, configuration, repair, and the program itself
 //
-// Verbs print through type printer alone, which takes [termtext.Text]. A value
-// that this program did not write has to be escaped first, by escaped, clip or
-// block, or as an argument of printf; the compiler rejects a plain string.
-// Section S10 of host/SERVE.md has the rules.
+// A verb parses its arguments, calls the engine through an app.Session, and prints.
+// Package app has what they share, package output the text forms. Data goes to standard
+// output, messages to standard error; app.ExitCode documents the exit codes.
 package cli

@@ -1,36 +1,12 @@
 package cli
 
 import (
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
 )
-
-var (
-	Clip      = clip[string]
-	Duration  = durationText
-	Grouped   = grouped
-	Quoted    = quoted
-	Choose    = choose
-	ValueOf   = valueOf
-	ReadEvent = readEvent
-	FieldLess = compareFields
-	Recovered = recovered
-)
-
-// A Row is a line of a table.
-type Row = row
-
-// Table writes rows as verbs do.
-func Table(to io.Writer, rows []Row) error { return table(printer{to}, rows) }
-
-// Params makes a command's parameters of a command line.
-func Params(schema []byte, args ...string) ([]byte, error) {
-	return (&app{}).params(client.Command{Name: "c", Input: schema}, args)
-}
 
 // Verbs returns the path of every verb that can be run, without the program's name.
 func Verbs() []string {
@@ -45,7 +21,7 @@ func Verbs() []string {
 			walk(sub, name)
 		}
 	}
-	root := (&app{}).rootCommand()
+	root := rootCommand(&app.App{})
 	root.InitDefaultHelpCmd()
 	walk(root, "")
 	return list

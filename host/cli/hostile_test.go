@@ -22,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/cli"
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
@@ -350,7 +351,7 @@ func (h *hostileProject) run(t *testing.T, dir string, terminal bool, args ...st
 	for k, v := range h.env {
 		env[k] = strings.Replace(v, h.dir, dir, 1)
 	}
-	cli.Run(ctx, cli.Env{
+	cli.Run(ctx, app.Env{
 		Args: args, Dir: dir, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, StdoutTerminal: terminal, StderrTerminal: terminal,
 		Getenv: func(name string) string { return env[name] },
 	})

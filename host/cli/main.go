@@ -8,9 +8,11 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"golang.org/x/term"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/internal/procenv"
 	"github.com/sentinel-runtime/sentinel/host/ops/bench"
-	"golang.org/x/term"
 )
 
 // Main runs the program with the process's own streams and returns its exit
@@ -35,7 +37,7 @@ func Main(ctx context.Context, args ...string) int {
 	if len(args) > 1 {
 		rest = args[1:]
 	}
-	return Run(ctx, Env{
+	return Run(ctx, app.Env{
 		Args: rest, Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdinTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),

@@ -7,11 +7,19 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/definitions"
+	"github.com/sentinel-runtime/sentinel/host/cli/inspect"
+	"github.com/sentinel-runtime/sentinel/host/cli/operations"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/cli/plugins"
+	"github.com/sentinel-runtime/sentinel/host/cli/run"
 )
 
 // rootCommand has the verbs in groups, in the order in which a newcomer needs them.
 // What cobra says of mistakes is said in our words, with a hint.
-func (a *app) rootCommand() *cobra.Command {
+func rootCommand(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sentinel",
 		Short: "Run sentinels: durable loops of steps, written as JSON",
@@ -24,73 +32,67 @@ func (a *app) rootCommand() *cobra.Command {
 			if len(args) == 0 {
 				return nil
 			}
-			e := &usageError{text: fmt.Sprintf("unknown command %q", args[0]), hint: "sentinel --help lists them"}
+			e := &app.UsageError{Text: fmt.Sprintf("unknown command %q", args[0]), Hint: "sentinel --help lists them"}
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				e.hint = fmt.Sprintf("did you mean %q?", near[0])
+				e.Hint = fmt.Sprintf("did you mean %q?", near[0])
 			}
 			return e
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if !slices.Contains([]string{asTable, asJSON, asJSONL}, a.flags.output) {
-				return &usageError{fmt.Sprintf("invalid --output %q: want table, json or jsonl", a.flags.output), ""}
+			if !slices.Contains([]string{output.FormatTable, output.FormatJSON, output.FormatJSONL}, a.Flags.Output) {
+				return app.NewUsageError(fmt.Sprintf("invalid --output %q: want table, json or jsonl", a.Flags.Output), "")
 			}
 			return nil
 		},
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{cmd.CommandPath() + ": " + err.Error(), cmd.CommandPath() + " --help shows its flags"}
+		return app.NewUsageError(cmd.CommandPath()+": "+err.Error(), cmd.CommandPath()+" --help shows its flags")
 	})
 	f := root.PersistentFlags()
-	f.StringVarP(&a.flags.output, "output", "o", asTable, "form of what goes to standard output: table, json, jsonl")
-	f.StringVar(&a.flags.workspace, "workspace", "", "folder that runs and commands work in (default: the current one)")
-	f.StringVar(&a.flags.state, "state", "", "folder of the store (default: state in the nearest .sentinel folder upwards)")
-	f.StringVar(&a.flags.plugins, "plugins", "", "folder with further *.wasm step plugins")
-	f.StringArrayVar(&a.flags.trust, "trust", nil, "obey files at or below this path, whatever their owners and modes; repeatable (default: trust.paths)")
-	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "say more")
-	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "say only what went wrong")
+	f.StringVarP(&a.Flags.Output, "output", "o", output.FormatTable, "form of what goes to standard output: table, json, jsonl")
+	f.StringVar(&a.Flags.Workspace, "workspace", "", "folder that runs and commands work in (default: the current one)")
+	f.StringVar(&a.Flags.State, "state", "", "folder of the store (default: state in the nearest .sentinel folder upwards)")
+	f.StringVar(&a.Flags.Plugins, "plugins", "", "folder with further *.wasm step plugins")
+	f.StringArrayVar(&a.Flags.Trust, "trust", nil, "obey files at or below this path, whatever their owners and modes; repeatable (default: trust.paths)")
+	f.BoolVarP(&a.Flags.Verbose, "verbose", "v", false, "say more")
+	f.BoolVarP(&a.Flags.Quiet, "quiet", "q", false, "say only what went wrong")
 	root.AddGroup(
-		&cobra.Group{ID: "write", Title: "Write:"},
-		&cobra.Group{ID: "run", Title: "Run:"},
-		&cobra.Group{ID: "look", Title: "Look:"},
-		&cobra.Group{ID: "more", Title: "More:"},
+		&cobra.Group{ID: app.GroupWrite, Title: "Write:"},
+		&cobra.Group{ID: app.GroupRun, Title: "Run:"},
+		&cobra.Group{ID: app.GroupLook, Title: "Look:"},
+		&cobra.Group{ID: app.GroupMore, Title: "More:"},
 	)
-	add := func(group string, commands ...*cobra.Command) {
-		for _, c := range commands {
-			c.GroupID = group
-			root.AddCommand(c)
-		}
-	}
-	add("write", a.initCommand(), a.validateCommand(), a.schemaCommand(), a.createCommand(), a.updateCommand(), a.deleteCommand(), a.loadCommand(), a.stepCommand(), a.rollbackCommand(),
-		a.exportCommand(), a.importCommand(), a.deployCommand())
-	add("run", a.serveCommand(), a.runCommand(), a.startCommand(), a.stopCommand(), a.pauseCommand(), a.resumeCommand(), a.retryCommand(), a.forkCommand(), a.decideCommand(), a.emitCommand())
-	add("look", a.listCommand(), a.statusCommand(), a.logsCommand(), a.traceCommand(), a.eventsCommand(), a.triggersCommand(), a.showCommand(), a.revisionsCommand(), a.diffCommand())
-	add("more", a.execCommand(), a.pluginCommand(), a.configCommand(), a.doctorCommand(), a.recoverCommand(), a.compactCommand(), a.tokenCommand(), a.unitCommand(), a.benchCommand(), a.versionCommand(), a.completionCommand(root))
-	root.SetHelpCommandGroupID("more")
+	root.AddCommand(definitions.Commands(a)...)
+	root.AddCommand(run.Commands(a)...)
+	root.AddCommand(inspect.Commands(a)...)
+	root.AddCommand(plugins.Commands(a)...)
+	root.AddCommand(operations.Commands(a, root)...)
+	root.SetHelpCommandGroupID(app.GroupMore)
 	return root
 }
 
 // Run carries out one invocation and returns its exit code.
-func Run(ctx context.Context, env Env) int {
-	env.fill()
+func Run(ctx context.Context, env app.Env) int {
+	env.SetDefaults()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := &app{env: env, out: printer{env.Stdout}, errs: printer{env.Stderr}}
-	a.env.Stdout, a.env.Stderr = nil, nil // from here on there are only the printers
-	a.paint = palette(env.StderrTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
-	a.paintOut = palette(env.StdoutTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
-	defer a.watchInterrupts(cancel)()
+	a := &app.App{Env: env, Out: output.Printer{Writer: env.Stdout}, Err: output.Printer{Writer: env.Stderr}}
+	a.Env.Stdout, a.Env.Stderr = nil, nil // from here on there are only the printers
+	a.Paint = output.Palette(env.StderrTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
+	a.PaintOut = output.Palette(env.StdoutTerminal && env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb")
+	defer a.WatchInterrupts(cancel)()
 
-	root := a.rootCommand()
+	root := rootCommand(a)
 	root.SetArgs(asExec(env.Args))
 	root.SetIn(env.Stdin)
-	root.SetOut(a.out.stream())
-	root.SetErr(a.errs.stream())
+	root.SetOut(a.Out.Stream())
+	root.SetErr(a.Err.Stream())
 	err := root.ExecuteContext(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && !errors.As(err, new(exitError)) {
-		err = errInterrupted
+	if err != nil && errors.Is(context.Cause(ctx), app.ErrInterrupted) && !errors.As(err, new(app.ExitError)) {
+		err = app.ErrInterrupted
 	}
-	a.report(err)
-	return ExitCode(err)
+	a.Report(err)
+	return app.ExitCode(err)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/cli"
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
 )
 
 // A terminal is one invocation with a person at it.
@@ -49,7 +50,7 @@ func sit(t *testing.T, dir string, env map[string]string, args ...string) *termi
 	term := &terminal{t: t, keys: keys, interrupts: make(chan os.Signal, 2), ended: make(chan int, 1), exited: make(chan int, 1), grown: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		term.ended <- cli.Run(ctx, cli.Env{
+		term.ended <- cli.Run(ctx, app.Env{
 			Args: args, Dir: dir, Stdin: in, Stdout: writer{term, &term.out}, Stderr: writer{term, &term.screen},
 			StdinTerminal: true, StdoutTerminal: true, StderrTerminal: true,
 			Width:      func() int { return 60 },
@@ -166,7 +167,7 @@ func testTerminalGoesAway(t *testing.T, compiled string) {
 	term := sit(t, project(t, compiled, twoQuestions), nil, "run", "s.json")
 	term.await(`approve / reject: $`)
 	term.keys.Close()
-	term.end(cli.ExitWaiting)
+	term.end(app.ExitWaiting)
 	if !strings.Contains(term.shown(), "sentinel decide ") {
 		t.Error(term.shown())
 	}
@@ -219,7 +220,7 @@ func testSecondInterrupt(t *testing.T, compiled string) {
 	term.interrupts <- os.Interrupt
 	select {
 	case code := <-term.exited:
-		if code != cli.ExitInterrupt {
+		if code != app.ExitInterrupt {
 			t.Errorf("exit code %d", code)
 		}
 	case <-term.ended:

@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// An App is one invocation on its way through a verb.
+type App struct {
+	Env          Env
+	Out          output.Printer // standard output
+	Err          output.Printer // standard error
+	Flags        globalFlags
+	ServedDir    string         // folder given to serve; absolute
+	Paint        output.Palette // of standard error
+	PaintOut     output.Palette
+	typed        <-chan string // lines from the terminal, once something was asked
+	StdinClosed  bool          // the terminal's input is closed
+	StdoutClosed bool          // nobody reads standard output any more
+	through      bool          // it was said that a server answers
+
+	ReportsPlugins bool // the verb says itself which plugins are not live
+
+	mu          sync.Mutex
+	onInterrupt func() // in place of ending everything; set while a run can be stopped
+}
+
+// WatchInterrupts turns the first signal into a polite end and the second into
+// an immediate one. The returned function ends the watch.
+func (a *App) WatchInterrupts(cancel context.CancelCauseFunc) func() {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 0; ; n++ {
+			select {
+			case <-a.Env.Interrupts:
+			case <-done:
+				return
+			}
+			if n > 0 {
+				a.Env.Exit(ExitInterrupt)
+				return
+			}
+			a.mu.Lock()
+			polite := a.onInterrupt
+			a.mu.Unlock()
+			if polite != nil {
+				polite()
+			} else {
+				cancel(ErrInterrupted)
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// SetInterrupt says what the first Ctrl-C does from now on; nil ends the program
+// politely.
+func (a *App) SetInterrupt(polite func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onInterrupt = polite
+}
+
+// Report says what went wrong, and on a line of its own what to do about it.
+func (a *App) Report(err error) {
+	var problems sentinels.Problems
+	var held *heldError
+	var usage *UsageError
+	switch {
+	case err == nil, errors.As(err, new(ExitError)):
+	case errors.Is(err, syscall.EPIPE): // nobody reads any more what would be said
+	case errors.As(err, &problems):
+		a.ShowProblems(problems)
+	case errors.Is(err, ErrInterrupted):
+		a.ErrorMessage("interrupted", "")
+	case errors.As(err, &held):
+		a.ErrorMessage(held.text, held.hint)
+	case errors.As(err, &usage):
+		a.ErrorMessage(usage.Text, usage.Hint)
+	default:
+		hint := ""
+		if e := abi.As(err); e != nil {
+			hint = e.Hint
+		}
+		a.ErrorMessage(err.Error(), hint)
+	}
+}
+
+// ErrorMessage prints an error and its hint, also with -q. Lines of text after the
+// first are indented, as foreign text may bring its own.
+func (a *App) ErrorMessage(text, hint string) {
+	a.PrintErr("%s %s\n", a.Paint.Bad("sentinel:"), Block(text))
+	a.Hint(hint)
+}
+
+// Hint prints what to do about an error on a line of its own, so that scripts and
+// people find it.
+func (a *App) Hint(hint string) {
+	if hint != "" {
+		a.PrintErr("%s %s\n", a.Paint.Dim("hint:"), hint)
+	}
+}
+
+// Info prints a message that is not an error, unless -q is given. It escapes arguments
+// that are not Text.
+func (a *App) Info(format string, args ...any) {
+	if !a.Flags.Quiet {
+		a.PrintErr("%s\n", termtext.Sprintf(format, args...))
+	}
+}
+
+// PrintErr prints to standard error. Nothing can be done about a stream that no process
+// reads, so its error is dropped.
+func (a *App) PrintErr(format string, args ...any) { _ = a.Err.Printf(format, args...) }
+
+// Block is foreign text that may have several lines.
+func Block(text string) termtext.Text { return termtext.Block(text, "  ") }
+
+// ShowProblems prints each problem on a line of its own, with its hint below.
+func (a *App) ShowProblems(list sentinels.Problems) {
+	for _, p := range list {
+		text := output.Escape(p.String())
+		if p.Kind == sentinels.KindWarning {
+			text = a.Paint.Warn("warning: ") + text
+		}
+		a.PrintErr("%s\n", text)
+		a.Hint(p.Hint)
+	}
+}
+
+// ExactArgs refuses another number of arguments than names has, in the words of
+// the verb.
+func ExactArgs(names ...string) cobra.PositionalArgs {
+	return RangeArgs(len(names), len(names), names...)
+}
+
+// RangeArgs is exactly for a range; most below 0 is no end.
+func RangeArgs(least, most int, names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return &UsageError{fmt.Sprintf("%s: %s is missing", cmd.CommandPath(), names[len(args)]), "usage: " + cmd.UseLine()}
+		case most >= 0 && len(args) > most:
+			return &UsageError{fmt.Sprintf("%s: %q is one argument too many", cmd.CommandPath(), args[most]), "usage: " + cmd.UseLine()}
+		}
+		return nil
+	}
+}
+
+// Warn prints what did not work beside what was asked for.
+func (a *App) Warn(text string) {
+	a.PrintErr("%s\n", a.Paint.Warn("warning: ")+Block(text))
+}

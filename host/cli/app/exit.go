@@ -1,0 +1,115 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sentinel-runtime/sentinel/host/control"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// The exit codes of every verb.
+const (
+	ExitOK        = 0
+	ExitFailed    = 1   // the run failed or was stopped, or what was asked could not be done
+	ExitUsage     = 2   // the line that was typed
+	ExitInvalid   = 3   // the definition
+	ExitDenied    = 4   //
+	ExitNotFound  = 5   //
+	ExitTimedOut  = 6   // the run reached a limit
+	ExitHeld      = 7   // another process has the store, or none answers where one must
+	ExitWaiting   = 8   // the run waits for a person and can be taken up again
+	ExitInterrupt = 130 // a second Ctrl-C, or one before there was a run
+)
+
+// ErrInterrupted is the cause of a context that Ctrl-C ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// A UsageError is a mistake in the line that was typed.
+type UsageError struct{ Text, Hint string }
+
+// NewUsageError returns a *UsageError. hint may be empty.
+func NewUsageError(text, hint string) error { return &UsageError{Text: text, Hint: hint} }
+
+func (e *UsageError) Error() string { return e.Text }
+
+// ExitError ends the program with a code; everything there is to say has been
+// said.
+type ExitError int
+
+func (e ExitError) Error() string { return "exit" }
+
+// heldError says who has the store.
+type heldError struct {
+	text, hint string
+}
+
+func (e *heldError) Error() string { return e.text }
+
+func (e *heldError) Unwrap() error { return runtime.ErrHeld }
+
+// ExitCode maps what a verb returned to the code that the process ends with.
+func ExitCode(err error) int {
+	var (
+		code     ExitError
+		usage    *UsageError
+		problems sentinels.Problems
+	)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.As(err, &problems), errors.As(err, new(invalidError)):
+		return ExitInvalid
+	case errors.Is(err, runtime.ErrHeld), errors.Is(err, control.ErrNoOwner):
+		return ExitHeld
+	case errors.Is(err, ErrInterrupted):
+		return ExitInterrupt
+	case errors.Is(err, context.DeadlineExceeded):
+		return ExitTimedOut
+	}
+	switch abi.CodeOf(err) {
+	case abi.BadFields:
+		return ExitUsage
+	case abi.Denied:
+		return ExitDenied
+	case abi.NotFound:
+		return ExitNotFound
+	case abi.Timeout:
+		return ExitTimedOut
+	}
+	return ExitFailed
+}
+
+// StatusCode maps how a run stands to the exit code of whoever followed it.
+func StatusCode(status sentinels.Status) int {
+	switch status {
+	case sentinels.StatusCompleted:
+		return ExitOK
+	case sentinels.StatusTimedOut:
+		return ExitTimedOut
+	case sentinels.StatusWaiting, sentinels.StatusQuarantined, sentinels.StatusPaused:
+		return ExitWaiting
+	}
+	return ExitFailed
+}
+
+// invalidError is a definition that the store's process refused.
+type invalidError struct{ err *abi.Error }
+
+// Invalid tells a refused definition from other errors, for the exit code.
+func Invalid(err error) error {
+	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
+		return invalidError{e}
+	}
+	return err
+}
+
+func (e invalidError) Error() string { return e.err.Message }
+
+func (e invalidError) Unwrap() error { return e.err }

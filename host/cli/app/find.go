@@ -1,0 +1,147 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// wholeID is how long a run's id is.
+const wholeID = 36
+
+// runID finds the one run that part of an id names; the shown eight characters
+// are its end, but any part will do.
+func (a *App) runID(ctx context.Context, s *Session, part string) (sentinels.RunID, error) {
+	id, err := a.runPart(ctx, s, part)
+	if err == nil && id == "" {
+		err = NotFound(fmt.Sprintf("`sentinel list%s` shows them", a.SameStore()), "no run has %q in its id", part)
+	}
+	return id, err
+}
+
+// runPart is runID with "" for no such run.
+func (a *App) runPart(ctx context.Context, s *Session, part string) (sentinels.RunID, error) {
+	if part == "" {
+		return "", &UsageError{"the run's id is empty", ""}
+	}
+	part = strings.ToLower(part)
+	if len(part) == wholeID {
+		var info runtime.RunInfo
+		if err := s.Call(ctx, "sentinel/status", map[string]any{"run": part}, &info); err == nil {
+			return info.ID, nil
+		}
+	}
+	var all Listed
+	if err := s.Call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
+		return "", err
+	}
+	var fits []sentinels.RunID
+	for _, r := range all.Runs {
+		switch {
+		case string(r.ID) == part:
+			return r.ID, nil
+		case strings.Contains(string(r.ID), part):
+			fits = append(fits, r.ID)
+		}
+	}
+	// What tells runs apart is the end of their ids, so an end goes before the rest.
+	if len(fits) > 1 {
+		var ends []sentinels.RunID
+		for _, id := range fits {
+			if strings.HasSuffix(string(id), part) {
+				ends = append(ends, id)
+			}
+		}
+		if len(ends) == 1 {
+			fits = ends
+		}
+	}
+	switch len(fits) {
+	case 0:
+		return "", nil
+	case 1:
+		return fits[0], nil
+	}
+	shown := make([]string, 0, 5)
+	for _, id := range fits[:min(5, len(fits))] {
+		shown = append(shown, string(id))
+	}
+	return "", &UsageError{fmt.Sprintf("%q is part of the ids of %d runs", part, len(fits)), "write more of one: " + strings.Join(shown, ", ")}
+}
+
+// FindRun finds the run that RUN or NAME means: by its id, or the newest run of
+// a sentinel, with over also one that has ended.
+func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (runtime.RunInfo, error) {
+	var all Listed
+	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "limit": 1000}, &all); err != nil {
+		return runtime.RunInfo{}, err
+	}
+	for _, r := range all.Runs { // the newest first
+		if over || !r.Status.Final() {
+			return r, nil
+		}
+	}
+	id, err := a.runPart(ctx, s, word)
+	if err != nil {
+		return runtime.RunInfo{}, err
+	}
+	if id == "" {
+		hint := fmt.Sprintf("`sentinel list%s` shows runs and sentinels", a.SameStore())
+		switch {
+		case len(all.Runs) > 0:
+			return runtime.RunInfo{}, NotFound(hint, "no run of sentinel %q is on", word)
+		case len(all.Sentinels) > 0:
+			return runtime.RunInfo{}, NotFound(hint, "sentinel %q has no run", word)
+		}
+		return runtime.RunInfo{}, NotFound(hint, "%q is no run and no sentinel", word)
+	}
+	var info runtime.RunInfo
+	err = s.Call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
+	return info, err
+}
+
+// FindTarget returns the whole id of what NAME|RUN means: a stored sentinel, or else
+// a run by any part of its id. A sentinel goes first, as it does in the commands.
+// A deleted sentinel is not found here; verbs that bring one back, or look at
+// its past, take its name as it is.
+func (a *App) FindTarget(ctx context.Context, s *Session, word string) (string, error) {
+	var all Listed
+	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "only": "sentinels"}, &all); err != nil {
+		return "", err
+	}
+	if len(all.Sentinels) > 0 {
+		return word, nil
+	}
+	id, err := a.runPart(ctx, s, word)
+	switch {
+	case err != nil:
+		return "", err
+	case id == "":
+		return "", a.NoSentinel(word, &abi.Error{Code: abi.NotFound})
+	}
+	return string(id), nil
+}
+
+// Stored reports whether a sentinel is stored.
+func (a *App) Stored(ctx context.Context, s *Session, name string) bool {
+	var all Listed
+	err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": name, "only": "sentinels"}, &all)
+	return err == nil && len(all.Sentinels) > 0
+}
+
+// ShowChanged says what a verb that steers a run came to.
+func (a *App) ShowChanged(r runtime.RunInfo) error {
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(r)
+	}
+	if r.ID == "" { // no run, but the triggers of the sentinel
+		return a.Out.Printf("%s  %s  %s\n", output.Status(a.PaintOut, r.Status), r.Sentinel, cmp.Or(r.Reason, "its triggers fire"))
+	}
+	return a.Out.Printf("%s  %s  run %s\n", output.Status(a.PaintOut, r.Status), r.Sentinel, r.ID)
+}

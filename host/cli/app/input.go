@@ -1,0 +1,34 @@
+package app
+
+import "bufio"
+
+// CanAsk reports whether a person sits at both ends.
+func (a *App) CanAsk() bool { return a.Env.StdinTerminal && a.Env.StderrTerminal && !a.StdinClosed }
+
+// typed returns what is typed, line by line. Reading a terminal cannot be
+// called off, so one goroutine reads it for the rest of the process; its channel
+// is closed when the terminal is.
+func (a *App) TypedLines() <-chan string {
+	if a.typed == nil {
+		lines := make(chan string)
+		a.typed = lines
+		go func() {
+			defer close(lines)
+			in := bufio.NewScanner(a.Env.Stdin)
+			for in.Scan() {
+				lines <- in.Text()
+			}
+		}()
+	}
+	return a.typed
+}
+
+// User is the name of the user at this terminal.
+func (a *App) User() string {
+	for _, name := range []string{"USER", "LOGNAME"} {
+		if v := a.Env.Getenv(name); v != "" {
+			return v
+		}
+	}
+	return "user"
+}

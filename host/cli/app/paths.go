@@ -1,0 +1,81 @@
+package app
+
+import (
+	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+)
+
+// globalFlags are understood by every verb.
+type globalFlags struct {
+	Output    string
+	Workspace string
+	State     string
+	Plugins   string
+	Trust     []string
+	Verbose   bool
+	Quiet     bool
+}
+
+// Path makes a path of the command line absolute.
+func (a *App) Path(p string) string {
+	if p == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(a.Env.Dir, p)
+}
+
+// Workspace is where runs and commands of this invocation work.
+func (a *App) Workspace() string {
+	switch {
+	case a.Flags.Workspace != "":
+		return a.Path(a.Flags.Workspace)
+	case filepath.Base(a.ServedDir) == host.DirName:
+		return filepath.Dir(a.ServedDir) // the project that it belongs to
+	}
+	return a.Env.Dir
+}
+
+// Dir is the folder that is served, else the nearest .sentinel folder.
+func (a *App) Dir() string {
+	if a.ServedDir != "" {
+		return a.ServedDir
+	}
+	return host.FindDir(a.Workspace())
+}
+
+// State is the folder of the store.
+func (a *App) State() string {
+	if a.Flags.State != "" {
+		return a.Path(a.Flags.State)
+	}
+	return filepath.Join(a.Dir(), "state")
+}
+
+// SameStore is the flags that lead a later invocation from the same folder to the
+// same store.
+func (a *App) SameStore() string {
+	s := ""
+	if a.Flags.Workspace != "" {
+		s += " --workspace " + output.Quote(a.Flags.Workspace)
+	}
+	if a.Flags.State != "" {
+		s += " --state " + output.Quote(a.Flags.State)
+	}
+	if a.Flags.Plugins != "" {
+		s += " --plugins " + output.Quote(a.Flags.Plugins)
+	}
+	for _, p := range a.Flags.Trust {
+		s += " --trust " + output.Quote(p)
+	}
+	return s
+}
+
+// ProjectDir takes a project's folder for its .sentinel folder.
+func ProjectDir(dir string) string {
+	if inside := filepath.Join(dir, host.DirName); IsDir(inside) {
+		return inside
+	}
+	return filepath.Clean(dir)
+}

@@ -1,0 +1,57 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Pending is one thing that a person has to do, with the line to type.
+type Pending struct {
+	Run     sentinels.RunID `json:"run"`
+	Call    string          `json:"call,omitempty"`
+	Kind    string          `json:"kind"` // approval, doubt, limit
+	Prompt  string          `json:"prompt"`
+	Choices []string        `json:"choices,omitempty"`
+	Type    string          `json:"type"` // what to type in a shell
+}
+
+// PendingActions lists what has to be done, each with a line that can be typed as it
+// stands, from the same folder.
+func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
+	var list []Pending
+	for _, r := range runs {
+		for _, q := range r.Decisions {
+			line := fmt.Sprintf("sentinel decide%s %s %s %s", a.SameStore(), r.ID, output.Quote(q.Call), strings.Join(q.Choices, "|"))
+			if q.Kind == runtime.DecisionQuarantine {
+				line += " --comment WHY"
+			}
+			list = append(list, Pending{r.ID, q.Call, string(q.Kind), q.Prompt, q.Choices, line})
+		}
+		if r.Status == sentinels.StatusPaused && r.Limit != "" {
+			list = append(list, Pending{Run: r.ID, Kind: "limit", Prompt: "the run reached its limit " + r.Limit,
+				Type: fmt.Sprintf("sentinel run%s --resume %s%s", a.SameStore(), r.ID, roomFor(r.Limit))})
+		}
+	}
+	return list
+}
+
+// roomFor is the flag that gives a run more of what it ran out of.
+func roomFor(limit string) string {
+	switch limit {
+	case "maxIterations":
+		return " --max-iterations +N"
+	case "timeoutMs":
+		return " --timeout +DURATION"
+	case "budget.costUsd":
+		return " --budget-usd +X"
+	case "budget.tokens":
+		return " --budget-tokens +N"
+	case "budget.calls":
+		return " --budget-calls +N"
+	}
+	return ""
+}

@@ -1,0 +1,329 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	stdruntime "runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/control"
+	"github.com/sentinel-runtime/sentinel/host/process"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A Session is the way to the engine of one invocation: in this process, or in the
+// one that has the store or that SENTINEL_URL names.
+type Session struct {
+	client.Engine
+	Process *process.Process // nil when another process has the store
+	Owner   control.Info     // of the other process
+	ByURL   bool             // the other process is named by a URL: it does not see our files
+	temp    string           // folder to remove at the end
+}
+
+// Serves reports whether a server answers, which stays.
+func (s *Session) Serves() bool { return s.Owner.Serves }
+
+// close ends the session. A store that this process has open is closed.
+func (s *Session) close() error {
+	var errs []error
+	if s.Process != nil {
+		errs = append(errs, s.Process.Close())
+	}
+	if c, ok := s.Engine.(*client.Client); ok {
+		c.Close()
+	}
+	if s.temp != "" {
+		errs = append(errs, os.RemoveAll(s.temp))
+	}
+	return errors.Join(errs...)
+}
+
+// CloseSession ends a session at the end of a verb. An error of the verb is kept.
+func (a *App) CloseSession(s *Session, err *error) {
+	failed := s.close()
+	if failed == nil {
+		return
+	}
+	a.ErrorMessage("close: "+failed.Error(), "")
+	if *err == nil {
+		*err = ExitError(ExitFailed)
+	}
+}
+
+// HostOptions are what every way of opening a host shares.
+func (a *App) HostOptions() host.Options {
+	return host.Options{
+		Set: a.FlagSettings(nil),
+		Dir: a.Dir(), State: a.State(), Workspace: a.Workspace(), Plugins: a.Path(a.Flags.Plugins),
+		Subreaper: stdruntime.GOOS == "linux", // this program is nothing but a host
+		Getenv:    a.Env.Getenv, Logger: a.logger(),
+	}
+}
+
+// FlagSettings adds the settings of global flags to those of a verb's own.
+func (a *App) FlagSettings(own map[string]string) map[string]string {
+	set := map[string]string{}
+	maps.Copy(set, own)
+	if len(a.Flags.Trust) > 0 {
+		var paths []string
+		for _, p := range a.Flags.Trust {
+			paths = append(paths, a.Path(p))
+		}
+		set["trust.paths"] = strings.Join(paths, ",")
+	}
+	return set
+}
+
+// Settings loads the configuration as every verb does.
+func (a *App) Settings() (*config.Loaded, error) {
+	return config.Load(config.Options{Getenv: a.Env.Getenv, Flags: a.FlagSettings(nil)})
+}
+
+// checkTrust returns why a file or folder may not be obeyed.
+func (a *App) checkTrust(path string) error {
+	l, err := a.Settings()
+	if err != nil {
+		return err
+	}
+	return l.Policy.Check(path)
+}
+
+// logger shows what concerns the process: trouble always, the rest with -v.
+func (a *App) logger() *slog.Logger {
+	level := slog.LevelError
+	if a.Flags.Verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.Err.Writer, &slog.HandlerOptions{Level: level}))
+}
+
+// lockTimeout is how long a verb waits for a store that a process without runs has:
+// another verb, or one whose plugins are being compiled. It is long for a person, but
+// on a busy machine the verbs of a script that run side by side wait for each other.
+const lockTimeout = 15 * time.Second
+
+// Connect returns a session with the process that has the store, or opens the store.
+// A verb that only reads creates no store.
+func (a *App) Connect(ctx context.Context, reading bool) (*Session, error) {
+	for began := time.Now(); ; {
+		if s, err := a.dial(ctx); !errors.Is(err, control.ErrNoOwner) {
+			return s, err
+		}
+		if _, err := os.Stat(filepath.Join(a.State(), "store.db")); reading && errors.Is(err, os.ErrNotExist) {
+			return a.Scratch(ctx)
+		}
+		s, err := a.open(ctx, a.HostOptions())
+		if !errors.Is(err, runtime.ErrHeld) {
+			return s, err
+		}
+		if err := a.waitForStore(ctx, began); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ConnectForRun returns a session with the process that has the store if that accepts
+// runs, or opens the store with opt.
+func (a *App) ConnectForRun(ctx context.Context, opt host.Options) (*Session, error) {
+	for began := time.Now(); ; {
+		s, err := a.dial(ctx)
+		switch {
+		case err == nil && (s.Owner.Serves || s.Owner.AcceptsRuns):
+			return s, nil
+		case err == nil: // a verb that is about to end
+			err = s.close()
+		case errors.Is(err, control.ErrNoOwner):
+			if s, err = a.open(ctx, opt); !errors.Is(err, runtime.ErrHeld) {
+				return s, err
+			}
+			err = nil
+		}
+		if err == nil {
+			err = a.waitForStore(ctx, began)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// storePoll is the time between two looks at a store that is locked.
+const storePoll = 20 * time.Millisecond
+
+// waitForStore waits a moment for a store that is locked, and returns an error when
+// ctx or the time is over.
+func (a *App) waitForStore(ctx context.Context, began time.Time) error {
+	if time.Since(began) > lockTimeout {
+		return a.StoreLocked(ctx)
+	}
+	select {
+	case <-time.After(storePoll):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// dial returns a session with the server that SENTINEL_URL names, else with the
+// process that has the store. The error is [control.ErrNoOwner] if there is neither.
+// --state overrides the environment.
+func (a *App) dial(ctx context.Context) (*Session, error) {
+	if a.Flags.State == "" {
+		// An invalid URL is an error: the store of this folder would be the wrong place.
+		c, named, err := client.FromEnv(a.Env.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		if named {
+			a.sayThrough("through the server at " + c.URL())
+			return &Session{Engine: c, Owner: control.Info{Serves: true, AcceptsRuns: true}, ByURL: true}, nil
+		}
+	}
+	// A user who could have created the socket there would receive every request.
+	if err := a.checkTrust(a.State()); err != nil {
+		return nil, err
+	}
+	info, err := control.Owner(ctx, a.State())
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.Serves:
+		a.sayThrough("through the server, process " + strconv.Itoa(info.PID))
+	case a.Flags.Verbose:
+		a.Info("process %d has the store and answers", info.PID)
+	}
+	return &Session{Engine: client.Local(a.State()), Owner: info}, nil
+}
+
+// sayThrough reports once that another process answers: otherwise a user who forgot
+// the server would not understand the output.
+func (a *App) sayThrough(text string) {
+	if a.through || a.Flags.Quiet || a.Flags.Output != output.FormatTable {
+		return
+	}
+	a.through = true
+	a.PrintErr("%s\n", a.Paint.Dim(output.Escape(text)))
+}
+
+// open opens the store in this process.
+func (a *App) open(ctx context.Context, opt host.Options) (*Session, error) {
+	_, missing := os.Stat(opt.Record)
+	p, err := process.Open(ctx, process.Options{Host: opt, Version: a.Env.Version})
+	if err != nil {
+		if errors.Is(err, runtime.ErrHeld) && opt.Record != "" && missing != nil {
+			_ = os.Remove(opt.Record) // created by this attempt, and in the way of the next one
+		}
+		return nil, err
+	}
+	a.deadPlugins(p)
+	return &Session{Engine: p, Process: p}, nil
+}
+
+// Scratch opens an engine on a temporary store, for verbs that must not change the
+// project.
+func (a *App) Scratch(ctx context.Context) (*Session, error) {
+	temp, err := os.MkdirTemp("", "sentinel-scratch-")
+	if err != nil {
+		return nil, err
+	}
+	opt := a.HostOptions()
+	opt.State = temp
+	// The cache of the project is used, but not created.
+	if dir := a.CacheDir(); IsDir(dir) {
+		opt.CacheDir = dir
+	}
+	p, err := process.Open(ctx, process.Options{Host: opt, Version: a.Env.Version, Private: true})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(temp))
+	}
+	a.deadPlugins(p)
+	return &Session{Engine: p, Process: p, temp: temp}, nil
+}
+
+// deadPlugins names the plugins that are not live, with the reason: otherwise a step
+// type would be unknown without an explanation. Verbs about plugins do it themselves.
+func (a *App) deadPlugins(p *process.Process) {
+	if a.ReportsPlugins {
+		return
+	}
+	for _, p := range p.Host().Runtime().Plugins() {
+		if p.Problem != "" {
+			a.PrintErr("%s plugin %s is not live: %s\n", a.Paint.Warn("warning:"), p.Source, Block(p.Problem))
+			if p.State == plugin.Waiting {
+				a.Hint("sentinel plugin allow " + p.Name)
+			}
+		}
+	}
+}
+
+// CacheDir is the folder of compiled plugins, also for a scratch session.
+func (a *App) CacheDir() string {
+	dir, _ := host.CacheDir(a.Env.Getenv, a.State()) // the host itself reports why it is not the user's
+	return dir
+}
+
+func IsDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// StoreLocked returns the error of a verb that needs the store for itself.
+func (a *App) StoreLocked(ctx context.Context) error {
+	e := &heldError{
+		text: fmt.Sprintf("another process has the store in %s", a.State()),
+		hint: "wait until it ends, or use another store with --state DIR",
+	}
+	owner, err := control.Owner(ctx, a.State())
+	if err != nil {
+		return e
+	}
+	switch n := len(owner.Runs); n {
+	case 0:
+		e.text = fmt.Sprintf("process %d has the store in %s", owner.PID, a.State())
+		if owner.Serves {
+			e.text = fmt.Sprintf("process %d serves the store in %s", owner.PID, a.State())
+			e.hint = "end it, or use another store with --state DIR"
+		}
+	case 1:
+		e.text = fmt.Sprintf("process %d has the store in %s and executes run %s", owner.PID, a.State(), owner.Runs[0])
+		e.hint = fmt.Sprintf("wait for it or end it with `sentinel stop%s %s`, or use another store with --state DIR", a.SameStore(), owner.Runs[0])
+	default:
+		e.text = fmt.Sprintf("process %d has the store in %s and executes runs %s", owner.PID, a.State(), strings.Join(owner.Runs, ", "))
+		e.hint = fmt.Sprintf("wait for them or end them with `sentinel stop%s RUN`, or use another store with --state DIR", a.SameStore())
+	}
+	return e
+}
+
+// NotFound returns the error of something that does not exist.
+func NotFound(hint, format string, args ...any) error {
+	return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// reconnectTimeout is how long the process that executes a followed run may be
+// unreachable. A server may be restarted meanwhile and has the default of package
+// client; any other process that is gone does not come back.
+const reconnectTimeout = time.Second
+
+// WatchOptions are those of a watch of topics.
+func (s *Session) WatchOptions(cursor string, topics ...string) client.WatchOptions {
+	opt := client.WatchOptions{Topics: topics, Cursor: cursor}
+	if !s.Serves() {
+		opt.Patience = reconnectTimeout
+	}
+	return opt
+}

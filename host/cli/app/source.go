@@ -1,0 +1,235 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
+)
+
+// maxSource is how much of a file or of standard input is read, in bytes: one
+// more than a definition may have, so that the decoder says so.
+const maxSource = 1<<20 + 1
+
+// A Source is the text of a definition and where it came from.
+type Source struct {
+	Text []byte
+	File string // as it was named, for the places of problems; empty for a stored one
+	Path string // absolute, empty for standard input and a stored one
+	Base string // folder that a relative workspace in it starts from
+
+	Stored   string // id of the stored sentinel; then text is its newest revision
+	Revision int    // of a stored one
+}
+
+// ReadTrusted reads FILE or NAME without the store, for a definition that is going to
+// be obeyed. It returns nil when only the store can know the name.
+func (a *App) ReadTrusted(target string) (*Source, error) {
+	src, err := a.ReadSource(target)
+	if err != nil || src == nil || src.Path == "" {
+		return src, err
+	}
+	return src, a.checkTrust(src.Path)
+}
+
+// ReadSource is readSource for a definition that is only looked at.
+func (a *App) ReadSource(target string) (*Source, error) {
+	if target == "-" {
+		text, err := io.ReadAll(io.LimitReader(a.Env.Stdin, maxSource))
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return &Source{Text: text, File: "-", Base: a.Workspace()}, nil
+	}
+	path := a.Path(target)
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return ReadDefinition(target, path)
+	}
+	if looksLikeFile(target) {
+		return nil, NotFound("", "no file %q", target)
+	}
+	for _, dir := range a.Folders() {
+		for _, ext := range []string{".json", ".jsonc"} {
+			path := filepath.Join(dir, target+ext)
+			if info, err := os.Stat(path); err == nil && !info.IsDir() {
+				return ReadDefinition(a.Relative(path), path)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// ReadDefinition reads a definition; one that is too large is cut just above the limit, so
+// that the decoder refuses it.
+func ReadDefinition(name, path string) (*Source, error) {
+	f, err := OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSource))
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", name, err)
+	}
+	return &Source{Text: text, File: name, Path: path, Base: filepath.Dir(path)}, nil
+}
+
+// looksLikeFile tells a file that is missing from a name that is not known: what to
+// do about them differs.
+func looksLikeFile(target string) bool {
+	return strings.ContainsRune(target, filepath.Separator) || strings.HasSuffix(target, ".json") || strings.HasSuffix(target, ".jsonc")
+}
+
+// Folders are where the definitions of a project lie, the nearest first.
+func (a *App) Folders() []string {
+	dir := a.Dir()
+	return []string{filepath.Join(dir, "sentinels"), filepath.Join(filepath.Dir(dir), ".continuum", "sentinels")}
+}
+
+// Relative is path as a person would type it here.
+func (a *App) Relative(path string) string {
+	if rel, err := filepath.Rel(a.Env.Dir, path); err == nil && !strings.HasPrefix(rel, "..") {
+		return rel
+	}
+	return path
+}
+
+// IsFile reports whether target means a file and not a name: standard input, a path,
+// or a file that exists.
+func (a *App) IsFile(target string) bool {
+	if target == "-" || looksLikeFile(target) || strings.ContainsRune(target, '/') {
+		return true
+	}
+	info, err := os.Stat(a.Path(target))
+	return err == nil && !info.IsDir()
+}
+
+// NamedSource returns the definition that a name means: that of a file in the
+// project's folders, or of the stored sentinel. A server keeps both the same, and a run
+// of the stored one follows later edits, so there the stored one has priority.
+func (a *App) NamedSource(ctx context.Context, s *Session, name string) (*Source, error) {
+	file := func() (*Source, error) { return a.ReadTrusted(name) }
+	stored := func() (*Source, error) { return a.StoredSource(ctx, s, name) }
+	order := []func() (*Source, error){file, stored}
+	if s.Serves() {
+		order = []func() (*Source, error){stored, file}
+	}
+	for _, read := range order {
+		if src, err := read(); src != nil || err != nil {
+			return src, err
+		}
+	}
+	return nil, a.NoSentinel(name, &abi.Error{Code: abi.NotFound})
+}
+
+// StoredSource returns the newest revision of a stored sentinel, nil if there is none.
+func (a *App) StoredSource(ctx context.Context, s *Session, name string) (*Source, error) {
+	var out struct {
+		Revision   int             `json:"revision"`
+		Definition json.RawMessage `json:"definition"`
+	}
+	err := s.Call(ctx, "sentinel/export", map[string]any{"sentinelId": name}, &out)
+	if abi.CodeOf(err) == abi.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Source{Text: out.Definition, Base: a.Workspace(), Stored: name, Revision: out.Revision}, nil
+}
+
+// DecodeAnyStep decodes the definition of src with any step type: only the engine knows
+// those that exist.
+func DecodeAnyStep(src *Source) (*sentinels.Definition, sentinels.Problems) {
+	return sentinels.Decode(src.Text, sentinels.DecodeOptions{Triggers: standard.Set().Formats(), File: src.File})
+}
+
+// validated is the result of sentinel/validate.
+type validated struct {
+	Valid    bool               `json:"valid"`
+	Sentinel sentinels.ID       `json:"sentinelId,omitempty"`
+	Problems sentinels.Problems `json:"problems"` // warnings too
+}
+
+// Validation has the engine of a session validate the definition of src. variables are
+// names that a start sets.
+func (a *App) Validation(ctx context.Context, s *Session, src *Source, variables ...string) (out validated, err error) {
+	if !utf8.Valid(src.Text) { // it would not arrive as it is
+		_, problems := DecodeAnyStep(src)
+		return validated{Problems: problems}, nil
+	}
+	params := map[string]any{"definition": string(src.Text)}
+	if len(variables) > 0 {
+		params["variables"] = variables
+	}
+	if err := s.Call(ctx, "sentinel/validate", params, &out); err != nil {
+		return out, err
+	}
+	for i := range out.Problems {
+		out.Problems[i].File = src.File
+	}
+	return out, nil
+}
+
+// ValidateWith returns the problems of the definition of src as an error, and shows
+// warnings.
+func (a *App) ValidateWith(ctx context.Context, s *Session, src *Source, variables ...string) error {
+	out, err := a.Validation(ctx, s, src, variables...)
+	if err != nil {
+		return err
+	}
+	if !out.Valid {
+		return out.Problems
+	}
+	a.ShowProblems(out.Problems)
+	return nil
+}
+
+// definedIn starts a problem of a definition that was sent as text.
+var definedIn = regexp.MustCompile(`(?m)^definition:`)
+
+// NameFile names the file of src in the problems of a definition that was sent as text.
+func NameFile(err error, src *Source) error {
+	e := abi.As(err)
+	if e == nil || e.Code != abi.BadFields || !definedIn.MatchString(e.Message) {
+		return err
+	}
+	named := *e
+	named.Message = definedIn.ReplaceAllLiteralString(e.Message, src.File+":")
+	return invalidError{&named}
+}
+
+// NoSentinel says where was looked for a name.
+func (a *App) NoSentinel(target string, e *abi.Error) error {
+	hint := e.Hint
+	if hint == "" {
+		names := a.fileNames()
+		if near := sentinels.Suggest(target, names); len(near) > 0 {
+			hint = fmt.Sprintf("did you mean %q?", near[0])
+		} else {
+			hint = fmt.Sprintf("name a file, a stored sentinel, or one in %s; `sentinel list%s` shows them", a.Relative(a.Folders()[0]), a.SameStore())
+		}
+	}
+	return NotFound(hint, "no sentinel is called %q", target)
+}
+
+// fileNames returns the names that files in the project's folders give.
+func (a *App) fileNames() []string {
+	var names []string
+	for _, dir := range a.Folders() {
+		for _, file := range a.DefinitionFiles(dir) {
+			base := filepath.Base(file)
+			names = append(names, strings.TrimSuffix(base, filepath.Ext(base)))
+		}
+	}
+	return names
+}

@@ -1,0 +1,37 @@
+package app
+
+import "github.com/sentinel-runtime/sentinel/host/cli/output"
+
+// WriteJSON writes v to standard output: indented for people who asked for
+// json, on one line for jsonl.
+func (a *App) WriteJSON(v any) error {
+	if a.Flags.Output == output.FormatJSONL {
+		return a.Out.Value(v, "")
+	}
+	return a.Out.Value(v, "  ")
+}
+
+// WriteItems writes a list in the form that was asked for: whole as json, an item
+// a line as jsonl. done is false where people want a table, which is the
+// caller's to draw.
+func WriteItems[T any](a *App, whole any, items []T) (done bool, err error) {
+	switch a.Flags.Output {
+	case output.FormatJSON:
+		return true, a.WriteJSON(whole)
+	case output.FormatJSONL:
+		for _, item := range items {
+			if err := a.WriteJSON(item); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// WriteLine writes v as one line of JSON, whatever the form: for output that does
+// not end by itself.
+func (a *App) WriteLine(v any) error { return a.Out.Value(v, "") }
+
+// Table writes rows in columns; the first row is the head.
+func (a *App) Table(rows []output.Row) error { return output.Table(a.Out, rows) }

@@ -1,0 +1,135 @@
+package definitions
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// saved is what sentinel/create answers for each sentinel.
+type saved struct {
+	SentinelID sentinels.ID `json:"sentinelId"`
+	Name       string       `json:"name"`
+	Revision   int          `json:"revision"`
+	Hash       string       `json:"hash"`
+	Warning    string       `json:"warning,omitempty"`
+}
+
+// createCommand takes what the specification has: a file, or a name with steps and
+// a loop as JSON on the command line.
+func (a verbs) createCommand() *cobra.Command {
+	var file, name, description, steps, loop, safety string
+	revision := -1
+	c := &cobra.Command{
+		Use: "create (FILE | - | --name NAME --steps JSON [--loop JSON])", Short: "Store a sentinel, from a file or from its parts",
+		Example: "  sentinel create --file build-fix.json\n  jq '.name = \"mine\"' build-fix.json | sentinel create -\n" +
+			`  sentinel create --name quick-test --steps '[{"command":"code/verify"}]' --loop '{"type":"count","max":3}'`,
+		Args: app.RangeArgs(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]any{}
+			if len(args) > 0 {
+				if file != "" {
+					return app.NewUsageError(fmt.Sprintf("create: two files are given, %q and %q", args[0], file), "usage: "+cmd.UseLine())
+				}
+				file = args[0]
+			}
+			switch {
+			case file != "" && (name != "" || steps != "" || loop != "" || safety != "" || description != ""):
+				return app.NewUsageError("create: a file and the parts exclude each other", "")
+			case file != "":
+				src, err := a.definitionFile(file)
+				if err != nil {
+					return err
+				}
+				return a.create(cmd.Context(), src, revision)
+			case name == "" || steps == "":
+				return app.NewUsageError("create: give FILE, or --name and --steps", "usage: "+cmd.UseLine())
+			}
+			params["name"] = name
+			if description != "" {
+				params["description"] = description
+			}
+			for flag, text := range map[string]string{"steps": steps, "loop": loop, "safety": safety} {
+				raw, err := a.JSONFlag("--"+flag, text)
+				if err != nil {
+					return err
+				}
+				if raw != nil {
+					params[flag] = raw
+				}
+			}
+			if revision >= 0 {
+				params["revision"] = revision
+			}
+			return a.store(cmd.Context(), params)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&file, "file", "", "file that holds the definition")
+	f.StringVar(&name, "name", "", "its name")
+	f.StringVar(&description, "description", "", "what it is for")
+	f.StringVar(&steps, "steps", "", "its steps, JSON or @FILE")
+	f.StringVar(&loop, "loop", "", "its loop, JSON or @FILE; once if not given")
+	f.StringVar(&safety, "safety", "", "its limits, JSON or @FILE")
+	f.IntVar(&revision, "revision", -1, "revision the edit was made on, 0 for a new one; another one is refused")
+	return c
+}
+
+// create stores the definition of src.
+func (a verbs) create(ctx context.Context, src *app.Source, revision int) (err error) {
+	s, err := a.Connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer a.CloseSession(s, &err)
+	if err := a.ValidateWith(ctx, s, src); err != nil {
+		return err
+	}
+	params := map[string]any{"definition": string(src.Text)}
+	if revision >= 0 {
+		params["revision"] = revision
+	}
+	return app.NameFile(a.keep(ctx, s, params), src)
+}
+
+// definitionFile reads a definition that must be a file: FILE, a name in the
+// project's folders, or standard input.
+func (a verbs) definitionFile(target string) (*app.Source, error) {
+	src, err := a.ReadTrusted(target)
+	if err == nil && src == nil {
+		err = app.NotFound("", "no file %q", target)
+	}
+	return src, err
+}
+
+// store stores a sentinel that was given in parts. Its problems have places in the
+// parts, not in a file, so nothing is checked before.
+func (a verbs) store(ctx context.Context, params map[string]any) (err error) {
+	s, err := a.Connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer a.CloseSession(s, &err)
+	return a.keep(ctx, s, params)
+}
+
+// keep stores a sentinel and says which revision it became; the same text again is
+// the same revision.
+func (a verbs) keep(ctx context.Context, s *app.Session, params map[string]any) error {
+	var out saved
+	if err := s.Call(ctx, "sentinel/create", params, &out); err != nil {
+		return app.Invalid(err)
+	}
+	if out.Warning != "" {
+		a.Warn(out.Warning)
+	}
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(out)
+	}
+	return a.Out.Printf("%s  revision %d\n", out.SentinelID, out.Revision)
+}

@@ -1,0 +1,104 @@
+package definitions
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// validateCommand checks against the step types that are live here, those of
+// --plugins too.
+func (a verbs) validateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "validate FILE...", Short: "Check definitions and show every problem with its place",
+		Args: app.RangeArgs(1, -1, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(cmd.Context(), args) },
+	}
+}
+
+// checked is what validate says of one file with -o json.
+type checked struct {
+	File     string             `json:"file"`
+	Valid    bool               `json:"valid"`
+	Sentinel sentinels.ID       `json:"sentinel,omitempty"`
+	Problems sentinels.Problems `json:"problems"` // warnings too
+}
+
+// validate looks at every file before it says anything by its exit code. It needs
+// no store and makes none.
+func (a verbs) validate(ctx context.Context, files []string) (err error) {
+	var sources []*app.Source
+	for _, file := range files {
+		src, err := a.ReadSource(file)
+		if err != nil {
+			return err
+		}
+		if src == nil {
+			return app.NotFound("", "no file %q", file)
+		}
+		sources = append(sources, src)
+	}
+	s, err := a.Scratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer a.CloseSession(s, &err)
+	bad := 0
+	results := []checked{}
+	for _, src := range sources {
+		v, err := a.Validation(ctx, s, src)
+		if err != nil {
+			return err
+		}
+		if !v.Valid {
+			bad++
+		}
+		c := checked{File: src.File, Valid: v.Valid, Sentinel: v.Sentinel, Problems: v.Problems}
+		results = append(results, c)
+		if a.Flags.Output != output.FormatTable {
+			continue
+		}
+		a.ShowProblems(c.Problems)
+		if c.Valid {
+			if err := a.Out.Printf("%s: %s  %s\n", src.File, a.PaintOut.Good("valid"), c.Sentinel); err != nil {
+				return err
+			}
+		}
+	}
+	if err := a.showChecked(results); err != nil {
+		return err
+	}
+	if bad > 0 {
+		return app.ExitError(app.ExitInvalid)
+	}
+	return nil
+}
+
+// showChecked writes what was found, in the JSON forms.
+func (a verbs) showChecked(results []checked) error {
+	_, err := app.WriteItems(a.App, results, results)
+	return err
+}
+
+// schemaCommand writes the schema where an editor can be pointed at it.
+func (a verbs) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Write the JSON Schema of definitions, for an editor",
+		Long:    "It holds the fields of every step type that is installed, those of --plugins too.",
+		Example: "  sentinel schema > .sentinel/schema.json",
+		Args:    app.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			s, err := a.Scratch(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer a.CloseSession(s, &err)
+			rt := s.Process.Host().Runtime()
+			return a.WriteJSON(sentinels.Schema(rt.Types(), rt.DecodeOptions("").Triggers))
+		},
+	}
+}

@@ -1,8 +1,0 @@
-package cli
-
-// The output formats.
-const (
-	asTable = "table"
-	asJSON  = "json"
-	asJSONL = "jsonl"
-)

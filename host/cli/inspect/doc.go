@@ -1,0 +1,3 @@
+// Package inspect has the verbs that list and show: sentinels, runs, traces, triggers
+// and events.
+package inspect

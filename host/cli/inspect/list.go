@@ -1,0 +1,302 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
+)
+
+// listCommand shows what can be run and what was: the stored sentinels, those in
+// the project's folders that are not stored, and the newest runs.
+func (a verbs) listCommand() *cobra.Command {
+	var params struct {
+		Status    string `json:"status,omitempty"`
+		Tag       string `json:"tag,omitempty"`
+		PersonaID string `json:"personaId,omitempty"`
+		Limit     int    `json:"limit,omitempty"`
+		Since     string `json:"since,omitempty"`
+		Before    string `json:"before,omitempty"`
+	}
+	var since string
+	c := &cobra.Command{
+		Use: "list", Short: "List sentinels and runs", Args: app.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if params.Limit < 1 || params.Limit > 1000 {
+				return app.NewUsageError(fmt.Sprintf("--limit %d is not between 1 and 1000", params.Limit), "")
+			}
+			from, err := a.sinceFlag(since)
+			if err != nil {
+				return err
+			}
+			if !from.IsZero() {
+				params.Since = from.UTC().Format(time.RFC3339Nano)
+			}
+			s, err := a.Connect(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer a.CloseSession(s, &err)
+			var all app.Listed
+			if err := s.Call(cmd.Context(), "sentinel/list", params, &all); err != nil {
+				return err
+			}
+			if params.Tag != "" || params.PersonaID != "" {
+				runsOfThese(&all)
+			}
+			switch {
+			case params.Status != "" || params.Before != "": // runs are what is asked for
+				all.Sentinels = nil
+			case params.PersonaID == "" && !s.ByURL: // files name nobody who made them
+				all.Sentinels = a.withFiles(all.Sentinels, params.Tag)
+			}
+			return a.showList(all)
+		},
+	}
+	c.Flags().StringVar(&params.Status, "status", "", "only runs with this status")
+	c.Flags().StringVar(&params.Tag, "tag", "", "only sentinels with this tag")
+	c.Flags().StringVar(&params.PersonaID, "by", "", "only sentinels that this one created")
+	c.Flags().StringVar(&params.PersonaID, "persona", "", "the same as --by")
+	c.Flags().StringVar(&since, "since", "", "only runs that started then or later: a duration, a day or a time")
+	c.Flags().IntVar(&params.Limit, "limit", 20, "the newest so many runs")
+	c.Flags().StringVar(&params.Before, "cursor", "", "only runs older than this one: what the page before told at its end")
+	return c
+}
+
+// sinceFlag reads --since. The zero time is none.
+func (a verbs) sinceFlag(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return a.Env.Now().Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, app.NewUsageError(fmt.Sprintf("invalid --since %q: want a duration, a day or a time", text), "such as 2h, 2026-01-31 or 2026-01-31T09:30:00Z")
+}
+
+// runsOfThese drops the runs of sentinels that are not on the list: the engine
+// chooses runs by their own properties only.
+func runsOfThese(l *app.Listed) {
+	l.Runs = slices.DeleteFunc(l.Runs, func(r runtime.RunInfo) bool {
+		return !slices.ContainsFunc(l.Sentinels, func(s app.ListedSentinel) bool { return s.SentinelID == r.Sentinel })
+	})
+}
+
+// withFiles adds the sentinels of the project's folders that the store does not
+// have, and to stored ones what is wrong with their file by now. Step types are
+// not looked at: that is what validate is for.
+func (a verbs) withFiles(stored []app.ListedSentinel, tag string) []app.ListedSentinel {
+	known := map[sentinels.ID]int{}
+	for i, s := range stored {
+		known[s.SentinelID] = i
+	}
+	all := stored
+	var policy *trust.Policy // the strictest, where the configuration says nothing valid
+	if settled, err := a.Settings(); err == nil {
+		policy = settled.Policy
+	}
+	for _, dir := range a.Folders() {
+		for _, file := range a.DefinitionFiles(dir) {
+			l := listFile(policy, file, a.Relative(file))
+			if i, is := known[l.SentinelID]; is {
+				if all[i].Problem == "" && i < len(stored) {
+					all[i].Problem = l.Problem
+				}
+				continue
+			}
+			if tag == "" || slices.Contains(l.Tags, tag) {
+				known[l.SentinelID] = len(all)
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// listFile reads one file as far as that goes without its step types. One that may not
+// be obeyed is listed with the reason.
+func listFile(policy *trust.Policy, file, name string) app.ListedSentinel {
+	l := app.ListedSentinel{File: name, Status: "idle"}
+	base := filepath.Base(file)
+	named := sentinels.ID(strings.TrimSuffix(base, filepath.Ext(base)))
+	text, err := policy.Read(file, sentinels.MaxBytes)
+	if err != nil {
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			err = p.Err // the path has a column of its own
+		}
+		l.SentinelID, l.Problem = named, err.Error()
+		return l
+	}
+	def, problems := sentinels.Decode(text, sentinels.DecodeOptions{Triggers: standard.Set().Formats(), File: name})
+	if len(problems) > 0 {
+		l.SentinelID = named
+		l.Problem = problems[0].String()
+		return l
+	}
+	l.SentinelID, l.Name, l.Description, l.Steps, l.Loop, l.Tags = def.ID, def.Name, def.Description, len(def.Steps), string(def.Loop.Type), def.Tags
+	return l
+}
+
+// showList writes sentinels, then runs. In jsonl a line tells by its keys which of
+// the two it is: only runs have an id.
+func (a verbs) showList(all app.Listed) error {
+	if all.Sentinels == nil {
+		all.Sentinels = []app.ListedSentinel{}
+	}
+	switch a.Flags.Output {
+	case output.FormatJSON:
+		return a.WriteJSON(all)
+	case output.FormatJSONL:
+		for _, s := range all.Sentinels {
+			if err := a.WriteJSON(s); err != nil {
+				return err
+			}
+		}
+		for _, r := range all.Runs {
+			if err := a.WriteJSON(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(all.Sentinels) > 0 {
+		rows := a.sentinelRows(all.Sentinels)
+		if err := a.Table(rows); err != nil {
+			return err
+		}
+	}
+	if len(all.Runs) > 0 {
+		if len(all.Sentinels) > 0 {
+			if err := a.Out.Write("\n"); err != nil {
+				return err
+			}
+		}
+		if err := a.showRuns(all.Runs); err != nil {
+			return err
+		}
+		if all.Next != "" {
+			a.Info("there are older runs: --cursor %s", all.Next)
+		}
+		return nil
+	}
+	if len(all.Sentinels) == 0 {
+		a.Info("there is nothing yet; `sentinel init` writes a first sentinel")
+	}
+	return nil
+}
+
+// sentinelRows are the table of sentinels. What triggers wait for has columns only
+// where there are triggers: the table is wide as it is.
+func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
+	p := a.PaintOut
+	fired := slices.ContainsFunc(list, func(s app.ListedSentinel) bool { return len(s.Triggers) > 0 })
+	titles := output.Row{"SENTINEL", "STATUS", "TRIGGER", "NEXT", "LOOP", "STEPS", "RUNS", "LAST", "REVISION", "NAME"}
+	if !fired {
+		titles = slices.Delete(titles, 2, 4)
+	}
+	rows := []output.Row{output.Head(p, titles...)}
+	for _, s := range list {
+		where, name, last := output.Number(s.Revision), output.Clip(s.Name, 50), termtext.Text("")
+		if s.File != "" {
+			where = output.Escape(s.File)
+		}
+		if text := problemOf(s); text != "" {
+			name = p.Bad(output.Clip("problem: "+text, 90))
+		}
+		if s.LastRunAt != nil {
+			last = output.Ago(a.Env.Now(), *s.LastRunAt)
+		}
+		r := output.Row{output.Escape(s.SentinelID), output.Status(p, s.Status)}
+		if fired {
+			trigger, next := a.waitsFor(s)
+			r = append(r, trigger, next)
+		}
+		rows = append(rows, append(r, output.Escape(s.Loop), output.Number(s.Steps), output.Number(s.RunCount), last, where, name))
+	}
+	return rows
+}
+
+// showRuns names runs by the ends of their ids, which every verb takes.
+func (a verbs) showRuns(runs []runtime.RunInfo) error {
+	p := a.PaintOut
+	rows := []output.Row{output.Head(p, "RUN", "SENTINEL", "STATUS", "ITERATION", "TIME", "STARTED", "")}
+	for _, r := range runs {
+		rows = append(rows, output.Row{
+			output.ShortID(r.ID), output.Escape(r.Sentinel), output.Status(p, r.Status), output.Number(r.Iteration),
+			output.Duration(time.Duration(r.Elapsed) * time.Millisecond), output.Ago(a.Env.Now(), r.CreatedAt), p.Dim(output.Clip(reason(r), 70)),
+		})
+	}
+	return a.Table(rows)
+}
+
+// reason says in a few words why a run stands where it stands.
+func reason(r runtime.RunInfo) string {
+	switch {
+	case len(r.Decisions) > 0:
+		return r.Decisions[0].Prompt
+	case r.Error != nil && r.Status != sentinels.StatusStopped:
+		return r.Error.Message
+	case r.Reason != "":
+		return r.Reason
+	case !r.Status.Final() && !r.Live:
+		return "no process executes it"
+	}
+	return ""
+}
+
+// waitsFor is what starts a sentinel by itself, and when that is next: of several
+// triggers, the first that nobody has to cause.
+func (a verbs) waitsFor(s app.ListedSentinel) (trigger, next termtext.Text) {
+	var at time.Time
+	var all string
+	for i, t := range s.Triggers {
+		if i > 0 {
+			all += ", "
+		}
+		text := t.Type
+		if t.Detail != "" {
+			text += " " + t.Detail
+		}
+		if t.Paused {
+			text += " (paused)"
+		}
+		all += text
+		if t.Next != nil && (at.IsZero() || t.Next.Before(at)) {
+			at = *t.Next
+		}
+	}
+	return output.Clip(all, 40), a.when(at)
+}
+
+// problemOf is why a sentinel cannot be started, or else why it does not start by
+// itself.
+func problemOf(s app.ListedSentinel) string {
+	if s.Problem != "" {
+		return s.Problem
+	}
+	for _, t := range s.Triggers {
+		if t.Problem != "" {
+			return "trigger " + t.Type + ": " + t.Problem
+		}
+	}
+	return ""
+}

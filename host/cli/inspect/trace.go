@@ -1,0 +1,217 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// traceCommand reads the journal, so it shows what happened and not what was told;
+// iterations that retention took are not there.
+func (a verbs) traceCommand() *cobra.Command {
+	var iteration int
+	c := &cobra.Command{
+		Use: "trace RUN|NAME", Short: "Show what a run did: iterations, steps, attempts and host calls",
+		Long: "With -v also what was asked and answered.",
+		Args: app.ExactArgs("RUN or NAME"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			s, err := a.Connect(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer a.CloseSession(s, &err)
+			info, err := a.FindRun(cmd.Context(), s, args[0], true)
+			if err != nil {
+				return err
+			}
+			var raw json.RawMessage
+			if err := s.Call(cmd.Context(), "sentinel/trace", map[string]any{"run": info.ID}, &raw); err != nil {
+				return err
+			}
+			var tr runtime.Trace
+			if err := json.Unmarshal(raw, &tr); err != nil {
+				return fmt.Errorf("read trace: %w", err)
+			}
+			if iteration > 0 {
+				if err := only(&tr, iteration); err != nil {
+					return err
+				}
+			}
+			return a.showTrace(&tr)
+		},
+	}
+	c.Flags().IntVar(&iteration, "iteration", 0, "only this one")
+	return c
+}
+
+// only keeps one iteration of a trace.
+func only(tr *runtime.Trace, n int) error {
+	for _, it := range tr.Iterations {
+		if it.Number == n {
+			tr.Iterations = []runtime.TraceIteration{it}
+			return nil
+		}
+	}
+	hint := "its journal has no iteration any more"
+	if len(tr.Iterations) > 0 {
+		hint = fmt.Sprintf("its journal has %d to %d", tr.Iterations[0].Number, tr.Iterations[len(tr.Iterations)-1].Number)
+	}
+	return app.NotFound(hint, "run %s has no iteration %d", tr.Run.ID, n)
+}
+
+// showTrace draws iterations, the steps in them, and their host calls.
+func (a verbs) showTrace(tr *runtime.Trace) error {
+	if done, err := app.WriteItems(a.App, tr, tr.Iterations); done {
+		return err
+	}
+	var b output.Page
+	p := a.PaintOut
+	b.Printf("%s  run %s  %s\n", p.Strong(output.Escape(tr.Run.Sentinel)), tr.Run.ID, output.Status(p, tr.Run.Status))
+	for _, it := range tr.Iterations {
+		b.Printf("%s  %s", p.Strong(termtext.Sprintf("iteration %d", it.Number)), p.Dim(output.Escape(it.Start.Local().Format("15:04:05"))))
+		if it.Revision > 0 {
+			b.Printf("  revision %d", it.Revision)
+		}
+		if it.Edit > 0 { // the run's own, which no list of revisions has
+			b.Printf("  edit %d", it.Edit)
+		} else if len(it.Hash) >= 12 {
+			b.Printf("  definition %s", it.Hash[:12])
+		}
+		if it.Done {
+			b.Printf("  %s", output.Duration(output.Millis(it.Millis)))
+		}
+		if it.Event != nil {
+			b.Printf("  event %s", it.Event.Name)
+		}
+		if it.Check != "" {
+			b.Printf("  %s", p.Dim("loop check was "+output.Clip(it.Check, 60)))
+		}
+		b.Add("\n")
+		for _, s := range it.Steps {
+			a.traceStep(&b, s, "  ")
+		}
+	}
+	return a.Out.Write(b.Text())
+}
+
+// traceStep draws a step under its execution path, which tells the passes of a loop
+// apart. Attempts get a line when there was more than one.
+func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
+	p := a.PaintOut
+	state := output.Escape(s.State())
+	switch state {
+	case "ok":
+		state = p.Good(state)
+	case "failed":
+		state = p.Bad(state)
+	default:
+		state = p.Warn(state)
+	}
+	b.Printf("%s%s %s %s  %s", indent, s.Path, s.Type, p.Strong(output.Escape(s.Name)), state)
+	if s.Skipped != "" {
+		b.Printf(" by %s", s.Skipped)
+	}
+	if s.Condition != "" {
+		b.Printf("  %s", p.Dim("condition was "+output.Clip(s.Condition, 60)))
+	}
+	if s.Ended && s.Skipped != "condition" {
+		b.Printf("  %s", output.Duration(output.Millis(s.Millis)))
+	}
+	b.Add("\n")
+	if s.Error != nil {
+		b.Printf("%s    %s\n", indent, p.Bad(output.Clip(s.Error.Message, 200)))
+	}
+	for _, t := range s.Attempts {
+		inner := indent + "    "
+		if len(s.Attempts) > 1 {
+			b.Printf("%s  attempt %d  %s", indent, t.Number, output.Duration(output.Millis(t.Millis)))
+			if t.Error != nil && !t.RetryAt.IsZero() {
+				b.Printf("  %s  %s", p.Warn(output.Escape(t.Category)), output.Clip(t.Error.Message, 120))
+			}
+			b.Add("\n")
+		}
+		if len(t.Unknown) > 0 {
+			b.Printf("%s%s\n", inner, p.Warn("names without a value: "+output.Escape(strings.Join(t.Unknown, ", "))))
+		}
+		if a.Flags.Verbose && len(t.Fields) > 0 {
+			b.Printf("%s%s %s\n", inner, p.Dim("fields"), output.ClipJSON(t.Fields, 1000))
+		}
+		for _, c := range t.Calls {
+			a.traceCall(b, c, inner)
+		}
+		for _, nested := range t.Steps {
+			a.traceStep(b, nested, inner)
+		}
+	}
+	if a.Flags.Verbose && len(s.Output) > 0 {
+		b.Printf("%s    %s %s\n", indent, p.Dim("output"), output.ClipJSON(s.Output, 1000))
+	}
+}
+
+// traceCall draws a host call. What it asked and got may be long and private, so it
+// takes -v.
+func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
+	p := a.PaintOut
+	name := strings.TrimPrefix(c.Function, "sentinel_")
+	b.Printf("%s%s", indent, p.Dim(termtext.Sprintf("!%d %s", c.Number, name)))
+	if c.Label != "" {
+		b.Printf(" %s", c.Label)
+	}
+	switch {
+	case !c.Ended:
+		b.Printf("  %s", p.Warn("open"))
+	case c.Millis > 0:
+		b.Printf("  %s", p.Dim(output.Duration(output.Millis(c.Millis))))
+	}
+	if c.Usage != nil {
+		if s := output.Spent(*c.Usage); s != "" {
+			b.Printf("  %s", s)
+		}
+	}
+	if c.Child != "" {
+		b.Printf("  run %s", c.Child)
+	}
+	if c.Decided != "" {
+		b.Printf("  %s", p.Warn("cut off by a crash, decided: "+output.Escape(c.Decided)))
+	}
+	if c.Error != nil {
+		b.Printf("  %s", p.Bad(output.Clip(c.Error.Message, 160)))
+	}
+	if c.Function == abi.FuncEval {
+		if text := evaluated(c.Result); text != "" {
+			b.Printf("  %s", p.Dim(text))
+		}
+	}
+	b.Add("\n")
+	if a.Flags.Verbose {
+		b.Printf("%s   %s %s\n", indent, p.Dim("asked"), output.ClipJSON(c.Request, 1000))
+		if len(c.Result) > 0 {
+			b.Printf("%s   %s %s\n", indent, p.Dim("got"), output.ClipJSON(c.Result, 1000))
+		}
+	}
+}
+
+// evaluated says what an expression gave and whether that is true: what a text such
+// as "false" came to is seen only beside its truth.
+func evaluated(result json.RawMessage) termtext.Text {
+	var v struct {
+		Value  json.RawMessage `json:"value"`
+		Truthy bool            `json:"truthy"`
+	}
+	if len(result) == 0 || json.Unmarshal(result, &v) != nil {
+		return ""
+	}
+	value := termtext.Text("undefined")
+	if v.Value != nil {
+		value = output.ClipJSON(v.Value, 60)
+	}
+	return termtext.Sprintf("%s is %t", value, v.Truthy)
+}

@@ -1,0 +1,267 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/control"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/host/ops/doctor"
+	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
+	"github.com/sentinel-runtime/sentinel/host/redact"
+	"github.com/sentinel-runtime/sentinel/host/secret"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// doctorCommand examines what a host depends on. It opens no store, so it works
+// where other verbs do not: beside a server, and on a damaged store.
+func (a verbs) doctorCommand() *cobra.Command {
+	var only []string
+	c := &cobra.Command{
+		Use: "doctor [DIR]", Short: "Examine what a host depends on, and say how to mend it",
+		Long: "Looks at the state folder, the store, the machine, the programs that steps use, the\n" +
+			"configuration, the models and, if one runs, the server. It changes nothing. The exit code\n" +
+			"is 1 if something has to be mended; a warning is not.",
+		Example: "  sentinel doctor\n  sentinel doctor --only server   # is it well? for health checks of containers",
+		Args:    app.RangeArgs(0, 1, "DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			// The same folder that serve would be given.
+			if len(args) > 0 {
+				a.ServedDir = app.ProjectDir(a.Path(args[0]))
+			}
+			checks := doctor.Run(cmd.Context(), a.examine(cmd.Context(), only))
+			// A health check with a misspelt name must not pass.
+			if len(checks) == 0 {
+				return app.NewUsageError("doctor: there is no check "+strings.Join(only, ", "), "sentinel doctor shows them all")
+			}
+			return a.showChecks(checks)
+		},
+	}
+	c.Flags().StringSliceVar(&only, "only", nil, "make only this check; repeatable")
+	return c
+}
+
+// examine says where the doctor looks.
+func (a verbs) examine(ctx context.Context, only []string) doctor.Options {
+	opt := doctor.Options{
+		State: a.State(), Plugins: a.Path(a.Flags.Plugins), Cache: a.CacheDir(), Only: only, Obeyed: a.obeyed(),
+		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets, Environment: a.probeEnvironment,
+	}
+	if settled, err := a.Settings(); err == nil { // else the check of the configuration reports it
+		opt.Trust = settled.Policy
+	}
+	// Every verb takes these without being told.
+	if own := filepath.Join(a.Dir(), "plugins"); opt.Plugins == "" && app.IsDir(own) {
+		opt.Plugins = own
+	}
+	// Without a server there is nothing to mend, unless somebody asks for it.
+	_, err := control.Owner(ctx, a.State())
+	if err == nil || len(only) > 0 || a.Env.Getenv(client.EnvURL) != "" {
+		opt.Server = a.probeServer
+	}
+	return opt
+}
+
+// obeyed are the files and folders that a host obeys, beside its state and plugins.
+func (a verbs) obeyed() []string {
+	list := []string{config.Path(a.Env.Getenv), a.Dir(), filepath.Join(a.Dir(), "recipes")}
+	for _, dir := range a.Folders() {
+		list = append(append(list, dir), a.DefinitionFiles(dir)...)
+	}
+	if settled, err := a.Settings(); err == nil { // else the check of the configuration reports it
+		for _, place := range settled.Secrets {
+			list = append(list, place.File)
+		}
+	}
+	return slices.DeleteFunc(list, func(path string) bool { // what is not there is not read
+		_, err := os.Stat(path)
+		return err != nil
+	})
+}
+
+// probeConfig reads the configuration as every verb does, so it finds what would
+// stop them.
+func (a verbs) probeConfig(context.Context) (string, error) {
+	l, err := a.Settings()
+	if err != nil {
+		return "", err
+	}
+	// No file is nothing wrong: most hosts have none.
+	if _, err := os.Stat(l.File); errors.Is(err, os.ErrNotExist) {
+		return "there is no file, so defaults hold", nil
+	}
+	return l.File + " is in order", nil
+}
+
+// probeModel looks for a model as a host would, but asks no server: that would
+// send a key somewhere, and take as long as it likes.
+func (a verbs) probeModel(context.Context) (string, error) {
+	l, err := a.Settings()
+	if err != nil {
+		// The check of the configuration says what; once is enough.
+		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
+	}
+	// Opening one reads settings and variables, no more.
+	m, err := llm.Open(llm.Config{Default: l.Models.Default, Auto: l.Models.Auto, Providers: l.Models.Providers, Models: l.Models.Known, Env: a.Env.Getenv})
+	if err != nil {
+		return "", err
+	}
+	defer m.Close()
+	named, _, isNamed := strings.Cut(l.Models.Default, "/")
+	var ready, needs []string
+	for _, p := range m.Providers() {
+		switch {
+		case p.Ready:
+			ready = append(ready, p.Name)
+		// Of several providers the one that was chosen is the one to mend.
+		case isNamed && p.Name == named:
+			return "", &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("the model %s is configured, and its provider is not ready", l.Models.Default),
+				Hint: "set " + p.Needs}
+		case p.Needs != "":
+			needs = append(needs, p.Needs)
+		}
+	}
+	// Many sentinels need none: builds, checks, schedules.
+	if len(ready) == 0 {
+		return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: "no model is configured, so steps that need one fail; all others work",
+			Hint: "set one of: " + strings.Join(needs, "; ")})
+	}
+	return "ready: " + strings.Join(ready, ", "), nil
+}
+
+// probeSecrets looks for the value of every secret that the configuration has or
+// a plugin was granted. It says names alone.
+func (a verbs) probeSecrets(context.Context) (string, error) {
+	l, err := a.Settings()
+	if err != nil {
+		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
+	}
+	source := secret.New(secret.Options{Places: l.Secrets, Getenv: a.Env.Getenv, Redactor: new(redact.Redactor)})
+	granted, err := a.grantedSecrets(l)
+	if err != nil {
+		return "", doctor.Minor(err)
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(append(source.Configured(), granted...))))
+	if len(names) == 0 {
+		return "none is configured, and no plugin was granted one", nil
+	}
+	var bad, hints []string
+	for _, name := range names {
+		if _, err := source.Value(name); err != nil {
+			bad = append(bad, err.Error())
+			if e := abi.As(err); e != nil && !slices.Contains(hints, e.Hint) {
+				hints = append(hints, e.Hint)
+			}
+		}
+	}
+	if len(bad) > 0 {
+		// Only what carries one of them fails.
+		return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: strings.Join(bad, "; "), Hint: strings.Join(hints, "; ")})
+	}
+	return strings.Join(names, ", ") + " can be used", nil
+}
+
+// probeEnvironment reports whether steps could read this process's environment.
+func (a verbs) probeEnvironment(context.Context) (string, error) {
+	if a.Env.Exposed != nil {
+		return "", doctor.Minor(fmt.Errorf("other processes of this user can read the variables of the host: %w", a.Env.Exposed))
+	}
+	return "other processes cannot read the variables of the host", nil
+}
+
+// grantedSecrets returns the names of the secrets that plugins of this project may
+// send.
+func (a verbs) grantedSecrets(l *config.Loaded) ([]string, error) {
+	grants := host.Grants(a.Dir(), l, a.Env.Getenv, slog.New(slog.DiscardHandler))
+	plugins, err := grants.Names()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, plugin := range plugins {
+		entry, seal, err := grants.Entry(plugin)
+		if err != nil {
+			return nil, err
+		}
+		// What does not count carries nothing, and plugin list says so.
+		if (seal == grant.Good || l.Plugins.TrustGrants) && !entry.Denied {
+			names = slices.AppendSeq(names, maps.Keys(entry.Grant.Secrets))
+		}
+	}
+	return names, nil
+}
+
+// probeServer asks the server how it is.
+func (a verbs) probeServer(ctx context.Context) (string, error) {
+	c, named, err := client.FromEnv(a.Env.Getenv)
+	if err != nil {
+		return "", err
+	}
+	// In the order in which all verbs look for one: the environment, unless a
+	// store is named, then the socket.
+	if named && a.Flags.State == "" {
+		defer c.Close()
+		word, err := c.Health(ctx)
+		return fmt.Sprintf("the server at %s is %s", c.URL(), word), err
+	}
+	// The socket answers also where no port is open.
+	info, err := control.Owner(ctx, a.State())
+	if err != nil {
+		return "", &abi.Error{Code: abi.Unavailable, Message: "no server answers for " + a.State(), Hint: "start one with sentinel serve"}
+	}
+	// A run in the foreground: it answers, and will end by itself.
+	if !info.Serves {
+		return fmt.Sprintf("process %d has the store and is no server", info.PID), nil
+	}
+	local := client.Local(a.State())
+	defer local.Close()
+	word, err := local.Health(ctx)
+	return fmt.Sprintf("process %d serves since %s and is %s", info.PID, output.Ago(a.Env.Now(), info.Started), word), err
+}
+
+// showChecks writes what was found. What is to be done stands below the finding
+// that it mends.
+func (a verbs) showChecks(checks []doctor.Check) error {
+	worst := doctor.Worst(checks)
+	if a.Flags.Output != output.FormatTable {
+		if err := a.WriteJSON(map[string]any{"status": worst, "checks": checks}); err != nil {
+			return err
+		}
+	} else {
+		// Names have blanks, so columns are set here and not by tabs.
+		width := 0
+		for _, c := range checks {
+			width = max(width, len(c.Name))
+		}
+		for _, c := range checks {
+			paint := map[doctor.Status]func(termtext.Text) termtext.Text{doctor.OK: a.PaintOut.Good, doctor.Warn: a.PaintOut.Warn, doctor.Fail: a.PaintOut.Bad}[c.Status]
+			err := a.Out.Printf("%s  %-*s  %s\n", paint(termtext.Sprintf("%-4s", c.Status)), width, c.Name, app.Block(c.Detail))
+			if err == nil && c.Fix != "" {
+				err = a.Out.Printf("      %-*s  %s %s\n", width, "", a.PaintOut.Dim("mend:"), app.Block(c.Fix))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	// Everything has been said; a warning works today and ends with 0.
+	if worst == doctor.Fail {
+		return app.ExitError(app.ExitFailed)
+	}
+	return nil
+}

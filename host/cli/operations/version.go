@@ -1,0 +1,99 @@
+package operations
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// versionCommand names what a report of a fault needs: the release, the plugin ABI,
+// and what the program was built with and for.
+func (a verbs) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the version, and with -v what it was built from", Args: app.ExactArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			built := buildSettings()
+			if a.Flags.Output != output.FormatTable {
+				about := map[string]any{
+					"version": a.Env.Version, "abi": abi.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+				}
+				for _, s := range built {
+					about[s.name] = s.value
+				}
+				return a.WriteJSON(about)
+			}
+			err := a.Out.Printf("sentinel %s  plugin ABI %v  %s  %s/%s\n", a.Env.Version, abi.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			if !a.Flags.Verbose || err != nil {
+				return err
+			}
+			var rows []output.Row
+			for _, s := range built {
+				rows = append(rows, output.Row{a.PaintOut.Dim(output.Escape(s.name)), output.Escape(s.value)})
+			}
+			return a.Table(rows)
+		},
+	}
+}
+
+// A buildSetting is one thing that the Go tool noted when it built the program.
+type buildSetting struct{ name, value string }
+
+// buildSettings are those that explain why two programs of one release differ.
+func buildSettings() []buildSetting {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	var out []buildSetting
+	for _, s := range info.Settings {
+		// All others are the same in every build of a release.
+		name := map[string]string{"vcs.revision": "revision", "vcs.time": "committed", "vcs.modified": "modified", "CGO_ENABLED": "cgo", "-tags": "tags"}[s.Key]
+		if name != "" && s.Value != "" {
+			out = append(out, buildSetting{name, s.Value})
+		}
+	}
+	return out
+}
+
+// benchCommand runs the measurements that the program was built with: [Main]
+// names them, so that a test can do with others.
+func (a verbs) benchCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "bench", Short: "Measure the engine on this machine", Args: app.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.Env.Bench == nil {
+				return &abi.Error{Code: abi.Unavailable, Message: "bench: this program was built without its measurements"}
+			}
+			return a.Env.Bench(cmd.Context(), a.Out.Stream(), a.Flags.Output)
+		},
+	}
+}
+
+// completionCommand stands in place of cobra's own, whose help does not speak as
+// the other verbs do.
+func (a verbs) completionCommand(root *cobra.Command) *cobra.Command {
+	shells := map[string]func() error{
+		"bash":       func() error { return root.GenBashCompletionV2(a.Out.Stream(), true) },
+		"zsh":        func() error { return root.GenZshCompletion(a.Out.Stream()) },
+		"fish":       func() error { return root.GenFishCompletion(a.Out.Stream(), true) },
+		"powershell": func() error { return root.GenPowerShellCompletionWithDesc(a.Out.Stream()) },
+	}
+	return &cobra.Command{
+		Use: "completion bash|zsh|fish|powershell", Short: "Write the completion script of a shell",
+		Example: "  source <(sentinel completion bash)",
+		Args:    app.ExactArgs("the shell"), ValidArgs: output.SortedKeys(shells),
+		RunE: func(_ *cobra.Command, args []string) error {
+			write, ok := shells[args[0]]
+			if !ok {
+				return app.NewUsageError(fmt.Sprintf("completion: %q is no shell we know", args[0]), "there are bash, zsh, fish and powershell")
+			}
+			return write()
+		},
+	}
+}

@@ -1,0 +1,8 @@
+package output
+
+// The output formats.
+const (
+	FormatTable = "table"
+	FormatJSON  = "json"
+	FormatJSONL = "jsonl"
+)

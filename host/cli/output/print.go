@@ -1,0 +1,60 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+)
+
+// A Printer writes to standard output or standard error. Verbs reach the two
+// streams through printers alone, which take [termtext.Text]: foreign text has
+// to be escaped before it can be printed.
+type Printer struct{ Writer io.Writer }
+
+func (p Printer) Write(text termtext.Text) error {
+	_, err := io.WriteString(p.Writer, string(text))
+	return err
+}
+
+// Printf formats and writes; it escapes arguments that are not Text.
+func (p Printer) Printf(format string, args ...any) error {
+	return p.Write(termtext.Sprintf(format, args...))
+}
+
+// JSON writes a JSON text spelled as [termtext.JSON] does.
+func (p Printer) JSON(text []byte) error {
+	_, err := p.Writer.Write(termtext.JSON(text))
+	return err
+}
+
+// Value writes v as JSON with a line feed; indent "" writes one line.
+func (p Printer) Value(v any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	return p.JSON(b.Bytes())
+}
+
+// Stream returns a writer for the output of another program or package: it
+// escapes control characters but line feeds and tabs.
+func (p Printer) Stream() io.Writer { return termtext.NewWriter(p.Writer) }
+
+// A Page collects text that is printed as one.
+type Page struct{ b strings.Builder }
+
+func (p *Page) Add(text termtext.Text) { p.b.WriteString(string(text)) }
+
+// Printf formats and adds; it escapes arguments that are not Text.
+func (p *Page) Printf(format string, args ...any) { p.Add(termtext.Sprintf(format, args...)) }
+
+func (p *Page) Text() termtext.Text { return termtext.Text(p.b.String()) }
+
+// Escape is foreign text as a part of one line.
+func Escape[S ~string](s S) termtext.Text { return termtext.Line(string(s)) }

@@ -1,0 +1,203 @@
+package output
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// ShortID is the end of a run's id: ids begin with the time, so their ends are
+// what tells runs of one moment apart.
+func ShortID(id sentinels.RunID) termtext.Text {
+	s := string(id)
+	return Escape(s[max(0, len(s)-8):])
+}
+
+// Clip returns foreign text escaped on one line of at most n characters. White
+// space of any length becomes one blank.
+func Clip[S ~string](s S, n int) termtext.Text {
+	return Cut(Escape(strings.Join(strings.Fields(string(s)), " ")), n)
+}
+
+// Cut shortens text without colours to n characters.
+func Cut(text termtext.Text, n int) termtext.Text {
+	if utf8.RuneCountInString(string(text)) <= n {
+		return text
+	}
+	r := []rune(text)
+	return termtext.Text(r[:max(0, n-1)]) + "…"
+}
+
+// ClipJSON is clip for a JSON value.
+func ClipJSON(value json.RawMessage, n int) termtext.Text {
+	return Clip(string(termtext.JSON(value)), n)
+}
+
+// JSONText is a JSON value escaped on one line.
+func JSONText(value json.RawMessage) termtext.Text { return Escape(string(termtext.JSON(value))) }
+
+// Duration is d as a person reads it: 0.4ms, 12ms, 1.2s, 3m05s, 2h07m.
+func Duration(d time.Duration) termtext.Text {
+	return termtext.Text(durationText(d))
+}
+
+func durationText(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 10*time.Millisecond:
+		return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 1, 64) + "ms"
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// Clock is d in whole seconds, for a line that changes once a second.
+func Clock(d time.Duration) termtext.Text {
+	if d < time.Minute {
+		return termtext.Sprintf("%ds", max(0, int(d.Seconds())))
+	}
+	return Duration(d)
+}
+
+// Millis is a time as JSON has it.
+func Millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// Ago is how long ago t was, in one unit.
+func Ago(now, t time.Time) termtext.Text {
+	switch d := now.Sub(t); {
+	case t.IsZero():
+		return "never"
+	case d < time.Minute:
+		return termtext.Sprintf("%ds ago", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return termtext.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return termtext.Sprintf("%dh ago", int(d.Hours()))
+	default:
+		return termtext.Sprintf("%dd ago", int(d.Hours()/24))
+	}
+}
+
+// Number is n in a cell of a table.
+func Number(n int) termtext.Text { return termtext.Text(strconv.Itoa(n)) }
+
+// Spent is what models cost, empty when there was no call.
+func Spent(u sentinels.Usage) termtext.Text {
+	if u.Calls == 0 && u.InputTokens+u.OutputTokens == 0 {
+		return ""
+	}
+	s := Grouped(u.InputTokens+u.OutputTokens) + " tokens"
+	if u.CostUSD > 0 {
+		s += termtext.Sprintf(" $%.4f", u.CostUSD)
+	}
+	return s
+}
+
+// Grouped writes a number with a comma every three digits.
+func Grouped(n int64) termtext.Text {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return termtext.Text(s)
+}
+
+// Plural counts things in words.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// Quote is s as a shell takes it back.
+func Quote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=+,@%", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// A Row is a line of a table. A cell may hold colours, which take no room.
+type Row []termtext.Text
+
+func Table(to Printer, rows []Row) error {
+	var widths []int
+	for _, r := range rows {
+		for i, cell := range r {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], Width(cell))
+		}
+	}
+	var lines Page
+	for _, r := range rows {
+		var b strings.Builder
+		for i, cell := range r {
+			b.WriteString(string(cell))
+			if i < len(r)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-Width(cell)+2))
+			}
+		}
+		lines.Add(termtext.Text(strings.TrimRight(b.String(), " ")) + "\n")
+	}
+	return to.Write(lines.Text())
+}
+
+// Width counts the characters of text that take room, colours aside.
+func Width(text termtext.Text) int {
+	n, escape := 0, false
+	for _, r := range text {
+		switch {
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r != 'm'
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// SortedKeys are the keys in order: output must not depend on the order of a map.
+func SortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Head is the first row of a table.
+func Head(p Palette, titles ...termtext.Text) Row {
+	for i := range titles {
+		titles[i] = p.Dim(titles[i])
+	}
+	return titles
+}
+
+// Status is a status in its colour.
+func Status(p Palette, s sentinels.Status) termtext.Text {
+	switch s {
+	case sentinels.StatusCompleted:
+		return p.Good(Escape(s))
+	case sentinels.StatusRunning, "idle":
+		return Escape(s)
+	case sentinels.StatusPaused, sentinels.StatusWaiting:
+		return p.Warn(Escape(s))
+	}
+	return p.Bad(Escape(s))
+}

@@ -1,0 +1,3 @@
+// Package plugins has the verbs below `sentinel plugin`: permissions, packages and
+// signatures, and the development of step plugins.
+package plugins

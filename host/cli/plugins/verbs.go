@@ -1,0 +1,16 @@
+package plugins
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+)
+
+// verbs are the commands of this package in one invocation.
+type verbs struct{ *app.App }
+
+// Commands returns the commands of this package.
+func Commands(a *app.App) []*cobra.Command {
+	v := verbs{a}
+	return app.InGroup(app.GroupMore, v.pluginCommand())
+}

@@ -1,0 +1,184 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/host/process"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// A prompt is a question on the terminal that is not answered yet. Methods of a
+// nil prompt do nothing.
+type prompt struct {
+	run      sentinels.RunID
+	decision runtime.PendingDecision
+	typed    <-chan string
+}
+
+// lines is nil while nothing is asked: a nil channel is never ready.
+func (p *prompt) lines() <-chan string {
+	if p == nil {
+		return nil
+	}
+	return p.typed
+}
+
+// statusChanged looks whether there is something new to ask, or the question on
+// the terminal was answered elsewhere.
+func (f *follower) statusChanged(ctx context.Context, run sentinels.RunID) {
+	if !f.app.CanAsk() {
+		return
+	}
+	if f.prompt != nil && f.prompt.run == run && !f.open(ctx, *f.prompt) {
+		f.app.Info("\nit was decided elsewhere")
+		f.endPrompt()
+	}
+	f.askNext(ctx)
+}
+
+// open reports whether a question still waits.
+func (f *follower) open(ctx context.Context, p prompt) bool {
+	var info runtime.RunInfo
+	err := f.session.Call(ctx, "sentinel/status", map[string]any{"run": p.run}, &info)
+	return err == nil && slices.ContainsFunc(info.Decisions, func(q runtime.PendingDecision) bool { return q.Call == p.decision.Call })
+}
+
+// askNext asks for the oldest pending decision, if none is on the terminal.
+func (f *follower) askNext(ctx context.Context) {
+	if f.prompt != nil {
+		return
+	}
+	runs, err := f.app.unfinished(ctx, f.session)
+	if err != nil {
+		return
+	}
+	var next *prompt
+	for _, r := range runs {
+		for _, q := range r.Decisions {
+			if r.Live && process.InTree(runs, r, f.id) && (next == nil || q.Since.Before(next.decision.Since)) {
+				next = &prompt{run: r.ID, decision: q}
+			}
+		}
+	}
+	if next == nil {
+		return
+	}
+	next.typed = f.app.TypedLines()
+	f.prompt = next
+	f.view.hold(true)
+	f.app.question(*next)
+}
+
+// question writes a prompt below what has scrolled by. What a call in doubt may be
+// taken for is said, since nobody knows these words by heart.
+func (a verbs) question(p prompt) {
+	words := map[string]termtext.Text{
+		"retry": "make the call again", "skip": "take it as done (JSON behind it is its result)", "fail": "take it as failed",
+		"approve": "", "reject": "",
+	}
+	if p.decision.Kind == runtime.DecisionQuarantine {
+		words = map[string]termtext.Text{"retry": "let the step execute again; write why behind it", "fail": "let the step fail"}
+	}
+	a.PrintErr("%s %s  %s\n", a.Paint.Strong("?"), app.Block(p.decision.Prompt), a.Paint.Dim(termtext.Sprintf("run %s call %s", output.ShortID(p.run), p.decision.Call)))
+	for _, c := range p.decision.Choices {
+		if w := words[c]; w != "" {
+			a.PrintErr("  %-7s %s\n", c, a.Paint.Dim(w))
+		}
+	}
+	a.PrintErr("%s: ", strings.Join(p.decision.Choices, " / "))
+}
+
+// endPrompt gives the terminal back to the view.
+func (f *follower) endPrompt() {
+	if f.prompt != nil {
+		f.prompt = nil
+		f.view.hold(false)
+	}
+}
+
+// answer takes a line that was typed. What stands behind the verdict is the
+// comment, or for skip the result if it is JSON.
+func (f *follower) answer(ctx context.Context, line string, ok bool) {
+	p := f.prompt
+	if !ok { // the terminal is gone: go on as if there had been none
+		f.app.StdinClosed = true
+		f.endPrompt()
+		return
+	}
+	d, err := decisionOf(line, p.decision)
+	if err == nil {
+		d.By = f.app.User()
+		err = sendDecision(ctx, f.session, p.run, d)
+	}
+	if err != nil {
+		f.app.Report(err)
+		if f.open(ctx, *p) {
+			f.app.question(*p)
+			return
+		}
+	}
+	f.endPrompt()
+	f.askNext(ctx)
+}
+
+// decisionOf reads an answer; the beginning of a choice is enough where it
+// leads to one.
+func decisionOf(line string, q runtime.PendingDecision) (runtime.Decision, error) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	rest = strings.TrimSpace(rest)
+	verdict, ok := choose(word, q.Choices)
+	if !ok {
+		return runtime.Decision{}, app.NewUsageError(fmt.Sprintf("%q is no answer", word), "the choices are "+strings.Join(q.Choices, ", "))
+	}
+	d := runtime.Decision{Call: q.Call, Verdict: verdict}
+	if verdict != "skip" || !json.Valid([]byte(rest)) {
+		d.Comment = rest
+		return d, nil
+	}
+	if err := strictjson.Check([]byte(rest), app.JSONLimits); err != nil {
+		return runtime.Decision{}, app.NewUsageError("result: "+err.Error(), "")
+	}
+	d.Result = json.RawMessage(rest)
+	return d, nil
+}
+
+// choose finds the one choice that word is, or begins.
+func choose(word string, choices []string) (string, bool) {
+	var fits []string
+	for _, c := range choices {
+		if c == word {
+			return c, true
+		}
+		if word != "" && strings.HasPrefix(c, strings.ToLower(word)) {
+			fits = append(fits, c)
+		}
+	}
+	if len(fits) != 1 {
+		return "", false
+	}
+	return fits[0], true
+}
+
+// sendDecision answers what a run waits for.
+func sendDecision(ctx context.Context, s *app.Session, id sentinels.RunID, d runtime.Decision) error {
+	params := map[string]any{"run": id, "verdict": d.Verdict, "by": d.By}
+	if d.Call != "" {
+		params["call"] = d.Call
+	}
+	if d.Comment != "" {
+		params["comment"] = d.Comment
+	}
+	if d.Result != nil {
+		params["result"] = d.Result
+	}
+	return s.Call(ctx, "sentinel/decide", params, nil)
+}

@@ -1,0 +1,238 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/process"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// settle is how long a run that waits for a person must be still before this
+// process ends: a branch beside the question may be about to go on.
+const settle = 300 * time.Millisecond
+
+// A view shows a run tree as it goes on.
+type view interface {
+	show(p runtime.Progress)
+	flush() bool // nothing more for now; true if it wants to be called once more soon
+	tick()       // a second has passed
+	hold(bool)   // a person is asked: draw nothing meanwhile
+	close()      // nothing more comes
+}
+
+// A follower shows a run until it has ended, or until only a person can help.
+type follower struct {
+	app     verbs
+	session *app.Session
+	watch   *runWatch
+	view    view
+	id      sentinels.RunID
+
+	busy   map[string]int // calls in progress that must not be interrupted, by position
+	early  early
+	halted bool        // some run of the tree waits or is paused, or was
+	notice chan string // a message of the goroutine that waits; capacity 1
+	prompt *prompt
+}
+
+// follow returns when the whole run tree has ended, or waits for a person. The end of
+// stop stops the tree; the end of ctx only ends following.
+func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel(nil)
+	defer f.endPrompt()
+	ended := make(chan outcome, 1)
+	failed := make(chan error, 2)
+	helpers.Go(func() {
+		if res, err := f.await(ctx); err != nil {
+			failed <- err
+		} else {
+			ended <- outcome{Result: res}
+		}
+	})
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	soon := time.NewTimer(redraw)
+	defer soon.Stop()
+	still := time.NewTimer(settle)
+	defer still.Stop()
+	interrupt := stop.Done()
+	for {
+		select {
+		case <-f.watch.progress.more:
+			if f.showAll(ctx) {
+				still.Reset(settle)
+			}
+			if f.view.flush() {
+				soon.Reset(redraw)
+			}
+		case <-soon.C:
+			f.view.flush()
+		case <-second.C:
+			f.view.tick()
+			still.Reset(settle)
+		case <-still.C:
+			if interrupt == nil {
+				break // it is being stopped
+			}
+			if out, stuck := f.stuck(ctx); stuck {
+				f.showAll(ctx)
+				return out, nil
+			}
+		case line, ok := <-f.prompt.lines():
+			f.answer(ctx, line, ok)
+		case text := <-f.notice:
+			f.message(text)
+		case <-f.watch.lost:
+			f.message(fmt.Sprintf("some progress of run %s is missing here; `sentinel logs` has it", output.ShortID(f.id)))
+		case <-interrupt:
+			interrupt = nil
+			f.endPrompt()
+			f.message(fmt.Sprintf("stopping run %s; once more ends at once", output.ShortID(f.id)))
+			helpers.Go(func() {
+				if err := f.stopAll(ctx); err != nil {
+					failed <- err
+				}
+			})
+		case out := <-ended:
+			f.showAll(ctx)
+			return out, nil
+		case err := <-failed:
+			f.showAll(ctx)
+			return outcome{}, err
+		}
+	}
+}
+
+// message prints a line between what the view shows.
+func (f *follower) message(text string) {
+	f.view.hold(true)
+	f.app.Info("%s", text)
+	f.view.hold(false)
+}
+
+// await waits for the run, then for the runs that this process still executes: children
+// that the run left, and runs that other processes started here. Runs in another
+// process continue there.
+func (f *follower) await(ctx context.Context) (runtime.Result, error) {
+	res, err := f.watch.wait(ctx)
+	if err != nil || f.session.Process == nil {
+		return res, err
+	}
+	defer f.watch.drain(ctx)
+	return res, f.session.Process.Finish(ctx, f.id, func(run sentinels.RunID) {
+		select {
+		case f.notice <- fmt.Sprintf("run %s, which another process started here, continues; Ctrl-C stops it", run):
+		default:
+		}
+	})
+}
+
+// stopAll stops the run tree, whose root may have ended before its children. If
+// nothing is left of it, it stops what other processes started here.
+func (f *follower) stopAll(ctx context.Context) error {
+	runs, err := f.app.unfinished(ctx, f.session)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	mine := false
+	for _, r := range slices.Backward(runs) { // the oldest first: a parent before its children
+		if !r.Live || !process.InTree(runs, r, f.id) {
+			continue
+		}
+		mine = true
+		err := f.session.Call(ctx, "sentinel/stop", map[string]any{"run": r.ID}, nil)
+		if code := abi.CodeOf(err); err != nil && code != abi.Conflict && code != abi.NotFound {
+			errs = append(errs, err)
+		}
+	}
+	if !mine && f.session.Process != nil {
+		errs = append(errs, f.session.Process.StopAll(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// showAll shows what came in. It reports whether any of it says that the run
+// goes on.
+func (f *follower) showAll(ctx context.Context) (moved bool) {
+	for _, p := range f.watch.progress.take() {
+		if p.Event != runtime.OnText && p.Event != runtime.OnLog {
+			moved = true
+		}
+		f.count(p)
+		for _, p := range f.early.order(p) {
+			if p.Root == f.id || p.Run == f.id {
+				f.view.show(p)
+			}
+		}
+		if p.Event == runtime.OnStatus {
+			f.halted = f.halted || p.Status != sentinels.StatusRunning
+			f.statusChanged(ctx, p.Run)
+		}
+	}
+	return moved
+}
+
+// count keeps the calls that are under way. One that only waits may be left,
+// for a resume waits on; one that works must not.
+func (f *follower) count(p runtime.Progress) {
+	switch p.Function {
+	case abi.FuncCommand, abi.FuncLLM, abi.FuncHTTP, abi.FuncWatch:
+	default:
+		return
+	}
+	key := strings.Join([]string{string(p.Run), p.Path, fmt.Sprint(p.Attempt), p.Function, p.Label}, "\x00")
+	switch p.Event {
+	case runtime.OnCallStart:
+		f.busy[key]++
+	case runtime.OnCallEnd:
+		if f.busy[key]--; f.busy[key] <= 0 {
+			delete(f.busy, key)
+		}
+	}
+}
+
+// stuck reports whether nothing but a person brings the run on.
+func (f *follower) stuck(ctx context.Context) (outcome, bool) {
+	if !f.halted || len(f.busy) > 0 || f.prompt != nil {
+		return outcome{}, false
+	}
+	runs, err := f.app.unfinished(ctx, f.session)
+	if err != nil {
+		return outcome{}, false // whatever it is, it comes again with the next look
+	}
+	out := outcome{}
+	for _, r := range runs {
+		if !r.Live || !process.InTree(runs, r, f.id) {
+			continue
+		}
+		if len(r.Decisions) > 0 || r.Status == sentinels.StatusPaused && r.Limit != "" {
+			out.open = append(out.open, r)
+		}
+		if r.ID == f.id {
+			out.Result = runtime.Result{Run: r.ID, Sentinel: r.Sentinel, Status: r.Status, Iterations: r.Iteration, Millis: r.Elapsed, Usage: r.Usage, Limit: r.Limit}
+		}
+	}
+	if len(out.open) == 0 {
+		return outcome{}, false
+	}
+	if out.Run == "" || out.Status == sentinels.StatusRunning {
+		// A run whose child waits, waits.
+		out.Run, out.Sentinel, out.Status = f.id, cmp.Or(out.Sentinel, out.open[0].Sentinel), sentinels.StatusWaiting
+	}
+	return out, true
+}

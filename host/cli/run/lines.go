@@ -1,0 +1,192 @@
+package run
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// lines puts what happened into lines for people; most happenings are none.
+type lines struct {
+	app   verbs
+	paint output.Palette
+	root  sentinels.RunID
+	head  bool // the run's own line has been shown
+}
+
+// of returns the lines that p is worth, without line ends. The first are
+// preceded by the run's own: what a run tells at once may overtake its start,
+// and one that is taken up has no start.
+func (l *lines) of(p runtime.Progress) []termtext.Text {
+	out := l.worth(p)
+	if !l.head && (len(out) > 0 || p.Event == runtime.OnRunStart) {
+		l.head = true
+		out = append([]termtext.Text{l.paint.Strong(output.Escape(p.Sentinel)) + l.paint.Dim("  run "+output.Escape(l.root))}, out...)
+	}
+	return out
+}
+
+// worth is what p is worth by itself. The start of a step is nothing: its end says
+// the same and how it went.
+func (l *lines) worth(p runtime.Progress) []termtext.Text {
+	paint := l.paint
+	who := l.who(p)
+	switch p.Event {
+	case runtime.OnRunStart:
+		if p.Run != l.root {
+			return []termtext.Text{who + paint.Dim("started as run "+output.Escape(p.Run))}
+		}
+	case runtime.OnRunEnd:
+		if p.Run != l.root {
+			return l.failure(who+output.Status(paint, p.Status), p)
+		}
+	case runtime.OnStepEnd:
+		return l.step(who, p)
+	case runtime.OnRetry:
+		line := termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.Warn(termtext.Sprintf("attempt %d failed", p.Attempt)))
+		if wait := p.RetryAt.Sub(p.Time); wait > 0 {
+			line += paint.Dim(", next in " + output.Duration(wait))
+		}
+		return l.failure(line, p)
+	case runtime.OnStatus:
+		return l.statusLine(who, p)
+	case runtime.OnLog:
+		switch p.Level {
+		case "debug", "trace":
+			if !l.app.Flags.Verbose {
+				return nil
+			}
+		}
+		return indented(termtext.Sprintf("%s%s  %s: ", who, l.stepName(p), p.Level), p.Message)
+	case runtime.OnCallEnd:
+		if p.ByModel {
+			return l.failure(termtext.Sprintf("    %s %s %s  %s", paint.Dim("model:"), p.Label, about(p.Params), paint.Dim(output.Duration(p.Duration))), p)
+		}
+		if l.app.Flags.Verbose {
+			return l.failure(termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.Dim(termtext.Sprintf("%s %s %s", strings.TrimPrefix(p.Function, "sentinel_"), p.Label, output.Duration(p.Duration)))), p)
+		}
+	}
+	return nil
+}
+
+// step is the line of a step that ended. One whose condition did not hold has no
+// time: it took none.
+func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
+	paint := l.paint
+	mark := paint.Good("ok")
+	switch {
+	case p.Skipped == "condition":
+		return []termtext.Text{termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.Dim("not needed"))}
+	case p.Skipped != "":
+		mark = paint.Warn("skipped")
+	case p.Error != nil:
+		mark = paint.Bad("failed")
+	}
+	line := termtext.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.Dim(output.Duration(p.Duration)))
+	if said := saying(p); said != "" {
+		line += "  " + paint.Dim(output.Clip(said, 72))
+	}
+	return l.failure(line, p)
+}
+
+// saying is the first line of what a step has to say, such as a model's reply or
+// the first error of a build that was watched.
+func saying(p runtime.Progress) string {
+	var out struct{ Text string }
+	if p.Error != nil || json.Unmarshal(p.Output, &out) != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(out.Text), "\n")
+	return first
+}
+
+// failure adds the error of p, if it has one, and its hint.
+func (l *lines) failure(line termtext.Text, p runtime.Progress) []termtext.Text {
+	out := []termtext.Text{line}
+	if p.Error != nil {
+		out = append(out, indented("    ", p.Error.Message)...)
+		if p.Error.Hint != "" {
+			out = append(out, "    "+l.paint.Dim("hint: "+output.Escape(p.Error.Hint)))
+		}
+	}
+	return out
+}
+
+// indented returns the lines of foreign text: the first behind head, the others
+// indented, so that none looks like a line of a run.
+func indented(head termtext.Text, message string) []termtext.Text {
+	var out []termtext.Text
+	for part := range strings.SplitSeq(string(termtext.Block(message, "    ")), "\n") {
+		out, head = append(out, head+termtext.Text(part)), ""
+	}
+	return out
+}
+
+// statusLine tells what a person may have to know; that a run goes on is seen.
+func (l *lines) statusLine(who termtext.Text, p runtime.Progress) []termtext.Text {
+	switch {
+	case p.Decision != nil && l.app.CanAsk():
+		return nil // it is asked below
+	case p.Decision != nil:
+		return indented(who+l.paint.Warn("waiting for a person")+"  ", p.Decision.Prompt)
+	case p.Status == sentinels.StatusPaused:
+		return indented(who+l.paint.Warn("paused")+"  ", p.Message)
+	}
+	return nil
+}
+
+// who is the beginning of a line: which pass, and of a child which one.
+func (l *lines) who(p runtime.Progress) termtext.Text {
+	var s termtext.Text
+	if p.Run != l.root {
+		s = output.Escape(p.Sentinel) + " " + output.ShortID(p.Run) + " "
+	}
+	if p.Iteration > 0 {
+		s += termtext.Sprintf("#%d ", p.Iteration)
+	}
+	return l.paint.Dim(s)
+}
+
+// stepName is the address of a step, its type and what its author calls it.
+func (l *lines) stepName(p runtime.Progress) termtext.Text {
+	s := termtext.Sprintf("%-3s %s", p.Address, p.Type)
+	switch {
+	case p.Step != "":
+		s += " " + l.paint.Strong(output.Clip(p.Step, 40))
+	case p.Label != "" && p.Event != runtime.OnStepStart:
+		s += " " + output.Clip(p.Label, 40)
+	}
+	return s
+}
+
+// plainView writes lines as they come, for files, pipes and CI.
+type plainView struct{ lines }
+
+func (v *plainView) show(p runtime.Progress) {
+	for _, s := range v.of(p) {
+		v.app.PrintErr("%s\n", s)
+	}
+}
+
+func (v *plainView) flush() bool { return false }
+func (v *plainView) tick()       {}
+func (v *plainView) hold(bool)   {}
+func (v *plainView) close()      {}
+
+// about is the parameter that says best what a call is about, for one line.
+func about(params json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(params, &fields) != nil {
+		return ""
+	}
+	for _, name := range []string{"path", "pattern", "query", "command", "operation", "room", "collection", "name"} {
+		if s, ok := fields[name].(string); ok {
+			return s
+		}
+	}
+	return ""
+}

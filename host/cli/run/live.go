@@ -1,0 +1,185 @@
+package run
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// redraw bounds how often the status line is drawn.
+const redraw = 80 * time.Millisecond
+
+// clearLine takes the status line away and leaves the cursor at its beginning.
+const clearLine = "\r\x1b[2K"
+
+// liveView keeps one line at the bottom of a terminal up to date and lets the
+// lines of what has ended scroll by above it.
+type liveView struct {
+	lines
+	began     time.Time
+	iteration int
+	open      []runtime.Progress // steps under way, in the order of their start
+	call      runtime.Progress   // the newest call under way
+	text      string             // the end of what a model is saying
+	usage     sentinels.Usage
+	paused    bool
+
+	held    bool // a question is on the terminal
+	waiting []termtext.Text
+	drawn   bool
+	stale   bool // the line is not what it should be
+	last    time.Time
+}
+
+func newLiveView(a verbs, id sentinels.RunID) *liveView {
+	return &liveView{lines: lines{app: a, paint: a.Paint, root: id}, began: a.Env.Now()}
+}
+
+// show writes the lines that p is worth above the status line, and leaves the
+// status line itself to flush: many events come at once.
+func (v *liveView) show(p runtime.Progress) {
+	v.note(p)
+	more := v.of(p)
+	if v.held {
+		v.waiting = append(v.waiting, more...)
+		return
+	}
+	if len(more) > 0 {
+		v.clear()
+		v.app.PrintErr("%s\n", termtext.Join(more, "\n"))
+	}
+	v.stale = true
+}
+
+// flush draws the line, unless it was drawn a moment ago. It reports whether it
+// still has to be.
+func (v *liveView) flush() bool {
+	if v.held || !v.stale {
+		return false
+	}
+	if v.drawn && v.app.Env.Now().Sub(v.last) < redraw {
+		return true
+	}
+	v.draw()
+	return false
+}
+
+// note takes in what the status line tells.
+func (v *liveView) note(p runtime.Progress) {
+	switch p.Event {
+	case runtime.OnIterationStart:
+		if p.Run == v.root {
+			v.iteration = p.Iteration
+		}
+	case runtime.OnStepStart:
+		v.drop(p)
+		v.open = append(v.open, p)
+	case runtime.OnStepEnd:
+		v.drop(p)
+		v.text = ""
+	case runtime.OnCallStart:
+		v.call, v.text = p, ""
+	case runtime.OnCallEnd:
+		if v.call.Run == p.Run && v.call.Path == p.Path && v.call.Function == p.Function {
+			v.call, v.text = runtime.Progress{}, ""
+		}
+		if p.Usage != nil {
+			v.usage.Add(*p.Usage)
+		}
+	case runtime.OnText:
+		v.text += p.Message
+		if n := len(v.text) - 400; n > 0 {
+			v.text = strings.ToValidUTF8(v.text[n:], "") // the cut may be inside a character
+		}
+	case runtime.OnStatus:
+		if p.Run == v.root {
+			v.paused = p.Status == sentinels.StatusPaused
+		}
+	}
+}
+
+// drop takes a step out of those under way; a new attempt puts it in again.
+func (v *liveView) drop(p runtime.Progress) {
+	for i, s := range v.open {
+		if s.Run == p.Run && s.Path == p.Path {
+			v.open = append(v.open[:i], v.open[i+1:]...)
+			return
+		}
+	}
+}
+
+// tick draws the line anew, for its clock.
+func (v *liveView) tick() {
+	if !v.held {
+		v.draw()
+	}
+}
+
+// hold keeps everything back while a person is asked: a line that scrolls by would
+// tear what they type.
+func (v *liveView) hold(on bool) {
+	v.clear()
+	v.held = on
+	if !on {
+		for _, s := range v.waiting {
+			v.app.PrintErr("%s\n", s)
+		}
+		v.waiting = nil
+		v.draw()
+	}
+}
+
+// close leaves the terminal as if there had been no line.
+func (v *liveView) close() {
+	v.clear()
+	v.held = true
+}
+
+// clear takes the line away, if it is there.
+func (v *liveView) clear() {
+	if v.drawn {
+		v.app.PrintErr(clearLine)
+		v.drawn = false
+	}
+}
+
+// draw writes the status line. It is cut to the terminal's width: a line that
+// wraps could not be taken away again.
+func (v *liveView) draw() {
+	v.last, v.stale = v.app.Env.Now(), false
+	parts := []termtext.Text{}
+	if v.iteration > 0 {
+		parts = append(parts, termtext.Sprintf("iteration %d", v.iteration))
+	}
+	if n := len(v.open); n > 0 {
+		s := v.open[n-1]
+		name := string(s.Type)
+		if s.Step != "" {
+			name = s.Step
+		}
+		parts = append(parts, output.Escape(s.Address+" "+name))
+	}
+	if v.call.Label != "" {
+		parts = append(parts, output.Escape(v.call.Label))
+	}
+	if v.paused {
+		parts = append(parts, "paused")
+	}
+	parts = append(parts, output.Clock(v.app.Env.Now().Sub(v.began)))
+	if s := output.Spent(v.usage); s != "" {
+		parts = append(parts, s)
+	}
+	line := termtext.Join(parts, " · ")
+	width := max(10, v.app.Env.Width()-1)
+	if room := width - len([]rune(line)) - 3; v.text != "" && room > 20 {
+		text := []rune(output.Clip(v.text, math.MaxInt))
+		line += " · " + termtext.Text(text[max(0, len(text)-room):])
+	}
+	v.app.PrintErr("%s", clearLine+v.app.Paint.Dim(output.Cut(line, width)))
+	v.drawn = true
+}

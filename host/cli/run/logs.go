@@ -1,0 +1,201 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// logsCommand shows the log of a run: the progress that was reported. The journal, which
+// trace shows, is the truth.
+func (a verbs) logsCommand() *cobra.Command {
+	var follow bool
+	var limit int
+	c := &cobra.Command{
+		Use: "logs RUN|NAME", Short: "Show the log of a run, as `run` showed it live",
+		Args: app.ExactArgs("RUN or NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 0 {
+				return app.NewUsageError(fmt.Sprintf("--limit %d is below 0", limit), "")
+			}
+			return a.logs(cmd.Context(), args[0], follow, limit)
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "continue until the run ends")
+	c.Flags().IntVar(&limit, "limit", 0, "only the newest so many events (default: all)")
+	return c
+}
+
+// logs shows the log of a run and, with follow, its progress until it ends. limit is
+// how many entries of the log are shown, 0 for all.
+func (a verbs) logs(ctx context.Context, word string, follow bool, limit int) (err error) {
+	s, err := a.Connect(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer a.CloseSession(s, &err)
+	info, err := a.FindRun(ctx, s, word, true)
+	if err != nil {
+		return err
+	}
+	follow = follow && info.Live && !info.Status.Final()
+	cursor := ""
+	if follow { // before the log is read, so that no progress is missed
+		if cursor, err = s.Cursor(ctx); err != nil {
+			return err
+		}
+	}
+	events, err := readLog(ctx, s, info.ID, limit)
+	if err != nil {
+		return err
+	}
+	if len(events) == 0 && !follow {
+		return app.NotFound("", "run %s has no log", info.ID)
+	}
+	l := &logFollower{app: a, session: s, run: info, show: a.logShower(info.ID), shown: map[string]int{}}
+	for _, e := range events {
+		if err := l.show(e); err != nil {
+			return err
+		}
+		l.shown[fingerprint(e.Progress)]++
+		if e.Event == runtime.OnRunEnd && e.Run == info.ID {
+			return nil
+		}
+	}
+	if !follow {
+		return nil
+	}
+	return l.follow(ctx, cursor)
+}
+
+// readLog returns the newest entries of a run's log, limit 0 for all of them.
+func readLog(ctx context.Context, s *app.Session, id sentinels.RunID, limit int) (events []loggedEvent, err error) {
+	for line, err := range s.Logs(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if e, ok := readEvent(bytes.TrimSpace(line)); ok {
+			events = append(events, e)
+		}
+		if limit > 0 && len(events) > 2*limit { // the older part of a long log is not kept
+			events = append(events[:0], events[len(events)-limit:]...)
+		}
+	}
+	if limit > 0 && len(events) > limit {
+		events = events[len(events)-limit:]
+	}
+	return events, nil
+}
+
+// A logFollower shows the progress of a run that comes after its log was read.
+type logFollower struct {
+	app     verbs
+	session *app.Session
+	run     runtime.RunInfo
+	show    func(loggedEvent) error
+	// shown counts the entries that were shown from the log, by fingerprint: two may be
+	// the same to the last digit of their time. The feed repeats those that were written
+	// between the cursor and the end of the log.
+	shown map[string]int
+}
+
+func (l *logFollower) follow(ctx context.Context, cursor string) error {
+	opt := l.session.WatchOptions(cursor, "run:"+string(l.run.ID))
+	err := l.session.Watch(ctx, opt, func(m client.Message) error { return l.take(ctx, m) })
+	switch {
+	case errors.Is(err, errRunEnded):
+		return nil
+	case abi.CodeOf(err) == abi.Unavailable && !l.session.Serves():
+		l.app.Info("the process that executed the run has ended")
+		return nil
+	}
+	return err
+}
+
+func (l *logFollower) take(ctx context.Context, m client.Message) error {
+	if m.Gap != nil {
+		return l.gap(ctx)
+	}
+	e, ok := readEvent(m.Event)
+	if !ok || e.Event == runtime.OnText { // the log has no pieces of text either
+		return nil
+	}
+	if key := fingerprint(e.Progress); l.shown[key] > 0 {
+		l.shown[key]--
+		return nil
+	}
+	if err := l.show(e); err != nil {
+		return err
+	}
+	if e.Event == runtime.OnRunEnd && e.Run == l.run.ID {
+		return errRunEnded
+	}
+	return nil
+}
+
+// gap reports that progress is missing. The end of the run may be among it.
+func (l *logFollower) gap(ctx context.Context) error {
+	l.app.Warn(fmt.Sprintf("some progress of run %s is missing here; `sentinel logs` has it", l.run.ID))
+	var now runtime.RunInfo
+	if err := l.session.Call(ctx, "sentinel/status", map[string]any{"run": l.run.ID}, &now); err == nil && now.Status.Final() {
+		return errRunEnded
+	}
+	return nil
+}
+
+// fingerprint is the same for an entry of the log and for the same progress in the
+// feed, which differ in bytes.
+func fingerprint(p runtime.Progress) string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return "" // it was decoded from JSON
+	}
+	return string(text)
+}
+
+// logShower shows events in the form that was asked for, on standard output.
+func (a verbs) logShower(id sentinels.RunID) func(loggedEvent) error {
+	if a.Flags.Output != output.FormatTable {
+		return func(e loggedEvent) error {
+			return a.Out.JSON(append(e.raw, '\n'))
+		}
+	}
+	l := lines{app: a, paint: a.PaintOut, root: id}
+	at := func(e loggedEvent) termtext.Text {
+		return a.PaintOut.Dim(output.Escape(e.Time.Local().Format("15:04:05.000")))
+	}
+	return func(e loggedEvent) error {
+		for _, s := range l.of(e.Progress) {
+			if err := a.Out.Printf("%s %s\n", at(e), s); err != nil {
+				return err
+			}
+		}
+		if e.Event == runtime.OnRunEnd && e.Run == id {
+			return a.Out.Printf("%s %s\n", at(e), output.Status(a.PaintOut, e.Status))
+		}
+		return nil
+	}
+}
+
+type loggedEvent struct {
+	runtime.Progress
+	raw []byte
+}
+
+// readEvent decodes a line of a log; ok is false for one that a crash damaged.
+func readEvent(line []byte) (e loggedEvent, ok bool) {
+	p, err := readProgress(line)
+	return loggedEvent{p, line}, err == nil && p.Event != ""
+}

@@ -1,0 +1,111 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/runtime"
+)
+
+// An outcome is how following a run ended: its result, or what is known of a
+// run that a person has to bring on.
+type outcome struct {
+	runtime.Result
+	open   []runtime.RunInfo // what waits, the run itself or children of it
+	served bool              // a server carries it out, and goes on with it by itself
+}
+
+// resultLine is the last line of "-o jsonl" and all of "-o json".
+type resultLine struct {
+	runtime.Result
+	Waiting []app.Pending `json:"waiting,omitempty"` // with status waiting or paused
+}
+
+// showOutcome ends the talk about a run.
+func (a verbs) showOutcome(out outcome) error {
+	list := a.PendingActions(out.open)
+	line := resultLine{out.Result, list}
+	if line.Variables == nil {
+		line.Variables = map[string]json.RawMessage{}
+	}
+	if a.Flags.Output != output.FormatTable {
+		if err := a.WriteJSON(line); err != nil {
+			return err
+		}
+	} else if err := a.resultTable(out.Result); err != nil {
+		return err
+	}
+	for _, w := range list {
+		a.ErrorMessage(fmt.Sprintf("run %s waits for a person: %s", w.Run, w.Prompt), w.Type)
+	}
+	if !out.served && slices.ContainsFunc(list, func(w app.Pending) bool { return w.Call != "" }) {
+		a.Info("then go on with `sentinel run%s --resume %s`", a.SameStore(), out.Run)
+	}
+	if len(list) == 0 && out.Error != nil {
+		where := ""
+		if out.Step != "" {
+			where = fmt.Sprintf("step %s: ", out.Step)
+		}
+		a.ErrorMessage(where+out.Error.Message, out.Error.Hint)
+	}
+	return nil
+}
+
+// resultTable writes a result for people.
+func (a verbs) resultTable(r runtime.Result) error {
+	p := a.PaintOut
+	parts := []termtext.Text{p.Strong(output.Status(p, r.Status)), output.Escape(r.Sentinel), "run " + output.Escape(r.Run),
+		output.Escape(output.Plural(r.Iterations, "iteration", "iterations")), output.Duration(time.Duration(r.Millis) * time.Millisecond)}
+	if s := output.Spent(r.Usage); s != "" {
+		parts = append(parts, s)
+	}
+	if r.Limit != "" {
+		parts = append(parts, "limit "+output.Escape(r.Limit))
+	}
+	if err := a.Out.Printf("%s\n", termtext.Join(parts, "  ")); err != nil {
+		return err
+	}
+	width := 0
+	for name := range r.Variables {
+		width = max(width, output.Width(output.Escape(name)))
+	}
+	room := math.MaxInt // whoever reads from a pipe wants all of it
+	if a.Env.StdoutTerminal {
+		room = max(20, a.Env.Width()-width-4)
+	}
+	var rows []output.Row
+	for _, name := range output.SortedKeys(r.Variables) {
+		rows = append(rows, output.Row{"  " + p.Dim(output.Escape(name)), output.Cut(gist(r.Variables[name]), room)})
+	}
+	return a.Table(rows)
+}
+
+// gist is what a person wants to know of a value: the text of one that has a
+// text, such as a model's reply or a program's output, else its JSON. -o json
+// has all of it.
+func gist(value json.RawMessage) termtext.Text {
+	var text string
+	var fields struct{ Text, Output string }
+	switch {
+	case json.Unmarshal(value, &text) == nil:
+	case json.Unmarshal(value, &fields) == nil && fields.Text != "":
+		text = fields.Text
+	case fields.Output != "":
+		text = fields.Output
+	default:
+		return output.Escape(string(termtext.JSON(value)))
+	}
+	first, rest, more := strings.Cut(strings.TrimSpace(text), "\n")
+	first = strings.Join(strings.Fields(first), " ")
+	if more {
+		first += fmt.Sprintf("  (and %s)", output.Plural(strings.Count(rest, "\n")+1, "more line", "more lines"))
+	}
+	return output.Escape(first)
+}

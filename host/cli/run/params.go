@@ -1,0 +1,200 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// inputSchema is the part of a command's schema that concerns a command line.
+type inputSchema struct {
+	Properties map[string]property `json:"properties"`
+	Required   []string            `json:"required"`
+	Additional json.RawMessage     `json:"additionalProperties"`
+}
+
+type property struct {
+	Type json.RawMessage `json:"type"` // a name or a list of names
+}
+
+// types are the JSON types that a parameter may have; none is any.
+func (p property) types() []string {
+	var one string
+	if json.Unmarshal(p.Type, &one) == nil && one != "" {
+		return []string{one}
+	}
+	var many []string
+	_ = json.Unmarshal(p.Type, &many) // a schema without a type takes anything
+	return many
+}
+
+// params makes the parameters of a command from "--name=value", "--name value",
+// "--flag" for a boolean, and "--json".
+func (a verbs) params(c client.Command, args []string) (json.RawMessage, error) {
+	var schema inputSchema
+	if err := json.Unmarshal(c.Input, &schema); err != nil {
+		return nil, fmt.Errorf("read the schema of %q: %w", c.Name, err)
+	}
+	out := map[string]json.RawMessage{}
+	for i := 0; i < len(args); i++ {
+		name, ok := strings.CutPrefix(args[i], "--")
+		if !ok || name == "" {
+			return nil, app.NewUsageError(fmt.Sprintf("exec %s: %q is no --PARAMETER=VALUE", c.Name, args[i]), "flags of sentinel itself stand before the command: sentinel exec -o json "+c.Name)
+		}
+		name, text, valued := strings.Cut(name, "=")
+		p, known := schema.Properties[name]
+		if !known && name != "json" {
+			if err := schema.unknown(c.Name, name); err != nil {
+				return nil, err
+			}
+		}
+		if !valued {
+			next := i+1 < len(args) && !strings.HasPrefix(args[i+1], "--")
+			switch {
+			case slices.Contains(p.types(), "boolean") && !(next && (args[i+1] == "true" || args[i+1] == "false")):
+				text = "true"
+			case next:
+				i++
+				text = args[i]
+			default:
+				return nil, app.NewUsageError(fmt.Sprintf("exec %s: --%s has no value", c.Name, name), "")
+			}
+		}
+		if name == "json" && !known {
+			if err := a.allParams(text, out); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		value, err := p.value(text)
+		if err != nil {
+			return nil, app.NewUsageError(fmt.Sprintf("exec %s: --%s: %v", c.Name, name, err), "")
+		}
+		if old, twice := out[name]; twice {
+			return nil, app.NewUsageError(fmt.Sprintf("exec %s: --%s is given twice, %s and %s", c.Name, name, output.ClipJSON(old, 40), output.ClipJSON(value, 40)), "a list is JSON: --"+name+"='[...]'")
+		}
+		out[name] = value
+	}
+	return json.Marshal(out)
+}
+
+// allParams reads --json into out.
+func (a verbs) allParams(text string, out map[string]json.RawMessage) error {
+	raw, err := a.JSONFlag("--json", text)
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(raw, []byte("{")) {
+		return app.NewUsageError("--json is no object", "it holds all parameters by their names")
+	}
+	return json.Unmarshal(raw, &out)
+}
+
+// value reads what was typed for a parameter: a string where only a string will
+// do, else JSON where it is JSON.
+func (p property) value(text string) (json.RawMessage, error) {
+	types := p.types()
+	if slices.Contains(types, "string") {
+		if len(types) == 1 || !json.Valid([]byte(text)) {
+			return app.ValueOf(text, "string")
+		}
+	}
+	return app.ValueOf(text, "")
+}
+
+// unknown refuses a parameter that the schema does not allow.
+func (s inputSchema) unknown(command, name string) error {
+	if additional := strings.TrimSpace(string(s.Additional)); len(s.Properties) == 0 || additional != "" && additional != "false" && !strings.HasPrefix(additional, `{"not"`) {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(s.Properties))
+	e := &app.UsageError{Text: fmt.Sprintf("exec %s: unknown parameter %q", command, name), Hint: "its parameters are " + strings.Join(names, ", ")}
+	if near := sentinels.Suggest(name, names); len(near) > 0 {
+		e.Hint = fmt.Sprintf("did you mean --%s?", near[0])
+	}
+	return e
+}
+
+// execHelp shows a command, its parameters and the shape of its result, as its
+// schemas describe them.
+func (a verbs) execHelp(ctx context.Context, name string) (err error) {
+	s, err := a.Connect(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer a.CloseSession(s, &err)
+	c, err := a.command(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(c)
+	}
+	p := a.PaintOut
+	if err := a.Out.Printf("%s  %s\n%s\n\n", p.Strong(output.Escape(c.Name)), p.Dim(output.Escape(access(c.ReadOnly))), c.Summary); err != nil {
+		return err
+	}
+	params, err := a.memberRows(c.Input, "--")
+	if err != nil {
+		return fmt.Errorf("read parameters of %q: %w", c.Name, err)
+	}
+	if len(params) == 0 {
+		params = []output.Row{{"  no parameters"}}
+	}
+	if err := a.Table(params); err != nil {
+		return err
+	}
+	return a.resultHelp(c)
+}
+
+// resultHelp shows the shape of a command's result. A command of an MCP server
+// may declare none.
+func (a verbs) resultHelp(c client.Command) error {
+	if len(c.Output) == 0 {
+		return a.Out.Printf("\nresult: the command declares no schema\n")
+	}
+	rows, err := a.memberRows(c.Output, "")
+	if err != nil {
+		return fmt.Errorf("read result of %q: %w", c.Name, err)
+	}
+	if err := a.Out.Printf("\nresult:\n"); err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		rows = []output.Row{{"  any JSON value"}}
+	}
+	return a.Table(rows)
+}
+
+// memberRows lists the members of a schema. Those at the top have the prefix.
+func (a verbs) memberRows(schema json.RawMessage, prefix string) ([]output.Row, error) {
+	members, err := command.Members(schema)
+	if err != nil {
+		return nil, err
+	}
+	var rows []output.Row
+	for _, m := range members {
+		name, kind := m.Path, m.Type
+		if !strings.ContainsAny(name, ".[") {
+			name = prefix + name
+		}
+		if m.Required && prefix != "" {
+			kind += ", required"
+		}
+		if !m.Required && prefix == "" {
+			kind += ", optional"
+		}
+		rows = append(rows, output.Row{"  " + output.Escape(name), a.PaintOut.Dim(output.Escape(kind)), output.Escape(m.Text)})
+	}
+	return rows, nil
+}

@@ -1,0 +1,60 @@
+package run
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// startCommand is what the specification calls start. Without a process that stays,
+// nothing can go on in the background, and that is said.
+func (a verbs) startCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use: "start NAME|FILE", Short: "Start a run in the server",
+		Long: "If another process executes runs, this one starts there and the command returns at once.\n" +
+			"Otherwise it is executed here, as `sentinel run` does.",
+		Args: app.ExactArgs("NAME or FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return a.startInBackground(cmd.Context(), args[0], &f)
+		},
+	}
+	f.startFlags(c.Flags())
+	f.hostFlags(c.Flags())
+	return c
+}
+
+// startInBackground starts a run in another process and shows its state. Without such
+// a process the run is executed and followed here.
+func (a verbs) startInBackground(ctx context.Context, target string, f *runFlags) error {
+	start, err := a.starter(target, f)
+	if err != nil {
+		return err
+	}
+	return a.inRunProcess(ctx, f, func(s *app.Session) error {
+		if s.Process != nil {
+			a.Info("no process executes runs, so this one does, as `sentinel run` would")
+			out, err := a.follow(ctx, s, func() (sentinels.RunID, error) { return start(ctx, s) })
+			if err != nil {
+				return err
+			}
+			return a.ended(s, out)
+		}
+		id, err := start(ctx, s)
+		if err != nil {
+			return err
+		}
+		var info runtime.RunInfo
+		if err := s.Call(ctx, "sentinel/status", map[string]any{"run": id}, &info); err != nil {
+			return err
+		}
+		return a.ShowChanged(info)
+	})
+}
