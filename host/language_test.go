@@ -15,6 +15,7 @@ import (
 // plainFolders are held to the words of GLOSSARY.md: their files of [plainFiles],
 // tests among them. A pattern is one of [fits].
 var plainFolders = []string{
+	"host/cli", "host/cli/app", "host/cli/output", "host/cli/run",
 	"host/client",
 	"host/command",
 	"host/command/ai",
@@ -38,6 +39,7 @@ var plainFolders = []string{
 	"host/plugin/egress",
 	"host/plugin/files",
 	"host/plugin/hostcall",
+	"host/process",
 	"host/secret",
 	"host/serve",
 	"plugins", "plugins/**",

@@ -26,8 +26,7 @@ func Main(ctx context.Context, args ...string) int {
 		signal.Notify(interrupts, syscall.SIGHUP)
 	}
 	defer signal.Stop(interrupts)
-	// Whoever reads our output may go away, as head does, and must not take a run
-	// down. Ignoring the signal would do too, but processes of steps inherit that.
+	// A reader of our output may close it, as head does, which must not stop a run. Ignoring the signal would do too, but processes of steps inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	dir, err := os.Getwd()
 	if err != nil {

@@ -59,8 +59,8 @@ func TestWriteYourOwnStep(t *testing.T) {
 	}
 }
 
-// goCache is where the toolchain keeps what it compiled: a test with a home of
-// its own would compile the standard library anew.
+// goCache returns the build cache: a test with its own home folder would compile the
+// standard library again.
 func goCache(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE").Output()

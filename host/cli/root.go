@@ -18,7 +18,7 @@ import (
 )
 
 // rootCommand has the verbs in groups, in the order in which a newcomer needs them.
-// What cobra says of mistakes is said in our words, with a hint.
+// Errors of cobra get a hint.
 func rootCommand(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sentinel",
@@ -51,13 +51,13 @@ func rootCommand(a *app.App) *cobra.Command {
 		return app.NewUsageError(cmd.CommandPath()+": "+err.Error(), cmd.CommandPath()+" --help shows its flags")
 	})
 	f := root.PersistentFlags()
-	f.StringVarP(&a.Flags.Output, "output", "o", output.FormatTable, "form of what goes to standard output: table, json, jsonl")
+	f.StringVarP(&a.Flags.Output, "output", "o", output.FormatTable, "format of standard output: table, json, jsonl")
 	f.StringVar(&a.Flags.Workspace, "workspace", "", "folder that runs and commands work in (default: the current one)")
 	f.StringVar(&a.Flags.State, "state", "", "folder of the store (default: state in the nearest .sentinel folder upwards)")
 	f.StringVar(&a.Flags.Plugins, "plugins", "", "folder with further *.wasm step plugins")
-	f.StringArrayVar(&a.Flags.Trust, "trust", nil, "obey files at or below this path, whatever their owners and modes; repeatable (default: trust.paths)")
-	f.BoolVarP(&a.Flags.Verbose, "verbose", "v", false, "say more")
-	f.BoolVarP(&a.Flags.Quiet, "quiet", "q", false, "say only what went wrong")
+	f.StringArrayVar(&a.Flags.Trust, "trust", nil, "trust files at or below this path, whatever their owners and modes; repeatable (default: trust.paths)")
+	f.BoolVarP(&a.Flags.Verbose, "verbose", "v", false, "print more")
+	f.BoolVarP(&a.Flags.Quiet, "quiet", "q", false, "print only errors")
 	root.AddGroup(
 		&cobra.Group{ID: app.GroupWrite, Title: "Write:"},
 		&cobra.Group{ID: app.GroupRun, Title: "Run:"},
@@ -73,7 +73,7 @@ func rootCommand(a *app.App) *cobra.Command {
 	return root
 }
 
-// Run carries out one invocation and returns its exit code.
+// Run executes one invocation and returns its exit code.
 func Run(ctx context.Context, env app.Env) int {
 	env.SetDefaults()
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -8,8 +8,7 @@ import (
 // valueFlags are the global flags whose value may be an argument of its own.
 var valueFlags = []string{"-o", "--output", "--workspace", "--state", "--plugins"}
 
-// asExec lets a command be typed by its own name, as the specification writes
-// it: `sentinel sentinel/step/list --sentinelId=abc` is exec of that command. No
+// asExec accepts a command by its own name: `sentinel sentinel/step/list --sentinelId=abc` is exec of that command. No
 // verb has a slash in it, so nothing else can be meant.
 func asExec(args []string) []string {
 	for i := 0; i < len(args); i++ {

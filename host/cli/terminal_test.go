@@ -149,8 +149,8 @@ func testAskAtTerminal(t *testing.T, compiled string) {
 		t.Error("a prompt steered the terminal")
 	}
 	term.press("perhaps")
-	term.await(`"perhaps" is no answer`)
-	term.await(`is no answer(?s).*approve / reject: $`)
+	term.await(`invalid decision "perhaps"`)
+	term.await(`invalid decision(?s).*approve / reject: $`)
 	term.press("a looks fine")
 	term.await(`(?s)Second\?.*approve / reject: $`)
 	term.press("approve")

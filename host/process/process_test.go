@@ -207,7 +207,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// A second process is told that the store is locked, and leaves it as it is.
+// A second process gets ErrHeld and changes nothing.
 func TestLocked(t *testing.T) {
 	p := open(t, false)
 	second, err := process.Open(t.Context(), process.Options{Host: host.Options{Dir: p.Host().Dir(), Workspace: p.Host().Workspace(), Config: "none.json"}})

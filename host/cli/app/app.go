@@ -15,28 +15,28 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// An App is one invocation on its way through a verb.
+// An App is one invocation of the program.
 type App struct {
 	Env          Env
 	Out          output.Printer // standard output
 	Err          output.Printer // standard error
 	Flags        globalFlags
-	ServedDir    string         // folder given to serve; absolute
+	ServedDir    string         // folder that serve was given, absolute
 	Paint        output.Palette // of standard error
 	PaintOut     output.Palette
-	typed        <-chan string // lines from the terminal, once something was asked
-	StdinClosed  bool          // the terminal's input is closed
-	StdoutClosed bool          // nobody reads standard output any more
-	through      bool          // it was said that a server answers
+	typed        <-chan string // lines from the terminal, once a question was asked
+	StdinClosed  bool          // standard input has ended
+	StdoutClosed bool          // standard output is closed by its reader
+	through      bool          // it was reported that another process answers
 
-	ReportsPlugins bool // the verb says itself which plugins are not live
+	ReportsPlugins bool // the verb itself reports plugins that are not live
 
 	mu          sync.Mutex
-	onInterrupt func() // in place of ending everything; set while a run can be stopped
+	onInterrupt func() // replaces the end of the program while a run can be stopped
 }
 
-// WatchInterrupts turns the first signal into a polite end and the second into
-// an immediate one. The returned function ends the watch.
+// WatchInterrupts makes the first signal cancel the program, or call the function of
+// SetInterrupt, and the second end it at once. The returned function ends the watch.
 func (a *App) WatchInterrupts(cancel context.CancelCauseFunc) func() {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -64,22 +64,22 @@ func (a *App) WatchInterrupts(cancel context.CancelCauseFunc) func() {
 	return func() { close(done); <-ended }
 }
 
-// SetInterrupt says what the first Ctrl-C does from now on; nil ends the program
-// politely.
+// SetInterrupt sets what the first Ctrl-C does; nil cancels the context of the
+// program.
 func (a *App) SetInterrupt(polite func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.onInterrupt = polite
 }
 
-// Report says what went wrong, and on a line of its own what to do about it.
+// Report prints an error and, on a line of its own, what to do about it.
 func (a *App) Report(err error) {
 	var problems sentinels.Problems
 	var held *heldError
 	var usage *UsageError
 	switch {
 	case err == nil, errors.As(err, new(ExitError)):
-	case errors.Is(err, syscall.EPIPE): // nobody reads any more what would be said
+	case errors.Is(err, syscall.EPIPE): // the reader of our output is closed
 	case errors.As(err, &problems):
 		a.ShowProblems(problems)
 	case errors.Is(err, ErrInterrupted):
@@ -98,14 +98,14 @@ func (a *App) Report(err error) {
 }
 
 // ErrorMessage prints an error and its hint, also with -q. Lines of text after the
-// first are indented, as foreign text may bring its own.
+// first are indented, because text from elsewhere may have several.
 func (a *App) ErrorMessage(text, hint string) {
 	a.PrintErr("%s %s\n", a.Paint.Bad("sentinel:"), Block(text))
 	a.Hint(hint)
 }
 
-// Hint prints what to do about an error on a line of its own, so that scripts and
-// people find it.
+// Hint prints what to do about an error on a line of its own, for scripts and
+// people.
 func (a *App) Hint(hint string) {
 	if hint != "" {
 		a.PrintErr("%s %s\n", a.Paint.Dim("hint:"), hint)
@@ -120,11 +120,11 @@ func (a *App) Info(format string, args ...any) {
 	}
 }
 
-// PrintErr prints to standard error. Nothing can be done about a stream that no process
-// reads, so its error is dropped.
+// PrintErr prints to standard error. Its error is dropped, because there is no other
+// stream to report it on.
 func (a *App) PrintErr(format string, args ...any) { _ = a.Err.Printf(format, args...) }
 
-// Block is foreign text that may have several lines.
+// Block escapes text that may have several lines.
 func Block(text string) termtext.Text { return termtext.Block(text, "  ") }
 
 // ShowProblems prints each problem on a line of its own, with its hint below.
@@ -139,26 +139,25 @@ func (a *App) ShowProblems(list sentinels.Problems) {
 	}
 }
 
-// ExactArgs refuses another number of arguments than names has, in the words of
-// the verb.
+// ExactArgs returns an error unless there is one argument for each name.
 func ExactArgs(names ...string) cobra.PositionalArgs {
 	return RangeArgs(len(names), len(names), names...)
 }
 
-// RangeArgs is exactly for a range; most below 0 is no end.
+// RangeArgs is [ExactArgs] for a range; a negative most is no maximum.
 func RangeArgs(least, most int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
 			return &UsageError{fmt.Sprintf("%s: %s is missing", cmd.CommandPath(), names[len(args)]), "usage: " + cmd.UseLine()}
 		case most >= 0 && len(args) > most:
-			return &UsageError{fmt.Sprintf("%s: %q is one argument too many", cmd.CommandPath(), args[most]), "usage: " + cmd.UseLine()}
+			return &UsageError{fmt.Sprintf("%s: unexpected argument %q", cmd.CommandPath(), args[most]), "usage: " + cmd.UseLine()}
 		}
 		return nil
 	}
 }
 
-// Warn prints what did not work beside what was asked for.
+// Warn prints a warning: the verb succeeded, but something beside it did not.
 func (a *App) Warn(text string) {
 	a.PrintErr("%s\n", a.Paint.Warn("warning: ")+Block(text))
 }

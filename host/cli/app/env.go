@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Env is the world of one invocation. Zero functions take the defaults named
-// at them; streams and Dir must be set.
+// Env is the environment of one invocation. Streams and Dir must be set; functions have
+// the defaults that are documented with them.
 type Env struct {
 	Args   []string // without the program's name
 	Dir    string   // current folder, absolute
@@ -16,21 +16,21 @@ type Env struct {
 	Stdout io.Writer
 	Stderr io.Writer
 
-	// Which of the streams a person sits at. Default none.
+	// Which of the streams are terminals. Default none.
 	StdinTerminal, StdoutTerminal, StderrTerminal bool
 
 	Width      func() int                                                  // columns of the terminal. Default 80
-	Getenv     func(string) string                                         // default: nothing is set
+	Getenv     func(string) string                                         // default: no variable is set
 	Now        func() time.Time                                            // default time.Now
-	Interrupts <-chan os.Signal                                            // the first one ends politely, the second at once. Default never
+	Interrupts <-chan os.Signal                                            // the first requests the end, the second ends at once. Default never
 	Password   func() (string, error)                                      // reads a line of the terminal without showing it. Default: there is none
-	Exit       func(code int)                                              // for that second one. Default os.Exit
+	Exit       func(code int)                                              // for the second interrupt. Default os.Exit
 	Version    string                                                      // default "devel"
 	Exposed    error                                                       // why other processes can read this one's environment. Default: they cannot
-	Bench      func(ctx context.Context, w io.Writer, format string) error // default: the verb says that it is not built in
+	Bench      func(ctx context.Context, w io.Writer, format string) error // default: the verb returns an error
 }
 
-// SetDefaults puts the defaults in.
+// SetDefaults sets the functions that are nil.
 func (e *Env) SetDefaults() {
 	if e.Width == nil {
 		e.Width = func() int { return 80 }
@@ -42,7 +42,7 @@ func (e *Env) SetDefaults() {
 		e.Now = time.Now
 	}
 	if e.Exit == nil {
-		e.Exit = os.Exit //nolint:forbidigo // what a second Ctrl-C does
+		e.Exit = os.Exit //nolint:forbidigo // a second Ctrl-C ends the process
 	}
 	if e.Version == "" {
 		e.Version = "devel"

@@ -13,21 +13,21 @@ import (
 // The exit codes of every verb.
 const (
 	ExitOK        = 0
-	ExitFailed    = 1   // the run failed or was stopped, or what was asked could not be done
-	ExitUsage     = 2   // the line that was typed
+	ExitFailed    = 1   // the run failed or was stopped, or the verb failed
+	ExitUsage     = 2   // the command line
 	ExitInvalid   = 3   // the definition
 	ExitDenied    = 4   //
 	ExitNotFound  = 5   //
 	ExitTimedOut  = 6   // the run reached a limit
-	ExitHeld      = 7   // another process has the store, or none answers where one must
-	ExitWaiting   = 8   // the run waits for a person and can be taken up again
+	ExitHeld      = 7   // another process has the store, or no process answers where one is needed
+	ExitWaiting   = 8   // the run waits for a person and can be resumed
 	ExitInterrupt = 130 // a second Ctrl-C, or one before there was a run
 )
 
 // ErrInterrupted is the cause of a context that Ctrl-C ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// A UsageError is a mistake in the line that was typed.
+// A UsageError is a mistake in the command line.
 type UsageError struct{ Text, Hint string }
 
 // NewUsageError returns a *UsageError. hint may be empty.
@@ -35,13 +35,12 @@ func NewUsageError(text, hint string) error { return &UsageError{Text: text, Hin
 
 func (e *UsageError) Error() string { return e.Text }
 
-// ExitError ends the program with a code; everything there is to say has been
-// said.
+// ExitError ends the program with a code; everything has been reported.
 type ExitError int
 
 func (e ExitError) Error() string { return "exit" }
 
-// heldError says who has the store.
+// heldError names the process that has the store.
 type heldError struct {
 	text, hint string
 }
@@ -86,7 +85,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// StatusCode maps how a run stands to the exit code of whoever followed it.
+// StatusCode maps the status of a run to the exit code of a verb that followed it.
 func StatusCode(status sentinels.Status) int {
 	switch status {
 	case sentinels.StatusCompleted:
@@ -102,7 +101,7 @@ func StatusCode(status sentinels.Status) int {
 // invalidError is a definition that the store's process refused.
 type invalidError struct{ err *abi.Error }
 
-// Invalid tells a refused definition from other errors, for the exit code.
+// Invalid marks the error of a refused definition, for the exit code.
 func Invalid(err error) error {
 	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
 		return invalidError{e}

@@ -13,7 +13,7 @@ const MaxFile = 64 << 20
 
 // OpenFile opens a file that the user named. It has to be a regular file, or a
 // descriptor that this process inherited, such as /dev/fd/63: shells pass the output
-// of <(command) so. Those are open already, so that opening them does not wait.
+// of <(command) that way. Opening those does not wait.
 func OpenFile(path string) (*os.File, error) {
 	if path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") {
 		return os.Open(path)

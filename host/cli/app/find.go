@@ -12,23 +12,23 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// wholeID is how long a run's id is.
+// wholeID is the length of a run's id.
 const wholeID = 36
 
-// runID finds the one run that part of an id names; the shown eight characters
-// are its end, but any part will do.
+// runID returns the run that a part of an id matches. Tables show the last eight
+// characters, but any part is accepted.
 func (a *App) runID(ctx context.Context, s *Session, part string) (sentinels.RunID, error) {
 	id, err := a.runPart(ctx, s, part)
 	if err == nil && id == "" {
-		err = NotFound(fmt.Sprintf("`sentinel list%s` shows them", a.SameStore()), "no run has %q in its id", part)
+		err = NotFound(fmt.Sprintf("`sentinel list%s` shows them", a.SameStore()), "no run matches %q", part)
 	}
 	return id, err
 }
 
-// runPart is runID with "" for no such run.
+// runPart is runID, but returns "" if no run matches.
 func (a *App) runPart(ctx context.Context, s *Session, part string) (sentinels.RunID, error) {
 	if part == "" {
-		return "", &UsageError{"the run's id is empty", ""}
+		return "", &UsageError{"the run id is empty", ""}
 	}
 	part = strings.ToLower(part)
 	if len(part) == wholeID {
@@ -50,7 +50,7 @@ func (a *App) runPart(ctx context.Context, s *Session, part string) (sentinels.R
 			fits = append(fits, r.ID)
 		}
 	}
-	// What tells runs apart is the end of their ids, so an end goes before the rest.
+	// Runs differ in the ends of their ids, so a match of an end has priority.
 	if len(fits) > 1 {
 		var ends []sentinels.RunID
 		for _, id := range fits {
@@ -72,11 +72,11 @@ func (a *App) runPart(ctx context.Context, s *Session, part string) (sentinels.R
 	for _, id := range fits[:min(5, len(fits))] {
 		shown = append(shown, string(id))
 	}
-	return "", &UsageError{fmt.Sprintf("%q is part of the ids of %d runs", part, len(fits)), "write more of one: " + strings.Join(shown, ", ")}
+	return "", &UsageError{fmt.Sprintf("%q matches %d runs", part, len(fits)), "give more of one id: " + strings.Join(shown, ", ")}
 }
 
-// FindRun finds the run that RUN or NAME means: by its id, or the newest run of
-// a sentinel, with over also one that has ended.
+// FindRun returns the run that RUN or NAME means: by a part of its id, or the newest run
+// of a sentinel; with over also one that has ended.
 func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (runtime.RunInfo, error) {
 	var all Listed
 	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "limit": 1000}, &all); err != nil {
@@ -95,11 +95,11 @@ func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (
 		hint := fmt.Sprintf("`sentinel list%s` shows runs and sentinels", a.SameStore())
 		switch {
 		case len(all.Runs) > 0:
-			return runtime.RunInfo{}, NotFound(hint, "no run of sentinel %q is on", word)
+			return runtime.RunInfo{}, NotFound(hint, "sentinel %q has no active run", word)
 		case len(all.Sentinels) > 0:
 			return runtime.RunInfo{}, NotFound(hint, "sentinel %q has no run", word)
 		}
-		return runtime.RunInfo{}, NotFound(hint, "%q is no run and no sentinel", word)
+		return runtime.RunInfo{}, NotFound(hint, "no run and no sentinel matches %q", word)
 	}
 	var info runtime.RunInfo
 	err = s.Call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
@@ -107,9 +107,9 @@ func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (
 }
 
 // FindTarget returns the whole id of what NAME|RUN means: a stored sentinel, or else
-// a run by any part of its id. A sentinel goes first, as it does in the commands.
-// A deleted sentinel is not found here; verbs that bring one back, or look at
-// its past, take its name as it is.
+// a run by any part of its id. A sentinel has priority, as in the commands.
+// A deleted sentinel is not found: verbs that restore one or show its revisions use the
+// name as it is.
 func (a *App) FindTarget(ctx context.Context, s *Session, word string) (string, error) {
 	var all Listed
 	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "only": "sentinels"}, &all); err != nil {
@@ -135,7 +135,7 @@ func (a *App) Stored(ctx context.Context, s *Session, name string) bool {
 	return err == nil && len(all.Sentinels) > 0
 }
 
-// ShowChanged says what a verb that steers a run came to.
+// ShowChanged prints the state of a run, or of triggers, after a verb changed it.
 func (a *App) ShowChanged(r runtime.RunInfo) error {
 	if a.Flags.Output != output.FormatTable {
 		return a.WriteJSON(r)

@@ -5,8 +5,8 @@ import "bufio"
 // CanAsk reports whether a person sits at both ends.
 func (a *App) CanAsk() bool { return a.Env.StdinTerminal && a.Env.StderrTerminal && !a.StdinClosed }
 
-// typed returns what is typed, line by line. Reading a terminal cannot be
-// called off, so one goroutine reads it for the rest of the process; its channel
+// typed returns what the user types, line by line. Reading a terminal cannot be
+// cancelled, so one goroutine reads it for the rest of the process; its channel
 // is closed when the terminal is.
 func (a *App) TypedLines() <-chan string {
 	if a.typed == nil {

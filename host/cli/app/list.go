@@ -7,14 +7,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Listed is what sentinel/list answers.
+// Listed is the result of sentinel/list.
 type Listed struct {
 	Sentinels []ListedSentinel  `json:"sentinels"`
 	Runs      []runtime.RunInfo `json:"runs"`           // the newest first
-	Next      string            `json:"next,omitempty"` // there are older runs behind this one
+	Next      string            `json:"next,omitempty"` // cursor of the next page
 }
 
-// A ListedSentinel is one that is stored, or lies in the project's folders.
+// A ListedSentinel is stored, or only a file in the project's folders.
 type ListedSentinel struct {
 	SentinelID        sentinels.ID     `json:"sentinelId"`
 	Name              string           `json:"name"`
@@ -33,11 +33,11 @@ type ListedSentinel struct {
 	File              string           `json:"file,omitempty"` // where it lies, when it is not stored
 }
 
-// A listedTrigger is what a list tells of a trigger. `sentinel triggers` has all.
+// A listedTrigger is the summary of a trigger. `sentinel triggers` shows all of it.
 type listedTrigger struct {
 	Type    string     `json:"type"`
 	Detail  string     `json:"detail,omitempty"`
-	Next    *time.Time `json:"next,omitempty"` // nil for what nobody plans, such as an event
+	Next    *time.Time `json:"next,omitempty"` // nil if it has no schedule, such as an event
 	Paused  bool       `json:"paused,omitempty"`
 	Problem string     `json:"problem,omitempty"`
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 )
 
-// globalFlags are understood by every verb.
+// globalFlags are the flags of every verb.
 type globalFlags struct {
 	Output    string
 	Workspace string
@@ -26,18 +26,18 @@ func (a *App) Path(p string) string {
 	return filepath.Join(a.Env.Dir, p)
 }
 
-// Workspace is where runs and commands of this invocation work.
+// Workspace returns the workspace of runs and commands of this invocation.
 func (a *App) Workspace() string {
 	switch {
 	case a.Flags.Workspace != "":
 		return a.Path(a.Flags.Workspace)
 	case filepath.Base(a.ServedDir) == host.DirName:
-		return filepath.Dir(a.ServedDir) // the project that it belongs to
+		return filepath.Dir(a.ServedDir) // its project
 	}
 	return a.Env.Dir
 }
 
-// Dir is the folder that is served, else the nearest .sentinel folder.
+// Dir returns the folder that is served, else the nearest .sentinel folder.
 func (a *App) Dir() string {
 	if a.ServedDir != "" {
 		return a.ServedDir
@@ -45,7 +45,7 @@ func (a *App) Dir() string {
 	return host.FindDir(a.Workspace())
 }
 
-// State is the folder of the store.
+// State returns the folder of the store.
 func (a *App) State() string {
 	if a.Flags.State != "" {
 		return a.Path(a.Flags.State)
@@ -53,7 +53,7 @@ func (a *App) State() string {
 	return filepath.Join(a.Dir(), "state")
 }
 
-// SameStore is the flags that lead a later invocation from the same folder to the
+// SameStore returns the flags with which a later invocation in the same folder uses the
 // same store.
 func (a *App) SameStore() string {
 	s := ""
@@ -72,7 +72,7 @@ func (a *App) SameStore() string {
 	return s
 }
 
-// ProjectDir takes a project's folder for its .sentinel folder.
+// ProjectDir returns the .sentinel folder of a project's folder, or dir itself.
 func ProjectDir(dir string) string {
 	if inside := filepath.Join(dir, host.DirName); IsDir(inside) {
 		return inside

@@ -9,18 +9,18 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Pending is one thing that a person has to do, with the line to type.
+// Pending is an action that a run needs from a person, with the command line for it.
 type Pending struct {
 	Run     sentinels.RunID `json:"run"`
 	Call    string          `json:"call,omitempty"`
 	Kind    string          `json:"kind"` // approval, doubt, limit
 	Prompt  string          `json:"prompt"`
 	Choices []string        `json:"choices,omitempty"`
-	Type    string          `json:"type"` // what to type in a shell
+	Type    string          `json:"type"` // the command line
 }
 
-// PendingActions lists what has to be done, each with a line that can be typed as it
-// stands, from the same folder.
+// PendingActions lists the actions that runs need. Their command lines work in the same
+// folder.
 func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 	var list []Pending
 	for _, r := range runs {
@@ -33,14 +33,14 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
 			list = append(list, Pending{Run: r.ID, Kind: "limit", Prompt: "the run reached its limit " + r.Limit,
-				Type: fmt.Sprintf("sentinel run%s --resume %s%s", a.SameStore(), r.ID, roomFor(r.Limit))})
+				Type: fmt.Sprintf("sentinel run%s --resume %s%s", a.SameStore(), r.ID, extensionFlag(r.Limit))})
 		}
 	}
 	return list
 }
 
-// roomFor is the flag that gives a run more of what it ran out of.
-func roomFor(limit string) string {
+// extensionFlag returns the flag that extends a limit.
+func extensionFlag(limit string) string {
 	switch limit {
 	case "maxIterations":
 		return " --max-iterations +N"

@@ -316,7 +316,7 @@ func NotFound(hint, format string, args ...any) error {
 
 // reconnectTimeout is how long the process that executes a followed run may be
 // unreachable. A server may be restarted meanwhile and has the default of package
-// client; any other process that is gone does not come back.
+// client; any other process that has ended does not return.
 const reconnectTimeout = time.Second
 
 // WatchOptions are those of a watch of topics.

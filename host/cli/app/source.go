@@ -17,7 +17,7 @@ import (
 )
 
 // maxSource is how much of a file or of standard input is read, in bytes: one
-// more than a definition may have, so that the decoder says so.
+// more than a definition may have, so that the decoder refuses it.
 const maxSource = 1<<20 + 1
 
 // A Source is the text of a definition and where it came from.
@@ -32,7 +32,7 @@ type Source struct {
 }
 
 // ReadTrusted reads FILE or NAME without the store, for a definition that is going to
-// be obeyed. It returns nil when only the store can know the name.
+// be executed. It returns nil when only the store can know the name.
 func (a *App) ReadTrusted(target string) (*Source, error) {
 	src, err := a.ReadSource(target)
 	if err != nil || src == nil || src.Path == "" {
@@ -41,7 +41,7 @@ func (a *App) ReadTrusted(target string) (*Source, error) {
 	return src, a.checkTrust(src.Path)
 }
 
-// ReadSource is readSource for a definition that is only looked at.
+// ReadSource is readSource for a definition that is only checked.
 func (a *App) ReadSource(target string) (*Source, error) {
 	if target == "-" {
 		text, err := io.ReadAll(io.LimitReader(a.Env.Stdin, maxSource))
@@ -83,8 +83,8 @@ func ReadDefinition(name, path string) (*Source, error) {
 	return &Source{Text: text, File: name, Path: path, Base: filepath.Dir(path)}, nil
 }
 
-// looksLikeFile tells a file that is missing from a name that is not known: what to
-// do about them differs.
+// looksLikeFile reports whether target can only be a file. The hint for a missing file
+// differs from that for an unknown name.
 func looksLikeFile(target string) bool {
 	return strings.ContainsRune(target, filepath.Separator) || strings.HasSuffix(target, ".json") || strings.HasSuffix(target, ".jsonc")
 }
@@ -208,7 +208,7 @@ func NameFile(err error, src *Source) error {
 	return invalidError{&named}
 }
 
-// NoSentinel says where was looked for a name.
+// NoSentinel returns the error of a name that is neither a file nor a stored sentinel.
 func (a *App) NoSentinel(target string, e *abi.Error) error {
 	hint := e.Hint
 	if hint == "" {
@@ -219,7 +219,7 @@ func (a *App) NoSentinel(target string, e *abi.Error) error {
 			hint = fmt.Sprintf("name a file, a stored sentinel, or one in %s; `sentinel list%s` shows them", a.Relative(a.Folders()[0]), a.SameStore())
 		}
 	}
-	return NotFound(hint, "no sentinel is called %q", target)
+	return NotFound(hint, "no sentinel %q", target)
 }
 
 // fileNames returns the names that files in the project's folders give.

@@ -2,8 +2,7 @@ package app
 
 import "github.com/sentinel-runtime/sentinel/host/cli/output"
 
-// WriteJSON writes v to standard output: indented for people who asked for
-// json, on one line for jsonl.
+// WriteJSON writes v to standard output: indented for json, on one line for jsonl.
 func (a *App) WriteJSON(v any) error {
 	if a.Flags.Output == output.FormatJSONL {
 		return a.Out.Value(v, "")
@@ -11,9 +10,8 @@ func (a *App) WriteJSON(v any) error {
 	return a.Out.Value(v, "  ")
 }
 
-// WriteItems writes a list in the form that was asked for: whole as json, an item
-// a line as jsonl. done is false where people want a table, which is the
-// caller's to draw.
+// WriteItems writes a list: whole as json, one item a line as jsonl. done is false for
+// the format table, which the caller writes.
 func WriteItems[T any](a *App, whole any, items []T) (done bool, err error) {
 	switch a.Flags.Output {
 	case output.FormatJSON:
@@ -29,9 +27,9 @@ func WriteItems[T any](a *App, whole any, items []T) (done bool, err error) {
 	return false, nil
 }
 
-// WriteLine writes v as one line of JSON, whatever the form: for output that does
-// not end by itself.
+// WriteLine writes v as one line of JSON, in every format: for output that
+// does not end by itself.
 func (a *App) WriteLine(v any) error { return a.Out.Value(v, "") }
 
-// Table writes rows in columns; the first row is the head.
+// Table writes rows in columns; the first row is the header.
 func (a *App) Table(rows []output.Row) error { return output.Table(a.Out, rows) }

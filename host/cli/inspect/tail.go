@@ -121,7 +121,7 @@ func (t *tail) take(m client.Message) error {
 	// Nobody can say how many are missing: cursors are of one process, and that one
 	// is gone. The log has them all.
 	case m.Gap.Lost < 0:
-		t.app.Warn("events may be missing here: the server was started anew")
+		t.app.Warn("events may be missing here: the server was restarted")
 	case m.Gap.Lost > 0:
 		t.app.Warn(fmt.Sprintf("up to %s missing here; `sentinel events` has them", output.Plural(int(m.Gap.Lost), "event is", "events are")))
 	}

@@ -2,11 +2,11 @@ package output
 
 import "github.com/sentinel-runtime/sentinel/host/internal/termtext"
 
-// A Palette colours text, or leaves it when it is false.
+// A Palette colours text if it is true.
 type Palette bool
 
 // sgr wraps text in one attribute. Only the sixteen basic ones are used: they follow
-// what people set up for their terminal.
+// the colours that users set for their terminal.
 func (p Palette) sgr(code, text termtext.Text) termtext.Text {
 	if !p || text == "" {
 		return text

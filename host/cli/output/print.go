@@ -9,11 +9,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
-// A Printer writes to standard output or standard error. Verbs reach the two
-// streams through printers alone, which take [termtext.Text]: foreign text has
-// to be escaped before it can be printed.
+// A Printer writes to standard output or standard error. It accepts [termtext.Text]
+// only, so that text from elsewhere is escaped before it is printed.
 type Printer struct{ Writer io.Writer }
 
+// Write writes text.
 func (p Printer) Write(text termtext.Text) error {
 	_, err := io.WriteString(p.Writer, string(text))
 	return err
@@ -24,7 +24,7 @@ func (p Printer) Printf(format string, args ...any) error {
 	return p.Write(termtext.Sprintf(format, args...))
 }
 
-// JSON writes a JSON text spelled as [termtext.JSON] does.
+// JSON writes a JSON text, escaped by [termtext.JSON].
 func (p Printer) JSON(text []byte) error {
 	_, err := p.Writer.Write(termtext.JSON(text))
 	return err
@@ -46,15 +46,17 @@ func (p Printer) Value(v any, indent string) error {
 // escapes control characters but line feeds and tabs.
 func (p Printer) Stream() io.Writer { return termtext.NewWriter(p.Writer) }
 
-// A Page collects text that is printed as one.
+// A Page collects text that is printed at once.
 type Page struct{ b strings.Builder }
 
+// Add appends text.
 func (p *Page) Add(text termtext.Text) { p.b.WriteString(string(text)) }
 
 // Printf formats and adds; it escapes arguments that are not Text.
 func (p *Page) Printf(format string, args ...any) { p.Add(termtext.Sprintf(format, args...)) }
 
+// Text returns all of the page.
 func (p *Page) Text() termtext.Text { return termtext.Text(p.b.String()) }
 
-// Escape is foreign text as a part of one line.
+// Escape escapes text for a part of one line.
 func Escape[S ~string](s S) termtext.Text { return termtext.Line(string(s)) }

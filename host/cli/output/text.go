@@ -14,15 +14,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// ShortID is the end of a run's id: ids begin with the time, so their ends are
-// what tells runs of one moment apart.
+// ShortID is the end of a run's id: ids begin with the time, and runs of one moment
+// differ in their ends.
 func ShortID(id sentinels.RunID) termtext.Text {
 	s := string(id)
 	return Escape(s[max(0, len(s)-8):])
 }
 
-// Clip returns foreign text escaped on one line of at most n characters. White
-// space of any length becomes one blank.
+// Clip escapes text and shortens it to one line of at most n characters. White space
+// of any length becomes one blank.
 func Clip[S ~string](s S, n int) termtext.Text {
 	return Cut(Escape(strings.Join(strings.Fields(string(s)), " ")), n)
 }
@@ -41,10 +41,10 @@ func ClipJSON(value json.RawMessage, n int) termtext.Text {
 	return Clip(string(termtext.JSON(value)), n)
 }
 
-// JSONText is a JSON value escaped on one line.
+// JSONText escapes a JSON value on one line.
 func JSONText(value json.RawMessage) termtext.Text { return Escape(string(termtext.JSON(value))) }
 
-// Duration is d as a person reads it: 0.4ms, 12ms, 1.2s, 3m05s, 2h07m.
+// Duration formats d for people: 0.4ms, 12ms, 1.2s, 3m05s, 2h07m.
 func Duration(d time.Duration) termtext.Text {
 	return termtext.Text(durationText(d))
 }
@@ -65,7 +65,7 @@ func durationText(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Clock is d in whole seconds, for a line that changes once a second.
+// Clock formats d in whole seconds, for a line that is redrawn every second.
 func Clock(d time.Duration) termtext.Text {
 	if d < time.Minute {
 		return termtext.Sprintf("%ds", max(0, int(d.Seconds())))
@@ -73,10 +73,10 @@ func Clock(d time.Duration) termtext.Text {
 	return Duration(d)
 }
 
-// Millis is a time as JSON has it.
+// Millis converts a duration from its JSON form, milliseconds.
 func Millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// Ago is how long ago t was, in one unit.
+// Ago formats the time since t in one unit.
 func Ago(now, t time.Time) termtext.Text {
 	switch d := now.Sub(t); {
 	case t.IsZero():
@@ -92,10 +92,10 @@ func Ago(now, t time.Time) termtext.Text {
 	}
 }
 
-// Number is n in a cell of a table.
+// Number formats n for a cell of a table.
 func Number(n int) termtext.Text { return termtext.Text(strconv.Itoa(n)) }
 
-// Spent is what models cost, empty when there was no call.
+// Spent formats the usage of models; it is empty if there was no call.
 func Spent(u sentinels.Usage) termtext.Text {
 	if u.Calls == 0 && u.InputTokens+u.OutputTokens == 0 {
 		return ""
@@ -116,7 +116,7 @@ func Grouped(n int64) termtext.Text {
 	return termtext.Text(s)
 }
 
-// Plural counts things in words.
+// Plural formats a number with a noun.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -124,7 +124,7 @@ func Plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// Quote is s as a shell takes it back.
+// Quote quotes s for a shell.
 func Quote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=+,@%", r)
@@ -135,7 +135,7 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// A Row is a line of a table. A cell may hold colours, which take no room.
+// A Row is a line of a table. A cell may hold colours, which have no width.
 type Row []termtext.Text
 
 func Table(to Printer, rows []Row) error {
@@ -162,7 +162,7 @@ func Table(to Printer, rows []Row) error {
 	return to.Write(lines.Text())
 }
 
-// Width counts the characters of text that take room, colours aside.
+// Width counts the visible characters of text: colours have none.
 func Width(text termtext.Text) int {
 	n, escape := 0, false
 	for _, r := range text {
@@ -178,10 +178,10 @@ func Width(text termtext.Text) int {
 	return n
 }
 
-// SortedKeys are the keys in order: output must not depend on the order of a map.
+// SortedKeys returns the keys of m in order, so that output is deterministic.
 func SortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Head is the first row of a table.
+// Head returns the first row of a table.
 func Head(p Palette, titles ...termtext.Text) Row {
 	for i := range titles {
 		titles[i] = p.Dim(titles[i])
@@ -189,7 +189,7 @@ func Head(p Palette, titles ...termtext.Text) Row {
 	return titles
 }
 
-// Status is a status in its colour.
+// Status formats a status in its colour.
 func Status(p Palette, s sentinels.Status) termtext.Text {
 	switch s {
 	case sentinels.StatusCompleted:

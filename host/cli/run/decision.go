@@ -39,7 +39,7 @@ func (f *follower) statusChanged(ctx context.Context, run sentinels.RunID) {
 		return
 	}
 	if f.prompt != nil && f.prompt.run == run && !f.open(ctx, *f.prompt) {
-		f.app.Info("\nit was decided elsewhere")
+		f.app.Info("\nthe decision was made elsewhere")
 		f.endPrompt()
 	}
 	f.askNext(ctx)
@@ -79,14 +79,14 @@ func (f *follower) askNext(ctx context.Context) {
 }
 
 // question writes a prompt below what has scrolled by. What a call in doubt may be
-// taken for is said, since nobody knows these words by heart.
+// decided as is explained, because these words are rarely used.
 func (a verbs) question(p prompt) {
 	words := map[string]termtext.Text{
-		"retry": "make the call again", "skip": "take it as done (JSON behind it is its result)", "fail": "take it as failed",
+		"retry": "make the call again", "skip": "treat it as done (JSON after it is its result)", "fail": "treat it as failed",
 		"approve": "", "reject": "",
 	}
 	if p.decision.Kind == runtime.DecisionQuarantine {
-		words = map[string]termtext.Text{"retry": "let the step execute again; write why behind it", "fail": "let the step fail"}
+		words = map[string]termtext.Text{"retry": "execute the step again; write why after it", "fail": "fail the step"}
 	}
 	a.PrintErr("%s %s  %s\n", a.Paint.Strong("?"), app.Block(p.decision.Prompt), a.Paint.Dim(termtext.Sprintf("run %s call %s", output.ShortID(p.run), p.decision.Call)))
 	for _, c := range p.decision.Choices {
@@ -105,11 +105,11 @@ func (f *follower) endPrompt() {
 	}
 }
 
-// answer takes a line that was typed. What stands behind the verdict is the
+// answer takes a line that was typed. Text after the decision is the
 // comment, or for skip the result if it is JSON.
 func (f *follower) answer(ctx context.Context, line string, ok bool) {
 	p := f.prompt
-	if !ok { // the terminal is gone: go on as if there had been none
+	if !ok { // standard input has ended: continue without it
 		f.app.StdinClosed = true
 		f.endPrompt()
 		return
@@ -137,7 +137,7 @@ func decisionOf(line string, q runtime.PendingDecision) (runtime.Decision, error
 	rest = strings.TrimSpace(rest)
 	verdict, ok := choose(word, q.Choices)
 	if !ok {
-		return runtime.Decision{}, app.NewUsageError(fmt.Sprintf("%q is no answer", word), "the choices are "+strings.Join(q.Choices, ", "))
+		return runtime.Decision{}, app.NewUsageError(fmt.Sprintf("invalid decision %q", word), "the choices are "+strings.Join(q.Choices, ", "))
 	}
 	d := runtime.Decision{Call: q.Call, Verdict: verdict}
 	if verdict != "skip" || !json.Valid([]byte(rest)) {

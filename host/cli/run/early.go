@@ -5,12 +5,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// early holds back what a run tells before it is known to have started: logs
-// and text are told at once, its start only when that is durable. A run whose
-// start was seen has an entry that is nil.
+// early delays the progress of a run until its start has been reported: logs and text
+// are reported at once, the start only when it is durable. A run whose start was seen
+// has a nil entry.
 type early map[sentinels.RunID][]runtime.Progress
 
-// order returns what can be shown now that p came in.
+// order returns the progress that can be shown after p.
 func (e early) order(p runtime.Progress) []runtime.Progress {
 	held, known := e[p.Run]
 	if known && held == nil {

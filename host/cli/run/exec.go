@@ -21,8 +21,8 @@ import (
 func (a verbs) execCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "exec NAME [--PARAMETER=VALUE ...] [--json JSON]", Short: "Call a command, as a step would",
-		Long: "`sentinel exec --list` shows the commands, `sentinel exec NAME --help` the parameters of one.\n" +
-			"A value is JSON where the parameter is no string. --json gives all parameters at once.\n" +
+		Long: "`sentinel exec --list` lists the commands, `sentinel exec NAME --help` the parameters of one.\n" +
+			"A value is JSON unless the parameter is a string. --json gives all parameters at once.\n" +
 			"Flags of sentinel itself (--output, --state, --workspace) stand before NAME.",
 		Example: "  sentinel exec code/search --pattern=TODO\n" +
 			`  sentinel exec data/list --json '{"collection":"notes"}'`,
@@ -91,7 +91,8 @@ func (a verbs) command(ctx context.Context, s *app.Session, name string) (client
 	return lookup(list, name)
 }
 
-// execList lists what whoever has the store can do, which may be another release.
+// execList lists the commands of the process that answers, which may be of another
+// release.
 func (a verbs) execList(ctx context.Context) (err error) {
 	s, err := a.Connect(ctx, true)
 	if err != nil {
@@ -112,7 +113,7 @@ func (a verbs) execList(ctx context.Context) (err error) {
 	return a.Table(rows)
 }
 
-// access is what a command does to the world, in a word.
+// access describes in a word whether a command changes anything.
 func access(readOnly bool) string {
 	if readOnly {
 		return "reads"
@@ -134,7 +135,7 @@ func lookup(list []client.Command, name string) (client.Command, error) {
 	if near := sentinels.Suggest(name, all); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %q?", near[0])
 	}
-	return client.Command{}, app.NotFound(hint, "no command is called %q", name)
+	return client.Command{}, app.NotFound(hint, "unknown command %q", name)
 }
 
 // exec calls a command and writes its result, which is JSON in every format: its shape

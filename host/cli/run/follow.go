@@ -22,13 +22,13 @@ import (
 // process ends: a branch beside the question may be about to go on.
 const settle = 300 * time.Millisecond
 
-// A view shows a run tree as it goes on.
+// A view shows the progress of a run tree.
 type view interface {
 	show(p runtime.Progress)
-	flush() bool // nothing more for now; true if it wants to be called once more soon
+	flush() bool // all progress was passed; true if it should be called again soon
 	tick()       // a second has passed
-	hold(bool)   // a person is asked: draw nothing meanwhile
-	close()      // nothing more comes
+	hold(bool)   // a question is on the terminal: draw nothing meanwhile
+	close()      // there is no more progress
 }
 
 // A follower shows a run until it has ended, or until only a person can help.
@@ -101,7 +101,7 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 		case <-interrupt:
 			interrupt = nil
 			f.endPrompt()
-			f.message(fmt.Sprintf("stopping run %s; once more ends at once", output.ShortID(f.id)))
+			f.message(fmt.Sprintf("stopping run %s; a second Ctrl-C ends at once", output.ShortID(f.id)))
 			helpers.Go(func() {
 				if err := f.stopAll(ctx); err != nil {
 					failed <- err
@@ -166,8 +166,7 @@ func (f *follower) stopAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// showAll shows what came in. It reports whether any of it says that the run
-// goes on.
+// showAll shows the progress that has arrived. It reports whether the run made any.
 func (f *follower) showAll(ctx context.Context) (moved bool) {
 	for _, p := range f.watch.progress.take() {
 		if p.Event != runtime.OnText && p.Event != runtime.OnLog {
@@ -206,14 +205,14 @@ func (f *follower) count(p runtime.Progress) {
 	}
 }
 
-// stuck reports whether nothing but a person brings the run on.
+// stuck reports whether the run can continue only after a decision of a person.
 func (f *follower) stuck(ctx context.Context) (outcome, bool) {
 	if !f.halted || len(f.busy) > 0 || f.prompt != nil {
 		return outcome{}, false
 	}
 	runs, err := f.app.unfinished(ctx, f.session)
 	if err != nil {
-		return outcome{}, false // whatever it is, it comes again with the next look
+		return outcome{}, false // the next look has it again
 	}
 	out := outcome{}
 	for _, r := range runs {
@@ -231,7 +230,7 @@ func (f *follower) stuck(ctx context.Context) (outcome, bool) {
 		return outcome{}, false
 	}
 	if out.Run == "" || out.Status == sentinels.StatusRunning {
-		// A run whose child waits, waits.
+		// A run waits if its child does.
 		out.Run, out.Sentinel, out.Status = f.id, cmp.Or(out.Sentinel, out.open[0].Sentinel), sentinels.StatusWaiting
 	}
 	return out, true

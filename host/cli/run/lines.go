@@ -10,7 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// lines puts what happened into lines for people; most happenings are none.
+// lines renders progress as lines for people; most progress has none.
 type lines struct {
 	app   verbs
 	paint output.Palette
@@ -18,11 +18,11 @@ type lines struct {
 	head  bool // the run's own line has been shown
 }
 
-// of returns the lines that p is worth, without line ends. The first are
-// preceded by the run's own: what a run tells at once may overtake its start,
-// and one that is taken up has no start.
+// of returns the lines for p, without line ends. The first are preceded by the run's
+// own line: some progress may be reported before the start, and a resumed run has no
+// start.
 func (l *lines) of(p runtime.Progress) []termtext.Text {
-	out := l.worth(p)
+	out := l.linesFor(p)
 	if !l.head && (len(out) > 0 || p.Event == runtime.OnRunStart) {
 		l.head = true
 		out = append([]termtext.Text{l.paint.Strong(output.Escape(p.Sentinel)) + l.paint.Dim("  run "+output.Escape(l.root))}, out...)
@@ -30,9 +30,9 @@ func (l *lines) of(p runtime.Progress) []termtext.Text {
 	return out
 }
 
-// worth is what p is worth by itself. The start of a step is nothing: its end says
-// the same and how it went.
-func (l *lines) worth(p runtime.Progress) []termtext.Text {
+// linesFor returns the lines for p alone. There is none for the start of a step: its
+// end has the same and the result.
+func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 	paint := l.paint
 	who := l.who(p)
 	switch p.Event {
@@ -87,15 +87,15 @@ func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 		mark = paint.Bad("failed")
 	}
 	line := termtext.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.Dim(output.Duration(p.Duration)))
-	if said := saying(p); said != "" {
-		line += "  " + paint.Dim(output.Clip(said, 72))
+	if text := firstLine(p); text != "" {
+		line += "  " + paint.Dim(output.Clip(text, 72))
 	}
 	return l.failure(line, p)
 }
 
-// saying is the first line of what a step has to say, such as a model's reply or
+// firstLine is the first line of a step's text, such as a model's reply or
 // the first error of a build that was watched.
-func saying(p runtime.Progress) string {
+func firstLine(p runtime.Progress) string {
 	var out struct{ Text string }
 	if p.Error != nil || json.Unmarshal(p.Output, &out) != nil {
 		return ""
@@ -126,11 +126,11 @@ func indented(head termtext.Text, message string) []termtext.Text {
 	return out
 }
 
-// statusLine tells what a person may have to know; that a run goes on is seen.
+// statusLine returns the lines for a run that waits. That a run continues is visible.
 func (l *lines) statusLine(who termtext.Text, p runtime.Progress) []termtext.Text {
 	switch {
 	case p.Decision != nil && l.app.CanAsk():
-		return nil // it is asked below
+		return nil // the question follows
 	case p.Decision != nil:
 		return indented(who+l.paint.Warn("waiting for a person")+"  ", p.Decision.Prompt)
 	case p.Status == sentinels.StatusPaused:
@@ -139,7 +139,7 @@ func (l *lines) statusLine(who termtext.Text, p runtime.Progress) []termtext.Tex
 	return nil
 }
 
-// who is the beginning of a line: which pass, and of a child which one.
+// who is the beginning of a line: the iteration, and for a child its name.
 func (l *lines) who(p runtime.Progress) termtext.Text {
 	var s termtext.Text
 	if p.Run != l.root {
@@ -177,7 +177,7 @@ func (v *plainView) tick()       {}
 func (v *plainView) hold(bool)   {}
 func (v *plainView) close()      {}
 
-// about is the parameter that says best what a call is about, for one line.
+// about returns the parameter that describes a call best, for one line.
 func about(params json.RawMessage) string {
 	var fields map[string]any
 	if json.Unmarshal(params, &fields) != nil {

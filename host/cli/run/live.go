@@ -25,7 +25,7 @@ type liveView struct {
 	iteration int
 	open      []runtime.Progress // steps under way, in the order of their start
 	call      runtime.Progress   // the newest call under way
-	text      string             // the end of what a model is saying
+	text      string             // the end of the text of a model
 	usage     sentinels.Usage
 	paused    bool
 
@@ -40,7 +40,7 @@ func newLiveView(a verbs, id sentinels.RunID) *liveView {
 	return &liveView{lines: lines{app: a, paint: a.Paint, root: id}, began: a.Env.Now()}
 }
 
-// show writes the lines that p is worth above the status line, and leaves the
+// show writes the lines for p above the status line, and leaves the
 // status line itself to flush: many events come at once.
 func (v *liveView) show(p runtime.Progress) {
 	v.note(p)
@@ -69,7 +69,7 @@ func (v *liveView) flush() bool {
 	return false
 }
 
-// note takes in what the status line tells.
+// note updates the state that the status line shows.
 func (v *liveView) note(p runtime.Progress) {
 	switch p.Event {
 	case runtime.OnIterationStart:
@@ -113,15 +113,15 @@ func (v *liveView) drop(p runtime.Progress) {
 	}
 }
 
-// tick draws the line anew, for its clock.
+// tick redraws the line, for its clock.
 func (v *liveView) tick() {
 	if !v.held {
 		v.draw()
 	}
 }
 
-// hold keeps everything back while a person is asked: a line that scrolls by would
-// tear what they type.
+// hold delays all output while a question is on the terminal: lines would break up what
+// the user types.
 func (v *liveView) hold(on bool) {
 	v.clear()
 	v.held = on
@@ -176,9 +176,9 @@ func (v *liveView) draw() {
 	}
 	line := termtext.Join(parts, " · ")
 	width := max(10, v.app.Env.Width()-1)
-	if room := width - len([]rune(line)) - 3; v.text != "" && room > 20 {
+	if left := width - len([]rune(line)) - 3; v.text != "" && left > 20 {
 		text := []rune(output.Clip(v.text, math.MaxInt))
-		line += " · " + termtext.Text(text[max(0, len(text)-room):])
+		line += " · " + termtext.Text(text[max(0, len(text)-left):])
 	}
 	v.app.PrintErr("%s", clearLine+v.app.Paint.Dim(output.Cut(line, width)))
 	v.drawn = true

@@ -14,12 +14,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
-// An outcome is how following a run ended: its result, or what is known of a
-// run that a person has to bring on.
+// An outcome is the end of following a run: its result, or the state of a run that
+// waits for a person.
 type outcome struct {
 	runtime.Result
 	open   []runtime.RunInfo // what waits, the run itself or children of it
-	served bool              // a server carries it out, and goes on with it by itself
+	served bool              // a server executes it, and continues by itself
 }
 
 // resultLine is the last line of "-o jsonl" and all of "-o json".
@@ -28,7 +28,7 @@ type resultLine struct {
 	Waiting []app.Pending `json:"waiting,omitempty"` // with status waiting or paused
 }
 
-// showOutcome ends the talk about a run.
+// showOutcome shows how a run ended.
 func (a verbs) showOutcome(out outcome) error {
 	list := a.PendingActions(out.open)
 	line := resultLine{out.Result, list}
@@ -46,7 +46,7 @@ func (a verbs) showOutcome(out outcome) error {
 		a.ErrorMessage(fmt.Sprintf("run %s waits for a person: %s", w.Run, w.Prompt), w.Type)
 	}
 	if !out.served && slices.ContainsFunc(list, func(w app.Pending) bool { return w.Call != "" }) {
-		a.Info("then go on with `sentinel run%s --resume %s`", a.SameStore(), out.Run)
+		a.Info("then continue with `sentinel run%s --resume %s`", a.SameStore(), out.Run)
 	}
 	if len(list) == 0 && out.Error != nil {
 		where := ""
@@ -76,13 +76,13 @@ func (a verbs) resultTable(r runtime.Result) error {
 	for name := range r.Variables {
 		width = max(width, output.Width(output.Escape(name)))
 	}
-	room := math.MaxInt // whoever reads from a pipe wants all of it
+	limit := math.MaxInt
 	if a.Env.StdoutTerminal {
-		room = max(20, a.Env.Width()-width-4)
+		limit = max(20, a.Env.Width()-width-4)
 	}
 	var rows []output.Row
 	for _, name := range output.SortedKeys(r.Variables) {
-		rows = append(rows, output.Row{"  " + p.Dim(output.Escape(name)), output.Cut(gist(r.Variables[name]), room)})
+		rows = append(rows, output.Row{"  " + p.Dim(output.Escape(name)), output.Cut(gist(r.Variables[name]), limit)})
 	}
 	return a.Table(rows)
 }

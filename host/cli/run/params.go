@@ -16,7 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// inputSchema is the part of a command's schema that concerns a command line.
+// inputSchema is the part of a command's schema that a command line needs.
 type inputSchema struct {
 	Properties map[string]property `json:"properties"`
 	Required   []string            `json:"required"`
@@ -27,14 +27,14 @@ type property struct {
 	Type json.RawMessage `json:"type"` // a name or a list of names
 }
 
-// types are the JSON types that a parameter may have; none is any.
+// types returns the JSON types of a parameter; empty means any.
 func (p property) types() []string {
 	var one string
 	if json.Unmarshal(p.Type, &one) == nil && one != "" {
 		return []string{one}
 	}
 	var many []string
-	_ = json.Unmarshal(p.Type, &many) // a schema without a type takes anything
+	_ = json.Unmarshal(p.Type, &many) // a schema without a type accepts anything
 	return many
 }
 
@@ -49,7 +49,7 @@ func (a verbs) params(c client.Command, args []string) (json.RawMessage, error) 
 	for i := 0; i < len(args); i++ {
 		name, ok := strings.CutPrefix(args[i], "--")
 		if !ok || name == "" {
-			return nil, app.NewUsageError(fmt.Sprintf("exec %s: %q is no --PARAMETER=VALUE", c.Name, args[i]), "flags of sentinel itself stand before the command: sentinel exec -o json "+c.Name)
+			return nil, app.NewUsageError(fmt.Sprintf("exec %s: %q is not --PARAMETER=VALUE", c.Name, args[i]), "flags of sentinel itself precede the command: sentinel exec -o json "+c.Name)
 		}
 		name, text, valued := strings.Cut(name, "=")
 		p, known := schema.Properties[name]
@@ -81,7 +81,7 @@ func (a verbs) params(c client.Command, args []string) (json.RawMessage, error) 
 			return nil, app.NewUsageError(fmt.Sprintf("exec %s: --%s: %v", c.Name, name, err), "")
 		}
 		if old, twice := out[name]; twice {
-			return nil, app.NewUsageError(fmt.Sprintf("exec %s: --%s is given twice, %s and %s", c.Name, name, output.ClipJSON(old, 40), output.ClipJSON(value, 40)), "a list is JSON: --"+name+"='[...]'")
+			return nil, app.NewUsageError(fmt.Sprintf("exec %s: --%s is given twice: %s and %s", c.Name, name, output.ClipJSON(old, 40), output.ClipJSON(value, 40)), "a list is JSON: --"+name+"='[...]'")
 		}
 		out[name] = value
 	}
@@ -95,13 +95,13 @@ func (a verbs) allParams(text string, out map[string]json.RawMessage) error {
 		return err
 	}
 	if !bytes.HasPrefix(raw, []byte("{")) {
-		return app.NewUsageError("--json is no object", "it holds all parameters by their names")
+		return app.NewUsageError("--json is not an object", "it contains all parameters by name")
 	}
 	return json.Unmarshal(raw, &out)
 }
 
-// value reads what was typed for a parameter: a string where only a string will
-// do, else JSON where it is JSON.
+// value parses the text of a parameter: a string if only a string is accepted, JSON if
+// it is JSON, else a string.
 func (p property) value(text string) (json.RawMessage, error) {
 	types := p.types()
 	if slices.Contains(types, "string") {

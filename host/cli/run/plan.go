@@ -19,7 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A plan is what a run would be made of, as far as it can be known before.
+// A plan describes a run before it starts, as far as it is known.
 type plan struct {
 	Sentinel  sentinels.ID               `json:"sentinel"`
 	Source    string                     `json:"source"`
@@ -53,8 +53,8 @@ type planCommand struct {
 	By     string `json:"by"`     // step or model
 }
 
-// dryRun shows the plan of a run. It works on a store of its own; only to read a
-// stored definition is the real one asked.
+// dryRun shows the plan of a run. It uses a temporary store; the store of the project is
+// only read, for a stored definition.
 func (a verbs) dryRun(ctx context.Context, target string, f *runFlags) (err error) {
 	src, err := a.ReadTrusted(target)
 	if err == nil && src == nil {
@@ -102,8 +102,7 @@ func (a verbs) newest(ctx context.Context, name string) (src *app.Source, err er
 	return src, err
 }
 
-// planOf makes the plan. An input without a value does not refuse it: to see what
-// is missing is one reason to look.
+// planOf returns the plan. A missing input is part of it and no error.
 func (a verbs) planOf(s *app.Session, src *app.Source, def *sentinels.Definition, g given) plan {
 	rt := s.Process.Host().Runtime()
 	p := plan{
@@ -134,7 +133,7 @@ func (a verbs) planOf(s *app.Session, src *app.Source, def *sentinels.Definition
 	return p
 }
 
-// workspaceOf is where a run of def works that starts from base.
+// workspaceOf returns the workspace of a run of def, relative to base.
 func workspaceOf(base string, def *sentinels.Definition) string {
 	if filepath.IsAbs(def.Workspace) {
 		return filepath.Clean(def.Workspace)
@@ -145,10 +144,10 @@ func workspaceOf(base string, def *sentinels.Definition) string {
 type planner struct {
 	types    *sentinels.TypeSet
 	registry *command.Registry
-	plugins  map[string]bool // that the steps need
+	plugins  map[string]bool // the plugins of the steps
 }
 
-// steps plans one list and what is nested in it, and notes the plugins.
+// steps plans one list and the lists nested in it, and collects the plugins.
 func (b *planner) steps(list []sentinels.Step, prefix string) []planStep {
 	out := make([]planStep, 0, len(list))
 	for i := range list {
@@ -179,7 +178,7 @@ func compareFields(x, y string) int {
 }
 
 // commands finds the commands that a step names in the fields "command" and
-// "tools". What a plugin decides to call while it runs cannot be known here.
+// "tools". The commands that a plugin calls dynamically are not known.
 func (b *planner) commands(s *sentinels.Step) []planCommand {
 	var out []planCommand
 	var name string
@@ -195,8 +194,7 @@ func (b *planner) commands(s *sentinels.Step) []planCommand {
 	return out
 }
 
-// command looks a command up; a definition may name one that does not exist, for
-// another host may have it.
+// command looks up a command. A definition may name one that only another host has.
 func (b *planner) command(name, by string) planCommand {
 	c, ok := b.registry.Lookup(name)
 	if !ok {
@@ -205,7 +203,7 @@ func (b *planner) command(name, by string) planCommand {
 	return planCommand{name, access(c.ReadOnly), by}
 }
 
-// loopText is a loop as a person would say it.
+// loopText describes a loop.
 func loopText(l sentinels.Loop) string {
 	switch l.Type {
 	case sentinels.LoopCount:
@@ -224,8 +222,7 @@ func loopText(l sentinels.Loop) string {
 	return string(l.Type)
 }
 
-// limitsOf are the limits that the definition sets itself; the host's own are not
-// part of it.
+// limitsOf returns the limits that the definition sets, without those of the host.
 func limitsOf(d *sentinels.Definition) map[string]any {
 	out := map[string]any{}
 	put := func(name string, v float64) {
@@ -280,7 +277,7 @@ func (a verbs) showPlan(p plan) error {
 	return nil
 }
 
-// planTree draws a list and what is nested in it. Addresses are those of problems,
+// planTree draws a list and the lists nested in it. Addresses are those of problems,
 // traces and step edits.
 func (a verbs) planTree(b *output.Page, steps []planStep, indent string) {
 	paint := a.PaintOut

@@ -14,22 +14,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// modelFlags are those that concern models where the run is carried out here.
+// modelFlags adds the flags for models, for a run in this process.
 func (f *runFlags) modelFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.model, "model", "", "model for steps that name none, provider/name")
 	fs.StringVar(&f.record, "record", "", "write what models answer to this new cassette file")
-	fs.StringVar(&f.replay, "replay", "", "answer from this cassette file in place of models, and report what differed")
+	fs.StringVar(&f.replay, "replay", "", "answer from this cassette file instead of models, and report differences")
 }
 
-// retryCommand begins a run's work again; the old run stays as it is, and the new
-// one knows which it came from. Its exit code is that of `run`.
+// retryCommand starts a new run of an old one's work. The old run is unchanged, and the
+// new one refers to it. The exit code is that of `run`.
 func (a verbs) retryCommand() *cobra.Command {
 	var f runFlags
 	var from, revision string
 	var iteration int
 	c := &cobra.Command{
-		Use: "retry RUN|NAME", Short: "Begin a run's work again in a new run, from its start or at a step",
-		Long: "With --from, what came before that step is taken over from the run and not done again.\n" +
+		Use: "retry RUN|NAME", Short: "Retry a run in a new run, from its start or from a step",
+		Long: "With --from, the results of the steps before it are copied from the run.\n" +
 			"NAME is the sentinel's newest run. The run is executed in the server if there is one, otherwise here.",
 		Example: "  sentinel retry 3f9a01bc --from fix --with-revision latest",
 		Args:    app.ExactArgs("RUN or NAME"),
@@ -44,7 +44,7 @@ func (a verbs) retryCommand() *cobra.Command {
 			if from != "" {
 				params["from"] = from
 			}
-			if revision != "" { // as it is written in differences, NAME@3
+			if revision != "" { // differences write it as NAME@3
 				params["withRevision"] = strings.TrimPrefix(revision, "@")
 			}
 			return a.rerun(cmd.Context(), args[0], "sentinel/retry", params, &f)
@@ -58,22 +58,22 @@ func (a verbs) retryCommand() *cobra.Command {
 	return c
 }
 
-// forkCommand is retry with a change to one step, to see what would have been.
-// The iteration must be given: a fork from the beginning is a new run.
+// forkCommand is retry with one step changed. The iteration is required: a fork from the
+// beginning would be a new run.
 func (a verbs) forkCommand() *cobra.Command {
 	var f runFlags
 	var at app.StepFlags
 	var from string
 	var iteration int
 	c := &cobra.Command{
-		Use: "fork RUN|NAME --iteration N", Short: "Begin an iteration of a run again in a new run, with a step changed if wanted",
+		Use: "fork RUN|NAME --iteration N", Short: "Repeat an iteration of a run in a new run, optionally with a step changed",
 		Long: "The new run has the state that the other one had at that iteration. Neither the sentinel nor\n" +
 			"the other run changes.",
 		Example: `  sentinel fork 3f9a01bc --iteration 4 --address fix --params '{"command":"go vet ./..."}'`,
 		Args:    app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if iteration < 1 {
-				return app.NewUsageError("fork: --iteration is missing, a number from 1 on", "`sentinel trace RUN` shows a run's iterations")
+				return app.NewUsageError("fork: --iteration is missing: want a number from 1", "`sentinel trace RUN` shows a run's iterations")
 			}
 			params, err := at.Parameters(a.App)
 			if err != nil {
@@ -119,7 +119,7 @@ func (a verbs) rerun(ctx context.Context, word, command string, params map[strin
 }
 
 // replacedInputs puts inputs into the parameters. Their types are the
-// definition's, which only the engine has at hand, so JSON is taken as JSON.
+// definition's, which only the engine has, so valid JSON is used as JSON.
 func replacedInputs(params map[string]any, pairs []string) error {
 	inputs := map[string]json.RawMessage{}
 	for _, pair := range pairs {

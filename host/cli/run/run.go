@@ -12,7 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// runFlags are those of the verbs that carry out a run here.
+// runFlags are the flags of the verbs that execute a run.
 type runFlags struct {
 	vars, inputs []string
 	inputsFile   string
@@ -28,9 +28,9 @@ type runFlags struct {
 	limits       extensionFlags
 }
 
-// hostFlags are those that say how a run is carried out, whatever run it is.
+// hostFlags adds the flags for how any run is executed.
 func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&f.onInterrupt, "on-interrupt", "", "for calls that a crash cut off: retry, fail, ask")
+	fs.StringVar(&f.onInterrupt, "on-interrupt", "", "for calls that a crash interrupted: retry, fail, ask")
 	fs.StringVar(&f.model, "model", "", "model for steps that name none, provider/name")
 	fs.StringVar(&f.record, "record", "", "write what models answer to this new cassette file")
 	fs.StringVar(&f.replay, "replay", "", "answer from this cassette file in place of models, and report what differed")
@@ -39,15 +39,15 @@ func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.limits.usd, "budget-usd", "", "with a resume: this much more money, +X")
 	fs.StringVar(&f.limits.tokens, "budget-tokens", "", "with a resume: this many more tokens, +N")
 	fs.StringVar(&f.limits.calls, "budget-calls", "", "with a resume: this many more model calls, +N")
-	fs.StringVar(&f.comment, "comment", "", "with a resume: why; a quarantined run goes on only with a reason")
+	fs.StringVar(&f.comment, "comment", "", "with a resume: why; a quarantined run needs a reason")
 }
 
-// startFlags are those that say what a new run begins with.
+// startFlags adds the flags for what a new run begins with.
 func (f *runFlags) startFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.vars, "var", nil, "NAME=VALUE: an input where the sentinel declares it, else a variable; repeatable")
 	fs.StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE: an input; repeatable")
 	fs.StringVar(&f.inputsFile, "inputs", "", "file with a JSON object of inputs")
-	fs.StringVar(&f.event, "event", "", "what $event is: JSON, or @FILE")
+	fs.StringVar(&f.event, "event", "", "the value of $event: JSON, or @FILE")
 	fs.BoolVar(&f.pinned, "pinned", false, "stay on this revision when the stored sentinel is edited")
 }
 
@@ -59,7 +59,7 @@ func (a verbs) runCommand() *cobra.Command {
 		Use:   "run FILE|NAME",
 		Short: "Run a sentinel here and show it live",
 		Long: "Runs the sentinel of a file, of standard input (-), or of a name: that of a file in\n" +
-			"the project's sentinels folder, or of a stored sentinel. Its trigger does not matter.",
+			"the project's sentinels folder, or of a stored sentinel. Its triggers do not matter.",
 		Example: "  sentinel run build-fix.json --var build='go build ./...'\n" +
 			"  sentinel run build-fix.json --dry-run\n" +
 			"  sentinel run --resume 3f9a01bc --max-iterations +5",
@@ -88,17 +88,17 @@ func (a verbs) runCommand() *cobra.Command {
 	}
 	f.startFlags(c.Flags())
 	f.hostFlags(c.Flags())
-	c.Flags().StringVar(&f.resume, "resume", "", "take up this run where it was")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what the run would be made of, and do nothing")
+	c.Flags().StringVar(&f.resume, "resume", "", "continue this run where it was")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the plan of the run, and execute nothing")
 	return c
 }
 
-// check refuses flags that mean nothing together.
+// check rejects combinations of flags without a meaning.
 func (f *runFlags) check() error {
 	switch f.onInterrupt {
 	case "", "retry", "fail", "ask":
 	default:
-		return app.NewUsageError(fmt.Sprintf("--on-interrupt %q is no choice", f.onInterrupt), "the choices are retry, fail and ask")
+		return app.NewUsageError(fmt.Sprintf("invalid --on-interrupt %q", f.onInterrupt), "the choices are retry, fail and ask")
 	}
 	if f.record != "" && f.replay != "" {
 		return app.NewUsageError("--record and --replay exclude each other", "")
@@ -108,13 +108,13 @@ func (f *runFlags) check() error {
 		return err
 	}
 	if f.resume == "" && f.comment != "" {
-		return app.NewUsageError("--comment goes with --resume RUN", "")
+		return app.NewUsageError("--comment needs --resume RUN", "")
 	}
 	if f.resume == "" && more != (runtime.LimitExtension{}) {
-		return app.NewUsageError("more room for a run needs --resume RUN", "the limits of a new run are in its definition, under safety and budget")
+		return app.NewUsageError("a limit extension needs --resume RUN", "the limits of a new run are in its definition, under safety and budget")
 	}
 	if f.resume != "" && (f.dryRun || f.pinned || f.event != "" || f.inputsFile != "" || len(f.vars)+len(f.inputs) > 0) {
-		return app.NewUsageError("--resume takes a run up as it is: no inputs, variables, event, --pinned or --dry-run", "")
+		return app.NewUsageError("--resume continues a run as it is: no inputs, variables, event, --pinned or --dry-run", "")
 	}
 	return nil
 }

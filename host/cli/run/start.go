@@ -10,8 +10,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// startCommand is what the specification calls start. Without a process that stays,
-// nothing can go on in the background, and that is said.
+// startCommand starts a run without waiting for it. Without another process there is no
+// background, so the run is executed here, and the command reports that.
 func (a verbs) startCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{

@@ -15,7 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// steer finds the run that word means and calls a command on it.
+// steer calls a command on the run that word means.
 func (a verbs) steer(ctx context.Context, word, name string, params map[string]any) (err error) {
 	s, err := a.Connect(ctx, true)
 	if err != nil {
@@ -29,7 +29,7 @@ func (a verbs) steer(ctx context.Context, word, name string, params map[string]a
 	switch {
 	case err == nil:
 		params["run"] = info.ID
-	case abi.CodeOf(err) == abi.NotFound && holdsTriggers[name] && a.Stored(ctx, s, word):
+	case abi.CodeOf(err) == abi.NotFound && pausesTriggers[name] && a.Stored(ctx, s, word):
 		params["sentinelId"] = word
 	default:
 		return err
@@ -40,11 +40,11 @@ func (a verbs) steer(ctx context.Context, word, name string, params map[string]a
 	return a.ShowChanged(info)
 }
 
-// holdsTriggers are the commands that mean a sentinel's triggers where it has no
+// pausesTriggers are the commands that apply to a sentinel's triggers if it has no
 // run.
-var holdsTriggers = map[string]bool{"sentinel/pause": true, "sentinel/resume": true}
+var pausesTriggers = map[string]bool{"sentinel/pause": true, "sentinel/resume": true}
 
-// stopCommand returns when everything the run had started has ended.
+// stopCommand returns when the run and everything that it started have ended.
 func (a verbs) stopCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "stop RUN|NAME", Short: "Stop a run and everything it started", Args: app.ExactArgs("RUN or NAME"),
@@ -54,21 +54,21 @@ func (a verbs) stopCommand() *cobra.Command {
 	}
 }
 
-// pauseCommand returns when the pause is durable; the step under way goes on.
+// pauseCommand returns when the pause is durable; the active step continues.
 func (a verbs) pauseCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "pause RUN|NAME", Short: "Hold a run back at its next step; of a sentinel without one, its triggers", Args: app.ExactArgs("RUN or NAME"),
+		Use: "pause RUN|NAME", Short: "Pause a run at its next step; of a sentinel without one, its triggers", Args: app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steer(cmd.Context(), args[0], "sentinel/pause", nil)
 		},
 	}
 }
 
-// resumeCommand has run's flags, since it may come to the same thing.
+// resumeCommand has the flags of run, because it may execute the run here.
 func (a verbs) resumeCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use: "resume RUN|NAME", Short: "Let a paused run or paused triggers go on, or take up a run whose process ended",
+		Use: "resume RUN|NAME", Short: "Resume a paused run, paused triggers, or a run whose process ended",
 		Long: "A run that another process executes continues there. Any other is continued here,\n" +
 			"as `sentinel run --resume` does.",
 		Args: app.ExactArgs("RUN or NAME"),
@@ -110,8 +110,8 @@ func (a verbs) resume(ctx context.Context, word string, f *runFlags) error {
 	})
 }
 
-// resumeTriggers lets the triggers of a sentinel fire again. That they are paused
-// is in the store, so it needs no server.
+// resumeTriggers resumes the triggers of a sentinel. Their state is in the store, so it
+// needs no server.
 func (a verbs) resumeTriggers(ctx context.Context, s *app.Session, name string) error {
 	var info runtime.RunInfo
 	if err := s.Call(ctx, "sentinel/resume", map[string]any{"sentinelId": name}, &info); err != nil {
@@ -140,14 +140,14 @@ func (f *runFlags) resumption(id sentinels.RunID, user string) (params map[strin
 }
 
 // decideCommand checks the words before it looks for a process, so that a mistyped
-// verdict is told even when nobody answers.
+// decision is reported also when no process answers.
 func (a verbs) decideCommand() *cobra.Command {
 	var result, comment, by string
 	verdicts := []string{"retry", "skip", "fail", "approve", "reject"}
 	c := &cobra.Command{
-		Use: "decide RUN [CALL] retry|skip|fail|approve|reject", Short: "Answer what a run waits for",
+		Use: "decide RUN [CALL] retry|skip|fail|approve|reject", Short: "Decide what a run waits for",
 		Long: "CALL may be left out when only one decision is pending.",
-		Args: app.RangeArgs(2, 3, "RUN", "the verdict"),
+		Args: app.RangeArgs(2, 3, "RUN", "the decision"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]any{"verdict": args[len(args)-1], "by": by}
 			if len(args) == 3 {
@@ -157,7 +157,7 @@ func (a verbs) decideCommand() *cobra.Command {
 				params["by"] = a.User()
 			}
 			if !slices.Contains(verdicts, args[len(args)-1]) {
-				return app.NewUsageError(fmt.Sprintf("%q is no verdict", args[len(args)-1]), "the verdicts are "+strings.Join(verdicts, ", "))
+				return app.NewUsageError(fmt.Sprintf("invalid decision %q", args[len(args)-1]), "the decisions are "+strings.Join(verdicts, ", "))
 			}
 			if comment != "" {
 				params["comment"] = comment
@@ -168,21 +168,21 @@ func (a verbs) decideCommand() *cobra.Command {
 			}
 			if raw != nil {
 				if args[len(args)-1] != "skip" {
-					return app.NewUsageError("--result goes with skip: it is what the call is taken to have answered", "")
+					return app.NewUsageError("--result needs skip: it replaces the result of the call", "")
 				}
 				params["result"] = raw
 			}
 			return a.decide(cmd.Context(), args[0], params)
 		},
 	}
-	c.Flags().StringVar(&result, "result", "", "with skip: what the call is taken to have answered, JSON or @FILE")
+	c.Flags().StringVar(&result, "result", "", "with skip: the result of the call, JSON or @FILE")
 	c.Flags().StringVar(&comment, "comment", "", "why, for the record")
 	c.Flags().StringVar(&by, "by", "", "who decides (default: your user name)")
 	return c
 }
 
-// decide leaves the answer with whoever carries the run out, else in its journal,
-// where a resume finds it.
+// decide sends the decision to the process that executes the run, or writes it to the
+// journal, where a resume finds it.
 func (a verbs) decide(ctx context.Context, word string, params map[string]any) (err error) {
 	s, err := a.Connect(ctx, true)
 	if err != nil {
@@ -201,14 +201,14 @@ func (a verbs) decide(ctx context.Context, word string, params map[string]any) (
 		return a.WriteJSON(info)
 	}
 	if !info.Live {
-		a.Info("decided; `sentinel run%s --resume %s` goes on with it", a.SameStore(), rootOf(info))
+		a.Info("decided; `sentinel run%s --resume %s` continues it", a.SameStore(), rootOf(info))
 	} else {
-		a.Info("decided; run %s goes on", info.ID)
+		a.Info("decided; run %s continues", info.ID)
 	}
 	return nil
 }
 
-// rootOf is the run to take up so that info goes on too.
+// rootOf is the run to resume so that info continues too.
 func rootOf(info runtime.RunInfo) string {
 	if info.Root != "" {
 		return string(info.Root)

@@ -70,7 +70,7 @@ type extensionFlags struct {
 	iterations, timeout, usd, tokens, calls string
 }
 
-// extension parses them; a leading "+" says what is meant anyway and may be missing.
+// extension parses them; the leading "+" is optional.
 func (f extensionFlags) extension() (runtime.LimitExtension, error) {
 	var more runtime.LimitExtension
 	whole := func(flag, text string) (int64, error) {
@@ -79,7 +79,7 @@ func (f extensionFlags) extension() (runtime.LimitExtension, error) {
 		}
 		n, err := strconv.ParseInt(strings.TrimPrefix(text, "+"), 10, 64)
 		if err != nil || n <= 0 {
-			return 0, app.NewUsageError(fmt.Sprintf("%s %q is no whole number above 0", flag, text), "such as "+flag+" +10")
+			return 0, app.NewUsageError(fmt.Sprintf("invalid %s %q: want a whole number above 0", flag, text), "such as "+flag+" +10")
 		}
 		return n, nil
 	}
@@ -97,14 +97,14 @@ func (f extensionFlags) extension() (runtime.LimitExtension, error) {
 	if f.timeout != "" {
 		d, err := time.ParseDuration(strings.TrimPrefix(f.timeout, "+"))
 		if err != nil || d < time.Millisecond {
-			return more, app.NewUsageError(fmt.Sprintf("--timeout %q is no time above 0", f.timeout), "such as --timeout +10m")
+			return more, app.NewUsageError(fmt.Sprintf("invalid --timeout %q: want a duration above 0", f.timeout), "such as --timeout +10m")
 		}
 		more.TimeoutMs = d.Milliseconds()
 	}
 	if f.usd != "" {
 		x, err := strconv.ParseFloat(strings.TrimPrefix(f.usd, "+"), 64)
 		if err != nil || !(x > 0 && x < 1e12) {
-			return more, app.NewUsageError(fmt.Sprintf("--budget-usd %q is no amount above 0", f.usd), "such as --budget-usd +2.50")
+			return more, app.NewUsageError(fmt.Sprintf("invalid --budget-usd %q: want an amount above 0", f.usd), "such as --budget-usd +2.50")
 		}
 		more.CostUSD = x
 	}

@@ -30,9 +30,9 @@ func (v *jsonView) show(p runtime.Progress) {
 		return
 	}
 	if err := v.app.WriteJSON(p); err != nil && !v.app.StdoutClosed {
-		// Whoever read the events is gone; the run is not theirs to end.
+		// The reader of the events is closed, which does not stop the run.
 		v.app.StdoutClosed = true
-		v.app.ErrorMessage("write event: "+err.Error(), "the run goes on; `sentinel logs` shows what it tells")
+		v.app.ErrorMessage("write event: "+err.Error(), "the run continues; `sentinel logs` shows its progress")
 	}
 }
 

@@ -124,7 +124,7 @@ func (w *runWatch) drain(ctx context.Context) {
 }
 
 // wait returns the result of the run once it has ended. If the process that executes
-// it is gone, the store says how it ended.
+// it is gone, the store has its result.
 func (w *runWatch) wait(ctx context.Context) (runtime.Result, error) {
 	var err error
 	select {
