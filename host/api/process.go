@@ -2,14 +2,14 @@ package api
 
 import (
 	"net/http"
-	"regexp"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // word is what a caller without a token may be told.
-var word = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
+var word = lazyregexp.New(`^[a-z][a-z_]{0,31}$`)
 
 // wellness is the answer of the open routes: a word and nothing else.
 type wellness struct {

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -61,7 +61,7 @@ func (a *API) precondition(r *http.Request, route *Route, params map[string]json
 
 // validHash is how the hash of a definition is written. It is much longer than
 // a revision, so that one is never taken for the other.
-var validHash = regexp.MustCompile(`^[0-9a-f]{32,128}$`)
+var validHash = lazyregexp.New(`^[0-9a-f]{32,128}$`)
 
 // parseTag reads one strong tag. The quotes may be left out: people forget them
 // on command lines, and nothing else could be meant.

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // Access says who may use a route.
@@ -92,7 +93,7 @@ var methods = []string{
 }
 
 // placeholder finds {name} and {name...} in a pattern.
-var placeholder = regexp.MustCompile(`\{([a-zA-Z]+)(\.\.\.)?\}`)
+var placeholder = lazyregexp.New(`\{([a-zA-Z]+)(\.\.\.)?\}`)
 
 // placeholders returns the names of a pattern's path values.
 func (r *Route) placeholders() []string {

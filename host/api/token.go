@@ -12,12 +12,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	stdruntime "runtime"
 	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -32,7 +32,7 @@ const tokenPrefix = "sentinel_"
 
 // validToken is what we make: it needs no quoting in headers, shells and
 // subprotocols.
-var validToken = regexp.MustCompile(`^[A-Za-z0-9_-]{32,256}$`)
+var validToken = lazyregexp.New(`^[A-Za-z0-9_-]{32,256}$`)
 
 // Tokens says which bearer tokens are good. It takes the same time for every
 // wrong one and is safe for concurrent use.

@@ -3,9 +3,9 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -17,16 +17,16 @@ var pathValues = map[string]func(string) bool{
 	"id":       func(s string) bool { return sentinels.ID(s).Valid() },
 	"sentinel": func(s string) bool { return sentinels.ID(s).Valid() },
 	"run":      func(s string) bool { return sentinels.ID(s).Valid() }, // a UUID is one; whether it is a run is for the store to say
-	"name":     regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,127}){0,4}$`).MatchString,
+	"name":     lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,127}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,127}){0,4}$`).MatchString,
 	"address":  func(s string) bool { return len(s) <= 256 && stepAddress.MatchString(s) || sentinels.ID(s).Valid() }, // or a step's id
 	"path":     func(s string) bool { return len(s) <= 512 && stepPath.MatchString(s) },
-	"revision": regexp.MustCompile(`^[1-9][0-9]{0,8}$`).MatchString,
-	"trigger":  regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_#-]{0,63}$`).MatchString,
+	"revision": lazyregexp.New(`^[1-9][0-9]{0,8}$`).MatchString,
+	"trigger":  lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_#-]{0,63}$`).MatchString,
 }
 
 var (
-	stepAddress = regexp.MustCompile(`^[0-9]{1,6}(\.[A-Za-z][A-Za-z0-9_]{0,63}(\.[0-9]{1,6})+)*$`)
-	stepPath    = regexp.MustCompile(`^[0-9]{1,6}(#[0-9]{1,9})?(\.[A-Za-z][A-Za-z0-9_]{0,63}(\.[0-9]{1,6}(#[0-9]{1,9})?)+)*$`)
+	stepAddress = lazyregexp.New(`^[0-9]{1,6}(\.[A-Za-z][A-Za-z0-9_]{0,63}(\.[0-9]{1,6})+)*$`)
+	stepPath    = lazyregexp.New(`^[0-9]{1,6}(#[0-9]{1,9})?(\.[A-Za-z][A-Za-z0-9_]{0,63}(\.[0-9]{1,6}(#[0-9]{1,9})?)+)*$`)
 )
 
 // checkPathValues refuses values that do not fit their names. Those of mounts

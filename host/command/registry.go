@@ -3,12 +3,13 @@ package command
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // A Registry holds commands by name.
@@ -31,7 +32,7 @@ type entry struct {
 }
 
 // validName allows what MCP servers call their tools, beside our own names.
-var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,127}){0,4}$`)
+var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,127}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,127}){0,4}$`)
 
 // NewRegistry returns a registry of cmds. The error joins every problem found.
 func NewRegistry(cmds ...Command) (*Registry, error) {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -22,10 +22,10 @@ const longestRetryAfter = 24 * time.Hour
 
 // tooLong matches what servers say of a request that is larger than the
 // model's context window.
-var tooLong = regexp.MustCompile(`(?i)context.{0,20}(length|window|size|limit)|maximum context|prompt is too long|too many tokens|exceeds? .{0,30}context|input is too long|request_too_large`)
+var tooLong = lazyregexp.New(`(?i)context.{0,20}(length|window|size|limit)|maximum context|prompt is too long|too many tokens|exceeds? .{0,30}context|input is too long|request_too_large`)
 
 // broke matches refusals that are about money rather than rate.
-var broke = regexp.MustCompile(`(?i)insufficient_quota|exceeded your current quota|credit balance|billing|payment`)
+var broke = lazyregexp.New(`(?i)insufficient_quota|exceeded your current quota|credit balance|billing|payment`)
 
 // fault names an error of a provider in the one list of codes. It is the only
 // place where statuses and network errors are mapped.

@@ -2,9 +2,9 @@ package llm
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -20,8 +20,8 @@ type names struct {
 const longestName = 64
 
 var (
-	accepted = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	refused  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	accepted = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
+	refused  = lazyregexp.New(`[^a-zA-Z0-9_-]`)
 )
 
 // newNames maps the tools of a turn and those its conversation has called.

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/redact"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -88,7 +88,7 @@ func Open(config Config) (*Models, error) {
 }
 
 // secretHeader matches the names of headers whose values are secrets.
-var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|password`)
+var secretHeader = lazyregexp.New(`(?i)auth|key|token|secret|cookie|password`)
 
 // Close lets go of idle connections. Turns may still be made; they open new
 // ones. Closing twice is allowed.

@@ -4,9 +4,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -29,7 +29,7 @@ func builtinPrices() (prices, error) {
 }
 
 // dated matches what a provider appends to a model's name for one release.
-var dated = regexp.MustCompile(`-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+var dated = lazyregexp.New(`-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
 
 // row returns the table's row for a model at a provider: configured rows
 // first, and the exact name before the one without its date.

@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/texttool"
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // thought matches the reasoning that open models write before their answer.
-var thought = regexp.MustCompile(`(?s)^\s*<think>.*?</think>\s*`)
+var thought = lazyregexp.New(`(?s)^\s*<think>.*?</think>\s*`)
 
 // reply reads an answer.
 func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.Answer, report *Report) (sentinels.Reply, error) {
@@ -197,7 +197,7 @@ func giveIDs(calls []sentinels.ToolCall, before []sentinels.Message) {
 	}
 }
 
-var jsonFence = regexp.MustCompile("(?ms)^ {0,3}```[ \\t]*([A-Za-z]*)[ \\t]*\\r?\\n(.*?)^ {0,3}```[ \\t]*\\r?$")
+var jsonFence = lazyregexp.New("(?ms)^ {0,3}```[ \\t]*([A-Za-z]*)[ \\t]*\\r?\\n(.*?)^ {0,3}```[ \\t]*\\r?$")
 
 // readJSON reads a reply as JSON: the whole of it, or the one fenced block in
 // it that says json, or a fence that is all there is. Nothing is repaired. A

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -70,4 +70,4 @@ func validity(cert *x509.Certificate) string {
 }
 
 // wantsTLS matches how servers answer plain HTTP on their TLS port.
-var wantsTLS = regexp.MustCompile(`(?i)HTTP request (?:was sent )?to (?:an )?HTTPS (?:server|port)|use the HTTPS scheme`)
+var wantsTLS = lazyregexp.New(`(?i)HTTP request (?:was sent )?to (?:an )?HTTPS (?:server|port)|use the HTTPS scheme`)

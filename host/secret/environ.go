@@ -2,9 +2,10 @@ package secret
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // known are variables that tools of clouds, forges, registries and model
@@ -27,7 +28,7 @@ var known = []string{
 // secretName matches other variables that hold a credential by their name. Their
 // values count from longValue on, because the likes of POSTGRES_PASSWORD often
 // hold a word, and that word would be hidden wherever it stands.
-var secretName = regexp.MustCompile(`(?i)(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|AUTH_KEY|CREDENTIALS|PAT)$`)
+var secretName = lazyregexp.New(`(?i)(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|AUTH_KEY|CREDENTIALS|PAT)$`)
 
 const (
 	shortValue = 8 // what a redactor takes, in bytes
@@ -59,7 +60,7 @@ func InEnvironment(environ []string) []string {
 
 // memberName matches the members of a JSON object that hold secrets, as in a
 // service account or a list of registries.
-var memberName = regexp.MustCompile(`(?i)(^|_)(private_?key|secret|client_?secret|password|(identity|access|refresh)?_?token|auth)$`)
+var memberName = lazyregexp.New(`(?i)(^|_)(private_?key|secret|client_?secret|password|(identity|access|refresh)?_?token|auth)$`)
 
 // credentials returns a value, or of a JSON object its members that are secret.
 func credentials(value string, least int) []string {

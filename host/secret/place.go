@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -21,7 +21,7 @@ type Places map[string]Place
 // Pattern is what the name of a secret is like; clause A2.4 of sdk/ABI.md.
 const Pattern = "^[A-Z][A-Z0-9_]{0,63}$"
 
-var named = regexp.MustCompile(Pattern)
+var named = lazyregexp.New(Pattern)
 
 // Named reports whether a text can be the name of a secret.
 func Named(name string) bool { return named.MatchString(name) }

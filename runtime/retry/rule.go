@@ -1,8 +1,9 @@
 package retry
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // A rule classifies the messages that match its pattern. The first matching rule
@@ -11,17 +12,17 @@ import (
 type rule struct {
 	category Category
 	sub      string
-	pattern  *regexp.Regexp
+	pattern  *lazyregexp.Regexp
 }
 
 // words returns a rule whose alternatives match whole words.
 func words(category Category, sub string, alternatives ...string) rule {
-	return rule{category, sub, regexp.MustCompile(`\b(?:` + strings.Join(alternatives, "|") + `)\b`)}
+	return rule{category, sub, lazyregexp.New(`\b(?:` + strings.Join(alternatives, "|") + `)\b`)}
 }
 
 // text returns a rule whose alternatives have no added word boundaries.
 func text(category Category, sub string, alternatives ...string) rule {
-	return rule{category, sub, regexp.MustCompile(strings.Join(alternatives, "|"))}
+	return rule{category, sub, lazyregexp.New(strings.Join(alternatives, "|"))}
 }
 
 // specificRules are checked before HTTP statuses: rejected work, error names,

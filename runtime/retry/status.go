@@ -1,25 +1,26 @@
 package retry
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // statusPatterns match an HTTP status from 400 to 599 in a context that identifies
 // it: after "http", "status", a subject such as "server returned", or a URL, or
 // before its reason phrase.
-var statusPatterns = []*regexp.Regexp{
-	regexp.MustCompile(`\bhttps?(?:/\d(?:\.\d)?)?(?:[ _-]?(?:error|status|response|code))*['"]?[\s:=(#]*([45]\d\d)\b`),
-	regexp.MustCompile(`\b(?:status(?:[ _-]?code)?|error[ _-]?code)['"]?(?: is| was| of)?\s*[:=(]?\s*([45]\d\d)\b`),
-	regexp.MustCompile(`\b(?:server|api|gateway|upstream|endpoint|service|host|backend|proxy|request|url)s? (?:returned|responded|answered|replied|failed with)(?: with| an?| the| status| code| http| error)*[ :(]+([45]\d\d)\b`),
-	regexp.MustCompile(`\bhttps?://[^\s"']+["']?(?: returned| responded| failed)?(?: with)?[: ]+([45]\d\d)\b`),
-	regexp.MustCompile(`\b([45]\d\d)[ :,-]+\(?(?:bad request|unauthori[sz]ed|payment required|forbidden|not found|method not allowed|not acceptable|request time-?out|conflict|gone|length required|precondition|payload too large|request entity|unsupported media|unprocessable|locked|too early|too many requests|internal server|internal error|not implemented|bad gateway|service unavailable|gateway time-?out)\b`),
+var statusPatterns = []*lazyregexp.Regexp{
+	lazyregexp.New(`\bhttps?(?:/\d(?:\.\d)?)?(?:[ _-]?(?:error|status|response|code))*['"]?[\s:=(#]*([45]\d\d)\b`),
+	lazyregexp.New(`\b(?:status(?:[ _-]?code)?|error[ _-]?code)['"]?(?: is| was| of)?\s*[:=(]?\s*([45]\d\d)\b`),
+	lazyregexp.New(`\b(?:server|api|gateway|upstream|endpoint|service|host|backend|proxy|request|url)s? (?:returned|responded|answered|replied|failed with)(?: with| an?| the| status| code| http| error)*[ :(]+([45]\d\d)\b`),
+	lazyregexp.New(`\bhttps?://[^\s"']+["']?(?: returned| responded| failed)?(?: with)?[: ]+([45]\d\d)\b`),
+	lazyregexp.New(`\b([45]\d\d)[ :,-]+\(?(?:bad request|unauthori[sz]ed|payment required|forbidden|not found|method not allowed|not acceptable|request time-?out|conflict|gone|length required|precondition|payload too large|request entity|unsupported media|unprocessable|locked|too early|too many requests|internal server|internal error|not implemented|bad gateway|service unavailable|gateway time-?out)\b`),
 }
 
 // exitBefore matches the words before the exit status of a process, which is not
 // an HTTP status.
-var exitBefore = regexp.MustCompile(`\b(?:exit(?:ed|s)?|process|signal|returncode)(?: with| code| status|ed)*\s*$`)
+var exitBefore = lazyregexp.New(`\b(?:exit(?:ed|s)?|process|signal|returncode)(?: with| code| status|ed)*\s*$`)
 
 // classifyStatus classifies the first HTTP status in a text, which is lower case.
 func classifyStatus(text string) (c Classification, ok bool) {

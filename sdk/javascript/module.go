@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -68,13 +69,15 @@ func Module(name string, source []byte) ([]byte, error) {
 }
 
 // asked finds the word in {use: "http"}, with any quotes of JavaScript.
-var asked = regexp.MustCompile(`\buse["']?\s*:\s*["'` + "`]([a-z]+)[\"'`]")
+var asked = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\buse["']?\s*:\s*["'` + "`]([a-z]+)[\"'`]")
+})
 
 // links returns the host functions of a script, the n-th of [abi.Funcs] as bit n: those
 // without a grant, and those that it requests.
 func links(source []byte) uint32 {
 	uses := map[abi.Use]bool{}
-	for _, m := range asked.FindAllSubmatch(source, -1) {
+	for _, m := range asked().FindAllSubmatch(source, -1) {
 		uses[abi.Use(m[1])] = true
 	}
 	var linked uint32

@@ -3,12 +3,15 @@ package sdktest
 import (
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/sdk"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-var name = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var name = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+})
 
 // common are the fields of every step, which belong to the host (clause A2.2).
 var common = []string{"type", "id", "name", "condition", "outputTo", "onError", "timeoutMs", "onInterrupt"}
@@ -29,7 +32,7 @@ func Manifest(t T, p sdk.Plugin) sdk.Value {
 		t.Fatalf("describe returned two manifests:\n%s\n%s", text, again)
 	}
 	m := parse(t, text)
-	if !name.MatchString(p.Name) {
+	if !name().MatchString(p.Name) {
 		t.Errorf("plugin name %q: want %s", p.Name, name)
 	}
 	if p.Version == "" {
@@ -38,7 +41,7 @@ func Manifest(t T, p sdk.Plugin) sdk.Value {
 	seen := map[string]bool{}
 	for _, step := range m.Get("steps").Items() {
 		typ := step.Get("type").StringOr("")
-		if seen[typ] || !name.MatchString(typ) {
+		if seen[typ] || !name().MatchString(typ) {
 			t.Errorf("step type %q: duplicate, or does not match %s", typ, name)
 		}
 		seen[typ] = true

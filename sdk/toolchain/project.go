@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -26,7 +27,9 @@ type Project struct {
 }
 
 // nameRule is clause A2.1 of ABI.md, for plugins and step types.
-var nameRule = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var nameRule = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+})
 
 // file is the content of a project's plugin.json.
 type file struct {
@@ -66,7 +69,7 @@ func badProject(path, why string) error {
 
 // CheckName returns an error if no plugin can have that name.
 func CheckName(name string) error {
-	if nameRule.MatchString(name) {
+	if nameRule().MatchString(name) {
 		return nil
 	}
 	return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("name %q: want a small letter, then up to 63 small letters, digits and _", name)}

@@ -1,8 +1,9 @@
 package reference
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // A Tested is a reference in a condition whose truthiness is tested, without a
@@ -33,7 +34,7 @@ func TestedIn(source string) []Tested {
 }
 
 // truthPattern matches a reference with a path of names.
-var truthPattern = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)((?:\??\.[A-Za-z_][A-Za-z0-9_]*)*)(?:\??\.(?:trim|toLowerCase|toUpperCase)\(\))*$`)
+var truthPattern = lazyregexp.New(`^\$([A-Za-z_][A-Za-z0-9_]*)((?:\??\.[A-Za-z_][A-Za-z0-9_]*)*)(?:\??\.(?:trim|toLowerCase|toUpperCase)\(\))*$`)
 
 // maxTruthDepth is the depth of nested brackets and choices that truthOperands visits.
 const maxTruthDepth = 32

@@ -2,11 +2,11 @@ package chat
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -40,7 +40,7 @@ func Commands(opt Options) []command.Command {
 }
 
 // validRoom leaves no leading or final dot, so that ids stay safe as file names.
-var validRoom = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?$`)
+var validRoom = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?$`)
 
 // checkCall refuses what no room is called; a room's name is part of ids.
 func checkCall(call *command.Call, room string) error {

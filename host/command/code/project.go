@@ -6,10 +6,10 @@ import (
 	"maps"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -134,7 +134,7 @@ func nodeStages(data []byte, has func(string) bool) ([]stage, error) {
 	return stages, nil
 }
 
-var makeTarget = regexp.MustCompile(`(?m)^([A-Za-z0-9_.-]+)[ \t]*:(?:[^=]|$)`)
+var makeTarget = lazyregexp.New(`(?m)^([A-Za-z0-9_.-]+)[ \t]*:(?:[^=]|$)`)
 
 // makeStages uses build or all, else the default target, and test or check.
 func makeStages(data []byte, _ func(string) bool) ([]stage, error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 const (
@@ -82,7 +83,7 @@ func (f files) search(ctx context.Context, call *command.Call, in searchIn) (sea
 }
 
 // anchors finds what makes a pattern match a line yet not the text around it.
-var anchors = regexp.MustCompile(`[\^$]|\\[AzZ]`)
+var anchors = lazyregexp.New(`[\^$]|\\[AzZ]`)
 
 // searcher gathers the matches of one search.
 type searcher struct {

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -15,8 +15,8 @@ import (
 // no leading dot, ASCII only. No collection of a caller has a dot in its name;
 // those with one are bookkeeping, out of every caller's reach.
 var (
-	validCollection = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
-	validID         = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]{0,126}[A-Za-z0-9_-])?$`)
+	validCollection = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+	validID         = lazyregexp.New(`^[A-Za-z0-9_]([A-Za-z0-9._-]{0,126}[A-Za-z0-9_-])?$`)
 )
 
 func checkCollection(op, name string) error {

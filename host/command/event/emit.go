@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -30,7 +30,7 @@ type emitOut struct {
 
 // validName keeps wildcards and spaces out of names: a pattern must never be
 // able to mean itself.
-var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)*$`)
+var validName = lazyregexp.New(`^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)*$`)
 
 // emit gives the event an id made of the call's key, so that every repetition
 // of the call is the same event. The log keeps no event twice; a repetition

@@ -3,28 +3,28 @@ package git
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // validRef holds revisions to names with the usual suffixes (HEAD~2,
 // main@{upstream}). It keeps out options, ranges, search (:/text) and paths
 // inside a commit (rev:path).
-var validRef = name{regexp.MustCompile(`^[\pL\pN_@][\pL\pN_./@{}^~+#=,-]*$`), 255}
+var validRef = name{lazyregexp.New(`^[\pL\pN_@][\pL\pN_./@{}^~+#=,-]*$`), 255}
 
 // validBranch holds new names to what git itself allows, less the odd ones.
-var validBranch = name{regexp.MustCompile(`^[\pL\pN_][\pL\pN_./+#=,-]*$`), 255}
+var validBranch = name{lazyregexp.New(`^[\pL\pN_][\pL\pN_./+#=,-]*$`), 255}
 
-var validRemote = name{regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`), 100}
+var validRemote = name{lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`), 100}
 
 // A name is what a kind of name looks like and how many characters it has at
 // most. The count is not in the expression, where a repeated Unicode class
 // takes 20 MB and 15 ms of every start of the program.
 type name struct {
-	form *regexp.Regexp
+	form *lazyregexp.Regexp
 	most int
 }
 

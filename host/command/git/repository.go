@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -67,7 +67,7 @@ func refuse(problem, hint string) error {
 // unsafe matches the keys that name a program and cannot be overridden,
 // because their middle part is free. Merge drivers are not among them: a pull
 // only goes forward and merges no file.
-var unsafe = regexp.MustCompile(`^(credential(\..*)?\.helper|filter\..*\.(clean|smudge|process)|remote\..*\.(uploadpack|receivepack|vcs)|` +
+var unsafe = lazyregexp.New(`^(credential(\..*)?\.helper|filter\..*\.(clean|smudge|process)|remote\..*\.(uploadpack|receivepack|vcs)|` +
 	`lfs\.(customtransfer|extension)\..*|lfs\..*\.standalonetransferagent|lfs\.standalonetransferagent|core\.gitproxy)$`)
 
 // harmless are values of such keys that many honest repositories have.

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // maxWords bounds the words of a query that count.
@@ -89,7 +90,7 @@ const maxMentions = 64 << 10
 
 // mention finds what may be a file, with a line behind it or not: "a/b.go:12",
 // "src/x.ts(3,7)".
-var mention = regexp.MustCompile(`[\p{L}\p{N}_@+.\-/\\]*[\p{L}\p{N}_\-]\.[A-Za-z][A-Za-z0-9]{0,9}(?:[:(](\d{1,7}))?`)
+var mention = lazyregexp.New(`[\p{L}\p{N}_@+.\-/\\]*[\p{L}\p{N}_\-]\.[A-Za-z][A-Za-z0-9]{0,9}(?:[:(](\d{1,7}))?`)
 
 // mentions returns the files that variables name, with the line that was named
 // first, or 0. The context itself does not count: it would feed on itself.

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -23,9 +23,9 @@ var inherited = []string{
 
 // secretName matches the names of variables that are never passed on, not even
 // when the operator lists them: a step that needs one gets it by reference.
-var secretName = regexp.MustCompile(`(?i)(API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|PRIVATE_KEY|ACCESS_KEY|_KEY$|_PAT$|^AWS_|_AUTH$)`)
+var secretName = lazyregexp.New(`(?i)(API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|PRIVATE_KEY|ACCESS_KEY|_KEY$|_PAT$|^AWS_|_AUTH$)`)
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // maxEnvString is what Linux allows one variable or argument to have, in bytes.
 const maxEnvString = 128<<10 - 1

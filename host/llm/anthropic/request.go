@@ -2,10 +2,10 @@ package anthropic
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -164,7 +164,7 @@ func input(raw json.RawMessage) any {
 	return map[string]any{"arguments": raw}
 }
 
-var notID = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+var notID = lazyregexp.New(`[^a-zA-Z0-9_-]`)
 
 // callID makes an id of another provider acceptable. Both sides of a call go
 // through it, so they still agree.

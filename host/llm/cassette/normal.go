@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/redact"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -35,7 +35,7 @@ func newPaths(workspace string) paths {
 	return p
 }
 
-var dollars = regexp.MustCompile(`\$+WORKSPACE`)
+var dollars = lazyregexp.New(`\$+WORKSPACE`)
 
 const mark = "$WORKSPACE"
 
@@ -109,14 +109,14 @@ func continues(after string) bool {
 
 // What differs from run to run, in the order of replacement.
 var varying = []struct {
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	name    string
 }{
-	{regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?`), "$$TIME"},
-	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "$$UUID"},
+	{lazyregexp.New(`\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?`), "$$TIME"},
+	{lazyregexp.New(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "$$UUID"},
 	// The host derives the id of a shell execution from the run's.
-	{regexp.MustCompile(`\b(executionId\W{1,8})[0-9a-f]{16}\b`), "${1}$$EXECUTION"},
-	{regexp.MustCompile(`\b\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|m|h|(?:nano|micro|milli)?seconds?|secs?|minutes?|mins?|hours?)\b`), "$$DURATION"},
+	{lazyregexp.New(`\b(executionId\W{1,8})[0-9a-f]{16}\b`), "${1}$$EXECUTION"},
+	{lazyregexp.New(`\b\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|m|h|(?:nano|micro|milli)?seconds?|secs?|minutes?|mins?|hours?)\b`), "$$DURATION"},
 }
 
 // steady replaces in a text what may differ from run to run.
@@ -128,7 +128,7 @@ func steady(text string) string {
 }
 
 // milliseconds matches numbers of that unit in JSON that is inside a text.
-var milliseconds = regexp.MustCompile(`("[A-Za-z]*Ms"\s*:\s*)\d+(?:\.\d+)?`)
+var milliseconds = lazyregexp.New(`("[A-Za-z]*Ms"\s*:\s*)\d+(?:\.\d+)?`)
 
 // key is the hash of a request that is already hidden.
 func key(turn sentinels.Turn) string {

@@ -2,9 +2,10 @@ package texttool
 
 import (
 	"encoding/json"
-	"regexp"
 	"sort"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // maxCalls bounds the calls of one reply. A text with more is cut there: no
@@ -96,10 +97,10 @@ type part struct {
 }
 
 var (
-	fence    = regexp.MustCompile("(?m)^ {0,3}```[ \\t]*([A-Za-z_]*)[ \\t]*\\r?\\n")
-	fenceEnd = regexp.MustCompile("(?m)^ {0,3}```[ \\t]*\\r?$")
-	leftover = regexp.MustCompile(`</?(?:tool_call|tool_calls|function)>`)
-	blank    = regexp.MustCompile(`\n{3,}`)
+	fence    = lazyregexp.New("(?m)^ {0,3}```[ \\t]*([A-Za-z_]*)[ \\t]*\\r?\\n")
+	fenceEnd = lazyregexp.New("(?m)^ {0,3}```[ \\t]*\\r?$")
+	leftover = lazyregexp.New(`</?(?:tool_call|tool_calls|function)>`)
+	blank    = lazyregexp.New(`\n{3,}`)
 )
 
 // fences returns the fenced blocks that are calls. A last block may lack its
@@ -134,7 +135,7 @@ func fences(text string, names map[string]bool) []part {
 	return found
 }
 
-var opening = regexp.MustCompile(`<tool_call>|<function=([^>\s]{1,128})>`)
+var opening = lazyregexp.New(`<tool_call>|<function=([^>\s]{1,128})>`)
 
 // tags returns the marked calls. The end tag may be missing; what follows the
 // JSON is then text again.
@@ -180,7 +181,7 @@ func tags(text string) []part {
 	return found
 }
 
-var ending = regexp.MustCompile(`^\s*</(?:tool_call|function)>`)
+var ending = lazyregexp.New(`^\s*</(?:tool_call|function)>`)
 
 // skipEnd steps over the end tags that follow a call.
 func skipEnd(text string, at int) int {
@@ -193,7 +194,7 @@ func skipEnd(text string, at int) int {
 	}
 }
 
-var parameter = regexp.MustCompile(`^\s*<parameter=([^>\s]{1,128})>\n?`)
+var parameter = lazyregexp.New(`^\s*<parameter=([^>\s]{1,128})>\n?`)
 
 // parameters reads <parameter=name>value</parameter> lists, whose values are
 // plain text. It returns nil if there is none and the function's end tag does

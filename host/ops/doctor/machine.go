@@ -6,10 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // fewOpenFiles is the number of open files below which 200 runs with a shell
@@ -123,7 +124,7 @@ func (x *examination) shell(ctx context.Context) Check {
 // from being taken for options.
 const oldGitMajor, oldGitMinor = 2, 31
 
-var gitVersion = regexp.MustCompile(`(\d+)\.(\d+)(\.\d+)*`)
+var gitVersion = lazyregexp.New(`(\d+)\.(\d+)(\.\d+)*`)
 
 // git asks for its version, without any configuration but its own.
 func (x *examination) git(ctx context.Context) Check {

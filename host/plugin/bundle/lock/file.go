@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -68,10 +68,10 @@ func Digest(content []byte) string {
 }
 
 var (
-	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	bareForm   = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	nameForm   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\.wasm$`)
-	plainForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	digestForm = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
+	bareForm   = lazyregexp.New(`^[0-9a-f]{64}$`)
+	nameForm   = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\.wasm$`)
+	plainForm  = lazyregexp.New(`^[a-z][a-z0-9_]{0,63}$`)
 )
 
 // ParseDigest reads a digest with or without its algorithm.

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -71,7 +71,7 @@ func (r *repair) missingEvents() error {
 
 // blobName matches the digest in a value that is a blob. A value of the user that
 // looks the same matches too: then a blob is reported that never existed.
-var blobName = regexp.MustCompile(`"b":"([0-9a-f]{64})"`)
+var blobName = lazyregexp.New(`"b":"([0-9a-f]{64})"`)
 
 // noteBlobs reports the blobs that a record names and that do not exist. Their
 // content is checked when they are read.

@@ -3,9 +3,9 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -41,7 +41,7 @@ type Permission struct {
 	Reason string   `json:"reason"`
 }
 
-var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+var identifier = lazyregexp.New(`^[a-z][a-z0-9_]{0,63}$`)
 
 // jsonLimits are the limits of a manifest as JSON. The tighter limits of ABI
 // clause A8.4 on schemas are checked afterwards.
@@ -115,8 +115,8 @@ func (m Manifest) faults() []string {
 // Syntax of the names that a plugin chooses. The caller of Load checks the names of
 // hosts, whose syntax it knows: see wasm.LoadOptions.Allow.
 var (
-	folderWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}(:rw)?$`)
-	secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+	folderWord = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}(:rw)?$`)
+	secretName = lazyregexp.New(`^[A-Z][A-Z0-9_]{0,63}$`)
 )
 
 // fault returns the fault of a permission by clause A2.4, "" if it has none.
