@@ -57,7 +57,7 @@ var moreCallChecks = []check{
 		j.want("output", must(`{"ok":{"a":1}}`), out, nil)
 	}},
 	{"A6.1", "texts in requests and answers do not change", func(j *judge) {
-		for _, text := range texts {
+		for _, text := range texts() {
 			args := encode(map[string]any{"command": "kit/do", "params": map[string]any{text: text}})
 			answer := encode(map[string]any{"ok": []any{text, map[string]any{text: 1}}})
 			t := j.run(kitCall("command", string(args), true), say(string(answer)))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf16"
 
 	"github.com/sentinel-runtime/sentinel/sdk/internal/jsondiff"
@@ -12,7 +13,7 @@ import (
 // texts are texts that a guest may convert incorrectly: quotes, control characters, each
 // length of UTF-8, the ends of the ranges, and every length around a word, because texts
 // are copied in words of eight bytes.
-var texts = func() []string {
+var texts = sync.OnceValue(func() []string {
 	list := []string{
 		"", " ", `"`, `\`, `\"`, "/", "\x00", "a\x00b", "\b\t\n\f\r", "\x1f\x7f", "\u0080", "é", "é", "ß→ẞ", "\u07ff\u0800", "✓", "\ud7ff\ue000", "\ufeffbom", "\ufffd", "\uffff",
 		"\u2028\u2029", "\U00010000", "😀", "👩‍👩‍👧", "\U0010ffff", "שלום", "日本語テキスト", "</script>&<>", "{{secret.TOKEN}}", "$run", "null", "1e5", `\u0041`,
@@ -21,7 +22,7 @@ var texts = func() []string {
 		list = append(list, strings.Repeat("x", n), strings.Repeat("x", n)+"é✓😀")
 	}
 	return append(list, strings.Repeat("héllo ✓ 😀 \n\"", 4000))
-}()
+})
 
 // numbers are those that GUEST.md requires: integers to 2^53 and decimal fractions to 15
 // digits.
@@ -33,12 +34,12 @@ var numbers = []string{
 // echoChecks use the step type kit_echo.
 var echoChecks = []check{
 	{"A1.2", "texts are returned unchanged, without escapes", func(j *judge) {
-		for _, text := range texts {
+		for _, text := range texts() {
 			j.echo(encode(text), text)
 		}
 	}},
 	{"A1.2", "texts are returned unchanged, with escapes", func(j *judge) {
-		for _, text := range texts[:len(texts)-1] {
+		for _, text := range texts()[:len(texts())-1] {
 			j.echo([]byte(escaped(text)), text)
 		}
 		j.echo([]byte(`"\/\u00e9\u00E9\ud83d\uDE00"`), "/éé😀")

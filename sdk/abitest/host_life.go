@@ -74,7 +74,7 @@ var lifeChecks = []check{
 		}
 	})},
 	{"A6.1", "a request reaches the host as it was written", with("call", func(j *judge) {
-		for _, text := range texts[:len(texts)-1] {
+		for _, text := range texts()[:len(texts())-1] {
 			request := string(encode(map[string]any{"expression": text}))
 			var got string
 			_, err := j.raw(Invocation{Call: func(_ context.Context, function string, request []byte) (Reply, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/dop251/goja"
 
@@ -31,7 +32,7 @@ func newVM() *jsVM {
 	must(vm.Get("Math").(*goja.Object).Delete("random"))
 	// Remove the constructors of all kinds of functions: their prototypes have
 	// them even after the global name Function is removed.
-	for _, kind := range functionKinds {
+	for _, kind := range functionKinds() {
 		v, err := vm.RunProgram(kind)
 		must(err)
 		must(v.(*goja.Object).Delete("constructor"))
@@ -42,7 +43,9 @@ func newVM() *jsVM {
 	return &jsVM{js: vm, stringify: stringify}
 }
 
-var functionKinds = func() []*goja.Program {
+// functionKinds are compiled at first use, like freezeAll: most invocations of the program
+// evaluate no condition.
+var functionKinds = sync.OnceValue(func() []*goja.Program {
 	var programs []*goja.Program
 	for _, src := range []string{
 		"Object.getPrototypeOf(function(){})", "Object.getPrototypeOf(function*(){})",
@@ -51,7 +54,7 @@ var functionKinds = func() []*goja.Program {
 		programs = append(programs, goja.MustCompile("", src, true))
 	}
 	return programs
-}()
+})
 
 // must panics on an error. These calls on goja's own objects cannot fail.
 func must(err error) {
@@ -63,11 +66,15 @@ func must(err error) {
 // freeze freezes every object that a script can reach, for VMs that serve more
 // than one evaluation.
 func (m *jsVM) freeze() {
-	_, err := m.js.RunProgram(freezeAll)
+	_, err := m.js.RunProgram(freezeAll())
 	must(err)
 }
 
-var freezeAll = goja.MustCompile("", `(function() {
+var freezeAll = sync.OnceValue(func() *goja.Program {
+	return goja.MustCompile("", freezeSource, true)
+})
+
+const freezeSource = `(function() {
 	const seen = new Set(), own = Reflect.ownKeys, describe = Object.getOwnPropertyDescriptor;
 	const visit = function(o) {
 		if (o === null || typeof o !== "object" && typeof o !== "function" || seen.has(o)) return;
@@ -88,7 +95,7 @@ var freezeAll = goja.MustCompile("", `(function() {
 	visit(Object.getPrototypeOf(function*(){}));
 	visit(Object.getPrototypeOf(async function(){}));
 	visit(globalThis);
-})()`, true)
+})()`
 
 // run runs a program with the variables of its parameters.
 func (m *jsVM) run(p *program, value func(name string) json.RawMessage, depth int) (v Value, err *abi.Error) {
