@@ -28,6 +28,7 @@ var layers = []layer{
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
 	{"sentinels/internal/linediff", nil, nil},
 	{"sentinels/internal/schemacost", []string{"sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	{"sentinels/glob", nil, []string{"github.com/bmatcuk/doublestar/v4"}},
 	{"sentinels/reference", []string{"sentinels/strictjson", "sentinels/internal/schemacost"}, nil}, // the references within a schema
 	{"sentinels", []string{"sentinels/strictjson", "sentinels/reference", "sentinels/internal/*"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
 	{"sdk/abi", nil, nil},
@@ -43,7 +44,7 @@ var layers = []layer{
 	{"plugins/*", []string{"sdk", "sdk/abi"}, nil},
 	{"triggers", []string{"sentinels"}, nil},
 	{"triggers/cron", []string{"triggers", "sentinels"}, []string{"github.com/robfig/cron/v3"}},
-	{"triggers/files", []string{"triggers", "sentinels"}, []string{"github.com/fsnotify/fsnotify", "github.com/bmatcuk/doublestar/v4"}},
+	{"triggers/files", []string{"triggers", "sentinels", "sentinels/glob"}, []string{"github.com/fsnotify/fsnotify"}},
 	{"triggers/webhook", []string{"triggers", "sentinels", "sdk/abi"}, nil}, // what it refuses, others are told with a code
 	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
