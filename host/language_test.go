@@ -27,6 +27,7 @@ var plainFolders = []string{
 	"host/foldersync",
 	"host/internal/atomicfile",
 	"host/internal/crashtest",
+	"host/internal/filewalk",
 	"host/internal/httpproblem",
 	"host/internal/procenv",
 	"host/internal/regularfile",

@@ -139,8 +139,10 @@ var layers = []layer{
 	{"host/command/shell/supervise", nil, nil},                                                                                                                        // what it imports is initialised before each command
 	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
+	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
-	{"host/command/code", []string{"host/command", "host/internal/rootfs", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/command/code", []string{"host/command", "host/internal/filewalk", "host/internal/rootfs", "sentinels/glob", "sdk/abi"}, nil},
+	{"host/command/rag", []string{"host/command", "host/internal/filewalk", "host/internal/rootfs", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/command/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/ops/metrics", []string{"runtime", "runtime/plugin", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                 // it observes the engine
 	{"host/livefeed", []string{"runtime", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                                    // it observes the engine
