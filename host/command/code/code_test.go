@@ -271,6 +271,10 @@ func TestSearch(t *testing.T) {
 		{"glob", params{"pattern": "func", "glob": "*.go"}, []string{"lib/a.go", "lib/sub/b.go", "main.go"}},
 		{"glob with folder", params{"pattern": "func", "glob": "lib/*.{go,ts}"}, []string{"lib/a.go", "lib/a.ts"}},
 		{"deep glob", params{"pattern": "func", "glob": "lib/**/*.go"}, []string{"lib/a.go", "lib/sub/b.go"}},
+		{"glob in the first folder", params{"pattern": "func", "glob": "/*.go"}, []string{"main.go"}},
+		{"glob with a dot", params{"pattern": "func", "glob": "./lib/**"}, []string{"lib/a.go", "lib/a.ts", "lib/sub/b.go"}},
+		{"glob with a class", params{"pattern": "func", "glob": "lib/[!b].t[s]"}, []string{"lib/a.ts"}},
+		{"glob of ignored files", params{"pattern": "func", "glob": "{gen,.git}/*.go", "all": true}, []string{".git/x.go", "gen/x.go"}},
 		{"folder", params{"pattern": "func", "path": "lib"}, []string{"lib/a.go", "lib/a.ts", "lib/sub/b.go"}},
 		{"file", params{"pattern": "func", "path": "lib/a.go"}, []string{"lib/a.go"}},
 		{"anchors are per line", params{"pattern": `^}$`}, []string{"main.go"}},
@@ -297,6 +301,11 @@ func TestSearch(t *testing.T) {
 	}
 	if out := b.do("code/search", params{"pattern": "func", "maxResults": 2}); out["truncated"] != true || len(out["matches"].([]any)) != 2 {
 		t.Errorf("got %v", out)
+	}
+	for _, bad := range []string{"[", "{a", "../x", "a//b", strings.Repeat("a", 2000)} {
+		if _, err := b.try(command.ByStep, "code/search", params{"pattern": "x", "glob": bad}); abi.CodeOf(err) != abi.BadFields || abi.As(err).Field != "glob" {
+			t.Errorf("glob %.20q: %v", bad, err)
+		}
 	}
 	for _, bad := range []string{"main(", "", strings.Repeat("a", 2000), "(a{1000}){1000}"} {
 		if _, err := b.try(command.ByStep, "code/search", params{"pattern": bad}); abi.CodeOf(err) != abi.BadFields {

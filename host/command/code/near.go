@@ -1,6 +1,7 @@
 package code
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"path"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 )
 
 // nearText says where the text that was to be replaced might have been: the
@@ -117,19 +119,12 @@ func (w *workspace) similar(name string) []string {
 		score float64
 	}
 	var found []candidate
-	seen := 0
 	want := strings.ToLower(path.Base(rel))
-	_ = fs.WalkDir(w.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // a folder that cannot be read has no suggestions
-		}
-		if seen++; seen > 5000 {
-			return fs.SkipAll
-		}
+	opt := filewalk.Options{All: true, MaxEntries: 5000, Skip: func(name string, folder bool) bool {
+		return folder && (filewalk.IsToolFolder(path.Base(name)) || command.Secluded(name))
+	}}
+	_, _ = filewalk.Walk(context.Background(), w.Root(), opt, func(p string, d fs.DirEntry) error { // without the folder there is no suggestion
 		if d.IsDir() {
-			if p != "." && (alwaysSkipped(p) || command.Secluded(p)) {
-				return fs.SkipDir
-			}
 			return nil
 		}
 		score := likeness(strings.ToLower(path.Base(p)), want)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -61,16 +62,16 @@ func (w *workspace) stagesOf(dir string) ([]stage, error) {
 			continue
 		}
 		name := path.Join(dir, k.marker)
-		info, err := w.root.Stat(name)
+		info, err := w.Root().Stat(name)
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		data, err := w.slurp(name, info, maxFile)
+		data, err := filewalk.ReadFile(w.Root(), name, info, maxFile)
 		if err != nil {
 			return nil, w.Explain(name, err)
 		}
 		stages, err := k.stages(data, func(file string) bool {
-			_, err := w.root.Stat(path.Join(dir, file))
+			_, err := w.Root().Stat(path.Join(dir, file))
 			return err == nil
 		})
 		if err != nil {

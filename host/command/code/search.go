@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 type searchIn struct {
 	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match"`
 	Path       string `json:"path,omitempty" jsonschema:"folder or file to search, the workspace if not given"`
-	Glob       string `json:"glob,omitempty" jsonschema:"only files whose path matches, such as *.go or src/**/*.{ts,tsx}"`
+	Glob       string `json:"glob,omitempty" jsonschema:"only files that match this glob (FORMAT.md F9), such as src/**/*.{ts,tsx}; one without a slash, such as *.go, applies in every folder"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"take the pattern as plain text"`
 	IgnoreCase bool   `json:"ignoreCase,omitempty" jsonschema:"do not tell upper from lower case"`
 	All        bool   `json:"all,omitempty" jsonschema:"search ignored files too"`
@@ -63,8 +65,11 @@ func (f files) search(ctx context.Context, call *command.Call, in searchIn) (sea
 		return searchOut{}, err
 	}
 	if info.IsDir() {
-		err = w.each(ctx, start, in.All, func(name string, d fs.DirEntry) error {
-			if d.IsDir() || s.glob != nil && !s.glob.MatchString(name) {
+		_, err = w.walk(ctx, filewalk.Options{Start: start, All: in.All}, func(name string, d fs.DirEntry) error {
+			switch {
+			case d.IsDir() && s.glob != nil && !s.glob.Reaches(name):
+				return fs.SkipDir
+			case d.IsDir() || s.glob != nil && !s.glob.Match(name):
 				return nil
 			}
 			info, err := d.Info()
@@ -87,8 +92,8 @@ var anchors = regexp.MustCompile(`[\^$]|\\[AzZ]`)
 // searcher gathers the matches of one search.
 type searcher struct {
 	re      *regexp.Regexp
-	glob    *regexp.Regexp // nil: every file
-	plain   bool           // no anchors: where no line matches, the whole does not match either
+	glob    *glob.Pattern // nil: every file
+	plain   bool          // no anchors: where no line matches, the whole does not match either
 	max     int
 	context int
 	size    int // bytes of the answer so far
@@ -118,11 +123,22 @@ func newSearcher(in searchIn) (*searcher, error) {
 	}
 	s.plain = !anchors.MatchString(pattern)
 	if in.Glob != "" {
-		if s.glob, err = compileGlob(in.Glob, true); err != nil {
-			return nil, badPattern("glob", err, "")
+		if s.glob, err = parseGlob(in.Glob); err != nil {
+			return nil, badPattern("glob", err, "FORMAT.md F9 has the syntax of globs")
 		}
 	}
 	return s, nil
+}
+
+// parseGlob reads the pattern of file names. Without a slash it applies in every
+// folder, as it does for grep and git.
+func parseGlob(text string) (*glob.Pattern, error) {
+	text = strings.TrimPrefix(text, "./")
+	if !strings.Contains(text, "/") {
+		text = "**/" + text
+	}
+	p, err := glob.Parse(strings.TrimPrefix(text, "/"))
+	return &p, err
 }
 
 // file searches one file; it returns fs.SkipAll once the answer is full.
@@ -130,11 +146,11 @@ func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return nil
 	}
-	if info.Size() > maxSearchFile || w.model && w.secrets.Match(name) {
+	if w.model && w.secrets.Match(name) {
 		s.out.Skipped++
 		return nil
 	}
-	data, err := w.slurp(name, info, maxSearchFile)
+	data, err := filewalk.ReadFile(w.Root(), name, info, maxSearchFile)
 	if err != nil || isBinary(data) || w.model && w.secrets.MatchContent(name, data) {
 		s.out.Skipped++
 		return nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -53,53 +54,23 @@ func (f files) tree(ctx context.Context, call *command.Call, in treeIn) (treeOut
 		in.MaxEntries = 500
 	}
 	// Levels are listed one after the other, so that a cut leaves the top whole.
-	levels := make([][]entry, in.Depth+1)
-	kept := 0
-	err = w.each(ctx, start, in.All, func(name string, d fs.DirEntry) error {
-		depth := depthBelow(start, name)
-		if kept < maxVisited {
-			levels[depth] = append(levels[depth], entryOf(name, d))
-			kept++
-		} else {
+	out := treeOut{Path: start, Entries: []entry{}}
+	size := 0
+	_, err = w.walk(ctx, filewalk.Options{Start: start, All: in.All, ByLevel: true, MaxDepth: in.Depth}, func(name string, d fs.DirEntry) error {
+		size += 60 + 2*jsonSize(name)
+		if len(out.Entries) == in.MaxEntries || size > maxAnswer {
+			out.Truncated = true
 			return fs.SkipAll
 		}
-		if d.IsDir() && depth == in.Depth {
-			return fs.SkipDir
-		}
+		out.Entries = append(out.Entries, entryOf(name, d))
 		return nil
 	})
 	if err != nil {
 		return treeOut{}, err
 	}
-	out := treeOut{Path: start, Truncated: kept == maxVisited, Entries: []entry{}}
-	size := 0
-	for _, level := range levels {
-		for _, e := range level {
-			size += 60 + 2*jsonSize(e.Path)
-			if len(out.Entries) == in.MaxEntries || size > maxAnswer {
-				out.Truncated = true
-				break
-			}
-			out.Entries = append(out.Entries, e)
-		}
-	}
-	slices.SortFunc(out.Entries, func(a, b entry) int {
-		return slices.Compare(strings.Split(a.Path, "/"), strings.Split(b.Path, "/"))
-	})
+	slices.SortFunc(out.Entries, func(a, b entry) int { return filewalk.Compare(a.Path, b.Path) })
 	out.Text = render(start, out.Entries, out.Truncated)
 	return out, nil
-}
-
-// maxVisited bounds the memory of one listing in a huge workspace.
-const maxVisited = 50_000
-
-// depthBelow counts the parts of name below start, 1 for an entry of start itself.
-func depthBelow(start, name string) int {
-	n := strings.Count(name, "/") + 1
-	if start != "." {
-		n -= strings.Count(start, "/") + 1
-	}
-	return n
 }
 
 // entryOf describes an entry. A link is not followed: where it leads may be outside.
@@ -122,8 +93,9 @@ func entryOf(name string, d fs.DirEntry) entry {
 // render writes the entries as an indented list, the form that models read best.
 func render(start string, entries []entry, truncated bool) string {
 	var b strings.Builder
+	top := filewalk.Depth(start) + 1
 	for _, e := range entries {
-		b.WriteString(strings.Repeat("  ", depthBelow(start, e.Path)-1))
+		b.WriteString(strings.Repeat("  ", filewalk.Depth(e.Path)-top))
 		b.WriteString(path.Base(e.Path))
 		switch e.Type {
 		case "folder":

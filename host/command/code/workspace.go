@@ -2,7 +2,6 @@ package code
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -14,9 +13,8 @@ import (
 // workspace is the folder tree that one call may touch. Close it.
 type workspace struct {
 	*rootfs.Tree
-	root     *os.Root // the tree's, for walks
-	model    bool     // the caller is a model
-	executes bool     // the caller may execute code
+	model    bool // the caller is a model
+	executes bool // the caller may execute code
 	secrets  command.SecretFiles
 }
 
@@ -32,7 +30,7 @@ func (f files) open(call *command.Call) (*workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	w.Tree, w.root = tree, tree.Root()
+	w.Tree = tree
 	return w, nil
 }
 
