@@ -100,10 +100,10 @@ func (w *walk) list(dir folder) error {
 // visit visits an entry of a folder, and lists it if it is a folder.
 func (w *walk) visit(dir folder, entry fs.DirEntry) error {
 	name, isFolder := join(dir.path, entry.Name()), entry.IsDir()
-	if w.Skip != nil && w.Skip(name, isFolder) {
+	if !w.All && (isFolder && IsToolFolder(entry.Name()) || dir.scope.ignores(name, entry.Name(), isFolder)) {
 		return nil
 	}
-	if !w.All && (isFolder && IsToolFolder(entry.Name()) || dir.scope.ignores(name, entry.Name(), isFolder)) {
+	if w.Skip != nil && w.Skip(name, isFolder) {
 		return nil
 	}
 	if w.MaxEntries > 0 && w.visited == w.MaxEntries {
