@@ -19,9 +19,9 @@ func Commands(opt Options) []command.Command {
 
 type buildIn struct {
 	Recipe   string   `json:"recipe,omitempty" jsonschema:"named list of sources: coding (tree, git, files, failures), review, chat, or one of the host's own; coding if there are no sources either"`
-	Sources  []string `json:"sources,omitempty" jsonschema:"sources beside those of the recipe: tree, git, files, chat, chat:ROOM, failures, activity, file:PATTERN"`
+	Sources  []string `json:"sources,omitempty" jsonschema:"sources beside those of the recipe: tree, git, files, chat, chat:ROOM, failures, activity, file:GLOB (FORMAT.md F9)"`
 	Query    string   `json:"query,omitempty" jsonschema:"what the context is for; files that fit its words come first"`
-	Paths    []string `json:"paths,omitempty" jsonschema:"files or folders that matter most, ** for any number of folders"`
+	Paths    []string `json:"paths,omitempty" jsonschema:"globs (FORMAT.md F9) of the files or folders that are most relevant"`
 	Room     string   `json:"room,omitempty" jsonschema:"room of the source chat, general if not given"`
 	MaxBytes int      `json:"maxBytes,omitempty" jsonschema:"how long the text may be, 49152 if not given" minimum:"1024" maximum:"262144"`
 }

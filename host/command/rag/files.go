@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 // fileBytes is the most that one file may take of a source, in bytes.
@@ -50,7 +52,7 @@ func (g *gathering) files(ctx context.Context, n int) (string, bool, error) {
 		changed = append(changed, c.Path)
 	}
 	for _, name := range names {
-		if slices.ContainsFunc(g.paths, func(p glob) bool { return p.covers(name) }) {
+		if slices.ContainsFunc(g.paths, func(p glob.Pattern) bool { return p.Covers(name) }) {
 			mark(name, markPath, 0)
 		}
 		if _, found := slices.BinarySearch(changed, name); found {
@@ -72,16 +74,17 @@ func (g *gathering) named(ctx context.Context, pattern string, n int) (string, b
 		return "", false, err
 	}
 	words := queryWords(queryOf(g.req))
-	if name, ok := p.literal(); ok {
+	matches := p.Match
+	if name, ok := p.Literal(); ok {
 		text, err := g.workspace.text(name)
 		switch {
 		case err == nil:
 			text, _, cutOff := excerpt(name, text, 0, words, n)
 			return text, cutOff, nil
-		case !errors.Is(err, errNoFile):
+		case !errors.Is(err, errFolder):
 			return "", false, fmt.Errorf("%q: %w", name, err)
 		}
-		p = append(p, "**") // a folder: all that is in it
+		matches = p.Covers // all that is in the folder
 	}
 	items, err := g.workspace.items(ctx)
 	if err != nil {
@@ -89,7 +92,7 @@ func (g *gathering) named(ctx context.Context, pattern string, n int) (string, b
 	}
 	var found []candidate
 	for _, it := range items {
-		if !it.folder && p.match(it.path) {
+		if !it.folder && matches(it.path) {
 			found = append(found, candidate{path: it.path})
 		}
 	}

@@ -8,12 +8,13 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 type searchIn struct {
 	Query string   `json:"query" jsonschema:"words or names to look for; rare ones count for more"`
 	Limit int      `json:"limit,omitempty" jsonschema:"how many files at most, 10 if not given" minimum:"1" maximum:"50"`
-	Paths []string `json:"paths,omitempty" jsonschema:"only these files and folders, ** for any number of folders"`
+	Paths []string `json:"paths,omitempty" jsonschema:"globs (FORMAT.md F9): only files that match, or are in a folder that matches"`
 }
 
 type searchOut struct {
@@ -60,7 +61,7 @@ func (b *Builder) search(ctx context.Context, call *command.Call, in searchIn) (
 	}
 	var names []string
 	for _, it := range items {
-		if !it.folder && (len(paths) == 0 || slices.ContainsFunc(paths, func(p glob) bool { return p.covers(it.path) })) {
+		if !it.folder && (len(paths) == 0 || slices.ContainsFunc(paths, func(p glob.Pattern) bool { return p.Covers(it.path) })) {
 			names = append(names, it.path)
 		}
 	}

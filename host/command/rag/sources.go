@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 // How many entries of each kind are asked for.
@@ -29,7 +31,7 @@ type gathering struct {
 	*Builder
 	req       Request
 	workspace *workspace
-	paths     []glob
+	paths     []glob.Pattern
 	status    *GitStatus // once read
 	statusErr error
 }

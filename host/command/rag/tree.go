@@ -36,7 +36,7 @@ func countFiles(items []item) map[string]int {
 		if it.folder {
 			continue
 		}
-		for dir := parent(it.path); dir != "."; dir = parent(dir) {
+		for dir := path.Dir(it.path); dir != "."; dir = path.Dir(dir) {
 			count[dir]++
 		}
 	}
@@ -55,7 +55,7 @@ func drawTree(items []item, files map[string]int, depth int) (text string, whole
 			continue
 		}
 		shut = ""
-		dir := parent(it.path)
+		dir := path.Dir(it.path)
 		siblings[dir]++
 		level := strings.Count(it.path, "/")
 		indent := strings.Repeat("  ", level)
