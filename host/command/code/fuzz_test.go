@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzApply checks that an edit either changes exactly what it names or fails.
+// FuzzApply checks that an edit either replaces exactly the old text or fails.
 func FuzzApply(f *testing.F) {
 	f.Add("a\nb\n", "a", "b", false)
 	f.Add("a\r\nb\r\n", "a\nb", "x\ny", true)
