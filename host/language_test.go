@@ -19,6 +19,7 @@ var plainFolders = []string{
 	"host/command",
 	"host/command/ai",
 	"host/command/chat",
+	"host/command/code",
 	"host/command/data",
 	"host/command/event",
 	"host/command/git",

@@ -212,7 +212,7 @@ func TestEdit(t *testing.T) {
 		{"nothing like it", params{"old": "0123456789", "new": "b"}, "", abi.NotFound, "nothing in the file"},
 		{"empty old", params{"old": "", "new": "b"}, "", abi.BadFields, "is empty"},
 		{"same", params{"old": "beta", "new": "beta"}, "", abi.BadFields, "equals"},
-		{"both forms", params{"old": "a", "edits": []params{{"old": "b"}}}, "", abi.BadFields, "takes the place"},
+		{"both forms", params{"old": "a", "edits": []params{{"old": "b"}}}, "", abi.BadFields, "replaces old and new"},
 		{"stale", params{"old": "alpha", "new": "b", "ifHash": "x"}, "", abi.Conflict, "has changed"},
 	}
 	for _, tt := range tests {

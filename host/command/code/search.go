@@ -17,24 +17,24 @@ import (
 const (
 	maxSearchFile = 8 << 20 // larger files are skipped and counted
 	maxPattern    = 1 << 10
-	matchLine     = 500 // bytes of one line in an answer
+	matchLine     = 500 // bytes of one line in a result
 )
 
 type searchIn struct {
 	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match"`
 	Path       string `json:"path,omitempty" jsonschema:"folder or file to search, the workspace if not given"`
 	Glob       string `json:"glob,omitempty" jsonschema:"only files that match this glob (FORMAT.md F9), such as src/**/*.{ts,tsx}; one without a slash, such as *.go, applies in every folder"`
-	Literal    bool   `json:"literal,omitempty" jsonschema:"take the pattern as plain text"`
-	IgnoreCase bool   `json:"ignoreCase,omitempty" jsonschema:"do not tell upper from lower case"`
+	Literal    bool   `json:"literal,omitempty" jsonschema:"the pattern is plain text, not a regular expression"`
+	IgnoreCase bool   `json:"ignoreCase,omitempty" jsonschema:"ignore the case of letters"`
 	All        bool   `json:"all,omitempty" jsonschema:"search ignored files too"`
 	Context    int    `json:"context,omitempty" jsonschema:"lines to show before and after a match" minimum:"0" maximum:"10"`
-	MaxResults int    `json:"maxResults,omitempty" jsonschema:"how many matches to return, 100 if not given" minimum:"1" maximum:"1000"`
+	MaxResults int    `json:"maxResults,omitempty" jsonschema:"number of matches to return, 100 if not given" minimum:"1" maximum:"1000"`
 }
 
 type searchOut struct {
 	Matches   []match `json:"matches"`
-	Files     int     `json:"files" jsonschema:"how many files were searched"`
-	Skipped   int     `json:"skipped" jsonschema:"files that were binary, too large or unreadable, or hold secrets and a model asked"`
+	Files     int     `json:"files" jsonschema:"number of files that were searched"`
+	Skipped   int     `json:"skipped" jsonschema:"number of files that were not searched: binary, too large, unreadable, or for a model with secrets"`
 	Truncated bool    `json:"truncated" jsonschema:"there are more matches"`
 	Text      string  `json:"text" jsonschema:"the matches as path:line: text"`
 }
@@ -42,14 +42,14 @@ type searchOut struct {
 type match struct {
 	Path   string   `json:"path"`
 	Line   int      `json:"line"`
-	Column int      `json:"column" jsonschema:"byte where the match begins, from 1"`
+	Column int      `json:"column" jsonschema:"byte of the line at which the match begins, from 1"`
 	Text   string   `json:"text"`
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
 }
 
-// search goes through files one by one and stops at the first match too many, so
-// its memory is that of one file and one answer.
+// search reads one file at a time and ends when the result is full, so it needs
+// memory for one file and one result.
 func (f files) search(ctx context.Context, call *command.Call, in searchIn) (searchOut, error) {
 	s, err := newSearcher(in)
 	if err != nil {
@@ -86,22 +86,23 @@ func (f files) search(ctx context.Context, call *command.Call, in searchIn) (sea
 	return s.out, err
 }
 
-// anchors finds what makes a pattern match a line yet not the text around it.
+// anchors finds the parts of a pattern that can match in a line of a file although
+// they do not match in the whole file.
 var anchors = regexp.MustCompile(`[\^$]|\\[AzZ]`)
 
-// searcher gathers the matches of one search.
+// A searcher collects the matches of one search.
 type searcher struct {
 	re      *regexp.Regexp
 	glob    *glob.Pattern // nil: every file
-	plain   bool          // no anchors: where no line matches, the whole does not match either
+	plain   bool          // no anchors: a line only matches if the whole file does
 	max     int
 	context int
-	size    int // bytes of the answer so far
+	size    int // bytes of the result so far
 	text    strings.Builder
 	out     searchOut
 }
 
-// newSearcher compiles the patterns; every mistake in them is a bad field.
+// newSearcher compiles the patterns. Its errors name the field.
 func newSearcher(in searchIn) (*searcher, error) {
 	s := &searcher{max: in.MaxResults, context: in.Context, out: searchOut{Matches: []match{}}}
 	if s.max == 0 {
@@ -141,7 +142,7 @@ func parseGlob(text string) (*glob.Pattern, error) {
 	return &p, err
 }
 
-// file searches one file; it returns fs.SkipAll once the answer is full.
+// file searches one file. It returns [fs.SkipAll] once the result is full.
 func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return nil
@@ -180,11 +181,11 @@ func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
 	return nil
 }
 
-// add takes a match unless the answer is full. Path and text count twice:
-// they are in the readable text too.
+// add adds a match and reports false if the result is full. Path and lines count
+// twice, because they are also in the text for people.
 func (s *searcher) add(m match) bool {
 	s.size += 100 + 2*jsonSize(m.Path, m.Text) + 2*jsonSize(m.Before...) + 2*jsonSize(m.After...)
-	if len(s.out.Matches) == s.max || s.size > maxAnswer {
+	if len(s.out.Matches) == s.max || s.size > maxResult {
 		return false
 	}
 	s.out.Matches = append(s.out.Matches, m)
@@ -192,8 +193,8 @@ func (s *searcher) add(m match) bool {
 	return true
 }
 
-// writeMatch writes a match as grep does: a colon marks the line, a dash those
-// around it.
+// writeMatch writes a match in the format of grep: colons for the matching line,
+// dashes for those around it.
 func writeMatch(b *strings.Builder, m match) {
 	for i, l := range m.Before {
 		writeLine(b, m.Path, m.Line-len(m.Before)+i, '-', l)
@@ -216,7 +217,7 @@ func writeLine(b *strings.Builder, name string, line int, mark byte, text string
 
 func trimEOL(line []byte) []byte { return bytes.TrimRight(line, "\r\n") }
 
-// shown is a line as an answer has it.
+// shown returns a line in the form of a result.
 func shown(line []byte) string {
 	text, _ := clip(trimEOL(line), matchLine)
 	return strings.ToValidUTF8(strings.TrimRight(text, "\n"), "\uFFFD")

@@ -15,8 +15,8 @@ import (
 
 type treeIn struct {
 	Path       string `json:"path,omitempty" jsonschema:"folder to list, the workspace if not given"`
-	Depth      int    `json:"depth,omitempty" jsonschema:"how many levels to go down, 4 if not given" minimum:"1" maximum:"32"`
-	MaxEntries int    `json:"maxEntries,omitempty" jsonschema:"how many entries to return, 500 if not given" minimum:"1" maximum:"2000"`
+	Depth      int    `json:"depth,omitempty" jsonschema:"number of levels to list, 4 if not given" minimum:"1" maximum:"32"`
+	MaxEntries int    `json:"maxEntries,omitempty" jsonschema:"number of entries to return, 500 if not given" minimum:"1" maximum:"2000"`
 	All        bool   `json:"all,omitempty" jsonschema:"list ignored files too"`
 }
 
@@ -45,7 +45,7 @@ func (f files) tree(ctx context.Context, call *command.Call, in treeIn) (treeOut
 		return treeOut{}, err
 	}
 	if !info.IsDir() {
-		return treeOut{}, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("list %q: is no folder", in.Path), Hint: "code/read reads files"}
+		return treeOut{}, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("list %q: not a folder", in.Path), Hint: "code/read reads files"}
 	}
 	if in.Depth == 0 {
 		in.Depth = 4
@@ -53,12 +53,12 @@ func (f files) tree(ctx context.Context, call *command.Call, in treeIn) (treeOut
 	if in.MaxEntries == 0 {
 		in.MaxEntries = 500
 	}
-	// Levels are listed one after the other, so that a cut leaves the top whole.
+	// The walk is by level, so that a limit leaves the upper levels complete.
 	out := treeOut{Path: start, Entries: []entry{}}
 	size := 0
 	_, err = w.walk(ctx, filewalk.Options{Start: start, All: in.All, ByLevel: true, MaxDepth: in.Depth}, func(name string, d fs.DirEntry) error {
 		size += 60 + 2*jsonSize(name)
-		if len(out.Entries) == in.MaxEntries || size > maxAnswer {
+		if len(out.Entries) == in.MaxEntries || size > maxResult {
 			out.Truncated = true
 			return fs.SkipAll
 		}
@@ -73,7 +73,8 @@ func (f files) tree(ctx context.Context, call *command.Call, in treeIn) (treeOut
 	return out, nil
 }
 
-// entryOf describes an entry. A link is not followed: where it leads may be outside.
+// entryOf describes an entry. It does not follow links, whose target may be outside
+// the workspace.
 func entryOf(name string, d fs.DirEntry) entry {
 	e := entry{Path: name, Type: "other"}
 	switch {
@@ -90,7 +91,7 @@ func entryOf(name string, d fs.DirEntry) entry {
 	return e
 }
 
-// render writes the entries as an indented list, the form that models read best.
+// render formats the entries as an indented list, the form that models read best.
 func render(start string, entries []entry, truncated bool) string {
 	var b strings.Builder
 	top := filewalk.Depth(start) + 1

@@ -9,8 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// walk visits what lies below a folder. A model does not see the state folder of
-// this program.
+// walk visits the entries below a folder. A model does not see the state folder of
+// the host.
 func (w *workspace) walk(ctx context.Context, opt filewalk.Options, fn filewalk.Func) (complete bool, err error) {
 	if w.model {
 		opt.Skip = func(name string, _ bool) bool { return command.Secluded(name) }
@@ -22,7 +22,7 @@ func (w *workspace) walk(ctx context.Context, opt filewalk.Options, fn filewalk.
 	return complete, err
 }
 
-// folder resolves the path a listing or search starts at.
+// folder resolves the path at which a list or search starts.
 func (w *workspace) folder(name string) (string, fs.FileInfo, error) {
 	p, err := w.Resolve(name, false)
 	if err != nil {
@@ -32,7 +32,7 @@ func (w *workspace) folder(name string) (string, fs.FileInfo, error) {
 	if p.Info == nil {
 		return "", nil, w.notFound(name)
 	}
-	// A folder is listed whatever its name is; its files are looked at one by one.
+	// A folder is listed whatever its name is; the walk checks its files one by one.
 	if command.Secluded(p.Path) || !p.Info.IsDir() {
 		if err := w.mayRead(p.Path); err != nil {
 			return "", nil, err
