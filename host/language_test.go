@@ -23,6 +23,7 @@ var plainFolders = []string{
 	"host/command/data",
 	"host/command/event",
 	"host/command/git",
+	"host/command/rag",
 	"host/config",
 	"host/control",
 	"host/foldersync",

@@ -12,12 +12,12 @@ func TestSecret(t *testing.T) {
 	w := new(workspace)
 	for _, name := range []string{".git/config", "sub/.git/HEAD", ".sentinel/state/store.db", ".env", "a/server.key", ".ssh/known_hosts"} {
 		if !w.secret(name) {
-			t.Errorf("%q may be shown", name)
+			t.Errorf("%q is not secret", name)
 		}
 	}
 	for _, name := range []string{"env.go", ".env.example", ".gitignore", ".github/workflows/ci.yml"} {
 		if w.secret(name) {
-			t.Errorf("%q is kept out", name)
+			t.Errorf("%q is secret", name)
 		}
 	}
 }
@@ -44,9 +44,9 @@ func TestExcerpt(t *testing.T) {
 	}
 	for _, n := range []int{0, 50, 100, 200, 1000, 5000, 1 << 20} {
 		for _, line := range []int{0, 1, 500, 501} {
-			part, first, cutOff := excerpt("f.txt", b.String(), line, []string{"needle"}, n)
-			if len(part) > n || cutOff != (n < 1<<20) || (part == "") != (first == 0) {
-				t.Errorf("n %d, line %d: %d bytes from line %d, cut off %t", n, line, len(part), first, cutOff)
+			part, first, truncated := excerpt("f.txt", b.String(), line, []string{"needle"}, n)
+			if len(part) > n || truncated != (n < 1<<20) || (part == "") != (first == 0) {
+				t.Errorf("n %d, line %d: %d bytes from line %d, cut off %t", n, line, len(part), first, truncated)
 			}
 			wanted := line == 0 || line == 501
 			if part != "" && strings.Contains(part, "needle") != (wanted || n == 1<<20) && n < 5000 {
