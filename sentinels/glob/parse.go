@@ -133,15 +133,16 @@ func clean(name string) string {
 		return name
 	}
 	var b strings.Builder
-	for i, end := 0, 0; i < len(name); i = end {
-		end = next(name, i)
+	for i := 0; i < len(name); {
+		from := i
+		i = next(name, i)
 		switch {
-		case name[i] == '{' || name[i] == '}':
+		case name[from] == '{' || name[from] == '}':
 			b.WriteByte('\\')
-		case name[i] == '*' && end < len(name) && name[end] == '*':
+		case strings.HasPrefix(name[from:], "**"):
 			continue
 		}
-		b.WriteString(name[i:end])
+		b.WriteString(name[from:i])
 	}
 	return b.String()
 }
