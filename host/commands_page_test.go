@@ -20,6 +20,7 @@ writes this page and a test compares it. ` + "`sentinel exec NAME --help`" + ` s
 
 A path such as ` + "`matches[].line`" + ` is a member of each element of a list, ` + "`.*`" + ` is each value of a map. A list of type "array or null" may be null when it
 is empty. Members of a result are always there unless they are optional. An error of a command is the error object of [sdk/ABI.md](../sdk/ABI.md), A5.
+The syntax of globs is in [FORMAT.md](../sentinels/FORMAT.md), F9.
 `
 
 // TestCommandsPage compares COMMANDS.md with the schemas of the commands.

@@ -36,6 +36,7 @@ var layers = []layer{
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
 	{"sentinels/internal/linediff", nil, nil},
 	{"sentinels/internal/schemacost", []string{"sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	{"sentinels/glob", nil, []string{"github.com/bmatcuk/doublestar/v4"}},
 	{"sentinels/reference", []string{"sentinels/strictjson", "sentinels/internal/schemacost"}, nil}, // the references within a schema
 	{"sentinels", []string{"sentinels/strictjson", "sentinels/reference", "sentinels/internal/*"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
 	{"sdk/abi", nil, nil},
@@ -51,7 +52,7 @@ var layers = []layer{
 	{"plugins/*", []string{"sdk", "sdk/abi"}, nil},
 	{"triggers", []string{"sentinels"}, nil},
 	{"triggers/cron", []string{"triggers", "sentinels"}, []string{"github.com/robfig/cron/v3"}},
-	{"triggers/files", []string{"triggers", "sentinels"}, []string{"github.com/fsnotify/fsnotify", "github.com/bmatcuk/doublestar/v4"}},
+	{"triggers/files", []string{"triggers", "sentinels", "sentinels/glob"}, []string{"github.com/fsnotify/fsnotify"}},
 	{"triggers/webhook", []string{"triggers", "sentinels", "sdk/abi"}, nil}, // what it refuses, others are told with a code
 	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
@@ -154,8 +155,10 @@ var layers = []layer{
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
 	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
+	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
-	{"host/command/code", []string{"host/command", "host/internal/rootfs", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/command/code", []string{"host/command", "host/internal/filewalk", "host/internal/rootfs", "sentinels/glob", "sdk/abi"}, nil},
+	{"host/command/rag", []string{"host/command", "host/internal/filewalk", "host/internal/rootfs", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/command/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/ops/metrics", []string{"runtime", "runtime/plugin", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                 // it observes the engine
 	{"host/livefeed", []string{"runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                  // it observes the engine

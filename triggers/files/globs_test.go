@@ -1,11 +1,8 @@
 package files
 
 import (
-	"path"
 	"strings"
 	"testing"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
 func TestEnters(t *testing.T) {
@@ -48,30 +45,4 @@ func TestPatternsRefused(t *testing.T) {
 	if _, err := newGlobs(nil, nil); err == nil {
 		t.Error("an empty list of patterns was accepted")
 	}
-}
-
-// FuzzGlobs compares globs with the library: both match the same files, and the
-// folders of a matching file are entered.
-func FuzzGlobs(f *testing.F) {
-	f.Add("a/**/b/*.json", "a/x/b/c.json")
-	f.Add("{src/a,test}/x", "src/a/x")
-	f.Add("[a-z]/?", "a/b")
-	f.Fuzz(func(t *testing.T, pattern, file string) {
-		g, err := newGlobs([]string{pattern}, nil)
-		if err != nil || file == "" || path.Clean(file) != file || path.IsAbs(file) || len(file) > 200 {
-			return
-		}
-		matched := doublestar.MatchUnvalidated(pattern, file)
-		if got := g.matches(file); got != matched {
-			t.Fatalf("matches(%q) of %q = %v, the library returns %v", file, pattern, got, matched)
-		}
-		if !matched {
-			return
-		}
-		for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
-			if !g.enters(dir) {
-				t.Fatalf("%q matches %q, but folder %q is not entered", pattern, file, dir)
-			}
-		}
-	})
 }

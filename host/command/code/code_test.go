@@ -17,16 +17,16 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// bench is a workspace with the commands over it.
-type bench struct {
+// A harness has a workspace and the commands on its files.
+type harness struct {
 	t   *testing.T
 	dir string
 	reg *command.Registry
 }
 
-func newBench(t *testing.T, opt code.Options, files map[string]string) *bench {
+func newHarness(t *testing.T, opt code.Options, files map[string]string) *harness {
 	t.Helper()
-	b := &bench{t: t, dir: t.TempDir()}
+	b := &harness{t: t, dir: t.TempDir()}
 	for name, text := range files {
 		b.put(name, text)
 	}
@@ -37,7 +37,7 @@ func newBench(t *testing.T, opt code.Options, files map[string]string) *bench {
 	return b
 }
 
-func (b *bench) put(name, text string) {
+func (b *harness) put(name, text string) {
 	b.t.Helper()
 	full := filepath.Join(b.dir, name)
 	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
@@ -48,7 +48,7 @@ func (b *bench) put(name, text string) {
 	}
 }
 
-func (b *bench) get(name string) string {
+func (b *harness) get(name string) string {
 	b.t.Helper()
 	data, err := os.ReadFile(filepath.Join(b.dir, name))
 	if err != nil {
@@ -59,7 +59,7 @@ func (b *bench) get(name string) string {
 
 type params map[string]any
 
-func (b *bench) try(by command.By, name string, p params) (map[string]any, error) {
+func (b *harness) try(by command.By, name string, p params) (map[string]any, error) {
 	b.t.Helper()
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *bench) try(by command.By, name string, p params) (map[string]any, error
 	return m, nil
 }
 
-func (b *bench) do(name string, p params) map[string]any {
+func (b *harness) do(name string, p params) map[string]any {
 	b.t.Helper()
 	m, err := b.try(command.ByStep, name, p)
 	if err != nil {
@@ -86,7 +86,7 @@ func (b *bench) do(name string, p params) map[string]any {
 }
 
 func TestRead(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"a.txt": "one\ntwo\nthree", "sub/b.txt": "", "crlf.txt": "x\r\ny\r\n", "latin.txt": "caf\xe9\n"})
+	b := newHarness(t, code.Options{}, map[string]string{"a.txt": "one\ntwo\nthree", "sub/b.txt": "", "crlf.txt": "x\r\ny\r\n", "latin.txt": "caf\xe9\n"})
 	tests := []struct {
 		name string
 		in   params
@@ -114,16 +114,16 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadPagesALargeFile(t *testing.T) {
-	b := newBench(t, code.Options{}, nil)
-	want := strings.Repeat(strings.Repeat("\x01", 99)+"\n", 3000) // six bytes a byte in JSON
+func TestReadLargeFileInParts(t *testing.T) {
+	b := newHarness(t, code.Options{}, nil)
+	want := strings.Repeat(strings.Repeat("\x01", 99)+"\n", 3000) // each byte is six bytes in JSON
 	b.put("big", want)
 	var got strings.Builder
 	for offset := 1.0; ; {
 		out := b.do("code/read", params{"path": "big", "offset": offset})
 		text, err := json.Marshal(out)
 		if err != nil || len(text) > 256<<10 {
-			t.Fatalf("an answer has %d bytes, %v", len(text), err)
+			t.Fatalf("a result has %d bytes, %v", len(text), err)
 		}
 		got.WriteString(out["content"].(string))
 		next, more := out["nextOffset"].(float64)
@@ -133,12 +133,12 @@ func TestReadPagesALargeFile(t *testing.T) {
 		offset = next
 	}
 	if got.String() != want {
-		t.Error("the pages do not make the file")
+		t.Error("the parts together differ from the file")
 	}
 }
 
 func TestReadRefuses(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"main.go": "x", "bin": "a\x00b", "lib/store.go": "y"})
+	b := newHarness(t, code.Options{}, map[string]string{"main.go": "x", "bin": "a\x00b", "lib/store.go": "y"})
 	tests := []struct {
 		path string
 		code abi.Code
@@ -163,7 +163,7 @@ func TestReadRefuses(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"run.sh": "old"})
+	b := newHarness(t, code.Options{}, map[string]string{"run.sh": "old"})
 	if err := os.Chmod(filepath.Join(b.dir, "run.sh"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -182,12 +182,12 @@ func TestWrite(t *testing.T) {
 		t.Errorf("stale hash: %v", err)
 	}
 	hash := b.do("code/read", params{"path": "run.sh"})["hash"]
-	for range 2 { // the second time as after a crash
+	for range 2 { // the second call is one that is repeated after a crash
 		b.do("code/write", params{"file_path": "run.sh", "content": "y", "ifHash": hash})
 	}
 	entries, err := os.ReadDir(b.dir)
 	if err != nil || len(entries) != 2 {
-		t.Errorf("left behind: %v, %v", entries, err)
+		t.Errorf("left over: %v, %v", entries, err)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestEdit(t *testing.T) {
 		in   params
 		want string
 		code abi.Code
-		says string // part of message or hint
+		text string // part of message or hint
 	}{
 		{"one", params{"old": "alpha", "new": "omega"}, "omega\nbeta\nbeta\ngamma\n", "", ""},
 		{"aliases", params{"search": "alpha", "replace": "omega"}, "omega\nbeta\nbeta\ngamma\n", "", ""},
@@ -212,18 +212,18 @@ func TestEdit(t *testing.T) {
 		{"nothing like it", params{"old": "0123456789", "new": "b"}, "", abi.NotFound, "nothing in the file"},
 		{"empty old", params{"old": "", "new": "b"}, "", abi.BadFields, "is empty"},
 		{"same", params{"old": "beta", "new": "beta"}, "", abi.BadFields, "equals"},
-		{"both forms", params{"old": "a", "edits": []params{{"old": "b"}}}, "", abi.BadFields, "takes the place"},
+		{"both forms", params{"old": "a", "edits": []params{{"old": "b"}}}, "", abi.BadFields, "replaces old and new"},
 		{"stale", params{"old": "alpha", "new": "b", "ifHash": "x"}, "", abi.Conflict, "has changed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t, code.Options{}, map[string]string{"f": start})
+			b := newHarness(t, code.Options{}, map[string]string{"f": start})
 			tt.in["path"] = "f"
 			_, err := b.try(command.ByStep, "code/edit", tt.in)
 			want := tt.want
 			if tt.code != "" {
 				want = start
-				if e := abi.As(err); e == nil || e.Code != tt.code || !strings.Contains(e.Message+e.Hint, tt.says) {
+				if e := abi.As(err); e == nil || e.Code != tt.code || !strings.Contains(e.Message+e.Hint, tt.text) {
 					t.Errorf("got %+v", e)
 				}
 			} else if err != nil {
@@ -237,7 +237,7 @@ func TestEdit(t *testing.T) {
 }
 
 func TestEditKeepsLineEnds(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"f": "a\r\nb\r\nc\r\n"})
+	b := newHarness(t, code.Options{}, map[string]string{"f": "a\r\nb\r\nc\r\n"})
 	out := b.do("code/edit", params{"path": "f", "old": "a\nb", "new": "x\ny\nz"})
 	if got := b.get("f"); got != "x\r\ny\r\nz\r\nc\r\n" {
 		t.Errorf("got %q", got)
@@ -249,7 +249,7 @@ func TestEditKeepsLineEnds(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{
+	b := newHarness(t, code.Options{}, map[string]string{
 		"main.go": "package main\n\nfunc main() {\n\tpanic(1)\n}\n", "lib/a.go": "package lib\nfunc A() {}\n", "lib/a.ts": "func no\n", "bin": "func\x00",
 		"node_modules/x.go": "func hidden", ".git/x.go": "func hidden", "gen/x.go": "func hidden", ".gitignore": "gen/\n*.log\n!keep.log\n", "a.log": "func", "keep.log": "func kept",
 		"lib/.gitignore": "/b.go\n", "lib/b.go": "func ignored", "lib/sub/b.go": "func deep",
@@ -271,6 +271,10 @@ func TestSearch(t *testing.T) {
 		{"glob", params{"pattern": "func", "glob": "*.go"}, []string{"lib/a.go", "lib/sub/b.go", "main.go"}},
 		{"glob with folder", params{"pattern": "func", "glob": "lib/*.{go,ts}"}, []string{"lib/a.go", "lib/a.ts"}},
 		{"deep glob", params{"pattern": "func", "glob": "lib/**/*.go"}, []string{"lib/a.go", "lib/sub/b.go"}},
+		{"glob in the first folder", params{"pattern": "func", "glob": "/*.go"}, []string{"main.go"}},
+		{"glob with a dot", params{"pattern": "func", "glob": "./lib/**"}, []string{"lib/a.go", "lib/a.ts", "lib/sub/b.go"}},
+		{"glob with a class", params{"pattern": "func", "glob": "lib/[!b].t[s]"}, []string{"lib/a.ts"}},
+		{"glob of ignored files", params{"pattern": "func", "glob": "{gen,.git}/*.go", "all": true}, []string{".git/x.go", "gen/x.go"}},
 		{"folder", params{"pattern": "func", "path": "lib"}, []string{"lib/a.go", "lib/a.ts", "lib/sub/b.go"}},
 		{"file", params{"pattern": "func", "path": "lib/a.go"}, []string{"lib/a.go"}},
 		{"anchors are per line", params{"pattern": `^}$`}, []string{"main.go"}},
@@ -298,6 +302,11 @@ func TestSearch(t *testing.T) {
 	if out := b.do("code/search", params{"pattern": "func", "maxResults": 2}); out["truncated"] != true || len(out["matches"].([]any)) != 2 {
 		t.Errorf("got %v", out)
 	}
+	for _, bad := range []string{"[", "{a", "../x", "a//b", strings.Repeat("a", 2000)} {
+		if _, err := b.try(command.ByStep, "code/search", params{"pattern": "x", "glob": bad}); abi.CodeOf(err) != abi.BadFields || abi.As(err).Field != "glob" {
+			t.Errorf("glob %.20q: %v", bad, err)
+		}
+	}
 	for _, bad := range []string{"main(", "", strings.Repeat("a", 2000), "(a{1000}){1000}"} {
 		if _, err := b.try(command.ByStep, "code/search", params{"pattern": bad}); abi.CodeOf(err) != abi.BadFields {
 			t.Errorf("pattern %.20q: %v", bad, err)
@@ -306,7 +315,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestTree(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"a/b/c/d.txt": "1234", "a/z.txt": "", "top.txt": "", "out/x": "", ".gitignore": "out\n", "node_modules/x": ""})
+	b := newHarness(t, code.Options{}, map[string]string{"a/b/c/d.txt": "1234", "a/z.txt": "", "top.txt": "", "out/x": "", ".gitignore": "out\n", "node_modules/x": ""})
 	if err := os.Symlink("a", filepath.Join(b.dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +328,7 @@ func TestTree(t *testing.T) {
 	}
 	out := b.do("code/tree", params{"maxEntries": 4})
 	if diff := cmp.Diff(".gitignore\na/\nlink@\ntop.txt\n… and more\n", out["text"]); diff != "" {
-		t.Errorf("a cut must leave the top whole: %s", diff)
+		t.Errorf("a limit must leave the first level complete: %s", diff)
 	}
 	if out["truncated"] != true {
 		t.Error("not marked as truncated")
@@ -356,7 +365,7 @@ func TestVerify(t *testing.T) {
 				}
 				return 0, "fine\n", nil
 			}
-			b := newBench(t, code.Options{Run: run}, tt.files)
+			b := newHarness(t, code.Options{Run: run}, tt.files)
 			out := b.do("code/verify", tt.in)
 			var got []string
 			for _, s := range out["steps"].([]any) {
@@ -381,24 +390,24 @@ func TestVerify(t *testing.T) {
 	}
 	run := func(context.Context, *command.Call, string, []string) (int, string, error) { return 0, "", nil }
 	for _, files := range []map[string]string{{}, {"package.json": `{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}`}} {
-		if _, err := newBench(t, code.Options{Run: run}, files).try(command.ByStep, "code/verify", params{"fullTest": true}); abi.CodeOf(err) != abi.NotFound {
+		if _, err := newHarness(t, code.Options{Run: run}, files).try(command.ByStep, "code/verify", params{"fullTest": true}); abi.CodeOf(err) != abi.NotFound {
 			t.Errorf("%v: %v", files, err)
 		}
 	}
-	if _, err := newBench(t, code.Options{Run: run}, map[string]string{"package.json": "{"}).try(command.ByStep, "code/verify", nil); abi.CodeOf(err) != abi.BadFields {
+	if _, err := newHarness(t, code.Options{Run: run}, map[string]string{"package.json": "{"}).try(command.ByStep, "code/verify", nil); abi.CodeOf(err) != abi.BadFields {
 		t.Errorf("broken package.json: %v", err)
 	}
 }
 
-// TestModelsDoNotReadSecretFiles holds a model's calls, and only those, to the
-// list, also through a link and for a key under another name.
+// TestModelsDoNotReadSecretFiles checks that models, and only models, are refused
+// files that hold secrets, also through a link, and a private key of any name.
 func TestModelsDoNotReadSecretFiles(t *testing.T) {
 	const key = "-----BEGIN PRIVATE KEY-----\nneedle\n-----END PRIVATE KEY-----\n"
 	files := map[string]string{
 		".env": "TOKEN=needle\n", "sub/.env.local": "needle\n", "certs/server.pem": "needle\n", "certs/other.pem": "needle\n", "notes.txt": key,
 		"token/list.txt": "needle\n", "main.go": "needle\n", ".env.example": "needle\n",
 	}
-	b := newBench(t, code.Options{SecretFiles: command.SecretFiles{Readable: []string{"certs/other.pem"}}}, files)
+	b := newHarness(t, code.Options{SecretFiles: command.SecretFiles{Readable: []string{"certs/other.pem"}}}, files)
 	if err := os.Symlink(".env", filepath.Join(b.dir, "innocent.md")); err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +421,7 @@ func TestModelsDoNotReadSecretFiles(t *testing.T) {
 			if e == nil || e.Code != abi.Denied || strings.Contains(fmt.Sprint(out, e.Message), "needle") {
 				t.Errorf("%s %q by a model: %v, %v", c.command, name, out, err)
 			} else if c.command == "code/read" && !strings.Contains(e.Hint, "models.secretFiles") {
-				t.Errorf("%s %q: the hint names no setting: %q", c.command, name, e.Hint)
+				t.Errorf("%s %q: the hint does not name the setting: %q", c.command, name, e.Hint)
 			}
 		}
 		if out, err := b.try(command.ByStep, "code/read", params{"path": name}); err != nil || !strings.Contains(fmt.Sprint(out), "needle") {

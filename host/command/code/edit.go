@@ -10,15 +10,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// editIn takes one replacement or a list. Both forms exist because the specification's
-// authors and models write either.
+// editIn has one replacement or a list, because users and models write both forms.
 type editIn struct {
 	Path       string        `json:"path" jsonschema:"file to edit, relative to the workspace"`
-	Old        string        `json:"old,omitempty" jsonschema:"the exact text to replace, with enough around it to be unique"`
-	New        string        `json:"new,omitempty" jsonschema:"the text to put in its place; empty removes it"`
+	Old        string        `json:"old,omitempty" jsonschema:"the exact text to replace, with enough text around it to be unique"`
+	New        string        `json:"new,omitempty" jsonschema:"the new text; empty removes the old text"`
 	ReplaceAll bool          `json:"replaceAll,omitempty" jsonschema:"replace every occurrence"`
-	Edits      []replacement `json:"edits,omitempty" jsonschema:"several replacements, one after the other, instead of old and new; all are made or none"`
-	IfHash     string        `json:"ifHash,omitempty" jsonschema:"edit only if the file still has this SHA-256, as code/read gave it"`
+	Edits      []replacement `json:"edits,omitempty" jsonschema:"several replacements in order, instead of old and new; either all are made or none"`
+	IfHash     string        `json:"ifHash,omitempty" jsonschema:"edit only if the file still has this SHA-256, as code/read returns it"`
 }
 
 type replacement struct {
@@ -30,22 +29,21 @@ type replacement struct {
 type editOut struct {
 	Path         string   `json:"path"`
 	Replacements int      `json:"replacements"`
-	Changes      []change `json:"changes" jsonschema:"where text was replaced, the first 50"`
+	Changes      []change `json:"changes" jsonschema:"the first 50 places where text was replaced"`
 	Hash         string   `json:"hash" jsonschema:"SHA-256 of the file as written"`
 }
 
-// change is one replaced place. Lines are counted in the text as it was when
-// that replacement was made.
+// A change is one replacement. Lines are counted in the text before it.
 type change struct {
 	Line    int `json:"line" jsonschema:"line where the replaced text began, from 1"`
-	Removed int `json:"removed" jsonschema:"lines the old text touched"`
-	Added   int `json:"added" jsonschema:"lines the new text has"`
+	Removed int `json:"removed" jsonschema:"number of lines that contained the old text"`
+	Added   int `json:"added" jsonschema:"number of lines of the new text"`
 }
 
 const maxChanges = 50
 
-// edit holds to the file it read: the new text is put in place by name, so a
-// writer in between loses unless ifHash was given.
+// edit reads the file and replaces it. What another process writes between the two
+// is lost.
 func (f files) edit(_ context.Context, call *command.Call, in editIn) (editOut, error) {
 	edits, err := in.replacements()
 	if err != nil {
@@ -90,7 +88,7 @@ func (in editIn) replacements() ([]replacement, error) {
 	edits := in.Edits
 	switch {
 	case len(edits) > 0 && (in.Old != "" || in.New != ""):
-		return nil, badEdit("edits", "takes the place of old and new: give one of the two")
+		return nil, badEdit("edits", "replaces old and new: give one of the two")
 	case len(edits) == 0:
 		edits = []replacement{{in.Old, in.New, in.ReplaceAll}}
 	}
@@ -109,18 +107,18 @@ func (in editIn) replacements() ([]replacement, error) {
 	return edits, nil
 }
 
-// badEdit is the error for a field that no file could make right.
+// badEdit is the error for a field that is invalid for every file.
 func badEdit(field, problem string) *abi.Error {
 	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: fmt.Sprintf("edit: field %q: %s", field, problem)}
 }
 
-// apply makes the edits one after the other. It changes nothing unless each of
-// them fits. Errors are *abi.Error without the file's name.
+// apply makes the edits in order, either all of them or none. Errors are of type
+// [abi.Error], without the name of the file.
 func apply(text string, edits []replacement) (string, []change, error) {
 	var changes []change
 	for i, e := range edits {
 		if strings.Contains(text, "\r\n") && !strings.Contains(e.Old, "\r") {
-			// The author of the edit saw plain line ends; the file keeps its own.
+			// The caller wrote LF; the file keeps CRLF.
 			e.Old, e.New = toCRLF(e.Old), toCRLF(e.New)
 		}
 		at := occurrences(text, e.Old)
@@ -147,16 +145,16 @@ func apply(text string, edits []replacement) (string, []change, error) {
 		}
 		text = strings.ReplaceAll(text, e.Old, e.New)
 		if len(text) > maxFile {
-			return "", nil, &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%sthe file would grow over %d bytes", which, maxFile)}
+			return "", nil, &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%sthe file would have more than %d bytes", which, maxFile)}
 		}
 	}
 	return text, changes, nil
 }
 
-// toCRLF gives text the line ends of a file from Windows.
+// toCRLF converts line ends to those of Windows.
 func toCRLF(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 
-// occurrences returns where old begins, without overlaps.
+// occurrences returns the offsets of old, without overlaps.
 func occurrences(text, old string) []int {
 	var at []int
 	for from := 0; ; {
@@ -169,7 +167,7 @@ func occurrences(text, old string) []int {
 	}
 }
 
-// lineList writes the line numbers of the first ten places.
+// lineList formats the line numbers of the first ten offsets.
 func lineList(text string, at []int) string {
 	var words []string
 	for _, pos := range at[:min(len(at), 10)] {

@@ -18,8 +18,8 @@ import (
 
 const secret = "outside-secret"
 
-// outsideOf makes a folder beside the workspace with a file in it.
-func outsideOf(t *testing.T) string {
+// outsideFolder creates a folder with a file outside the workspace.
+func outsideFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte(secret), 0o644); err != nil {
@@ -36,8 +36,8 @@ func link(t *testing.T, target, name string) {
 }
 
 func TestNothingOutsideIsReached(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"in/f": "inside", "deep/er/x": ""})
-	out := outsideOf(t)
+	b := newHarness(t, code.Options{}, map[string]string{"in/f": "inside", "deep/er/x": ""})
+	out := outsideFolder(t)
 	rel, err := filepath.Rel(b.dir, out)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestNothingOutsideIsReached(t *testing.T) {
 				c.p["path"] = name
 				got, err := b.try(by, c.name, c.p)
 				if err == nil {
-					t.Errorf("%s %q as %s gave %v", c.name, name, by, got)
+					t.Errorf("%s %q by %s: got %v, want an error", c.name, name, by, got)
 				}
 			}
 		}
@@ -75,18 +75,18 @@ func TestNothingOutsideIsReached(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(out, "f"))
 	entries, _ := os.ReadDir(out)
 	if err != nil || string(data) != secret || len(entries) != 1 {
-		t.Errorf("outside is now %q, %v, %v", data, entries, err)
+		t.Errorf("the folder outside has changed: %q, %v, %v", data, entries, err)
 	}
 }
 
 func TestLinksInsideAreFollowed(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"real/f": "x"})
+	b := newHarness(t, code.Options{}, map[string]string{"real/f": "x"})
 	link(t, "real", filepath.Join(b.dir, "dir"))
 	link(t, filepath.Join(b.dir, "real", "f"), filepath.Join(b.dir, "file"))
 	link(t, "../dir/./f", filepath.Join(b.dir, "real", "again"))
 	for _, name := range []string{"dir/f", "file", "real/again"} {
 		if got := b.do("code/read", params{"path": name}); got["path"] != "real/f" {
-			t.Errorf("%q led to %v", name, got["path"])
+			t.Errorf("%q is resolved to %v", name, got["path"])
 		}
 	}
 	b.do("code/write", params{"path": "file", "content": "y"})
@@ -95,8 +95,8 @@ func TestLinksInsideAreFollowed(t *testing.T) {
 	}
 }
 
-func TestOddFilesAreRefused(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"one": "x"})
+func TestPipesAndHardLinksAreRefused(t *testing.T) {
+	b := newHarness(t, code.Options{}, map[string]string{"one": "x"})
 	if err := syscall.Mkfifo(filepath.Join(b.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -112,12 +112,12 @@ func TestOddFilesAreRefused(t *testing.T) {
 		}
 	}
 	if got := b.do("code/search", params{"pattern": "x"}); got["files"] != 2.0 {
-		t.Errorf("searched %v files, want the two that are regular", got["files"])
+		t.Errorf("searched %v files, want the two regular ones", got["files"])
 	}
 }
 
-func TestModelsDoNotSteerTools(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{".git/hooks/pre-commit": "old", ".sentinel/state/token": "tok", "ok.txt": "x"})
+func TestModelsDoNotWriteFilesThatSteerTools(t *testing.T) {
+	b := newHarness(t, code.Options{}, map[string]string{".git/hooks/pre-commit": "old", ".sentinel/state/token": "tok", "ok.txt": "x"})
 	link(t, ".git/hooks", filepath.Join(b.dir, "innocent"))
 	link(t, ".npmrc", filepath.Join(b.dir, "notes.txt"))
 	link(t, ".sentinel/state", filepath.Join(b.dir, "data"))
@@ -136,7 +136,7 @@ func TestModelsDoNotSteerTools(t *testing.T) {
 	}
 	for _, name := range []string{".vscode", ".claude", ".git/new", ".idea"} {
 		if _, err := os.Lstat(filepath.Join(b.dir, name)); err == nil {
-			t.Errorf("%s was made", name)
+			t.Errorf("%s was created", name)
 		}
 	}
 	for _, name := range []string{".sentinel/state/token", "data/token"} {
@@ -152,30 +152,30 @@ func TestModelsDoNotSteerTools(t *testing.T) {
 	if _, err := b.try(command.ByModel, "code/write", params{"path": "ok.txt", "content": "y"}); err != nil {
 		t.Errorf("an ordinary file: %v", err)
 	}
-	b.do("code/write", params{"path": ".vscode/tasks.json", "content": "{}"}) // a step may
+	b.do("code/write", params{"path": ".vscode/tasks.json", "content": "{}"}) // a step may write it
 }
 
-// TestSymlinkRace flips a folder between a real one, a link outside and a link
-// to the hooks, while reads, writes and searches go on.
+// TestSymlinkRace replaces a folder by a link that leads outside, by a link to the
+// Git hooks, and by itself, during reads, writes and searches.
 func TestSymlinkRace(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"a/f": "inside", ".git/hooks/f": "hook"})
-	out := outsideOf(t)
-	flips := 10_000
+	b := newHarness(t, code.Options{}, map[string]string{"a/f": "inside", ".git/hooks/f": "hook"})
+	out := outsideFolder(t)
+	replacements := 10_000
 	if testing.Short() {
-		flips = 1_000
+		replacements = 1_000
 	}
-	var over, through atomic.Bool // through: a read and a write came through
+	var over, succeeded atomic.Bool // succeeded: at least one read and one write
 	var group sync.WaitGroup
 	group.Go(func() {
 		defer over.Store(true)
 		dir, spare := filepath.Join(b.dir, "a"), filepath.Join(b.dir, "spare")
-		// On a busy machine the other side may see little of so many flips.
-		for i := 0; i < flips || !through.Load() && i < 200*flips; i++ {
+		// On a busy machine the other goroutine may see few of the replacements.
+		for i := 0; i < replacements || !succeeded.Load() && i < 200*replacements; i++ {
 			target := out
 			if i%2 == 0 {
 				target = ".git/hooks"
 			}
-			// A write that makes missing folders may get in between.
+			// A write may create the missing folder between the two calls.
 			for os.Rename(dir, spare) != nil || os.Symlink(target, dir) != nil {
 				if os.Rename(spare, dir) != nil {
 					_ = os.RemoveAll(dir)
@@ -202,17 +202,17 @@ func TestSymlinkRace(t *testing.T) {
 		if _, err := b.try(command.ByModel, "code/write", params{"path": "a/new/g", "content": "inside"}); err == nil {
 			writes++
 		}
-		through.Store(reads > 0 && writes > 0)
+		succeeded.Store(reads > 0 && writes > 0)
 		if got, err := b.try(command.ByModel, "code/search", params{"pattern": secret}); err == nil && len(got["matches"].([]any)) > 0 {
 			t.Fatal("searched outside")
 		}
 	}
 	group.Wait()
 	if reads == 0 || writes == 0 {
-		t.Errorf("%d reads and %d writes came through: the race shows nothing", reads, writes)
+		t.Errorf("%d reads and %d writes succeeded: the test shows nothing", reads, writes)
 	}
 	if data, err := os.ReadFile(filepath.Join(out, "f")); err != nil || string(data) != secret {
-		t.Errorf("outside is now %q, %v", data, err)
+		t.Errorf("the file outside is now %q, %v", data, err)
 	}
 	for _, dir := range []string{out, filepath.Join(b.dir, ".git/hooks")} {
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {

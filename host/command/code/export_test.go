@@ -1,6 +1,6 @@
 package code
 
-// Markers are the files by which code/verify knows the kind of a project.
+// Markers returns the files by which code/verify recognizes the kind of a project.
 func Markers() (list []string) {
 	for _, k := range kinds {
 		list = append(list, k.marker)

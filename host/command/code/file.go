@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// maxFile is the largest file that is read or edited whole, in bytes.
+// maxFile limits a file that is read or edited as a whole, in bytes.
 const maxFile = 32 << 20
 
 // load reads the whole regular file at p.
@@ -40,18 +40,19 @@ func (w *workspace) load(p *rootfs.Entry) ([]byte, error) {
 	return data, nil
 }
 
-// tooLarge names the limit, as every error about a limit does.
+// tooLarge is the error for a file over the limit.
 func tooLarge(name string, size int64) error {
 	return &abi.Error{
 		Code: abi.Limit, Field: "path", Permanent: true,
-		Message: fmt.Sprintf("open %q: %d bytes, more than the %d that are read whole", name, size, maxFile), Hint: "code/search finds lines in it",
+		Message: fmt.Sprintf("open %q: %d bytes: want at most %d", name, size, maxFile), Hint: "code/search finds lines in it",
 	}
 }
 
-// isBinary guesses as git does: a zero byte near the start.
+// isBinary reports whether a file is probably binary. As in git, one with a zero
+// byte near its start is.
 func isBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), 8000)], 0) >= 0 }
 
-// hashOf is what ifHash is compared with.
+// hashOf returns the SHA-256 that ifHash is compared with.
 func hashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -1,6 +1,6 @@
 package code
 
-// jsonSize returns how many bytes the strings take in JSON, without quotes.
+// jsonSize returns the size of the strings in JSON in bytes, without quotes.
 func jsonSize(parts ...string) int {
 	n := 0
 	for _, s := range parts {

@@ -1,6 +1,8 @@
 package code
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"path"
@@ -8,12 +10,13 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 )
 
-// nearText says where the text that was to be replaced might have been: the
-// same lines with other white space, or else the lines most like its first.
+// nearText describes the text of a file that is most similar to old: the same lines
+// with other white space, or the line that is most similar to the first one.
 func nearText(text, old string) string {
-	lines, want := strings.Split(text, "\n"), significant(strings.Split(old, "\n"))
+	lines, want := strings.Split(text, "\n"), nonBlank(strings.Split(old, "\n"))
 	if len(want) == 0 {
 		return "the old text is only white space"
 	}
@@ -24,18 +27,18 @@ func nearText(text, old string) string {
 	}
 	best, at := 0.0, -1
 	for i, line := range lines {
-		if s := likeness(strings.TrimSpace(line), want[0]); s > best {
+		if s := similarity(strings.TrimSpace(line), want[0]); s > best {
 			best, at = s, i
 		}
 	}
 	if best < 0.5 {
-		return "nothing in the file is like it: read the file again"
+		return "nothing in the file is similar: read the file again"
 	}
 	return fmt.Sprintf("the most similar text is at line %d:\n%s", at+1, excerpt(lines, at, len(want)))
 }
 
-// significant returns the trimmed lines that are not blank.
-func significant(lines []string) []string {
+// nonBlank returns the lines that are not blank, without white space around them.
+func nonBlank(lines []string) []string {
 	var out []string
 	for _, l := range lines {
 		if l = strings.TrimSpace(l); l != "" {
@@ -45,8 +48,8 @@ func significant(lines []string) []string {
 	return out
 }
 
-// matchesLoosely returns how many of lines equal want, blanks and white space
-// at their ends aside, or 0.
+// matchesLoosely returns the number of lines at the start of lines that equal want,
+// apart from blank lines and white space, or 0.
 func matchesLoosely(lines, want []string) int {
 	if squeeze(lines[0]) != squeeze(want[0]) {
 		return 0
@@ -66,10 +69,11 @@ func matchesLoosely(lines, want []string) int {
 	return 0
 }
 
-// squeeze makes runs of white space one space.
+// squeeze replaces runs of white space with one space.
 func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// excerpt shows n lines from i and one around, at most eight, each cut short.
+// excerpt formats n lines from i on and the lines beside them, at most eight, each
+// of at most 200 bytes.
 func excerpt(lines []string, i, n int) string {
 	from, to := max(i-1, 0), min(i+min(n, 6)+1, len(lines))
 	var b strings.Builder
@@ -80,9 +84,9 @@ func excerpt(lines []string, i, n int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// likeness is the share of neighbouring pairs of bytes that two lines have in
-// common, 0 to 1. Long lines are compared by their first 400 bytes.
-func likeness(a, b string) float64 {
+// similarity returns the Dice coefficient of the pairs of adjacent bytes of two
+// lines, from 0 to 1. Only the first 400 bytes of a line count.
+func similarity(a, b string) float64 {
 	a, b = a[:min(len(a), 400)], b[:min(len(b), 400)]
 	if a == b {
 		return 1
@@ -104,9 +108,9 @@ func likeness(a, b string) float64 {
 	return 2 * float64(common) / float64(len(a)+len(b)-2)
 }
 
-// similar returns up to three paths that name might have meant: the same file
-// name elsewhere, or a like name in the same folder. It looks at no more than
-// 5,000 entries.
+// similar returns up to three paths that are similar to that of a missing file: the
+// same file name in another folder, or a similar name in the same folder. It visits
+// at most 5,000 entries.
 func (w *workspace) similar(name string) []string {
 	rel, err := w.Relative(name)
 	if err != nil {
@@ -117,22 +121,15 @@ func (w *workspace) similar(name string) []string {
 		score float64
 	}
 	var found []candidate
-	seen := 0
 	want := strings.ToLower(path.Base(rel))
-	_ = fs.WalkDir(w.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // a folder that cannot be read has no suggestions
-		}
-		if seen++; seen > 5000 {
-			return fs.SkipAll
-		}
+	opt := filewalk.Options{All: true, MaxEntries: 5000, Skip: func(name string, folder bool) bool {
+		return folder && (filewalk.IsToolFolder(path.Base(name)) || command.Secluded(name))
+	}}
+	_, _ = filewalk.Walk(context.Background(), w.Root(), opt, func(p string, d fs.DirEntry) error { // without the folder there is no suggestion
 		if d.IsDir() {
-			if p != "." && (alwaysSkipped(p) || command.Secluded(p)) {
-				return fs.SkipDir
-			}
 			return nil
 		}
-		score := likeness(strings.ToLower(path.Base(p)), want)
+		score := similarity(strings.ToLower(path.Base(p)), want)
 		if path.Dir(p) == path.Dir(rel) {
 			score += 0.15
 		}
@@ -141,15 +138,7 @@ func (w *workspace) similar(name string) []string {
 		}
 		return nil
 	})
-	slices.SortStableFunc(found, func(a, b candidate) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(b.score, a.score) })
 	var names []string
 	for _, c := range found[:min(len(found), 3)] {
 		names = append(names, c.path)

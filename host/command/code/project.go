@@ -9,17 +9,18 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// stage is one program of a verification.
+// A stage is one program that code/verify starts.
 type stage struct {
 	name string // go build, npm test
 	argv []string
-	test bool // runs with fullTest, or when the project has nothing else
-	// env are variables for the program. The host's and the step's own values of
-	// them take precedence.
+	test bool // runs with fullTest, or if the project has no other stages
+	// env has variables of the program. Values of the host and of the step take
+	// precedence.
 	env map[string]string
 }
 
@@ -40,8 +41,9 @@ func (s stage) callFor(call *command.Call) *command.Call {
 	return &own
 }
 
-// kinds are the projects we know, by the file that marks one. Make comes last
-// and only alone: beside another kind a Makefile mostly wraps it.
+// kinds are the known kinds of projects, each with the file that identifies it. Make
+// is last and only used alone, because a Makefile beside another kind usually calls
+// the tool of that kind.
 var kinds = []struct {
 	marker string
 	stages func(data []byte, has func(name string) bool) ([]stage, error)
@@ -53,7 +55,7 @@ var kinds = []struct {
 	{marker: "Makefile", stages: makeStages, alone: true},
 }
 
-// stagesOf finds out how the project in dir is built and tested.
+// stagesOf returns the programs that build and test the project in dir.
 func (w *workspace) stagesOf(dir string) ([]stage, error) {
 	var all []stage
 	for _, k := range kinds {
@@ -61,16 +63,16 @@ func (w *workspace) stagesOf(dir string) ([]stage, error) {
 			continue
 		}
 		name := path.Join(dir, k.marker)
-		info, err := w.root.Stat(name)
+		info, err := w.Root().Stat(name)
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		data, err := w.slurp(name, info, maxFile)
+		data, err := filewalk.ReadFile(w.Root(), name, info, maxFile)
 		if err != nil {
 			return nil, w.Explain(name, err)
 		}
 		stages, err := k.stages(data, func(file string) bool {
-			_, err := w.root.Stat(path.Join(dir, file))
+			_, err := w.Root().Stat(path.Join(dir, file))
 			return err == nil
 		})
 		if err != nil {
@@ -81,11 +83,12 @@ func (w *workspace) stagesOf(dir string) ([]stage, error) {
 	return all, nil
 }
 
-// goStages vets too: go test would find the same, but it only runs with fullTest.
+// goStages includes go vet. go test finds the same problems, but it only runs with
+// fullTest.
 //
-// GOTOOLCHAIN=local because go.mod and go.work are not among the files that a model
-// may not write: their toolchain line would choose another program named go1.x on
-// PATH, or one to download. An operator who wants that sets GOTOOLCHAIN for the host.
+// GOTOOLCHAIN is local because a model may write go.mod and go.work, whose toolchain
+// line could select another program named go1.x on PATH or a download. An operator
+// who wants that sets GOTOOLCHAIN for the host.
 func goStages([]byte, func(string) bool) ([]stage, error) {
 	local := map[string]string{"GOTOOLCHAIN": "local"}
 	return []stage{
@@ -95,8 +98,8 @@ func goStages([]byte, func(string) bool) ([]stage, error) {
 	}, nil
 }
 
-// rustStages builds tests and examples along, so that a broken test is found
-// without running it.
+// rustStages builds tests and examples too, so that a test that does not compile is
+// found without running the tests.
 func rustStages([]byte, func(string) bool) ([]stage, error) {
 	return []stage{
 		{name: "cargo build", argv: []string{"cargo", "build", "--all-targets"}},
@@ -104,8 +107,8 @@ func rustStages([]byte, func(string) bool) ([]stage, error) {
 	}, nil
 }
 
-// nodeStages uses the scripts the project has, with the package manager its
-// lock file belongs to.
+// nodeStages runs the scripts of the project, with the package manager of its lock
+// file.
 func nodeStages(data []byte, has func(string) bool) ([]stage, error) {
 	var manifest struct {
 		Scripts map[string]string `json:"scripts"`
@@ -125,7 +128,7 @@ func nodeStages(data []byte, has func(string) bool) ([]stage, error) {
 	var stages []stage
 	for _, script := range []string{"build", "typecheck", "lint", "test"} {
 		line, ok := manifest.Scripts[script]
-		// npm init writes a test script that always fails; it is no test.
+		// npm init writes a test script that always fails; it is not a test.
 		if !ok || script == "test" && strings.Contains(line, "no test specified") {
 			continue
 		}
@@ -136,7 +139,8 @@ func nodeStages(data []byte, has func(string) bool) ([]stage, error) {
 
 var makeTarget = lazyregexp.New(`(?m)^([A-Za-z0-9_.-]+)[ \t]*:(?:[^=]|$)`)
 
-// makeStages uses build or all, else the default target, and test or check.
+// makeStages uses the targets build or all, and test or check, or else the default
+// target.
 func makeStages(data []byte, _ func(string) bool) ([]stage, error) {
 	targets := map[string]bool{}
 	for _, m := range makeTarget.FindAllSubmatch(data, -1) {

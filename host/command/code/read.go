@@ -11,17 +11,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// maxAnswer bounds the text of one answer, counted as it is written in JSON, so
-// that the whole stays below the 256 KiB of sdk/ABI.md A8.
-const maxAnswer = 200 << 10
+// maxResult limits the texts of a result, as they are written in JSON, so that the
+// whole result stays below the 256 KiB of sdk/ABI.md A8.
+const maxResult = 200 << 10
 
-// maxLine bounds one line in an answer, in bytes; the rest is cut with a mark.
+// maxLine limits one line of a result, in bytes; the rest is cut off.
 const maxLine = 16 << 10
 
 type readIn struct {
 	Path     string `json:"path" jsonschema:"file to read, relative to the workspace"`
 	Offset   int    `json:"offset,omitempty" jsonschema:"first line to read, from 1" minimum:"0"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"how many lines to read; all that fit if not given" minimum:"0"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"number of lines to read; as many as the result can hold if not given" minimum:"0"`
 	Numbered bool   `json:"numbered,omitempty" jsonschema:"put the line number and a tab before each line"`
 }
 
@@ -29,16 +29,17 @@ type readOut struct {
 	Path       string `json:"path"`
 	Content    string `json:"content"`
 	StartLine  int    `json:"startLine"`
-	Lines      int    `json:"lines" jsonschema:"how many lines content has"`
+	Lines      int    `json:"lines" jsonschema:"number of lines of content"`
 	TotalLines int    `json:"totalLines"`
-	Truncated  bool   `json:"truncated" jsonschema:"there is more after content, or a line was cut"`
-	NextOffset int    `json:"nextOffset,omitempty" jsonschema:"offset that reads on"`
+	Truncated  bool   `json:"truncated" jsonschema:"content does not reach the end of the file, or a line was cut"`
+	NextOffset int    `json:"nextOffset,omitempty" jsonschema:"offset of the next part"`
 	Hash       string `json:"hash" jsonschema:"SHA-256 of the whole file, for ifHash of code/write and code/edit"`
 	Lossy      bool   `json:"lossy,omitempty" jsonschema:"the file is not UTF-8 and bytes were replaced"`
 }
 
-// read reads the whole file for its hash and number of lines, which is why
-// its size is limited; the answer is limited by itself and can be paged.
+// read reads the whole file, because the result has its hash and number of lines, so
+// the size of the file is limited. The result has a lower limit; further parts are
+// read with offset.
 func (f files) read(_ context.Context, call *command.Call, in readIn) (readOut, error) {
 	w, err := f.open(call)
 	if err != nil {
@@ -55,7 +56,7 @@ func (f files) read(_ context.Context, call *command.Call, in readIn) (readOut, 
 		return readOut{}, err
 	}
 	if isBinary(data) {
-		return readOut{}, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: is binary, %d bytes", in.Path, len(data))}
+		return readOut{}, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: binary file of %d bytes", in.Path, len(data))}
 	}
 	out := readOut{Path: p.Path, Hash: hashOf(data), StartLine: max(in.Offset, 1)}
 	lines := splitLines(data)
@@ -63,7 +64,7 @@ func (f files) read(_ context.Context, call *command.Call, in readIn) (readOut, 
 	if out.StartLine > max(out.TotalLines, 1) {
 		return readOut{}, &abi.Error{
 			Code: abi.BadFields, Field: "offset", Permanent: true,
-			Message: fmt.Sprintf("read %q: offset %d is past the last line, %d", in.Path, out.StartLine, out.TotalLines),
+			Message: fmt.Sprintf("read %q: offset %d is after the last line, %d", in.Path, out.StartLine, out.TotalLines),
 		}
 	}
 	rest := lines[min(out.StartLine-1, len(lines)):]
@@ -80,7 +81,7 @@ func (f files) read(_ context.Context, call *command.Call, in readIn) (readOut, 
 		if in.Numbered {
 			text = fmt.Sprintf("%6d\t%s", out.StartLine+out.Lines, text)
 		}
-		if size += jsonSize(text); size > maxAnswer {
+		if size += jsonSize(text); size > maxResult {
 			out.Truncated = true
 			break
 		}
@@ -95,7 +96,7 @@ func (f files) read(_ context.Context, call *command.Call, in readIn) (readOut, 
 	return out, nil
 }
 
-// splitLines cuts data after each line feed; a last line without one counts.
+// splitLines splits data after each line feed. The last line may have none.
 func splitLines(data []byte) [][]byte {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	if n := len(lines); n > 0 && len(lines[n-1]) == 0 {
@@ -104,7 +105,8 @@ func splitLines(data []byte) [][]byte {
 	return lines
 }
 
-// clip cuts a line to size bytes, at a character, and says so in its text.
+// clip shortens a line to size bytes, between characters, and appends the number of
+// bytes that were cut.
 func clip(line []byte, size int) (string, bool) {
 	if len(line) <= size {
 		return string(line), false

@@ -10,30 +10,32 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 const (
 	maxSearchFile = 8 << 20 // larger files are skipped and counted
 	maxPattern    = 1 << 10
-	matchLine     = 500 // bytes of one line in an answer
+	matchLine     = 500 // bytes of one line in a result
 )
 
 type searchIn struct {
 	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match"`
 	Path       string `json:"path,omitempty" jsonschema:"folder or file to search, the workspace if not given"`
-	Glob       string `json:"glob,omitempty" jsonschema:"only files whose path matches, such as *.go or src/**/*.{ts,tsx}"`
-	Literal    bool   `json:"literal,omitempty" jsonschema:"take the pattern as plain text"`
-	IgnoreCase bool   `json:"ignoreCase,omitempty" jsonschema:"do not tell upper from lower case"`
+	Glob       string `json:"glob,omitempty" jsonschema:"only files that match this glob (FORMAT.md F9), such as src/**/*.{ts,tsx}; one without a slash, such as *.go, applies in every folder"`
+	Literal    bool   `json:"literal,omitempty" jsonschema:"the pattern is plain text, not a regular expression"`
+	IgnoreCase bool   `json:"ignoreCase,omitempty" jsonschema:"ignore the case of letters"`
 	All        bool   `json:"all,omitempty" jsonschema:"search ignored files too"`
 	Context    int    `json:"context,omitempty" jsonschema:"lines to show before and after a match" minimum:"0" maximum:"10"`
-	MaxResults int    `json:"maxResults,omitempty" jsonschema:"how many matches to return, 100 if not given" minimum:"1" maximum:"1000"`
+	MaxResults int    `json:"maxResults,omitempty" jsonschema:"number of matches to return, 100 if not given" minimum:"1" maximum:"1000"`
 }
 
 type searchOut struct {
 	Matches   []match `json:"matches"`
-	Files     int     `json:"files" jsonschema:"how many files were searched"`
-	Skipped   int     `json:"skipped" jsonschema:"files that were binary, too large or unreadable, or hold secrets and a model asked"`
+	Files     int     `json:"files" jsonschema:"number of files that were searched"`
+	Skipped   int     `json:"skipped" jsonschema:"number of files that were not searched: binary, too large, unreadable, or for a model with secrets"`
 	Truncated bool    `json:"truncated" jsonschema:"there are more matches"`
 	Text      string  `json:"text" jsonschema:"the matches as path:line: text"`
 }
@@ -41,14 +43,14 @@ type searchOut struct {
 type match struct {
 	Path   string   `json:"path"`
 	Line   int      `json:"line"`
-	Column int      `json:"column" jsonschema:"byte where the match begins, from 1"`
+	Column int      `json:"column" jsonschema:"byte of the line at which the match begins, from 1"`
 	Text   string   `json:"text"`
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
 }
 
-// search goes through files one by one and stops at the first match too many, so
-// its memory is that of one file and one answer.
+// search reads one file at a time and ends when the result is full, so it needs
+// memory for one file and one result.
 func (f files) search(ctx context.Context, call *command.Call, in searchIn) (searchOut, error) {
 	s, err := newSearcher(in)
 	if err != nil {
@@ -64,8 +66,11 @@ func (f files) search(ctx context.Context, call *command.Call, in searchIn) (sea
 		return searchOut{}, err
 	}
 	if info.IsDir() {
-		err = w.each(ctx, start, in.All, func(name string, d fs.DirEntry) error {
-			if d.IsDir() || s.glob != nil && !s.glob.MatchString(name) {
+		_, err = w.walk(ctx, filewalk.Options{Start: start, All: in.All}, func(name string, d fs.DirEntry) error {
+			switch {
+			case d.IsDir() && s.glob != nil && !s.glob.Reaches(name):
+				return fs.SkipDir
+			case d.IsDir() || s.glob != nil && !s.glob.Match(name):
 				return nil
 			}
 			info, err := d.Info()
@@ -82,22 +87,23 @@ func (f files) search(ctx context.Context, call *command.Call, in searchIn) (sea
 	return s.out, err
 }
 
-// anchors finds what makes a pattern match a line yet not the text around it.
+// anchors finds the parts of a pattern that can match in a line of a file although
+// they do not match in the whole file.
 var anchors = lazyregexp.New(`[\^$]|\\[AzZ]`)
 
-// searcher gathers the matches of one search.
+// A searcher collects the matches of one search.
 type searcher struct {
 	re      *regexp.Regexp
-	glob    *regexp.Regexp // nil: every file
-	plain   bool           // no anchors: where no line matches, the whole does not match either
+	glob    *glob.Pattern // nil: every file
+	plain   bool          // no anchors: a line only matches if the whole file does
 	max     int
 	context int
-	size    int // bytes of the answer so far
+	size    int // bytes of the result so far
 	text    strings.Builder
 	out     searchOut
 }
 
-// newSearcher compiles the patterns; every mistake in them is a bad field.
+// newSearcher compiles the patterns. Its errors name the field.
 func newSearcher(in searchIn) (*searcher, error) {
 	s := &searcher{max: in.MaxResults, context: in.Context, out: searchOut{Matches: []match{}}}
 	if s.max == 0 {
@@ -119,23 +125,34 @@ func newSearcher(in searchIn) (*searcher, error) {
 	}
 	s.plain = !anchors.MatchString(pattern)
 	if in.Glob != "" {
-		if s.glob, err = compileGlob(in.Glob, true); err != nil {
-			return nil, badPattern("glob", err, "")
+		if s.glob, err = parseGlob(in.Glob); err != nil {
+			return nil, badPattern("glob", err, "FORMAT.md F9 has the syntax of globs")
 		}
 	}
 	return s, nil
 }
 
-// file searches one file; it returns fs.SkipAll once the answer is full.
+// parseGlob reads the pattern of file names. Without a slash it applies in every
+// folder, as it does for grep and git.
+func parseGlob(text string) (*glob.Pattern, error) {
+	text = strings.TrimPrefix(text, "./")
+	if !strings.Contains(text, "/") {
+		text = "**/" + text
+	}
+	p, err := glob.Parse(strings.TrimPrefix(text, "/"))
+	return &p, err
+}
+
+// file searches one file. It returns [fs.SkipAll] once the result is full.
 func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return nil
 	}
-	if info.Size() > maxSearchFile || w.model && w.secrets.Match(name) {
+	if w.model && w.secrets.Match(name) {
 		s.out.Skipped++
 		return nil
 	}
-	data, err := w.slurp(name, info, maxSearchFile)
+	data, err := filewalk.ReadFile(w.Root(), name, info, maxSearchFile)
 	if err != nil || isBinary(data) || w.model && w.secrets.MatchContent(name, data) {
 		s.out.Skipped++
 		return nil
@@ -165,11 +182,11 @@ func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
 	return nil
 }
 
-// add takes a match unless the answer is full. Path and text count twice:
-// they are in the readable text too.
+// add adds a match and reports false if the result is full. Path and lines count
+// twice, because they are also in the text for people.
 func (s *searcher) add(m match) bool {
 	s.size += 100 + 2*jsonSize(m.Path, m.Text) + 2*jsonSize(m.Before...) + 2*jsonSize(m.After...)
-	if len(s.out.Matches) == s.max || s.size > maxAnswer {
+	if len(s.out.Matches) == s.max || s.size > maxResult {
 		return false
 	}
 	s.out.Matches = append(s.out.Matches, m)
@@ -177,8 +194,8 @@ func (s *searcher) add(m match) bool {
 	return true
 }
 
-// writeMatch writes a match as grep does: a colon marks the line, a dash those
-// around it.
+// writeMatch writes a match in the format of grep: colons for the matching line,
+// dashes for those around it.
 func writeMatch(b *strings.Builder, m match) {
 	for i, l := range m.Before {
 		writeLine(b, m.Path, m.Line-len(m.Before)+i, '-', l)
@@ -201,7 +218,7 @@ func writeLine(b *strings.Builder, name string, line int, mark byte, text string
 
 func trimEOL(line []byte) []byte { return bytes.TrimRight(line, "\r\n") }
 
-// shown is a line as an answer has it.
+// shown returns a line in the form of a result.
 func shown(line []byte) string {
 	text, _ := clip(trimEOL(line), matchLine)
 	return strings.ToValidUTF8(strings.TrimRight(text, "\n"), "\uFFFD")

@@ -15,21 +15,21 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A steered is a file that tells a program which code/verify starts what to run.
-type steered struct {
-	tool  string // the program that obeys the file
+// A steering is a file that determines what a program of code/verify executes.
+type steering struct {
+	tool  string // the program that reads the file
 	file  string
-	text  string            // CANARY is the path of a file that the planted code makes
+	text  string            // CANARY is the path of a file that the injected code creates
 	files map[string]string // the project around it
 	full  bool              // with fullTest
-	// allowed files may be written by models, so they must lead to nothing.
+	// allowed files may be written by models, so they must have no effect.
 	allowed bool
 }
 
-// steerings are every way that is known to have a tool of code/verify run
-// something by one file of the project. Files that no tool on the test machine
-// obeys are still tried for being refused.
-var steerings = []steered{
+// steerings are all known ways to make a tool of code/verify execute code by one file
+// of the project. The test that models are refused such files also covers tools that
+// are not installed.
+var steerings = []steering{
 	{tool: "make", file: "Makefile", text: "build:\n\ttouch CANARY\n"},
 	{tool: "make", file: "Makefile", text: "X := $(shell touch CANARY)\nall:\n"},
 	{tool: "make", file: "GNUmakefile", text: "build:\n\ttouch CANARY\n", files: map[string]string{"Makefile": "build:\n"}},
@@ -63,13 +63,13 @@ var steerings = []steered{
 
 var crate = map[string]string{"Cargo.toml": "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n", "src/lib.rs": ""}
 
-// verified are the tools whose programs code/verify starts; git belongs to code/git
-// and has tests of its own for what it would run.
+// verified are the tools that code/verify starts. Git belongs to code/git, which has
+// tests of its own for what Git executes.
 var verified = map[string]bool{"make": true, "npm": true, "pnpm": true, "yarn": true, "bun": true, "cargo": true, "rustup": true, "go": true}
 
-// newSteered makes the project of a case. PATH holds a program that Go takes for a
-// toolchain of the name in the case.
-func newSteered(t *testing.T, s steered) (b *bench, text, canary string) {
+// newSteering creates the project of a case. PATH contains a program that Go would
+// use as the toolchain of the case.
+func newSteering(t *testing.T, s steering) (b *harness, text, canary string) {
 	t.Helper()
 	outside := t.TempDir()
 	canary = filepath.Join(outside, "canary")
@@ -83,7 +83,7 @@ func newSteered(t *testing.T, s steered) (b *bench, text, canary string) {
 		}
 	}
 	t.Setenv("PATH", os.Getenv("PATH")+string(os.PathListSeparator)+outside)
-	t.Setenv("GOTOOLCHAIN", "") // to have it restored
+	t.Setenv("GOTOOLCHAIN", "") // so that it is restored after the test
 	if err := os.Unsetenv("GOTOOLCHAIN"); err != nil {
 		t.Fatal(err)
 	}
@@ -92,10 +92,10 @@ func newSteered(t *testing.T, s steered) (b *bench, text, canary string) {
 	for name, text := range s.files {
 		files[name] = fill.Replace(text)
 	}
-	return newBench(t, code.Options{Run: execute}, files), fill.Replace(s.text), canary
+	return newHarness(t, code.Options{Run: execute}, files), fill.Replace(s.text), canary
 }
 
-// execute runs a program as the host does, with the variables of the call.
+// execute executes a program as the host does, with the variables of the call.
 func execute(ctx context.Context, call *command.Call, dir string, argv []string) (int, string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = filepath.Join(call.Workspace, dir)
@@ -111,7 +111,7 @@ func execute(ctx context.Context, call *command.Call, dir string, argv []string)
 }
 
 // asModel calls a command as a model whose step lists tools.
-func (b *bench) asModel(tools []string, name string, p params) error {
+func (b *harness) asModel(tools []string, name string, p params) error {
 	b.t.Helper()
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -121,13 +121,12 @@ func (b *bench) asModel(tools []string, name string, p params) error {
 	return err
 }
 
-// TestModelsExecuteNothingWithoutAGrant tries, for every tool, to have a model
-// with patterns for tools run code: it writes the file that the tool obeys, then
-// verifies, and a step of the definition verifies after it.
+// TestModelsExecuteNothingWithoutAGrant lets a model whose tools are patterns write
+// the file of each case and call code/verify. Then a step calls code/verify.
 func TestModelsExecuteNothingWithoutAGrant(t *testing.T) {
 	for _, s := range steerings {
 		t.Run(fmt.Sprintf("%s %s", s.tool, s.file), func(t *testing.T) {
-			b, text, canary := newSteered(t, s)
+			b, text, canary := newSteering(t, s)
 			for _, tools := range [][]string{{"*"}, {"code/*"}, {"code/write", "code/edit"}, nil} {
 				err := b.asModel(tools, "code/write", params{"path": s.file, "content": text})
 				if denied := abi.CodeOf(err) == abi.Denied; denied == s.allowed || err != nil && !denied {
@@ -137,22 +136,22 @@ func TestModelsExecuteNothingWithoutAGrant(t *testing.T) {
 					t.Errorf("%q: verify: got %v, want denied", tools, err)
 				}
 			}
-			if s.allowed { // what it wrote is there, and a step verifies
+			if s.allowed { // the file was written
 				if _, err := b.try(command.ByStep, "code/verify", params{"fullTest": true}); err != nil {
 					t.Logf("verify: %v", err)
 				}
 			}
 			if _, err := os.Stat(canary); err == nil {
-				t.Error("code ran")
+				t.Error("the code was executed")
 			}
 		})
 	}
 }
 
-// TestModelsEditNothingThatSteersABuild: an edit of a file that is there is a
-// write, too.
+// TestModelsEditNothingThatSteersABuild checks edits of existing files, also through
+// links.
 func TestModelsEditNothingThatSteersABuild(t *testing.T) {
-	b := newBench(t, code.Options{}, map[string]string{"Makefile": "build:\n\tcc a.c\n", "sub/package.json": "{}"})
+	b := newHarness(t, code.Options{}, map[string]string{"Makefile": "build:\n\tcc a.c\n", "sub/package.json": "{}"})
 	if err := os.Symlink("Makefile", filepath.Join(b.dir, "notes.txt")); err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +165,11 @@ func TestModelsEditNothingThatSteersABuild(t *testing.T) {
 	}
 }
 
-// TestModelThatMayExecuteEditsTheBuild: where the step names a command that
-// executes code, the file gives nothing that the model has not got.
+// TestModelThatMayExecuteEditsTheBuild checks that a model may write such a file if
+// its step names a command that executes code, because it may execute code anyway.
 func TestModelThatMayExecuteEditsTheBuild(t *testing.T) {
 	run := func(context.Context, *command.Call, string, []string) (int, string, error) { return 0, "", nil }
-	b := newBench(t, code.Options{Run: run}, nil)
+	b := newHarness(t, code.Options{Run: run}, nil)
 	tools := []string{"code/write", "code/verify"}
 	if err := b.asModel(tools, "code/write", params{"path": "Makefile", "content": "build:\n"}); err != nil {
 		t.Error(err)
@@ -179,12 +178,12 @@ func TestModelThatMayExecuteEditsTheBuild(t *testing.T) {
 		t.Error(err)
 	}
 	if err := b.asModel(tools, "code/write", params{"path": ".npmrc", "content": "x"}); abi.CodeOf(err) != abi.Denied {
-		t.Errorf("a file that steers tools outside of the build: got %v, want denied", err)
+		t.Errorf("a file that steers other tools: got %v, want denied", err)
 	}
 }
 
-// TestSteeringFilesSteer proves that the files of the test above are what it takes
-// them for: written by a person, they do run code where the tool is installed.
+// TestSteeringFilesSteer checks that each file of the cases makes its tool execute
+// code if a user has written it. Tools that are not installed are skipped.
 func TestSteeringFilesSteer(t *testing.T) {
 	for _, s := range steerings {
 		if !verified[s.tool] {
@@ -192,39 +191,38 @@ func TestSteeringFilesSteer(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%s %s", s.tool, s.file), func(t *testing.T) {
 			if _, err := exec.LookPath(s.tool); err != nil {
-				t.Skipf("%s is not on this machine", s.tool)
+				t.Skipf("%s is not installed", s.tool)
 			}
-			b, text, canary := newSteered(t, s)
-			t.Setenv("GOTOOLCHAIN", "auto") // what Go does by itself
+			b, text, canary := newSteering(t, s)
+			t.Setenv("GOTOOLCHAIN", "auto") // the default of Go
 			b.put(s.file, text)
 			if err := os.Chmod(filepath.Join(b.dir, s.file), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			out, err := b.try(command.ByStep, "code/verify", params{"fullTest": s.full})
 			if _, missing := os.Stat(canary); missing != nil {
-				t.Errorf("nothing ran: %v, %v", out, err)
+				t.Errorf("the code was not executed: %v, %v", out, err)
 			}
 		})
 	}
 }
 
-// TestEveryToolHasACase fails when code/verify starts another program and no case
-// lists the files that steer it.
+// TestEveryToolHasACase fails if code/verify starts a program that has no case.
 func TestEveryToolHasACase(t *testing.T) {
-	tried := map[string]bool{}
+	covered := map[string]bool{}
 	for _, s := range steerings {
-		tried[s.tool] = true
+		covered[s.tool] = true
 	}
 	text := map[string]string{"package.json": `{"scripts":{"build":"x"}}`}
 	for _, marker := range code.Markers() {
 		for _, lock := range []string{"none", "pnpm-lock.yaml", "yarn.lock", "bun.lock"} {
 			run := func(_ context.Context, _ *command.Call, _ string, argv []string) (int, string, error) {
-				if !tried[argv[0]] {
-					t.Errorf("%s beside %s: no case tries to steer %q", marker, lock, argv[0])
+				if !covered[argv[0]] {
+					t.Errorf("%s beside %s: no case for %q", marker, lock, argv[0])
 				}
 				return 0, "", nil
 			}
-			b := newBench(t, code.Options{Run: run}, map[string]string{marker: text[marker], lock: ""})
+			b := newHarness(t, code.Options{Run: run}, map[string]string{marker: text[marker], lock: ""})
 			b.do("code/verify", params{"fullTest": true})
 		}
 	}

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 type treeIn struct {
 	Path       string `json:"path,omitempty" jsonschema:"folder to list, the workspace if not given"`
-	Depth      int    `json:"depth,omitempty" jsonschema:"how many levels to go down, 4 if not given" minimum:"1" maximum:"32"`
-	MaxEntries int    `json:"maxEntries,omitempty" jsonschema:"how many entries to return, 500 if not given" minimum:"1" maximum:"2000"`
+	Depth      int    `json:"depth,omitempty" jsonschema:"number of levels to list, 4 if not given" minimum:"1" maximum:"32"`
+	MaxEntries int    `json:"maxEntries,omitempty" jsonschema:"number of entries to return, 500 if not given" minimum:"1" maximum:"2000"`
 	All        bool   `json:"all,omitempty" jsonschema:"list ignored files too"`
 }
 
@@ -44,7 +45,7 @@ func (f files) tree(ctx context.Context, call *command.Call, in treeIn) (treeOut
 		return treeOut{}, err
 	}
 	if !info.IsDir() {
-		return treeOut{}, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("list %q: is no folder", in.Path), Hint: "code/read reads files"}
+		return treeOut{}, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("list %q: not a folder", in.Path), Hint: "code/read reads files"}
 	}
 	if in.Depth == 0 {
 		in.Depth = 4
@@ -52,57 +53,28 @@ func (f files) tree(ctx context.Context, call *command.Call, in treeIn) (treeOut
 	if in.MaxEntries == 0 {
 		in.MaxEntries = 500
 	}
-	// Levels are listed one after the other, so that a cut leaves the top whole.
-	levels := make([][]entry, in.Depth+1)
-	kept := 0
-	err = w.each(ctx, start, in.All, func(name string, d fs.DirEntry) error {
-		depth := depthBelow(start, name)
-		if kept < maxVisited {
-			levels[depth] = append(levels[depth], entryOf(name, d))
-			kept++
-		} else {
+	// The walk is by level, so that a limit leaves the upper levels complete.
+	out := treeOut{Path: start, Entries: []entry{}}
+	size := 0
+	_, err = w.walk(ctx, filewalk.Options{Start: start, All: in.All, ByLevel: true, MaxDepth: in.Depth}, func(name string, d fs.DirEntry) error {
+		size += 60 + 2*jsonSize(name)
+		if len(out.Entries) == in.MaxEntries || size > maxResult {
+			out.Truncated = true
 			return fs.SkipAll
 		}
-		if d.IsDir() && depth == in.Depth {
-			return fs.SkipDir
-		}
+		out.Entries = append(out.Entries, entryOf(name, d))
 		return nil
 	})
 	if err != nil {
 		return treeOut{}, err
 	}
-	out := treeOut{Path: start, Truncated: kept == maxVisited, Entries: []entry{}}
-	size := 0
-	for _, level := range levels {
-		for _, e := range level {
-			size += 60 + 2*jsonSize(e.Path)
-			if len(out.Entries) == in.MaxEntries || size > maxAnswer {
-				out.Truncated = true
-				break
-			}
-			out.Entries = append(out.Entries, e)
-		}
-	}
-	slices.SortFunc(out.Entries, func(a, b entry) int {
-		return slices.Compare(strings.Split(a.Path, "/"), strings.Split(b.Path, "/"))
-	})
+	slices.SortFunc(out.Entries, func(a, b entry) int { return filewalk.Compare(a.Path, b.Path) })
 	out.Text = render(start, out.Entries, out.Truncated)
 	return out, nil
 }
 
-// maxVisited bounds the memory of one listing in a huge workspace.
-const maxVisited = 50_000
-
-// depthBelow counts the parts of name below start, 1 for an entry of start itself.
-func depthBelow(start, name string) int {
-	n := strings.Count(name, "/") + 1
-	if start != "." {
-		n -= strings.Count(start, "/") + 1
-	}
-	return n
-}
-
-// entryOf describes an entry. A link is not followed: where it leads may be outside.
+// entryOf describes an entry. It does not follow links, whose target may be outside
+// the workspace.
 func entryOf(name string, d fs.DirEntry) entry {
 	e := entry{Path: name, Type: "other"}
 	switch {
@@ -119,11 +91,12 @@ func entryOf(name string, d fs.DirEntry) entry {
 	return e
 }
 
-// render writes the entries as an indented list, the form that models read best.
+// render formats the entries as an indented list, the form that models read best.
 func render(start string, entries []entry, truncated bool) string {
 	var b strings.Builder
+	top := filewalk.Depth(start) + 1
 	for _, e := range entries {
-		b.WriteString(strings.Repeat("  ", depthBelow(start, e.Path)-1))
+		b.WriteString(strings.Repeat("  ", filewalk.Depth(e.Path)-top))
 		b.WriteString(path.Base(e.Path))
 		switch e.Type {
 		case "folder":

@@ -12,7 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// stageTail is how much of one program's output an answer has, in bytes.
+// stageTail limits the output of one program in a result, in bytes.
 const stageTail = 24 << 10
 
 type verifyIn struct {
@@ -23,26 +23,26 @@ type verifyIn struct {
 type verifyOut struct {
 	Success bool         `json:"success" jsonschema:"every step that ran ended with exit code 0"`
 	Steps   []verifyStep `json:"steps"`
-	Output  string       `json:"output" jsonschema:"output of the step that ended badly, else a line for each step"`
+	Output  string       `json:"output" jsonschema:"output of the step that failed, or else a line for each step"`
 }
 
 type verifyStep struct {
 	Name       string   `json:"name"`
 	Argv       []string `json:"argv"`
 	ExitCode   int      `json:"exitCode"`
-	Output     string   `json:"output" jsonschema:"the end of what it wrote"`
+	Output     string   `json:"output" jsonschema:"the end of its output"`
 	DurationMs int64    `json:"durationMs"`
-	Skipped    bool     `json:"skipped,omitempty" jsonschema:"did not run because a step before it ended badly"`
+	Skipped    bool     `json:"skipped,omitempty" jsonschema:"did not run because an earlier step failed"`
 }
 
-// verifier runs the stages of a project through the host's way of running programs.
+// A verifier executes the stages of a project by [Options.Run].
 type verifier struct {
 	files
 	run func(ctx context.Context, call *command.Call, dir string, argv []string) (int, string, error)
 }
 
-// verify stops at the first stage that ends badly: what follows would only repeat
-// its complaint. A project with tests alone is tested without being asked.
+// verify ends at the first stage that fails, because later ones would report the same
+// problem. A project that has only tests is tested without fullTest.
 func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (verifyOut, error) {
 	w, err := v.open(call)
 	if err != nil {
@@ -63,7 +63,7 @@ func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (
 	if len(stages) == 0 {
 		return verifyOut{}, &abi.Error{
 			Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("verify %q: no project that can be built or tested", dir),
-			Hint: "it looks for go.mod, package.json with scripts, Cargo.toml or a Makefile; path names another folder",
+			Hint: "code/verify looks for go.mod, package.json with scripts, Cargo.toml or a Makefile; set path to use another folder",
 		}
 	}
 	out := verifyOut{Success: true, Steps: []verifyStep{}}
@@ -91,8 +91,8 @@ func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (
 	return out, nil
 }
 
-// tail returns the end of text, at most size bytes of JSON, from the start of a
-// line.
+// tail returns the end of a text, of at most size bytes in JSON, from the start of a
+// line on.
 func tail(text string, size int) string {
 	if jsonSize(text) <= size {
 		return text

@@ -2,7 +2,6 @@ package code
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -11,16 +10,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// workspace is the folder tree that one call may touch. Close it.
+// workspace is the folder that one call may access. The caller closes it.
 type workspace struct {
 	*rootfs.Tree
-	root     *os.Root // the tree's, for walks
-	model    bool     // the caller is a model
-	executes bool     // the caller may execute code
+	model    bool // the caller is a model
+	executes bool // the caller may execute code
 	secrets  command.SecretFiles
 }
 
-// open opens the folder once for the whole call.
+// open opens the workspace of a call.
 func (f files) open(call *command.Call) (*workspace, error) {
 	if !filepath.IsAbs(call.Workspace) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", call.Workspace))
@@ -32,29 +30,29 @@ func (f files) open(call *command.Call) (*workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	w.Tree, w.root = tree, tree.Root()
+	w.Tree = tree
 	return w, nil
 }
 
-// mayRead refuses a model the state folder of this program, and files that hold
-// secrets. name is where the file really is, links followed.
+// mayRead returns an error if a model must not read a file: one of the state folder
+// of the host, or one that holds secrets. name is the path with its links resolved.
 func (w *workspace) mayRead(name string) error {
 	switch {
 	case w.model && command.Secluded(name):
-		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: not for models", name)}
+		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: models do not read the state of the host", name)}
 	case w.model && w.secrets.Match(name):
 		return w.secrets.Refuse(name)
 	}
 	return nil
 }
 
-// mayWrite refuses a model's write to files that steer tools. name is the path of
-// the file with its links resolved.
+// mayWrite returns an error if a model must not write a file, because it steers
+// tools. name is the path with its links resolved.
 func (w *workspace) mayWrite(name string) error {
 	if !w.executes && command.SteersBuild(name) {
 		return &abi.Error{
 			Code: abi.Denied, Field: "path", Permanent: true,
-			Message: fmt.Sprintf("write %q: the file says what a build runs, and this model may not execute code", name),
+			Message: fmt.Sprintf("write %q: the file determines what a build executes, and this model may not execute code", name),
 			Hint:    "name code/verify or code/shell/execute in the step's tools, or write the file in a command step",
 		}
 	}
@@ -62,13 +60,13 @@ func (w *workspace) mayWrite(name string) error {
 		return &abi.Error{
 			Code: abi.Denied, Field: "path", Permanent: true,
 			Message: fmt.Sprintf("write %q: models may not write files that steer tools", name),
-			Hint:    "a command step or a person can",
+			Hint:    "a command step or a user can",
 		}
 	}
 	return nil
 }
 
-// notFound is the error for a missing file, with names that are near.
+// notFound is the error for a missing file, with similar names.
 func (w *workspace) notFound(name string) error {
 	e := &abi.Error{Code: abi.NotFound, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: no such file", name)}
 	if near := w.similar(name); len(near) > 0 {

@@ -11,19 +11,19 @@ import (
 type writeIn struct {
 	Path       string `json:"path" jsonschema:"file to write, relative to the workspace"`
 	Content    string `json:"content" jsonschema:"the whole new text"`
-	CreateDirs *bool  `json:"createDirs,omitempty" jsonschema:"make missing folders on the way; true if not given"`
-	IfHash     string `json:"ifHash,omitempty" jsonschema:"write only if the file still has this SHA-256, as code/read gave it"`
+	CreateDirs *bool  `json:"createDirs,omitempty" jsonschema:"create missing folders of the path; true if not given"`
+	IfHash     string `json:"ifHash,omitempty" jsonschema:"write only if the file still has this SHA-256, as code/read returns it"`
 }
 
 type writeOut struct {
 	Path    string `json:"path"`
-	Created bool   `json:"created" jsonschema:"there was no such file before"`
+	Created bool   `json:"created" jsonschema:"the file did not exist before"`
 	Bytes   int    `json:"bytes"`
 	Hash    string `json:"hash" jsonschema:"SHA-256 of the file as written"`
 }
 
-// write is idempotent: made again after a crash it finds its own text in
-// place, with ifHash too.
+// write is idempotent, also with ifHash: a call that is repeated after a crash finds
+// the file with its own content.
 func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOut, error) {
 	w, err := f.open(call)
 	if err != nil {
@@ -40,7 +40,7 @@ func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOu
 		if err != nil {
 			return writeOut{}, err
 		}
-		if hashOf(data) != hashOf([]byte(in.Content)) { // else this call was made before
+		if hashOf(data) != hashOf([]byte(in.Content)) { // otherwise the call is repeated
 			if err := unchanged(p.Path, data, in.IfHash); err != nil {
 				return writeOut{}, err
 			}
@@ -53,12 +53,12 @@ func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOu
 	return writeOut{Path: p.Path, Created: created, Bytes: len(in.Content), Hash: hashOf([]byte(in.Content))}, nil
 }
 
-// unchanged compares a file with the hash its caller has seen.
+// unchanged compares a file with the hash that the caller expects.
 func unchanged(name string, data []byte, want string) error {
 	if have := hashOf(data); have != want {
 		return &abi.Error{
 			Code: abi.Conflict, Field: "ifHash", Permanent: true,
-			Message: fmt.Sprintf("write %q: has changed, its hash is now %s", name, have), Hint: "read it again",
+			Message: fmt.Sprintf("write %q: the file has changed: its hash is now %s", name, have), Hint: "read it again",
 		}
 	}
 	return nil

@@ -10,37 +10,37 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Bounds of a context, in bytes of text.
+// Limits of a context, in bytes of text.
 const (
-	defaultBytes = 48 << 10 // the whole, unless the request says otherwise
+	defaultBytes = 48 << 10 // all sources, unless the request has a limit
 	minBytes     = 1 << 10
 	maxBytes     = 256 << 10
-	sourceBytes  = 16 << 10 // one source; a third of a larger whole
+	sourceBytes  = 16 << 10 // one source; a third of a larger context
 )
 
-// A Request says what context is wanted. Only Workspace is required.
+// A Request describes a context. Only Workspace is required.
 type Request struct {
 	Recipe    string   // default "coding" if there are no Sources either
-	Sources   []string // beside those of the recipe
-	Query     string   // what it is for; default: the variables that say so
-	Paths     []string // patterns of files that matter most
+	Sources   []string // besides those of the recipe
+	Query     string   // what the context is for; default: the variables that name it
+	Paths     []string // globs of the most relevant files
 	Room      string   // of the source "chat"; default "general"
 	MaxBytes  int      // of text; default 48 KiB, at most 256 KiB
 	Workspace string   // absolute
 	Run       sentinels.RunID
-	// Variables are those of the run. Files that are named in them, as in the
-	// output of a compiler, count as relevant.
+	// Variables are those of the run. Files that they name, such as in the output of
+	// a compiler, are relevant.
 	Variables map[string]json.RawMessage
 }
 
-// A Result is a context. Text is all of it, as a model reads it.
+// A Result is a context. Text contains all sources, in the form for a model.
 type Result struct {
 	Recipe    string     `json:"recipe,omitempty"`
 	Sources   []Source   `json:"sources"`
-	Omitted   []Omission `json:"omitted,omitempty" jsonschema:"sources that had nothing to say, and why"`
+	Omitted   []Omission `json:"omitted,omitempty" jsonschema:"sources without a text, and why"`
 	Text      string     `json:"text" jsonschema:"all sources as one text"`
 	Bytes     int        `json:"bytes" jsonschema:"length of text"`
-	Truncated bool       `json:"truncated" jsonschema:"some source was cut to its share"`
+	Truncated bool       `json:"truncated" jsonschema:"a source was cut to its share"`
 }
 
 // A Source is one part of a context.
@@ -56,17 +56,20 @@ type Omission struct {
 	Reason string `json:"reason"`
 }
 
-// A Builder builds contexts. It keeps no state: it is safe for concurrent use,
-// and each context shows the moment it was built.
+// A Builder builds contexts. It keeps no state, so each context shows the state at
+// the time when it is built.
+//
+// # Concurrency
+//
+// Safe for concurrent use.
 type Builder struct{ opt Options }
 
-// New returns a builder over the given places.
+// New returns a builder of contexts from the sources of opt.
 func New(opt Options) *Builder { return &Builder{opt} }
 
-// Build gathers the sources in their order. A source that fails is left out
-// and named in Omitted: context is help, and its lack must not stop a run. An
-// error means that the request is wrong, the workspace cannot be opened, or
-// ctx has ended.
+// Build builds the sources in order. A source that fails is left out and reported in
+// Omitted, because a missing source must not stop a run. Build returns an error if
+// the request is invalid, the workspace cannot be opened, or ctx has ended.
 func (b *Builder) Build(ctx context.Context, req Request) (Result, error) {
 	if req.MaxBytes == 0 {
 		req.MaxBytes = defaultBytes
@@ -86,7 +89,7 @@ func (b *Builder) Build(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	defer w.Close()
-	g := &gathering{Builder: b, req: req, workspace: w}
+	g := &contextBuild{Builder: b, req: req, workspace: w}
 	if g.paths, err = parseGlobs(req.Paths); err != nil {
 		return Result{}, err
 	}
@@ -97,21 +100,21 @@ func (b *Builder) Build(ctx context.Context, req Request) (Result, error) {
 	left := req.MaxBytes
 	most := max(sourceBytes, req.MaxBytes/3)
 	for i, name := range names {
-		// What a source does not use goes to those behind it.
+		// The part of its share that a source does not use is added to later ones.
 		share := min(most, left/(len(names)-i)) - len(heading(name)) - 1
-		text, cutOff, err := g.source(ctx, name, max(share, 0))
+		text, truncated, err := g.source(ctx, name, max(share, 0))
 		if ctx.Err() != nil {
 			return Result{}, ctx.Err()
 		}
 		if err == nil && text == "" {
-			err = errNothing
+			err = errEmpty
 		}
 		if err != nil {
 			result.Omitted = append(result.Omitted, Omission{name, reason(err)})
 			continue
 		}
-		result.Sources = append(result.Sources, Source{name, text, cutOff})
-		result.Truncated = result.Truncated || cutOff
+		result.Sources = append(result.Sources, Source{name, text, truncated})
+		result.Truncated = result.Truncated || truncated
 		left -= len(heading(name)) + len(text) + 1
 	}
 	var all strings.Builder
@@ -129,7 +132,7 @@ func (b *Builder) Build(ctx context.Context, req Request) (Result, error) {
 
 func heading(name string) string { return "# " + name + "\n" }
 
-// reason is an error as one short line.
+// reason returns an error as one short line.
 func reason(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return clip(clean(line), 200)

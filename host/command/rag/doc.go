@@ -3,11 +3,11 @@
 // and failures. It builds $ragContext before an iteration and implements the
 // commands rag/build and rag/search.
 //
-// A recipe is a list of sources. What a source gives is plain text, cut to its
-// share of the whole; equal state gives equal text, so a replay or a cassette
-// is not upset by chance. Files that look like secrets are never included,
+// A recipe is a list of sources. Each source is plain text, limited to its share of
+// the context. Equal state gives equal text, so that a replay and a recorded model
+// call find the same prompt again. Files that look like secrets are never included,
 // links are never followed, and nothing outside the workspace is read.
 //
-// There is no index yet: rag/search reads the files it ranks, at most 8 MiB of
-// them for each call.
+// There is no index: rag/search reads the files that it ranks, at most 8 MiB of them
+// for each call.
 package rag

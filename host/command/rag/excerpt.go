@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// excerpt shows a file in at most n bytes, heading included: whole if it fits,
-// else the lines around the wanted one, or around where most words are. first
-// is the number of the first line shown. A text that cannot hold a few lines
-// is empty.
-func excerpt(name, text string, line int, words []string, n int) (part string, first int, cutOff bool) {
+// excerpt returns the text of a file in at most n bytes, including a heading: all of
+// it if it fits, or else the lines around a given line or around the line with most
+// words nearby. first is the number of the first line. The excerpt is empty if n is
+// too small for a few lines.
+func excerpt(name, text string, line int, words []string, n int) (part string, first int, truncated bool) {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
@@ -19,41 +19,42 @@ func excerpt(name, text string, line int, words []string, n int) (part string, f
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
 	lines[len(lines)-1] += "\n"
-	head = fmt.Sprintf("--- %s (lines %d to %d of %d)\n", clean(name), len(lines), len(lines), len(lines)) // at its longest
-	room := n - len(head)
-	if room < 80 {
+	head = fmt.Sprintf("--- %s (lines %d to %d of %d)\n", clean(name), len(lines), len(lines), len(lines)) // the longest heading
+	space := n - len(head)
+	if space < 80 {
 		return "", 0, true
 	}
 	if line < 1 || line > len(lines) {
 		line = bestLine(lines, words)
 	}
-	from, to := around(lines, line-1, room)
+	from, to := around(lines, line-1, space)
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s (lines %d to %d of %d)\n", clean(name), from+1, to, len(lines))
 	for _, l := range lines[from:to] {
-		if len(l) > room { // a single line longer than all the room
-			l = clip(l, room-4) + "\n"
+		if len(l) > space { // a single line that is longer than the excerpt
+			l = clip(l, space-4) + "\n"
 		}
 		b.WriteString(l)
 	}
 	return b.String(), from + 1, true
 }
 
-// around grows a window about a line while it fits into room bytes, at least
-// that line: two below for one above, as code is read downwards.
-func around(lines []string, at, room int) (from, to int) {
+// around extends a range of lines while it fits into the given bytes. It always has
+// the given line. It grows by two lines below for each line above, because code is
+// read downwards.
+func around(lines []string, at, space int) (from, to int) {
 	from, to = at, at+1
 	size := len(lines[at])
 	for grown := true; grown; {
 		grown = false
 		for range 2 {
-			if to < len(lines) && size+len(lines[to]) <= room {
+			if to < len(lines) && size+len(lines[to]) <= space {
 				size += len(lines[to])
 				to++
 				grown = true
 			}
 		}
-		if from > 0 && size+len(lines[from-1]) <= room {
+		if from > 0 && size+len(lines[from-1]) <= space {
 			from--
 			size += len(lines[from])
 			grown = true
@@ -62,11 +63,11 @@ func around(lines []string, at, room int) (from, to int) {
 	return from, to
 }
 
-// bestLine returns the number of the line in whose neighbourhood of ten lines
-// most different words are, the first of equals; 1 without words.
+// bestLine returns the number of the first line of the ten lines that contain most
+// of the words, the first of several such places, or 1 if no word occurs.
 func bestLine(lines, words []string) int {
 	const near = 10
-	last := make([]int, len(words)) // line of the word's last sighting, from 1
+	last := make([]int, len(words)) // number of the last line with the word
 	best, most := 1, 0
 	for i, l := range lines {
 		low := strings.ToLower(l)

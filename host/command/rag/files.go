@@ -7,16 +7,18 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
-// fileBytes is the most that one file may take of a source, in bytes.
+// fileBytes limits the part of a source that one file takes, in bytes.
 const fileBytes = 6 << 10
 
-// maxShown bounds how many files one source shows.
+// maxShown limits the files of one source.
 const maxShown = 40
 
-// files shows the files that matter most, best first.
-func (g *gathering) files(ctx context.Context, n int) (string, bool, error) {
+// files returns excerpts of the most relevant files, ordered by relevance.
+func (g *contextBuild) files(ctx context.Context, n int) (string, bool, error) {
 	items, err := g.workspace.items(ctx)
 	if err != nil {
 		return "", false, err
@@ -28,11 +30,11 @@ func (g *gathering) files(ctx context.Context, n int) (string, bool, error) {
 		}
 	}
 	words := queryWords(queryOf(g.req))
-	ranked, whole, err := rankWords(ctx, g.workspace, names, words)
+	ranked, complete, err := rankWords(ctx, g.workspace, names, words)
 	if err != nil {
 		return "", false, err
 	}
-	mark := func(name string, by float64, line int) {
+	addScore := func(name string, by float64, line int) {
 		c := ranked[name]
 		c.path = name
 		c.score += by
@@ -42,46 +44,47 @@ func (g *gathering) files(ctx context.Context, n int) (string, bool, error) {
 		ranked[name] = c
 	}
 	for name, line := range mentions(g.req.Variables, items, g.req.Workspace) {
-		mark(name, markMention, line)
+		addScore(name, scoreMention, line)
 	}
-	status, _ := g.gitStatus(ctx) // without git nothing counts as changed
+	status, _ := g.gitStatus(ctx) // without git no file counts as changed
 	var changed []string
 	for _, c := range status.Changes {
 		changed = append(changed, c.Path)
 	}
 	for _, name := range names {
-		if slices.ContainsFunc(g.paths, func(p glob) bool { return p.covers(name) }) {
-			mark(name, markPath, 0)
+		if slices.ContainsFunc(g.paths, func(p glob.Pattern) bool { return p.Covers(name) }) {
+			addScore(name, scorePath, 0)
 		}
 		if _, found := slices.BinarySearch(changed, name); found {
-			mark(name, markChanged, 0)
+			addScore(name, scoreChanged, 0)
 		}
-		if slices.Contains(customFiles, strings.ToLower(path.Base(name))) && strings.Count(name, "/") < 2 {
-			mark(name, markCustom, 0)
+		if slices.Contains(overviewFiles, strings.ToLower(path.Base(name))) && strings.Count(name, "/") < 2 {
+			addScore(name, scoreOverview, 0)
 		}
 	}
-	text, cutOff := g.show(byScore(ranked), words, n)
-	return text, cutOff || !whole || g.workspace.more, nil
+	text, truncated := g.show(byScore(ranked), words, n)
+	return text, truncated || !complete || g.workspace.more, nil
 }
 
-// named shows the files that a pattern of an explicit source fits, by path. A
-// pattern without wildcards also reaches what lists leave out as ignored.
-func (g *gathering) named(ctx context.Context, pattern string, n int) (string, bool, error) {
+// named returns excerpts of the files that match the glob of a source, ordered by
+// path. A glob without wildcards also names files that are ignored.
+func (g *contextBuild) named(ctx context.Context, pattern string, n int) (string, bool, error) {
 	p, err := parseGlob(pattern)
 	if err != nil {
 		return "", false, err
 	}
 	words := queryWords(queryOf(g.req))
-	if name, ok := p.literal(); ok {
+	matches := p.Match
+	if name, ok := p.Literal(); ok {
 		text, err := g.workspace.text(name)
 		switch {
 		case err == nil:
-			text, _, cutOff := excerpt(name, text, 0, words, n)
-			return text, cutOff, nil
-		case !errors.Is(err, errNoFile):
+			text, _, truncated := excerpt(name, text, 0, words, n)
+			return text, truncated, nil
+		case !errors.Is(err, errFolder):
 			return "", false, fmt.Errorf("%q: %w", name, err)
 		}
-		p = append(p, "**") // a folder: all that is in it
+		matches = p.Covers // all that is in the folder
 	}
 	items, err := g.workspace.items(ctx)
 	if err != nil {
@@ -89,20 +92,20 @@ func (g *gathering) named(ctx context.Context, pattern string, n int) (string, b
 	}
 	var found []candidate
 	for _, it := range items {
-		if !it.folder && p.match(it.path) {
+		if !it.folder && matches(it.path) {
 			found = append(found, candidate{path: it.path})
 		}
 	}
-	text, cutOff := g.show(found, words, n)
-	return text, cutOff || g.workspace.more, nil
+	text, truncated := g.show(found, words, n)
+	return text, truncated || g.workspace.more, nil
 }
 
-// show writes excerpts of the candidates into n bytes. What does not fit is
-// listed by name, as far as that fits.
-func (g *gathering) show(list []candidate, words []string, n int) (string, bool) {
+// show formats excerpts of the candidates in n bytes. Those that do not fit are
+// listed by name, as far as the names fit.
+func (g *contextBuild) show(list []candidate, words []string, n int) (string, bool) {
 	var b strings.Builder
 	var rest []string
-	cutOff := false
+	truncated := false
 	shown := 0
 	for _, c := range list {
 		left := n - b.Len()
@@ -112,7 +115,7 @@ func (g *gathering) show(list []candidate, words []string, n int) (string, bool)
 		}
 		text, err := g.workspace.text(c.path)
 		if err != nil || strings.TrimSpace(text) == "" {
-			continue // binary, too large, empty or gone
+			continue // binary, too large, empty or deleted
 		}
 		part, _, cut := excerpt(c.path, text, c.line, words, min(left, fileBytes))
 		if part == "" {
@@ -120,11 +123,11 @@ func (g *gathering) show(list []candidate, words []string, n int) (string, bool)
 			continue
 		}
 		b.WriteString(part)
-		cutOff = cutOff || cut
+		truncated = truncated || cut
 		shown++
 	}
 	if len(rest) == 0 {
-		return b.String(), cutOff
+		return b.String(), truncated
 	}
 	line := "also: " + clean(strings.Join(rest[:min(len(rest), maxShown)], ", "))
 	if left := n - b.Len() - len("...\n"); left > 40 {

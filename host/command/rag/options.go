@@ -8,21 +8,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Options are the places sources come from. A source whose place is nil is left
-// out of the context, and the result says so. Every implementation must be safe
-// for concurrent use, honour ctx, and answer the same while nothing changes.
+// Options provide the data of the sources. A source without its data is left out of
+// the context, and the result reports it. Implementations must be safe for concurrent
+// use, end with ctx, and return equal data while nothing changes.
 type Options struct {
 	Git      Git      // source "git", and what changed for "files"; default nil
 	Chat     Chat     // source "chat"; default nil
 	Failures Failures // source "failures"; default nil
 	Activity Activity // source "activity"; default nil
-	Recipes  Recipes  // recipes beside the built-in ones; default nil
+	Recipes  Recipes  // recipes besides the built-in ones; default nil
 
-	// SecretFiles are left out of every context. The zero value goes by names.
+	// SecretFiles decides which files are left out of every context. The zero value
+	// recognizes them by their usual names.
 	SecretFiles command.SecretFiles
 }
 
-// Git reads the repository that a workspace lies in.
+// Git reads the repository that contains a workspace.
 type Git interface {
 	Status(ctx context.Context, workspace string) (GitStatus, error)
 	// Log returns the newest commits, the newest first.
@@ -33,14 +34,14 @@ type Git interface {
 type GitStatus struct {
 	Branch   string // empty when detached
 	Upstream string // empty if there is none
-	Ahead    int    // commits that the upstream has not
-	Behind   int    // commits that only the upstream has
+	Ahead    int    // commits that are not in the upstream
+	Behind   int    // commits that are only in the upstream
 	Changes  []Change
 }
 
 // A Change is one file that differs from the last commit.
 type Change struct {
-	Status string // as git's short format has it, such as "M" or "??"
+	Status string // in the short format of git, such as "M" or "??"
 	Path   string // relative to the workspace, with slashes
 }
 
@@ -52,23 +53,23 @@ type Commit struct {
 	Subject string
 }
 
-// Chat reads rooms.
+// Chat reads the messages of rooms.
 type Chat interface {
 	// RecentMessages returns the newest messages of a room, the newest last.
 	RecentMessages(ctx context.Context, room string, limit int) ([]ChatMessage, error)
 }
 
-// A ChatMessage is what somebody said.
+// A ChatMessage is one message of a room.
 type ChatMessage struct {
 	From string
 	Text string
 	Time time.Time
 }
 
-// Failures knows what went wrong lately.
+// Failures reads recent failures.
 type Failures interface {
-	// RecentFailures returns failures of steps and runs in a workspace, those
-	// of the given run included, the newest last.
+	// RecentFailures returns failures of steps and runs in a workspace, including
+	// those of the given run, the newest last.
 	RecentFailures(ctx context.Context, workspace string, run sentinels.RunID, limit int) ([]Failure, error)
 }
 
@@ -81,19 +82,19 @@ type Failure struct {
 	Message  string
 }
 
-// Activity knows what happened lately, told in a line each.
+// Activity reads recent activity.
 type Activity interface {
 	// RecentActivity returns the newest lines of a workspace, the newest last.
 	RecentActivity(ctx context.Context, workspace string, limit int) ([]ActivityLine, error)
 }
 
-// An ActivityLine is one thing that happened.
+// An ActivityLine describes one event.
 type ActivityLine struct {
 	Time time.Time
 	Text string
 }
 
-// Recipes are named lists of sources that an operator keeps.
+// Recipes reads the recipes of the operator, which are named lists of sources.
 type Recipes interface {
 	// RecipeSources returns the sources of a recipe, or a not_found error.
 	RecipeSources(ctx context.Context, name string) ([]string, error)

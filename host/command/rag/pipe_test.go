@@ -10,12 +10,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/rag"
 )
 
-// A pipe without a writer would block whoever opens it.
+// TestPipesAreNotOpened uses pipes without a writer, which block a reader.
 func TestPipesAreNotOpened(t *testing.T) {
 	dir := write(t, map[string]string{"a.txt": "A\n"})
 	for _, name := range []string{"pipe.txt", ".gitignore"} {
 		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
-			t.Skipf("no pipes here: %v", err)
+			t.Skipf("this system has no pipes: %v", err)
 		}
 	}
 	got := build(t, rag.Options{}, rag.Request{Workspace: dir, Query: "pipe", Sources: []string{"tree", "files", "file:pipe.txt"}})

@@ -12,22 +12,21 @@ import (
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
-// maxWords bounds the words of a query that count.
+// maxWords limits the words of a query.
 const maxWords = 24
 
-// dullWords are in every question and so tell files apart badly.
-var dullWords = strings.Fields(`the and for with that this from into are was were has have had not but you your our its all any can could should
+// stopWords occur in many questions and do not distinguish files.
+var stopWords = strings.Fields(`the and for with that this from into are was were has have had not but you your our its all any can could should
 	would will does did done how what when where which who why use uses using make please about there then than them they find search show tell
 	add fix file files code function line lines error errors`)
 
-// queryWords splits a question into the words to look for, lower case, each
-// once, in their order. A name in camelCase or snake_case counts as a whole
-// and by its parts.
+// queryWords returns the words of a question, in lower case, each once, in their
+// order. A name in camelCase or snake_case is a word, and so are its parts.
 func queryWords(query string) []string {
 	var words []string
 	add := func(w string) {
 		w = strings.ToLower(strings.Trim(w, "_"))
-		if len(w) >= 3 && len(w) <= 64 && len(words) < maxWords && !slices.Contains(dullWords, w) && !slices.Contains(words, w) {
+		if len(w) >= 3 && len(w) <= 64 && len(words) < maxWords && !slices.Contains(stopWords, w) && !slices.Contains(words, w) {
 			words = append(words, w)
 		}
 	}
@@ -42,7 +41,7 @@ func queryWords(query string) []string {
 	return words
 }
 
-// nameParts splits a name at underscores and where capitals begin.
+// nameParts splits a name at underscores and before capital letters.
 func nameParts(name string) []string {
 	var out []string
 	var part []rune
@@ -52,7 +51,7 @@ func nameParts(name string) []string {
 		}
 		part = part[:0]
 	}
-	small := false // the rune before was a small letter or a digit
+	small := false // the previous rune was a lower-case letter or a digit
 	for _, r := range name {
 		if r == '_' || small && unicode.IsUpper(r) {
 			end()
@@ -66,16 +65,16 @@ func nameParts(name string) []string {
 	return out
 }
 
-// askingVariables are those whose text says what a run is about.
-var askingVariables = []string{"query", "question", "task", "goal", "topic", "feature", "issue", "bug", "request", "title", "description"}
+// queryVariables are the variables whose text describes the purpose of a run.
+var queryVariables = []string{"query", "question", "task", "goal", "topic", "feature", "issue", "bug", "request", "title", "description"}
 
-// queryOf returns the request's query, or what its variables say instead.
+// queryOf returns the query of a request, or the text of its variables instead.
 func queryOf(req Request) string {
 	if req.Query != "" {
 		return req.Query
 	}
 	var asked []string
-	for _, name := range askingVariables {
+	for _, name := range queryVariables {
 		var text string
 		if json.Unmarshal(req.Variables[name], &text) == nil && text != "" {
 			asked = append(asked, text)
@@ -84,16 +83,17 @@ func queryOf(req Request) string {
 	return strings.Join(asked, "\n")
 }
 
-// maxMentions bounds the text of variables that is searched for file names, in
-// bytes of each variable; its end counts, where a compiler says what failed.
+// maxMentions limits the text of each variable that is searched for file names, in
+// bytes at its end, where compilers report what failed.
 const maxMentions = 64 << 10
 
-// mention finds what may be a file, with a line behind it or not: "a/b.go:12",
+// mention matches a possible file name, with or without a line: "a/b.go:12",
 // "src/x.ts(3,7)".
 var mention = lazyregexp.New(`[\p{L}\p{N}_@+.\-/\\]*[\p{L}\p{N}_\-]\.[A-Za-z][A-Za-z0-9]{0,9}(?:[:(](\d{1,7}))?`)
 
-// mentions returns the files that variables name, with the line that was named
-// first, or 0. The context itself does not count: it would feed on itself.
+// mentions returns the files that variables name, with the line that is named first,
+// or 0. It ignores the variable of the context itself, which names the files of the
+// iteration before.
 func mentions(variables map[string]json.RawMessage, items []item, base string) map[string]int {
 	byName := map[string][]string{}
 	for _, it := range items {
@@ -117,7 +117,7 @@ func mentions(variables map[string]json.RawMessage, items []item, base string) m
 		for _, m := range mention.FindAllStringSubmatch(text, 2000) {
 			file := strings.TrimRight(strings.TrimSuffix(m[0], m[1]), ":(")
 			line, _ := strconv.Atoi(m[1]) // absent is 0
-			for _, p := range meant(file, byName, base) {
+			for _, p := range resolveMention(file, byName, base) {
 				if found[p] == 0 {
 					found[p] = line
 				}
@@ -127,9 +127,9 @@ func mentions(variables map[string]json.RawMessage, items []item, base string) m
 	return found
 }
 
-// meant returns the files whose path ends like the mention; a mention that
-// fits more than three is too vague to mean any.
-func meant(file string, byName map[string][]string, base string) []string {
+// resolveMention returns the files whose path ends with a mentioned name. A name that
+// fits more than three files is ambiguous and fits none.
+func resolveMention(file string, byName map[string][]string, base string) []string {
 	file = strings.ReplaceAll(file, `\`, "/")
 	if rest, ok := strings.CutPrefix(file, strings.ReplaceAll(base, `\`, "/")+"/"); ok {
 		file = rest
@@ -140,8 +140,8 @@ func meant(file string, byName map[string][]string, base string) []string {
 		if p == file {
 			return []string{p}
 		}
-		// Either may have folders the other lacks: a compiler's path can be
-		// relative to a folder inside, or lead here from outside.
+		// The path of a compiler can be relative to a folder of the workspace, or
+		// begin outside of the workspace.
 		if strings.HasSuffix(p, "/"+file) || strings.HasSuffix(file, "/"+p) {
 			fit = append(fit, p)
 		}
@@ -152,7 +152,7 @@ func meant(file string, byName map[string][]string, base string) []string {
 	return fit
 }
 
-// collectText joins the strings in a value, a line each.
+// collectText writes the strings in a value, each on a line.
 func collectText(value any, b *strings.Builder, depth int) {
 	if depth > 32 || b.Len() > 16*maxMentions {
 		return

@@ -19,7 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// write lays files out in a new folder.
+// write creates files in a new folder.
 func write(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,40 +37,40 @@ func write(t testing.TB, files map[string]string) string {
 
 var day = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// places stands for every place that sources come from.
-type places struct {
+// fakeData provides the data of all sources.
+type fakeData struct {
 	changes []rag.Change
 	err     error
 }
 
-func (p places) Status(context.Context, string) (rag.GitStatus, error) {
+func (p fakeData) Status(context.Context, string) (rag.GitStatus, error) {
 	return rag.GitStatus{Branch: "main", Upstream: "origin/main", Ahead: 2, Changes: p.changes}, p.err
 }
 
-func (p places) Log(context.Context, string, int) ([]rag.Commit, error) {
+func (p fakeData) Log(context.Context, string, int) ([]rag.Commit, error) {
 	return []rag.Commit{{Hash: "0123456789abcdef", Author: "ann", Time: day, Subject: "first"}}, p.err
 }
 
-func (p places) RecentMessages(_ context.Context, room string, _ int) ([]rag.ChatMessage, error) {
+func (p fakeData) RecentMessages(_ context.Context, room string, _ int) ([]rag.ChatMessage, error) {
 	return []rag.ChatMessage{{"ann", "in " + room + "\nsecond line", day}, {"bob", "yes", day}}, p.err
 }
 
-func (p places) RecentFailures(context.Context, string, sentinels.RunID, int) ([]rag.Failure, error) {
+func (p fakeData) RecentFailures(context.Context, string, sentinels.RunID, int) ([]rag.Failure, error) {
 	return []rag.Failure{{Time: day, Sentinel: "build", Step: "1#2.then.0", Code: "timeout", Message: "took too long"}}, p.err
 }
 
-func (p places) RecentActivity(context.Context, string, int) ([]rag.ActivityLine, error) {
+func (p fakeData) RecentActivity(context.Context, string, int) ([]rag.ActivityLine, error) {
 	return []rag.ActivityLine{{day, "run started"}}, p.err
 }
 
-func (p places) RecipeSources(_ context.Context, name string) ([]string, error) {
+func (p fakeData) RecipeSources(_ context.Context, name string) ([]string, error) {
 	if name == "own" {
 		return []string{"file:a.txt", "failures"}, nil
 	}
-	return nil, abi.New(abi.NotFound, "no such recipe")
+	return nil, abi.New(abi.NotFound, "recipe not found")
 }
 
-func all(p places) rag.Options {
+func all(p fakeData) rag.Options {
 	return rag.Options{Git: p, Chat: p, Failures: p, Activity: p, Recipes: p}
 }
 
@@ -104,7 +104,7 @@ var project = map[string]string{
 
 func TestCodingRecipe(t *testing.T) {
 	dir := write(t, project)
-	got := build(t, all(places{changes: []rag.Change{{"M", "src/price.go"}, {"??", "conf/.env"}}}), rag.Request{Workspace: dir})
+	got := build(t, all(fakeData{changes: []rag.Change{{"M", "src/price.go"}, {"??", "conf/.env"}}}), rag.Request{Workspace: dir})
 	want := `# tree
 .gitignore
 README.md
@@ -148,14 +148,15 @@ It sells tea.
 	}
 }
 
-// Without any place, in an empty folder, a context is empty but no error.
-func TestNothingThere(t *testing.T) {
+// TestEmptySources builds a context without data and in an empty folder, which is
+// empty and not an error.
+func TestEmptySources(t *testing.T) {
 	got := build(t, rag.Options{}, rag.Request{Workspace: t.TempDir(), Recipe: "coding"})
-	want := []rag.Omission{{"tree", "nothing there"}, {"git", "not available in this host"}, {"files", "nothing there"}, {"failures", "not available in this host"}}
+	want := []rag.Omission{{"tree", "empty"}, {"git", "not available in this host"}, {"files", "empty"}, {"failures", "not available in this host"}}
 	if diff := cmp.Diff(want, got.Omitted); diff != "" || got.Text != "" || got.Sources == nil {
 		t.Errorf("%s%+v", diff, got)
 	}
-	got = build(t, all(places{err: errors.New("git: not a repository\nsecond line")}), rag.Request{Workspace: t.TempDir(), Sources: []string{"git", "chat"}})
+	got = build(t, all(fakeData{err: errors.New("git: not a repository\nsecond line")}), rag.Request{Workspace: t.TempDir(), Sources: []string{"git", "chat"}})
 	want = []rag.Omission{{"git", "git: not a repository"}, {"chat", "git: not a repository"}}
 	if diff := cmp.Diff(want, got.Omitted); diff != "" {
 		t.Error(diff)
@@ -179,13 +180,13 @@ func TestSources(t *testing.T) {
 		{rag.Request{Sources: []string{"file:b"}}, "# file:b\n--- b/c.txt\nC\n--- b/d/e.txt\nE\n--- b/x.md\nX\n"},
 		{rag.Request{Sources: []string{"file:**/*.txt"}}, "# file:**/*.txt\n--- a.txt\nA\n--- b/c.txt\nC\n--- b/d/e.txt\nE\n"},
 		{rag.Request{Sources: []string{"file:b/*"}}, "# file:b/*\n--- b/c.txt\nC\n--- b/x.md\nX\n"},
-		{rag.Request{Sources: []string{"file:ignored.txt"}}, "# file:ignored.txt\n--- ignored.txt\nI\n"}, // named, so wanted
+		{rag.Request{Sources: []string{"file:ignored.txt"}}, "# file:ignored.txt\n--- ignored.txt\nI\n"}, // a name includes ignored files
 		{rag.Request{Sources: []string{"file:vendor/v.txt"}}, "# file:vendor/v.txt\n--- vendor/v.txt\nV\n"},
 		{rag.Request{Sources: []string{"file:.env", "file:.e*", "file:none.txt"}}, ""},
 	}
 	for _, tt := range tests {
 		tt.req.Workspace = dir
-		if diff := cmp.Diff(tt.want, build(t, all(places{}), tt.req).Text); diff != "" {
+		if diff := cmp.Diff(tt.want, build(t, all(fakeData{}), tt.req).Text); diff != "" {
 			t.Errorf("%v%v: %s", tt.req.Recipe, tt.req.Sources, diff)
 		}
 	}
@@ -203,7 +204,7 @@ func TestRelevance(t *testing.T) {
 	})
 	order := func(req rag.Request) (names []string, text string) {
 		req.Workspace, req.Sources = dir, []string{"files"}
-		text = build(t, all(places{}), req).Text
+		text = build(t, all(fakeData{}), req).Text
 		for line := range strings.Lines(text) {
 			if rest, ok := strings.CutPrefix(line, "--- "); ok {
 				names = append(names, strings.Fields(rest)[0])
@@ -216,9 +217,9 @@ func TestRelevance(t *testing.T) {
 		t.Errorf("by query: %v", names)
 	}
 	if !strings.Contains(text, "here the password is checked") {
-		t.Error("the excerpt misses the line that fits")
+		t.Error("the excerpt does not contain the line with the words")
 	}
-	// What a compiler named comes first, at the line it named.
+	// A file that a compiler names comes first, at the line that it names.
 	output := `{"lines":["` + strings.ReplaceAll(dir, `\`, "/") + `/api/handler.go:1500:3: undefined: x","util/text.go(1,1): oops"]}`
 	names, text = order(rag.Request{Variables: map[string]json.RawMessage{
 		"buildOutput": json.RawMessage(output), "query": json.RawMessage(`"login"`), "ragContext": json.RawMessage(`{"text":"docs/a.md"}`),
@@ -236,7 +237,7 @@ func TestRelevance(t *testing.T) {
 	}
 }
 
-func TestSecretsStayOut(t *testing.T) {
+func TestSecretsAreLeftOut(t *testing.T) {
 	dir := write(t, project)
 	sources := []string{"tree", "files", "file:**", "file:**/*", "file:.env", "file:.ENV", "file:conf", "file:conf/notes", "file:conf/server.pem", "file:.git/config", "file:.sentinel/state/token", "file:image.png"}
 	got := build(t, rag.Options{}, rag.Request{Workspace: dir, Sources: sources, Query: "hunter2 token", Paths: []string{"**"}, MaxBytes: 256 << 10})
@@ -252,7 +253,7 @@ func TestSecretsStayOut(t *testing.T) {
 	}
 }
 
-// Whatever links exist, nothing outside is read, and no link is followed.
+// TestLinks checks that links are not followed and nothing outside is read.
 func TestLinks(t *testing.T) {
 	outside := write(t, map[string]string{"secret.txt": "hunter2\n", "d/x.txt": "hunter2\n"})
 	dir := write(t, map[string]string{"a.txt": "A\n", ".env": "hunter2\n"})
@@ -261,7 +262,7 @@ func TestLinks(t *testing.T) {
 		".gitignore": filepath.Join(outside, "secret.txt"),
 	} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Skipf("no links here: %v", err)
+			t.Skipf("this system has no links: %v", err)
 		}
 	}
 	sources := []string{"tree", "files", "file:out.txt", "file:outdir/d/x.txt", "file:outdir", "file:outdir/**", "file:innocent.md", "file:loop", "file:up/**", "file:**"}
@@ -277,15 +278,16 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Equal state gives equal text, whatever the order in which files came to be.
+// TestDeterminism checks that equal state gives equal text, independent of the order
+// in which files are created.
 func TestDeterminism(t *testing.T) {
 	req := rag.Request{Query: "cart price", Variables: map[string]json.RawMessage{
 		"a": json.RawMessage(`"cart.go:3"`), "b": json.RawMessage(`"src/price.go"`), "c": json.RawMessage(`{"x":"x.txt","y":["README.md"]}`),
 	}}
 	var first string
 	for i := range 5 {
-		req.Workspace = write(t, project) // a map's order differs each time
-		text := build(t, all(places{}), req).Text
+		req.Workspace = write(t, project) // the order of a map is random
+		text := build(t, all(fakeData{}), req).Text
 		if i == 0 {
 			first = text
 		}
@@ -295,7 +297,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-func TestCaps(t *testing.T) {
+func TestLimits(t *testing.T) {
 	files := map[string]string{}
 	for i := range 300 {
 		files[fmt.Sprintf("pkg%02d/file%03d.txt", i%20, i)] = strings.Repeat(fmt.Sprintf("wörd %d\n", i), 400)
@@ -307,7 +309,7 @@ func TestCaps(t *testing.T) {
 		if size == 0 {
 			limit = 48 << 10
 		}
-		got := build(t, all(places{}), rag.Request{
+		got := build(t, all(fakeData{}), rag.Request{
 			Workspace: dir, MaxBytes: size, Query: "wörd", Sources: []string{"tree", "files", "file:**", "file:long.txt", "git", "chat", "failures", "activity"},
 		})
 		if got.Bytes > limit || got.Bytes != len(got.Text) {
@@ -327,7 +329,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-func TestTreeShutsFolders(t *testing.T) {
+func TestTreeClosesFolders(t *testing.T) {
 	files := map[string]string{}
 	for i := range 100 {
 		files[fmt.Sprintf("many/f%03d", i)] = ""
@@ -343,7 +345,7 @@ func TestTreeShutsFolders(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	dir := t.TempDir()
 	many := strings.Split(strings.Repeat("file:a ", 33), " ")[:33]
 	for i := range many {
@@ -370,14 +372,14 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.req.Workspace = dir
-		_, err := rag.New(all(places{})).Build(t.Context(), tt.req)
+		_, err := rag.New(all(fakeData{})).Build(t.Context(), tt.req)
 		if e := abi.As(err); e == nil || e.Code != tt.code || e.Field != tt.field {
 			t.Errorf("%+v: %v", tt.req, err)
 		}
 	}
 	for _, workspace := range []string{"", "relative", filepath.Join(dir, "none")} {
 		if _, err := rag.New(rag.Options{}).Build(t.Context(), rag.Request{Workspace: workspace}); err == nil {
-			t.Errorf("workspace %q opened", workspace)
+			t.Errorf("workspace %q was opened", workspace)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,51 +9,51 @@ import (
 	"strings"
 )
 
-// readBudget bounds how many bytes of files are read to rank them.
-const readBudget = 8 << 20
+// maxRead limits the bytes of files that are read to rank them.
+const maxRead = 8 << 20
 
-// A candidate is a file with its marks.
+// A candidate is a file with its relevance.
 type candidate struct {
 	path  string
 	score float64
-	line  int // where to look first, 0 if nowhere
+	line  int // most relevant line, 0 if unknown
 }
 
-// Marks of what says that a file matters, besides the words in it.
+// What each sign of relevance adds to the score of a file.
 const (
-	markPath    = 1000 // the request names it
-	markMention = 200  // a variable names it
-	markChanged = 100  // it differs from the last commit
-	markName    = 30   // a word of the query is its name, or a part of it
-	markFolder  = 10   // a word is in its path
-	markWord    = 20   // times rarity: a word is in its text
-	markCustom  = 5    // every newcomer reads it: README, go.mod
+	scorePath     = 1000 // the request names it
+	scoreMention  = 200  // a variable names it
+	scoreChanged  = 100  // it differs from the last commit
+	scoreName     = 30   // a word of the query is its name or a part of it
+	scoreFolder   = 10   // a word is in its path
+	scoreWord     = 20   // times the rarity of the word: a word is in its text
+	scoreOverview = 5    // it describes the project: README, go.mod
 )
 
-// customFiles tell what a project is.
-var customFiles = []string{
+// overviewFiles describe a project.
+var overviewFiles = []string{
 	"readme.md", "readme", "readme.txt", "readme.rst", "contributing.md", "makefile", "go.mod", "package.json", "cargo.toml", "pyproject.toml",
 	"setup.py", "requirements.txt", "gemfile", "pom.xml", "build.gradle", "build.gradle.kts", "composer.json", "mix.exs", "cmakelists.txt", "dockerfile",
 }
 
-// rankWords marks files for the words of a query: in their path, and in their
-// text, where a rare word counts for more. whole is false if not every file
-// could be read within the budget.
-func rankWords(ctx context.Context, w *workspace, files []string, words []string) (ranked map[string]candidate, whole bool, err error) {
-	ranked, whole = map[string]candidate{}, true
+// rankWords scores files by the words of a query in their path and in their text,
+// where a rare word has a higher score. complete is false if the limit ended the
+// reading before the last file.
+func rankWords(ctx context.Context, w *workspace, files []string, words []string) (ranked map[string]candidate, complete bool, err error) {
+	ranked, complete = map[string]candidate{}, true
 	if len(words) == 0 {
 		return ranked, true, nil
 	}
 	counts := map[string][]int{}
-	having := make([]int, len(words)) // files that have the word
-	hidden := map[string]bool{}       // binary, a secret, too large or gone: not to be found
+	having := make([]int, len(words)) // number of files with the word
+	hidden := map[string]bool{}       // binary, secret, too large or deleted: not found
 	read := 0
 	for _, name := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, false, err
 		}
-		if read > readBudget {
-			whole = false
+		if read > maxRead {
+			complete = false
 			break
 		}
 		text, err := w.text(name)
@@ -75,24 +75,24 @@ func rankWords(ctx context.Context, w *workspace, files []string, words []string
 		if hidden[name] {
 			continue
 		}
-		score := nameMarks(name, words)
+		score := nameScore(name, words)
 		for i, n := range counts[name] {
 			if n == 0 {
 				continue
 			}
 			rarity := math.Log(1 + float64(len(counts))/float64(having[i]))
-			score += markWord * rarity * float64(n) / (float64(n) + 2)
+			score += scoreWord * rarity * float64(n) / (float64(n) + 2)
 		}
-		// Rounded, so that no order hangs on the last bits of a float.
+		// It is rounded so that the order does not depend on the last bits of a float.
 		if score = math.Round(score*100) / 100; score > 0 {
 			ranked[name] = candidate{path: name, score: score}
 		}
 	}
-	return ranked, whole, nil
+	return ranked, complete, nil
 }
 
-// nameMarks marks a path for the words in it.
-func nameMarks(name string, words []string) (score float64) {
+// nameScore scores a path by the words in it.
+func nameScore(name string, words []string) (score float64) {
 	low := strings.ToLower(name)
 	base := path.Base(low)
 	var own []string
@@ -105,17 +105,17 @@ func nameMarks(name string, words []string) (score float64) {
 	for _, word := range words {
 		switch {
 		case slices.Contains(own, word):
-			score += markName
+			score += scoreName
 		case strings.Contains(base, word):
-			score += markName / 2
+			score += scoreName / 2
 		case strings.Contains(low, word):
-			score += markFolder
+			score += scoreFolder
 		}
 	}
 	return score
 }
 
-// byScore orders the best first, equals by path.
+// byScore returns the candidates ordered by descending score, then by path.
 func byScore(ranked map[string]candidate) []candidate {
 	list := make([]candidate, 0, len(ranked))
 	for _, c := range ranked {

@@ -2,6 +2,7 @@ package rag
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,21 +11,21 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// recipes are those every host has.
+// recipes are the built-in recipes.
 var recipes = map[string][]string{
 	"coding": {"tree", "git", "files", "failures"},
 	"review": {"git", "files", "failures"},
 	"chat":   {"chat", "activity"},
 }
 
-// defaultRecipe is used when neither recipe nor sources are named.
+// defaultRecipe is used if a request has neither a recipe nor sources.
 const defaultRecipe = "coding"
 
-// maxSources bounds how many sources one context has.
+// maxSources limits the sources of one context.
 const maxSources = 32
 
-// sources lists what to build: the recipe's sources, then those named beside
-// it, each once.
+// sources returns the sources of a request, each once: first those of the recipe,
+// then the others.
 func (b *Builder) sources(ctx context.Context, req Request) (names []string, err error) {
 	if req.Recipe == "" && len(req.Sources) == 0 {
 		req.Recipe = defaultRecipe
@@ -46,13 +47,14 @@ func (b *Builder) sources(ctx context.Context, req Request) (names []string, err
 	if len(all) > maxSources {
 		return nil, &abi.Error{
 			Code: abi.Limit, Permanent: true, Field: "sources",
-			Message: fmt.Sprintf("build context: %d sources, the limit is %d", len(all), maxSources),
+			Message: fmt.Sprintf("build context: %d sources: want at most %d", len(all), maxSources),
 		}
 	}
 	return all, nil
 }
 
-// recipe looks a name up. An operator's recipe wins over a built-in one.
+// recipe returns the sources of a recipe. A recipe of the operator replaces a
+// built-in one of the same name.
 func (b *Builder) recipe(ctx context.Context, name string) ([]string, error) {
 	if b.opt.Recipes != nil {
 		found, err := b.opt.Recipes.RecipeSources(ctx, name)
@@ -65,13 +67,13 @@ func (b *Builder) recipe(ctx context.Context, name string) ([]string, error) {
 	}
 	return nil, &abi.Error{
 		Code: abi.NotFound, Permanent: true, Field: "recipe",
-		Message: fmt.Sprintf("build context: no such recipe %.80q", name),
-		Hint:    "built in are " + strings.Join(slices.Sorted(maps.Keys(recipes)), ", ") + "; more can be put into the folder recipes",
+		Message: fmt.Sprintf("build context: recipe %.80q not found", name),
+		Hint:    "built in are " + strings.Join(slices.Sorted(maps.Keys(recipes)), ", ") + "; the operator can add others to the folder recipes",
 	}
 }
 
-// checkSource refuses a name that is no source. A source that is known but has
-// nothing to say is no error.
+// checkSource returns an error for an unknown source. A known source without a text
+// is valid.
 func (b *Builder) checkSource(name string) error {
 	kind, argument, has := strings.Cut(name, ":")
 	var err error
@@ -81,7 +83,7 @@ func (b *Builder) checkSource(name string) error {
 	case kind == "chat" && has && argument != "":
 	case !has && slices.Contains([]string{"tree", "git", "files", "chat", "failures", "activity"}, name):
 	default:
-		err = fmt.Errorf("no such source")
+		err = errors.New("unknown source")
 	}
 	if err == nil {
 		return nil
@@ -89,6 +91,6 @@ func (b *Builder) checkSource(name string) error {
 	return &abi.Error{
 		Code: abi.BadFields, Permanent: true, Field: "sources",
 		Message: fmt.Sprintf("build context: source %.80q: %v", name, err),
-		Hint:    "sources are tree, git, files, chat, chat:ROOM, failures, activity and file:PATTERN",
+		Hint:    "sources are tree, git, files, chat, chat:ROOM, failures, activity and file:GLOB; FORMAT.md F9 has the syntax of globs",
 	}
 }

@@ -6,30 +6,30 @@ import (
 	"unicode"
 )
 
-// hiddenFolders are never shown, whoever asks: version control keeps remotes
-// with tokens, and our own state is not for models.
+// hiddenFolders are never shown: version control stores addresses with tokens, and
+// models must not read the state of the host.
 var hiddenFolders = []string{".git", ".hg", ".svn", ".sentinel", ".continuum"}
 
-// dullFolders are passed over in lists and searches, but a file in one can be
-// named: they hold what others wrote or what machines made.
-var dullFolders = []string{
+// generatedFolders contain what tools wrote or others published. Lists and searches
+// leave them out, but a source can name a file in them.
+var generatedFolders = []string{
 	"node_modules", "vendor", "__pycache__", ".venv", "venv", ".tox", ".cache", ".mypy_cache", ".pytest_cache", ".gradle", ".terraform",
 	".next", ".nuxt", ".idea", ".vscode",
 }
 
-// secret reports whether a path must not be part of any context, by its name.
+// secret reports whether a path must not be part of any context, judged by its name.
 func (w *workspace) secret(name string) bool {
 	for p := range strings.SplitSeq(strings.ReplaceAll(name, `\`, "/"), "/") {
-		if slices.Contains(hiddenFolders, plain(p)) {
+		if slices.Contains(hiddenFolders, plainName(p)) {
 			return true
 		}
 	}
 	return w.secrets.Match(name)
 }
 
-// plain is a name as the laxest file system takes it: without case, invisible
-// characters, trailing dots and spaces, and alternate streams.
-func plain(name string) string {
+// plainName is a name as the most tolerant file system compares it: without case,
+// invisible characters, trailing full stops and spaces, and alternate streams.
+func plainName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Cf, r) {
 			return -1

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
-// How many entries of each kind are asked for.
+// Number of entries that are read for each source.
 const (
 	maxCommits  = 10
 	maxChanges  = 100
@@ -18,24 +20,24 @@ const (
 	maxActivity = 50
 )
 
-// Reasons for leaving a source out.
+// Reasons why a source is left out.
 var (
-	errNothing = errors.New("nothing there")
-	errNoPlace = errors.New("not available in this host")
+	errEmpty         = errors.New("empty")
+	errNotConfigured = errors.New("not available in this host")
 )
 
-// gathering is the work on one context.
-type gathering struct {
+// A contextBuild is the state of building one context.
+type contextBuild struct {
 	*Builder
 	req       Request
 	workspace *workspace
-	paths     []glob
-	status    *GitStatus // once read
+	paths     []glob.Pattern
+	status    *GitStatus // nil until it is read
 	statusErr error
 }
 
 // source builds one source in at most n bytes.
-func (g *gathering) source(ctx context.Context, name string, n int) (text string, cutOff bool, err error) {
+func (g *contextBuild) source(ctx context.Context, name string, n int) (text string, truncated bool, err error) {
 	kind, argument, _ := strings.Cut(name, ":")
 	switch kind {
 	case "tree":
@@ -55,10 +57,10 @@ func (g *gathering) source(ctx context.Context, name string, n int) (text string
 	}
 }
 
-// gitStatus reads the status once for all sources that want it.
-func (g *gathering) gitStatus(ctx context.Context) (GitStatus, error) {
+// gitStatus reads the status once for all sources.
+func (g *contextBuild) gitStatus(ctx context.Context) (GitStatus, error) {
 	if g.opt.Git == nil {
-		return GitStatus{}, errNoPlace
+		return GitStatus{}, errNotConfigured
 	}
 	if g.status == nil && g.statusErr == nil {
 		s, err := g.opt.Git.Status(ctx, g.req.Workspace)
@@ -69,9 +71,9 @@ func (g *gathering) gitStatus(ctx context.Context) (GitStatus, error) {
 	return *g.status, g.statusErr
 }
 
-// git tells the branch, what changed and the last commits, not the diff: that
-// is long, and a step asks for it with code/git where it is wanted.
-func (g *gathering) git(ctx context.Context, n int) (string, bool, error) {
+// git returns the branch, the changed files and the last commits. It leaves out the
+// diff, which is long and which a step gets with code/diff.
+func (g *contextBuild) git(ctx context.Context, n int) (string, bool, error) {
 	s, err := g.gitStatus(ctx)
 	if err != nil {
 		return "", false, err
@@ -98,21 +100,21 @@ func (g *gathering) git(ctx context.Context, n int) (string, bool, error) {
 	if more := len(s.Changes) - maxChanges; more > 0 {
 		fmt.Fprintf(&b, "  and %d more\n", more)
 	}
-	// A repository without a commit has no log; its status is worth having.
+	// A repository without a commit has no log, but a status.
 	if log, err := g.opt.Git.Log(ctx, g.req.Workspace, maxCommits); err == nil && len(log) > 0 {
 		b.WriteString("last commits:\n")
 		for _, c := range log[:min(len(log), maxCommits)] {
 			fmt.Fprintf(&b, "  %.10s %s %s: %s\n", c.Hash, c.Time.UTC().Format(time.DateOnly), clip(c.Author, 40), clip(oneLine(c.Subject), 120))
 		}
 	}
-	text, cutOff := shorten(clean(b.String()), n)
-	return text, cutOff || len(s.Changes) > maxChanges, nil
+	text, truncated := shorten(clean(b.String()), n)
+	return text, truncated || len(s.Changes) > maxChanges, nil
 }
 
-// chat keeps the end of the talk when it is too long.
-func (g *gathering) chat(ctx context.Context, room string, n int) (string, bool, error) {
+// chat returns the newest messages.
+func (g *contextBuild) chat(ctx context.Context, room string, n int) (string, bool, error) {
 	if g.opt.Chat == nil {
-		return "", false, errNoPlace
+		return "", false, errNotConfigured
 	}
 	if room == "" {
 		room = g.req.Room
@@ -128,14 +130,14 @@ func (g *gathering) chat(ctx context.Context, room string, n int) (string, bool,
 	for _, m := range messages {
 		lines = append(lines, entry(m.Time, m.From+": "+m.Text))
 	}
-	text, cutOff := newest(lines, n)
-	return text, cutOff, nil
+	text, truncated := newest(lines, n)
+	return text, truncated, nil
 }
 
-// failures lets a next attempt see what the last ones died of.
-func (g *gathering) failures(ctx context.Context, n int) (string, bool, error) {
+// failures returns recent failures, which the next attempt can avoid.
+func (g *contextBuild) failures(ctx context.Context, n int) (string, bool, error) {
 	if g.opt.Failures == nil {
-		return "", false, errNoPlace
+		return "", false, errNotConfigured
 	}
 	failures, err := g.opt.Failures.RecentFailures(ctx, g.req.Workspace, g.req.Run, maxFailures)
 	if err != nil {
@@ -149,14 +151,14 @@ func (g *gathering) failures(ctx context.Context, n int) (string, bool, error) {
 		}
 		lines = append(lines, entry(f.Time, fmt.Sprintf("%s: %s: %s", where, f.Code, f.Message)))
 	}
-	text, cutOff := newest(lines, n)
-	return text, cutOff, nil
+	text, truncated := newest(lines, n)
+	return text, truncated, nil
 }
 
-// activity is what happened around the workspace, whoever did it.
-func (g *gathering) activity(ctx context.Context, n int) (string, bool, error) {
+// activity returns the recent activity in the workspace.
+func (g *contextBuild) activity(ctx context.Context, n int) (string, bool, error) {
 	if g.opt.Activity == nil {
-		return "", false, errNoPlace
+		return "", false, errNotConfigured
 	}
 	activity, err := g.opt.Activity.RecentActivity(ctx, g.req.Workspace, maxActivity)
 	if err != nil {
@@ -166,12 +168,12 @@ func (g *gathering) activity(ctx context.Context, n int) (string, bool, error) {
 	for _, a := range activity {
 		lines = append(lines, entry(a.Time, a.Text))
 	}
-	text, cutOff := newest(lines, n)
-	return text, cutOff, nil
+	text, truncated := newest(lines, n)
+	return text, truncated, nil
 }
 
-// entry is one dated line; further lines of its text are indented below it, so
-// that no text can pass for another entry. 2 KiB of it are kept.
+// entry formats one dated line with at most 2 KiB of text. Further lines of the text
+// are indented, so that they cannot be mistaken for other entries.
 func entry(at time.Time, text string) string {
 	text = clip(strings.TrimSpace(clean(text)), 2<<10)
 	return at.UTC().Format(time.RFC3339) + " " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"

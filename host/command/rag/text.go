@@ -9,8 +9,8 @@ import (
 // cutMark ends a text that was cut.
 const cutMark = "[cut off]\n"
 
-// clean makes a text fit for a prompt and a terminal: valid UTF-8 without
-// control characters but line feed and tab.
+// clean makes a text safe for a prompt and a terminal: valid UTF-8, without control
+// characters other than line feed and tab.
 func clean(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -21,7 +21,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// clip cuts a line after n bytes, between characters.
+// clip cuts a line after n bytes, between characters, and marks the cut.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -32,8 +32,8 @@ func clip(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// shorten cuts a text to n bytes, at the end of a line if there is one, and
-// marks the cut. A text that cannot even hold the mark is gone.
+// shorten cuts a text to n bytes, at the end of a line if possible, and marks the
+// cut. The result is empty if n is too small for the mark.
 func shorten(s string, n int) (string, bool) {
 	if len(s) <= n {
 		return s, false
@@ -49,7 +49,7 @@ func shorten(s string, n int) (string, bool) {
 	return cutMark, true
 }
 
-// newest joins the last lines that fit into n bytes, in their order.
+// newest joins the last lines that fit into n bytes.
 func newest(lines []string, n int) (string, bool) {
 	size := 0
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -60,7 +60,7 @@ func newest(lines []string, n int) (string, bool) {
 	return strings.Join(lines, ""), false
 }
 
-// isBinary guesses from the first 8 KiB: a zero byte, or no UTF-8.
+// isBinary reports whether the first 8 KiB contain a zero byte or are not UTF-8.
 func isBinary(data []byte) bool {
 	head := data[:min(len(data), 8<<10)]
 	if bytes.IndexByte(head, 0) >= 0 {

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// maxSiblings bounds how many entries of one folder a tree shows.
+// maxSiblings limits the entries of one folder in a tree.
 const maxSiblings = 60
 
-// tree shows the workspace as deep as fits into n bytes: a folder that is not
-// opened says how many files are in it.
-func (g *gathering) tree(ctx context.Context, n int) (string, bool, error) {
+// tree returns the tree of the workspace, as deep as fits into n bytes. A folder
+// whose entries are left out shows its number of files.
+func (g *contextBuild) tree(ctx context.Context, n int) (string, bool, error) {
 	items, err := g.workspace.items(ctx)
 	if err != nil {
 		return "", false, err
 	}
 	files := countFiles(items)
-	text, whole := "", false
+	text, complete := "", false
 	for _, depth := range []int{maxDepth, 8, 6, 5, 4, 3, 2, 1} {
-		text, whole = drawTree(items, files, depth)
+		text, complete = formatTree(items, files, depth)
 		if len(text) <= n {
 			break
 		}
 	}
-	text, cutOff := shorten(text, n)
-	return text, cutOff || !whole || g.workspace.more, nil
+	text, truncated := shorten(text, n)
+	return text, truncated || !complete || g.workspace.more, nil
 }
 
 // countFiles counts the files below each folder.
@@ -36,26 +36,26 @@ func countFiles(items []item) map[string]int {
 		if it.folder {
 			continue
 		}
-		for dir := parent(it.path); dir != "."; dir = parent(dir) {
+		for dir := path.Dir(it.path); dir != "."; dir = path.Dir(dir) {
 			count[dir]++
 		}
 	}
 	return count
 }
 
-// drawTree writes one line an entry, indented by its depth. whole says that
-// nothing was left out.
-func drawTree(items []item, files map[string]int, depth int) (text string, whole bool) {
+// formatTree writes one line for each entry, indented by its depth. complete reports
+// that no entry is left out.
+func formatTree(items []item, files map[string]int, depth int) (text string, complete bool) {
 	var b strings.Builder
-	whole = true
+	complete = true
 	siblings := map[string]int{}
-	shut := "" // the entries below this folder are left out
+	closed := "" // the entries below this folder are left out
 	for _, it := range items {
-		if shut != "" && strings.HasPrefix(it.path, shut) {
+		if closed != "" && strings.HasPrefix(it.path, closed) {
 			continue
 		}
-		shut = ""
-		dir := parent(it.path)
+		closed = ""
+		dir := path.Dir(it.path)
 		siblings[dir]++
 		level := strings.Count(it.path, "/")
 		indent := strings.Repeat("  ", level)
@@ -63,9 +63,9 @@ func drawTree(items []item, files map[string]int, depth int) (text string, whole
 			if siblings[dir] == maxSiblings+1 {
 				fmt.Fprintf(&b, "%s... and more\n", indent)
 			}
-			whole = false
+			complete = false
 			if it.folder {
-				shut = it.path + "/"
+				closed = it.path + "/"
 			}
 			continue
 		}
@@ -75,10 +75,10 @@ func drawTree(items []item, files map[string]int, depth int) (text string, whole
 			fmt.Fprintf(&b, "%s%s\n", indent, name)
 		case level+1 >= depth && files[it.path] > 0:
 			fmt.Fprintf(&b, "%s%s/ (%d files)\n", indent, name, files[it.path])
-			shut, whole = it.path+"/", false
+			closed, complete = it.path+"/", false
 		default:
 			fmt.Fprintf(&b, "%s%s/\n", indent, name)
 		}
 	}
-	return b.String(), whole
+	return b.String(), complete
 }

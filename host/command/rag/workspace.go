@@ -6,39 +6,39 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
-// Bounds of what is looked at.
+// Limits of what is read.
 const (
 	maxEntries = 20_000    // files and folders of a walk
-	maxDepth   = 32        // folders below the workspace
+	maxDepth   = 32        // levels of folders
 	maxFile    = 512 << 10 // bytes of a file; larger ones are data, not text to read
-	maxIgnore  = 256 << 10 // bytes of a .gitignore file
 )
 
-// workspace is the folder that one context is built from. It is for one
-// goroutine. Close it.
+// workspace is the folder that one context is built from. The caller closes it.
+//
+// # Concurrency
+//
+// A workspace must not be used concurrently.
 type workspace struct {
-	root    *os.Root
-	base    string
+	*rootfs.Tree
 	secrets command.SecretFiles
 	walked  bool
 	list    []item // sorted by path
-	more    bool   // the walk ended at a bound
-	rules   int    // ignore rules read so far
+	more    bool   // the walk ended at a limit
 }
 
-// An item is a file or folder a walk came upon. Links and all that is neither
-// are not items.
+// An item is a file or folder of the workspace. Links and other kinds of files are
+// not items.
 type item struct {
 	path   string
 	folder bool
@@ -48,91 +48,62 @@ func openWorkspace(dir string, secrets command.SecretFiles) (*workspace, error) 
 	if !filepath.IsAbs(dir) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", dir))
 	}
-	root, err := os.OpenRoot(dir)
+	tree, err := rootfs.Open(dir, rootfs.Rules{Outside: "outside the workspace"})
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	return &workspace{root: root, base: dir, secrets: secrets}, nil
+	return &workspace{Tree: tree, secrets: secrets}, nil
 }
 
-// Close gives up the folder.
-func (w *workspace) Close() error { return w.root.Close() }
-
-// items walks the workspace once, level by level, so that a bound cuts off what
-// is deepest. What is ignored, dull or secret is left out.
+// items walks the workspace once, level by level, so that a limit cuts off what is
+// deepest. It leaves out ignored files, secret files and generated folders.
 func (w *workspace) items(ctx context.Context) ([]item, error) {
 	if w.walked {
 		return w.list, nil
 	}
-	rules := ignoreRules{}
-	folders := []string{"."}
-	for depth := 0; len(folders) > 0; depth++ {
-		if depth > maxDepth {
-			w.more = true
-			break
-		}
-		var below []string
-		for _, dir := range folders {
-			below = append(below, w.enter(ctx, dir, rules)...)
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-		}
-		folders = below
+	skip := func(name string, folder bool) bool {
+		return w.secret(name) || folder && slices.Contains(generatedFolders, plainName(path.Base(name)))
 	}
-	slices.SortFunc(w.list, func(a, b item) int { return comparePaths(a.path, b.path) })
-	w.walked = true
+	var list []item
+	complete, err := filewalk.Walk(ctx, w.Root(), filewalk.Options{Skip: skip, ByLevel: true, MaxEntries: maxEntries, MaxDepth: maxDepth}, func(name string, entry fs.DirEntry) error {
+		if entry.IsDir() || entry.Type().IsRegular() {
+			list = append(list, item{name, entry.IsDir()})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b item) int { return filewalk.Compare(a.path, b.path) })
+	w.list, w.more, w.walked = list, !complete, true
 	return w.list, nil
 }
 
-// enter lists one folder and returns the folders in it. One that cannot be
-// read has nothing in it.
-func (w *workspace) enter(ctx context.Context, dir string, rules ignoreRules) (folders []string) {
-	entries, err := fs.ReadDir(w.root.FS(), dir)
-	if err != nil {
-		return nil
-	}
-	if text, err := w.read(path.Join(dir, ".gitignore"), maxIgnore); err == nil {
-		rules[dir] = parseIgnore(string(text), maxRules-w.rules)
-		w.rules += len(rules[dir])
-	}
-	for _, e := range entries {
-		if ctx.Err() != nil {
-			return nil
-		}
-		name := path.Join(dir, e.Name())
-		folder := e.IsDir()
-		if !folder && !e.Type().IsRegular() || w.secret(name) || rules.ignored(name, folder) {
-			continue
-		}
-		if folder && slices.Contains(dullFolders, plain(e.Name())) {
-			continue
-		}
-		if len(w.list) == maxEntries {
-			w.more = true
-			return folders
-		}
-		w.list = append(w.list, item{name, folder})
-		if folder {
-			folders = append(folders, name)
-		}
-	}
-	return folders
-}
+// parseGlob reads a pattern of paths in the workspace.
+func parseGlob(text string) (glob.Pattern, error) { return glob.Parse(path.Clean(text)) }
 
-// comparePaths orders a folder's contents right behind it.
-func comparePaths(a, b string) int {
-	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+func parseGlobs(patterns []string) ([]glob.Pattern, error) {
+	var globs []glob.Pattern
+	for _, text := range patterns {
+		p, err := parseGlob(text)
+		if err != nil {
+			return nil, &abi.Error{
+				Code: abi.BadFields, Permanent: true, Field: "paths",
+				Message: fmt.Sprintf("build context: path %.80q: %v", text, err), Hint: "FORMAT.md F9 has the syntax of globs",
+			}
+		}
+		globs = append(globs, p)
+	}
+	return globs, nil
 }
 
 // Reasons for not showing a file.
 var (
-	errSecret  = errors.New("kept out of every context: it looks like a secret")
-	errLink    = errors.New("is a link, or behind one")
-	errNoFile  = errors.New("is no regular file")
-	errSwapped = errors.New("changed while it was opened")
-	errLarge   = errors.New("is too large")
-	errBinary  = errors.New("is binary")
+	errSecret = errors.New("never part of a context: it looks like a secret")
+	errLink   = errors.New("is a link, or behind one")
+	errFolder = errors.New("is a folder")
+	errLarge  = fmt.Errorf("is larger than %d bytes", maxFile)
+	errBinary = errors.New("is binary")
 )
 
 // text reads a file that may be shown, by its path in the workspace.
@@ -140,7 +111,7 @@ func (w *workspace) text(name string) (string, error) {
 	if w.secret(name) {
 		return "", errSecret
 	}
-	data, err := w.read(name, maxFile)
+	data, err := w.read(name)
 	switch {
 	case err != nil:
 		return "", err
@@ -152,47 +123,31 @@ func (w *workspace) text(name string) (string, error) {
 	return clean(string(data)), nil
 }
 
-// read reads a regular file of at most limit bytes. Links are refused at every
-// part of the path, also those that stay inside: one could give a secret
-// another name. The file is opened without blocking and compared with what was
-// looked at, so a pipe or link put in its place meanwhile is not read.
-func (w *workspace) read(name string, limit int64) ([]byte, error) {
-	var info fs.FileInfo
-	for end := 0; end < len(name); end++ {
-		next := strings.IndexByte(name[end:], '/')
-		if next < 0 {
-			next = len(name) - end
-		}
-		end += next
-		var err error
-		if info, err = w.root.Lstat(name[:end]); err != nil {
-			return nil, err
-		}
-		if info.Mode()&fs.ModeSymlink != 0 {
-			return nil, errLink
-		}
+// read reads a regular file. It refuses links in every component of the path, also
+// those that stay inside, because a link could give a secret file another name.
+func (w *workspace) read(name string) ([]byte, error) {
+	p, err := w.Resolve(name, false)
+	if err != nil {
+		return nil, err
 	}
+	defer p.Close()
 	switch {
-	case info == nil || !info.Mode().IsRegular():
-		return nil, errNoFile
-	case info.Size() > limit:
-		return nil, errLarge
+	case p.Path != name:
+		return nil, errLink
+	case p.Info != nil && p.Info.IsDir():
+		return nil, errFolder
 	}
-	f, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, info, err := w.OpenFile(p)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	now, err := f.Stat()
-	if err != nil {
-		return nil, err
+	if info.Size() > maxFile {
+		return nil, errLarge
 	}
-	if !now.Mode().IsRegular() || !os.SameFile(now, info) {
-		return nil, errSwapped
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = errLarge
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		return nil, errLarge
 	}
 	return data, err
 }

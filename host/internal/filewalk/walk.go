@@ -1,0 +1,202 @@
+package filewalk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Options select what a walk visits. The zero value visits all files of the root
+// that are not ignored.
+type Options struct {
+	// Start is the folder to walk, relative to the root. It is walked even if it is
+	// ignored. Default: the root.
+	Start string
+	// All visits ignored files and the folders of [IsToolFolder] as well.
+	All bool
+	// Skip reports whether to leave out a file or a folder with all that is in it.
+	// Default: nothing is left out.
+	Skip func(name string, folder bool) bool
+	// ByLevel visits all entries of a level before those below them, so that a
+	// limit cuts off what is deepest. Default: the order of the paths, a folder
+	// before its entries.
+	ByLevel bool
+	// MaxEntries limits the entries that are visited. Default: no limit.
+	MaxEntries int
+	// MaxDepth limits the levels of entries. Default: no limit.
+	MaxDepth int
+}
+
+// A Func is called for each entry, with its path relative to the root. Its error
+// ends the walk and is returned, with the exceptions of [fs.SkipAll], which ends
+// the walk, and for folders [fs.SkipDir], which does not enter the folder.
+type Func func(name string, entry fs.DirEntry) error
+
+// Walk visits the entries below a folder. Links are visited but not followed. A
+// folder that cannot be listed, other than the first one, counts as empty.
+// complete reports that no limit ended the walk early. Walk returns the context's
+// error once ctx has ended.
+func Walk(ctx context.Context, root *os.Root, opt Options, fn Func) (complete bool, err error) {
+	w := &walk{Options: opt, ctx: ctx, root: root, fsys: root.FS(), fn: fn, complete: true}
+	w.Start = cmp.Or(w.Start, ".")
+	err = w.list(folder{path: w.Start, depth: 1, scope: w.above(w.Start)})
+	for err == nil && len(w.queue) > 0 {
+		next := w.queue[0]
+		w.queue = w.queue[1:]
+		err = w.list(next)
+	}
+	if errors.Is(err, fs.SkipAll) {
+		err = nil
+	}
+	return w.complete, err
+}
+
+type walk struct {
+	Options
+	ctx      context.Context
+	root     *os.Root
+	fsys     fs.FS
+	fn       Func
+	visited  int
+	complete bool
+	queue    []folder // ByLevel: folders that are not listed yet
+}
+
+// A folder is listed after the entry has been visited.
+type folder struct {
+	path  string
+	depth int // of its entries
+	scope *scope
+}
+
+// list visits the entries of a folder.
+func (w *walk) list(dir folder) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(w.fsys, dir.path)
+	if err != nil && dir.path == w.Start {
+		return err
+	}
+	if !w.All && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ignoreFile }) {
+		dir.scope = w.scope(dir.path, dir.scope)
+	}
+	for _, entry := range entries {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.visit(dir, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visit visits an entry of a folder, and lists it if it is a folder.
+func (w *walk) visit(dir folder, entry fs.DirEntry) error {
+	name, isFolder := join(dir.path, entry.Name()), entry.IsDir()
+	if !w.All && (isFolder && IsToolFolder(entry.Name()) || dir.scope.ignores(name, entry.Name(), isFolder)) {
+		return nil
+	}
+	if w.Skip != nil && w.Skip(name, isFolder) {
+		return nil
+	}
+	if w.MaxEntries > 0 && w.visited == w.MaxEntries {
+		w.complete = false
+		return fs.SkipAll
+	}
+	w.visited++
+	err := w.fn(name, entry)
+	switch {
+	case !isFolder || err != nil:
+		if errors.Is(err, fs.SkipDir) {
+			return nil
+		}
+		return err
+	case w.MaxDepth > 0 && dir.depth == w.MaxDepth:
+		w.complete = false
+		return nil
+	}
+	below := folder{path: name, depth: dir.depth + 1, scope: dir.scope}
+	if w.ByLevel {
+		w.queue = append(w.queue, below)
+		return nil
+	}
+	return w.list(below)
+}
+
+// join is path.Join of clean paths.
+func join(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
+}
+
+const ignoreFile = ".gitignore"
+
+// above returns the rules of the folders above a folder.
+func (w *walk) above(dir string) *scope {
+	if w.All || dir == "." {
+		return nil
+	}
+	above := path.Dir(dir)
+	return w.scope(above, w.above(above))
+}
+
+// scope adds the rules of one folder, if it has any. What is not a regular file or
+// cannot be read is no .gitignore file.
+func (w *walk) scope(dir string, outer *scope) *scope {
+	name := join(dir, ignoreFile)
+	info, err := w.root.Lstat(name)
+	if err != nil {
+		return outer
+	}
+	data, err := ReadFile(w.root, name, info, maxIgnoreFile)
+	if err != nil {
+		return outer
+	}
+	s := &scope{dir: dir, outer: outer}
+	if outer != nil {
+		s.count = outer.count
+	}
+	s.rules = parseIgnore(string(data), maxRules-s.count)
+	s.count += len(s.rules)
+	return s
+}
+
+// toolFolders contain thousands of files that no user wrote.
+var toolFolders = []string{".git", ".hg", ".svn", "node_modules"}
+
+// IsToolFolder reports whether a walk leaves out folders of this name unless it
+// visits all.
+func IsToolFolder(name string) bool { return slices.Contains(toolFolders, name) }
+
+// Compare orders paths as a walk visits them: the entries of a folder follow it.
+func Compare(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		switch {
+		case a[i] == b[i]:
+		case a[i] == '/':
+			return -1
+		case b[i] == '/':
+			return 1
+		default:
+			return cmp.Compare(a[i], b[i])
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// Depth is the number of components of a path.
+func Depth(name string) int {
+	if name == "." {
+		return 0
+	}
+	return strings.Count(name, "/") + 1
+}
