@@ -6,8 +6,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 // secretFolders hold credentials of tools.
@@ -35,8 +37,8 @@ var sourceCode = []string{
 // SecretFiles decides which files models do not read because they hold secrets.
 // The zero value goes by the names that are customary.
 type SecretFiles struct {
-	// Readable are patterns of files that models read all the same, in the form of
-	// [path.Match]: of a name, or with a slash of a path relative to the workspace.
+	// Readable are patterns of files that models may read nevertheless, in the syntax of
+	// package glob: of a name, or with a slash of a path relative to the workspace.
 	// Default none.
 	Readable []string
 }
@@ -55,10 +57,10 @@ func (s SecretFiles) Match(name string) bool {
 			return true
 		}
 	}
-	if matchesAny(sharedNames, base) || slices.Contains(sourceCode, path.Ext(base)) {
+	if sharedSet().has(base) || slices.Contains(sourceCode, path.Ext(base)) {
 		return false
 	}
-	return matchesAny(secretNames, base)
+	return secretSet().has(base)
 }
 
 // MatchContent reports whether a file holds secrets by its name, or because a
@@ -79,8 +81,8 @@ func (s SecretFiles) readable(name string) bool {
 		if strings.Contains(pattern, "/") {
 			subject = strings.Join(parts, "/")
 		}
-		ok, _ := path.Match(strings.ToLower(pattern), subject) // a bad pattern allows nothing
-		return ok
+		p, err := glob.Parse(strings.ToLower(pattern))
+		return err == nil && p.Match(subject) // an invalid pattern allows nothing
 	})
 }
 
@@ -93,9 +95,35 @@ func (s SecretFiles) Refuse(name string) *abi.Error {
 	}
 }
 
-func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, _ := path.Match(p, name) // the patterns are constants, tested to be valid
-		return ok
-	})
+// A nameSet is a set of names and patterns of names.
+type nameSet struct {
+	names    map[string]bool
+	patterns []glob.Pattern
 }
+
+// newNameSet panics if a pattern is invalid.
+func newNameSet(patterns []string) nameSet {
+	set := nameSet{names: map[string]bool{}}
+	for _, text := range patterns {
+		p, err := glob.Parse(text)
+		if err != nil {
+			panic(err)
+		}
+		if name, ok := p.Literal(); ok {
+			set.names[name] = true
+		} else {
+			set.patterns = append(set.patterns, p)
+		}
+	}
+	return set
+}
+
+func (s nameSet) has(name string) bool {
+	return s.names[name] || slices.ContainsFunc(s.patterns, func(p glob.Pattern) bool { return p.Match(name) })
+}
+
+// The sets are built when a model first asks for a file.
+var (
+	secretSet = sync.OnceValue(func() nameSet { return newNameSet(secretNames) })
+	sharedSet = sync.OnceValue(func() nameSet { return newNameSet(sharedNames) })
+)

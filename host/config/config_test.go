@@ -90,7 +90,7 @@ func TestEveryProblemIsPlaced(t *testing.T) {
 		`:3:27: serve.drain: invalid duration "soon"`, `:3:44: serve.noAuth: want a boolean, got a string`,
 		`:4:29: logs.keep: -1 is negative`, `SENTINEL_RETENTION_SIZE: invalid size "much"`, `logs.level: "loud" is none of`,
 		`:5: retention.keepFailed: invalid number 0: want at least 1`, `:5: snapshots.keep: invalid number 0: want at least 1`,
-		`SENTINEL_MODELS_SECRET_FILES: models.secretFiles: "[a" is not a pattern`,
+		`SENTINEL_MODELS_SECRET_FILES: models.secretFiles: invalid pattern "[a"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no problem %q in\n%v", want, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -186,8 +186,8 @@ func (l *Loaded) check(origins map[string]string) []string {
 		say(key, "%q is none of %s", value, strings.Join(choices, ", "))
 	}
 	for _, pattern := range l.Models.SecretFiles {
-		if _, err := path.Match(pattern, ""); err != nil {
-			say("models.secretFiles", "%q is not a pattern of file names: %v", pattern, err)
+		if _, err := glob.Parse(pattern); err != nil {
+			say("models.secretFiles", "%v", err)
 		}
 	}
 	oneOf("logs.level", l.Logs.Level, "debug", "info", "warn", "error")

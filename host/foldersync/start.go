@@ -2,11 +2,11 @@ package foldersync
 
 import (
 	"fmt"
-	"path"
 	"path/filepath"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 // heads are the newest revisions in the store, read once for a whole start.
@@ -54,7 +54,7 @@ func (r *Syncer) place(origin string) (*root, string, bool) {
 		}
 		rel = filepath.ToSlash(rel)
 		for _, p := range root.patterns {
-			if ok, err := path.Match(p, rel); ok && err == nil {
+			if pattern, err := glob.Parse(p); err == nil && pattern.Match(rel) {
 				return root, rel, true
 			}
 		}

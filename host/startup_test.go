@@ -1,0 +1,83 @@
+package host_test
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// initBytes are the packages of this module that may allocate more than maxInitBytes
+// while they are initialized, with their limit in bytes and the reason.
+var initBytes = map[string]struct {
+	limit int
+	why   string
+}{
+	"sentinels":              {64 << 10, "the tables of the format, which most verbs use"},
+	"runtime/retry":          {16 << 10, "the texts of its patterns, which are put together from alternatives"},
+	"runtime/internal/cond":  {16 << 10, "sets of words of JavaScript"},
+	"runtime/internal/store": {12 << 10, "the table of CRC-32C, which the WebAssembly engine shares and makes if this package does not"},
+}
+
+// maxInitBytes limits the others. It has room for small maps and errors, and none for a
+// regular expression with a class of Unicode or a schema.
+const maxInitBytes = 8 << 10
+
+// maxInitTotal limits all packages together, in bytes, 1.7 MB of which are the
+// metaschemas of the schema library. It is less than what makes the garbage collector
+// start, 4 MB.
+const maxInitTotal = 3 << 20
+
+var initLine = regexp.MustCompile(`(?m)^init (\S+) @\S+ ms, \S+ ms clock, (\d+) bytes, \d+ allocs$`)
+
+// TestStartDoesLittle fails if the packages of this module compute tables before main,
+// which each verb of the program then waits for. It counts allocations, because they are
+// the same on a fast and a slow machine.
+func TestStartDoesLittle(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "sentinel")
+	if out, err := exec.Command("go", "build", "-o", program, module+"host/cmd/sentinel").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	cmd := exec.Command(program, "version")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	var trace bytes.Buffer
+	cmd.Stderr = &trace
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("sentinel version: %v\n%s", err, trace.Bytes())
+	}
+	total, own := 0, 0
+	for lines := bufio.NewScanner(&trace); lines.Scan(); {
+		m := initLine.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		bytes, err := strconv.Atoi(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += bytes
+		pkg, ok := strings.CutPrefix(m[1], module)
+		if !ok {
+			continue
+		}
+		own++
+		limit := maxInitBytes
+		if allowed, ok := initBytes[pkg]; ok {
+			limit = allowed.limit
+		}
+		if bytes > limit {
+			t.Errorf("package %s allocates %d bytes while it is initialized, the limit is %d: compute the value when it is first used, with sync.OnceValue or internal/lazyregexp", pkg, bytes, limit)
+		}
+	}
+	if own < 20 {
+		t.Fatalf("only %d packages of this module in the trace:\n%s", own, trace.Bytes())
+	}
+	if total > maxInitTotal {
+		t.Errorf("all packages together allocate %d bytes while they are initialized, the limit is %d", total, maxInitTotal)
+	}
+}
