@@ -79,7 +79,7 @@ func (m *Models) named(ref string) (chosen, error) {
 			Hint:    "set " + knows.needs + "; or replay a recorded run with --replay FILE",
 		}
 	}
-	// A name nobody knows can only be one that a server of one's own has
+	// An unknown name can only be a model of a configured server
 	// loaded. A hosted provider is not asked on a guess.
 	for _, p := range m.all {
 		if p.ready && p.server {

@@ -147,7 +147,7 @@ func TestOpenRefuses(t *testing.T) {
 		"tools":                    {Providers: []llm.Provider{{Name: "x", BaseURL: "http://x", Tools: "maybe"}}},
 		"neither spaces":           {Providers: []llm.Provider{{Name: "a/b", BaseURL: "http://x"}}},
 		"configured twice":         {Providers: []llm.Provider{{Name: "x", BaseURL: "http://x"}, {Name: "x", BaseURL: "http://x"}}},
-		"there is no provider":     {Default: "nobody/x"},
+		"unknown provider":         {Default: "unknown/x"},
 		"needs a name, and prices": {Models: []llm.Model{{Name: "x", Input: -1}}},
 	}
 	for words, config := range tests {

@@ -42,7 +42,7 @@ type Config struct {
 	// Stall is how long a server may stay silent, before and between events.
 	// Default 10 minutes; models that think may be silent for some.
 	Stall time.Duration
-	// Observe, if not nil, is told of every turn when it is over, with the
+	// Observe, if not nil, is called for every turn when it has ended, with the
 	// context the turn was made with. It must not block.
 	Observe func(context.Context, Report)
 }

@@ -126,7 +126,7 @@ func eventFault(who string, f *wire.Failure) error {
 	out := &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: the stream ended with an error: %s", who, f.Error())}
 	about := f.Type + " " + f.Code + " " + f.Message
 	// An error here may have come after half the answer; overload and faults of
-	// the server, the usual ones, are worth another try.
+	// the server, the usual ones, are worth another attempt.
 	switch {
 	case tooLong.MatchString(about):
 		out.Code, out.Permanent = abi.Limit, true

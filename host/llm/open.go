@@ -35,7 +35,7 @@ type Models struct {
 
 // Open checks a configuration and returns its Models. It makes no request: a
 // server that is down or a wrong key shows at the first turn. Nothing
-// configured is no error either, until a turn is asked for.
+// configured is an error only when a turn is requested.
 func Open(config Config) (*Models, error) {
 	env := config.Env
 	if env == nil {
@@ -81,7 +81,7 @@ func Open(config Config) (*Models, error) {
 	for _, ref := range append(slices.Clone(config.Auto), config.Default) {
 		name, _, slash := strings.Cut(ref, "/")
 		if slash && m.provider(name) == nil && !m.inTable(ref) {
-			return nil, fmt.Errorf("model %q: there is no provider %q, only %s", ref, name, strings.Join(m.names(), ", "))
+			return nil, fmt.Errorf("model %q: unknown provider %q: want one of %s", ref, name, strings.Join(m.names(), ", "))
 		}
 	}
 	return m, nil
@@ -90,7 +90,7 @@ func Open(config Config) (*Models, error) {
 // secretHeader matches the names of headers whose values are secrets.
 var secretHeader = lazyregexp.New(`(?i)auth|key|token|secret|cookie|password`)
 
-// Close lets go of idle connections. Turns may still be made; they open new
+// Close closes idle connections. Turns may still be made; they open new
 // ones. Closing twice is allowed.
 func (m *Models) Close() error {
 	if m.own != nil {

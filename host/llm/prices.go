@@ -85,7 +85,7 @@ func (row Model) cost(u wire.Usage) float64 {
 // Token limits of a request that names none.
 const (
 	defaultMaxTokens = 8192  // of a model the table does not have
-	knownMaxTokens   = 16384 // thinking counts, so a model that thinks needs room
+	knownMaxTokens   = 16384 // thinking counts, so a model that thinks needs more
 )
 
 // maxTokens is the bound sent with every turn, so that a quote holds.

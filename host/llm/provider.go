@@ -31,7 +31,7 @@ type client interface {
 type provider struct {
 	Provider
 	official bool   // the maker's own service
-	server   bool   // somebody's server: comes before the hosted services for "auto"
+	server   bool   // a server of the user: preferred to hosted services by "auto"
 	near     bool   // by its address on this machine or network
 	ready    bool   // has a key or needs none
 	needs    string // the variables that would make it ready

@@ -83,7 +83,7 @@ func (m *Models) textCalls(out *sentinels.Reply, a wire.Answer, n names, turn se
 }
 
 // misfits says how a reply does not fit the turn's schema. That is a result and
-// no error: the turn is paid for, and whoever asked may ask the model again in
+// not an error: the turn is paid for, and the caller may ask the model again in
 // the same conversation.
 func (m *Models) misfits(turn sentinels.Turn, out sentinels.Reply) []string {
 	problem := ""

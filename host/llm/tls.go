@@ -16,7 +16,7 @@ import (
 
 // tlsFault names an error of the connection's encryption, nil for every other
 // one. Such an error is permanent: neither a certificate nor an address changes
-// because a step tries again, and each try would hide the cause behind the next.
+// because a step retries, and each attempt would hide the cause of the one before.
 func tlsFault(c chosen, who string, err error) error {
 	problem, hint := describeTLS(err)
 	if problem == "" {

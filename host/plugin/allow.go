@@ -68,7 +68,7 @@ func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allo
 	if err != nil {
 		return allowOut{}, err
 	}
-	// What is wrong with its file no grant can mend, and an entry for it would be
+	// A grant cannot repair an invalid file, and an entry for it would be
 	// good for the next file of that name.
 	if v.info.State == plugin.Refused && v.info.Next == nil {
 		return allowOut{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("plugin %q cannot be loaded, whatever it is allowed: %s", v.info.Name, v.info.Problem)}
@@ -81,7 +81,7 @@ func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allo
 	far := f.far(g)
 	pin := in.Pin || len(far) > 0 && !in.Follow
 	out := allowOut{Digest: v.digest, Permissions: v.permissions, Grant: &g, Pin: pin, Far: far, Notes: notes}
-	if in.Dry { // what a person is shown before they say yes
+	if in.Dry { // what the user sees before they confirm
 		out.Plugin = f.listed(v.info)
 		return out, nil
 	}
@@ -95,7 +95,7 @@ func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allo
 }
 
 // settled has the engine ask again, and returns what has become of the plugin.
-// Its error means that the word is in the file and not yet in effect: a server
+// Its error means that the decision is in the file and not yet in effect: a server
 // that follows the file tries again, and so does the next start.
 func (f family) settled(ctx context.Context, e grant.Entry) (allowOut, error) {
 	if err := f.opt.Regrant(ctx); err != nil {
@@ -111,7 +111,7 @@ func (f family) settled(ctx context.Context, e grant.Entry) (allowOut, error) {
 	return out, nil
 }
 
-// grant makes the grant that the parameters say, of what the version asks for.
+// grant returns the grant of the parameters, out of what the version asks for.
 func (f family) grant(v version, in allowIn) (g plugin.Grant, notes []string, err error) {
 	if g.Allow, err = chosen(v.permissions, in.Only, in.Deny); err != nil {
 		return g, nil, err

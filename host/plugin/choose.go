@@ -13,8 +13,8 @@ import (
 // chosen returns the part of the permissions that is allowed: all, without the uses in
 // deny, and of the uses in only no more than the names there.
 func chosen(permissions []plugin.Permission, only []use, deny []string) ([]plugin.Permission, error) {
-	// A word that the plugin does not ask for is refused rather than passed over:
-	// whoever typed it believes that it does something.
+	// A permission that the plugin does not ask for is an error and not ignored:
+	// the user who typed it expects an effect.
 	all := plugin.Grant{Allow: permissions}
 	for _, name := range deny {
 		if _, asked := all.Names(abi.Use(name)); !asked {
@@ -43,7 +43,7 @@ func chosen(permissions []plugin.Permission, only []use, deny []string) ([]plugi
 		names := slices.Clone(a.Names)
 		if left := narrow[a.Use]; len(left) > 0 {
 			// A plugin may ask for one use in several permissions, each with its reason; the
-			// names that are left of all of them are said once.
+			// the remaining names of all of them are reported once.
 			if slices.ContainsFunc(allow, func(b plugin.Permission) bool { return b.Use == a.Use }) {
 				continue // listed with the permission before
 			}

@@ -14,7 +14,7 @@ type Plugins interface {
 	Plugins() []plugin.Info
 }
 
-// Grants is where the operator's word on plugins is kept. [*grant.Store] is one.
+// Grants stores the operator's decisions about plugins. [*grant.Store] is one.
 type Grants interface {
 	Entry(name string) (grant.Entry, grant.Seal, error)
 	Set(ctx context.Context, e grant.Entry) error
@@ -23,13 +23,13 @@ type Grants interface {
 
 var _ Grants = (*grant.Store)(nil)
 
-// Options say what the commands work on.
+// Options configure the commands.
 type Options struct {
 	Plugins Plugins // required
 	Grants  Grants  // required
 	// Regrant has the engine ask again what plugins may do. Required.
 	Regrant func(ctx context.Context) error
-	// Lookup finds a command, to tell those that reach far. Default: none is known.
+	// Lookup finds a command, to recognize those that reach far. Default: none is known.
 	Lookup func(name string) (command.Command, bool)
 	// CheckPermission returns why a name of a use could never be compared with a request, such
 	// as a host that is none. Default: every name is taken.

@@ -123,7 +123,7 @@ func TestAllowParts(t *testing.T) {
 		"reuse":                    {params: `{"name":"wide","reuse":true}`, refuse: "stateless"},
 		"two answers":              {params: `{"name":"wide","pin":true,"follow":true}`, refuse: "two answers"},
 		"another digest":           {params: `{"name":"wide","digest":"abd"}`, refuse: "no version"},
-		"nobody":                   {params: `{"name":"wild"}`, refuse: "no plugin"},
+		"unknown":                  {params: `{"name":"wild"}`, refuse: "no plugin"},
 	} {
 		asked := e.asked
 		got, err := allow(t, r, command.ByUser, c.params)
@@ -193,7 +193,7 @@ func TestWhichVersion(t *testing.T) {
 			t.Errorf("%s: %v, want %s", params, err, code)
 		}
 	}
-	// A plugin whose file is away can be denied, one that nobody ever saw cannot.
+	// A plugin whose file is away can be denied, one that was never seen cannot.
 	deny := func(name string) error {
 		_, err := r.Call(t.Context(), &command.Call{Command: "plugin/deny", Params: json.RawMessage(`{"name":"` + name + `"}`), By: command.ByUser, Attempt: 1})
 		return err
@@ -208,6 +208,6 @@ func TestWhichVersion(t *testing.T) {
 		t.Errorf("the entry is %+v", e)
 	}
 	if err := deny("never"); abi.CodeOf(err) != abi.NotFound {
-		t.Errorf("one that nobody saw: %v", err)
+		t.Errorf("one that was never seen: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ type denyIn struct {
 	By   string `json:"by,omitempty" jsonschema:"who decides; default user"`
 }
 
-// deny says no to all versions of a plugin. What its steps under way ask of the
+// deny denies all versions of a plugin. What its active steps request from the
 // host from now on is denied.
 func (f family) deny(ctx context.Context, call *command.Call, in denyIn) (allowOut, error) {
 	if err := onlyPeople("plugin/deny", call.By == command.ByUser); err != nil {
@@ -23,7 +23,7 @@ func (f family) deny(ctx context.Context, call *command.Call, in denyIn) (allowO
 	e := grant.Entry{Name: in.Name, By: by(in.By), Denied: true}
 	switch {
 	case abi.CodeOf(err) == abi.NotFound:
-		// Its file may be away for now; what it was allowed must not wait for it.
+		// Its file may be missing for now, which must not delay the decision.
 		before, seal, failed := f.opt.Grants.Entry(in.Name)
 		if failed != nil || seal == grant.None {
 			return allowOut{}, err

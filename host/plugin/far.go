@@ -12,7 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// far says what of a grant reaches so far that other bytes should not have it
+// far lists what of a grant reaches so far that a changed module should not have it
 // without being looked at, each in a few words. Models are not in it: they cost,
 // but a run has its budget. Neither are named hosts, to which a plugin can carry
 // only what its definition hands it.

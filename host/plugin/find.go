@@ -58,7 +58,7 @@ func (f family) find(name, digest string) (version, error) {
 		return version{}, &abi.Error{Code: abi.Conflict, Field: "digest", Message: fmt.Sprintf("no version of plugin %q that is there has the digest %.64q", name, digest),
 			Hint: "its file has changed: sentinel plugin list"}
 	}
-	e := &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("there is no plugin %.64q", name), Hint: "sentinel plugin list shows those there are"}
+	e := &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("no plugin %.64q", name), Hint: "sentinel plugin list shows them"}
 	if near := sentinels.Suggest(name, names); len(near) > 0 {
 		e.Hint = fmt.Sprintf("did you mean %q?", near[0])
 	}

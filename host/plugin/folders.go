@@ -12,12 +12,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// folders returns by the plugin's words the folders meant. A word without one
+// folders returns the folders for the names that the plugin uses. A name without one
 // stays without: its calls are denied.
 func (f family) folders(g *plugin.Grant, given map[string]plugin.Folder) (out map[string]plugin.Folder, notes []string, err error) {
 	names, _ := g.Names(abi.UseFolder)
-	// "data" and "data:rw" are one word; that it is asked for twice is no mistake.
-	write := map[string]bool{} // by word
+	// "data" and "data:rw" are one name; asking for it twice is valid.
+	write := map[string]bool{} // by name
 	for _, name := range names {
 		word, rw := strings.CutSuffix(name, ":rw")
 		write[word] = write[word] || rw
@@ -51,7 +51,7 @@ func (f family) folders(g *plugin.Grant, given map[string]plugin.Folder) (out ma
 	return out, notes, nil
 }
 
-// asksFolders is the hint for a word that the plugin does not have.
+// asksFolders is the hint for a name that the plugin does not ask for.
 func asksFolders(words map[string]bool) string {
 	if len(words) == 0 {
 		return "it asks for no folder"

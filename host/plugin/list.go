@@ -15,13 +15,13 @@ type listOut struct {
 	Plugins []Listed `json:"plugins"`
 }
 
-// A Listed is a plugin with what the operator has said of it.
+// A Listed is a plugin with the operator's decision about it.
 type Listed struct {
 	plugin.Info
-	Approval *Approval `json:"approval,omitempty"` // nil if nothing was said
+	Approval *Approval `json:"approval,omitempty"` // nil without a decision
 }
 
-// An Approval is the operator's word on a plugin, as far as it is not its grant.
+// An Approval is the operator's decision about a plugin, without the grant itself.
 type Approval struct {
 	Digest  string         `json:"digest,omitempty"`
 	By      string         `json:"by,omitempty"`
@@ -40,7 +40,7 @@ func (f family) list(context.Context, *command.Call, listIn) (listOut, error) {
 	return out, nil
 }
 
-// listed adds what was said of a plugin. What cannot be read is not said here: it
+// listed adds the decision about a plugin. An error of reading is not reported here: it
 // is the reason why the plugin waits.
 func (f family) listed(p plugin.Info) Listed {
 	l := Listed{Info: p}

@@ -12,14 +12,14 @@ import (
 // handed a pipe, can hold the pipes longer.
 const drainTime = 2 * time.Second
 
-// ending says what it took to end a process tree.
+// ending describes how a process tree was ended.
 type ending struct {
 	killed int   // processes besides the command
 	left   []int // pids of processes that could not be killed
 	lost   bool  // the supervisor was killed, so that more may be left
 }
 
-// starting says how a process is started.
+// starting describes how a process is started.
 type starting struct {
 	pool   *supervisors
 	file   string // there while the tree may have processes; see supervise.Spec

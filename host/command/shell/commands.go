@@ -44,7 +44,7 @@ type executeIn struct {
 
 type executeOut struct {
 	ExecutionID string `json:"executionId"`
-	Running     bool   `json:"running" jsonschema:"it goes on: watch it"`
+	Running     bool   `json:"running" jsonschema:"it still runs: watch it"`
 	Success     *bool  `json:"success,omitempty" jsonschema:"once ended: exit code 0"`
 	ExitCode    *int   `json:"exitCode,omitempty"`
 	Signal      string `json:"signal,omitempty" jsonschema:"what ended it, if a signal did"`
@@ -152,7 +152,7 @@ func (m *Manager) runToEnd(ctx context.Context, j job) (*execution, Record, erro
 	return nil, Record{}, fail
 }
 
-// Run carries out argv in a folder of the call's workspace and returns its exit
+// Run executes argv in a folder of the call's workspace and returns its exit
 // code and output, the beginning and the end if it is long. It ends with ctx.
 func (m *Manager) Run(ctx context.Context, call *command.Call, dir string, argv []string) (exitCode int, output string, err error) {
 	e, r, err := m.runToEnd(ctx, job{call: call, argv: argv, dir: dir, variant: dir + "\x00" + strings.Join(argv, "\x00")})

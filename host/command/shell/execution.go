@@ -32,7 +32,7 @@ type execution struct {
 	child   *child        // nil unless it lives
 }
 
-// reason says why an execution is ended from outside.
+// reason is why an execution is ended from outside.
 type reason int
 
 const (

@@ -151,7 +151,7 @@ type killOut struct {
 	Status      Status `json:"status"`
 }
 
-// kill ends an execution and returns when its tree is gone.
+// kill ends an execution and returns when its process tree has ended.
 func (m *Manager) kill(ctx context.Context, call *command.Call, in idIn) (killOut, error) {
 	e, err := m.owned(ctx, call, in.ExecutionID)
 	if err != nil {

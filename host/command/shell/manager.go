@@ -48,7 +48,7 @@ type Options struct {
 	// except through a Manager: such a child would be taken for an orphan. Default
 	// false.
 	Subreaper bool
-	// Logger hears of what is not an answer to anybody: default none.
+	// Logger receives faults that are part of no result. Default none.
 	Logger *slog.Logger
 }
 
@@ -115,7 +115,7 @@ func setDefault[T comparable](p *T, value T) {
 	}
 }
 
-// Close ends every live execution and returns when all are gone. Calling it
+// Close ends every live execution and returns when all have ended. Calling it
 // again does nothing more.
 func (m *Manager) Close() error {
 	m.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/shell/supervise"
 )
 
-// limits says in words what this system cannot do; empty here.
+// limits describes what this system cannot do; empty here.
 const limits = ""
 
 // proc is one line of the process table.
@@ -53,7 +53,7 @@ func processTable() []proc {
 	return list
 }
 
-// startTime tells a process from a later one with the same pid.
+// startTime distinguishes a process from a later one with the same pid.
 func startTime(pid int) uint64 {
 	p, _ := supervise.ProcessOf(pid)
 	return p.Start
@@ -141,7 +141,7 @@ func endTree(pick func(table []proc) []proc) (killed int) {
 			// Looked at again just before: a pid is not reused within so short
 			// a time unless the system is out of pids.
 			if now, ok := supervise.ProcessOf(p.PID); ok && now.Start == p.Start {
-				_ = syscall.Kill(p.PID, syscall.SIGKILL) // gone already is what we want
+				_ = syscall.Kill(p.PID, syscall.SIGKILL) // it may have ended
 			}
 		}
 		if quiet++; alive {
@@ -159,7 +159,7 @@ func endTree(pick func(table []proc) []proc) (killed int) {
 }
 
 // endLeftover ends what an earlier host left of an execution. Its supervisor does so
-// when the host is gone, and is given the time for that: the file is there until
+// when the host has ended, and is given the time for that: the file is there until
 // then. sure says that the supervisor was done; if not, it was killed, and what left
 // the session and the environment of the execution cannot be found.
 //
@@ -197,7 +197,7 @@ func endLeftover(r Record, file string) (killed int, sure bool) {
 // orphans do where this program is process 1 or a subreaper.
 func reap(pid int) {
 	var status syscall.WaitStatus
-	_, _ = syscall.Wait4(pid, &status, syscall.WNOHANG, nil) // not our child: somebody else's task
+	_, _ = syscall.Wait4(pid, &status, syscall.WNOHANG, nil) // not a child of this process
 }
 
 // memoryOf returns the resident bytes of all processes below the roots.

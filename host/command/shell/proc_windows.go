@@ -18,7 +18,7 @@ func sessionAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-func terminate(p *os.Process) { _ = p.Kill() } // there is no gentle way
+func terminate(p *os.Process) { _ = p.Kill() } // there is no signal that asks a process to end
 
 func killGroup(p *os.Process) { _ = p.Kill() }
 

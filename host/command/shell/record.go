@@ -25,7 +25,7 @@ const (
 	Lost    State = "lost" // the host stopped while it ran; its exit is not known
 )
 
-// A Record is what is remembered of one execution. It holds no environment:
+// A Record describes one execution after a restart of the host. It holds no environment:
 // secrets travel there.
 type Record struct {
 	ID        string          `json:"id"`

@@ -24,7 +24,7 @@ type Leftover struct {
 }
 
 // Recover finds the executions that an earlier host process left running, and marks
-// them as lost. Their supervisors end them when the host is gone; Recover waits for
+// them as lost. Their supervisors end them when the host has ended; Recover waits for
 // that, for 10 s at most each, and ends what still lives. A process is ended only if
 // boot, pid and start time agree, or if its environment has the cookie, so that a
 // reused pid is never killed. Call it once, before the first start; later calls
@@ -57,7 +57,7 @@ func (m *Manager) Recover(ctx context.Context) ([]Leftover, error) {
 		e.lose(ctx)
 		if l.Unsure {
 			_ = os.Remove(m.treeFile(r.ID)) // it was reported now
-			m.log.Warn("leftover execution: processes may be left that cannot be told from others", "execution", r.ID, "run", r.Run, "command", commandLine(r.Argv), "ended", l.Killed)
+			m.log.Warn("leftover execution: processes may be left that cannot be distinguished from others", "execution", r.ID, "run", r.Run, "command", commandLine(r.Argv), "ended", l.Killed)
 		} else {
 			m.log.Info("leftover execution has ended", "execution", r.ID, "run", r.Run, "processes", l.Killed)
 		}
@@ -67,13 +67,13 @@ func (m *Manager) Recover(ctx context.Context) ([]Leftover, error) {
 	return found, problem
 }
 
-// recoverOnce recovers if nobody has yet.
+// recoverOnce recovers once.
 func (m *Manager) recoverOnce(ctx context.Context) error {
 	_, err := m.Recover(ctx)
 	return err
 }
 
-// lose marks an execution whose end nobody saw.
+// lose marks an execution whose end was not observed.
 func (e *execution) lose(ctx context.Context) {
 	e.write('h', []string{"[the host stopped while this ran: output may be missing, the exit code is not known]"}, 0)
 	e.mu.Lock()

@@ -42,7 +42,7 @@ type compiledRule struct {
 	emit    bool
 }
 
-// verdict is what a ruleset says of one line.
+// verdict is the decision of a ruleset about one line.
 type verdict struct {
 	class   string
 	matched bool // by a rule, or there are none

@@ -423,7 +423,7 @@ func floodLine(n, width int) string {
 	return text + strings.Repeat("x", width-len(text))
 }
 
-// TestSlowReaderDoesNotBlockTheProgram: output nobody watches is drained.
+// TestSlowReaderDoesNotBlockTheProgram: output without a reader is drained.
 func TestOutputIsDrainedWithoutAReader(t *testing.T) {
 	b := newBench(t, shell.Options{MaxOutput: 64 << 10})
 	o := b.do("code/shell/execute", params{"command": "head -c 5000000 /dev/zero | tr '\\0' 'a'; echo; echo end"})

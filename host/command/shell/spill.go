@@ -20,7 +20,7 @@ import (
 // stored is one line of output as the spill file has it.
 type stored struct {
 	number int   // from 0, over all streams
-	stream byte  // 'o' stdout, 'e' stderr, 'h' a word of the host
+	stream byte  // 'o' stdout, 'e' stderr, 'h' a message of the host
 	ms     int64 // Unix time
 	text   string
 }
@@ -47,7 +47,7 @@ type part struct {
 	index []mark // each 128th line
 }
 
-// mark says where a line begins.
+// mark is the position of a line.
 type mark struct {
 	number int
 	offset int64

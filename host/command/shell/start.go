@@ -27,7 +27,7 @@ type job struct {
 	stdin   string
 	timeout time.Duration // 0 is none
 	rules   []Rule
-	variant string // tells several programs of one call apart
+	variant string // distinguishes several programs of one call
 }
 
 // start starts the program of j. A call whose key was used before starts under
@@ -197,7 +197,7 @@ func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job) (*child, er
 		c.readers, writers = append(c.readers, r), append(writers, w)
 	}
 	cmd.Stdout, cmd.Stderr = writers[0], writers[1]
-	// The lock is held over the start so that nobody sees a live execution
+	// The lock is held during the start so that no caller sees a live execution
 	// without its child.
 	e.mu.Lock()
 	proc, err := startProcess(cmd, starting{&e.m.supervisors, e.m.treeFile(e.id), e.rec.Cookie, e.m.opt.Subreaper})
@@ -226,7 +226,7 @@ func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job) (*child, er
 	return c, nil
 }
 
-// finish records the end of c and tells everybody.
+// finish records the end of c and wakes all that wait for it.
 func (e *execution) finish(c *child) {
 	e.mu.Lock()
 	code, signal := c.proc.exit()
@@ -295,12 +295,12 @@ func folder(workspace, dir string) (string, error) {
 		return "", &abi.Error{Code: abi.Denied, Field: "cwd", Permanent: true, Message: fmt.Sprintf("execute: folder %q: outside the workspace", dir)}
 	}
 	if info, err := os.Stat(full); err != nil || !info.IsDir() {
-		return "", &abi.Error{Code: abi.NotFound, Field: "cwd", Permanent: true, Message: fmt.Sprintf("execute: folder %q: is no folder", dir)}
+		return "", &abi.Error{Code: abi.NotFound, Field: "cwd", Permanent: true, Message: fmt.Sprintf("execute: %q is not a folder", dir)}
 	}
 	return full, nil
 }
 
-// notStarted marks the error of a start that failed for want of open files:
+// notStarted marks the error of a start that failed because there were too many open files:
 // nothing has run, so the engine may call again. See command.Registry.Call.
 func notStarted(err error) error {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
@@ -329,7 +329,7 @@ func startError(program string, err error) error {
 	return e
 }
 
-// randomID is for calls without a key, which nobody repeats, and for cookies.
+// randomID is for calls without a key, which are not repeated, and for cookies.
 func randomID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, see crypto/rand

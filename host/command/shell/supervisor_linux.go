@@ -155,12 +155,12 @@ func (s *supervisor) tend() {
 	var info unix.Siginfo
 	// The exit is left to Wait; a stop is taken, or it would be seen again.
 	for waitFor(unix.P_PID, s.pid(), &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT) == nil && info.Code == codeStopped {
-		_ = syscall.Kill(s.pid(), syscall.SIGCONT) // gone is as good
+		_ = syscall.Kill(s.pid(), syscall.SIGCONT) // it may have ended
 		if waitFor(unix.P_PID, s.pid(), &info, unix.WSTOPPED|unix.WNOHANG) != nil {
 			break
 		}
 	}
-	_ = s.cmd.Wait() // it has nothing to say
+	_ = s.cmd.Wait() // its exit status is not used
 	running.Delete(s.pid())
 	close(s.gone)
 }
@@ -206,7 +206,7 @@ func (s *supervisor) start(spec supervise.Spec, files []*os.File) (pid int, star
 			Message: fmt.Sprintf("execute %q: its supervisor was killed at the start: the program may have run, and processes may be left", spec.Args[0]),
 		}
 	case kind == supervise.ReportFailed && len(numbers) == 1:
-		s.fresh = true // there is no command
+		s.fresh = true // without a command
 		return 0, 0, startError(spec.Args[0], &fs.PathError{Op: "start", Path: spec.Path, Err: syscall.Errno(numbers[0])})
 	case kind != supervise.ReportStarted || len(numbers) != 2:
 		return 0, 0, supervisorError(fmt.Errorf("report %q: not known", kind))

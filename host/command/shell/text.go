@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine bounds one line, in bytes; a longer one goes on as the next line.
+// maxLine bounds one line, in bytes; the rest of a longer one is the next line.
 const maxLine = 32 << 10
 
 // splitter cuts the bytes of one stream into lines.

@@ -454,15 +454,15 @@ func TestTreesEndForAnotherUser(t *testing.T) {
 	if out, err := exec.Command("cp", os.Args[0], program).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	const nobody = 65534
+	const otherUser = 65534
 	for _, path := range []string{dir, program} {
-		if err := errors.Join(os.Chmod(path, 0o755), os.Chown(path, nobody, nobody)); err != nil {
+		if err := errors.Join(os.Chmod(path, 0o755), os.Chown(path, otherUser, otherUser)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cmd := exec.Command(program, "-test.run", "^(TestTree|TestPipe|TestSupervisor|TestOrphans|TestRecover)", "-test.v")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
 	out, err := cmd.CombinedOutput()
 	if err != nil || strings.Count(string(out), "--- PASS") < 8 {
 		t.Errorf("%v\n%s", err, out)
@@ -518,7 +518,7 @@ func kept(t *testing.T, dir, text string) bool {
 	return false
 }
 
-// TestRecoverLeavesStrangersAlone: the pid of a record belongs to somebody else.
+// TestRecoverLeavesStrangersAlone: the pid of a record belongs to another process.
 func TestRecoverLeavesStrangersAlone(t *testing.T) {
 	dir := t.TempDir()
 	stranger := exec.Command("sleep", "600")

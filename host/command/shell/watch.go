@@ -163,7 +163,7 @@ func (e *execution) look(at int) (lines []stored, rules ruleset, v view, changed
 	return lines, e.rules, view{e.rec, e.out.next}, e.changed, err
 }
 
-// deliver moves the cursor of the run's watches past what is handed out.
+// deliver moves the cursor of the run's watches past the lines that are returned.
 func (e *execution) deliver(ctx context.Context, from, to int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -179,7 +179,7 @@ func (e *execution) deliver(ctx context.Context, from, to int) error {
 const answerSize = 200 << 10
 
 // restKept is how many lines without a match are kept for an answer that would
-// otherwise say nothing of what went wrong.
+// otherwise not describe the failure.
 const restKept = 40
 
 // collector gathers the lines of an answer: page by page, all until it is
@@ -239,7 +239,7 @@ func (c *collector) add(l stored, v verdict) bool {
 // lineSize is what a line takes in an answer: once by itself, once in text.
 func lineSize(l Line) int { return 140 + 2*jsonSize(l.Text) }
 
-// answer puts the collected lines in order and says what is known of the end.
+// answer puts the collected lines in order and adds how the program ended.
 func (c *collector) answer(id string, at int, finished bool, r Record, rules bool) WatchAnswer {
 	a := WatchAnswer{ExecutionID: id, Cursor: at, Finished: finished, Dropped: c.dropped + c.cut}
 	if finished {

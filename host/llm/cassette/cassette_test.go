@@ -186,7 +186,7 @@ func TestRecordingSideBySide(t *testing.T) {
 		t.Errorf("%d turns recorded", n)
 	}
 	if _, err := r.Turn(t.Context(), ask("late"), nil); err == nil {
-		t.Error("a turn after Close is no error")
+		t.Error("a turn after Close has no error")
 	}
 }
 

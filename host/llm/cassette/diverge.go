@@ -50,7 +50,7 @@ func (p *Player) Divergences() []Divergence {
 	return slices.Clone(p.divergences)
 }
 
-// Unused returns the numbers of the recorded turns that nobody asked for.
+// Unused returns the numbers of the recorded turns that were not requested.
 func (p *Player) Unused() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,7 +7,7 @@
 // Every other line is one turn in the order in which they ended: its number n,
 // its key, the request, and the reply or the error, with how long it took. A
 // line is written whole and synced before the turn returns, so a process that
-// is killed loses at most a turn nobody has seen. A last line without an end is
+// is killed loses at most a turn that no caller has received. A last line without an end is
 // ignored on reading, and said so; recording on cuts it off.
 //
 // Requests and replies go through the Redactor. The workspace's absolute path

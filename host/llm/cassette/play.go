@@ -219,7 +219,7 @@ func firstMessage(t sentinels.Turn) string {
 	return steady(milliseconds.ReplaceAllString(t.Messages[0].Content, "${1}0"))
 }
 
-// exhausted is permanent: another try would find the cassette as empty.
+// exhausted is permanent: another attempt would find the cassette empty too.
 func (p *Player) exhausted(request sentinels.Turn) error {
 	return &abi.Error{
 		Code: abi.NotFound, Permanent: true,

@@ -31,7 +31,7 @@ type RecordOptions struct {
 	Workspace string           // the run's absolute workspace. Default none
 	Redact    *redact.Redactor // takes secrets out. Default none
 	Append    bool             // go on with a cassette that is there, as a resumed run does. Default false
-	Overwrite bool             // start a cassette that is there anew. Default false
+	Overwrite bool             // replace an existing cassette. Default false
 	Clock     func() time.Time // Default time.Now
 }
 

@@ -26,7 +26,7 @@ type Call struct {
 }
 
 // Parse returns the calls in text and the text without them, trimmed. offered
-// are the names of the tools the model was told of; without any, nothing is
+// are the names of the tools the model received; without any, nothing is
 // parsed.
 func Parse(text string, offered []string) (calls []Call, rest string) {
 	if len(offered) == 0 || len(text) > maxText {

@@ -102,7 +102,7 @@ func (b *bench) reused(ctx context.Context, p *plugintest.Plugin) (float64, erro
 	return b.steps(ctx, p, "step, reused instance", "after `sentinel plugin allow NAME --reuse`")
 }
 
-// steps carries the step out n times, after a few that warm up caches, and
+// steps executes the step n times, after a few that warm up caches, and
 // returns the median.
 func (b *bench) steps(ctx context.Context, p *plugintest.Plugin, what, note string) (float64, error) {
 	in, err := b.input(p)

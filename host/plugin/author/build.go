@@ -13,9 +13,9 @@ import (
 
 // Build makes the module of a project and describes it; only one that a host
 // would take is put in the place of out, each in one step, so that a host which
-// watches the file never sees a broken one. What the tools say goes to say.
+// watches the file never sees a broken one. The output of the tools is passed to say.
 //
-// The error of tools that refuse the source has code plugin; they have said why.
+// The error of tools that refuse the source has code plugin; their output has the reason.
 func Build(ctx context.Context, p toolchain.Project, say io.Writer, out ...string) (Report, error) {
 	module, err := Compile(ctx, p, say)
 	if err != nil {

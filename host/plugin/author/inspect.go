@@ -17,10 +17,10 @@ import (
 // A Function is one import or export of a module.
 type Function struct {
 	Name string `json:"name"` // imports: "extism:host/user sentinel_http"
-	Type string `json:"type"` // "(i64) -> i64", or the kind if it is no function
+	Type string `json:"type"` // "(i64) -> i64", or the kind of anything else
 }
 
-// A Report is all there is to say of a module. Of a broken one it has what could
+// A Report describes a module. For an invalid one it has what could
 // be read until then, and the reason.
 type Report struct {
 	File      string          `json:"file,omitempty"`
@@ -30,16 +30,16 @@ type Report struct {
 	Uses      []string        `json:"uses,omitempty"` // host functions that it imports
 	Imports   []Function      `json:"imports,omitempty"`
 	Exports   []Function      `json:"exports,omitempty"`
-	Signature string          `json:"signature,omitempty"` // in words; "" where nobody looked
+	Signature string          `json:"signature,omitempty"` // in words; "" if it was not checked
 	// CompileMs is how long scan, compile and describe took without a cache.
 	CompileMs   float64    `json:"compileMs,omitempty"`
 	MemoryBytes int64      `json:"memoryBytes,omitempty"` // of an instance before its first step
 	Problem     *abi.Error `json:"problem,omitempty"`
 }
 
-// Options say how a module is looked into. The zero value works.
+// Options configure the inspection of a module. The zero value works.
 type Options struct {
-	// Signature says in words who signed the module of a file. Default: nobody
+	// Signature describes who signed the module of a file. Default: it is not
 	// is asked.
 	Signature func(file string, module []byte) string
 }

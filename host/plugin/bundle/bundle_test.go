@@ -132,7 +132,7 @@ func TestFile(t *testing.T) {
 		t.Error("installing it again has changed the lock")
 	}
 
-	write(t, folder.Path("count.wasm"), count(t, "6")) // somebody's hand
+	write(t, folder.Path("count.wasm"), count(t, "6")) // a change by hand
 	states, err := bundle.Look(folder)
 	if err != nil || len(states) != 1 || states[0].State != bundle.Changed {
 		t.Errorf("tampered: %+v, %v", states, err)
@@ -159,7 +159,7 @@ func TestWhatIsNoPlugin(t *testing.T) {
 		words  string
 	}{
 		"nothing":    {filepath.Join(dir, "none.wasm"), abi.NotFound, "no file"},
-		"folder":     {dir, abi.BadFields, "is no file"},
+		"folder":     {dir, abi.BadFields, "is not a regular file"},
 		"text":       {at("text.wasm", []byte("hello")), abi.BadFields, "neither a WebAssembly module nor"},
 		"empty":      {at("empty.wasm", nil), abi.BadFields, "neither a WebAssembly module nor"},
 		"compressed": {at("x.tgz", []byte("\x1f\x8b whatever")), abi.BadFields, "compressed"},
@@ -243,7 +243,7 @@ func TestNames(t *testing.T) {
 	refused(t, "elsewhere", install(slack, bundle.InstallOptions{Name: "other.wasm"}), abi.Conflict, `installed as "slack.wasm"`)
 	refused(t, "another's", install(mail, bundle.InstallOptions{Name: "slack.wasm"}), abi.Conflict, `that of plugin "slack"`)
 	for _, bad := range []string{"../x.wasm", "x", ".x.wasm", "/tmp/x.wasm"} {
-		refused(t, bad, install(mail, bundle.InstallOptions{Name: bad}), abi.BadFields, "no name")
+		refused(t, bad, install(mail, bundle.InstallOptions{Name: bad}), abi.BadFields, "invalid file name")
 	}
 	if e, err := bundle.Uninstall(t.Context(), folder, "slack"); err != nil || e.Name != "slack" {
 		t.Errorf("uninstall: %+v, %v", e, err)
@@ -255,7 +255,7 @@ func TestNames(t *testing.T) {
 	refused(t, "again", err, abi.NotFound)
 }
 
-// TestLockByHand: files that were dropped are locked as they are, and let go.
+// TestLockByHand: files that were dropped are locked as they are, and unlocked.
 func TestLockByHand(t *testing.T) {
 	folder := lock.Folder{Dir: t.TempDir()}
 	write(t, folder.Path("count.wasm"), count(t, "1"))

@@ -15,8 +15,8 @@ import (
 // describeTime bounds the check of a module: a compile and its describe.
 const describeTime = 2 * time.Minute
 
-// Describe loads a module as a host would and returns what it says of itself. The
-// module is nobody's yet, so it is held to the rules of strangers.
+// Describe loads a module as a host would and returns its manifest. The
+// module is not trusted, so the limits of untrusted modules apply.
 func Describe(ctx context.Context, module []byte) (guest.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTime)
 	defer cancel()
@@ -33,14 +33,14 @@ func Describe(ctx context.Context, module []byte) (guest.Manifest, error) {
 	return m.Manifest(), nil
 }
 
-// agrees holds what a package says of a plugin to what the plugin says: people
+// agrees compares the description in a package with the manifest of the plugin: people
 // decide by the former, and the latter is what counts.
 func (p *Plugin) agrees(config []byte) error {
 	own, err := json.Marshal(p.Manifest)
 	if err != nil {
 		return fmt.Errorf("open plugin: %w", err)
 	}
-	// Compared in one spelling: spaces and order of keys say nothing.
+	// Compared in one spelling: spaces and the order of keys do not matter.
 	var said guest.Manifest
 	var again []byte
 	if strictjson.DecodeOpen(config, &said, strictjson.Limits{}) == nil {

@@ -21,7 +21,7 @@ import (
 // A parcel is what a source had, nothing of it believed yet.
 type parcel struct {
 	module, signature []byte
-	config            []byte // what the package says of the plugin, nil without one
+	config            []byte // description in the package, nil without one
 	source, file      string
 	artifact          *oci.Artifact // the package as it was, nil without one
 }
@@ -47,7 +47,7 @@ func pull(ctx context.Context, source string, opt Options) (parcel, error) {
 	if err != nil {
 		return parcel{}, err
 	}
-	// With its digest, so that the lock says what the tag meant at that time.
+	// With its digest, so that the lock has what the tag meant at that time.
 	if !strings.Contains(ref, "@") {
 		ref += "@" + a.Digest()
 	}
@@ -112,7 +112,7 @@ func SignatureBeside(file string) ([]byte, error) {
 	return text, err
 }
 
-// unpack tells a module from a package and takes the latter apart.
+// unpack distinguishes a module from a package and unpacks the latter.
 func unpack(source string, content []byte) (parcel, error) {
 	switch {
 	case oci.IsTar(content):
@@ -143,7 +143,7 @@ func readBounded(name string, most int64) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, abi.New(abi.NotFound, fmt.Sprintf("no file %q", name))
 	case errors.Is(err, regularfile.ErrKind):
-		return nil, abi.New(abi.BadFields, fmt.Sprintf("%q is no file: want a regular file", name))
+		return nil, abi.New(abi.BadFields, fmt.Sprintf("%q is not a regular file", name))
 	case errors.Is(err, regularfile.ErrSize):
 		return nil, abi.New(abi.Limit, fmt.Sprintf("%q has more than %d bytes", name, most))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// InstallOptions say how a plugin is kept. The zero value works.
+// InstallOptions configure the installation of a plugin. The zero value works.
 type InstallOptions struct {
 	// Name is what the file is called. Default: the plugin's own name.
 	Name string
@@ -37,7 +37,7 @@ type Change struct {
 // What an install did.
 const (
 	Installed = "installed"
-	Updated   = "updated"   // another version, or a file that was not what the lock said
+	Updated   = "updated"   // another version, or a file that differed from the lock
 	Unchanged = "unchanged" // it was there
 )
 
@@ -51,9 +51,9 @@ func (p *Plugin) Install(ctx context.Context, folder lock.Folder, opt InstallOpt
 		opt.Now = time.Now
 	}
 	if !lock.ValidName(opt.Name) {
-		return Change{}, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("install plugin: %q is no name for its file", opt.Name), Hint: "letters, digits, . _ - and .wasm at the end"}
+		return Change{}, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("install plugin: invalid file name %q", opt.Name), Hint: "letters, digits, . _ - and .wasm at the end"}
 	}
-	// All that follows is decided on what is there while nobody else writes.
+	// The decisions below need a folder that no other process changes.
 	held, err := folder.Hold(ctx)
 	if err != nil {
 		return Change{}, fmt.Errorf("install plugin %q: %w", p.Manifest.Name, err)
@@ -87,7 +87,7 @@ func (p *Plugin) Install(ctx context.Context, folder lock.Folder, opt InstallOpt
 
 // mayTake reports whether the plugin may have a name in the folder: not that of
 // another plugin, not a second one beside its own, since a host would refuse both
-// step types, and not that of a file that somebody put there. there is the digest
+// step types, and not that of a file that was copied there. there is the digest
 // of what has the name, "" if nothing has.
 func (p *Plugin) mayTake(held *lock.Held, opt InstallOptions, there string) error {
 	for file, e := range held.File.Plugins {
@@ -109,7 +109,7 @@ func (p *Plugin) mayTake(held *lock.Held, opt InstallOptions, there string) erro
 
 // more is what now asks for beyond what before did. It compares names as they are
 // written: that a pattern covers another is the grant's to decide, and showing a
-// name too much is no harm.
+// superfluous name is harmless.
 func more(before, now []lock.Permission) []lock.Permission {
 	var list []lock.Permission
 	for _, a := range now {

@@ -25,7 +25,7 @@ type Status struct {
 // The states of files.
 const (
 	Locked   = "locked"
-	Changed  = "changed" // the lock says something else: it is not loaded
+	Changed  = "changed" // it differs from the lock: it is not loaded
 	Missing  = "missing" // in the lock alone
 	ByHand   = "unlocked"
 	Unusable = "unusable" // no host would load it
@@ -90,7 +90,7 @@ func Lock(ctx context.Context, folder lock.Folder, name string, opt Options) ([]
 	if name != "" {
 		all = slices.DeleteFunc(all, func(s Status) bool { return s.File != name })
 		if len(all) == 0 {
-			return nil, abi.New(abi.NotFound, fmt.Sprintf("lock plugin: there is no file %q in %q", name, folder.Dir))
+			return nil, abi.New(abi.NotFound, fmt.Sprintf("lock plugin: no file %q in %q", name, folder.Dir))
 		}
 	}
 	for i := range all {
@@ -117,7 +117,7 @@ func Lock(ctx context.Context, folder lock.Folder, name string, opt Options) ([]
 	return all, nil
 }
 
-// lockable reads a file of the folder and what it says of itself. Its signature is
+// lockable reads a file of the folder and its manifest. Its signature is
 // noted if it is beside it and good.
 func lockable(ctx context.Context, folder lock.Folder, name string, opt Options) (*Plugin, error) {
 	code, err := folder.Module(name)
@@ -138,7 +138,7 @@ func lockable(ctx context.Context, folder lock.Folder, name string, opt Options)
 }
 
 // Unlock takes a file out of the lock: from then on it counts as dropped by hand.
-// It returns what the lock said.
+// It returns the entries of the lock before.
 func Unlock(ctx context.Context, folder lock.Folder, name string) (lock.Entry, error) {
 	return withEntry(ctx, folder, name, "unlock", func(h *lock.Held, file string) error { return h.Set(file, nil) })
 }

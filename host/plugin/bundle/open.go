@@ -15,18 +15,18 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Options say how plugins are fetched and checked. The zero value works.
+// Options configure how plugins are fetched and checked. The zero value works.
 type Options struct {
 	// Keys are the public keys whose signatures count. If there are any, a plugin
 	// without a signature is refused, unless AllowUnsigned. Default none: anything
-	// is taken, and a signature that cannot be checked says nothing.
+	// is taken, and a signature that cannot be checked is ignored.
 	Keys          []sign.PublicKey
 	AllowUnsigned bool
 	// Digest is what the module must have, in any form that [lock.ParseDigest]
 	// reads. Default: any.
 	Digest string
-	// Registry says how registries are asked, and in Registry.Wire how addresses
-	// are. Default: as nobody, by https.
+	// Registry configures requests to registries, and Registry.Wire those to addresses
+	// of files. Default: anonymous, by https.
 	Registry oci.RegistryOptions
 	// Describe runs a module's describe. Default: [Describe].
 	Describe func(ctx context.Context, module []byte) (guest.Manifest, error)
@@ -42,7 +42,7 @@ type Plugin struct {
 	Source    string // where it is from, without credentials; absolute for a file
 	File      string // what its file was called there, "" where it has no such name
 	Signature []byte // nil for none
-	// Signer is who signed it; nil if nobody did, or nobody who is trusted and no
+	// Signer is who signed it; nil if it is not signed, or not by a trusted key and no
 	// key is.
 	Signer *sign.Signer
 
@@ -78,7 +78,7 @@ func Open(ctx context.Context, source string, opt Options) (*Plugin, error) {
 	// the plugin's own listened to.
 	if want != "" && want != p.Digest {
 		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("open plugin %q: it is %s, not %s", got.source, p.Digest, want),
-			Hint: "what is there now is not what you were told of; ask where the digest is from"}
+			Hint: "the file there differs from the one that the digest is of; ask its source"}
 	}
 	if err := p.verify(opt); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (p *Plugin) verify(opt Options) error {
 		return nil
 	}
 	if len(opt.Keys) == 0 {
-		return nil // nobody to ask
+		return nil // no registry to ask
 	}
 	signer, err := sign.Verify(p.shown(), p.Module, p.Signature, opt.Keys)
 	if err != nil {
@@ -169,7 +169,7 @@ func (p *Plugin) entry(at time.Time) lock.Entry {
 	return e
 }
 
-// isAddress reports whether a source is no file.
+// isAddress reports whether a source is an address and not a file.
 func isAddress(source string) bool {
 	scheme, _, ok := strings.Cut(source, "://")
 	return ok && scheme != "" && !strings.ContainsAny(scheme, `/\`)

@@ -18,7 +18,7 @@ const (
 	annotationSummary  = "org.opencontainers.image.description"
 )
 
-// About is what the maker of a package says of it. All of it may be empty.
+// About is the description that the author of a package gives. All fields are optional.
 type About struct {
 	Licenses string // an SPDX expression
 	Source   string // where the source is, an address

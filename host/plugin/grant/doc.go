@@ -4,7 +4,7 @@
 // An entry is bound to the bytes of one plugin, by their digest, and sealed: a
 // keyed hash over the entry and the folder it is in, with a key in the user's own
 // configuration folder. So what a repository brings along grants nothing on the
-// machine of whoever clones it, and neither does an edit by hand.
+// machine of a user who clones it, and neither does an edit by hand.
 //
 //	g := grant.New(grant.Options{File: ".sentinel/plugins/grants.json", Key: key})
 //	err := g.Set(ctx, grant.Entry{Name: "slack", Digest: digest, Grant: allowed})

@@ -14,7 +14,7 @@ const format = 1
 // were parked with them.
 const keepEarlier = 16
 
-// An Entry is the operator's word on one plugin.
+// An Entry is the operator's decision about one plugin.
 type Entry struct {
 	Name    string    `json:"-"` // of the plugin; the entry's key
 	Digest  string    `json:"digest"`
@@ -22,7 +22,7 @@ type Entry struct {
 	File    string    `json:"file,omitempty"` // in the folder of plugins
 	By      string    `json:"by,omitempty"`   // who decided
 	At      time.Time `json:"at"`             // and when
-	// Denied says no, whatever the plugin asks for.
+	// Denied denies the plugin everything.
 	Denied bool `json:"denied,omitempty"`
 	// Pin holds the grant to these very bytes. Without it a changed file of the
 	// same name that asks for no more keeps the grant.
@@ -33,7 +33,7 @@ type Entry struct {
 	Seal    string       `json:"seal,omitempty"`
 }
 
-// Carried says that a changed file took the grant over.
+// Carried is set if the grant was carried over to a changed file.
 type Carried struct {
 	From string    `json:"from"` // digest that was allowed by a person
 	At   time.Time `json:"at"`

@@ -80,7 +80,7 @@ func (s *Store) read() (document, error) {
 	return d, nil
 }
 
-// unreadable is the error of a file that says nothing that counts: whoever asks
+// unreadable is the error of a file without a valid entry: a plugin that asks
 // for anything is denied.
 func (s *Store) unreadable(cause error) error {
 	return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("read grants %q: %v", s.opt.File, cause),

@@ -58,7 +58,7 @@ func badKey(path, why, hint string) error {
 // that make one at the same time both get the one that is there afterwards.
 func makeKey(path string) ([]byte, error) {
 	if path == "" {
-		return nil, &abi.Error{Code: abi.Unavailable, Message: "write grants: there is no folder for the key that seals them",
+		return nil, &abi.Error{Code: abi.Unavailable, Message: "write grants: no folder for the key that seals them",
 			Hint: "set HOME or XDG_CONFIG_HOME; a container with an image of yours can count unsealed grants: SENTINEL_PLUGINS_TRUST_GRANTS=true"}
 	}
 	if key, err := readKey(path); key != nil || err != nil {

@@ -30,7 +30,7 @@ func TestLockIsHeeded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	if err := s.Set(ctx, grant.Entry{Name: "b"}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a folder that somebody has: %v", err)
+		t.Errorf("a folder that is locked: %v", err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.Set(t.Context(), grant.Entry{Name: "b"}) }()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// othersMay cannot be told from modes here; the folder's own rights have to do.
+// othersMay cannot be derived from modes here; the access list of the folder protects it.
 func othersMay(fs.FileInfo) bool { return false }
 
 // staleLock is how old a lock file is whose process ended without removing it.
@@ -29,7 +29,7 @@ func lock(ctx context.Context, dir string) (unlock func(), err error) {
 			return nil, err
 		}
 		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > staleLock {
-			_ = os.Remove(path) // or somebody else has
+			_ = os.Remove(path) // or another process has
 			continue
 		}
 		select {

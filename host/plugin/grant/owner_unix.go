@@ -36,7 +36,7 @@ func lock(ctx context.Context, dir string) (unlock func(), err error) {
 			return nil, errors.Join(err, d.Close())
 		}
 		select {
-		case <-time.After(5 * time.Millisecond): // nobody has it for longer than a write takes
+		case <-time.After(5 * time.Millisecond): // it is locked only for the time of a write
 		case <-ctx.Done():
 			return nil, errors.Join(context.Cause(ctx), d.Close())
 		}

@@ -8,18 +8,18 @@ import (
 	"fmt"
 )
 
-// Seal says what an entry's seal is worth.
+// Seal is the result of checking an entry's seal.
 type Seal string
 
 // The worths of a seal.
 const (
-	None Seal = ""       // there is no entry
+	None Seal = ""       // without an entry
 	Good Seal = "sealed" // this user made the entry, in this folder
-	Bad  Seal = "broken" // somebody else did, or it was edited
+	Bad  Seal = "broken" // by another key, or edited afterwards
 )
 
-// seal is the keyed hash over everything that an entry says, the plugin it says
-// it of and the folder it says it in. Each part has its length in front, so that
+// seal is the keyed hash over all fields of an entry, the plugin that it is
+// for and the folder that it is in. Each part is preceded by its length, so that
 // none can pass for a piece of another.
 func (e Entry) seal(key []byte, place string) string {
 	e.Seal = ""

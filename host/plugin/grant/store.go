@@ -33,7 +33,7 @@ type Options struct {
 	Trust *trust.Policy
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger is told of grants that changed files took over. Default discards.
+	// Logger receives grants that were carried over to changed files. Default discards.
 	Logger *slog.Logger
 }
 
@@ -42,7 +42,7 @@ type Options struct {
 // # Concurrency
 //
 // Safe for concurrent use, by several processes too: who changes the file has a
-// lock on its folder, reads it anew, and puts another one in its place. Readers
+// lock on its folder, reads it again, and replaces it. Readers
 // see the file before or after.
 type Store struct {
 	opt Options
@@ -65,7 +65,7 @@ func New(opt Options) *Store {
 // File returns the path of the file.
 func (s *Store) File() string { return s.opt.File }
 
-// Grant says what a version of a plugin may do, see [plugin.Grants]. A changed
+// Grant returns what a version of a plugin may do, see [plugin.Grants]. A changed
 // file of a plugin that was allowed keeps the grant if it asks for no more and
 // the operator did not hold the grant to the bytes; that is noted in the file.
 func (s *Store) Grant(ctx context.Context, p plugin.Info) (plugin.Grant, error) {
@@ -78,7 +78,7 @@ func (s *Store) Grant(ctx context.Context, p plugin.Info) (plugin.Grant, error) 
 		return plugin.Grant{}, err
 	case seal != None && e.Denied:
 		e := denied("plugin %q was denied%s", p.Name, byWhom(e))
-		e.Permanent = true // somebody has decided; nobody need be told again
+		e.Permanent = true // a decision exists and need not be requested again
 		return plugin.Grant{}, e
 	case seal == Good || seal == Bad && s.opt.TrustUnsealed:
 	case len(p.Permissions) == 0:
@@ -126,7 +126,7 @@ func byWhom(e Entry) string {
 	return who
 }
 
-// uses names what is asked for, in a line.
+// uses lists the permissions on one line.
 func uses(permissions []plugin.Permission) string {
 	var list []string
 	for _, a := range permissions {
@@ -142,7 +142,7 @@ func uses(permissions []plugin.Permission) string {
 	return strings.Join(list, ", ")
 }
 
-// carry lets a changed file keep the grant. Where that cannot be noted, such as
+// carry carries the grant over to a changed file. Where that cannot be noted, such as
 // on a disk that is read-only, it holds for this process.
 func (s *Store) carry(ctx context.Context, p plugin.Info, e Entry) (plugin.Grant, error) {
 	next := e
@@ -152,7 +152,7 @@ func (s *Store) carry(ctx context.Context, p plugin.Info, e Entry) (plugin.Grant
 		next.Carried.From = e.Carried.From
 	}
 	s.opt.Logger.Info("plugin has changed, asks for no more, and keeps its grant", "plugin", p.Name, "file", p.Source, "digest", p.Digest, "allowed", next.Carried.From)
-	if e.Seal != "" { // one that only TrustUnsealed counts is somebody else's to write
+	if e.Seal != "" { // an entry that only TrustUnsealed accepts is not rewritten
 		err := s.change(ctx, func(d *document, key []byte) error {
 			if now, ok := d.Plugins[p.Name]; !ok || now.Seal != e.Seal {
 				return errOvertaken
@@ -161,7 +161,7 @@ func (s *Store) carry(ctx context.Context, p plugin.Info, e Entry) (plugin.Grant
 			return nil
 		})
 		switch {
-		case errors.Is(err, errOvertaken): // somebody decided in between
+		case errors.Is(err, errOvertaken): // a decision was made in between
 			return s.Grant(ctx, p)
 		case err != nil:
 			s.opt.Logger.Warn("grant that was carried over cannot be noted", "plugin", p.Name, "error", err)
@@ -204,8 +204,8 @@ func (s *Store) Names() ([]string, error) {
 	return names, nil
 }
 
-// Set puts the operator's word on a plugin into the file, in place of what was
-// said before, seals it, and returns when it is on the disk. At is now if it is
+// Set writes the operator's decision about a plugin to the file, in place of the one
+// before, seals it, and returns when it is durable. At is now if it is
 // zero.
 func (s *Store) Set(ctx context.Context, e Entry) error {
 	if e.At.IsZero() {
@@ -215,7 +215,7 @@ func (s *Store) Set(ctx context.Context, e Entry) error {
 	return s.change(ctx, func(d *document, key []byte) error {
 		before, there := d.Plugins[e.Name]
 		if !there || !before.sealedWith(key, s.place()) {
-			before = Entry{} // what somebody else allowed does not go on
+			before = Entry{} // what another user allowed does not continue
 		}
 		if !there && len(d.Plugins) >= maxEntries {
 			return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("write grants: there are %d entries already", maxEntries), Hint: "delete entries of plugins that are gone from " + s.opt.File}

@@ -48,7 +48,7 @@ func allow(t testing.TB, s *grant.Store, p plugin.Info, change ...func(*grant.En
 	}
 }
 
-// judge returns what a version is told: "" for allowed, else the reason.
+// judge returns the decision about a version: "" for allowed, else the reason.
 func judge(t testing.TB, s *grant.Store, p plugin.Info) string {
 	t.Helper()
 	_, err := s.Grant(context.Background(), p)
@@ -105,7 +105,7 @@ func TestVersions(t *testing.T) {
 	wants(t, "allowed again, an older file that asks for as much", judge(t, s, aPlugin("1", "a.com")), "")
 }
 
-// TestForeign shows that a file which somebody else made, or edited, grants
+// TestForeign shows that a file that another user created, or edited, grants
 // nothing, however it came there.
 func TestForeign(t *testing.T) {
 	s, opt := open(t)

@@ -2,5 +2,5 @@ package grant
 
 import "errors"
 
-// errOvertaken says that the entry is another one by now.
+// errOvertaken is the error of an entry that has changed in between.
 var errOvertaken = errors.New("the entry has changed")

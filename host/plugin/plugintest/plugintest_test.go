@@ -87,7 +87,7 @@ func TestRun(t *testing.T) {
 	if len(out.Calls) != 2 || out.Calls[0].Function != abi.FuncHTTP || !out.Calls[1].Faked || out.MemoryBytes == 0 {
 		t.Errorf("%+v", out)
 	}
-	// A call that nobody wrote an answer for is denied, and the guest sees it.
+	// A call without a scripted answer is denied, and the guest sees it.
 	out, err = sdktest.Execute(t.Context(), p, in, sdktest.Answers(nil))
 	if err != nil || out.Error == nil || out.Error.Code != abi.Denied || !strings.HasPrefix(out.Error.Message, "post: ") || out.Calls[0].Faked {
 		t.Errorf("%v %+v", err, out)

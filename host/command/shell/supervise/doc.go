@@ -1,7 +1,7 @@
 // Package supervise is the process that owns the process tree of a shell execution.
 //
 // A program can leave its process group and session, clear its environment and
-// outlive its parent, and then nothing that can be read from outside says who
+// outlive its parent, and then nothing that can be read from outside shows who
 // started it. It cannot choose who adopts it: on Linux the nearest ancestor that is
 // a child subreaper. So each execution has such an ancestor, a supervisor, which is
 // this very program started once more. It starts the command, adopts whatever the
@@ -10,7 +10,7 @@
 // execution.
 //
 // The supervisor ends the tree when the command has ended, when the host orders it,
-// and when the host is gone, which it sees by the end of their connection.
+// and when the host has ended, which it sees by the end of their connection.
 //
 // # How it starts
 //
@@ -20,7 +20,7 @@
 // to start; this one imports little, so it comes early. And an embedder's main need
 // not know of it.
 //
-// # What it cannot hold
+// # Limits
 //
 // A command with the same user may kill its supervisor. The command then gets
 // SIGKILL too; what else it has started goes to the host, if that is a subreaper or

@@ -12,7 +12,7 @@ type message struct {
 	files []uintptr // with OrderStart: standard input, output and error
 }
 
-// receive reads messages until the host is gone or sends what no host sends.
+// receive reads messages until the host has ended or sends an invalid message.
 func receive(messages chan<- message) {
 	defer close(messages)
 	for {
@@ -84,7 +84,7 @@ func readFull(b []byte) error {
 	return nil
 }
 
-// report writes one line to the host. If the host is gone, the line is lost.
+// report writes one line to the host. If the host has ended, the line is lost.
 func report(kind byte, numbers ...int) {
 	line := []byte{kind}
 	for _, n := range numbers {

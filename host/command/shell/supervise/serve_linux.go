@@ -66,7 +66,7 @@ func (s *supervisor) run(m message) (left []int) {
 		return nil
 	}
 	if left = s.follow(); len(left) == 0 {
-		_ = os.Remove(m.spec.File) // before the report: the host may be gone, or go now
+		_ = os.Remove(m.spec.File) // before the report: the host may have ended
 	}
 	report(ReportEnded, append([]int{s.killed}, left...)...)
 	return left
@@ -108,7 +108,7 @@ func (s *supervisor) follow() (left []int) {
 			}
 		case m, ok := <-s.messages:
 			switch {
-			case !ok || m.kind == OrderKill: // the host is gone, or wants it
+			case !ok || m.kind == OrderKill: // the host has ended, or requested it
 				return s.endAll()
 			case m.kind == OrderTerminate: // not reaped, so the group is still its own
 				_ = syscall.Kill(-s.pid, syscall.SIGTERM) // ended already: nothing to ask
@@ -162,7 +162,7 @@ func (s *supervisor) endAll() (left []int) {
 			_ = syscall.Kill(-s.pid, syscall.SIGKILL)
 		}
 		for _, pid := range live {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // gone is as good; what is not permitted is left
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended; a process without permission is left
 		}
 		if s.killed = len(seen); seen[s.pid] {
 			s.killed--
@@ -186,7 +186,7 @@ func stopTree(pid int, seen map[int]bool, live []int) []int {
 	for _, child := range childrenOf(pid) {
 		if p, ok := ProcessOf(child); ok && !p.Gone() {
 			if p.State != 'T' {
-				_ = syscall.Kill(child, syscall.SIGSTOP) // gone is as good
+				_ = syscall.Kill(child, syscall.SIGSTOP) // it may have ended
 			}
 			seen[child] = true
 			live = append(live, child)

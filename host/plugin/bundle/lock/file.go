@@ -45,7 +45,7 @@ type Entry struct {
 	Digest  string `json:"digest,omitempty"` // see [Digest]; "" only while the first version is being written
 	Size    int64  `json:"size,omitempty"`   // bytes
 	Source  string `json:"source,omitempty"` // path, URL or reference that it came from, without credentials
-	Signer  string `json:"signer,omitempty"` // id of the key that signed it; "" for nobody
+	Signer  string `json:"signer,omitempty"` // id of the key that signed it; "" for none
 	// Signature is the signature as it came, so that it can be checked again.
 	Signature   string       `json:"signature,omitempty"`
 	Steps       []string     `json:"steps,omitempty"` // step types
@@ -80,13 +80,13 @@ func ParseDigest(s string) (string, error) {
 		s = "sha256:" + s
 	}
 	if !digestForm.MatchString(s) {
-		return "", fmt.Errorf("read digest %q: it is no sha256: and 64 hexadecimal digits", s)
+		return "", fmt.Errorf("read digest %q: want sha256: and 64 hexadecimal digits", s)
 	}
 	return s, nil
 }
 
 // ValidName reports whether a module may be kept under a name: one that is a file
-// name everywhere, hidden nowhere, and seen by whoever watches the folder.
+// name everywhere, hidden nowhere, and visible to watchers of the folder.
 func ValidName(name string) bool { return nameForm.MatchString(name) }
 
 // Decode reads a lock. It is strict: what another program understands differently
@@ -110,7 +110,7 @@ func Decode(src []byte) (File, error) {
 	}
 	for name, e := range f.Plugins {
 		if !ValidName(name) {
-			return File{}, fmt.Errorf("%q is no name of a plugin's file", name)
+			return File{}, fmt.Errorf("invalid name of a plugin file %q", name)
 		}
 		if err := e.check(true); err != nil {
 			return File{}, fmt.Errorf("entry %q: %w", name, err)
@@ -127,9 +127,9 @@ func (e Entry) check(outer bool) error {
 	}
 	switch {
 	case !digestForm.MatchString(e.Digest):
-		return fmt.Errorf("digest %q is no sha256: and 64 hexadecimal digits", e.Digest)
+		return fmt.Errorf("invalid digest %q: want sha256: and 64 hexadecimal digits", e.Digest)
 	case !plainForm.MatchString(e.Name):
-		return fmt.Errorf("name %q is no plugin's", e.Name)
+		return fmt.Errorf("invalid plugin name %q", e.Name)
 	case e.Size < 1 || e.Size > MaxModule:
 		return fmt.Errorf("size %d is that of no module", e.Size)
 	case e.Next != nil && !outer:

@@ -31,7 +31,7 @@ func (f Folder) Read() (File, error) {
 	}
 	if err != nil {
 		return File{}, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("read lock %q: %v", f.Path(FileName), err),
-			Hint: "take the file from your repository again, or remove it and write it anew with: sentinel plugin lock"}
+			Hint: "take the file from your repository again, or remove it and create it with: sentinel plugin lock"}
 	}
 	if file.Plugins == nil {
 		file.Plugins = map[string]Entry{}

@@ -15,15 +15,15 @@ import (
 // A Held is a folder that no other process writes. Release it.
 type Held struct {
 	Folder
-	File File // what the lock says, kept as it is written
+	File File // the lock, kept as it is written
 	dir  *os.File
 	step func(done string) error // tests stop here; nil elsewhere
 }
 
-// errBusy says that another process holds the folder.
+// errBusy is the error of a folder that another process has locked.
 var errBusy = errors.New("busy")
 
-// Patience is how long Hold waits for another process, which installs and is done.
+// Timeout is how long Hold waits for another process, which installs one plugin.
 const patience = 15 * time.Second
 
 // Hold makes the folder, waits until no other process writes it, and settles what
@@ -110,7 +110,7 @@ func (h *Held) settle() error {
 	return h.write()
 }
 
-// write makes the lock say what File says.
+// write writes File to the lock.
 func (h *Held) write() error {
 	h.File.Format = format
 	text, err := h.File.encode()
@@ -123,11 +123,11 @@ func (h *Held) write() error {
 	return nil
 }
 
-// Put writes a module and what the lock says of it. A crash leaves the old
+// Put writes a module and its entry in the lock. A crash leaves the old
 // version or the new one, and never a module that its lock refuses.
 func (h *Held) Put(name string, module []byte, e Entry) error {
 	if !ValidName(name) {
-		return abi.New(abi.BadFields, fmt.Sprintf("write plugin %q: that is no name for a plugin's file", name))
+		return abi.New(abi.BadFields, fmt.Sprintf("write plugin: invalid file name %q", name))
 	}
 	// Digest and size are computed here, so that an entry cannot be of other bytes
 	// than those that are written.
@@ -151,7 +151,7 @@ func (h *Held) Put(name string, module []byte, e Entry) error {
 	return h.write()
 }
 
-// Set changes what the lock says of a module that is there already; nil takes it
+// Set changes the entry of a module that exists already; nil removes it
 // out of the lock.
 func (h *Held) Set(name string, e *Entry) error {
 	if e == nil {
@@ -163,10 +163,10 @@ func (h *Held) Set(name string, e *Entry) error {
 }
 
 // Remove deletes a module and its entry: the module first, since an entry without
-// one harms nobody.
+// one is harmless.
 func (h *Held) Remove(name string) error {
 	if !ValidName(name) {
-		return abi.New(abi.BadFields, fmt.Sprintf("remove plugin %q: that is no name of a plugin's file", name))
+		return abi.New(abi.BadFields, fmt.Sprintf("remove plugin: invalid file name %q", name))
 	}
 	if err := os.Remove(h.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove plugin: %w", err)
@@ -177,7 +177,7 @@ func (h *Held) Remove(name string) error {
 	return h.Set(name, nil)
 }
 
-// at is told after each step that a crash could end at.
+// at is called after each step at which a crash could happen.
 func (h *Held) at(done string) error {
 	if h.step == nil {
 		return nil

@@ -41,7 +41,7 @@ type Artifact struct {
 	Module    []byte
 	Config    []byte // the plugin's manifest, JSON
 	Signature []byte // nil for none
-	// Annotations say who made it and the like, by the keys of the image format.
+	// Annotations have the author and the like, by the keys of the image format.
 	Annotations map[string]string
 
 	manifest []byte // as it is stored; its digest is the artifact's
@@ -157,18 +157,18 @@ func readManifest(text []byte) (spec.Manifest, error) {
 	case m.Config.MediaType != ConfigType:
 		return m, wrong("its config is of type %q, not %q", m.Config.MediaType, ConfigType)
 	case len(m.Layers) == 0 || m.Layers[0].MediaType != ModuleType:
-		return m, wrong("its first layer is no %q", ModuleType)
+		return m, wrong("its first layer is not a %q", ModuleType)
 	case len(m.Layers) > 2, len(m.Layers) == 2 && m.Layers[1].MediaType != SignatureType:
 		return m, wrong("behind the module there is more than a signature")
 	case len(m.Annotations) > maxAnnotations:
 		return m, abi.New(abi.Limit, fmt.Sprintf("read manifest: %d annotations, at most %d are allowed", len(m.Annotations), maxAnnotations))
 	}
-	// Sizes are those that the manifest claims; whoever fetches holds the content to
+	// Sizes are those that the manifest claims; the fetching code compares the content with
 	// them, so a bound on the claim is one on what is read.
 	bounds := []int64{maxConfig, maxModule, maxSignature}
 	for i, d := range append([]spec.Descriptor{m.Config}, m.Layers...) {
 		if d.Digest.Validate() != nil || d.Digest.Algorithm() != digest.SHA256 {
-			return m, wrong("%q is no sha256 digest", d.Digest)
+			return m, wrong("%q is not a sha256 digest", d.Digest)
 		}
 		if d.Size < 1 || d.Size > bounds[i] {
 			return m, abi.New(abi.Limit, fmt.Sprintf("read manifest: the %s has %d bytes, 1 to %d are allowed", d.MediaType, d.Size, bounds[i]))
@@ -177,7 +177,7 @@ func readManifest(text []byte) (spec.Manifest, error) {
 	return m, nil
 }
 
-// kindOf is what a foreign manifest says it is: older ones say so by the type of
+// kindOf is the kind of a foreign manifest: older ones have it as the type of
 // their config alone.
 func kindOf(m spec.Manifest) string {
 	if m.ArtifactType != "" {
@@ -186,7 +186,7 @@ func kindOf(m spec.Manifest) string {
 	return m.Config.MediaType
 }
 
-// wrong is an error about a manifest that another try cannot mend.
+// wrong is a permanent error about a manifest.
 func wrong(format string, args ...any) error {
 	return &abi.Error{Code: abi.BadFields, Permanent: true, Message: "read manifest: " + fmt.Sprintf(format, args...)}
 }

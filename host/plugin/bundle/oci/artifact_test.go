@@ -61,7 +61,7 @@ func TestTar(t *testing.T) {
 func TestGolden(t *testing.T) {
 	const want = "sha256:ab90304a34e1d44fb48bc5760e586f03b0c84f5ae697c1abe1121397d6b56835"
 	if got := pack(t, []byte("a signature")).Digest(); got != want {
-		t.Errorf("the package is %s, it was %s: every digest that somebody wrote down is void", got, want)
+		t.Errorf("the package is %s, it was %s: every recorded digest is void", got, want)
 	}
 }
 
@@ -132,17 +132,17 @@ func TestHostileTar(t *testing.T) {
 		code abi.Code
 		want string
 	}{
-		{"nothing", nil, abi.BadFields, "no image layout"},
-		{"no tar", []byte(strings.Repeat("x", 2000)), abi.BadFields, "no whole tar file"},
-		{"cut", good[:len(good)/2], abi.BadFields, "no whole tar file"},
-		{"upwards", layout(marker, entry{name: "../../etc/passwd", content: []byte("x")}), abi.Denied, "no part of a package"},
-		{"upwards within", layout(marker, entry{name: "blobs/sha256/../../../x", content: []byte("x")}), abi.Denied, "no part of a package"},
-		{"absolute", layout(marker, entry{name: "/etc/passwd", content: []byte("x")}), abi.Denied, "no part of a package"},
-		{"symlink", layout(marker, entry{name: "index.json", kind: tar.TypeSymlink, link: "/etc/passwd"}), abi.Denied, "is no file"},
-		{"hard link", layout(marker, entry{name: "blobs/sha256/" + module, kind: tar.TypeLink, link: "/etc/passwd"}), abi.Denied, "is no file"},
-		{"device", layout(marker, entry{name: "index.json", kind: tar.TypeChar}), abi.Denied, "is no file"},
-		{"pipe", layout(marker, entry{name: "index.json", kind: tar.TypeFifo}), abi.Denied, "is no file"},
-		{"other folder", layout(marker, entry{name: "blobs/", kind: tar.TypeDir}, entry{name: "x/", kind: tar.TypeDir}), abi.Denied, "is no file"},
+		{"nothing", nil, abi.BadFields, "not an image layout"},
+		{"no tar", []byte(strings.Repeat("x", 2000)), abi.BadFields, "incomplete tar file"},
+		{"cut", good[:len(good)/2], abi.BadFields, "incomplete tar file"},
+		{"upwards", layout(marker, entry{name: "../../etc/passwd", content: []byte("x")}), abi.Denied, "does not belong to a package"},
+		{"upwards within", layout(marker, entry{name: "blobs/sha256/../../../x", content: []byte("x")}), abi.Denied, "does not belong to a package"},
+		{"absolute", layout(marker, entry{name: "/etc/passwd", content: []byte("x")}), abi.Denied, "does not belong to a package"},
+		{"symlink", layout(marker, entry{name: "index.json", kind: tar.TypeSymlink, link: "/etc/passwd"}), abi.Denied, "is not a file"},
+		{"hard link", layout(marker, entry{name: "blobs/sha256/" + module, kind: tar.TypeLink, link: "/etc/passwd"}), abi.Denied, "is not a file"},
+		{"device", layout(marker, entry{name: "index.json", kind: tar.TypeChar}), abi.Denied, "is not a file"},
+		{"pipe", layout(marker, entry{name: "index.json", kind: tar.TypeFifo}), abi.Denied, "is not a file"},
+		{"other folder", layout(marker, entry{name: "blobs/", kind: tar.TypeDir}, entry{name: "x/", kind: tar.TypeDir}), abi.Denied, "is not a file"},
 		{"twice", layout(marker, marker), abi.BadFields, "is there twice"},
 		{"many", layout(many...), abi.Limit, "more than"},
 		{"huge blob", layout(marker, entry{name: "blobs/sha256/" + module, content: []byte("x"), size: 1 << 40}), abi.Limit, "at most"},
@@ -152,7 +152,7 @@ func TestHostileTar(t *testing.T) {
 		{"two things", layout(marker, entry{name: "index.json", content: []byte(`{"manifests":[{},{}]}`)}), abi.BadFields, "2 things"},
 		{"an index inside", layout(marker, entry{name: "index.json", content: []byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json","size":9}]}`)}), abi.BadFields, "no plugin's manifest"},
 		{"missing blob", layout(marker, entry{name: "index.json", content: []byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:` + module + `","size":9}]}`)}), abi.BadFields, "is missing"},
-		{"digest bomb", layout(marker, entry{name: "index.json", content: []byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + strings.Repeat("a", 60_000) + `","size":9}]}`)}), abi.BadFields, "no sha256 digest"},
+		{"digest bomb", layout(marker, entry{name: "index.json", content: []byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + strings.Repeat("a", 60_000) + `","size":9}]}`)}), abi.BadFields, "not a sha256 digest"},
 		{"no plugin", rebuild(oci.ArtifactType, "application/vnd.oci.image.config.v1+json"), abi.BadFields, "no plugin"},
 		{"other config", rebuild(oci.ConfigType, "application/json"), abi.BadFields, "its config is of type"},
 		{"other layer", rebuild(oci.ModuleType, "application/x-tar"), abi.BadFields, "its first layer"},
@@ -162,7 +162,7 @@ func TestHostileTar(t *testing.T) {
 		{"negative size", rebuild(`"size":11`, `"size":-1`), abi.Limit, "1 to"},
 		{"size bomb", rebuild(`"size":11`, `"size":4611686018427387904`), abi.Limit, "1 to"},
 		{"old schema", rebuild(`"schemaVersion":2`, `"schemaVersion":1`), abi.BadFields, "schema version 1"},
-		{"other digest", rebuild(`"sha256:`+module, `"sha512:`+module), abi.BadFields, "no sha256 digest"},
+		{"other digest", rebuild(`"sha256:`+module, `"sha512:`+module), abi.BadFields, "not a sha256 digest"},
 		{"deep", rebuild(`"layers":[`, `"x":`+strings.Repeat("[", 20_000)+`,"layers":[`), abi.BadFields, "nested more than 64 deep"},
 		{"manifest bomb", rebuild(`"layers":[`, `"x":"`+strings.Repeat("a", 70_000)+`","layers":[`), abi.BadFields, "no plugin's manifest"},
 		{"annotation bomb", rebuild(`"layers":[`, `"annotations":{`+annotations(100)+`},"layers":[`), abi.Limit, "annotations"},

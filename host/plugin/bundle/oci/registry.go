@@ -27,7 +27,7 @@ import (
 // Scheme begins the address of an artifact in a registry.
 const Scheme = "oci://"
 
-// RegistryOptions say how a registry is reached. The zero value asks as nobody.
+// RegistryOptions configure requests to a registry. The zero value is anonymous.
 type RegistryOptions struct {
 	Wire wire.Options // Wire.Plain speaks http, to a registry on this machine
 	// User and Password are for the registry that a reference names. Default: what
@@ -42,13 +42,13 @@ type RegistryOptions struct {
 func Reference(s string) (string, error) {
 	ref, err := registry.ParseReference(strings.TrimPrefix(s, Scheme))
 	if err != nil || ref.Reference == "" {
-		return "", &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("read reference %q: it is no HOST/NAME:TAG or HOST/NAME@sha256:DIGEST", s),
+		return "", &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("read reference %q: want HOST/NAME:TAG or HOST/NAME@sha256:DIGEST", s),
 			Hint: "such as registry.example.com/plugins/slack_message:1.2.0"}
 	}
 	return ref.String(), nil
 }
 
-// open readies a repository. The caller calls done when it is done.
+// open opens a repository. The caller calls done at the end.
 func open(ref string, opt RegistryOptions) (repo *remote.Repository, done func(), err error) {
 	ref, err = Reference(ref)
 	if err != nil {
@@ -63,7 +63,7 @@ func open(ref string, opt RegistryOptions) (repo *remote.Repository, done func()
 	client := wire.Client(opt.Wire)
 	repo.PlainHTTP = opt.Wire.Plain
 	repo.MaxMetadataBytes = maxManifest
-	// An index is asked for too, so that its answer can be told from nothing.
+	// An index is asked for too, so that its answer differs from an empty one.
 	repo.ManifestMediaTypes = []string{spec.MediaTypeImageManifest, spec.MediaTypeImageIndex}
 	// Only what may be repeated is: a failed answer of the server, not a refusal
 	// of ours, which is an error before anything is sent.
@@ -127,7 +127,7 @@ func Pull(ctx context.Context, ref string, opt RegistryOptions) (*Artifact, erro
 	fail := func(err error) (*Artifact, error) {
 		return nil, fmt.Errorf("pull %s: %w", repo.Reference, explain(err))
 	}
-	// The digest of a tag is what the registry says; the manifest that comes is
+	// The registry returns the digest of a tag; the manifest that follows is
 	// held to it, and all else to the manifest.
 	d, body, err := repo.Manifests().FetchReference(ctx, repo.Reference.Reference)
 	if err != nil {
@@ -153,7 +153,7 @@ func Pull(ctx context.Context, ref string, opt RegistryOptions) (*Artifact, erro
 
 // readAll reads content of exactly the size and digest of d, at most so many
 // bytes, and closes body. Content that is shorter, longer or other than that is
-// denied: it is not what was named, whoever changed it.
+// denied: the content differs from the digest that was named.
 func readAll(body io.ReadCloser, d spec.Descriptor, most int64) ([]byte, error) {
 	defer body.Close()
 	if d.Size > most {
@@ -167,7 +167,7 @@ func readAll(body io.ReadCloser, d spec.Descriptor, most int64) ([]byte, error) 
 	return b, err
 }
 
-// explain gives what the registry's client says a code, and takes addresses out,
+// explain gives errors of the registry's client a code, and removes addresses,
 // which may hold what grants access for an hour.
 func explain(err error) error {
 	if err == nil {
@@ -186,7 +186,7 @@ func explain(err error) error {
 	case errors.Is(err, errdef.ErrSizeExceedsLimit):
 		return abi.New(abi.Limit, "the manifest is larger than a plugin's may be")
 	case errors.As(err, &answer):
-		// What a registry says of itself is shown, clipped: it is a stranger's text.
+		// The message of a registry is shown, shortened: it is untrusted text.
 		said := answer.Errors.Error()
 		if len(answer.Errors) == 0 {
 			said = http.StatusText(answer.StatusCode)
@@ -205,7 +205,7 @@ func explain(err error) error {
 	return wire.Explain(err)
 }
 
-// clip shortens what a stranger says to 300 bytes of whole runes.
+// clip shortens untrusted text to 300 bytes of whole runes.
 func clip(s string) string {
 	if len(s) > 300 {
 		s = s[:300]

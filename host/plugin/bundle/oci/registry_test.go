@@ -91,7 +91,7 @@ func TestPassword(t *testing.T) {
 	roundTrip(t, r.Host(), opt)
 }
 
-// TestHostileRegistry: one that lies, leads elsewhere, or hangs is told by a code.
+// TestHostileRegistry: one that lies, redirects, or hangs is reported with a code.
 func TestHostileRegistry(t *testing.T) {
 	a := pack(t, nil)
 	elsewhere := ocitest.New(false) // a canary: it must never see a password

@@ -90,7 +90,7 @@ func (a *Artifact) WriteTar(w io.Writer) error {
 	return err
 }
 
-// ReadTar reads what WriteTar wrote, from whoever it comes.
+// ReadTar reads the output of WriteTar, from an untrusted source.
 func ReadTar(r io.Reader) (*Artifact, error) {
 	files, err := readEntries(r)
 	if err != nil {
@@ -123,9 +123,9 @@ func readEntries(r io.Reader) (map[string][]byte, error) {
 		case errors.Is(err, io.EOF):
 			return files, nil
 		case err != nil:
-			return nil, abi.New(abi.BadFields, "it is no whole tar file: "+err.Error())
+			return nil, abi.New(abi.BadFields, "incomplete tar file: "+err.Error())
 		}
-		// Other tools write the folders too, and they say nothing.
+		// Other tools write entries for folders too, which are not needed.
 		if h.Typeflag == tar.TypeDir && (h.Name == "blobs/" || h.Name == blobsDir) {
 			continue
 		}
@@ -143,7 +143,7 @@ func readEntries(r io.Reader) (map[string][]byte, error) {
 		}
 		content, err := io.ReadAll(in) // bounded by the header, which was just checked
 		if err != nil {
-			return nil, abi.New(abi.BadFields, "it is no whole tar file: "+err.Error())
+			return nil, abi.New(abi.BadFields, "incomplete tar file: "+err.Error())
 		}
 		files[h.Name] = content
 	}
@@ -154,7 +154,7 @@ func readEntries(r io.Reader) (map[string][]byte, error) {
 // clean of them.
 func bound(h *tar.Header) (int64, error) {
 	if h.Typeflag != tar.TypeReg {
-		return 0, abi.New(abi.Denied, fmt.Sprintf("entry %q is no file, and links and devices are not taken", h.Name))
+		return 0, abi.New(abi.Denied, fmt.Sprintf("entry %q is not a file: links and devices are refused", h.Name))
 	}
 	switch h.Name {
 	case spec.ImageLayoutFile, spec.ImageIndexFile:
@@ -164,17 +164,17 @@ func bound(h *tar.Header) (int64, error) {
 	// largest of them.
 	hex, ok := strings.CutPrefix(h.Name, blobsDir)
 	if !ok || digest.NewDigestFromEncoded(digest.SHA256, hex).Validate() != nil {
-		return 0, abi.New(abi.Denied, fmt.Sprintf("entry %q is no part of a package", h.Name))
+		return 0, abi.New(abi.Denied, fmt.Sprintf("entry %q does not belong to a package", h.Name))
 	}
 	return maxModule, nil
 }
 
 // findManifest returns the manifest of the one thing in a layout. A layout may
-// hold several, and there is no way to say here which one is meant.
+// contain several, and the caller cannot select one.
 func findManifest(files map[string][]byte) ([]byte, error) {
 	var layout spec.ImageLayout
 	if err := strictjson.DecodeOpen(files[spec.ImageLayoutFile], &layout, strictjson.Limits{}); err != nil || layout.Version != spec.ImageLayoutVersion {
-		return nil, &abi.Error{Code: abi.BadFields, Message: "it is no image layout of version " + spec.ImageLayoutVersion, Hint: "make one with: sentinel plugin pack FILE"}
+		return nil, &abi.Error{Code: abi.BadFields, Message: "not an image layout of version " + spec.ImageLayoutVersion, Hint: "make one with: sentinel plugin pack FILE"}
 	}
 	var index spec.Index
 	if err := strictjson.DecodeOpen(files[spec.ImageIndexFile], &index, strictjson.Limits{}); err != nil {
@@ -194,7 +194,7 @@ func findManifest(files map[string][]byte) ([]byte, error) {
 // digest is computed from the content, and the size compared.
 func blob(files map[string][]byte, d spec.Descriptor) ([]byte, error) {
 	if err := d.Digest.Validate(); err != nil || d.Digest.Algorithm() != digest.SHA256 {
-		return nil, abi.New(abi.BadFields, fmt.Sprintf("%q is no sha256 digest", d.Digest))
+		return nil, abi.New(abi.BadFields, fmt.Sprintf("%q is not a sha256 digest", d.Digest))
 	}
 	content, ok := files[blobsDir+d.Digest.Encoded()]
 	if !ok {

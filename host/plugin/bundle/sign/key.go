@@ -21,7 +21,7 @@ type PublicKey struct {
 func ParsePublic(text string) (PublicKey, error) {
 	var k PublicKey
 	if err := k.key.UnmarshalText([]byte(strings.TrimSpace(text))); err != nil {
-		return k, &abi.Error{Code: abi.BadFields, Message: "read public key: it is no minisign key", Hint: "it is the line that begins with RW in the .pub file"}
+		return k, &abi.Error{Code: abi.BadFields, Message: "read public key: not a minisign key", Hint: "it is the line that begins with RW in the .pub file"}
 	}
 	return k, nil
 }
@@ -91,7 +91,7 @@ func ParseSecret(text []byte, password string) (SecretKey, error) {
 	if !Protected(text) {
 		var k SecretKey
 		if err := k.key.UnmarshalText(text); err != nil {
-			return k, &abi.Error{Code: abi.BadFields, Message: "read secret key: it is no minisign key", Hint: "make one with: sentinel plugin keygen"}
+			return k, &abi.Error{Code: abi.BadFields, Message: "read secret key: not a minisign key", Hint: "make one with: sentinel plugin keygen"}
 		}
 		return k, nil
 	}

@@ -38,19 +38,19 @@ func hashed(module []byte) *minisign.Reader {
 	return r
 }
 
-// A Signer is who signed, and what they said.
+// A Signer is who signed, with the signed comment.
 type Signer struct {
 	Key       PublicKey
 	Statement Statement
 }
 
 // Verify checks that a signature is of a module and was made with one of keys.
-// file names the module in messages. Every error has code denied and says which
+// file names the module in messages. Every error has code denied and names which
 // of the ways in which a signature can be wrong it is.
 func Verify(file string, module, signature []byte, keys []PublicKey) (Signer, error) {
 	var s minisign.Signature
 	if len(signature) > MaxSignature || !utf8.Valid(signature) || s.UnmarshalText(signature) != nil {
-		return Signer{}, denied("take the signature again from where the plugin comes from", "verify %q: its signature is no minisign signature", file)
+		return Signer{}, denied("take the signature again from where the plugin comes from", "verify %q: not a minisign signature", file)
 	}
 	id := keyID(s.KeyID)
 	var known []string
@@ -94,7 +94,7 @@ func holds(k PublicKey, module, signature []byte, algorithm uint16) bool {
 	return hashed(module).Verify(k.key, signature)
 }
 
-// vouch accepts a good signature, unless the signer says in it that it is of
+// vouch accepts a valid signature, unless its comment says that it is of
 // something else.
 func vouch(k PublicKey, file string, module []byte, s Statement) (Signer, error) {
 	if s.Digest != "" && s.Digest != digest(module) {
@@ -103,7 +103,7 @@ func vouch(k PublicKey, file string, module []byte, s Statement) (Signer, error)
 	return Signer{k, s}, nil
 }
 
-// blame says what is wrong with a module whose signature is a trusted key's, but
+// blame describes what is wrong with a module whose signature is a trusted key's, but
 // not of these bytes.
 func blame(file string, module []byte, s Statement, id string) error {
 	const again = "take plugin and signature again from where they come from"

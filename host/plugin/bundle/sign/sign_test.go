@@ -50,9 +50,9 @@ func TestVerify(t *testing.T) {
 		{"swapped file", "mail.wasm", other, good, keys, "the signature is of another file: slack.wasm 1.2.0"},
 		{"stranger's key", "slack.wasm", module, sign.Sign(theirs, module, statement), keys[1:], "signed with key " + stranger.ID() + ", which is not trusted"},
 		{"no key", "slack.wasm", module, good, nil, "which is not trusted"},
-		{"no signature", "slack.wasm", module, []byte("nonsense"), keys, "is no minisign signature"},
-		{"empty", "slack.wasm", module, nil, keys, "is no minisign signature"},
-		{"huge", "slack.wasm", module, append(good, make([]byte, sign.MaxSignature)...), keys, "is no minisign signature"},
+		{"no signature", "slack.wasm", module, []byte("nonsense"), keys, "not a minisign signature"},
+		{"empty", "slack.wasm", module, nil, keys, "not a minisign signature"},
+		{"huge", "slack.wasm", module, append(good, make([]byte, sign.MaxSignature)...), keys, "not a minisign signature"},
 		{"comment changed", "slack.wasm", module, lines(func(l []string) { l[2] = strings.Replace(l[2], "1.2.0", "9.9.9", 1) }), keys, "or was changed since"},
 		{"another's comment", "slack.wasm", module, lines(func(l []string) {
 			l[3] = strings.Split(string(sign.Sign(theirs, module, statement)), "\n")[3]

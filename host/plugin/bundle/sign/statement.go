@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Statement is what a trusted comment says of the module.
+// A Statement is the content of a trusted comment.
 type Statement struct {
 	Name    string `json:"name,omitempty"` // the plugin's own
 	Version string `json:"version,omitempty"`

@@ -53,8 +53,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the watch and lets go of the request. The timer may fire meanwhile,
-// which then cancels what is over.
+// Close ends the timer and the request. The timer may fire meanwhile,
+// which then cancels a request that has ended.
 func (w *watched) Close() error {
 	w.timer.Stop()
 	err := w.body.Close()

@@ -24,7 +24,7 @@ type Options struct {
 	Stall time.Duration
 	// TLS replaces the system's certificates, for tests. Default: the system's.
 	TLS *tls.Config
-	// Agent is what servers are told of the program. Default "sentinel".
+	// Agent is the User-Agent. Default "sentinel".
 	Agent string
 }
 
@@ -66,7 +66,7 @@ func Client(opt Options) *http.Client {
 			if len(via) > maxRedirects {
 				return denied("name the place where the plugin really is", "more than %d redirects", maxRedirects)
 			}
-			// Whoever redirects would make us send what we do not know the meaning of.
+			// A redirect could send a request to a server that means something else by it.
 			if r.URL.User != nil {
 				return denied("", "a redirect with credentials in it")
 			}
@@ -107,7 +107,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	default:
 		return nil, denied("use https", "scheme %q", r.URL.Scheme)
 	}
-	// A request must not be changed by who carries it out, so it is a copy that is.
+	// A RoundTripper must not change the request, so a copy is changed.
 	ctx, cancel := context.WithCancelCause(r.Context())
 	r = r.Clone(ctx)
 	r.Header.Set("User-Agent", g.opt.Agent)
@@ -154,13 +154,13 @@ func Explain(err error) error {
 	return &abi.Error{Code: abi.Unavailable, Message: err.Error()}
 }
 
-// Shown is an address without what is nobody's business: credentials, the query,
+// Shown is an address without its private parts: credentials, the query,
 // in which a storage service has its signature, and the fragment.
 func Shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
-// denied is a rule that was broken; another try breaks it again.
+// denied is the error of a violated rule, which is permanent.
 func denied(hint, format string, args ...any) error {
 	return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf(format, args...), Hint: hint}
 }

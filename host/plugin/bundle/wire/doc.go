@@ -1,5 +1,5 @@
 // Package wire is how STEP PLUGINS come over a network: https only, few redirects,
-// nobody waited for in vain, and no more read than was asked for.
+// no request without a time limit, and no response larger than its limit.
 //
 // It is for what an operator names by hand. Requests that plugins make have an
 // allow-list and a check of addresses; these have not, since the operator may well

@@ -29,7 +29,7 @@ func Get(ctx context.Context, client *http.Client, at *url.URL, most int64) ([]b
 	if resp.ContentLength > most {
 		return nil, tooLarge
 	}
-	// What the server says of the length may be wrong or missing.
+	// The length that the server reports may be wrong or missing.
 	b, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", Shown(at), Explain(err))
@@ -40,8 +40,8 @@ func Get(ctx context.Context, client *http.Client, at *url.URL, most int64) ([]b
 	return b, nil
 }
 
-// fault is what a status says is wrong, nil for a whole answer. Only 404 and 410
-// say that something is not there: a storage service that answers 403 may hide
+// fault is the error of a status, nil for a complete response. Only 404 and 410
+// mean that something does not exist: a storage service that answers 403 may hide
 // what it has, and a signature that is hidden is not one that does not exist.
 func fault(resp *http.Response) error {
 	switch {

@@ -1,4 +1,4 @@
-// Package ocitest is a container registry in memory, for tests of whoever packs
+// Package ocitest is a container registry in memory, for tests of code that packs
 // and fetches STEP PLUGINS. It keeps to the distribution API as far as pushing
 // and pulling go, and can be made to lie.
 package ocitest
@@ -21,7 +21,7 @@ type Registry struct {
 	*httptest.Server
 	// User and Password, if set, are asked for.
 	User, Password string
-	// Before is asked first; true says that it has answered. Default nobody.
+	// Before is called first; it returns true if it has answered. Default none.
 	Before func(w http.ResponseWriter, r *http.Request) (answered bool)
 
 	mu        sync.Mutex
@@ -31,7 +31,7 @@ type Registry struct {
 }
 
 // A manifest is kept with the type that it was stored under: registries give back
-// what they were told.
+// what they received.
 type manifest struct {
 	mediaType string
 	content   []byte
@@ -175,7 +175,7 @@ func give(w http.ResponseWriter, req *http.Request, ok bool, mediaType string, c
 	w.Header().Set("Docker-Content-Digest", digestOf(content))
 	w.Header().Set("Content-Length", fmt.Sprint(len(content)))
 	if req.Method != http.MethodHead {
-		_, _ = w.Write(content) // whoever does not read it has their reason
+		_, _ = w.Write(content) // the client may have closed the connection
 	}
 }
 
