@@ -11,8 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// loadCommand takes a project's sentinels into the store, both folders that there
-// may be.
+// loadCommand stores the sentinels of a file, a folder or the project.
 func (a *app) loadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "load [FILE|FOLDER]", Short: "Store the sentinels of a file or folder",
@@ -36,20 +35,20 @@ func (a *app) loadCommand() *cobra.Command {
 	}
 }
 
-// loaded is what sentinel/load answers.
+// loaded is the result of sentinel/load.
 type loaded struct {
 	Loaded   []saved       `json:"loaded"`
 	Problems []problemFile `json:"problems,omitempty"`
 }
 
-// A problemFile is a file that is no definition.
+// A problemFile is a file that is not a valid definition.
 type problemFile struct {
 	File    string `json:"file"`
 	Problem string `json:"problem"`
 }
 
-// load loads path by path. A file that is no definition keeps out itself alone, but
-// the exit code says that one was.
+// load loads one path after the other. A bad file does not affect the others, but the exit
+// code reports it.
 func (a *app) load(ctx context.Context, s *session, paths []string, named bool) error {
 	all := loaded{Loaded: []saved{}}
 	for _, path := range paths {
@@ -66,9 +65,8 @@ func (a *app) load(ctx context.Context, s *session, paths []string, named bool) 
 	return a.showLoaded(all, paths[0])
 }
 
-// sendFiles is load for a server that does not see our files. It goes file by
-// file, as load does: a bad one keeps out itself alone. A folder that is not
-// there is passed over, since a project may have either of the two.
+// sendFiles is load for a server that cannot read our files. A project may have either of
+// the two folders, so a missing one is not an error.
 func (a *app) sendFiles(ctx context.Context, s *session, paths []string) error {
 	all := loaded{Loaded: []saved{}}
 	for _, path := range paths {
@@ -108,8 +106,7 @@ func (a *app) send(ctx context.Context, s *session, file string) (out saved, err
 	return out, ofFile(s.call(ctx, "sentinel/create", params, &out), src)
 }
 
-// showLoaded says what was stored and what was not. A file that is no definition
-// makes the exit code.
+// showLoaded prints what was stored and what was not.
 func (a *app) showLoaded(all loaded, first string) error {
 	if a.flags.output != asTable {
 		if err := a.writeJSON(all); err != nil {
@@ -132,7 +129,7 @@ func (a *app) showLoaded(all loaded, first string) error {
 		return exitError(ExitInvalid)
 	}
 	if len(all.Loaded) == 0 {
-		a.say("there is nothing to load in %s", a.relative(first))
+		a.say("no definitions to load in %s", a.relative(first))
 	}
 	return nil
 }
