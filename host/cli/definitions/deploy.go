@@ -12,8 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// deployed is what sentinel/deploy answers. Paths are on the machine of whoever
-// carried the command out.
+// deployed is the result of sentinel/deploy. Paths are on the machine of the host.
 type deployed struct {
 	SentinelID sentinels.ID `json:"sentinelId"`
 	To         string       `json:"to"` // absolute
@@ -23,19 +22,19 @@ type deployed struct {
 		SentinelID sentinels.ID `json:"sentinelId,omitempty"`
 		Change     string       `json:"change"` // created, replaced, unchanged
 	} `json:"files"`
-	Missing []sentinels.ID `json:"missing,omitempty"` // it starts them, and they are not here
-	Notes   []string       `json:"notes,omitempty"`   // such as rights that a plugin needs there
+	Missing []sentinels.ID `json:"missing,omitempty"` // it starts them, and they are not stored
+	Notes   []string       `json:"notes,omitempty"`   // such as permissions that a plugin needs there
 }
 
-// deployCommand writes a sentinel into another project's folder with what it
-// needs, ready to be committed there. A server does it on its own machine.
+// deployCommand writes a sentinel and what it needs into the folder of another project,
+// ready to be committed there. A server does so on its own machine.
 func (a verbs) deployCommand() *cobra.Command {
 	var to string
 	var force bool
 	c := &cobra.Command{
 		Use: "deploy NAME --to DIR", Short: "Write a sentinel into another project, with what it needs",
-		Long: "Besides the definition these are the sentinels that it starts, recipes and plugins. A file there\n" +
-			"that says something else is left alone unless --force is given.",
+		Long: "It needs its definition, the sentinels that it starts, recipes and plugins. A file there that\n" +
+			"differs is not replaced unless --force is given.",
 		Example: "  sentinel deploy build-fix --to ../other-project",
 		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -47,7 +46,7 @@ func (a verbs) deployCommand() *cobra.Command {
 				return err
 			}
 			defer a.CloseSession(s, &err)
-			// Whoever answers has a current folder of its own, so ours is put in here.
+			// The host may have another current folder.
 			params := map[string]any{"sentinelId": args[0], "to": a.Path(to)}
 			if s.ByURL {
 				if !filepath.IsAbs(to) {
@@ -66,11 +65,11 @@ func (a verbs) deployCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "folder of the other project")
-	c.Flags().BoolVar(&force, "force", false, "replace files there that say something else")
+	c.Flags().BoolVar(&force, "force", false, "replace files there that differ")
 	return c
 }
 
-// showDeployed says what was written, and what somebody has to look after there.
+// showDeployed prints what was written, and what the other project has to do.
 func (a verbs) showDeployed(out deployed) error {
 	if a.Flags.Output != output.FormatTable {
 		return a.WriteJSON(out)
@@ -82,13 +81,13 @@ func (a verbs) showDeployed(out deployed) error {
 	if err := a.Table(rows); err != nil {
 		return err
 	}
-	// No error: the other project may have them already, under the same names.
+	// Not an error: the other project may have them.
 	if len(out.Missing) > 0 {
 		var names []string
 		for _, id := range out.Missing {
 			names = append(names, string(id))
 		}
-		a.Warn("it starts sentinels that are not here either: " + strings.Join(names, ", "))
+		a.Warn("it starts sentinels that are not stored here: " + strings.Join(names, ", "))
 	}
 	for _, n := range out.Notes {
 		a.Info("%s", n)

@@ -17,12 +17,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// maxImport bounds what is imported, in bytes. The engine's own limit is below,
-// and says so better.
+// maxImport is the maximum size in bytes of what is read. The limit of sentinel/import is
+// lower, so that its error is reported.
 const maxImport = 65 << 20
 
-// imported is what sentinel/import answers, one entry a sentinel in the order of
-// the bundle.
+// imported is the result of sentinel/import, with the sentinels in the order of the
+// bundle.
 type imported struct {
 	Imported []struct {
 		SentinelID sentinels.ID `json:"sentinelId"`
@@ -34,16 +34,16 @@ type imported struct {
 		Note       string       `json:"note,omitempty"`
 		Warning    string       `json:"warning,omitempty"`
 	} `json:"imported"`
+	Notes []string `json:"notes,omitempty"` // about plugins
 }
 
-// importCommand takes all of a bundle in, or nothing: sentinels that start each
-// other are of no use in halves.
+// importCommand imports all of a bundle, or nothing.
 func (a verbs) importCommand() *cobra.Command {
 	var overwrite bool
 	var rename []string
 	c := &cobra.Command{
 		Use: "import FILE|-", Short: "Store what export wrote: a definition, or a bundle of them",
-		Long:    "A sentinel with an id that another one has here is refused unless --overwrite or --rename is given.",
+		Long:    "If another sentinel with the same id is stored here, --overwrite or --rename is needed.",
 		Example: "  sentinel import bundle.json\n  sentinel import build-fix.json --rename build-fix=build-fix-2",
 		Args:    app.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ func (a verbs) importCommand() *cobra.Command {
 			return a.take(cmd.Context(), args[0], params)
 		},
 	}
-	c.Flags().BoolVar(&overwrite, "overwrite", false, "take the place of other sentinels with these ids, as a new revision")
+	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace other sentinels with these ids, by a new revision")
 	c.Flags().StringArrayVar(&rename, "rename", nil, "OLD=NEW: another id; references among the imported follow; repeatable")
 	return c
 }
@@ -68,12 +68,12 @@ func renamed(params map[string]any, pairs []string) error {
 	for _, pair := range pairs {
 		old, id, two := strings.Cut(pair, "=")
 		switch {
-		// Which id NEW takes the place of is in the file, which is not read yet.
+		// The old id is in the file, which is not read yet.
 		case !two && len(pairs) == 1 && pair != "":
 			params["rename"] = pair
 			return nil
 		case !two || old == "" || id == "":
-			return app.NewUsageError(fmt.Sprintf("--rename %q is not OLD=NEW", pair), "")
+			return app.NewUsageError(fmt.Sprintf("invalid --rename %q: want OLD=NEW", pair), "")
 		}
 		names[old] = id
 	}
@@ -83,9 +83,8 @@ func renamed(params map[string]any, pairs []string) error {
 	return nil
 }
 
-// take imports a file or standard input. Definitions are not checked here: their
-// step types are those of whoever takes them in, and problems of all of them are
-// told at once.
+// take imports a file or standard input. Definitions are checked with the step types of
+// the host that imports them, which reports all problems at once.
 func (a verbs) take(ctx context.Context, name string, params map[string]any) (err error) {
 	src, err := a.bundleFile(name)
 	if err != nil {
@@ -99,8 +98,7 @@ func (a verbs) take(ctx context.Context, name string, params map[string]any) (er
 	var probe struct {
 		Sentinels json.RawMessage `json:"sentinels"`
 	}
-	// A server that a URL names cannot read our file, so the bundle itself goes. A
-	// definition goes as every other verb hands one over.
+	// A remote server cannot read our file, so the bundle itself is sent.
 	if s.ByURL && json.Unmarshal(src.Text, &probe) == nil && probe.Sentinels != nil {
 		params["bundle"] = json.RawMessage(src.Text)
 	} else {
@@ -117,8 +115,7 @@ func (a verbs) take(ctx context.Context, name string, params map[string]any) (er
 	return a.showImported(out)
 }
 
-// bundleFile reads what is to be imported. It is a file and no name: a name is
-// what is stored here already.
+// bundleFile reads the file to import.
 func (a verbs) bundleFile(name string) (*app.Source, error) {
 	in, src := a.Env.Stdin, &app.Source{File: "-"}
 	if name != "-" {
@@ -133,7 +130,7 @@ func (a verbs) bundleFile(name string) (*app.Source, error) {
 		defer f.Close()
 		in, src.File, src.Path = f, name, path
 	}
-	// One that is longer is cut, and then refused for its size by the engine.
+	// Longer text is cut and then rejected for its size.
 	text, err := io.ReadAll(io.LimitReader(in, maxImport))
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", name, err)
@@ -142,7 +139,7 @@ func (a verbs) bundleFile(name string) (*app.Source, error) {
 	return src, nil
 }
 
-// showImported says what became of each sentinel.
+// showImported prints the change of each sentinel.
 func (a verbs) showImported(out imported) error {
 	for _, d := range out.Imported {
 		if d.Warning != "" {
@@ -160,5 +157,11 @@ func (a verbs) showImported(out imported) error {
 		}
 		rows = append(rows, output.Row{output.Escape(d.SentinelID), termtext.Sprintf("%d", d.Revision), output.Escape(d.Change), a.PaintOut.Dim(note)})
 	}
-	return a.Table(rows)
+	if err := a.Table(rows); err != nil {
+		return err
+	}
+	for _, n := range out.Notes {
+		a.Info("%s", n)
+	}
+	return nil
 }

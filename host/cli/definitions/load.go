@@ -13,8 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// loadCommand takes a project's sentinels into the store, both folders that there
-// may be.
+// loadCommand stores the sentinels of a file, a folder or the project.
 func (a verbs) loadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "load [FILE|FOLDER]", Short: "Store the sentinels of a file or folder",
@@ -38,20 +37,20 @@ func (a verbs) loadCommand() *cobra.Command {
 	}
 }
 
-// loaded is what sentinel/load answers.
+// loaded is the result of sentinel/load.
 type loaded struct {
 	Loaded   []saved       `json:"loaded"`
 	Problems []problemFile `json:"problems,omitempty"`
 }
 
-// A problemFile is a file that is no definition.
+// A problemFile is a file that is not a valid definition.
 type problemFile struct {
 	File    string `json:"file"`
 	Problem string `json:"problem"`
 }
 
-// load loads path by path. A file that is no definition keeps out itself alone, but
-// the exit code says that one was.
+// load loads one path after the other. A bad file does not affect the others, but the exit
+// code reports it.
 func (a verbs) load(ctx context.Context, s *app.Session, paths []string, named bool) error {
 	all := loaded{Loaded: []saved{}}
 	for _, path := range paths {
@@ -68,9 +67,8 @@ func (a verbs) load(ctx context.Context, s *app.Session, paths []string, named b
 	return a.showLoaded(all, paths[0])
 }
 
-// sendFiles is load for a server that does not see our files. It goes file by
-// file, as load does: a bad one keeps out itself alone. A folder that is not
-// there is passed over, since a project may have either of the two.
+// sendFiles is load for a server that cannot read our files. A project may have either of
+// the two folders, so a missing one is not an error.
 func (a verbs) sendFiles(ctx context.Context, s *app.Session, paths []string) error {
 	all := loaded{Loaded: []saved{}}
 	for _, path := range paths {
@@ -105,8 +103,7 @@ func (a verbs) send(ctx context.Context, s *app.Session, file string) (out saved
 	return out, app.NameFile(s.Call(ctx, "sentinel/create", params, &out), src)
 }
 
-// showLoaded says what was stored and what was not. A file that is no definition
-// makes the exit code.
+// showLoaded prints what was stored and what was not.
 func (a verbs) showLoaded(all loaded, first string) error {
 	if a.Flags.Output != output.FormatTable {
 		if err := a.WriteJSON(all); err != nil {
@@ -129,7 +126,7 @@ func (a verbs) showLoaded(all loaded, first string) error {
 		return app.ExitError(app.ExitInvalid)
 	}
 	if len(all.Loaded) == 0 {
-		a.Info("there is nothing to load in %s", a.Relative(first))
+		a.Info("no definitions to load in %s", a.Relative(first))
 	}
 	return nil
 }

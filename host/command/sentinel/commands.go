@@ -46,7 +46,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/validate", "Check a definition, and show every problem with its position.", read, f.validate),
 		command.New("sentinel/load", "Define the sentinels of a file or folder, or of the project.", write, f.load),
 		command.New("sentinel/export", "Show the newest definition of a sentinel, or pack sentinels into a bundle.", read, f.export),
-		command.New("sentinel/import", "Take in a bundle of sentinels, or a definition: all of it or nothing.", write, f.take),
+		command.New("sentinel/import", "Take in a bundle of sentinels, or a definition: all of it or nothing.", write, f.importBundle),
 		command.New("sentinel/deploy", "Put a sentinel and what it needs into the folder of another project.", write, f.deploy),
 		command.New("sentinel/start", "Start a run of a defined sentinel, or of a definition that comes along.", write, f.start),
 		command.New("sentinel/stop", "Stop a run and everything it started.", change, f.stop),

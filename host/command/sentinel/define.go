@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -76,15 +77,7 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 func (f family) source(call *command.Call, in createIn) ([]byte, string, error) {
 	switch {
 	case in.File != "":
-		path := in.File
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(call.Workspace, path)
-		}
-		src, err := f.opt.Trust.Read(path, sentinels.MaxBytes)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, "", &abi.Error{Code: abi.NotFound, Field: "file", Message: fmt.Sprintf("read definition: no file %q", path)}
-		}
-		return src, path, err
+		return f.readFile(call, "read definition", in.File, sentinels.MaxBytes)
 	case in.Definition != nil:
 		return definitionText(in.Definition), "definition", nil
 	case in.Steps == nil:
@@ -102,6 +95,28 @@ func (f family) source(call *command.Call, in createIn) ([]byte, string, error) 
 	}
 	src, err := json.Marshal(parts)
 	return src, "create", err
+}
+
+// readFile reads a file that the caller names, and returns its absolute path.
+func (f family) readFile(call *command.Call, op, name string, limit int64) ([]byte, string, error) {
+	path := inWorkspace(call, name)
+	src, err := f.opt.Trust.Read(path, limit)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = &abi.Error{Code: abi.NotFound, Field: "file", Message: fmt.Sprintf("%s: no file %q", op, path)}
+	case errors.Is(err, regularfile.ErrSize):
+		err = &abi.Error{Code: abi.Limit, Field: "file", Message: fmt.Sprintf("%s: %v", op, err)}
+	}
+	return src, path, err
+}
+
+// inWorkspace returns the absolute path of a name relative to the caller's workspace: of
+// a step that of its run, of a user the current folder.
+func inWorkspace(call *command.Call, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(call.Workspace, name)
 }
 
 type idIn struct {

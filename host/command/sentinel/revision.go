@@ -62,16 +62,21 @@ type revisionIn struct {
 	Revision   int          `json:"revision" jsonschema:"the revision" minimum:"1"`
 }
 
-type revisionOut struct {
-	SentinelID sentinels.ID `json:"sentinelId"`
+// fullRevision is one revision with its definition, as in a bundle. A deletion has none.
+type fullRevision struct {
 	revisionLine
 	Definition json.RawMessage `json:"definition,omitempty"`
+}
+
+type revisionOut struct {
+	SentinelID sentinels.ID `json:"sentinelId"`
+	fullRevision
 }
 
 // revision shows one revision whole, as it was stored.
 func (f family) revision(_ context.Context, _ *command.Call, in revisionIn) (revisionOut, error) {
 	s, err := f.rt.Revision(in.SentinelID, in.Revision)
-	return revisionOut{in.SentinelID, lineOf(s), s.Definition}, err
+	return revisionOut{in.SentinelID, fullRevision{lineOf(s), s.Definition}}, err
 }
 
 // A diffIn is what sentinel/diff takes. Without revisions it is what the newest

@@ -8,9 +8,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// FuzzReadBundle holds the reader of bundles to: no panic, and what it takes can
+// FuzzDecodeBundle holds the reader of bundles to: no panic, and what it takes can
 // be written and is taken again. What is no bundle is handed on as it is.
-func FuzzReadBundle(f *testing.F) {
+func FuzzDecodeBundle(f *testing.F) {
 	for _, s := range []string{
 		`{"format":1,"exportedAt":"2026-01-01T00:00:00Z","sentinels":[{"sentinelId":"a","definition":{"id":"a"},"revisions":[{"revision":1,"savedAt":"2026-01-01T00:00:00Z","deleted":true}]}]}`,
 		`{"format":2,"sentinels":[]}`, `{"sentinels":null}`, `// a definition
@@ -19,7 +19,7 @@ func FuzzReadBundle(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		b, err := readBundle(src, "fuzz")
+		b, err := decodeBundle(src, "fuzz")
 		if err != nil {
 			return
 		}
@@ -33,7 +33,7 @@ func FuzzReadBundle(f *testing.F) {
 		if err != nil {
 			return // a year beyond 9999, which no writer makes
 		}
-		if _, err := readBundle(text, "again"); err != nil {
+		if _, err := decodeBundle(text, "again"); err != nil {
 			t.Fatalf("%s is not taken: %v", text, err)
 		}
 	})

@@ -35,6 +35,14 @@ type importedOut struct {
 	}
 }
 
+// exportAll returns a bundle of everything in a host.
+func exportAll(t *testing.T, h *host.Host) json.RawMessage {
+	t.Helper()
+	var out struct{ Bundle json.RawMessage }
+	must(t, h, "sentinel/export", `{"all":true,"history":true}`, &out)
+	return out.Bundle
+}
+
 // pastOf is everything that sentinel/revisions and sentinel/revision say.
 func pastOf(t *testing.T, h *host.Host, id string) []any {
 	t.Helper()
@@ -67,8 +75,7 @@ func inhabited(t *testing.T) *host.Host {
 // a second import changes nothing.
 func TestExportImport(t *testing.T) {
 	from := inhabited(t)
-	var raw json.RawMessage
-	must(t, from, "sentinel/export", `{"all":true,"history":true}`, &raw)
+	raw := exportAll(t, from)
 	var b bundleOut
 	if err := json.Unmarshal(raw, &b); err != nil || b.Format != 1 || len(b.Sentinels) != 2 || len(b.Sentinels[0].Revisions) != 4 {
 		t.Fatalf("the bundle is %s, %v", raw, err)
@@ -101,7 +108,7 @@ func TestExportImport(t *testing.T) {
 		t.Errorf("import over an edit: %v", err)
 	}
 	must(t, to, "sentinel/import", map[string]any{"bundle": raw, "overwrite": true}, &done)
-	if one := done.Imported[0]; one.Change != "updated" || one.Revision != 6 || one.Revisions != 1 || !strings.Contains(one.Note, "not taken over") {
+	if one := done.Imported[0]; one.Change != "updated" || one.Revision != 6 || one.Revisions != 1 || !strings.Contains(one.Note, "not imported") {
 		t.Errorf("import over an edit answered %+v", one)
 	}
 }
@@ -113,7 +120,7 @@ func TestExportOne(t *testing.T) {
 	var plain, packed map[string]any
 	must(t, h, "sentinel/export", `{"sentinelId":"abc"}`, &plain)
 	must(t, h, "sentinel/export", `{"sentinelId":"abc","history":true}`, &packed)
-	if plain["revision"] != 4.0 || plain["format"] != nil || plain["definition"].(map[string]any)["name"] != "abc" {
+	if plain["revision"] != 4.0 || plain["bundle"] != nil || plain["definition"].(map[string]any)["name"] != "abc" {
 		t.Errorf("export answered %v", plain)
 	}
 	for key, value := range plain {
@@ -121,7 +128,7 @@ func TestExportOne(t *testing.T) {
 			t.Errorf("with history %s is another:\n%s", key, diff)
 		}
 	}
-	if packed["format"] != 1.0 || len(packed["sentinels"].([]any)) != 1 {
+	if b, _ := packed["bundle"].(map[string]any); b["format"] != 1.0 || len(b["sentinels"].([]any)) != 1 {
 		t.Errorf("with history it answered %v", packed)
 	}
 	var run struct{ Run string }
@@ -140,8 +147,7 @@ func TestExportOne(t *testing.T) {
 // those that start it follow.
 func TestImportRename(t *testing.T) {
 	h := inhabited(t)
-	var raw json.RawMessage
-	must(t, h, "sentinel/export", `{"all":true,"history":true}`, &raw)
+	raw := exportAll(t, h)
 	var done importedOut
 	must(t, h, "sentinel/import", map[string]any{"bundle": raw, "rename": map[string]string{"abc": "xyz", "caller": "caller-2"}}, &done)
 	if len(done.Imported) != 2 || done.Imported[0].SentinelID != "xyz" || done.Imported[0].Revisions != 4 || done.Imported[1].SentinelID != "caller-2" {
@@ -159,13 +165,13 @@ func TestImportRename(t *testing.T) {
 	}
 	for params, says := range map[string]string{
 		`"rename":"x"`:                              "there are 2 sentinels",
-		`"rename":{"nobody":"x"}`:                   `no sentinel "nobody" comes in`,
-		`"rename":{"abc":"A B"}`:                    `"a-b" would be`,
-		`"rename":{"abc":"q","caller":"q"}`:         `"q" is there twice`,
+		`"rename":{"nobody":"x"}`:                   `sentinel "nobody" is not in the bundle`,
+		`"rename":{"abc":"A B"}`:                    `want an id such as "a-b"`,
+		`"rename":{"abc":"q","caller":"q"}`:         `duplicate sentinel "q"`,
 		`"rename":7`:                                "want an id, or an object",
-		`"rename":{"abc":"q"},"definition":{}`:      "give one of file, bundle and definition",
-		`"rename":{"abc":"caller"}`:                 `"caller" is there twice`,
-		`"rename":{"abc":"q"},"file":"nobody.json"`: "give one of",
+		`"rename":{"abc":"q"},"definition":{}`:      "want one of file, bundle and definition",
+		`"rename":{"abc":"caller"}`:                 `duplicate sentinel "caller"`,
+		`"rename":{"abc":"q"},"file":"nobody.json"`: "want one of",
 	} {
 		err := call(t, h, "sentinel/import", `{"bundle":`+string(raw)+`,`+params+`}`, nil)
 		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), says) {
@@ -181,13 +187,13 @@ func TestImportRefuses(t *testing.T) {
 		return `{"sentinelId":"` + id + `","definition":{"id":"` + id + `","name":"n","steps":[{"type":"wait","durationMs":1}]}` + more + `}`
 	}
 	for name, c := range map[string]struct{ bundle, says string }{
-		"newer":         {`{"format":2,"sentinels":[]}`, "newest that is known is 1"},
-		"no format":     {`{"sentinels":[]}`, "its format is not given"},
-		"empty":         {`{"format":1,"sentinels":[]}`, "it holds no sentinel"},
+		"newer":         {`{"format":2,"sentinels":[]}`, "the newest known is 1"},
+		"no format":     {`{"sentinels":[]}`, "missing or invalid format"},
+		"empty":         {`{"format":1,"sentinels":[]}`, "no sentinels in it"},
 		"unknown key":   {`{"format":1,"sentinels":[` + one("a", `,"colour":"red"`) + `]}`, "colour"},
 		"more":          {`{"format":1,"sentinels":{}}`, "want an array, got an object"},
-		"another id":    {`{"format":1,"sentinels":[` + strings.Replace(one("a", ""), `"a"`, `"b"`, 1) + `]}`, `is that of "a"`},
-		"twice":         {`{"format":1,"sentinels":[` + one("a", "") + `,` + one("a", "") + `]}`, `"a" is there twice`},
+		"another id":    {`{"format":1,"sentinels":[` + strings.Replace(one("a", ""), `"a"`, `"b"`, 1) + `]}`, `has the id "a"`},
+		"twice":         {`{"format":1,"sentinels":[` + one("a", "") + `,` + one("a", "") + `]}`, `duplicate sentinel "a"`},
 		"two of three":  {`{"format":1,"sentinels":[` + one("ok", "") + `,` + strings.ReplaceAll(one("a", ""), "wait", "wiat") + `,` + strings.ReplaceAll(one("b", ""), "durationMs", "duration") + `]}`, "2 of 3"},
 		"history":       {`{"format":1,"sentinels":[` + one("ok", "") + `,` + one("a", `,"revisions":[{"revision":1,"savedAt":"2026-01-01T00:00:00Z","hash":"x","definition":{}}]`) + `]}`, "does not match its hash"},
 		"no definition": {`{"format":1,"sentinels":[{"sentinelId":"a"}]}`, "a"},

@@ -1,0 +1,120 @@
+package sentinel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+type loadIn struct {
+	Path string `json:"path,omitempty" jsonschema:"a definition file, or a folder of them; default the project's own folders"`
+}
+
+type loadOut struct {
+	Loaded   []saved       `json:"loaded"`
+	Problems []loadProblem `json:"problems,omitempty" jsonschema:"files that are not valid definitions"`
+}
+
+type loadProblem struct {
+	File    string `json:"file"`
+	Problem string `json:"problem"`
+}
+
+// load stores the definitions of a file, a folder or the project. A bad file does not
+// affect the others.
+func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOut, error) {
+	files, err := f.definitionFiles(call, in.Path)
+	if err != nil {
+		return loadOut{}, err
+	}
+	out := loadOut{Loaded: []saved{}}
+	loaded := map[sentinels.ID]string{}
+	for _, file := range files {
+		s, err := f.loadFile(ctx, call, file, loaded)
+		if err != nil {
+			out.Problems = append(out.Problems, loadProblem{file, err.Error()})
+			continue
+		}
+		out.Loaded = append(out.Loaded, s)
+		loaded[s.SentinelID] = file
+	}
+	return out, nil
+}
+
+// loadFile loads one file, unless another file of the same sentinel is loaded: each load
+// would store both, one after the other.
+func (f family) loadFile(ctx context.Context, call *command.Call, file string, loaded map[sentinels.ID]string) (saved, error) {
+	src, err := f.opt.Trust.Read(file, sentinels.MaxBytes)
+	if err != nil {
+		return saved{}, err
+	}
+	def, problems := f.rt.Decode(src, file)
+	if len(problems) > 0 {
+		return saved{}, refused(problems)
+	}
+	if other := loaded[def.ID]; other != "" {
+		return saved{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s: sentinel %q is already loaded from %s", file, def.ID, other)}
+	}
+	return f.save(ctx, call, def, runtime.AnyRevision)
+}
+
+// The folders of a project that hold definitions: ours, and that of other programs of
+// this kind.
+const (
+	ownFolder       = ".sentinel" // host.DirName, which this package cannot import
+	continuumFolder = ".continuum"
+	definitionsDir  = "sentinels"
+)
+
+// projectDir is the folder with the sentinels, recipes and plugins of the project.
+func (f family) projectDir(call *command.Call) string {
+	if f.opt.Dir != "" {
+		return f.opt.Dir
+	}
+	return filepath.Join(call.Workspace, ownFolder)
+}
+
+// definitionFiles returns the files of a path, "" for the folders of the project, either
+// of which may be missing. Ours is first, so that its file of a sentinel is loaded.
+func (f family) definitionFiles(call *command.Call, path string) ([]string, error) {
+	if path == "" {
+		var files []string
+		for _, folder := range []string{f.projectDir(call), filepath.Join(call.Workspace, continuumFolder)} {
+			found, err := jsonFiles(filepath.Join(folder, definitionsDir))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, fmt.Errorf("load sentinels: %w", err)
+			}
+			files = append(files, found...)
+		}
+		return files, nil
+	}
+	path = inWorkspace(call, path)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, &abi.Error{Code: abi.NotFound, Field: "path", Message: fmt.Sprintf("load sentinels: %v", err)}
+	case info.IsDir():
+		return jsonFiles(path)
+	}
+	return []string{path}, nil
+}
+
+// jsonFiles lists the definitions in a folder, sorted by name. Its name may have
+// characters that have a meaning in patterns.
+func jsonFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	var files []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".json" && !e.IsDir() {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files, err
+}
