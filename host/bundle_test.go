@@ -383,3 +383,34 @@ func TestLoadProject(t *testing.T) {
 		}
 	}
 }
+
+// The bundle names the plugins that its definitions need. An import reports those that
+// are missing here or another version, and names them beside an unknown step type.
+func TestImportReportsPlugins(t *testing.T) {
+	h := open(t, host.Options{})
+	bundle := func(step, plugins string) map[string]any {
+		return map[string]any{"bundle": `{"format":1,"plugins":[` + plugins + `],"sentinels":[{"sentinelId":"a","definition":{"id":"a","name":"a","steps":[` + step + `]}}]}`}
+	}
+	const (
+		wait    = `{"type":"wait","durationMs":1}`
+		missing = `{"name":"slack","version":"1.2","digest":"0123456789abcdef0123456789abcdef"}`
+		builtin = `{"name":"builtin","digest":"0123456789abcdef"}`
+	)
+	var out struct {
+		Imported []struct{ SentinelID string }
+		Notes    []string
+	}
+	must(t, h, "sentinel/import", bundle(wait, ""), &out)
+	if len(out.Imported) != 1 || len(out.Notes) != 0 {
+		t.Errorf("without plugins: %+v", out)
+	}
+	must(t, h, "sentinel/import", bundle(wait, missing+","+builtin), &out)
+	if len(out.Notes) != 2 || !strings.Contains(out.Notes[0], `plugin "slack" is not loaded here: the bundle was exported with 1.2 (sha256 0123456789ab)`) ||
+		!strings.Contains(out.Notes[1], `plugin "builtin" is another version here`) {
+		t.Errorf("notes: %q", out.Notes)
+	}
+	err := call(t, h, "sentinel/import", bundle(`{"type":"slack_message"}`, missing), nil)
+	if e := abi.As(err); e == nil || e.Code != abi.BadFields || !strings.Contains(e.Message, "slack_message") || !strings.Contains(e.Hint, `plugin "slack" is not loaded here`) {
+		t.Errorf("unknown step type: %+v", e)
+	}
+}
