@@ -101,7 +101,7 @@ func TestExportImport(t *testing.T) {
 	if done.Imported[0].Change != "unchanged" || done.Imported[1].Change != "unchanged" {
 		t.Errorf("the second import answered %+v", done)
 	}
-	// What is edited here is not lost to a bundle unless somebody says so.
+	// What is edited here is not lost to a bundle without overwrite.
 	must(t, to, "sentinel/step/remove", `{"sentinelId":"abc","index":0}`, nil)
 	err = call(t, to, "sentinel/import", map[string]any{"bundle": raw}, nil)
 	if abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "at revision 5") || !strings.Contains(abi.As(err).Hint, "overwrite") {
@@ -164,14 +164,14 @@ func TestImportRename(t *testing.T) {
 		t.Errorf("import of a definition answered %+v", done)
 	}
 	for params, says := range map[string]string{
-		`"rename":"x"`:                              "there are 2 sentinels",
-		`"rename":{"nobody":"x"}`:                   `sentinel "nobody" is not in the bundle`,
-		`"rename":{"abc":"A B"}`:                    `want an id such as "a-b"`,
-		`"rename":{"abc":"q","caller":"q"}`:         `duplicate sentinel "q"`,
-		`"rename":7`:                                "want an id, or an object",
-		`"rename":{"abc":"q"},"definition":{}`:      "want one of file, bundle and definition",
-		`"rename":{"abc":"caller"}`:                 `duplicate sentinel "caller"`,
-		`"rename":{"abc":"q"},"file":"nobody.json"`: "want one of",
+		`"rename":"x"`:                               "there are 2 sentinels",
+		`"rename":{"missing":"x"}`:                   `sentinel "missing" is not in the bundle`,
+		`"rename":{"abc":"A B"}`:                     `want an id such as "a-b"`,
+		`"rename":{"abc":"q","caller":"q"}`:          `duplicate sentinel "q"`,
+		`"rename":7`:                                 "want an id, or an object",
+		`"rename":{"abc":"q"},"definition":{}`:       "want one of file, bundle and definition",
+		`"rename":{"abc":"caller"}`:                  `duplicate sentinel "caller"`,
+		`"rename":{"abc":"q"},"file":"missing.json"`: "want one of",
 	} {
 		err := call(t, h, "sentinel/import", `{"bundle":`+string(raw)+`,`+params+`}`, nil)
 		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), says) {
@@ -204,7 +204,7 @@ func TestImportRefuses(t *testing.T) {
 			}
 		}
 	}
-	if err := call(t, h, "sentinel/import", `{"file":"nobody.json"}`, nil); abi.CodeOf(err) != abi.NotFound {
+	if err := call(t, h, "sentinel/import", `{"file":"missing.json"}`, nil); abi.CodeOf(err) != abi.NotFound {
 		t.Errorf("no file: %v", err)
 	}
 	var all struct{ Sentinels []any }
@@ -232,7 +232,7 @@ func tree(t *testing.T, dir string) []string {
 }
 
 // What a sentinel needs goes with it, and nothing that is there is replaced
-// unless somebody says so.
+// without overwrite.
 func TestDeploy(t *testing.T) {
 	ws, to := t.TempDir(), t.TempDir()
 	echo, err := os.ReadFile("../runtime/internal/wasm/testdata/wat/echo.wasm")
@@ -260,7 +260,7 @@ func TestDeploy(t *testing.T) {
 		{"type":"loop","count":1,"steps":[{"type":"sentinel","definition":{"steps":[{"type":"`+echoes+`"}]}}]},
 		{"type":"condition","check":"1","then":[{"type":"sentinel","definition":{"$ref":"child"}}]},
 		{"type":"command","command":"sentinel/start","params":{"sentinelId":"top"}},
-		{"type":"sentinel","definition":{"$ref":"nobody"}}]}}`, nil)
+		{"type":"sentinel","definition":{"$ref":"missing"}}]}}`, nil)
 	var out struct {
 		Files          []struct{ File, Kind, Change string }
 		Missing, Notes []string
@@ -270,14 +270,14 @@ func TestDeploy(t *testing.T) {
 	if got := tree(t, to); !slices.Equal(got, want) {
 		t.Fatalf("there are %q", got)
 	}
-	if len(out.Files) != 4 || out.Files[3].File != want[3] || out.Files[3].Change != "created" || !slices.Equal(out.Missing, []string{"nobody"}) {
+	if len(out.Files) != 4 || out.Files[3].File != want[3] || out.Files[3].Change != "created" || !slices.Equal(out.Missing, []string{"missing"}) {
 		t.Errorf("deploy answered %+v", out)
 	}
 	if got, err := os.ReadFile(filepath.Join(to, want[2])); err != nil || string(got) != child {
 		t.Errorf("the child is %s, %v", got, err)
 	}
 
-	// The other project can carry it out.
+	// The other project can run it.
 	other := open(t, host.Options{Workspace: to, Plugins: filepath.Join(to, ".sentinel", "plugins")})
 	var loaded struct{ Loaded, Problems []any }
 	must(t, other, "sentinel/load", `{}`, &loaded)

@@ -138,7 +138,7 @@ func TestStepCommands(t *testing.T) {
 	}
 }
 
-// A definition's history is one, whoever edits.
+// A definition has one history for all editors.
 func TestRevisionCommands(t *testing.T) {
 	h := open(t, host.Options{})
 	must(t, h, "sentinel/create", `{"definition":`+abc+`}`, nil)

@@ -22,8 +22,8 @@ type greedy struct {
 	*testing.T
 	host      *host.Host
 	workspace string
-	secret    string // file that nobody may touch
-	canary    string // file that nobody may make
+	secret    string // file that no plugin may touch
+	canary    string // file that no plugin may create
 	listener  *httptest.Server
 	reached   atomic.Int64 // requests that the listener got
 }
@@ -65,7 +65,7 @@ func (g *greedy) allow(params string) {
 // A told is one answer that the plugin got.
 type told struct{ What, Code, Message string }
 
-// try runs the plugin and returns what it was told.
+// try runs the plugin and returns its results.
 func (g *greedy) try() (all []told) {
 	g.Helper()
 	res := run(g.T, g.host, `{"name":"greedy","steps":[{"type":"greedy","file":"`+g.canary+`","url":"`+g.listener.URL+`","ref":{"$ref":"victim"},
@@ -79,7 +79,7 @@ func (g *greedy) try() (all []told) {
 	return all
 }
 
-// untouched reports what was reached although nobody may.
+// untouched reports what was reached although it is forbidden.
 func (g *greedy) untouched() {
 	g.Helper()
 	if text, err := os.ReadFile(g.secret); err != nil || string(text) != "canary of the workspace" {
@@ -126,7 +126,7 @@ func TestGreedyPlugin(t *testing.T) {
 	g.allow(`{"name":"greedy","only":[{"use":"emit","names":["fine:*"]}],"deny":["command","llm","watch","spawn","http","folder","secret"]}`)
 	for _, said := range g.try() {
 		if said.Code != string(abi.Denied) {
-			t.Errorf("%s: it was told %s %q, want denied", said.What, said.Code, said.Message)
+			t.Errorf("%s: result %s %q, want denied", said.What, said.Code, said.Message)
 		}
 	}
 	g.untouched()
@@ -169,7 +169,7 @@ func TestGreedyPlugin(t *testing.T) {
 	for _, said := range g.try() {
 		if strings.Contains(said.What, "plugin/allow") || strings.Contains(said.What, "plugin/deny") {
 			if said.Code != string(abi.Denied) || !strings.Contains(said.Message, "only a person") && !strings.Contains(said.Message, "not among the tools") {
-				t.Errorf("%s: it was told %s %q", said.What, said.Code, said.Message)
+				t.Errorf("%s: result %s %q", said.What, said.Code, said.Message)
 			}
 		}
 	}

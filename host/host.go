@@ -178,7 +178,7 @@ func (h *Host) open(ctx context.Context) error {
 	return err
 }
 
-// Close ends this process's part in every run, its shells, and lets go of the
+// Close ends this process's part in every run, its shells, and closes the
 // state folder. It is idempotent.
 func (h *Host) Close() error {
 	var errs []error
@@ -300,7 +300,7 @@ func (h *Host) limits() runtime.Limits {
 }
 
 // Redact keeps further secrets out of everything that is written. One that is
-// too short to be told from ordinary text is an error.
+// too short to be distinguished from ordinary text is an error.
 func (h *Host) Redact(secrets ...string) error { return h.redactor.Register(secrets...) }
 
 // redact takes registered secrets out of a JSON value.

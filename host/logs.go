@@ -81,7 +81,7 @@ func (l *runLogs) file(run sentinels.RunID) (*runLog, error) {
 		return f, nil
 	}
 	if len(l.files) >= openFiles {
-		for id, f := range l.files { // any of them: it is opened again when it is told more
+		for id, f := range l.files { // any of them: it is opened again for the next line
 			f.Close()
 			delete(l.files, id)
 			break

@@ -128,7 +128,7 @@ func readGap(line []byte) (g logGap, ok bool) {
 	return g, json.Unmarshal(line, &g) == nil
 }
 
-// remove takes the logs of runs away; one that is not there is no error.
+// remove takes the logs of runs away; a missing one is not an error.
 func (l *runLogs) remove(runs []sentinels.RunID) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +167,7 @@ func (l *runLogs) sweep(known func(sentinels.RunID) (found, over bool, err error
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
-			continue // somebody else removed it
+			continue // removed in between
 		}
 		if strings.HasPrefix(e.Name(), ".cut-") && time.Since(info.ModTime()) > time.Hour { // left by a kill
 			if err := os.Remove(filepath.Join(l.dir, e.Name())); err != nil {

@@ -121,7 +121,7 @@ func TestRunLogSweep(t *testing.T) {
 	}
 	l.write(runtime.Progress{Run: "old", Event: runtime.OnLog}) // its file was open when it was removed
 	if text, err := os.ReadFile(l.path("old")); err != nil || len(text) == 0 {
-		t.Errorf("what is told after the sweep: %q, %v", text, err)
+		t.Errorf("a line after the sweep: %q, %v", text, err)
 	}
 	l.close()
 }

@@ -26,7 +26,7 @@ type Options struct {
 	// Plugins is a folder of *.wasm files of others, besides that of Dir. Default
 	// none.
 	Plugins string
-	// Watched leaves the folder plugins of Dir to somebody who follows what changes
+	// Watched leaves the folder plugins of Dir to a caller that follows the changes
 	// in it. Default false: it is loaded once, now.
 	Watched bool
 	// Regrant has the engine ask again what plugins may do, after a command has
@@ -57,7 +57,7 @@ type Options struct {
 	Files sentinel.Definitions
 	// Kinds are kinds of triggers besides the usual ones. Default none.
 	Kinds triggers.Set
-	// Observer is told what happens; see [runtime.Observer].
+	// Observer receives what happens; see [runtime.Observer].
 	Observer runtime.Observer
 	// Limits are the engine's. Default: its own.
 	Limits runtime.Limits

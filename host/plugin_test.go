@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// TestPluginsFromAFolder loads what is in the folder of somebody else's plugins:
+// TestPluginsFromAFolder loads the folder of further plugins:
 // one that asks for nothing is live, a broken one is refused by name with the
 // reason and keeps nothing else out.
 func TestPluginsFromAFolder(t *testing.T) {

@@ -75,7 +75,7 @@ func TestRetryAndForkByCommand(t *testing.T) {
 	again("sentinel/retry", of(`,"withRevision":1`), sentinels.StatusFailed, 2)
 	for _, bad := range []struct{ name, params, want string }{
 		{"sentinel/retry", of(`,"withRevision":"newest"`), "is no revision"},
-		{"sentinel/retry", of(`,"from":"nobody"`), "want the address, id or name of a step"},
+		{"sentinel/retry", of(`,"from":"missing"`), "want the address, id or name of a step"},
 		{"sentinel/fork", of(`,"iteration":1,"index":1`), "nothing to change"},
 		{"sentinel/fork", of(`,"iteration":1,"params":{}`), "no step is named"},
 		{"sentinel/fork", of(`,"iteration":9`), "has executed 1 iterations, not 9"},

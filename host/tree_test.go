@@ -53,7 +53,7 @@ var layers = []layer{
 	{"triggers", []string{"sentinels"}, nil},
 	{"triggers/cron", []string{"triggers", "sentinels"}, []string{"github.com/robfig/cron/v3"}},
 	{"triggers/files", []string{"triggers", "sentinels", "sentinels/glob"}, []string{"github.com/fsnotify/fsnotify"}},
-	{"triggers/webhook", []string{"triggers", "sentinels", "sdk/abi"}, nil}, // what it refuses, others are told with a code
+	{"triggers/webhook", []string{"triggers", "sentinels", "sdk/abi"}, nil}, // its errors have codes
 	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
 	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},

@@ -33,7 +33,7 @@ func (t town) Lookup(name string) (runtime.CommandInfo, bool) {
 // Tools is what a model would be offered; there is none here.
 func (t town) Tools([]string) []runtime.CommandInfo { return nil }
 
-// Call carries a command out.
+// Call executes a command.
 func (t town) Call(ctx context.Context, call runtime.CommandCall) (json.RawMessage, error) {
 	var in struct{ Day, Text string }
 	if err := json.Unmarshal(call.Params, &in); err != nil {

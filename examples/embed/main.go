@@ -94,7 +94,7 @@ func open(ctx context.Context, dir, name string, t town) (*runtime.Runtime, erro
 	return runtime.Open(ctx, opt)
 }
 
-// ask carries the sentinel out once.
+// ask runs the sentinel once.
 func ask(ctx context.Context, rt *runtime.Runtime, day string) (runtime.Result, error) {
 	def, problems := rt.Decode([]byte(umbrella), "umbrella.json")
 	if len(problems) > 0 {

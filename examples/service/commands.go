@@ -29,7 +29,7 @@ type parcel struct {
 //
 // InStore says that all it does is written to the store that it is handed. That
 // commits together with the note that the call has ended, so whenever the
-// process dies the parcel was sent once, and nobody is asked whether. A command
+// process dies the parcel was sent once, and no decision is needed. A command
 // that does something outside says Idempotent, if it makes use of [command.Call]'s
 // Key, or neither; after a crash a person is asked about it then.
 func (s *shop) shipping() command.Command {
@@ -45,7 +45,7 @@ func (s *shop) shipping() command.Command {
 				return parcel{}, err
 			}
 			// The document must be new: a second parcel for an order is the error
-			// conflict, whoever asks for it.
+			// conflict, also for another caller.
 			_, err = call.Records.Put(ctx, parcels, fmt.Sprintf("%08d", o.Number), data, 0)
 			return p, err
 		})

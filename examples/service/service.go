@@ -24,7 +24,7 @@ type shopfront struct {
 	inner  string                       // token between our guard and the service
 }
 
-// open opens both in a folder. Whoever calls it calls serve or close.
+// open opens both in a folder. The caller calls serve or close.
 func open(ctx context.Context, dir string, keys map[string]string) (*shopfront, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func open(ctx context.Context, dir string, keys map[string]string) (*shopfront, 
 	if err != nil {
 		return nil, errors.Join(err, s.shop.close())
 	}
-	// Before anything runs: a run that is taken up again may need it at once.
+	// Before anything runs: a resumed run may need it at once.
 	if err := s.server.Host().Commands().Add(s.shop.shipping()); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -61,12 +61,12 @@ func open(ctx context.Context, dir string, keys map[string]string) (*shopfront, 
 }
 
 // serve carries runs out and fires triggers until ctx ends. Then it drains, and
-// lets go of everything.
+// closes everything.
 func (s *shopfront) serve(ctx context.Context) error {
 	return errors.Join(s.server.Run(ctx), s.close())
 }
 
-// close lets go of everything.
+// close closes everything.
 func (s *shopfront) close() error { return errors.Join(s.server.Close(), s.shop.close()) }
 
 // handler is everything that the program answers.

@@ -158,8 +158,8 @@ func (l *life) pay(o order, run sentinels.RunID) {
 	if err := <-followed; err != nil {
 		l.Fatal(err)
 	}
-	// Whoever came too late to see it live finds it in the logs, once the last
-	// line is there: a run that has ended is told before its log is written.
+	// A client that came too late to see it live finds it in the logs, once the last
+	// line is there: the end of a run is reported before its log is written.
 	for last := ""; !strings.Contains(last, "run.end"); {
 		for line, err := range l.client.Logs(l.ctx, run, 0) {
 			if err != nil {

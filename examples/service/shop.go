@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// An order is what somebody bought.
+// An order is what a customer bought.
 type order struct {
 	Number int    `json:"number"` // from 1 on, without gaps
 	What   string `json:"what"`
@@ -30,7 +30,7 @@ type shop struct {
 
 	mu     sync.Mutex
 	orders []order
-	placed chan struct{} // closed and made anew with each order
+	placed chan struct{} // closed and replaced with each order
 }
 
 // openShop reads the orders that there are.

@@ -47,7 +47,7 @@ func readOptions(t sentinels.Trigger) (options, error) {
 	return o, nil
 }
 
-// Arm readies a trigger. The state is what the newest fire left: the number of
+// Arm prepares a trigger. The state is what the newest fire left: the number of
 // the order that it was for.
 func (k kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	o, err := readOptions(t)

@@ -89,7 +89,7 @@ func TestDroppedIntoServe(t *testing.T) {
 			begin, listed := time.Now(), plugin{}
 			for listed.Name == "" {
 				if time.Since(begin) > time.Minute {
-					t.Fatalf("it is not taken up\n%s", server())
+					t.Fatalf("it is not loaded\n%s", server())
 				}
 				time.Sleep(50 * time.Millisecond)
 				listed = find(t, dir, name)
@@ -110,7 +110,7 @@ func TestDroppedIntoServe(t *testing.T) {
 				return
 			}
 			if err == nil || !strings.Contains(string(out), "sentinel plugin allow "+name) {
-				t.Errorf("it asks for something and nobody says what to do: %v\n%s", err, out)
+				t.Errorf("it asks for something without a hint what to do: %v\n%s", err, out)
 			}
 		})
 	}

@@ -261,7 +261,7 @@ serve "$@"
 until_so "the run goes on behind it" is slow completed
 [ "$(wc -l <slow.txt | tr -d ' ')" = 1 ] || broken "the step was made again"
 if grep -q 'did not end by itself' "$log"; then broken "that was no clean end"; fi
-ok "and asked nobody anything"
+ok "and no decision was needed"
 kill $server
 wait $server || broken "the server ended with exit code $?"
 server=''

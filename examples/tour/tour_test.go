@@ -54,7 +54,7 @@ func TestTour(t *testing.T) {
 		"ok: and built once",
 		"ok: it says 401",
 		"ok: the step under way came to its end",
-		"ok: and asked nobody anything",
+		"ok: and no decision was needed",
 		"the tour is over",
 	)
 }

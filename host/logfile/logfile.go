@@ -1,4 +1,4 @@
-// Package logfile is where a PROCESS that nobody watches says what happens: a
+// Package logfile writes the log of a process without a terminal: a
 // file that is rotated by size and whose past is bounded by number and age.
 package logfile
 

@@ -10,5 +10,5 @@
 // KEY=value, a URL with a password) by each of its leaves.
 //
 // It does not guess: a secret that was not registered is not found, and neither
-// is one that somebody reversed, split, encrypted or otherwise encoded.
+// is one that was reversed, split, encrypted or otherwise encoded.
 package redact

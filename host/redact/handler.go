@@ -47,7 +47,7 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements [slog.Handler].
 func (h *handler) WithGroup(name string) slog.Handler { return &handler{h.next.WithGroup(name), h.r} }
 
-// attr returns an attribute without secrets. A value that is no text is kept unless its
+// attr returns an attribute without secrets. A value that is not text is kept unless its
 // text has a secret.
 func (h *handler) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()

@@ -2,7 +2,7 @@ package redact
 
 import "encoding/json"
 
-// Hide returns what somebody else sent, without the registered secrets: mark
+// Hide returns text from elsewhere without the registered secrets: mark
 // stands where one was. JSON is read as [Redactor.JSON] does and stays valid.
 //
 // More says that data is only the beginning of what was sent. Then a secret may

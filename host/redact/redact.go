@@ -57,7 +57,7 @@ func (r *Redactor) Register(secrets ...string) error {
 			short++
 			continue
 		}
-		// Whoever reads secrets at each use registers them each time.
+		// A caller that reads secrets at each use registers them each time.
 		if _, known := r.known[secret]; known {
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-var update = flag.Bool("update", false, "write the lessons' cassettes anew")
+var update = flag.Bool("update", false, "write the lessons' cassettes again")
 
 // Cassette records a lesson against a scripted model and plays the recording in
 // another workspace, where it must fit exactly. The recording must answer as
@@ -48,7 +48,7 @@ func Cassette(t *testing.T, definition, shipped string, model Model, start runti
 		publish(t, fresh, shipped)
 	}
 	if diff := cmp.Diff(answers(t, shipped), answers(t, fresh)); diff != "" {
-		t.Errorf("%s differs from what the test's model says now; -update writes it anew (-shipped +now):\n%s", shipped, diff)
+		t.Errorf("%s differs from the current answers of the test's model; -update writes it again (-shipped +now):\n%s", shipped, diff)
 	}
 }
 

@@ -2,9 +2,9 @@
 // files as a reader would, in a host of their own.
 //
 // [Workspace] makes the folder a lesson works in, by the same setup.sh that its
-// script uses. [Run] carries a definition out in it. [Serve] is a model whose
+// script uses. [Run] runs a definition in it. [Serve] is a model whose
 // answers a test has written; [Cassette] proves that what such a model says is
-// what the lesson's cassette.jsonl holds, and writes that file anew with
+// what the lesson's cassette.jsonl holds, and writes that file again with
 //
 //	go test ./examples/... -update
 package lesson

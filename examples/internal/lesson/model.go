@@ -9,7 +9,7 @@ import (
 )
 
 // Name is what the scripted model is called in replies and cassettes, so that
-// nobody takes what it says for the work of a real one.
+// its answers are not mistaken for those of a real one.
 const Name = "scripted"
 
 // A Model decides what the model says next. It is called for one turn at a

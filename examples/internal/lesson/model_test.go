@@ -19,7 +19,7 @@ func TestAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for role, want := range map[string]string{
-		"system": "be kind", "tool": "two", "assistant": "", "nobody": "",
+		"system": "be kind", "tool": "two", "assistant": "", "unknown": "",
 		"user": `[{"type":"text","text":"second"}]`, // parts are shown as they came
 	} {
 		if got := asked.Text(role); got != want {

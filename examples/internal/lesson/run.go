@@ -46,7 +46,7 @@ func Git(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Run carries out the definition of a file in a workspace and returns the host,
+// Run runs the definition of a file in a workspace and returns the host,
 // still open, with the result. The state is outside the workspace.
 func Run(t *testing.T, file, workspace string, opt host.Options, start runtime.StartOptions) (*host.Host, runtime.Result) {
 	t.Helper()
@@ -111,7 +111,7 @@ func NoDivergence(t *testing.T, h *host.Host) {
 		t.Fatal(err)
 	}
 	if !strings.HasSuffix(report.String(), ", no divergence\n") {
-		t.Errorf("the cassette does not fit the run; `go test -update` writes it anew.\n%s", report.String())
+		t.Errorf("the cassette does not fit the run; `go test -update` writes it again.\n%s", report.String())
 	}
 }
 

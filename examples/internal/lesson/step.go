@@ -39,7 +39,7 @@ func Module(t *testing.T, dir string) []byte {
 	return module
 }
 
-// Cases carries out the cases of the plugin in dir, as `sentinel plugin test`
+// Cases executes the cases of the plugin in dir, as `sentinel plugin test`
 // does, one subtest each.
 func Cases(t *testing.T, dir string, module []byte) {
 	t.Helper()

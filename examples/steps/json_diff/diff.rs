@@ -25,7 +25,7 @@ const MOST_BYTES: usize = 600 << 10;
 /// How much of a value a line shows, in characters.
 const SHOWN: usize = 60;
 
-/// Collects what is different. The operations, carried out in their order, turn
+/// Collects what is different. The operations, applied in their order, turn
 /// the one value into the other but for what is ignored, and for the order of
 /// lists where that does not count.
 pub struct Diff {
@@ -226,7 +226,7 @@ impl Diff {
     }
 
     /// Writes an operation, unless there are enough: those left out are the last,
-    /// so what is written can be carried out.
+    /// so the operations can be applied.
     fn put(&mut self, operation: Value, line: impl FnOnce() -> String) {
         let full = self.operations.len() >= self.limit || self.bytes > MOST_BYTES;
         self.bytes += if full { MOST_BYTES } else { operation.to_json().len() };

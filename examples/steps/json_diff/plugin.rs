@@ -70,7 +70,7 @@ fn run(ctx: &mut Context) -> Result<Value> {
     })
 }
 
-/// One of the values. With parse a text is read; one that is no JSON says where.
+/// One of the values. With parse a text is read; one that is not JSON is an error with its position.
 fn side(ctx: &Context, name: &str, parsed: bool) -> Result<Value> {
     match ctx.field(name) {
         Value::Text(text) if parsed => parse(text).map_err(|e| Error::bad_field(name, &e.to_string())),

@@ -26,7 +26,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestSentinel drops the module into a project and carries the sentinel out.
+// TestSentinel drops the module into a project and runs the sentinel.
 func TestSentinel(t *testing.T) {
 	dir := t.TempDir()
 	lesson.Drop(t, dir, "markdown_table", lesson.Module(t, "."))

@@ -13,7 +13,7 @@ sentinel.plugin({
       fields: {
         type: "object",
         properties: {
-          rows: { type: "array", items: { type: "object" }, description: "Objects, one a row; a value that is no text or number is shown as JSON." },
+          rows: { type: "array", items: { type: "object" }, description: "Objects, one a row; any value but text and numbers is shown as JSON." },
           csv: { type: "string", description: "Text whose first line names the columns; used if there are no rows." },
           delimiter: { type: "string", minLength: 1, maxLength: 1, default: ",", description: "What separates the columns of csv." },
           columns: {
@@ -186,7 +186,7 @@ function total(rows, field, what) {
   if (what === "count") return values.length;
   const numbers = values.map((v) => {
     const n = asNumber(v);
-    if (n === undefined) throw SentinelError.badField("totals", `${what} of ${field}: ${shown(v)} is no number`);
+    if (n === undefined) throw SentinelError.badField("totals", `${what} of ${field}: ${shown(v)} is not a number`);
     return n;
   });
   if (!numbers.length) return what === "sum" ? 0 : null;

@@ -13,7 +13,7 @@ const fields = `{
     "delayMs": {"type": "integer", "minimum": 0, "default": 1000, "description": "Pause after the first attempt."},
     "factor": {"type": "number", "minimum": 1, "maximum": 100, "default": 2, "description": "How much longer each further pause is."},
     "maxDelayMs": {"type": "integer", "minimum": 0, "default": 60000, "description": "Longest pause."},
-    "failFast": {"type": "boolean", "default": false, "description": "An error in the steps ends the step. Otherwise it is one attempt that came to nothing."},
+    "failFast": {"type": "boolean", "default": false, "description": "An error in the steps ends the step. Otherwise it is one failed attempt."},
     "attemptAs": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "attempt", "x-sentinel": "variable", "description": "The variable that holds the number of the attempt, from 1."},
     "resultAs": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "result", "x-sentinel": "variable", "description": "The variable that holds how the attempt ended, {success, output, error}: for until of this one, for the steps of the one before."}
   },

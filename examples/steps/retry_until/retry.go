@@ -21,7 +21,7 @@ type plan struct {
 // run gives {attempts, output}: the output of the attempt that did it.
 //
 // It checkpoints after each attempt, so that a replay is never longer than one:
-// a run may wait here for days and be taken up on another machine. What it goes
+// a run may wait here for days and be resumed on another machine. What it goes
 // on with are the number of attempts and the last one's result.
 func run(c *sdk.Context) (sdk.Value, error) {
 	p, err := planned(c)

@@ -44,7 +44,7 @@ type event struct {
 }
 
 // TestKilledWhileItWaits ends the process with SIGKILL in the pause after the
-// second attempt. Taken up again, the run makes the third one next: what was
+// second attempt. Resumed, the run makes the third one next: what was
 // recorded is not made again, and the attempts are counted on.
 func TestKilledWhileItWaits(t *testing.T) {
 	dir := t.TempDir()

@@ -67,7 +67,7 @@ function run(c: Context): Outcome<Value> {
     level = asked == "major" ? Level.Major : asked == "minor" ? Level.Minor : asked == "patch" ? Level.Patch : Level.None;
     reasons.push(object().set("level", text(asked)).set("why", text("the step's field level says so")));
   } else if (level == Level.Major && now.major == 0) {
-    // Before 1.0.0 anything may change, and nobody leaves it by accident.
+    // Before 1.0.0 anything may change, and 1.0.0 is never reached by accident.
     level = Level.Minor;
     reasons.push(object().set("level", text("minor")).set("why", text("before 1.0.0 a breaking change is a minor one; write level: major for 1.0.0")));
   }

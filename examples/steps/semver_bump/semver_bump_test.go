@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { lesson.Main(m) }
 
-// committed is the module that lies beside the source, so that nobody needs the
+// committed is the module that lies beside the source, so that a test does not need the
 // compiler to try the example.
 func committed(t *testing.T) []byte {
 	t.Helper()
@@ -33,7 +33,7 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-// TestSentinel drops the module into a repository and carries the sentinel out.
+// TestSentinel drops the module into a repository and runs the sentinel.
 func TestSentinel(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)

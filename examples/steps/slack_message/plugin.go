@@ -42,7 +42,7 @@ func check(fields sdk.Value) []sdk.Problem {
 	case webhook && channel:
 		return []sdk.Problem{{Field: "channel", Message: "a webhook has a channel of its own", Hint: "leave out channel or webhook"}}
 	case webhook && fields.Get("thread").Given():
-		return []sdk.Problem{{Field: "thread", Message: "a webhook cannot be told which message to answer", Hint: "post with a token, without webhook"}}
+		return []sdk.Problem{{Field: "thread", Message: "a webhook cannot answer a message", Hint: "post with a token, without webhook"}}
 	case !webhook && !channel:
 		return []sdk.Problem{{Field: "channel", Message: "is missing", Hint: "give channel, or webhook"}}
 	}

@@ -13,7 +13,7 @@ func limited(res sdk.Response) error {
 	e := sdk.Fail(sdk.CodeUnavailable, "slack: too many messages, Slack asks to wait")
 	seconds, err := strconv.ParseInt(res.Headers.Get("retry-after").StringOr(""), 10, 64)
 	if err != nil || seconds < 1 {
-		seconds = 30 // it always says; without a word a short pause would be rude
+		seconds = 30 // Slack sends it always; if it is missing, wait long enough
 	}
 	return sdk.RetryAfter(e, seconds*1000)
 }
@@ -62,7 +62,7 @@ func refusal(word string, res sdk.Response) error {
 	m, known := meanings[word]
 	if !known {
 		// fatal_error, service_unavailable and whatever comes next: the host's
-		// own rules say whether another try is worth it.
+		// own rules decide whether to retry.
 		return sdk.Fail(sdk.CodePlugin, "slack: "+sdk.Cut(word, 200))
 	}
 	e := sdk.Fail(m.code, "slack: "+word)

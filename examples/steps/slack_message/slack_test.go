@@ -182,7 +182,7 @@ func TestPost(t *testing.T) {
 	if err != nil || bytes.Contains(text, []byte(token)) {
 		t.Errorf("the result holds the token: %v", err)
 	}
-	// An error that another try cannot mend ends the step at once.
+	// A permanent error ends the step at once.
 	res = run(`{"name":"lost","steps":[{"type":"slack_message","channel":"#nowhere","text":"hey","onError":{"retry":{"maxRetries":2}}}]}`)
 	if res.Error == nil || res.Error.Code != abi.NotFound || s.asked != 4 {
 		t.Errorf("%v after %d requests", res.Error, s.asked)

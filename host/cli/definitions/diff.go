@@ -25,7 +25,7 @@ type diffed struct {
 }
 
 // diffCommand compares two revisions. Without numbers it is the newest edit,
-// which is what somebody who wonders what happened wants to see.
+// which is what a user who looks for a change wants to see.
 func (a verbs) diffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "diff NAME|RUN [FROM] [TO]", Short: "Show what two revisions of a sentinel do not have in common",

@@ -34,7 +34,7 @@ const maxDiff = 40
 // target names, and then what came of it.
 //
 // Whether the edit is allowed, and on which revision it is made, is for the
-// command to say: somebody else may edit at the same moment.
+// command to decide: another user may edit at the same moment.
 func (a verbs) editing(ctx context.Context, target, command string, params map[string]any) (err error) {
 	s, err := a.Connect(ctx, false)
 	if err != nil {

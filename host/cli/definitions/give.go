@@ -9,7 +9,7 @@ import (
 )
 
 // give puts a definition into the parameters of a command: as a file where
-// whoever answers can read ours, since problems then name its lines. undo takes
+// the engine can read it, because problems then name its lines. undo removes
 // away what was only for that call.
 func (a verbs) give(s *app.Session, src *app.Source, params map[string]any) (undo func(), err error) {
 	undo = func() {}
@@ -25,7 +25,7 @@ func (a verbs) give(s *app.Session, src *app.Source, params map[string]any) (und
 		params["file"] = src.Path
 		return undo, nil
 	}
-	// A file of mode 0600, so that the same user's process can read it and nobody
+	// A file of mode 0600, so that only processes of the same user can read it, and no
 	// else can; comments in it survive, which they would not in a request.
 	f, err := os.CreateTemp("", "sentinel-*.json") // another process cannot read our standard input
 	if err != nil {

@@ -37,7 +37,7 @@ func (a verbs) initCommand() *cobra.Command {
 }
 
 // init writes the starter. O_EXCL and no look before it: nothing that is there is
-// ever lost, whoever writes at the same time.
+// ever lost, also if another process writes at the same time.
 func (a verbs) init(dir, name string) error {
 	text, err := sentinels.Template(name)
 	if err != nil {

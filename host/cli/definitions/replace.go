@@ -20,7 +20,7 @@ func (a verbs) updateCommand() *cobra.Command {
 	var revision int
 	c := &cobra.Command{
 		Use: "update FILE|-", Short: "Put another definition in the place of a stored sentinel's",
-		Long:    "Runs that are on go on with it from their next iteration, unless they are pinned.",
+		Long:    "Active runs use it from their next iteration, unless they are pinned.",
 		Example: "  sentinel update build-fix.json --note 'check with vet too'\n  sentinel update - --name build-fix <build-fix.json",
 		Args:    app.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -29,7 +29,7 @@ func (a verbs) updateCommand() *cobra.Command {
 				return err
 			}
 			if id == "" {
-				// The step types are for whoever has the store to know.
+				// Only the engine knows the step types.
 				def, problems := app.DecodeAnyStep(src)
 				if err := problems.Err(); err != nil {
 					return err
@@ -136,7 +136,7 @@ func (a verbs) deleted(raw json.RawMessage) error {
 func (a verbs) rollbackCommand() *cobra.Command {
 	var note string
 	c := &cobra.Command{
-		Use: "rollback NAME REVISION", Short: "Bring back the content of an earlier revision, as a new one",
+		Use: "rollback NAME REVISION", Short: "Restore the content of an earlier revision, as a new one",
 		Args: app.ExactArgs("NAME", "REVISION"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			n, err := revisionNumber(args[1])

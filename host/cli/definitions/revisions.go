@@ -107,7 +107,7 @@ func (a verbs) showCommand() *cobra.Command {
 			if err := s.Call(cmd.Context(), command, params, &out); err != nil {
 				return err
 			}
-			if out.Deleted { // there is no text with that revision
+			if out.Deleted { // such a revision has no text
 				return app.NotFound("", "with revision %s sentinel %q was deleted", args[1], args[0])
 			}
 			return a.WriteJSON(out.Definition)

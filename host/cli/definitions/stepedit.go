@@ -23,7 +23,7 @@ func (a verbs) editStep(f *app.StepFlags, cmd *cobra.Command, args []string, com
 	return a.editing(cmd.Context(), target, command, params)
 }
 
-// stepAddCommand appends unless it is told a place. The place may be one in a
+// stepAddCommand appends unless a position is given. The position may be in a
 // nested list, such as 3.then.0; one behind the last of that list appends to it.
 func (a verbs) stepAddCommand() *cobra.Command {
 	var f app.StepFlags

@@ -60,7 +60,7 @@ func (a verbs) listCommand() *cobra.Command {
 			switch {
 			case params.Status != "" || params.Before != "": // runs are what is asked for
 				all.Sentinels = nil
-			case params.PersonaID == "" && !s.ByURL: // files name nobody who made them
+			case params.PersonaID == "" && !s.ByURL: // files do not name their author
 				all.Sentinels = a.withFiles(all.Sentinels, params.Tag)
 			}
 			return a.showList(all)
@@ -264,7 +264,7 @@ func reason(r runtime.RunInfo) string {
 }
 
 // waitsFor is what starts a sentinel by itself, and when that is next: of several
-// triggers, the first that nobody has to cause.
+// triggers, the first that has a schedule.
 func (a verbs) waitsFor(s app.ListedSentinel) (trigger, next termtext.Text) {
 	var at time.Time
 	var all string

@@ -18,7 +18,7 @@ import (
 )
 
 // tailCommand is `events` that can stay. Only a server tells of what happens: it
-// has the live feed. Asking a store again and again would keep it from whoever
+// has the live feed. Asking a store again and again would keep it from processes that
 // wants to work with it, since one process at a time can have it open.
 func (a verbs) tailCommand() *cobra.Command {
 	var follow bool
@@ -118,7 +118,7 @@ func (t *tail) take(m client.Message) error {
 	switch {
 	case m.Gap == nil:
 		return t.show(m.Event)
-	// Nobody can say how many are missing: cursors are of one process, and that one
+	// The number is unknown: cursors are of one process, and that one
 	// is gone. The log has them all.
 	case m.Gap.Lost < 0:
 		t.app.Warn("events may be missing here: the server was restarted")

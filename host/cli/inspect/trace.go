@@ -14,7 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// traceCommand reads the journal, so it shows what happened and not what was told;
+// traceCommand reads the journal, so it shows what happened and not what was reported;
 // iterations that retention took are not there.
 func (a verbs) traceCommand() *cobra.Command {
 	var iteration int

@@ -86,7 +86,7 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 	return nil
 }
 
-// armed is how a trigger stands, in a word. Paused goes first: it is what somebody
+// armed is the state of a trigger in a word. Paused has priority: it is what a user
 // wanted, also where the trigger could not fire anyway.
 func (a verbs) armed(t runtime.TriggerInfo) termtext.Text {
 	p := a.PaintOut

@@ -69,7 +69,7 @@ func (a verbs) examine(ctx context.Context, only []string) doctor.Options {
 	if own := filepath.Join(a.Dir(), "plugins"); opt.Plugins == "" && app.IsDir(own) {
 		opt.Plugins = own
 	}
-	// Without a server there is nothing to mend, unless somebody asks for it.
+	// Without a server its check is skipped, unless the user asks for it.
 	_, err := control.Owner(ctx, a.State())
 	if err == nil || len(only) > 0 || a.Env.Getenv(client.EnvURL) != "" {
 		opt.Server = a.probeServer

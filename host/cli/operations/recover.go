@@ -86,7 +86,7 @@ func (a verbs) compactCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "compact", Short: "Make the store as small as what it holds",
 		Long: "Copies what the store holds to a new file that takes its place. No process may have the\n" +
-			"store open meanwhile, and the disk needs room for both.",
+			"store open meanwhile, and the disk needs space for both.",
 		Args: app.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// Beside a server this is refused at once with its process: it would copy a

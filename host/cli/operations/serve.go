@@ -45,7 +45,7 @@ func (a verbs) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "serve [DIR]", Short: "Serve a folder: triggers, live edits, API, recovery",
 		Long: "Loads DIR/sentinels/*.json, DIR/recipes and DIR/plugins and follows what changes in them,\n" +
-			"carries on every run that is not over, fires triggers, and answers the API. DIR is the\n" +
+			"resumes every run that has not ended, fires triggers, and serves the API. DIR is the\n" +
 			"nearest .sentinel folder if it is not given. Ctrl-C or SIGTERM lets steps under way end,\n" +
 			"a second one ends at once; nothing that was acknowledged is lost either way.",
 		Example: "  sentinel serve\n  sentinel serve /srv/ci/.sentinel --listen 127.0.0.1:9000",

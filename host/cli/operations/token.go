@@ -17,8 +17,8 @@ func (a verbs) tokenCommand() *cobra.Command {
 	var rotate bool
 	c := &cobra.Command{
 		Use: "token [DIR]", Short: "Print the token that the API asks for, or make a new one",
-		Long: "Whoever has the token may do all that you may here, shell lines included. A server takes a\n" +
-			"new token within a second and refuses the old one; clients have to be told.",
+		Long: "A client with the token may do all that you may here, shell lines included. A server accepts a\n" +
+			"new token within a second and refuses the old one; clients need the new one.",
 		Example: "  curl -H \"Authorization: Bearer $(sentinel token)\" http://127.0.0.1:8080/v1/sentinels\n  sentinel token --rotate",
 		Args:    app.RangeArgs(0, 1, "DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {

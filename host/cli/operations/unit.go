@@ -15,7 +15,7 @@ import (
 )
 
 // unitCommand writes the file that has systemd keep a server running. It only
-// writes: where it goes, and as whom, is for whoever administers the machine.
+// writes: where it goes, and as whom, is for the administrator of the machine.
 func (a verbs) unitCommand() *cobra.Command {
 	var own bool
 	var account, listen string
@@ -28,7 +28,7 @@ func (a verbs) unitCommand() *cobra.Command {
 			if len(args) > 0 {
 				a.ServedDir = app.ProjectDir(a.Path(args[0]))
 			}
-			// A user's manager starts nothing as somebody else.
+			// A user's manager starts nothing as another user.
 			if own && account != "" {
 				return app.NewUsageError("unit: --user is the unit of who is logged in, --as names another account", "give one of them")
 			}
@@ -103,7 +103,7 @@ func ownerOf(dir string) (string, error) {
 	}
 	u, err := user.LookupId(id)
 	if err != nil {
-		return "", app.NewUsageError(fmt.Sprintf("unit: %s belongs to user %s, whom nobody knows: %v", dir, id, err), "name the account with --as")
+		return "", app.NewUsageError(fmt.Sprintf("unit: %s belongs to user %s, which is unknown: %v", dir, id, err), "name the account with --as")
 	}
 	return u.Username, nil
 }

@@ -164,7 +164,7 @@ func (a verbs) allowPlugin(ctx context.Context, s *app.Session, params map[strin
 	}
 	if !f.yes {
 		if !a.CanAsk() {
-			return app.NewUsageError("nobody is there to be asked", "look at what it asks for, and say --yes: sentinel plugin allow "+plan.Plugin.Name+" --yes")
+			return app.NewUsageError("no terminal to confirm the permissions", "read what it asks for, then add --yes: sentinel plugin allow "+plan.Plugin.Name+" --yes")
 		}
 		ok, err := a.confirm(ctx, fmt.Sprintf("allow %s this?", plan.Plugin.Name))
 		if err != nil || !ok {

@@ -17,7 +17,7 @@ func (a verbs) pluginBenchCommand() *cobra.Command {
 	var n int
 	c := &cobra.Command{
 		Use: "bench FILE|DIR|NAME", Short: "Measure a plugin: load, instance, step, memory",
-		Long: "Carries out one step many times, on fresh instances and, if the plugin says that it is stateless, on\n" +
+		Long: "Executes one step many times, on fresh instances and, if the plugin says that it is stateless, on\n" +
 			"reused ones. Host calls are answered at once by --fake, so what is measured is plugin and sandbox.",
 		Example: "  sentinel plugin bench shout.wasm --input '{\"text\": \"hey\"}'\n  sentinel plugin bench . --n 1000 -o json",
 		Args:    app.ExactArgs("the module"),

@@ -35,11 +35,11 @@ func (a verbs) trial(ctx context.Context, module string, f trialFlags) (src modu
 	return src, fakes, input, err
 }
 
-// pluginCallCommand carries out one step outside a run.
+// callCommand executes one step outside a run.
 func (a verbs) pluginCallCommand() *cobra.Command {
 	var f trialFlags
 	c := &cobra.Command{
-		Use: "call FILE|DIR|NAME", Short: "Carry out one step of a plugin, with answers of your own",
+		Use: "call FILE|DIR|NAME", Short: "Execute one step of a plugin, with scripted answers",
 		Long: "Runs a step in the sandbox and prints its output. Host calls reach nothing: they get the answers of\n" +
 			"--fake, and where there is none they are denied, and the line that would answer them is shown.",
 		Example: "  sentinel plugin call shout.wasm --input '{\"text\": \"hey\"}'\n" +

@@ -21,7 +21,7 @@ type installFlags struct {
 }
 
 // pluginInstallCommand fetches, checks and keeps a plugin. It needs no server and
-// asks none: whoever may write the folder may install into it.
+// asks none: a user who may write the folder may install into it.
 func (a verbs) pluginInstallCommand() *cobra.Command {
 	var f installFlags
 	c := &cobra.Command{

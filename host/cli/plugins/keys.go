@@ -76,7 +76,7 @@ func (a verbs) pluginKeygenCommand() *cobra.Command {
 			if err := atomicfile.Replace(file, text, 0o600); err != nil {
 				return fmt.Errorf("make key: %w", err)
 			}
-			a.Info("secret key: %s (keep it; nobody can make it again)", a.Relative(file))
+			a.Info("secret key: %s (keep it; it cannot be made again)", a.Relative(file))
 			a.Info("public key: %s", a.Relative(publicFile(file)))
 			a.Info("give the public key to those who install your plugins: sentinel plugin trust %s", public)
 			if a.Flags.Output != output.FormatTable {
@@ -86,7 +86,7 @@ func (a verbs) pluginKeygenCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().BoolVar(&open, "no-password", false, "whoever can read the file can sign")
+	c.Flags().BoolVar(&open, "no-password", false, "a user who can read the file can sign")
 	return c
 }
 
@@ -96,7 +96,7 @@ func (a verbs) password(prompt string, fresh bool) (string, error) {
 		return text, nil
 	}
 	if a.Env.Password == nil || !a.CanAsk() {
-		return "", app.NewUsageError("the key needs a password, and nobody is there to type it", "set "+passwordVar+", or make a key with --no-password")
+		return "", app.NewUsageError("the key needs a password, and there is no terminal to type it", "set "+passwordVar+", or make a key with --no-password")
 	}
 	ask := func(prompt string) (string, error) {
 		a.PrintErr("%s", prompt)

@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
-// kit holds a module to the clauses of the ABI that can be told without knowing
+// kit checks a module against the clauses of the ABI that can be tested without knowing
 // what its steps are for. A check that was not made says why and does not count
 // as passed.
 func (a verbs) kit(ctx context.Context, module []byte) (results []sdktest.Result, err error) {

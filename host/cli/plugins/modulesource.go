@@ -51,7 +51,7 @@ func (a verbs) moduleOf(ctx context.Context, arg string) (moduleSource, error) {
 	text, err := app.ReadFile(path, app.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return moduleSource{}, app.NotFound("give the file of a module, the folder of a project, or the name of a plugin that is installed",
-			"there is no plugin %q", a.Relative(path))
+			"no plugin %q", a.Relative(path))
 	}
 	if err != nil {
 		return moduleSource{}, fmt.Errorf("read module: %w", err)

@@ -19,7 +19,7 @@ type Options struct {
 	Dir string
 	// Plugins is a folder with further plugins. Default none.
 	Plugins string
-	// Definitions are told before a definition is edited and after, so that its
+	// Definitions is called before a definition is edited and after, so that its
 	// file and the store say the same. Default nil: definitions live in no files.
 	Definitions Definitions
 	// Trust decides which files are obeyed. Default: those that are the user's or
@@ -65,7 +65,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/revisions", "List the revisions of a sentinel: when, by whom, why.", read, f.revisions),
 		command.New("sentinel/revision", "Show one revision of a sentinel.", read, f.revision),
 		command.New("sentinel/diff", "Show what two revisions of a sentinel do not have in common.", read, f.diff),
-		command.New("sentinel/rollback", "Bring back the content of an earlier revision, as a new one.", write, f.rollback),
+		command.New("sentinel/rollback", "Restore the content of an earlier revision, as a new one.", write, f.rollback),
 		command.New("sentinel/step/add", "Add a step; runs use it from their next iteration on.", change, f.stepAdd),
 		command.New("sentinel/step/update", "Change a step; runs use it from their next iteration on.", write, f.stepUpdate),
 		command.New("sentinel/step/remove", "Remove a step; runs do without it from their next iteration on.", change, f.stepRemove),

@@ -17,7 +17,7 @@ import (
 // Definitions keep files and the store from disagreeing. Both functions are
 // called with definitions that live in no file, too, and do nothing then.
 type Definitions interface {
-	// Sync takes up what the definition's file says by now, so that an edit is
+	// Sync reads the current file of the definition, so that an edit is
 	// made on that and a stale one is refused.
 	Sync(ctx context.Context, id sentinels.ID) error
 	// WriteBack writes a new revision to its file; one that is Deleted removes it.
@@ -31,7 +31,7 @@ type found struct {
 }
 
 // find tells the two apart. A sentinel goes first: its id is the author's, and
-// a run's is made so that nobody thinks of it.
+// a run's id is long enough that none equals it.
 func (f family) find(id string) (found, error) {
 	if id == "" {
 		return found{}, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "neither a sentinel nor a run is named"}
@@ -109,7 +109,7 @@ func refusedParam(name string, raw json.RawMessage, problems sentinels.Problems)
 	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: shown.Error()}
 }
 
-// sync has the file of a definition taken up before it is edited; a host
+// sync reads the file of a definition before it is edited; a host
 // without watched files has none. It comes before the first look at the
 // revision, or a stale edit would pass.
 func (f family) sync(ctx context.Context, id sentinels.ID) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // FuzzDecodeBundle holds the reader of bundles to: no panic, and what it takes can
-// be written and is taken again. What is no bundle is handed on as it is.
+// be written and is taken again. Anything but a bundle is passed on unchanged.
 func FuzzDecodeBundle(f *testing.F) {
 	for _, s := range []string{
 		`{"format":1,"exportedAt":"2026-01-01T00:00:00Z","sentinels":[{"sentinelId":"a","definition":{"id":"a"},"revisions":[{"revision":1,"savedAt":"2026-01-01T00:00:00Z","deleted":true}]}]}`,

@@ -156,7 +156,7 @@ func mergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(target, &fields) != nil || fields == nil {
-		fields = map[string]json.RawMessage{} // what is no object gives way
+		fields = map[string]json.RawMessage{} // any other value is replaced
 	}
 	for name, value := range changes {
 		if string(bytes.TrimSpace(value)) == "null" {
@@ -185,7 +185,7 @@ func (in stepIn) place(d *sentinels.Definition, end bool) (string, error) {
 	case in.Index == nil:
 		return "", &abi.Error{Code: abi.BadFields, Field: "index", Message: "no step is named", Hint: "give index, or address for a nested step"}
 	}
-	// A wrong index names how many steps there are: it was typed by somebody who
+	// A wrong index names how many steps there are: it was typed by a user who
 	// counted another list.
 	last := len(d.Steps) - 1
 	if end {

@@ -41,7 +41,7 @@ type stepLine struct {
 	InFlight []inFlight         `json:"inFlight,omitempty" jsonschema:"runs that are at this step now, at most 20"`
 }
 
-// An inFlight is one carrying-out of a step that goes on.
+// An inFlight is an active execution of a step.
 type inFlight struct {
 	Run       sentinels.RunID `json:"run"`
 	Iteration int             `json:"iteration"`

@@ -75,7 +75,7 @@ func (f family) pauseTriggers(ctx context.Context, id string, paused bool) (runt
 		return runtime.RunInfo{}, err
 	}
 	if len(def.Triggers) == 0 {
-		return runtime.RunInfo{}, &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no run that is on, and no triggers"}
+		return runtime.RunInfo{}, &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no active run and no triggers"}
 	}
 	if err := f.rt.PauseTriggers(ctx, s.ID, paused); err != nil {
 		return runtime.RunInfo{}, err
@@ -91,7 +91,7 @@ func (f family) pauseTriggers(ctx context.Context, id string, paused bool) (runt
 func (f family) triggersPaused(id string) bool {
 	all, err := f.rt.Triggers(sentinels.ID(id))
 	if err != nil {
-		return false // then nobody can say so, and the run is what is meant
+		return false // unknown, so the run is meant
 	}
 	for _, t := range all {
 		if t.Paused {

@@ -55,7 +55,7 @@ type deleteIn struct {
 	Note       string       `json:"note,omitempty" jsonschema:"why, for the history"`
 }
 
-// A deleted is what it answers. Runs that are on are counted because a person
+// A deleted is its result. Active runs are counted because a user
 // who deletes may have meant to stop them.
 type deleted struct {
 	SentinelID sentinels.ID `json:"sentinelId"`

@@ -30,13 +30,13 @@ type Options struct {
 	Binary string
 }
 
-// bench is one carrying-out of Run.
+// bench is one execution of Run.
 type bench struct {
 	ctx   context.Context
 	opt   Options
-	dir   string // of this carrying-out alone
+	dir   string // of this execution alone
 	cache string // compiled guests, shared by the rows that do not measure compiling
-	warm  string // likewise as the binary keeps them, "" until somebody needs them
+	warm  string // likewise as the binary keeps them, "" until they are needed
 	made  int    // folders so far
 }
 
@@ -49,7 +49,7 @@ var budgets = []budget{
 	{"idle-run", "resident memory of a foreground run that waits", "MB", 60, 35, atMost, idleRun},
 	{"scheduled", "processor that 1,000 schedules take which are not due", "% core", 1, 0.2, atMost, scheduled},
 	{"fire", "lateness of 200 schedules due in the same second, p99", "ms", 50, 10, tail, fire},
-	{"restart", "killed process with 10,000 runs that wait, until all are carried on", "ms", 2000, 1000, atMost, restart},
+	{"restart", "killed process with 10,000 runs that wait, until all are resumed", "ms", 2000, 1000, atMost, restart},
 	{"reads", "steps that 64 runs lose to 1,000 API reads a second", "%", 10, 3, atMost, reads},
 	{"live-file", "saved definition, until it is live", "ms", 1000, 250, tail, liveFile},
 	{"live-plugin", "dropped small plugin, until it is live", "ms", 1000, 250, tail, livePlugin},
@@ -80,7 +80,7 @@ func Names() []string {
 func Run(ctx context.Context, w io.Writer, opt Options) (err error) {
 	for _, name := range opt.Only {
 		if !slices.Contains(Names(), name) {
-			return fmt.Errorf("bench %q: there is no such row, there are %q", name, Names())
+			return fmt.Errorf("bench %q: unknown row, want one of %q", name, Names())
 		}
 	}
 	write := writeTable

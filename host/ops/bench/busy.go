@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// A busy server carries out runs without end whose steps all wait for the disk:
+// A busy server executes runs without end whose steps all wait for the disk:
 // each writes a file, so its call is journaled before it starts.
 type busy struct {
 	*served
@@ -78,7 +78,7 @@ func (b *bench) busy(over int) (s *busy, err error) {
 	})
 }
 
-// steps returns how many steps have ended so far; an end is told when it is
+// steps returns how many steps have ended so far; an end is reported when it is
 // durable.
 func (s *busy) steps(ctx context.Context) (float64, error) {
 	figures, err := s.figures(ctx)

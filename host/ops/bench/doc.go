@@ -5,5 +5,5 @@
 // bare fsync, the guest without the engine, a process that does nothing, because
 // an absolute figure says as much about the machine as about the engine. The
 // columns must and aim are the budgets of the design. A row over its must is
-// reported and is no error: on a busy machine everything is slow.
+// reported and is not an error: on a busy machine everything is slow.
 package bench

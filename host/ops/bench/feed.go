@@ -13,9 +13,9 @@ import (
 )
 
 // watched has 500 watchers follow the runs of a busy engine, each one run, and
-// counts what they are told.
+// counts what they receive.
 func watched(b *bench) (f figure, err error) {
-	const watchers = 500 // in quick mode too: what they are told grows with their number
+	const watchers = 500 // in quick mode too: what they receive grows with their number
 	look := 5 * time.Second
 	if b.opt.Quick {
 		look = time.Second
@@ -47,7 +47,7 @@ func watched(b *bench) (f figure, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.note = fmt.Sprintf("%d watchers of %d runs; %.0f steps/s without them, %.0f with (%.0f %% less); %d events lost in gaps that were told",
+	f.note = fmt.Sprintf("%d watchers of %d runs; %.0f steps/s without them, %.0f with (%.0f %% less); %d events lost in reported gaps",
 		watchers, busyRuns, without.at(0.5), beside.at(0.5), slower.at(0.5), lost.Load())
 	return f, nil
 }

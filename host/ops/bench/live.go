@@ -28,7 +28,7 @@ func liveFile(b *bench) (figure, error) {
 	return b.live(func(s *served, n int) error { return put(s.root, "live", waiting(n)) }, isSaved)
 }
 
-// liveAPI saves a definition over the API and waits until everybody is told.
+// liveAPI saves a definition over the API and waits until every client is notified.
 func liveAPI(b *bench) (figure, error) {
 	return b.live(func(s *served, n int) error {
 		if n == 0 {
@@ -151,7 +151,7 @@ func await(ctx context.Context, told <-chan client.Message, is func(client.Messa
 				return err
 			}
 		case <-late:
-			return errors.New("nobody was told of it")
+			return errors.New("no client was notified")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

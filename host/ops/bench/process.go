@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// hello is the smallest sentinel that runs a guest and tells somebody.
+// hello is the smallest sentinel that runs a guest and emits an event.
 const hello = `{"name":"hello","steps":[{"type":"emit","event":"hello:said","data":"hello"}],"loop":{"type":"once"}}`
 
 // sleeper waits for as long as its process is looked at.

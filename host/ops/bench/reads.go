@@ -56,7 +56,7 @@ func (s *busy) read(b *bench, look time.Duration) (samples, error) {
 			a, err := s.asker()
 			if err != nil {
 				errs[w] = err
-				return // due has room for all, so nobody waits for us
+				return // due has capacity for all, so no sender blocks
 			}
 			defer a.close()
 			for i := range due {

@@ -6,7 +6,7 @@ import (
 )
 
 // restart kills a process whose 10,000 runs wait and looks how long the next one
-// takes, from its start, until every run is carried on.
+// takes, from its start, until every run is resumed.
 func restart(b *bench) (f figure, err error) {
 	const whole = 10_000
 	n := whole
@@ -41,7 +41,7 @@ func restart(b *bench) (f figure, err error) {
 		}
 		f.samples = append(f.samples, float64(s.took)/float64(time.Millisecond))
 		if line, err := s.hear(b.ctx); err != nil || line.Resumed != n {
-			return f, fmt.Errorf("%d of %d runs are carried on: %w", line.Resumed, n, err)
+			return f, fmt.Errorf("%d of %d runs are resumed: %w", line.Resumed, n, err)
 		}
 		if err := s.quiet(b); err != nil {
 			return f, err
@@ -58,7 +58,7 @@ func restart(b *bench) (f figure, err error) {
 }
 
 // quiet returns when the process has not written for a while: runs that it
-// carries out wait, then, and what they wait for is durable.
+// executes wait, then, and what they wait for is durable.
 func (s *served) quiet(b *bench) error {
 	var before float64
 	return until(b.ctx, "runs that wait", 300*time.Millisecond, func() (bool, error) {

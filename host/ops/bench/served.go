@@ -39,7 +39,7 @@ type served struct {
 	token string
 	took  time.Duration // from the start of the process until it said that it serves
 	said  *lastWords
-	lines chan logged   // those that somebody waits for
+	lines chan logged   // those that a caller waits for
 	ended chan struct{} // closed when the process has ended
 }
 
@@ -154,14 +154,14 @@ func (s *served) listen(out io.Reader) {
 		if json.Unmarshal(in.Bytes(), &line) == nil && (line.Msg == "serving" || line.Resumed > 0) {
 			select {
 			case s.lines <- line:
-			default: // nobody waits for it
+			default: // no receiver waits for it
 			}
 		}
 	}
 }
 
 // hear returns the next line that matters: that the process serves, then how many
-// runs it carries on, if there are any.
+// runs it resumes, if there are any.
 func (s *served) hear(ctx context.Context) (logged, error) {
 	select {
 	case line := <-s.lines:
@@ -196,7 +196,7 @@ func (s *served) startAll(ctx context.Context, id sentinels.ID, n int) ([]sentin
 		wg.Go(func() {
 			for i := range next {
 				if errs[w] != nil {
-					continue // the others are let through, or nobody would take them
+					continue // the others are let through, or they would stay in the channel
 				}
 				runs[i], errs[w] = s.Start(ctx, id, client.StartOptions{})
 			}

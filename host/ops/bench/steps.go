@@ -97,7 +97,7 @@ func pooledStep(b *bench) (f figure, err error) {
 //go:embed echo.wasm
 var echo []byte
 
-// others opens an engine with a plugin of somebody else and measures its guest,
+// others opens an engine with a foreign plugin and measures its guest,
 // each time after what before returns.
 func (b *bench) others(before func(runtime.Probe) (runtime.Probe, error)) (s samples, err error) {
 	rt, err := b.engine("", plugin.Source{Name: "echo.wasm", Wasm: func() ([]byte, error) { return echo, nil }})

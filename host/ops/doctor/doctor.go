@@ -23,7 +23,7 @@ import (
 // Status says how a thing is.
 type Status string
 
-// The statuses. Warn is what works and may not for long, or not wholly.
+// The statuses. Warn is what works and may not for long, or not entirely.
 const (
 	OK   Status = "ok"
 	Warn Status = "warn"
@@ -211,8 +211,8 @@ func (x *examination) child(ctx context.Context) Check {
 	return ok("one was started and ended")
 }
 
-// private says whether somebody else may enter a folder or file, or it is
-// somebody else's.
+// private reports whether another user may open a folder or file, or it is
+// another user's.
 func private(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

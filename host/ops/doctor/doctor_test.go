@@ -165,7 +165,7 @@ func TestFlippedAndMissing(t *testing.T) {
 
 func TestOpenToOthers(t *testing.T) {
 	if os.PathSeparator != '/' {
-		t.Skip("modes keep nobody out here")
+		t.Skip("modes do not restrict this user")
 	}
 	state, rt := keep(t)
 	rt.Close()

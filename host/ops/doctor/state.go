@@ -15,7 +15,7 @@ import (
 )
 
 // folder looks at the modes of the state folder and of what is in it that is
-// nobody else's business.
+// private.
 func (x *examination) folder(context.Context) Check {
 	dir := x.opt.State
 	info, err := os.Stat(dir)
@@ -42,7 +42,7 @@ func (x *examination) folder(context.Context) Check {
 }
 
 // writable tries, because modes alone do not tell: a disk may be mounted so that
-// nobody writes to it, a quota used up.
+// read-only, or a quota is used up.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".doctor-")
 	if err != nil {
@@ -58,9 +58,9 @@ func (x *examination) disk(context.Context) Check {
 	case s.FreeBytes < 0:
 		return ok("the system does not say how much room there is")
 	case s.FreeBytes < s.LowBytes:
-		return fail("make room: below the mark nothing new starts", "%s free, the mark is %s", size(s.FreeBytes), size(s.LowBytes))
+		return fail("free space: below the limit nothing new starts", "%s free, the mark is %s", size(s.FreeBytes), size(s.LowBytes))
 	case s.FreeBytes < 4*s.LowBytes:
-		return warn("make room: below the mark nothing new starts", "%s free, the mark is %s", size(s.FreeBytes), size(s.LowBytes))
+		return warn("free space: below the limit nothing new starts", "%s free, the mark is %s", size(s.FreeBytes), size(s.LowBytes))
 	}
 	return ok("%s free, the store takes %s", size(s.FreeBytes), size(max(s.Bytes, 0)))
 }
@@ -145,7 +145,7 @@ func (x *examination) cache(context.Context) Check {
 	case errors.Is(err, fs.ErrNotExist):
 		return ok("%s does not exist yet; the first start makes it", dir)
 	case err != nil:
-		return fail(fmt.Sprintf("delete %q and let the next start make it: compiled plugins are code, and somebody else could have changed them", dir), "%v", err)
+		return fail(fmt.Sprintf("delete %q and let the next start make it: compiled plugins are code, and another user could have changed them", dir), "%v", err)
 	}
 	return ok("%s is private", dir)
 }
@@ -175,7 +175,7 @@ func (x *examination) plugins(context.Context) Check {
 		}
 	}
 	if info, err := os.Stat(dir); err == nil && modesCount && info.Mode().Perm()&0o022 != 0 {
-		return fail(fmt.Sprintf("chmod go-w %q: whoever may write there decides what runs here", dir), "others may write to %s: its mode is %#o", dir, info.Mode().Perm())
+		return fail(fmt.Sprintf("chmod go-w %q: a user who may write there decides what runs here", dir), "others may write to %s: its mode is %#o", dir, info.Mode().Perm())
 	}
 	return ok("%d plugins in %s", n, dir)
 }

@@ -1,6 +1,6 @@
 // Package metrics is the PROCESS counting what it does, for Prometheus.
 //
-// A [Metrics] is told what happens by its methods ([Metrics.Progress] is a
+// A [Metrics] receives reports by its methods ([Metrics.Progress] is a
 // function for [runtime.Observer]) and asks for the rest when it is scraped.
 // It has a registry of its own, so several hosts fit into one process.
 //

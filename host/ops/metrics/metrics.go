@@ -30,7 +30,7 @@ type Options struct {
 	Feed func() Feed
 	// Types is how many step types have a label of their own. Default: 100.
 	Types int
-	// Logger is told of scrapes that went wrong. Default: none.
+	// Logger receives failed scrapes. Default: none.
 	Logger *slog.Logger
 }
 
@@ -46,7 +46,7 @@ type Store struct {
 type Feed struct {
 	Subscribers int    // now
 	Published   uint64 // entries
-	Gaps        uint64 // that readers were told of
+	Gaps        uint64 // that were reported to readers
 	Lost        uint64 // entries in those gaps
 	Dropped     uint64 // readers, because they were too slow
 	Refused     uint64 // readers, because there were too many
@@ -175,6 +175,6 @@ type errorLog struct{ to *slog.Logger }
 
 func (l errorLog) Println(v ...any) {
 	if l.to != nil {
-		l.to.Warn("metrics cannot be told in full", "error", v)
+		l.to.Warn("metrics are incomplete", "error", v)
 	}
 }

@@ -162,7 +162,7 @@ func TestNothingIsAskedFor(t *testing.T) {
 	for name := range ours(series) {
 		for _, absent := range []string{"sentinel_store", "sentinel_feed", "sentinel_runs{", "sentinel_plugins", "sentinel_definitions"} {
 			if strings.HasPrefix(name, absent) {
-				t.Errorf("%s is told, though nobody knows it", name)
+				t.Errorf("%s is exported, though it is unknown", name)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ const other = "other"
 
 // names bounds the values of a label: the first so many keep theirs, so that
 // what is there from the start stays, and no plugin can fill the memory of
-// whoever scrapes.
+// the scraper.
 type names struct {
 	most int
 	mu   sync.RWMutex
@@ -40,7 +40,7 @@ func (n *names) name(s string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.seen) >= n.most {
-		return other // or whoever came in between; the next time it is found
+		return other // added in between; the next call finds it
 	}
 	v = strings.ToValidUTF8(strings.Clone(s), "?")
 	n.seen[strings.Clone(s)] = v

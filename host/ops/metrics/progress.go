@@ -46,7 +46,7 @@ func outcome(p runtime.Progress) string {
 	return ok
 }
 
-// spend counts what a call used. A counter that is told a negative number
+// spend counts what a call used. A counter that gets a negative number
 // panics, and what a model's server says is its own affair.
 func (m *Metrics) spend(u *sentinels.Usage) {
 	if u == nil {

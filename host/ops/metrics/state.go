@@ -31,7 +31,7 @@ func newState(o Options) *state {
 		stalled:     desc("store_stalled", "1 while the store takes no writes."),
 		subscribers: desc("feed_subscribers", "Readers of the live feed."),
 		published:   desc("feed_entries_total", "Entries of the live feed."),
-		gaps:        desc("feed_gaps_total", "Gaps that readers of the live feed were told of."),
+		gaps:        desc("feed_gaps_total", "Gaps that were reported to readers of the live feed."),
 		lost:        desc("feed_lost_total", "Entries that were lost in those gaps, at most."),
 		dropped:     desc("feed_dropped_total", "Readers that were dropped because they were too slow."),
 		refused:     desc("feed_refused_total", "Readers that were refused because there were too many."),

@@ -124,7 +124,7 @@ func TestContainerfileCopies(t *testing.T) {
 	}
 }
 
-// The image runs as nobody in particular, and all that it sets is a setting.
+// The image runs as an arbitrary user, and all that it sets is a setting.
 func TestContainerfileSettings(t *testing.T) {
 	list := containerfile(t)
 	if user := all(list, "USER"); len(user) != 1 || user[0] == "root" || user[0] == "0" {
@@ -147,7 +147,7 @@ func TestContainerfileSettings(t *testing.T) {
 }
 
 // The command that builds the image's program makes one that needs no library,
-// knows its version, and carries a sentinel out with nothing around it; what the
+// knows its version, and runs a sentinel with nothing around it; what the
 // image starts, it understands.
 func TestContainerfileBuilds(t *testing.T) {
 	if testing.Short() {

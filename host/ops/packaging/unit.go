@@ -40,7 +40,7 @@ type Unit struct {
 const margin = 25 * time.Second
 
 // Text returns the unit as the text of a file. Each line that restrains the
-// process says why, so that whoever has to loosen one knows what it gives up.
+// process says why, so that an administrator who loosens one knows what it gives up.
 func (u Unit) Text() (string, error) {
 	if u.State == "" {
 		u.State = filepath.Join(u.Dir, "state")
@@ -109,7 +109,7 @@ func (u Unit) about(w *lines) {
 // service is how the process begins and ends.
 func (u Unit) service(w *lines) {
 	w.add("", "[Service]")
-	w.why("The process says itself when it is up: after files are loaded, runs carried on and triggers armed.")
+	w.why("The process says itself when it is up: after files are loaded, runs resumed and triggers armed.")
 	w.add("Type=notify", "NotifyAccess=main")
 	w.why("With ten thousand runs, or a store to be looked through after a crash, that takes a while.")
 	w.add("TimeoutStartSec=5min")
@@ -152,7 +152,7 @@ func (u Unit) service(w *lines) {
 // folder and the network, they keep: sentinels build, test and push.
 func (u Unit) restrain(w *lines) {
 	w.add("")
-	w.why("Neither the host nor a step becomes somebody else: sudo and other set-id programs do not work in here.")
+	w.why("Neither the host nor a step becomes another user: sudo and other set-id programs do not work in here.")
 	w.add("NoNewPrivileges=yes", "RestrictSUIDSGID=yes")
 	w.why("What steps write is the account's alone.")
 	w.add("UMask=0077")

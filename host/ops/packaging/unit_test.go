@@ -119,7 +119,7 @@ func TestUnitVerifies(t *testing.T) {
 			if err := os.Symlink(program, odd); err != nil {
 				t.Fatal(err)
 			}
-			u := packaging.Unit{Program: odd, Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Account: "nobody", User: user,
+			u := packaging.Unit{Program: odd, Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Account: "builder", User: user,
 				Env: []string{`A=$b "c" %d`}, Args: []string{"--listen", "$x"}}
 			text, err := u.Text()
 			if err != nil {

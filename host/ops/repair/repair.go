@@ -81,7 +81,7 @@ func (r Report) WriteText(w io.Writer) error {
 	t.line("%-16s %d whole", "runs", r.Runs.Whole)
 	t.runs("with an older journal, from the snapshot", r.Runs.FromSnapshot)
 	t.runs("with a journal that ends early", r.Runs.Cut)
-	t.runs("with a summary made anew from the journal", r.Runs.Rebuilt)
+	t.runs("with a summary rebuilt from the journal", r.Runs.Rebuilt)
 	t.runs("without a journal to go on from; they are failed now", r.Runs.Lost)
 	t.runs("paused, because what they did last may be missing and would be done again; sentinel resume RUN lets one go on", r.Runs.Paused)
 	t.names("revisions of definitions are missing", r.Revisions)

@@ -16,7 +16,7 @@
 // All ids but those of calls follow from the run: the trace id of a root run is
 // its run id without the dashes, and those of spans are digests of the place in
 // the run. So a run that goes on in another process, days later, continues its
-// trace, and whoever knows a run's id finds its trace. A run that was started by
+// trace, and a run's id gives its trace. A run that was started by
 // a request with a traceparent belongs to that trace, see [Options.Parent].
 //
 // # Ends

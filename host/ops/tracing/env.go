@@ -50,7 +50,7 @@ func FromEnv(getenv func(string) string) (Options, bool, error) {
 		problem("OTEL_TRACES_EXPORTER", kind, "only otlp and none are known")
 	}
 	switch name, v := either("PROTOCOL"); v {
-	case "", "http/json", "http/protobuf": // whoever takes the latter over HTTP takes JSON too
+	case "", "http/json", "http/protobuf": // a collector for the latter over HTTP accepts JSON too
 	default:
 		problem(name, v, "only http/json is spoken")
 	}

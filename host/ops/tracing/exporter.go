@@ -19,7 +19,7 @@ import (
 // An exporter posts batches of spans. One goroutine uses it.
 type exporter struct {
 	opt  Options
-	down bool // the last batch was given up, and the log has been told
+	down bool // the last batch was given up and logged
 }
 
 // maxAnswer bounds what is read of a collector's answer, in bytes.
@@ -49,7 +49,7 @@ func (x *exporter) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (r
 		if err == nil || !again {
 			break
 		}
-		wait := max(after, pause/2+rand.N(pause/2)) // half of it by chance: many hosts may have lost the same collector
+		wait := max(after, pause/2+rand.N(pause/2)) // half of it random: many hosts may have lost the same collector
 		pause = min(2*pause, longestPause)
 		if !sleep(ctx, wait) {
 			break

@@ -32,7 +32,7 @@ type Options struct {
 
 	// Service and Version name this program. Default: "sentinel", none.
 	Service, Version string
-	// Resource is told of this process besides, such as its host's name.
+	// Resource has further attributes of this process, such as its host's name.
 	Resource map[string]string
 
 	// Sample is the part of traces that is kept, above 0 to 1; a trace is kept
@@ -54,7 +54,7 @@ type Options struct {
 	// Open is how many steps under way are remembered; of those beyond, attempts
 	// begin when they end. Default: 65,536.
 	Open int
-	// Logger is told when sending begins to go wrong, and when it is well again.
+	// Logger receives a message when sending begins to fail, and when it works again.
 	// Default: none.
 	Logger *slog.Logger
 }

@@ -15,7 +15,7 @@ import (
 // [runtime.Observer]'s function.
 //
 // What has ended says how long it took, which is measured where it happened;
-// that something began is told when it is durable, a little late. So a span
+// a start is reported when it is durable, a little late. So a span
 // begins at the earlier of the two.
 func (t *Tracer) Progress(p runtime.Progress) {
 	if p.Run == "" || p.Event == runtime.OnText || p.Event == runtime.OnLog {
@@ -194,7 +194,7 @@ func (t *Tracer) endStep(r *run, p runtime.Progress) {
 	t.emit(r, out)
 }
 
-// forget lets go of a step that was remembered.
+// forget removes a step that was remembered.
 func (t *Tracer) forget(r *run, path string) {
 	delete(r.steps, path)
 	t.open--
@@ -214,7 +214,7 @@ func (t *Tracer) endIteration(r *run, end time.Time, took time.Duration, err *ab
 }
 
 // endRun ends the run's span, and before it those of what was cut off: of that
-// no end is told.
+// no end is reported.
 func (t *Tracer) endRun(r *run, p runtime.Progress) {
 	cut := p.Error
 	if cut == nil && len(r.steps) > 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // A queue holds ended spans until they are sent. It stands where the SDK's own
-// batcher could, which drops spans without a word: here they are counted.
+// batcher could, which drops spans silently: here they are counted.
 type queue struct {
 	exporter *exporter
 	opt      Options

@@ -59,7 +59,7 @@ func New(o Options) (*Tracer, error) {
 }
 
 // Close sends what has ended, for as long as ctx allows, and ends the tracer's
-// goroutine. Spans that are still open are no loss: whoever resumes their runs
+// goroutine. Open spans are not lost: a process that resumes their runs
 // ends them. It may be called twice.
 func (t *Tracer) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 

@@ -62,7 +62,7 @@ func (s span) attribute(key string) string {
 	return ""
 }
 
-// A collector takes spans, and answers as it is told.
+// A collector takes spans, and answers as configured.
 type collector struct {
 	*httptest.Server
 	t       testing.TB
@@ -190,7 +190,7 @@ const root = sentinels.RunID("01a1fe2b-dca1-7383-92b6-9b70167a3919")
 
 var zero = time.UnixMilli(0x01a1fe2bdca1)
 
-// told makes progress that is told some seconds after zero.
+// told makes progress that is reported some seconds after zero.
 func told(at float64, p runtime.Progress) runtime.Progress {
 	p.Time = zero.Add(time.Duration(at * float64(time.Second)))
 	if p.Run == "" {
@@ -251,7 +251,7 @@ var lifeTree = []string{
 
 var shown = []string{"sentinel.iteration", "sentinel.revision", "sentinel.step.address", "sentinel.attempt", "sentinel.retry.category", "sentinel.step.skipped", "sentinel.run.status"}
 
-// plain drops the iteration of runs, which is told of them in any case.
+// plain drops the iteration of runs, which has them in any case.
 func plain(lines []string) []string {
 	for i, l := range lines {
 		for _, of := range []string{"run demo 1 0", "run demo 1"} {
@@ -494,7 +494,7 @@ func TestCloseDoesNotWaitForTheDead(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := tr.Close(ctx); err == nil {
-		t.Error("closed without a word about the span that was lost")
+		t.Error("closed without a message about the lost span")
 	}
 	if st := tr.Stats(); st.Failed != 1 {
 		t.Errorf("%+v", st)

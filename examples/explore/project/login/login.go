@@ -1,4 +1,4 @@
-// Package login decides whether somebody is who they say they are.
+// Package login decides whether users are who they claim to be.
 package login
 
 import (

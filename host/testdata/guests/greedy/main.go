@@ -1,4 +1,4 @@
-// Command greedy is a step plugin of somebody who asks for everything and tries
+// Command greedy is a step plugin that asks for everything and tries
 // to get more. The host's tests build it, allow it next to nothing, and look
 // whether it reached anything.
 package main
