@@ -15,17 +15,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// writeTime bounds how long a caller may take to read an answer.
+// writeTimeout bounds how long a client may take to read a response.
 const writeTime = time.Minute
 
-// answerWriter notes what was answered. Unwrap keeps the ways to hijack the
-// connection and to set its deadlines.
+// statusWriter records the status of a response. Unwrap keeps hijacking and
+// deadlines possible.
 type answerWriter struct {
 	http.ResponseWriter
-	status int // 0 until something was answered
+	status int // 0 until the header is written
 }
 
-// WriteHeader notes the first status.
+// WriteHeader records the first status.
 func (w *answerWriter) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
@@ -33,7 +33,7 @@ func (w *answerWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write answers 200 unless a status was given.
+// Write records status 200 unless another was written.
 func (w *answerWriter) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
@@ -44,7 +44,8 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 // Unwrap returns the writer of the server, for http.ResponseController.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// handler is what the mux calls once the guard has let a request in.
+// handler returns the handler of a route, which the mux calls for requests that
+// the guard has admitted.
 func (a *API) handler(route *Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := checkPathValues(r, route)
@@ -61,9 +62,9 @@ func (a *API) handler(route *Route) http.Handler {
 	})
 }
 
-// fail is the one place that renders an error. The cause of an internal one may
-// tell of the host's inside, so it goes to the log, and the caller gets its
-// first line and a name to find it by.
+// fail writes the response of an error; no other function does. The cause of an
+// internal error may have details of the host, so it is logged, and the client
+// receives its first line and an id by which to find it in the log.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if method := (*methodError)(nil); errors.As(err, &method) {
 		w.Header().Set("Allow", strings.Join(method.allow, ", "))
@@ -85,35 +86,35 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	httpproblem.Write(w, err)
 }
 
-// panicked answers for a handler that panicked, if there is still an answer to
-// give, and goes on with the next request.
+// panicked responds with an internal error after a handler panicked, if nothing
+// was written yet.
 func (a *API) panicked(w *answerWriter, r *http.Request, p any) {
-	if p == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http asks for
+	if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares this value
 		panic(p)
 	}
 	id := occurrence()
 	a.log.Error("handler panicked", "id", id, "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 	if w.status != 0 {
-		panic(http.ErrAbortHandler) // half an answer must not pass for a whole one
+		panic(http.ErrAbortHandler) // a partial response must not look complete
 	}
 	patience(w)
-	httpproblem.Write(w, &httpproblem.Error{Instance: id, Err: abi.New(abi.Internal, "a fault of the host; its log has more under the name of this instance")})
+	httpproblem.Write(w, &httpproblem.Error{Instance: id, Err: abi.New(abi.Internal, "internal error; the log of the host has details under this instance")})
 }
 
-// occurrence names one fault, for its caller and the log.
+// faultID returns an id for one fault, for the client and the log.
 func occurrence() string { return "urn:sentinel:fault:" + rand.Text() }
 
-// patience bounds how long the answer may take to leave.
+// setWriteDeadline bounds how long writing the response may take.
 func patience(w http.ResponseWriter) {
-	// Not every writer has deadlines; the listener's own bounds hold then.
+	// Not every writer has deadlines.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 }
 
-// writeJSON answers with a value.
+// writeJSON writes a response with a JSON value.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("write answer: %w", err)
+		return fmt.Errorf("write response: %w", err)
 	}
 	if status == 0 {
 		status = http.StatusOK
@@ -121,14 +122,14 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	patience(w)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // an error here is the other side's going away
+	_, _ = w.Write(append(text, '\n')) // an error means that the client disconnected
 	return nil
 }
 
-// observe tells whoever counts requests.
+// observe logs a request and calls Options.Observe.
 func (a *API) observe(r *http.Request, route *Route, w *answerWriter, began time.Time) {
 	if a.log.Enabled(r.Context(), slog.LevelDebug) {
-		// Without query and headers, which may hold what is nobody's business.
+		// Without query and headers, which may contain private data.
 		a.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", w.status, "took", time.Since(began))
 	}
 	if a.opt.Observe == nil {
@@ -139,7 +140,7 @@ func (a *API) observe(r *http.Request, route *Route, w *answerWriter, began time
 		o.Route = route.String()
 	}
 	if o.Status == 0 && route != nil {
-		o.Status = max(route.Status, http.StatusOK) // it wrote nothing, or the connection is no longer HTTP's
+		o.Status = max(route.Status, http.StatusOK) // it wrote nothing, or hijacked the connection
 	}
 	a.opt.Observe(o)
 }

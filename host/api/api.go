@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// An API answers HTTP requests.
+// API serves the commands of a host over HTTP.
 //
 // # Concurrency
 //
@@ -21,13 +21,13 @@ import (
 type API struct {
 	opt        Options
 	log        *slog.Logger
-	routes     []Route           // the table, mounts behind our own
-	byPattern  map[string]*Route // into routes, by what the mux calls them
+	routes     []Route           // the table; mounts come last
+	byPattern  map[string]*Route // into routes, by pattern of the mux
 	mux        *http.ServeMux
 	hosts      map[string]bool // exact values of Host
-	names      []string        // hosts that are good with the listener's port
+	names      []string        // hosts that are allowed with the listener's port
 	bodies     budget
-	hookBodies budget // apart: strangers must not use up the room of others
+	hookBodies budget // separate: requests without a token must not use up the memory of others
 	readTime   time.Duration
 	draining   atomic.Bool
 
@@ -37,7 +37,7 @@ type API struct {
 	documentTag string
 }
 
-// New returns an API. The error joins everything that is wrong with opt.
+// New returns an API. The error joins all problems of opt.
 func New(opt Options) (*API, error) {
 	if opt.Commands == nil {
 		return nil, errors.New("new api: no commands")
@@ -70,7 +70,7 @@ func New(opt Options) (*API, error) {
 	return a, nil
 }
 
-// mount adds a line to the table for somebody else's handler.
+// mount adds a route for a handler of the caller.
 func (a *API) mount(m Mount) error {
 	if m.Handler == nil {
 		return fmt.Errorf("mount %q: no handler", m.Pattern)
@@ -85,17 +85,17 @@ func (a *API) mount(m Mount) error {
 	return nil
 }
 
-// register puts a line of the table into the mux. It is the only place that
-// does, which a test holds us to.
+// register adds a route to the mux. Only this function may do so, which a test
+// checks.
 func (a *API) register(route *Route) (err error) {
 	if err := route.check(); err != nil {
 		return err
 	}
 	if a.byPattern[route.String()] != nil {
-		return fmt.Errorf("route %q: is there twice", route)
+		return fmt.Errorf("route %q: declared twice", route)
 	}
 	defer func() {
-		// The mux panics on patterns that clash, and a mount may bring one.
+		// The mux panics on patterns that clash, and a mount may have one.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("route %q: %v", route, p)
 		}
@@ -114,15 +114,16 @@ func (a *API) Routes() []Route {
 	return list
 }
 
-// Drain has /ready say that the server is stopping, from now on. A host calls it
-// when it begins to end, well before its listeners close, so that whoever sends
-// it work goes elsewhere.
+// Drain makes /ready report that the server is stopping. A host calls it when
+// its shutdown begins, before its listeners close, so that load balancers send
+// work to other processes.
 func (a *API) Drain() { a.draining.Store(true) }
 
-// Handler serves the API to whoever can connect: it asks for a good Host, a
-// good origin and a token.
+// Handler serves the API to any client: it requires an allowed Host, an allowed
+// origin and a token.
 func (a *API) Handler() http.Handler { return &guard{api: a} }
 
-// Local serves the API to callers whom something else has found to be the user
-// of this process, as the owner's socket does. It asks for no Host and no token.
+// Local serves the API to callers that are known to be the user of this
+// process, such as those of the control socket. It checks neither Host nor
+// token.
 func (a *API) Local() http.Handler { return &guard{api: a, local: true} }

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// tokenProtocol begins the subprotocol by which a page gives its token: a
-// browser's WebSocket can send no header.
+// tokenProtocol is the prefix of the subprotocol with which a page sends its
+// token: a browser's WebSocket cannot set headers.
 const tokenProtocol = "token."
 
-// presented returns the token that a request brings. It is taken from headers
-// only: a URL ends up in logs and histories.
+// requestToken returns the token of a request. It reads headers only: URLs end
+// up in logs and histories.
 func presented(r *http.Request, route *Route) (string, bool) {
-	// Two headers are one too many: proxies and servers differ in which counts.
+	// Two headers are refused: proxies and servers differ in which one they
+	// use.
 	given := r.Header.Values("Authorization")
 	if len(given) == 1 {
 		scheme, token, ok := strings.Cut(given[0], " ")
@@ -26,8 +27,8 @@ func presented(r *http.Request, route *Route) (string, bool) {
 	return protocolToken(r.Header)
 }
 
-// protocolToken takes the token out of the offered subprotocols, so that the
-// feed cannot choose or repeat it.
+// protocolToken removes the token from the offered subprotocols, so that the
+// feed cannot select or repeat it.
 func protocolToken(h http.Header) (token string, found bool) {
 	const name = "Sec-Websocket-Protocol"
 	var rest []string

@@ -15,18 +15,19 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// readTime bounds how long a body may take to arrive.
+// bodyTimeout bounds how long a body may take to arrive.
 const readTime = time.Minute
 
-// timedBody is a body that has to arrive in time, read or not: the server reads
-// the rest of one that a refused request left, and without a bound a caller who
-// sends nothing would hold the connection for ever.
+// deadlineBody is a body with a deadline, which also counts when the handler
+// does not read it: the server reads the rest of the body of a refused request,
+// and without a deadline a client that sends nothing would keep the connection
+// open for ever.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 }
 
-// timed gives a request's body its deadline. A request without one needs none.
+// setBodyDeadline sets the deadline of a request's body, if it has a body.
 func (a *API) timed(w http.ResponseWriter, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
@@ -37,9 +38,9 @@ func (a *API) timed(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Read lifts the deadline when the body has arrived: else the server, which
-// listens on to learn whether the caller goes away, would take the deadline for
-// just that and cancel a command that takes longer.
+// Read removes the deadline when the body has arrived. The server keeps reading
+// to notice when the client disconnects, and would take a later timeout for
+// that and cancel the command.
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
@@ -49,7 +50,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 }
 
 // readBody reads a body within the limit of its route. The caller calls release
-// when it no longer holds the bytes.
+// when it no longer refers to the bytes.
 func (a *API) readBody(r *http.Request, route *Route) (body []byte, release func(), err error) {
 	limit, bodies := route.limit(), &a.bodies
 	if route.Access == AccessHook {
@@ -57,7 +58,7 @@ func (a *API) readBody(r *http.Request, route *Route) (body []byte, release func
 	}
 	room := r.ContentLength
 	if room < 0 {
-		room = limit // chunked: it may become this large
+		room = limit // chunked: at most this large
 	}
 	release, err = bodies.take(room)
 	if err != nil {
@@ -76,7 +77,7 @@ func (a *API) readBody(r *http.Request, route *Route) (body []byte, release func
 	return body, release, nil
 }
 
-// readJSON is readBody for a JSON value; a body without one is nil.
+// readJSON is readBody for a JSON value; it returns nil for an empty body.
 func (a *API) readJSON(r *http.Request, route *Route) (json.RawMessage, func(), error) {
 	body, release, err := a.readBody(r, route)
 	if err != nil {
@@ -92,11 +93,12 @@ func (a *API) readJSON(r *http.Request, route *Route) (json.RawMessage, func(), 
 	return body, release, nil
 }
 
-// wrapping is how deep parameters put a definition, which may have the full depth
-// itself.
+// wrapping is the extra depth of parameters around a definition, which may have
+// the full depth itself.
 const wrapping = 8
 
-// jsonLimits bound a body besides its bytes. A definition has limits of its own.
+// jsonLimits returns the limits of a JSON body. Definitions are limited again
+// when they are decoded.
 func (r *Route) jsonLimits() strictjson.Limits {
 	limits := strictjson.Limits{Bytes: int(r.limit())}
 	if r.body == "*" {
@@ -105,15 +107,15 @@ func (r *Route) jsonLimits() strictjson.Limits {
 	return limits
 }
 
-// place adds to an error about a field where in the body it is. body is what the
-// route's parameters were made of.
+// locate adds the position in the body to an error about a field. body is the
+// source of the route's parameters.
 func (r *Route) place(body json.RawMessage, err error) error {
 	bad := abi.As(err)
 	if bad == nil || bad.Code != abi.BadFields || bad.Field == "" || bad.Field == keyHeader || len(body) == 0 {
 		return err
 	}
 	if own := (*httpproblem.Error)(nil); errors.As(err, &own) {
-		return err // its place is known, or it is about something else
+		return err // it has a position already, or is about something else
 	}
 	path := bad.Field
 	if r.body != "*" {

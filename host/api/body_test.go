@@ -16,7 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// G6: bodies are bounded, whether their length is told or not.
+// G6: bodies are bounded, whether their length is declared or not.
 func TestBodyLimits(t *testing.T) {
 	reg := commands(t, map[string]any{"sentinel/create": `{"sentinelId":"a"}`, "code/write": `{}`, "sentinel/start": `{"run":"r"}`})
 	s := open(t, api.Options{Commands: reg})
@@ -52,7 +52,7 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// Large bodies share a budget; who finds it used up is told to come back.
+// Large bodies share a budget; a request beyond it gets an error and retries.
 func TestBodiesShareMemory(t *testing.T) {
 	hold := make(chan struct{})
 	var inside sync.WaitGroup
@@ -119,7 +119,7 @@ func TestHeaderLimit(t *testing.T) {
 	}
 }
 
-// A caller who announces a body and sends none is let go of, refused or not.
+// A caller who announces a body and sends none is disconnected, refused or not.
 func TestBodyThatNeverComes(t *testing.T) {
 	a, err := api.New(api.Options{Commands: commands(t, nil), Tokens: oneToken(goodToken)})
 	if err != nil {

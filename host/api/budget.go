@@ -7,14 +7,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// Bounds of the bodies that are in memory at once, in bytes. Sixteen of the
-// largest fit.
+// Limits of the bodies that are in memory at the same time, in bytes. Sixteen
+// of the largest fit.
 const (
 	maxBodies     = 16 * maxCommandBody
 	maxHookBodies = 16 * triggers.MaxBody
 )
 
-// A budget is room that requests share. It is safe for concurrent use.
+// budget limits the memory that the bodies of all requests share. It is safe
+// for concurrent use.
 type budget struct {
 	max int64
 
@@ -22,8 +23,8 @@ type budget struct {
 	used int64
 }
 
-// take books n bytes until the returned function is called. It never waits: a
-// caller who is told to come back holds nothing meanwhile.
+// reserve reserves n bytes until release is called. It does not block: a client
+// that has to retry occupies nothing until then.
 func (b *budget) take(n int64) (release func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -70,7 +70,7 @@ func (a *API) describeCommand(w http.ResponseWriter, r *http.Request) error {
 }
 
 // callCommand hands the body to the registry as it came: the registry validates
-// it against the command's schema, and nobody else knows that schema better.
+// it against the command's schema, which is where the schema is.
 func (a *API) callCommand(w http.ResponseWriter, r *http.Request) error {
 	route := a.byPattern["POST /v1/commands/{name...}"]
 	body, release, err := a.readJSON(r, route)

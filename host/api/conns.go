@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// connLimit accepts at most a number of connections. At the limit a new
-// connection takes the place of one that does nothing, so that neither half-open
-// nor idle connections lock others out (API.md, G6):
+// connLimit limits the number of connections. At the limit a new connection
+// replaces an idle one, so that neither half-open nor idle connections lock
+// others out (API.md, G6). It closes, in this order:
 //
 //  1. the oldest connection that has not presented a token and waits for a
 //     request, or for the rest of one;
 //  2. the oldest one without a token whose body is still arriving;
 //  3. the oldest one with a token that waits for a request.
 //
-// A connection with any other request under way is never closed. If there is no
-// other kind, the new connection waits, and those behind it wait in the kernel's
-// queue, where they take no file of this process.
+// A connection with any other active request is never closed. If there is no
+// other kind, the new connection waits, and the next ones wait in the kernel's
+// queue, where they use no file descriptor of this process.
 //
 // # Concurrency
 //
@@ -37,14 +37,14 @@ type connLimit struct {
 	once   sync.Once
 }
 
-// limitConns returns l with room for n connections at once.
+// limitConns returns l limited to n open connections.
 func limitConns(l net.Listener, n int, log *slog.Logger) *connLimit {
 	return &connLimit{
 		Listener: l, max: n, log: log, open: map[*limitedConn]struct{}{}, change: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
 
-// Accept returns the next connection once there is room for it.
+// Accept returns the next connection when the limit allows it.
 func (l *connLimit) Accept() (net.Conn, error) {
 	inner, err := l.Listener.Accept()
 	if err != nil {
@@ -55,14 +55,14 @@ func (l *connLimit) Accept() (net.Conn, error) {
 		select {
 		case <-l.change:
 		case <-l.closed:
-			_ = inner.Close() // not handed out yet
+			_ = inner.Close() // not returned yet
 			return nil, net.ErrClosed
 		}
 	}
 	return c, nil
 }
 
-// admit counts c in, if need be in the place of another connection.
+// admit counts c, and closes another connection if the limit is reached.
 func (l *connLimit) admit(c *limitedConn) bool {
 	l.mu.Lock()
 	var evicted *limitedConn
@@ -80,10 +80,10 @@ func (l *connLimit) admit(c *limitedConn) bool {
 	}
 	l.mu.Unlock()
 	if evicted != nil {
-		_ = evicted.Conn.Close() // its server sees that and ends it
+		_ = evicted.Conn.Close() // its goroutine of the server gets an error and ends
 	}
 	if warn {
-		l.log.Warn("connection limit reached, connections that do nothing are closed", "limit", l.max)
+		l.log.Warn("connection limit reached, closing idle connections", "limit", l.max)
 	}
 	return true
 }
@@ -103,15 +103,15 @@ func (l *connLimit) dispensable() *limitedConn {
 	return found
 }
 
-// changed wakes an Accept that waits for room.
+// changed wakes a waiting Accept.
 func (l *connLimit) changed() {
 	select {
 	case l.change <- struct{}{}:
-	default: // it will look anyway
+	default: // it is woken already
 	}
 }
 
-// Close also ends an Accept that waits for room.
+// Close also ends a waiting Accept.
 func (l *connLimit) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
@@ -123,15 +123,15 @@ type limitedConn struct {
 	net.Conn
 	limit     *connLimit
 	idleSince time.Time // when it was accepted, or its last request ended
-	requests  int       // handlers at work; HTTP/2 has several
-	arriving  int       // of those, the ones that wait for their body
-	token     bool      // a request of it has presented a good token
+	requests  int       // active handlers; HTTP/2 has several
+	arriving  int       // the active handlers that wait for their body
+	token     bool      // a request has had a valid token
 }
 
-// neverEvicted is the rank of a connection that has to stay.
+// neverEvicted is the rank of a connection that must not be closed.
 const neverEvicted = 3
 
-// rank is the order in which connections are given up, the lowest first.
+// rank is the order in which connections are closed, the lowest first.
 func (c *limitedConn) rank() int {
 	switch {
 	case c.token && c.requests == 0:
@@ -146,7 +146,8 @@ func (c *limitedConn) rank() int {
 	return neverEvicted
 }
 
-// Close gives the room back, however often it is called.
+// Close closes the connection and stops counting it. It may be called more than
+// once.
 func (c *limitedConn) Close() error {
 	c.limit.mu.Lock()
 	delete(c.limit.open, c)
@@ -155,9 +156,9 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// note changes what is known of the connection.
+// update changes the state of the connection.
 func (c *limitedConn) note(change func()) {
-	if c == nil { // a request that came some other way
+	if c == nil { // a request without a limited connection
 		return
 	}
 	c.limit.mu.Lock()
@@ -166,22 +167,24 @@ func (c *limitedConn) note(change func()) {
 	c.limit.changed()
 }
 
-// begin and end count a request in and out.
+// begin and end count active requests.
 func (c *limitedConn) begin() { c.note(func() { c.requests++ }) }
 func (c *limitedConn) end()   { c.note(func() { c.requests--; c.idleSince = time.Now() }) }
 
-// waitForBody notes that a request waits for its body until arrived is called.
+// waitForBody records that a request waits for its body until arrived is
+// called.
 func (c *limitedConn) waitForBody() (arrived func()) {
 	c.note(func() { c.arriving++ })
 	return func() { c.note(func() { c.arriving-- }) }
 }
 
-// trusted notes that a request presented a good token.
+// markTrusted records that a request had a valid token.
 func (c *limitedConn) trusted() { c.note(func() { c.token = true }) }
 
 type connKey struct{}
 
-// withConn is the ConnContext of a server: its requests know their connection.
+// withConn is the ConnContext of a server: it adds the connection to the
+// context of requests.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = over.NetConn()
@@ -198,9 +201,9 @@ func connOf(ctx context.Context) *limitedConn {
 	return c
 }
 
-// MaxConns is how many connections a listener of this process takes by
-// default: 1,024, and at most a quarter of the files that the process may
-// have open, so that three quarters are left for the store and for runs.
+// MaxConns is the default limit of connections of a listener: 1,024, and at
+// most a quarter of the file descriptors of the process, so that three quarters
+// are left for the store and for runs.
 func MaxConns() int {
 	files, known := fileLimit()
 	if !known {
@@ -209,5 +212,6 @@ func MaxConns() int {
 	return connsFor(files)
 }
 
-// connsFor is the limit of connections in a process that may open so many files.
+// connsFor returns the limit of connections for a process with this limit of
+// open files.
 func connsFor(files uint64) int { return int(max(min(files/4, maxConns), minConns)) }

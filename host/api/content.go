@@ -14,7 +14,7 @@ import (
 // a form or plain text to any server without asking it first; JSON it cannot,
 // so whatever changes something takes JSON only (API.md, G5).
 func (g *guard) checkContent(r *http.Request, route *Route) error {
-	// A length that is told is judged before a byte is read.
+	// A declared length is checked before a byte is read.
 	limit := route.limit()
 	if r.ContentLength > limit {
 		return tooLarge(limit)

@@ -6,7 +6,7 @@
 // requests, and the OpenAPI document is generated from it. The requirements are
 // numbered in ../API.md.
 //
-// [New] makes the API. [API.Handler] serves it where any program may connect,
-// [API.Local] where the kernel vouches for the caller, and [API.Listen] does the
-// former on an address of its own.
+// [New] creates the API. [API.Handler] serves it to any program that can
+// connect, [API.Local] serves callers whose user the kernel has checked, and
+// [API.Listen] opens a listener for the former.
 package api

@@ -14,7 +14,7 @@ func eventRoutes() []Route {
 			},
 		},
 		{
-			// The answer comes when the event is durable. What it starts is told by
+			// The response follows when the event is durable. The runs that it starts are in
 			// the feed, and by each sentinel's triggers.
 			Method: http.MethodPost, Pattern: "/v1/events", Name: "emitEvent", Access: AccessToken, Command: "events/emit",
 			Summary: "Emit an event, which starts the sentinels that wait for it.", Status: http.StatusCreated, body: "*",

@@ -64,7 +64,7 @@ func (a *API) params(r *http.Request, route *Route, body json.RawMessage) (map[s
 }
 
 // bodyParams makes parameters of a body. A route that takes none refuses one:
-// whoever sends it expects it to do something.
+// its sender expects an effect.
 func bodyParams(route *Route, body json.RawMessage) (map[string]json.RawMessage, error) {
 	switch {
 	case route.body == "*":

@@ -13,25 +13,25 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// A guard stands in front of the mux. Its order is a promise (API.md, G1): Host,
-// origin, token, path, method, content type. What comes later tells nothing to
-// those whom what comes earlier refused.
+// guard checks requests before the mux. The order of its checks is specified
+// (API.md, G1): Host, origin, token, path, method, content type. A refused
+// request learns nothing from later checks.
 type guard struct {
 	api   *API
-	local bool // the caller is known to be our user
+	local bool // the caller is known to be the user of this process
 }
 
-// ServeHTTP lets a request through to its route or answers it with a problem.
+// ServeHTTP passes a request to its route or responds with a problem.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, began := g.api, time.Now()
 	answer := &answerWriter{ResponseWriter: w}
 	header(answer.Header())
-	// A deadline that an earlier request of the connection left is not ours; not
-	// every writer has them.
+	// An earlier request of the connection may have left a deadline. Not every
+	// writer has deadlines.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	a.timed(w, r)
-	// Looking up the route changes nothing and tells nobody; who may know what was
-	// found is decided below.
+	// The lookup has no effect that a client could see; admit decides whether
+	// the client may use the route.
 	route := a.find(r)
 	defer func() {
 		if p := recover(); p != nil {
@@ -55,8 +55,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(answer, r)
 }
 
-// header sets what every answer carries. There is no header of CORS among it:
-// pages of other origins have no business here.
+// header sets the headers of every response. There are no CORS headers: pages
+// of other origins have no access.
 func header(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
@@ -64,7 +64,7 @@ func header(h http.Header) {
 	h.Set("Referrer-Policy", "no-referrer")
 }
 
-// admit is the whole of the guard's decisions, in their order.
+// admit makes all checks of the guard in their order.
 func (g *guard) admit(r *http.Request, route *Route) error {
 	a := g.api
 	if !g.local {
@@ -87,7 +87,7 @@ func (g *guard) admit(r *http.Request, route *Route) error {
 	return g.checkContent(r, route)
 }
 
-// find returns the line of the table that answers a request, nil if none does.
+// find returns the route of a request, nil if there is none.
 func (a *API) find(r *http.Request) *Route {
 	if !slices.Contains(methods, r.Method) || checkPath(r) != nil {
 		return nil
@@ -95,15 +95,15 @@ func (a *API) find(r *http.Request) *Route {
 	_, pattern := a.mux.Handler(r)
 	route := a.byPattern[pattern]
 	if route != nil && r.Method == http.MethodHead && route.Access == AccessHook {
-		return nil // a hook that takes GET acts on it; HEAD must not
+		return nil // a GET of a hook has an effect; HEAD must not
 	}
 	return route
 }
 
-// allowed returns the methods that a path has, OPTIONS among them.
+// allowed returns the methods of a path, including OPTIONS.
 func (a *API) allowed(r *http.Request) []string {
 	var list []string
-	// The mux is asked rather than the table, so that both cannot differ.
+	// find asks the mux, so this cannot differ from what is served.
 	for _, m := range methods {
 		as := *r
 		as.Method = m
@@ -114,12 +114,12 @@ func (a *API) allowed(r *http.Request) []string {
 	return list
 }
 
-// nothing is the error of a request that no route answers.
+// noRoute is the error of a request without a route.
 func (a *API) nothing(r *http.Request) error {
 	list := a.allowed(r)
 	if len(list) <= 1 {
-		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("%s %.200q: there is nothing here", r.Method, r.URL.Path),
-			Hint: "/openapi.json lists what there is"}
+		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("%s %.200q: no such route", r.Method, r.URL.Path),
+			Hint: "/openapi.json lists all routes"}
 	}
 	return &methodError{allow: list, err: &httpproblem.Error{
 		Status: http.StatusMethodNotAllowed,
@@ -127,7 +127,7 @@ func (a *API) nothing(r *http.Request) error {
 	}}
 }
 
-// methodError also carries what the Allow header has to say.
+// methodError also has the values of the Allow header.
 type methodError struct {
 	allow []string
 	err   error
@@ -139,13 +139,13 @@ func (e *methodError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *methodError) Unwrap() error { return e.err }
 
-// checkAccess asks for a token unless every route of the path does without.
-// Paths that lead nowhere ask for one too: what there is, is no stranger's
-// business.
+// checkAccess requires a token unless no route of the path does. Unknown paths
+// require one too, so that clients without a token cannot find out which routes
+// exist.
 func (a *API) checkAccess(r *http.Request, route *Route) error {
 	if r.Method == http.MethodOptions {
-		// It has no line of its own: asking what a path takes needs what taking it
-		// needs.
+		// OPTIONS has no routes: it requires what the other methods of the path
+		// require.
 		route = a.strictest(r)
 	}
 	if route != nil && (route.Access == AccessOpen || route.Access == AccessHook) {
@@ -154,21 +154,22 @@ func (a *API) checkAccess(r *http.Request, route *Route) error {
 	if a.opt.NoAuth {
 		return fromHere(r)
 	}
-	// No token at all and a wrong one get the same status, but people need to know
-	// which it was.
+	// A missing and an invalid token have the same status, but different
+	// messages for the user.
 	token, ok := presented(r, route)
 	if ok && a.opt.Tokens != nil && a.opt.Tokens.Valid(token) {
 		connOf(r.Context()).trusted()
 		return nil
 	}
-	e := &abi.Error{Code: abi.Denied, Message: "no token was given", Hint: "send the header Authorization: Bearer TOKEN; `sentinel token` prints the token"}
+	e := &abi.Error{Code: abi.Denied, Message: "the request has no token", Hint: "send the header Authorization: Bearer TOKEN; `sentinel token` prints the token"}
 	if ok {
-		e.Message = "the token is not the one of this server"
+		e.Message = "the token is not valid for this server"
 	}
 	return &httpproblem.Error{Status: http.StatusUnauthorized, Err: e}
 }
 
-// strictest returns a route of the path that wants a token, or any other one.
+// strictest returns a route of the path that requires a token, or else any
+// route of it.
 func (a *API) strictest(r *http.Request) *Route {
 	var found *Route
 	for _, m := range a.allowed(r) {
@@ -181,17 +182,17 @@ func (a *API) strictest(r *http.Request) *Route {
 	return found
 }
 
-// fromHere refuses callers from other machines where no token is asked for.
+// checkLoopback refuses callers from other machines, for servers without
+// tokens.
 func fromHere(r *http.Request) error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if ip := net.ParseIP(host); err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return &abi.Error{Code: abi.Denied, Message: "this server asks for no token and answers only its own machine"}
+	return &abi.Error{Code: abi.Denied, Message: "this server runs without tokens and accepts requests from its own machine only"}
 }
 
-// checkPath refuses paths that the mux would clean: a path that is not what it
-// seems has no meaning here (API.md, G4).
+// checkPath refuses paths that the mux would clean (API.md, G4).
 func checkPath(r *http.Request) error {
 	p := r.URL.Path
 	clean := path.Clean(p)
@@ -199,7 +200,7 @@ func checkPath(r *http.Request) error {
 		clean += "/"
 	}
 	if !strings.HasPrefix(p, "/") || clean != p || len(p) > 2048 || strings.ContainsFunc(p, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("path %.80q: is not in its plain form", p)}
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("path %.80q: is not in its canonical form", p)}
 	}
 	return nil
 }

@@ -320,7 +320,7 @@ func TestNoAuth(t *testing.T) {
 	}
 }
 
-// The zero value of Options lets nobody in.
+// The zero value of Options admits no client.
 func TestNoTokensNoEntry(t *testing.T) {
 	a, err := api.New(api.Options{Commands: commands(t, nil), Hosts: []string{"example.com"}})
 	if err != nil {

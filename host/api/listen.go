@@ -15,23 +15,25 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// DefaultAddr is where a server listens if nothing else is said.
+// DefaultAddr is the default address of a server.
 const DefaultAddr = "127.0.0.1:8080"
 
-// ListenOptions say where and how to listen.
+// ListenOptions configure a [Server].
 type ListenOptions struct {
-	// Addr is host:port. Default [DefaultAddr]; port 0 takes any that is free.
+	// Addr is host:port. Default [DefaultAddr]; port 0 chooses a free port.
 	Addr string
 	// CertFile and KeyFile hold the certificate for TLS, in PEM. Default none:
-	// plain HTTP, which is for this machine only.
+	// plain HTTP, for this machine only.
 	CertFile, KeyFile string
-	// TLSElsewhere says that a proxy in front speaks TLS, so that plain HTTP may
-	// be public. Tokens are asked for all the same. Default false.
+	// TLSElsewhere states that a proxy in front of the server terminates TLS,
+	// so that plain HTTP may listen on a public address. Tokens are still
+	// required. Default false.
 	TLSElsewhere bool
-	// MaxConns bounds the connections open at once. At the limit a new connection
-	// takes the place of one that does nothing. Default [MaxConns].
+	// MaxConns bounds the connections open at once. At the limit a new
+	// connection replaces an idle one. Default [MaxConns].
 	MaxConns int
-	// Grace is how long requests may go on when the server ends. Default 10 s.
+	// Grace is how long active requests may take when the server closes.
+	// Default 10 s.
 	Grace time.Duration
 }
 
@@ -45,7 +47,7 @@ const (
 	graceTime  = 10 * time.Second
 )
 
-// A Server is an API on an address.
+// Server serves an API at an address.
 //
 // # Concurrency
 //
@@ -57,19 +59,19 @@ type Server struct {
 	l      net.Listener
 	http   *http.Server
 	tls    bool
-	cancel context.CancelFunc // ends the requests under way
+	cancel context.CancelFunc // cancels active requests
 
 	once     sync.Once
 	closeErr error
 
 	mu       sync.Mutex
 	closed   bool
-	requests sync.WaitGroup // handlers that have begun; Add with mu held
+	requests sync.WaitGroup // active handlers; Add with mu held
 }
 
-// Listen opens the address; nothing is answered before [Server.Run]. An address
-// that other machines can reach needs TLS and tokens, or Listen says how to get
-// them. ctx counts for opening only.
+// Listen opens the address; [Server.Run] serves it. An address that other
+// machines can reach requires TLS and tokens; the hint of the error says how to
+// configure them. ctx is used for opening only.
 func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 	opt.Addr = cmp.Or(opt.Addr, DefaultAddr)
 	opt.MaxConns = cmp.Or(opt.MaxConns, MaxConns())
@@ -87,7 +89,7 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 	if err != nil {
 		return nil, &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("listen on %q: %v", opt.Addr, err), Hint: "choose another address with --listen HOST:PORT"}
 	}
-	// Below TLS, so that handshakes count as well.
+	// Below TLS, so that connections in the handshake count too.
 	l = limitConns(l, opt.MaxConns, a.log)
 	if config != nil {
 		l = tls.NewListener(l, config)
@@ -103,12 +105,12 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       withConn,
-		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // broken handshakes and the like: anybody can cause them
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // such as failed handshakes, which any client can cause
 	}
 	return s, nil
 }
 
-// config returns the configuration of TLS, nil for none.
+// config returns the TLS configuration, nil for plain HTTP.
 func (opt ListenOptions) config() (*tls.Config, error) {
 	if opt.CertFile == "" && opt.KeyFile == "" {
 		return nil, nil
@@ -117,13 +119,14 @@ func (opt ListenOptions) config() (*tls.Config, error) {
 	if err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("load certificate: %v", err), Hint: "give both a certificate and its key, in PEM"}
 	}
-	// Older versions have known weaknesses, and every client of ours is newer.
+	// Older versions have known weaknesses, and no client of the API needs
+	// them.
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
-// where resolves the address and refuses one that is open to others without
-// being safe. It returns the very address that was judged, so that a name
-// cannot mean another one a moment later.
+// resolve resolves the address and refuses a public one without TLS or tokens.
+// It returns the checked IP address, so that a name cannot resolve to another
+// one afterwards.
 func (a *API) where(ctx context.Context, opt ListenOptions, secure bool) (string, error) {
 	host, port, err := net.SplitHostPort(opt.Addr)
 	if err != nil {
@@ -137,7 +140,7 @@ func (a *API) where(ctx context.Context, opt ListenOptions, secure bool) (string
 		}
 		ip = net.IP(found[0].Unmap().AsSlice())
 		for _, f := range found {
-			if v4 := f.Unmap(); v4.Is4() { // as people mean "localhost"
+			if v4 := f.Unmap(); v4.Is4() { // what users expect of "localhost"
 				ip = net.IP(v4.AsSlice())
 				break
 			}
@@ -148,11 +151,11 @@ func (a *API) where(ctx context.Context, opt ListenOptions, secure bool) (string
 	}
 	switch {
 	case a.opt.NoAuth:
-		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("listen on %q: other machines can reach it, and no token is asked for", opt.Addr),
+		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("listen on %q: other machines can reach it, and no token is required", opt.Addr),
 			Hint: "leave out --no-auth, or listen on " + DefaultAddr}
 	case !secure && !opt.TLSElsewhere:
-		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("listen on %q: other machines can reach it, and without TLS everybody on the way reads the token", opt.Addr),
-			Hint: "give --tls-cert and --tls-key; or listen on " + DefaultAddr + " behind a proxy that speaks TLS; or say --tls-elsewhere if that proxy is on another machine"}
+		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("listen on %q: other machines can reach it, and without TLS the network can read the token", opt.Addr),
+			Hint: "give --tls-cert and --tls-key; or listen on " + DefaultAddr + " behind a proxy that terminates TLS; or give --tls-elsewhere if that proxy is on another machine"}
 	}
 	if ip == nil {
 		return net.JoinHostPort("", port), nil
@@ -160,11 +163,11 @@ func (a *API) where(ctx context.Context, opt ListenOptions, secure bool) (string
 	return net.JoinHostPort(ip.String(), port), nil
 }
 
-// Addr returns the address, with the port that was taken.
+// Addr returns the address, with the actual port.
 func (s *Server) Addr() net.Addr { return s.l.Addr() }
 
-// URL returns where a program on this machine reaches the server. With TLS the
-// certificate has to name that host, which is for its owner to see to.
+// URL returns the URL of the server for programs on this machine. With TLS the
+// operator has to provide a certificate for that host.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.tls {
@@ -177,8 +180,8 @@ func (s *Server) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// Run answers until ctx ends or the server is closed, and returns when every
-// request has ended.
+// Run serves requests until ctx ends or the server is closed, and returns when
+// all requests have ended.
 func (s *Server) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // its error comes from the Close below
 	defer stop()
@@ -189,14 +192,15 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(err, s.Close())
 }
 
-// Close takes no more requests, gives those under way the grace, then ends them
-// and waits for them.
+// Close stops accepting requests, lets active ones finish within the grace
+// period, then cancels them and waits for them.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		s.api.Drain()
 		ctx, end := context.WithTimeout(context.Background(), s.opt.Grace)
 		defer end()
-		// It waits for requests, but not for those that became WebSockets.
+		// It waits for requests, but not for hijacked connections such as
+		// WebSockets.
 		err := s.http.Shutdown(ctx)
 		s.mu.Lock()
 		s.closed = true
@@ -214,8 +218,8 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-// counted makes Close wait for a handler also when its connection was hijacked,
-// and the limit of connections know of it.
+// countRequests makes Close wait for handlers of hijacked connections too, and
+// reports active requests to the connection limit.
 func (s *Server) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()

@@ -189,7 +189,7 @@ func TestCloseDrains(t *testing.T) {
 		<-began
 		closed := make(chan error, 1)
 		go func() { closed <- s.Close() }()
-		for { // until nobody new is let in
+		for { // until no new connection is accepted
 			c, err := net.Dial("tcp", s.Addr().String())
 			if err != nil {
 				break

@@ -62,7 +62,7 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("read logs of %q: %w", run, err)
 	}
-	// All lines are read before the first is sent: an error can still be told.
+	// All lines are read before the first is sent: an error can still be reported.
 	w.Header().Set("Content-Type", ndjson)
 	w.Header().Set(nextHeader, strconv.Itoa(next))
 	patience(w)

@@ -13,71 +13,71 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// Commands are what the API is a door to. A [command.Registry] is one; a host
-// wraps its own to add the workspace and the store to a call. Its methods are
-// called concurrently.
+// Commands are the commands that the API serves. [command.Registry] implements
+// it; a host wraps its registry to add the workspace and the store to a call.
+// The methods are called concurrently.
 type Commands interface {
 	List() []command.Command
 	Lookup(name string) (command.Command, bool)
 	Call(ctx context.Context, call *command.Call) (json.RawMessage, error)
 }
 
-// Hooks take in the requests of webhooks. They check the secret themselves.
+// Hooks receives the requests of webhooks. It checks their secrets.
 type Hooks interface {
 	Receive(ctx context.Context, id sentinels.ID, trigger string, r triggers.Request) ([]triggers.Admission, error)
 }
 
-// Health says how a process is. The word is all that a caller without a token
-// gets to see.
+// Health is the state of a process. Callers without a token see only Status.
 type Health struct {
 	OK     bool   `json:"ok"`
-	Status string `json:"status"`           // "ok", or why not in a word of lower case: "read_only"
+	Status string `json:"status"`           // "ok", or the reason as a lower-case word: "read_only"
 	Detail any    `json:"detail,omitempty"` // for callers with a token
 }
 
-// Observation is one request that has been answered.
+// Observation describes one answered request.
 type Observation struct {
-	Route    string // the pattern, "GET /v1/runs/{run}"; "other" for what is not in the table
+	Route    string // the pattern, "GET /v1/runs/{run}"; "other" for requests without a route
 	Status   int
 	Duration time.Duration
 }
 
 // Options configure an [API]. Commands must be set.
 type Options struct {
-	// Commands is what there is to call.
+	// Commands are the commands to serve.
 	Commands Commands
-	// Tokens says which bearer tokens are good. Default none is.
+	// Tokens checks bearer tokens. Default: no token is valid.
 	Tokens Tokens
-	// NoAuth lets callers from this machine in without a token. Callers from
-	// elsewhere are refused then, whatever they bring. Default false.
+	// NoAuth admits callers from this machine without a token, and refuses all
+	// callers from other machines, even with a token. Default false.
 	NoAuth bool
-	// Hosts are values of the Host header that are good besides localhost,
+	// Hosts are values of the Host header that are allowed besides localhost,
 	// 127.0.0.1, [::1] and the address of the listener, each with its port:
 	// "sentinel.example.org" with the default port or the listener's, or
 	// "sentinel.example.org:8443" exactly. Default none.
 	Hosts []string
-	// Hooks take webhooks. Default: there are none.
+	// Hooks receives webhooks. Default: all are refused.
 	Hooks Hooks
-	// Feed serves the WebSocket at /ws. Default: there is none.
+	// Feed serves the WebSocket at /ws. Default: not found.
 	Feed http.Handler
-	// Metrics serves /metrics. Default: there are none.
+	// Metrics serves /metrics. Default: not found.
 	Metrics http.Handler
-	// Logs opens what a run told, JSON a line. An error that is fs.ErrNotExist
-	// means that it told nothing yet. Default: there are none.
+	// Logs opens the run log of a run, one JSON value a line. fs.ErrNotExist
+	// means that the log is still empty. Default: not found.
 	Logs func(run sentinels.RunID) (io.ReadCloser, error)
-	// Health says how the process is. It must not wait. Default: well.
+	// Health returns the health of the process. It must not block. Default: ok.
 	Health func(ctx context.Context) Health
-	// Ready says whether the process takes work. It must not wait. Default: it
-	// does, until its listener closes.
+	// Ready returns whether the process accepts work. It must not block.
+	// Default: ok, until its listener closes.
 	Ready func(ctx context.Context) Health
-	// Mounts are handlers of others, guarded like our own. Default none.
+	// Mounts are further handlers, which are guarded like the routes of the
+	// API. Default none.
 	Mounts []Mount
-	// Observe is told of every request, from its own goroutine; it must not
-	// block. Default nobody is.
+	// Observe is called after every request, in the request's goroutine. It
+	// must not block. Default: not called.
 	Observe func(Observation)
-	// Version is the program's. Default "dev".
+	// Version is the version of the program. Default "dev".
 	Version string
-	// Logger takes faults, with what their callers are not told. Default
+	// Logger logs faults, with details that responses leave out. Default
 	// discards.
 	Logger *slog.Logger
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// word is what a caller without a token may be told.
+// word is the status for a caller without a token.
 var word = lazyregexp.New(`^[a-z][a-z_]{0,31}$`)
 
 // wellness is the answer of the open routes: a word and nothing else.
@@ -16,7 +16,7 @@ type wellness struct {
 	Status string `json:"status"`
 }
 
-// health is for whoever restarts a process that is not well.
+// health is for a supervisor that restarts a process that fails.
 func (a *API) health(w http.ResponseWriter, r *http.Request) error {
 	h := Health{OK: true, Status: "ok"}
 	if a.opt.Health != nil {
@@ -25,13 +25,13 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) error {
 	return writeWord(w, h)
 }
 
-// ready is for whoever sends work to one of several processes.
+// ready is for a load balancer in front of several processes.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	return writeWord(w, a.readiness(r))
 }
 
 // readiness is what ready tells. A server that is closing is not ready whatever
-// its host says, so that balancers send nobody to a door that shuts.
+// its host reports, so that balancers send no client to a process that stops.
 func (a *API) readiness(r *http.Request) Health {
 	switch {
 	case a.draining.Load():
@@ -42,7 +42,7 @@ func (a *API) readiness(r *http.Request) Health {
 	return Health{OK: true, Status: "ok"}
 }
 
-// writeWord answers 200 or 503, for whoever restarts or balances processes.
+// writeWord answers 200 or 503, for supervisors and load balancers.
 func writeWord(w http.ResponseWriter, h Health) error {
 	status := http.StatusOK
 	if !h.OK {
@@ -76,7 +76,7 @@ func (a *API) healthDetail(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, d)
 }
 
-// metrics hands on to whoever keeps them.
+// metrics calls the handler of the options.
 func (a *API) metrics(w http.ResponseWriter, r *http.Request) error {
 	if a.opt.Metrics == nil {
 		return abi.New(abi.NotFound, "this server has no metrics")

@@ -203,7 +203,7 @@ func TestStaleEdit(t *testing.T) {
 	}
 }
 
-// R4: a run with edits of its own is told apart by the hash.
+// R4: a run with edits of its own differs by its hash.
 func TestTagOfARun(t *testing.T) {
 	old, now := strings.Repeat("0", 64), strings.Repeat("a", 64)
 	s := open(t, api.Options{Commands: commands(t, map[string]any{

@@ -102,7 +102,7 @@ func (a *API) stale(r *http.Request, params map[string]json.RawMessage, m made, 
 	}
 	e := &httpproblem.Error{Status: http.StatusPreconditionFailed, Revision: now.Revision, Err: err}
 	if m.hash != "" {
-		return e // of a hash nobody knows what it was before
+		return e // the previous hash is not known
 	}
 	// The old revision may be gone by now; then there is nothing to compare.
 	if diff, asked := a.call(ask, "sentinel/diff", map[string]any{"sentinelId": id, "from": m.revision, "to": now.Revision}); asked == nil {

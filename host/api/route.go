@@ -10,27 +10,27 @@ import (
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
-// Access says who may use a route.
+// Access is the kind of authentication that a route requires.
 type Access string
 
-// The kinds of access. The zero value is none of them, and New refuses it: a
-// route that says nothing must not be open.
+// The kinds of access. The zero value is invalid and New refuses it: a route
+// without an access must not be open.
 const (
 	AccessToken Access = "token" // a bearer token
 	AccessHook  Access = "hook"  // the webhook's own secret, which its trigger checks
-	AccessOpen  Access = "open"  // anybody: it tells nothing but whether the process is well
+	AccessOpen  Access = "open"  // none; the response shows only whether the process is healthy
 )
 
-// match says what a route wants to know about the revision an edit was made on.
+// match is whether a route requires the revision that an edit is based on.
 type match int
 
 const (
 	matchNone     match = iota
-	matchOptional       // If-Match is obeyed
-	matchRequired       // without it the answer is 428
+	matchOptional       // If-Match may be given
+	matchRequired       // without If-Match the response is 428
 )
 
-// A Param is one parameter of a route's query.
+// Param is one parameter of a route's query.
 type Param struct {
 	Name    string
 	Type    string // "string", "integer" or "boolean"
@@ -38,37 +38,39 @@ type Param struct {
 	Summary string
 }
 
-// A Route is one line of the table. Everything that the guard, the mux and the
-// OpenAPI document know of it is here.
+// Route is one row of the table. The guard, the mux and the OpenAPI document
+// use nothing else.
 type Route struct {
 	Method  string
-	Pattern string // as net/http has it, without the method
+	Pattern string // as in net/http, without the method
 	Name    string // unique; the operationId
 	Access  Access
 	Summary string
-	Command string // that answers; "" if the API does by itself
+	Command string // the command to call; "" if serve is set
 	Query   []Param
 	Status  int // of success; default 200
 
-	// body is what the request's body is to the command: "" there is none,
-	// "*" its members are parameters, else the parameter that it is.
+	// body maps the request's body to parameters: "" means no body, "*" that
+	// its members are the parameters, any other value is the name of the one
+	// parameter.
 	body string
-	// raw bodies are read by the handler itself and may be of any type.
+	// raw means that the handler reads the body, which may be of any type.
 	raw bool
-	// media is the type of the answer; default JSON.
+	// media is the content type of the response; default JSON.
 	media   string
 	maxBody int64 // bytes; default maxBody
 	match   match
-	// fixed are parameters that the route itself gives the command.
+	// fixed are parameters that the route sets.
 	fixed map[string]any
-	// serve answers; nil forwards to Command.
+	// serve handles the request; nil forwards it to Command.
 	serve func(a *API, w http.ResponseWriter, r *http.Request) error
-	// answer shapes the command's result; nil hands it out as it is.
+	// answer writes the command's result; nil writes it unchanged.
 	answer func(a *API, w http.ResponseWriter, r *http.Request, route *Route, result json.RawMessage) error
 }
 
-// A Mount is a handler of somebody else at a route of its own. The handler gets
-// requests that the guard has let in, with bodies up to 16 MB of any type.
+// Mount is a handler of the caller with a route of its own. The handler
+// receives requests that the guard has admitted, with bodies of up to 16 MB of
+// any type.
 type Mount struct {
 	Method, Pattern string
 	Name            string // unique; the operationId
@@ -80,14 +82,14 @@ type Mount struct {
 // Body limits, in bytes.
 const (
 	maxBody        = 1 << 20
-	maxCommandBody = 4 << 20 // no command takes more
+	maxCommandBody = 4 << 20 // the largest body of a command
 	maxMountBody   = 16 << 20
 )
 
-// String returns the route as net/http writes a pattern.
+// String returns the route as a pattern of net/http.
 func (r *Route) String() string { return r.Method + " " + r.Pattern }
 
-// methods are what the guard lets through to the mux.
+// methods are the methods that the guard passes to the mux.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
 }
@@ -104,8 +106,8 @@ func (r *Route) placeholders() []string {
 	return names
 }
 
-// check reports what is wrong with a line of the table.
-// Mounts come from elsewhere, so this is no mere assertion.
+// check validates a route. Mounts come from callers, so it returns errors
+// instead of panicking.
 func (r *Route) check() error {
 	switch {
 	case !slices.Contains(methods, r.Method) || r.Method == http.MethodHead || r.Method == http.MethodOptions:
@@ -117,7 +119,7 @@ func (r *Route) check() error {
 	case r.Name == "" || r.Summary == "":
 		return fmt.Errorf("route %q: no name or no summary", r)
 	case r.serve == nil && r.Command == "":
-		return fmt.Errorf("route %q: nothing answers", r)
+		return fmt.Errorf("route %q: neither a command nor a handler", r)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func runRoutes() []Route {
 	return append(runs,
 		Route{
 			Method: http.MethodPost, Pattern: "/v1/runs/{run}/retry", Name: "retryRun", Access: AccessToken, Command: "sentinel/retry",
-			Summary: "Run it again, wholly or from a step on.", Status: http.StatusCreated, body: "*", answer: created("/v1/runs/", "run"),
+			Summary: "Retry it, entirely or from a step.", Status: http.StatusCreated, body: "*", answer: created("/v1/runs/", "run"),
 		},
 		Route{
 			Method: http.MethodPost, Pattern: "/v1/runs/{run}/fork", Name: "forkRun", Access: AccessToken, Command: "sentinel/fork",

@@ -28,7 +28,7 @@ func processRoutes() []Route {
 			Summary: "Say how the process is, in detail.", serve: (*API).healthDetail,
 		},
 		{
-			// Not open: labels tell what somebody's host does all day.
+			// Not open: labels show what a host does.
 			Method: http.MethodGet, Pattern: "/metrics", Name: "metrics", Access: AccessToken, media: "text/plain",
 			Summary: "Metrics for Prometheus.", serve: (*API).metrics,
 		},

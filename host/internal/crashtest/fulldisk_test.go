@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sentinel-runtime/sentinel/host/cli"
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -399,8 +399,8 @@ func TestServeOnAReadOnlyState(t *testing.T) {
 			}
 		}
 		var exit *exec.ExitError
-		if !errors.As(s.err, &exit) || exit.ExitCode() != int(cli.ExitDenied) {
-			t.Errorf("it ended with %v, want exit code %d", s.err, cli.ExitDenied)
+		if !errors.As(s.err, &exit) || exit.ExitCode() != int(app.ExitDenied) {
+			t.Errorf("it ended with %v, want exit code %d", s.err, app.ExitDenied)
 		}
 	}
 	t.Run("mounted read-only", func(t *testing.T) {

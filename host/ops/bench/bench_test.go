@@ -126,7 +126,7 @@ func TestTable(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	for want, opt := range map[string]bench.Options{
-		"no such row":   {Only: []string{"speed"}},
+		"unknown row":   {Only: []string{"speed"}},
 		`format "xml"`:  {Format: "xml"},
 		"bench-missing": {Dir: "bench-missing", Only: []string{"condition"}},
 	} {
