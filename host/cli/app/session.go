@@ -182,6 +182,9 @@ func (a *App) waitForStore(ctx context.Context, began time.Time) error {
 // process that has the store. The error is [control.ErrNoOwner] if there is neither.
 // --state overrides the environment.
 func (a *App) dial(ctx context.Context) (*Session, error) {
+	if a.Env.Engine != nil {
+		return &Session{Engine: a.Env.Engine, Owner: control.Info{Serves: true, AcceptsRuns: true}}, nil
+	}
 	if a.Flags.State == "" {
 		// An invalid URL is an error: the store of this folder would be the wrong place.
 		c, named, err := client.FromEnv(a.Env.Getenv)

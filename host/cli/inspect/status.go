@@ -67,7 +67,7 @@ func (a verbs) statusOf(ctx context.Context, s *app.Session, word string) error 
 	return a.showTriggers(s, list)
 }
 
-// openRuns shows what is on, or could be again.
+// openRuns shows the runs that have not ended.
 func (a verbs) openRuns(ctx context.Context, s *app.Session) error {
 	var all app.Listed
 	if err := s.Call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
@@ -83,7 +83,7 @@ func (a verbs) openRuns(ctx context.Context, s *app.Session) error {
 		return err
 	}
 	if len(runs) == 0 {
-		a.Info("no run is on")
+		a.Info("no active run")
 		return nil
 	}
 	return a.showRuns(runs)

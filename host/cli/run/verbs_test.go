@@ -1,0 +1,41 @@
+package run_test
+
+import (
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/clitest"
+)
+
+const run = `{"id":"01a207be-283b-7b36-bbb7-8aa60211067c","sentinel":"a","status":"paused","live":true,"createdAt":"2026-01-02T03:00:00Z"}`
+
+const id = "01a207be-283b-7b36-bbb7-8aa60211067c"
+
+func TestControl(t *testing.T) {
+	results := map[string]any{"sentinel/list": `{"sentinels":[],"runs":[` + run + `]}`}
+	for _, name := range []string{"stop", "pause", "resume", "decide", "start", "status"} {
+		results["sentinel/"+name] = run
+	}
+	results["sentinel/start"] = `{"run":"` + id + `"}`
+	results["sentinel/export"] = `{"revision":2,"definition":{"name":"a","steps":[{"type":"wait","durationMs":1}],"inputs":{"n":{"type":"integer"}}}}`
+	find := `sentinel/list {"limit":1000,"sentinelId":"a"}`
+	clitest.Check(t, []clitest.Case{
+		{Args: []string{"stop", "a"}, Results: results, Calls: []string{find, `sentinel/stop {"run":"` + id + `"}`}, Stdout: []string{"paused  a  run " + id}},
+		{Args: []string{"pause", "a", "-o", "jsonl"}, Results: results, Calls: []string{find, `sentinel/pause {"run":"` + id + `"}`}, Stdout: []string{`{"id":"` + id + `"`}},
+		{Args: []string{"resume", "a", "--comment", "it is safe", "--on-interrupt", "retry"}, Results: results, Stdout: []string{"run " + id},
+			Calls: []string{find, `sentinel/resume {"by":"ann","comment":"it is safe","onInterrupt":"retry","run":"` + id + `"}`}},
+		{Args: []string{"decide", "a", "0!1", "skip", "--result", `{"ok": true}`, "--comment", "seen"}, Results: results, Stderr: []string{"decided; run " + id + " continues"},
+			Calls: []string{find, `sentinel/decide {"by":"ann","call":"0!1","comment":"seen","result":{"ok":true},"run":"` + id + `","verdict":"skip"}`}},
+		{Args: []string{"start", "a", "--input", "n=3", "--var", "who=Polly", "--event", `{"x":1}`, "--workspace", "/w"}, Results: results, Stdout: []string{"run " + id},
+			Calls: []string{`sentinel/export {"sentinelId":"a"}`,
+				`sentinel/start {"event":{"x":1},"inputs":{"n":3},"pinned":false,"sentinelId":"a","variables":{"who":"Polly"},"workspace":"/w"}`, `sentinel/status {"run":"` + id + `"}`}},
+		{Args: []string{"decide", "a", "perhaps"}, Code: 2, Stderr: []string{`invalid decision "perhaps"`}},
+		{Args: []string{"decide", "a", "retry", "--result", "1"}, Code: 2, Stderr: []string{"--result needs skip"}},
+		{Args: []string{"start", "a", "--model", "m/x"}, Code: 2, Stderr: []string{"another process executes the run"}},
+		{Args: []string{"start", "a", "--max-iterations", "+3"}, Code: 2, Stderr: []string{"a limit extension needs --resume RUN"}},
+		{Args: []string{"run", "--resume", "a", "--max-iterations", "none"}, Code: 2, Stderr: []string{"want a whole number above 0"}},
+		{Args: []string{"run", "a", "--record", "x", "--replay", "y"}, Code: 2, Stderr: []string{"exclude each other"}},
+		{Args: []string{"run", "a", "--on-interrupt", "wait"}, Code: 2, Stderr: []string{`invalid --on-interrupt "wait"`}},
+		{Args: []string{"fork", "a"}, Code: 2, Stderr: []string{"--iteration is missing"}},
+		{Args: []string{"retry", "a", "--iteration", "0"}, Code: 2, Stderr: []string{"--iteration 0 is below 1"}},
+	})
+}
