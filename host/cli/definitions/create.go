@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// saved is what sentinel/create answers for each sentinel.
+// saved is the result of sentinel/create for each sentinel.
 type saved struct {
 	SentinelID sentinels.ID `json:"sentinelId"`
 	Name       string       `json:"name"`
@@ -118,7 +118,7 @@ func (a verbs) store(ctx context.Context, params map[string]any) (err error) {
 	return a.keep(ctx, s, params)
 }
 
-// keep stores a sentinel and says which revision it became; the same text again is
+// keep stores a sentinel and prints its revision; the same text again is
 // the same revision.
 func (a verbs) keep(ctx context.Context, s *app.Session, params map[string]any) error {
 	var out saved

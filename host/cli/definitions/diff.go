@@ -13,14 +13,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// diffed is what sentinel/diff answers.
+// diffed is the result of sentinel/diff.
 type diffed struct {
 	SentinelID sentinels.ID    `json:"sentinelId"`
 	Run        sentinels.RunID `json:"run,omitempty"`
 	From       int             `json:"from"`
 	To         int             `json:"to,omitempty"`
 	Edit       int             `json:"edit,omitempty"`
-	Changes    json.RawMessage `json:"changes"` // for programs: handed on as it came
+	Changes    json.RawMessage `json:"changes"` // for programs, unchanged
 	Text       string          `json:"text"`    // for people, in the unified form
 }
 
@@ -59,8 +59,8 @@ func (a verbs) diffCommand() *cobra.Command {
 			if a.Flags.Output != output.FormatTable {
 				return a.WriteJSON(out)
 			}
-			if out.Text == "" { // no output, as diff has it, so the word goes elsewhere
-				a.Info("there is no difference")
+			if out.Text == "" { // no output, like diff; the message goes to standard error
+				a.Info("no difference")
 			}
 			return a.writeDiff(out.Text)
 		},
@@ -72,7 +72,7 @@ func (a verbs) diffCommand() *cobra.Command {
 func revisionNumber(text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimPrefix(text, "@"))
 	if err != nil || n < 1 {
-		return 0, app.NewUsageError(fmt.Sprintf("%q is no revision", text), "a revision is a number from 1 on; `sentinel revisions NAME` lists them")
+		return 0, app.NewUsageError(fmt.Sprintf("invalid revision %q", text), "a revision is a number from 1 on; `sentinel revisions NAME` lists them")
 	}
 	return n, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// edited is what every command that edits a definition answers.
+// edited is the result of every command that edits a definition.
 type edited struct {
 	SentinelID sentinels.ID    `json:"sentinelId"`
 	Run        sentinels.RunID `json:"run,omitempty"` // the one run that was edited
@@ -31,7 +31,7 @@ type edited struct {
 const maxDiff = 40
 
 // editing is what verbs that edit have in common: one command that edits what
-// target names, and then what came of it.
+// target names, and then the result.
 //
 // Whether the edit is allowed, and on which revision it is made, is for the
 // command to decide: another user may edit at the same moment.
@@ -51,7 +51,7 @@ func (a verbs) editing(ctx context.Context, target, command string, params map[s
 	return a.showEdit(ctx, s, out)
 }
 
-// showEdit says which revision an edit made, and what it changed.
+// showEdit prints the revision that an edit made, and the change.
 func (a verbs) showEdit(ctx context.Context, s *app.Session, e edited) error {
 	if e.Warning != "" { // in every form, since it is on standard error
 		a.Warn(e.Warning)
@@ -79,7 +79,7 @@ func (a verbs) showEdit(ctx context.Context, s *app.Session, e edited) error {
 }
 
 // showChange shows what an edit changed, shortened. The edit is made: what
-// cannot be compared is no fault of it, as for a run whose definition was never
+// cannot be compared is not an error, as for a run whose definition was never
 // stored, or after another edit came at the same moment.
 func (a verbs) showChange(ctx context.Context, s *app.Session, e edited) error {
 	// The command compares with the revision before, which is what was edited; a

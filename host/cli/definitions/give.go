@@ -10,7 +10,7 @@ import (
 
 // give puts a definition into the parameters of a command: as a file where
 // the engine can read it, because problems then name its lines. undo removes
-// away what was only for that call.
+// a file that was only for that call.
 func (a verbs) give(s *app.Session, src *app.Source, params map[string]any) (undo func(), err error) {
 	undo = func() {}
 	switch {

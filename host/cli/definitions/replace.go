@@ -92,7 +92,7 @@ func (a verbs) deleteCommand() *cobra.Command {
 				return err
 			}
 			defer a.CloseSession(s, &err)
-			var raw json.RawMessage // handed on to programs with everything it says
+			var raw json.RawMessage // printed unchanged for programs
 			if err := s.Call(cmd.Context(), "sentinel/delete", params, &raw); err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func (a verbs) deleteCommand() *cobra.Command {
 	return c
 }
 
-// deleted says what is left of a sentinel, and how to have it back.
+// deleted prints what is left of a sentinel, and how to restore it.
 func (a verbs) deleted(raw json.RawMessage) error {
 	var out struct {
 		SentinelID sentinels.ID `json:"sentinelId"`
@@ -132,7 +132,7 @@ func (a verbs) deleted(raw json.RawMessage) error {
 }
 
 // rollbackCommand makes a new revision of an old one, so nothing gets lost by it.
-// The name is taken as it is, since a deleted sentinel is in no list.
+// The name is used as it is, because a deleted sentinel is in no list.
 func (a verbs) rollbackCommand() *cobra.Command {
 	var note string
 	c := &cobra.Command{

@@ -13,7 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// revised is what sentinel/revisions answers.
+// revised is the result of sentinel/revisions.
 type revised struct {
 	SentinelID sentinels.ID `json:"sentinelId"`
 	Revisions  []struct {
@@ -28,8 +28,7 @@ type revised struct {
 	} `json:"revisions"` // the newest first
 }
 
-// revisionsCommand also shows those of a sentinel that is deleted: what is there
-// to come back is asked for then most of all.
+// revisionsCommand also shows those of a deleted sentinel, to restore one of them.
 func (a verbs) revisionsCommand() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
@@ -54,7 +53,7 @@ func (a verbs) revisionsCommand() *cobra.Command {
 	return c
 }
 
-// revisions shows what the command answers. In jsonl it is a revision a line, the
+// revisions shows the result of the command. In jsonl it is a revision a line, the
 // newest first, as it is in every form.
 func (a verbs) revisions(ctx context.Context, s *app.Session, params map[string]any) error {
 	var out revised

@@ -30,7 +30,7 @@ func (a verbs) stepCommand() *cobra.Command {
 	}
 	var id string
 	list := &cobra.Command{
-		Use: "list NAME|RUN", Short: "List the steps, with their addresses, how they ended last and what goes on",
+		Use: "list NAME|RUN", Short: "List the steps with their addresses, last results and active executions",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if id != "" {
 				return app.ExactArgs()(cmd, args)
@@ -54,7 +54,7 @@ func (a verbs) stepCommand() *cobra.Command {
 	return c
 }
 
-// stepsOut is what sentinel/step/list answers.
+// stepsOut is the result of sentinel/step/list.
 type stepsOut struct {
 	SentinelID sentinels.ID    `json:"sentinelId"`
 	Run        sentinels.RunID `json:"run,omitempty"` // the steps are those of this run alone
@@ -65,7 +65,7 @@ type stepsOut struct {
 	Runs       int             `json:"runs"`
 }
 
-// A stepLine is one step and how it stands.
+// A stepLine is one step and its state.
 type stepLine struct {
 	Address  string             `json:"address"`
 	Type     sentinels.StepType `json:"type"`
@@ -108,7 +108,7 @@ func (a verbs) stepList(ctx context.Context, s *app.Session, word string) error 
 	return a.Table(rows)
 }
 
-// called is the step's name, else its id, else what it does: the type has a
+// called is the step's name, else its id, else its fields: the type has a
 // column of its own.
 func (l stepLine) called() string {
 	// Both are the author's, and the id is what --address takes.
@@ -125,13 +125,13 @@ func (l stepLine) called() string {
 	return strings.Replace(string(termtext.JSON(l.Step)), fmt.Sprintf("%q:%q,", "type", l.Type), "", 1)
 }
 
-// stepState is how a step stands in a few words. What goes on now is worth more
-// than how it ended before, and why it failed more than when. A step that no run
-// of this revision has come to yet has no state.
+// stepState is the state of a step in a few words. An active execution has priority over
+// the last result, and the reason of a failure over its time. A step that no run of this
+// revision has executed has no state.
 func (a verbs) stepState(l stepLine) termtext.Text {
 	p, now := a.PaintOut, a.Env.Now()
 	switch n := len(l.InFlight); {
-	case n == 1: // the rule: a sentinel with more runs at once says so by its concurrency
+	case n == 1: // the usual case: more than one run at once needs the field concurrency
 		at := l.InFlight[0]
 		text := termtext.Sprintf("running %s, iteration %d", output.Clock(now.Sub(at.Since)), at.Iteration)
 		if at.Attempt > 1 {

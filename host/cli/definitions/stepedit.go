@@ -24,12 +24,12 @@ func (a verbs) editStep(f *app.StepFlags, cmd *cobra.Command, args []string, com
 }
 
 // stepAddCommand appends unless a position is given. The position may be in a
-// nested list, such as 3.then.0; one behind the last of that list appends to it.
+// nested list, such as 3.then.0; a position after the last one of that list appends to it.
 func (a verbs) stepAddCommand() *cobra.Command {
 	var f app.StepFlags
 	c := &cobra.Command{
-		Use: "add NAME|RUN [ADDRESS] --step JSON", Short: "Add a step, at a place or behind the last one",
-		Long: "What stands at the place moves back by one. Runs use the step from their next iteration on.\n" +
+		Use: "add NAME|RUN [ADDRESS] --step JSON", Short: "Add a step, at a position or after the last one",
+		Long: "The steps from that position on move by one. Runs use the step from their next iteration on.\n" +
 			"Of a RUN: that run alone gets it.",
 		Example: `  sentinel step add build-fix --index 2 --step '{"command":"code/verify","outputTo":"result"}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,8 +46,8 @@ func (a verbs) stepAddCommand() *cobra.Command {
 	return c
 }
 
-// stepUpdateCommand changes a step in part or as a whole. Which of the two is said
-// by the flag: a part that looks like a whole would delete what it leaves out.
+// stepUpdateCommand changes a step in part or as a whole. The flag decides which, because a
+// part that was taken for a whole step would delete the other fields.
 func (a verbs) stepUpdateCommand() *cobra.Command {
 	var f app.StepFlags
 	c := &cobra.Command{
@@ -79,7 +79,7 @@ func (a verbs) stepRemoveCommand() *cobra.Command {
 	var f app.StepFlags
 	c := &cobra.Command{
 		Use: "remove NAME|RUN ADDRESS", Short: "Remove a step", Aliases: []string{"rm"},
-		Long:    "What stands behind it moves up by one. Runs do without it from their next iteration on.",
+		Long:    "The steps after it move by one. Runs omit it from their next iteration on.",
 		Example: "  sentinel step remove build-fix --index 3",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.editStep(&f, cmd, args, "sentinel/step/remove", func(params map[string]any) error { return placed(cmd, params) })
@@ -89,7 +89,7 @@ func (a verbs) stepRemoveCommand() *cobra.Command {
 	return c
 }
 
-// placed refuses a verb that was not told which step is meant.
+// placed returns an error if no step was named.
 func placed(cmd *cobra.Command, params map[string]any) error {
 	if params["index"] == nil && params["address"] == nil {
 		return app.NewUsageError(cmd.CommandPath()+": no step is named", "give --index N, or its address as in `sentinel step list`")

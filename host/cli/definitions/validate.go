@@ -20,7 +20,7 @@ func (a verbs) validateCommand() *cobra.Command {
 	}
 }
 
-// checked is what validate says of one file with -o json.
+// checked is the result of validate for one file with -o json.
 type checked struct {
 	File     string             `json:"file"`
 	Valid    bool               `json:"valid"`
@@ -28,7 +28,7 @@ type checked struct {
 	Problems sentinels.Problems `json:"problems"` // warnings too
 }
 
-// validate looks at every file before it says anything by its exit code. It needs
+// validate checks every file before it returns the exit code. It needs
 // no store and makes none.
 func (a verbs) validate(ctx context.Context, files []string) (err error) {
 	var sources []*app.Source

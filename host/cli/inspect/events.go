@@ -52,7 +52,7 @@ func (a verbs) emitCommand() *cobra.Command {
 	return c
 }
 
-// tailed is what events/tail answers.
+// tailed is the result of events/tail.
 type tailed struct {
 	Events []json.RawMessage `json:"events"`
 }
@@ -107,7 +107,7 @@ func (a verbs) showEvents(events []json.RawMessage) error {
 		rows = append(rows, output.Row{output.Escape(e.Time.Local().Format(time.DateTime)), output.Escape(e.Name + e.Event), output.Clip(e.Source, 40), output.ClipJSON(e.Data, 80)})
 	}
 	if len(events) == 0 {
-		a.Info("there is no event")
+		a.Info("no event")
 		return nil
 	}
 	return a.Table(rows)

@@ -58,7 +58,7 @@ func (a verbs) listCommand() *cobra.Command {
 				runsOfThese(&all)
 			}
 			switch {
-			case params.Status != "" || params.Before != "": // runs are what is asked for
+			case params.Status != "" || params.Before != "": // only runs are wanted
 				all.Sentinels = nil
 			case params.PersonaID == "" && !s.ByURL: // files do not name their author
 				all.Sentinels = a.withFiles(all.Sentinels, params.Tag)
@@ -109,7 +109,7 @@ func (a verbs) withFiles(stored []app.ListedSentinel, tag string) []app.ListedSe
 		known[s.SentinelID] = i
 	}
 	all := stored
-	var policy *trust.Policy // the strictest, where the configuration says nothing valid
+	var policy *trust.Policy // the strictest, if the configuration is invalid
 	if settled, err := a.Settings(); err == nil {
 		policy = settled.Policy
 	}
@@ -248,7 +248,7 @@ func (a verbs) showRuns(runs []runtime.RunInfo) error {
 	return a.Table(rows)
 }
 
-// reason says in a few words why a run stands where it stands.
+// reason returns in a few words why a run has its status.
 func reason(r runtime.RunInfo) string {
 	switch {
 	case len(r.Decisions) > 0:

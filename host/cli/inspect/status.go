@@ -15,10 +15,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// statusCommand takes a sentinel's name too: its newest run is what is meant.
+// statusCommand accepts a sentinel's name too, which means its newest run.
 func (a verbs) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "status [RUN|NAME]", Short: "Show where a run, or the newest run of a sentinel, stands",
+		Use: "status [RUN|NAME]", Short: "Show the state of a run, or of the newest run of a sentinel",
 		Long: "Without an argument: every run that is not over.",
 		Args: app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -136,7 +136,7 @@ func (a verbs) showRun(r runtime.RunInfo) error {
 	return nil
 }
 
-// nextAttempt says until when a step waits, and why.
+// nextAttempt describes until when a step waits, and why.
 func (a verbs) nextAttempt(w runtime.RetryWait) termtext.Text {
 	text := termtext.Sprintf("step %s at %s", w.Step, w.At.Local().Format(time.DateTime))
 	if wait := w.At.Sub(a.Env.Now()); wait > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// tailCommand is `events` that can stay. Only a server tells of what happens: it
+// tailCommand is `events` that can follow. Only a server publishes events: it
 // has the live feed. Asking a store again and again would keep it from processes that
 // wants to work with it, since one process at a time can have it open.
 func (a verbs) tailCommand() *cobra.Command {
@@ -87,7 +87,7 @@ func (t *tail) run(ctx context.Context, pattern string, limit int) (err error) {
 			return err
 		}
 	}
-	// Watch comes back after a broken connection by itself, behind the same place.
+	// Watch reconnects after a broken connection, at the same position.
 	err = t.s.Watch(ctx, t.s.WatchOptions(t.cursor, "events:"+pattern), t.take)
 	if errors.Is(err, app.ErrInterrupted) {
 		t.app.Info("go on with --after %s", t.cursor)
@@ -119,7 +119,7 @@ func (t *tail) take(m client.Message) error {
 	case m.Gap == nil:
 		return t.show(m.Event)
 	// The number is unknown: cursors are of one process, and that one
-	// is gone. The log has them all.
+	// has ended. The log has them all.
 	case m.Gap.Lost < 0:
 		t.app.Warn("events may be missing here: the server was restarted")
 	case m.Gap.Lost > 0:

@@ -20,7 +20,7 @@ func (a verbs) traceCommand() *cobra.Command {
 	var iteration int
 	c := &cobra.Command{
 		Use: "trace RUN|NAME", Short: "Show what a run did: iterations, steps, attempts and host calls",
-		Long: "With -v also what was asked and answered.",
+		Long: "With -v also requests and results.",
 		Args: app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			s, err := a.Connect(cmd.Context(), true)
@@ -102,7 +102,7 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 	return a.Out.Write(b.Text())
 }
 
-// traceStep draws a step under its execution path, which tells the passes of a loop
+// traceStep draws a step under its execution path, which distinguishes the iterations of a loop
 // apart. Attempts get a line when there was more than one.
 func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 	p := a.PaintOut
@@ -156,7 +156,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 	}
 }
 
-// traceCall draws a host call. What it asked and got may be long and private, so it
+// traceCall draws a host call. Its request and result may be long and private, so it
 // takes -v.
 func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
 	p := a.PaintOut
@@ -199,8 +199,8 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
 	}
 }
 
-// evaluated says what an expression gave and whether that is true: what a text such
-// as "false" came to is seen only beside its truth.
+// evaluated describes the value of an expression and whether it is true: a text such
+// as "false" is true.
 func evaluated(result json.RawMessage) termtext.Text {
 	var v struct {
 		Value  json.RawMessage `json:"value"`

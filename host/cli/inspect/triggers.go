@@ -21,7 +21,7 @@ import (
 // store, so it can be seen without a server, but nothing fires then.
 func (a verbs) triggersCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "triggers [NAME]", Short: "Show what triggers wait for, and what became of what they fired",
+		Use: "triggers [NAME]", Short: "Show what triggers wait for, and the outcomes of their firings",
 		Args: app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			s, err := a.Connect(cmd.Context(), true)
@@ -63,7 +63,7 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 		return err
 	}
 	if len(list) == 0 {
-		a.Info("there are no triggers")
+		a.Info("no triggers")
 		return nil
 	}
 	p := a.PaintOut
@@ -114,7 +114,7 @@ func (a verbs) when(t time.Time) termtext.Text {
 	return output.Escape(local.Format("2006-01-02 15:04"))
 }
 
-// fires counts what became of fires; what never happened is left out. The parts
+// fires counts the outcomes of firings, without those that are 0. The parts
 // come to the first number, but for missed ones, which never fired.
 func fires(t runtime.TriggerInfo) string {
 	if t.Fired == 0 && t.Missed == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 )
 
-// configCommand shows what is settled for the process. It needs no store.
+// configCommand shows the settings of the process. It needs no store.
 func (a verbs) configCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "config", Short: "Look at the configuration", Args: app.ExactArgs(),
@@ -37,7 +37,7 @@ func (a verbs) configCommand() *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "path", Short: "Say which file is read", Args: app.ExactArgs(),
+			Use: "path", Short: "Print the path of the file that is read", Args: app.ExactArgs(),
 			RunE: func(*cobra.Command, []string) error {
 				return a.Out.Printf("%s\n", config.Path(a.Env.Getenv))
 			},

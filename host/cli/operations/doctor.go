@@ -33,7 +33,7 @@ import (
 func (a verbs) doctorCommand() *cobra.Command {
 	var only []string
 	c := &cobra.Command{
-		Use: "doctor [DIR]", Short: "Examine what a host depends on, and say how to mend it",
+		Use: "doctor [DIR]", Short: "Check what a host depends on, and show how to repair it",
 		Long: "Looks at the state folder, the store, the machine, the programs that steps use, the\n" +
 			"configuration, the models and, if one runs, the server. It changes nothing. The exit code\n" +
 			"is 1 if something has to be mended; a warning is not.",
@@ -47,7 +47,7 @@ func (a verbs) doctorCommand() *cobra.Command {
 			checks := doctor.Run(cmd.Context(), a.examine(cmd.Context(), only))
 			// A health check with a misspelt name must not pass.
 			if len(checks) == 0 {
-				return app.NewUsageError("doctor: there is no check "+strings.Join(only, ", "), "sentinel doctor shows them all")
+				return app.NewUsageError("doctor: unknown check "+strings.Join(only, ", "), "sentinel doctor shows them all")
 			}
 			return a.showChecks(checks)
 		},
@@ -56,7 +56,7 @@ func (a verbs) doctorCommand() *cobra.Command {
 	return c
 }
 
-// examine says where the doctor looks.
+// examine returns the options of the checks.
 func (a verbs) examine(ctx context.Context, only []string) doctor.Options {
 	opt := doctor.Options{
 		State: a.State(), Plugins: a.Path(a.Flags.Plugins), Cache: a.CacheDir(), Only: only, Obeyed: a.obeyed(),
@@ -65,7 +65,7 @@ func (a verbs) examine(ctx context.Context, only []string) doctor.Options {
 	if settled, err := a.Settings(); err == nil { // else the check of the configuration reports it
 		opt.Trust = settled.Policy
 	}
-	// Every verb takes these without being told.
+	// Every verb loads these by default.
 	if own := filepath.Join(a.Dir(), "plugins"); opt.Plugins == "" && app.IsDir(own) {
 		opt.Plugins = own
 	}
@@ -88,7 +88,7 @@ func (a verbs) obeyed() []string {
 			list = append(list, place.File)
 		}
 	}
-	return slices.DeleteFunc(list, func(path string) bool { // what is not there is not read
+	return slices.DeleteFunc(list, func(path string) bool { // missing files are not read
 		_, err := os.Stat(path)
 		return err != nil
 	})
@@ -113,7 +113,7 @@ func (a verbs) probeConfig(context.Context) (string, error) {
 func (a verbs) probeModel(context.Context) (string, error) {
 	l, err := a.Settings()
 	if err != nil {
-		// The check of the configuration says what; once is enough.
+		// The check of the configuration reports it.
 		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
 	}
 	// Opening one reads settings and variables, no more.
@@ -145,7 +145,7 @@ func (a verbs) probeModel(context.Context) (string, error) {
 }
 
 // probeSecrets looks for the value of every secret that the configuration has or
-// a plugin was granted. It says names alone.
+// a plugin was granted. It prints names only.
 func (a verbs) probeSecrets(context.Context) (string, error) {
 	l, err := a.Settings()
 	if err != nil {
@@ -219,12 +219,12 @@ func (a verbs) probeServer(ctx context.Context) (string, error) {
 		word, err := c.Health(ctx)
 		return fmt.Sprintf("the server at %s is %s", c.URL(), word), err
 	}
-	// The socket answers also where no port is open.
+	// The socket works also without a port.
 	info, err := control.Owner(ctx, a.State())
 	if err != nil {
 		return "", &abi.Error{Code: abi.Unavailable, Message: "no server answers for " + a.State(), Hint: "start one with sentinel serve"}
 	}
-	// A run in the foreground: it answers, and will end by itself.
+	// A run in the foreground, which ends by itself.
 	if !info.Serves {
 		return fmt.Sprintf("process %d has the store and is no server", info.PID), nil
 	}
@@ -259,7 +259,7 @@ func (a verbs) showChecks(checks []doctor.Check) error {
 			}
 		}
 	}
-	// Everything has been said; a warning works today and ends with 0.
+	// Everything has been reported; with warnings alone the exit code is 0.
 	if worst == doctor.Fail {
 		return app.ExitError(app.ExitFailed)
 	}

@@ -69,7 +69,7 @@ func (a verbs) listSnapshots() error {
 		return a.WriteJSON(list)
 	}
 	if len(list) == 0 {
-		a.Info("there is no snapshot in %s", a.Relative(a.State()))
+		a.Info("no snapshot in %s", a.Relative(a.State()))
 		return nil
 	}
 	rows := []output.Row{output.Head(a.PaintOut, "SNAPSHOT", "TAKEN", "WHY", "BYTES")}
@@ -84,7 +84,7 @@ func (a verbs) listSnapshots() error {
 // itself when it starts and more than half of the file is free.
 func (a verbs) compactCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "compact", Short: "Make the store as small as what it holds",
+		Use: "compact", Short: "Make the store as small as its content",
 		Long: "Copies what the store holds to a new file that takes its place. No process may have the\n" +
 			"store open meanwhile, and the disk needs space for both.",
 		Args: app.ExactArgs(),

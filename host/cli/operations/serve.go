@@ -24,7 +24,7 @@ import (
 )
 
 // serveFlags are settings that have flags of their own; package config has them
-// all, and says which variable of the environment does the same.
+// all, with the variables of the environment.
 var serveFlags = []struct{ name, key, doc string }{
 	{"listen", "serve.listen", "address of the API, HOST:PORT; none for the socket alone"},
 	{"tls-cert", "serve.tlsCert", "file with the certificate for TLS"},
@@ -85,7 +85,7 @@ func (a verbs) serveCommand() *cobra.Command {
 	return c
 }
 
-// refused says who has the store, if that is why.
+// refused names the process that has the store, if that is the error.
 func (a verbs) refused(ctx context.Context, err error) error {
 	if errors.Is(err, runtime.ErrHeld) {
 		return a.StoreLocked(ctx)
@@ -115,10 +115,10 @@ func (a verbs) serve(ctx context.Context, more host.Options) (err error) {
 		Host: opt, Version: a.Env.Version, Logger: log,
 		Ready: func(start serve.Start) {
 			a.serving(log, start)
-			a.tellManager(log, sdnotify.Ready, sdnotify.Status(fmt.Sprintf("serving %s", a.Dir())))
+			a.notifyManager(log, sdnotify.Ready, sdnotify.Status(fmt.Sprintf("serving %s", a.Dir())))
 		},
 		Stopping: func() {
-			a.tellManager(log, sdnotify.Stopping)
+			a.notifyManager(log, sdnotify.Stopping)
 			log.Info("stopping: steps under way may end, a second signal ends at once", "drain", settled.Serve.Drain.String())
 		},
 	})
@@ -136,15 +136,15 @@ func (a verbs) serve(ctx context.Context, more host.Options) (err error) {
 	return nil
 }
 
-// tellManager tells a service manager how this process is, if one started it.
-// Who is not told may think that it hangs, so a failure is worth a line.
-func (a verbs) tellManager(log *slog.Logger, states ...string) {
+// notifyManager sends the state of this process to the service manager, if there is one.
+// Without it the manager may assume that the process hangs, so a failure is logged.
+func (a verbs) notifyManager(log *slog.Logger, states ...string) {
 	if err := sdnotify.Send(a.Env.Getenv, states...); err != nil {
-		log.Warn("the service manager is not told", "error", err)
+		log.Warn("the service manager cannot be notified", "error", err)
 	}
 }
 
-// serving says what was found and where the API is.
+// serving logs what was found and where the API is.
 func (a verbs) serving(log *slog.Logger, start serve.Start) {
 	r := start.Recovery
 	log.Info("serving", "dir", a.Dir(), "url", start.URL, "definitions", start.Files, "problems", start.Problems, "took", start.Took.Round(time.Millisecond))

@@ -69,7 +69,7 @@ func (a verbs) unit(own bool, account string) (packaging.Unit, error) {
 	}
 	// What `go run` makes.
 	if strings.Contains(filepath.ToSlash(file), "/go-build") {
-		return packaging.Unit{}, app.NewUsageError(fmt.Sprintf("unit: this program is %s, which is gone when it ends", file), "install it first, and run it from there")
+		return packaging.Unit{}, app.NewUsageError(fmt.Sprintf("unit: this program is %s, a temporary file", file), "install it first, and run it from there")
 	}
 	if !own && account == "" {
 		if account, err = ownerOf(a.Workspace()); err != nil {

@@ -75,7 +75,7 @@ func (a verbs) benchCommand() *cobra.Command {
 	}
 }
 
-// completionCommand stands in place of cobra's own, whose help does not speak as
+// completionCommand replaces cobra's own, whose help differs in style from
 // the other verbs do.
 func (a verbs) completionCommand(root *cobra.Command) *cobra.Command {
 	shells := map[string]func() error{
@@ -91,7 +91,7 @@ func (a verbs) completionCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			write, ok := shells[args[0]]
 			if !ok {
-				return app.NewUsageError(fmt.Sprintf("completion: %q is no shell we know", args[0]), "there are bash, zsh, fish and powershell")
+				return app.NewUsageError(fmt.Sprintf("completion: unknown shell %q", args[0]), "there are bash, zsh, fish and powershell")
 			}
 			return write()
 		},

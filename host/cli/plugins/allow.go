@@ -42,7 +42,7 @@ func (a verbs) pluginAllowCommand() *cobra.Command {
 	var f allowFlags
 	c := &cobra.Command{
 		Use: "allow NAME", Short: "Allow a plugin what it asks for, or a part of it",
-		Long: "Shows what the plugin asks for and its reasons, and asks. Without a terminal --yes has to stand for\n" +
+		Long: "Shows what the plugin asks for and its reasons, and asks. Without a terminal --yes replaces\n" +
 			"the answer. A grant counts on this machine and in this folder alone. A changed file that asks for\n" +
 			"no more keeps it, unless the grant reaches far (secrets, writing, commands that change something)\n" +
 			"or --pin was given. A folder is absolute, or relative to the workspace of the run.",
@@ -173,7 +173,7 @@ func (a verbs) allowPlugin(ctx context.Context, s *app.Session, params map[strin
 		}
 	}
 	delete(params, "dryRun")
-	params["digest"] = plan.Digest // what was shown, and no version that came meanwhile
+	params["digest"] = plan.Digest // the version that was shown, and not one that was installed in between
 	var done allowed
 	if err := s.Call(ctx, "plugin/allow", params, &done); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (a verbs) allowPlugin(ctx context.Context, s *app.Session, params map[strin
 	return a.decided(done)
 }
 
-// decided tells what has become of a plugin.
+// decided prints the state of a plugin after a decision.
 func (a verbs) decided(done allowed) error {
 	if a.Flags.Output != output.FormatTable {
 		return a.WriteJSON(done)
@@ -232,7 +232,7 @@ func (a verbs) showAllowance(plan allowed) {
 	a.PrintErr("%s", b.Text())
 }
 
-// confirm asks a person yes or no; anything but yes is no.
+// confirm asks the user yes or no; anything but yes is no.
 func (a verbs) confirm(ctx context.Context, question string) (bool, error) {
 	a.PrintErr("%s %s yes / no: ", a.Paint.Strong("?"), question)
 	select {

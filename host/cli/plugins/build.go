@@ -21,7 +21,7 @@ type buildFlags struct {
 	watch   bool
 }
 
-// pluginBuildCommand builds a project and says what the module says of itself.
+// pluginBuildCommand builds a project and prints the manifest of the module.
 func (a verbs) pluginBuildCommand() *cobra.Command {
 	var f buildFlags
 	c := &cobra.Command{
@@ -42,7 +42,7 @@ func (a verbs) pluginBuildCommand() *cobra.Command {
 			a.Info("watching %s; Ctrl-C ends it", a.Relative(p.Dir))
 			err = author.Watch(cmd.Context(), p.Dir, func() {
 				if err := a.build(cmd.Context(), p, f); err != nil && cmd.Context().Err() == nil {
-					a.Report(err) // and goes on: the next change may mend it
+					a.Report(err) // continue: the next change may repair it
 				}
 			})
 			if errors.Is(err, app.ErrInterrupted) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
-// trialFlags say which step of a plugin is tried.
+// trialFlags select the step of a plugin that is tried.
 type trialFlags struct{ step, input, fake string }
 
 func (f *trialFlags) add(c *cobra.Command) {
@@ -97,7 +97,7 @@ func (a verbs) showTrial(out sdktest.Outcome) error {
 			a.Info("  %s", output.JSONText(call.Answer))
 		}
 		if !call.Faked {
-			a.Info("  denied: nothing answers it; put this into the list in --fake FILE, with the answer you want:")
+			a.Info("  denied: no answer is scripted; add this to the list in --fake FILE, with the answer that you want:")
 			a.Info("  %s", output.JSONText([]byte(sdktest.Sample(call))))
 		}
 	}

@@ -73,7 +73,7 @@ func (a verbs) pluginInstallCommand() *cobra.Command {
 	return c
 }
 
-// registry says how registries and addresses are asked.
+// registry returns the options of requests to registries and addresses.
 func (a verbs) registry(plain bool) oci.RegistryOptions {
 	return oci.RegistryOptions{
 		Wire: wire.Options{Plain: plain, Agent: "sentinel/" + a.Env.Version},
@@ -81,7 +81,7 @@ func (a verbs) registry(plain bool) oci.RegistryOptions {
 	}
 }
 
-// showInstalled says what is there now, and what the operator has to decide.
+// showInstalled prints what is installed now, and what the operator has to decide.
 func (a verbs) showInstalled(p *bundle.Plugin, c bundle.Change, file string) error {
 	word, was := a.PaintOut.Good(output.Escape(c.Change)), ""
 	if c.Before != nil && c.Change == bundle.Updated && c.Before.Version != c.Now.Version {
@@ -127,7 +127,7 @@ func (a verbs) pluginUninstallCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "uninstall NAME|FILE", Short: "Remove a plugin that was installed, and its line in the lock",
-		Long:    "A running server lets its step types go; runs that are in one of its steps end on it.",
+		Long:    "A running server unloads its step types; runs that are in one of its steps fail.",
 		Example: "  sentinel plugin uninstall shout",
 		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -112,7 +112,7 @@ func (a verbs) password(prompt string, fresh bool) (string, error) {
 	case err != nil || !fresh:
 		return text, err
 	case text == "":
-		return "", app.NewUsageError("an empty password is none", "say so with --no-password")
+		return "", app.NewUsageError("the password is empty", "use --no-password for a key without one")
 	}
 	again, err := ask("The same again: ")
 	if err == nil && again != text {
@@ -195,7 +195,7 @@ func (a verbs) trusted(named []string) ([]sign.PublicKey, error) {
 func (a verbs) pluginTrustCommand() *cobra.Command {
 	var comment string
 	c := &cobra.Command{
-		Use: "trust PUBKEY", Short: "Trust a public key: what it signed may be installed",
+		Use: "trust PUBKEY", Short: "Trust a public key: plugins that it signed may be installed",
 		Long: "PUBKEY is a minisign public key, the line that begins with RW, or a file with one. It goes into\n" +
 			"your own configuration. From the first key on, only signed plugins are installed; each install\n" +
 			"can make an exception. To trust a key no longer, take it out of plugins.keys there.",

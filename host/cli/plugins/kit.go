@@ -10,7 +10,7 @@ import (
 )
 
 // kit checks a module against the clauses of the ABI that can be tested without knowing
-// what its steps are for. A check that was not made says why and does not count
+// what its steps are for. A check that was not made has a reason and does not count
 // as passed.
 func (a verbs) kit(ctx context.Context, module []byte) (results []sdktest.Result, err error) {
 	h, err := guest.Open(guest.Options{CacheDir: a.CacheDir()})

@@ -13,7 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// pluginLockCommand adds files to the lock, or shows how they stand to it.
+// pluginLockCommand adds files to the lock, or compares them with it.
 func (a verbs) pluginLockCommand() *cobra.Command {
 	var check bool
 	c := &cobra.Command{
@@ -84,7 +84,7 @@ func notAsLocked(list []bundle.Status, strictly bool) error {
 	return &abi.Error{Code: abi.Denied, Message: "check lock: " + strings.Join(names, ", "), Hint: "install it again with `sentinel plugin install`, or, if the change is yours, `sentinel plugin unlock FILE`"}
 }
 
-// pluginUnlockCommand lets a file be what it is.
+// pluginUnlockCommand removes a file from the lock.
 func (a verbs) pluginUnlockCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "unlock FILE", Short: "Take a file out of the lock: it counts as dropped in by hand",

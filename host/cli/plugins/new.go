@@ -47,7 +47,7 @@ func (a verbs) pluginNewCommand() *cobra.Command {
 	return c
 }
 
-// created says what there is and what to type next.
+// created prints the new files and the next commands.
 func (a verbs) created(p toolchain.Project) error {
 	if a.Flags.Output != output.FormatTable {
 		return a.WriteJSON(map[string]string{"dir": p.Dir, "name": p.Name, "language": p.Language.Name, "source": p.Language.Source})

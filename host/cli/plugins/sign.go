@@ -20,8 +20,8 @@ func (a verbs) pluginSignCommand() *cobra.Command {
 	var key string
 	c := &cobra.Command{
 		Use: "sign FILE", Short: "Sign a module: write FILE.minisig beside it",
-		Long: "The signature is one of the minisign tool. It says in words that are signed too which plugin it\n" +
-			"is of, which version and which digest.",
+		Long: "The signature is one of the minisign tool. A signed comment names the plugin,\n" +
+			"its version and its digest.",
 		Example: "  sentinel plugin sign shout.wasm\n  minisign -Vm shout.wasm -P RW...   # the same, with the other tool",
 		Args:    app.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,7 +33,7 @@ func (a verbs) pluginSignCommand() *cobra.Command {
 				return err
 			}
 			if p.File == "" {
-				return app.NewUsageError(fmt.Sprintf("%s is no .wasm file", args[0]), "sign the module first and pack it then")
+				return app.NewUsageError(fmt.Sprintf("%s is not a .wasm file", args[0]), "sign the module first and pack it then")
 			}
 			secret, err := a.secretKey(key)
 			if err != nil {
@@ -120,7 +120,7 @@ func named(k sign.PublicKey) string {
 	return k.ID() + " (" + k.Comment + ")"
 }
 
-// signature says in words who signed a module.
+// signature describes who signed a module.
 func (a verbs) signature(file string, module []byte) string {
 	s, err := a.readSigned(a.Path(file))
 	if err != nil || lock.Digest(s.Module) != lock.Digest(module) || s.Signature == nil {
