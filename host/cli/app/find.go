@@ -15,17 +15,8 @@ import (
 // wholeID is the length of a run's id.
 const wholeID = 36
 
-// runID returns the run that a part of an id matches. Tables show the last eight
-// characters, but any part is accepted.
-func (a *App) runID(ctx context.Context, s *Session, part string) (sentinels.RunID, error) {
-	id, err := a.runPart(ctx, s, part)
-	if err == nil && id == "" {
-		err = NotFound(fmt.Sprintf("`sentinel list%s` shows them", a.SameStore()), "no run matches %q", part)
-	}
-	return id, err
-}
-
-// runPart is runID, but returns "" if no run matches.
+// runPart returns the run that a part of an id matches, "" if none does. Tables show the
+// last eight characters, but any part is accepted.
 func (a *App) runPart(ctx context.Context, s *Session, part string) (sentinels.RunID, error) {
 	if part == "" {
 		return "", &UsageError{"the run id is empty", ""}

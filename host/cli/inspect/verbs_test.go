@@ -11,9 +11,6 @@ const runs = `{"sentinels":[{"sentinelId":"a","name":"A","status":"idle","loop":
 	"runs":[{"id":"01a207be-283b-7b36-bbb7-8aa60211067c","sentinel":"a","status":"waiting","iteration":2,"createdAt":"2026-01-02T03:00:00Z","live":true,
 	"decisions":[{"call":"0!1","kind":"approval","prompt":"really?","choices":["approve","reject"]}]}]}`
 
-const run = `{"id":"01a207be-283b-7b36-bbb7-8aa60211067c","sentinel":"a","status":"waiting","iteration":2,"createdAt":"2026-01-02T03:00:00Z","live":true,
-	"decisions":[{"call":"0!1","kind":"approval","prompt":"really?","choices":["approve","reject"]}]}`
-
 func TestList(t *testing.T) {
 	results := map[string]any{"sentinel/list": runs}
 	clitest.Check(t, []clitest.Case{
